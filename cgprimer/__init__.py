@@ -70,4 +70,4 @@ def _attach() -> None:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_PUBLIC})
+    return sorted(__all__)

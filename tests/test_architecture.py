@@ -338,7 +338,7 @@ def test_core_needs_nothing_but_the_standard_library(tmp_path: Path) -> None:
 
 def test_the_public_names_are_there_and_say_what_they_are() -> None:
     assert len(cgprimer.__all__) == len(set(cgprimer.__all__))
-    assert set(cgprimer.__all__) <= set(dir(cgprimer))
+    assert dir(cgprimer) == sorted(cgprimer.__all__)
     for name in set(cgprimer.__all__) - {"__version__"}:
         value = getattr(cgprimer, name)
         assert (value.__doc__ or "").strip(), name

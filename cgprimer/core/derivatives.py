@@ -50,12 +50,12 @@ def tape(graph: ExpressionGraph, mode: str = "") -> Tape:
     >>> len(tape(parse("xw = ab*xa + 1")))
     2
     >>> print(tape(parse("xh = dropout(k*xa, 0.5)"), "training"))
-    column  xa
-    column  mask_xh
-    scalar  k
+    input     xa
+    mask      mask_xh
+    parameter k
     v1 = k*xa
     xh = v1*mask_xh
-    output  xh
+    output    xh
     """
     if mode not in ("", "batch", "training"):
         raise UsageError(f"there is no mode {mode!r}", hint="training, batch, or none")

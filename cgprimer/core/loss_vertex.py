@@ -180,13 +180,13 @@ def with_loss(tape: Tape, loss: str) -> Tape:
 
     >>> import cgprimer
     >>> print(with_loss(cgprimer.tape(cgprimer.parse("xw = k*xa")), "squared-error"))
-    column  xa
-    column  target_xw
-    scalar  k
+    input     xa
+    target    target_xw
+    parameter k
     xw = k*xa
     v1 = xw - target_xw
     loss_sample = v1^2
-    output  loss_sample
+    output    loss_sample
     """
     return put(tape, loss_terms(tape, loss))[0]
 

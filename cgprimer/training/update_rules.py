@@ -139,12 +139,12 @@ class Recorded(NDArrayOperatorsMixin):
     >>> x = Recorded(builder, builder.column("x"))
     >>> y = 2*x - x/(1 + x)
     >>> print(builder.finish({"y": y.index}))
-    column  x
+    input     x
     v1 = 2*x
     v2 = 1 + x
     v3 = x/v2
     v4 = v1 - v3
-    output  y = v4
+    output    y = v4
     """
 
     def __init__(self, builder: Builder, index: int) -> None:
@@ -208,16 +208,16 @@ def update_rule(rule: Optimizer) -> UpdateRule:
 
     >>> from cgprimer.training.optimizers import optimizer
     >>> print(update_rule(optimizer("momentum")).tape)
-    column  update_parameter
-    column  update_gradient
-    column  update_state_0
-    scalar  update_rate
+    input     update_parameter
+    input     update_gradient
+    input     update_state_0
+    parameter update_rate
     v1 = 0.9*update_state_0
     v2 = v1 + update_gradient
     v3 = update_rate*v2
     v4 = update_parameter - v3
-    output  new_update_parameter = v4
-    output  new_update_state_0 = v2
+    output    new_update_parameter = v4
+    output    new_update_state_0 = v2
     """
     before, after = tried(rule)
     names = [PARAMETER, *(f"update.state.{k}" for k in range(len(before) - 1))]

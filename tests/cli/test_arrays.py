@@ -83,7 +83,7 @@ def test_info_says_shapes_and_the_tape_has_them_on_every_line():
 def test_a_tape_is_written_out_in_numbers():
     lines = run("tape", "hidden_layer", "--scalars").splitlines()
     assert "v1 = W1[0,0]*x[0]" in lines
-    assert lines[-2:] == ["L = v14^2", "output  L"]
+    assert lines[-2:] == ["L = v14^2", "output    L"]
     swept = run("tape", "hidden_layer", "--scalars", "--method", "reverse")
     assert "bar_W1[2,1] = bar_h[2]*x[1]" in swept
 

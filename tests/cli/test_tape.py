@@ -34,8 +34,8 @@ def test_the_tape_of_a_derivative(method: str) -> None:
 
 def test_a_loss_is_put_onto_the_tape() -> None:
     shown = good("tape", "-e", "xw = k*xa", "--loss", "squared-error")
-    assert "column  target_xw" in shown
-    assert shown.splitlines()[-1] == "output  loss_sample"
+    assert "target    target_xw" in shown
+    assert shown.splitlines()[-1] == "output    loss_sample"
     assert "bar_k" in good(
         "tape", "-e", "xw = k*xa", "--loss", "squared-error", "--method", "reverse"
     )

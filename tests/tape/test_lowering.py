@@ -30,11 +30,11 @@ def named_instructions(tape: Tape) -> dict[str, Instruction | None]:
 
 def test_the_printed_tape_of_the_lecture_example() -> None:
     assert str(cgprimer.tape(cgprimer.parse(LECTURE))) == (
-        "column  xa\n"
-        "scalar  ab\n"
-        "scalar  ac\n"
-        "scalar  bc\n"
-        "scalar  cd\n"
+        "input     xa\n"
+        "parameter ab\n"
+        "parameter ac\n"
+        "parameter bc\n"
+        "parameter cd\n"
         "xx = xa^2\n"
         "v1 = ab*xx\n"
         "v2 = ac*xa\n"
@@ -44,7 +44,7 @@ def test_the_printed_tape_of_the_lecture_example() -> None:
         "v4 = cd*xx\n"
         "v5 = xz^3\n"
         "xw = v4 + v5\n"
-        "output  xw"
+        "output    xw"
     )
 
 
@@ -154,7 +154,11 @@ def test_a_vertex_is_not_used_where_another_wrote_the_same_expression() -> None:
 def test_a_vertex_that_is_another_name_is_a_copy() -> None:
     found = named_instructions(lowered("xb = xa; xc = xb; xd = 3; xw = xc*xd"))
     assert [found[n].primitive for n in ("xb", "xc", "xd")] == ["copy", "copy", "copy"]
-    assert str(lowered("xb = xa; xw = xb")).split("\n")[1:] == ["xb = xa", "xw = xb", "output  xw"]
+    assert str(lowered("xb = xa; xw = xb")).split("\n")[1:] == [
+        "xb = xa",
+        "xw = xb",
+        "output    xw",
+    ]
 
 
 # --- constants ----------------------------------------------------------------------------------
@@ -213,17 +217,17 @@ def test_a_product_with_zero_is_not_folded_away(given_zero: float, expected: flo
 
 def test_constants_are_printed_by_value_infinite_ones_too() -> None:
     lines = str(lowered("xb = xa*(1/0) - 0/0; xw = xb^(0 - 2)")).split("\n")
-    assert lines == ["column  xa", "v1 = xa*inf", "xb = v1 - nan", "xw = xb^-2", "output  xw"]
+    assert lines == ["input     xa", "v1 = xa*inf", "xb = v1 - nan", "xw = xb^-2", "output    xw"]
 
 
 def test_a_number_in_the_listing_never_takes_the_name_of_a_vertex() -> None:
     # v1 is a name of the user's here; the first unnamed value must be called something else.
     assert str(lowered("v1 = xa^2; xw = v1 + 2*xa")).split("\n") == [
-        "column  xa",
+        "input     xa",
         "v1 = xa^2",
         "v2 = 2*xa",
         "xw = v1 + v2",
-        "output  xw",
+        "output    xw",
     ]
 
 

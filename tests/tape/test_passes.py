@@ -249,10 +249,10 @@ def test_an_output_that_is_a_constant_or_an_input_needs_no_instruction() -> None
     assert outputs(tape, {"xa": 5.0}) == {"xb": 6.0, "xc": 5.0, "xd": 7.0}
     # The listing has to say what the outputs are: no other line does.
     assert str(tape).split("\n") == [
-        "column  xa",
-        "output  xb = 6",
-        "output  xc = xa",
-        "output  xd = 7",
+        "input     xa",
+        "output    xb = 6",
+        "output    xc = xa",
+        "output    xd = 7",
     ]
 
 

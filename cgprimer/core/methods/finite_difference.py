@@ -54,7 +54,7 @@ class Shifted(Pass):
 
     def __str__(self) -> str:
         if not self.shifted:
-            return ""
+            return "nothing moved"
         multiple = "i times its step" if self.steps == 1j else f"{self.steps:+g} step"
         return f"{self.shifted} moved by {multiple}"
 

@@ -9,9 +9,19 @@ from itertools import count
 
 from cgprimer.core.language.syntax import Apply, Expression, Name, Number, Structural
 from cgprimer.core.primitives.notation import unparse
-from cgprimer.core.tape.tape import Tape, shape_of
+from cgprimer.core.tape.tape import Leaf, Tape, shape_of
 
 _WIDEST = 48  # of a line, with its array's shape behind
+_INTERNAL_LEAVES = {  # what the first part of a name that is not a user's own stands for
+    "seed": "seed",
+    "dot": "seed",
+    "bar": "seed",
+    "shift": "shift",
+    "target": "target",
+    "mask": "mask",
+    "mean": "statistic",
+    "variance": "statistic",
+}
 
 
 def shown_name(name: str) -> str:
@@ -99,10 +109,24 @@ def expressions(tape: Tape, *, inline: bool = False) -> dict[int, Expression]:
     return trees
 
 
+def leaf_role(leaf: Leaf) -> str:
+    """Return what a leaf is to a reader: an input, a parameter, a seed, a shift, a mask.
+
+    >>> leaf_role(Leaf("column", "xa")), leaf_role(Leaf("scalar", "W1"))
+    ('input', 'parameter')
+    >>> leaf_role(Leaf("scalar", "dot.xa"))
+    'seed'
+    """
+    kind, is_internal, _ = leaf.name.partition(".")
+    if is_internal and (role := _INTERNAL_LEAVES.get(kind.rstrip("0123456789"))):
+        return role
+    return "input" if leaf.kind == "column" else "parameter"
+
+
 def listing(tape: Tape) -> str:
     """Leaves, instructions and outputs, a line each; behind an array stands its shape."""
     names, shown = labels(tape), shown_names(tape)
-    made = [f"{leaf.kind:<8}{shown.get(leaf.name)}" for leaf in tape.leaves]
+    made = [f"{leaf_role(leaf):<10}{shown.get(leaf.name)}" for leaf in tape.leaves]
     made += [f"{names[index]} = {unparse(tree)}" for index, tree in expressions(tape).items()]
     if tape.shapes:
         wide = min(max(map(len, made)), _WIDEST)
@@ -115,7 +139,7 @@ def listing(tape: Tape) -> str:
     lines += made[len(tape.leaves) :]
     for name, index in tape.outputs.items():
         value = _text(tape, names, index)
-        lines.append(f"output  {shown[name]}" + (f" = {value}" if value != shown[name] else ""))
+        lines.append(f"output    {shown[name]}" + (f" = {value}" if value != shown[name] else ""))
     return "\n".join(lines)
 
 

@@ -26,14 +26,14 @@ def scalarize(tape: Tape) -> Tape:
 
     >>> import cgprimer
     >>> print(scalarize(cgprimer.tape(cgprimer.parse("parameter w[2]; input x[2]; xh = w @ x"))))
-    column  x[0]
-    column  x[1]
-    scalar  w[0]
-    scalar  w[1]
+    input     x[0]
+    input     x[1]
+    parameter w[0]
+    parameter w[1]
     v1 = w[0]*x[0]
     v2 = w[1]*x[1]
     xh = v1 + v2
-    output  xh
+    output    xh
     """
     if not tape.shapes:
         return tape
@@ -102,11 +102,11 @@ def with_elements(tape: Tape, names: Iterable[str]) -> Tape:
 
     >>> import cgprimer
     >>> print(with_elements(cgprimer.tape(cgprimer.parse("input x[3]; xs = 2*x")), ["xs[0]"]))
-    column  x      # [3]
+    input     x      # [3]
     xs = 2*x       # [3]
     xs[0] = xs[0]
-    output  xs
-    output  xs[0]
+    output    xs
+    output    xs[0]
     """
     from cgprimer.core.primitives.shaped import take
 

@@ -77,12 +77,12 @@ class Tape:
 
     >>> import cgprimer
     >>> print(cgprimer.tape(cgprimer.parse("xx = xa^2; xw = cd*xx + 1")))
-    column  xa
-    scalar  cd
+    input     xa
+    parameter cd
     xx = xa^2
     v1 = cd*xx
     xw = v1 + 1
-    output  xw
+    output    xw
     """
 
     leaves: tuple[Leaf, ...]
