@@ -59,12 +59,19 @@ def _points(graph: ExpressionGraph, at: dict[str, Any], found: Derivatives) -> s
     method_lines("reverse"),
     ENGINE,
     "--show  Print the derivative program as readable code and stop.",
+    "--simplify  With --show: fold constants and compute equal products once, as engines do.",
     "--why (explain)  Explain the first value or slope that is not finite, and stop.",
     JSON,
     with_loss=True,
 )
 def command(
-    graph: ExpressionGraph, method: str, show: bool, explain: bool, as_json: bool, **settings: Any
+    graph: ExpressionGraph,
+    method: str,
+    show: bool,
+    simplify: bool,
+    explain: bool,
+    as_json: bool,
+    **settings: Any,
 ) -> None:
     """Values of the outputs and their derivatives.
 
@@ -74,7 +81,7 @@ def command(
       cgprimer grad lecture --at xa=-0.5 --wrt xa,xx,ab
       cgprimer grad -e "xw = sin(xa)" --at xa=1 --wrt xa --method finite-difference --step 1e-8
       cgprimer grad sine_chain --at w=0:6.283:25,b=0:6.283:25
-      cgprimer grad lecture --method reverse --show
+      cgprimer grad lecture --show
       cgprimer grad -e "xw = where(less(x, 0), 0, sqrt(x))" --at x=-1 --wrt x --why
       cgprimer grad matrix_backpropagation --at "x=[[1,2]],y=3" --wrt "w1,w2[0,0]"
     """
@@ -90,7 +97,11 @@ def command(
         raise UsageError("the graph has no parameter and no input to differentiate by", hint=hint)
     options = own_options(method, settings)
     settings |= {"wrt": names, "of": settings["of"] or None}
+    if simplify and not show:
+        raise UsageError("--simplify is an option of --show")
     if show:
+        if method == "reverse" and not simplify:
+            options["simplify"] = False
         of = settings["of"] or graph.outputs
         click.echo(str(differentiate(tape_with(graph, of), of, names, method=method, **options)))
         return

@@ -69,9 +69,12 @@ def test_grad_says_where_a_nan_comes_from() -> None:
 
 def test_grad_show_prints_a_program_and_no_numbers() -> None:
     text = good("grad", "-e", "xz = bc*xa; xw = xz^3", "--show")
-    assert "bar_xz = 3*xz^2" in text
+    assert "bar_xz = bar_xw*(3*xz^2)" in text
     assert "1 pass" in text
     assert "d xw" not in text
+    simplified = good("grad", "-e", "xz = bc*xa; xw = xz^3", "--show", "--simplify")
+    assert "bar_xz = 3*xz^2" in simplified
+    assert "--show" in bad("grad", "lecture", "--simplify")
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ def test_complex_steps_do_not_leave_the_real_line(text):
         ({"method": "revers"}, "no method 'revers'", "did you mean 'reverse'?"),
         ({"method": "zzz"}, "no method 'zzz'", "finite-difference"),
         ({"method": "forward", "cary": True}, "no option 'cary'", "carry"),
-        ({"method": "reverse", "carry": True}, "no option 'carry'", "no options"),
+        ({"method": "reverse", "carry": True}, "no option 'carry'", "simplify"),
         ({"method": "finite-difference", "scheme": "centre"}, "no scheme 'centre'", "central"),
         ({"method": "symbolic", "step": 1.0}, "no option 'step'", "share, limit"),
         ({"of": "xv"}, "no variable 'xv'", ""),

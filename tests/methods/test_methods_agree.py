@@ -24,6 +24,7 @@ DIFFERENCES = 1e-5
 CENTRAL = {"scheme": "central"}
 METHODS = (
     ("reverse", {}),
+    ("reverse", {"simplify": False}),
     ("forward", {}),
     ("forward", {"carry": True}),
     ("path-sum", {"limit": 500}),

@@ -223,7 +223,9 @@ class DerivativeProgram:
     def __str__(self) -> str:
         from cgprimer.core.tape.printing import code
 
-        lines = [code(self.executed, primal=self.primal_names)]
+        # The seeds of a single pass are constants of the program, those of several are given.
+        seeds = self.passes[0].seeds if len(self.passes) == 1 else {}
+        lines = [code(self.executed, primal=self.primal_names, seeds=seeds)]
         if self.paths is None:
             lines.append(f"# {plural(self.pass_count, 'pass', 'passes')}")
             texts = enumerate(map(str, self.passes), start=1)

@@ -30,19 +30,48 @@ from cgprimer.core.tape.passes import depends, reachable
 from cgprimer.core.tape.tape import Tape
 
 
-def differentiate(tape: Tape, of: tuple[str, ...], wrt: tuple[str, ...]) -> DerivativeProgram:
-    """The program of reverse mode: a pass for each name in ``of``."""
+def differentiate(
+    tape: Tape, of: tuple[str, ...], wrt: tuple[str, ...], *, simplify: bool = True
+) -> DerivativeProgram:
+    """Return the program of reverse mode, with one pass for each name in ``of``.
+
+    Args:
+        tape: the tape to differentiate.
+        of: names of the outputs.
+        wrt: names with respect to which.
+        simplify: fold the seed into the partials and compute equal products once. Without it
+            the program shows each adjoint as upstream gradient times local derivative.
+
+    >>> import cgprimer
+    >>> tape = cgprimer.tape(cgprimer.parse("xz = a*xa; xw = b + xz"))
+    >>> print(cgprimer.differentiate(tape, simplify=False))
+    # given: xa, a, b
+    # primal
+    xz = a*xa
+    xw = b + xz
+    # derivative
+    bar_xw = 1
+    bar_b = bar_xw
+    bar_xz = bar_xw
+    bar_a = bar_xz*xa
+    # output  xw
+    # output  bar_a
+    # output  bar_b
+    # 1 pass
+    """
     roots = [tape.index(name) for name in of]
     sources = [tape.index(name) for name in wrt]
     needed = reachable(tape, roots)
     active = depends(tape, sources)
 
-    builder = Builder()
+    builder = Builder() if simplify else _UnsimplifiedBuilder(tape)
     value = builder.extend(tape, keep=needed)
     # A seed for each output, if there are several; a pass sets one of them to 1, or one element.
     shapes = shapes_of(tape, (*of, *wrt))
     several = len(of) > 1 or of[0] in shapes
-    seeds = {fresh("seed", name, tape): (name, shapes.get(name, ())) for name in of if several}
+    kind = "seed" if several else "bar"  # the seed of a single output is its adjoint
+    seeded = of if several or not simplify else ()
+    seeds = {fresh(kind, name, tape): (name, shapes.get(name, ())) for name in seeded}
     adjoints = {} if seeds else {roots[0]: builder.constant(1.0)}
     for root, (name, (_, shape)) in zip(roots, seeds.items(), strict=False):
         seed = builder.leaf("scalar", name, shape=shape)
@@ -66,6 +95,21 @@ def differentiate(tape: Tape, of: tuple[str, ...], wrt: tuple[str, ...]) -> Deri
     return DerivativeProgram(
         "reverse", finished, of, wrt, passes, primal_names=names, shapes=shapes
     )
+
+
+class _UnsimplifiedBuilder(Builder):
+    """A builder that keeps every product of a sweep, and a value for every named adjoint."""
+
+    def __init__(self, tape: Tape) -> None:
+        super().__init__(share=False)
+        self.labels = tape.labels
+
+    def hand(
+        self, totals: dict[int, int], to: int, product: int, tail: int, head: int, partial: int
+    ) -> None:
+        if to in self.labels and self.value_of(partial) == 1.0:  # else two names of one value
+            product = self.emit("copy", product, pinned=True)
+        super().hand(totals, to, product, tail, head, partial)
 
 
 def sweep(builder: Any, steps: Iterable[Step | tuple[Any, ...]], adjoints: dict[Any, Any]) -> None:

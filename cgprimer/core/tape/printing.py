@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from itertools import count
 
@@ -143,14 +143,21 @@ def listing(tape: Tape) -> str:
     return "\n".join(lines)
 
 
-def code(tape: Tape, *, primal: Collection[str] = ()) -> str:
-    """The tape as readable code, with values used once folded into their users.
+def code(
+    tape: Tape, *, primal: Collection[str] = (), seeds: Mapping[str, float] | None = None
+) -> str:
+    """Return the tape as readable code, with values used once folded into their users.
 
-    Where the values of the original graph, called ``primal``, end, a comment says so.
+    Args:
+        tape: the program.
+        primal: names of the original graph; a comment marks where their values end.
+        seeds: values of seeds that are scalars, written as the first lines of the derivative.
     """
+    scalar_seeds = {n: v for n, v in (seeds or {}).items() if not getattr(v, "shape", ())}
     names, shown = labels(tape), shown_names(tape)
     trees = expressions(tape, inline=True)
-    given = (shown[name] for name in (*tape.of_kind("column"), *tape.of_kind("scalar")))
+    signature = (*tape.of_kind("column"), *tape.of_kind("scalar"))
+    given = (shown[name] for name in signature if name not in scalar_seeds)
     lines = [f"# given: {', '.join(given)}"]
     last_primal = max((i for n, i in tape.names.items() if n in primal and i in trees), default=-1)
     others: dict[int, list[str]] = {}  # lines such as bar_xy = bar_xz, by value
@@ -158,13 +165,17 @@ def code(tape: Tape, *, primal: Collection[str] = ()) -> str:
         value = _text(tape, names, index)
         if shown[name] != value:
             others.setdefault(index, []).append(f"{shown[name]} = {value}")
+    seed_lines = [f"{shown[n]} = {unparse(Number(v))}" for n, v in scalar_seeds.items()]
     if last_primal >= 0:
         lines.append("# primal")
+    else:
+        lines += seed_lines
     for index, tree in trees.items():
         lines.append(f"{names[index]} = {unparse(tree)}")
         if index == last_primal:
-            if others or index != max(trees):
+            if others or scalar_seeds or index != max(trees):
                 lines.append("# derivative")
+            lines += seed_lines
             leaves = range(len(tape.leaves))  # the adjoint of the output is the constant 1
             for earlier in (*leaves, *[i for i in others if i <= last_primal]):
                 lines.extend(others.pop(earlier, ()))
