@@ -27,6 +27,7 @@ _COMMANDS = {
     "predict": "A run's outputs for other inputs.",
     "score": "How well a run predicts samples.",
     "fit": "Fit a graph's parameters by least squares, with standard errors.",
+    "identifiability": "Tell which parameters the data determine.",
     "ensemble": "Bagging: train on bootstrap samples and average.",
     "draw": "Draw a graph as PNG, SVG or PDF.",
     "step": "Step through a derivative: a page for the projector, slides, or a GIF.",

@@ -38,6 +38,7 @@ from cgprimer.data import Blocks, Dataset, make_dataset, normalized
 from cgprimer.data.sources import column_names
 from cgprimer.errors import NonFiniteError, TrainingError
 from cgprimer.training.checkpoint import RUN, load_run, run_as_dict
+from cgprimer.training.convergence import has_converged
 from cgprimer.training.directory import CONFIG, LOSS, METRICS, PARAMETERS
 from cgprimer.training.identifiability import identifiability
 from cgprimer.training.loop import train
@@ -221,14 +222,16 @@ def _say(
     if run.settings["loss"] != OUTPUT:
         found = identifiability(graph, normalized(dataset, run.scales), run.parameters)
     score = run.score(others or dataset) if run.settings["metrics"] else None
+    converged = run.settings["loss"] == OUTPUT or has_converged(run, graph, dataset)
     if not as_json:
-        click.echo(report(run, found, graph))
+        click.echo(report(run, found, graph, converged=converged))
         if score is not None:
             click.echo(
                 "\n".join(["", *score_lines(score, "other samples" if others else "samples")])
             )
         return
     result = {k: v for k, v in run_as_dict(run, graph).items() if k not in _LONG}
+    result["converged"] = converged
     if found is not None:
         result["identifiability"] = asdict(found)
         del result["identifiability"]["parameters"]

@@ -18,8 +18,22 @@ from cgprimer.training.runs import TrainingRun
 _MOST_ROWS = 12  # numbers of an array that are shown one by one; of larger ones the norm is
 
 
-def report(run: TrainingRun, found: Identifiability | None, graph: ExpressionGraph) -> str:
-    """The loss, the parameters beside the true ones, and what the data determine."""
+def report(
+    run: TrainingRun,
+    found: Identifiability | None,
+    graph: ExpressionGraph,
+    *,
+    converged: bool = True,
+) -> str:
+    """Return the loss, the parameters next to the true ones, and what the data determine.
+
+    Args:
+        run: what is reported.
+        found: what the data determine; None leaves it out.
+        graph: the graph that was trained.
+        converged: whether the loss could hardly fall any more; if not, the values of the
+            parameters are not presented as learnt.
+    """
     undetermined = found.undetermined() if found else ()
     # Only data that were made have a truth; beside others stands what the graph declares.
     word = "true" if run.truth else "declared"
@@ -43,9 +57,10 @@ def report(run: TrainingRun, found: Identifiability | None, graph: ExpressionGra
         for k, values in enumerate((learnt, beside)):
             if combination.keys() <= values.keys():
                 sums[k] = number(sum(c * values[n] for n, c in combination.items()))
-        rows.append([combination_text(combination), *sums, "determined"])
+        remark = "determined" if converged else "determined, not yet reached"
+        rows.append([combination_text(combination), *sums, remark])
     width = 4 if any(row[3] for row in rows) else 3
-    header = ["parameter", "learnt", word, ""]
+    header = ["parameter", "learnt" if converged else "so far", word, ""]
     comparable = run.start_loss > 0 and run.loss >= 0
     share = f" ({number(run.loss / run.start_loss, 2)} of the start)" if comparable else ""
     settings = run.settings
@@ -60,6 +75,7 @@ def report(run: TrainingRun, found: Identifiability | None, graph: ExpressionGra
         *([f"regularizers add {number(run.penalty)} to that loss"] if run.penalty else []),
         *_validation_lines(run),
         *([run.reason] if run.stopped == "patience" else []),
+        *_convergence_lines(run, converged),
         *_team_lines(run),
         "",
         table(header[:width], [row[:width] for row in rows], left=(0, 3)),
@@ -67,6 +83,18 @@ def report(run: TrainingRun, found: Identifiability | None, graph: ExpressionGra
         *sentences,
     ]
     return "\n".join(lines)
+
+
+def _convergence_lines(run: TrainingRun, converged: bool) -> list[str]:
+    """Return what to change where training ended before the loss was near its minimum."""
+    if converged or run.stopped != "finished" or not run.steps:
+        return []
+    rate = number(run.settings["learning_rate"], 3)
+    return [
+        "not converged: the loss can still fall by more than 20 %",
+        f"hint: train longer (--epochs {10 * run.epochs}), or change --learning-rate (now {rate})"
+        " or --batch-size",
+    ]
 
 
 def _team_lines(run: TrainingRun) -> list[str]:

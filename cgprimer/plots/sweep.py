@@ -72,8 +72,9 @@ def sweep(found: Sweep, *, dark: bool = False, title: str | None = None) -> slid
             says += f"\ndiverges: {listed(gone)}" if short else f"\n{many}"
         axes.set_title(says, **slide.text_style(look) | {"weight": "bold"})
         if logarithmic:
-            axes.set_yscale("log", nonpositive="mask")
+            # Limits come first: on losses of 1e300 a logarithmic axis chooses infinite ones.
             axes.set_ylim(min(every) / 2, (10 if any(away.values()) else 2) * max(every))
+            axes.set_yscale("log", nonpositive="mask")
             slide.log_axis(axes, "y", most=6)
         slide.linear_axis(axes, "x", most=5, whole=True)
     for axes in grid.flat[len(panels) :]:

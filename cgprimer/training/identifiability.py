@@ -21,6 +21,7 @@ from cgprimer.checked_numbers import one_of
 from cgprimer.core.derivatives import jacobian
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.data import Blocks, Dataset
+from cgprimer.errors import plural
 from cgprimer.number_format import number
 from cgprimer.training.vectors import Vectors
 
@@ -29,7 +30,8 @@ _TOLERANCE = 1e-9  # singular values below this share of the largest are zero
 _MOST_SAMPLES = 1_000
 _MOST_PARAMETERS = 500
 _OTHER_POINTS = 8
-_MOST_SENTENCES = 5  # on what changes nothing: a network with ReLU has one for each hidden unit
+_MOST_SENTENCES = 5  # a network with ReLU has a null direction for each hidden unit
+_MOST_NAMES = 5  # in a sentence
 _POOR = 1e3  # condition number beyond which parameters are hardly determined
 
 
@@ -52,40 +54,57 @@ class Identifiability:
         """Parameters whose own value the data do not determine."""
         return tuple(n for n in self.parameters if any(n in d for d in self.null_directions))
 
-    def sentences(self, outputs: Sequence[str]) -> list[str]:
-        """The same in words; the outputs were compared with the data."""
-        seen, found = " and ".join(outputs), []
+    def sentences(self, outputs: Sequence[str], *, every: bool = False) -> list[str]:
+        """Return sentences on what the data determine.
+
+        Args:
+            outputs: what was compared with the data.
+            every: write out every direction; else those of a few parameters, and count the others.
+        """
+        seen, lines = " and ".join(outputs), []
         if self.null_directions:
             count = f"{self.rank} of {len(self.parameters)} parameters"
-            found.append(f"The data determine {count} (rank of the Jacobian).")
+            lines.append(f"The data determine {count} (rank of the Jacobian).")
         pairs = list(zip(self.null_directions, self.everywhere, strict=True))
-        for direction, everywhere in pairs[:_MOST_SENTENCES]:
-            *others, last = direction
-            if not others:
-                where = "" if everywhere else " near these values"
-                found.append(f"{last} has no effect on {seen}{where}: the data say nothing of it.")
-                continue
-            first, *moves = [
-                f"{'raising' if c > 0 else 'lowering'} {n} by {number(abs(c), 3)}"
-                for n, c in direction.items()
-            ]
-            moved = f"{first} while {' and '.join(moves)} changes nothing"
-            if not everywhere:
-                moved = f"near these values {moved} to first order; further away other moves do"
-            group = f"{', '.join(others)} and {last}"
-            found.append(f"{group} cannot be told apart from {seen} alone: {moved}.")
-        if more := len(pairs[_MOST_SENTENCES:]):
-            found.append(f"So it is with {more} more such combinations.")
-        if self.determined:
-            texts = [combination_text(c) for c in self.determined]
-            found.append(f"What can be learnt of them: {', '.join(texts)}.")
-        if self.condition > _POOR:
-            size = f"(condition number {number(self.condition, 1)})"
-            found.append(
-                f"Some combinations are hardly determined {size}:"
-                " parameters far from the truth can fit the data nearly as well."
+        readable = pairs
+        if not every:
+            readable = [pair for pair in pairs if len(pair[0]) <= _MOST_NAMES][:_MOST_SENTENCES]
+        lines += [_sentence(direction, seen, everywhere) for direction, everywhere in readable]
+        if more := len(pairs) - len(readable):
+            what = plural(more, f"{'other ' if readable else ''}combined change")
+            leave = "leaves" if more == 1 else "leave"
+            lines.append(
+                f"{what} of several parameters {leave} {seen} unchanged"
+                " ('cgprimer identifiability' and --json list every one)."
             )
-        return found
+        determined = [c for c in self.determined if every or len(c) <= _MOST_NAMES]
+        if determined:
+            texts = ", ".join(map(combination_text, determined))
+            lines.append(f"Combinations that the data determine: {texts}.")
+        if self.condition > _POOR:
+            lines.append(
+                f"The data hardly determine some combinations (condition number"
+                f" {number(self.condition, 1)}): parameters far from the ground truth can fit the"
+                " data nearly as well."
+            )
+        return lines
+
+
+def _sentence(direction: Mapping[str, float], outputs: str, everywhere: bool) -> str:
+    """Return what a null direction means for the parameters in it."""
+    *others, last = direction
+    where = "" if everywhere else " near these values"
+    if not others:
+        return f"{last} has no effect on {outputs}{where}, so the data do not determine it."
+    moves = [
+        f"{'increasing' if c > 0 else 'decreasing'} {n} by {number(abs(c), 3)}"
+        for n, c in direction.items()
+    ]
+    order = "" if everywhere else "to first order, "
+    return (
+        f"{', '.join(others)} and {last} cannot be determined separately{where}:"
+        f" {order}{' and '.join(moves)} leaves {outputs} unchanged."
+    )
 
 
 def identifiability(
@@ -119,7 +138,7 @@ def identifiability(
     names = tuple(wrt) or vectors.elements
     places = [k for k, name in enumerate(vectors.elements) if name in names]
     dataset = dataset.block(0)
-    chosen = np.unique(np.linspace(0, len(dataset) - 1, _MOST_SAMPLES).astype(int))
+    chosen = spread_samples(dataset)
     inputs = {n: dataset.inputs[n][chosen] for n in graph.inputs}
     if len(names) > _MOST_PARAMETERS:
         return None
@@ -128,8 +147,8 @@ def identifiability(
     def jacobian_at(numbers: Array) -> Array | None:
         at = values.copy()
         at[places] = numbers
-        found = _jacobian(graph, inputs, vectors.values(at))
-        return None if found is None else found[:, places]
+        matrix = jacobian_matrix(graph, inputs, vectors.values(at))
+        return None if matrix is None else matrix[:, places]
 
     if (matrix := jacobian_at(values[places])) is None:
         return None
@@ -170,11 +189,18 @@ def _is_null(matrix: Array, direction: Array) -> bool:
     return bool(moved <= 1e-7 * (np.abs(matrix) @ np.abs(direction)).max())
 
 
-def _jacobian(
+def spread_samples(dataset: Dataset) -> Array:
+    """Return the indices of up to a thousand samples, spread evenly over a dataset."""
+    return np.unique(np.linspace(0, len(dataset) - 1, _MOST_SAMPLES).astype(int))
+
+
+def jacobian_matrix(
     graph: ExpressionGraph, inputs: Mapping[str, Array], parameters: Mapping[str, Any]
 ) -> Array | None:
-    """One row per sample and element of an output, one column per number of the parameters; None
-    if not finite.
+    """Return the Jacobian of all outputs with respect to all parameters as one matrix.
+
+    It has a row for each output, sample and element, in this order, and a column for each number
+    of the parameters. None if an entry is not finite.
     """
     found = jacobian(graph, {**inputs, **parameters})
     samples = next((len(column) for column in inputs.values()), 1)

@@ -30,7 +30,13 @@ from cgprimer.training.not_finite import not_finite
 from cgprimer.training.objective import Objective, Resident
 from cgprimer.training.predictions import beside_targets
 from cgprimer.training.runs import TrainingRun, differences
-from cgprimer.training.settings import DEFAULTS, SETTINGS, Settings, documented, settings_of
+from cgprimer.training.settings import (
+    DEFAULTS,
+    SETTINGS,
+    Settings,
+    documented,
+    settings_of,
+)
 from cgprimer.training.snapshots import moments
 from cgprimer.training.steps import Change, Done, Steps, change_of
 from cgprimer.training.update_rules import State
@@ -94,6 +100,7 @@ def train(
     """
     settings, options = settings_of(settings_and_options)
     dataset, settings = data_for(graph, dataset, settings)
+    settings = settings.for_samples(len(dataset))
     given, names, seed, epochs = len(dataset), graph.parameters, settings.seed, settings.epochs
     dataset, others, share = _parts(graph, dataset, validation, settings)
     dataset, others, scales = _normalized(dataset, others, settings, resume, graph.outputs)

@@ -16,7 +16,7 @@ import math
 import reprlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -32,6 +32,8 @@ from cgprimer.workers.cutting import stages_of
 from cgprimer.workers.protocols import PROTOCOLS, cluster_address
 
 F = TypeVar("F", bound=Callable[..., Any])
+LEAST_EPOCHS, MOST_EPOCHS = 30, 3_000  #: of a run whose number of epochs is not given
+FEW_SAMPLES = 10_000  #: a run over fewer samples has as many steps as one over this many
 ONE_OR_BY_NAME = "NUMBER|NAME=VALUE,..."  #: one number for all parameters, or numbers by name
 _INSTEAD = "start from its parameters instead: start=run.parameters (--start NAME=VALUE)"
 
@@ -216,9 +218,11 @@ class Settings:
         None, lambda given: as_names(given, "freeze") if given else None, "NAME,...",
         "Parameters that keep their start or declared values, and are not differentiated.",
     )  # fmt: skip
-    epochs: int = _setting(
-        30, partial(whole_number, "epochs"), "0..", "How often the data are gone through."
-    )
+    epochs: int = _setting(  # None where it is not given: train knows how many samples there are
+        None, partial(whole_number, "epochs"), "0..",
+        f"Number of epochs (default: {LEAST_EPOCHS}, and more for fewer than"
+        f" {FEW_SAMPLES:,} samples, up to {MOST_EPOCHS:,}).",
+    )  # fmt: skip
     batch_size: int | None = _setting(
         50, _batch_size, "N|all", "Samples per step; 1 is one sample at a time.", same=_INSTEAD
     )
@@ -301,6 +305,10 @@ class Settings:
         " ones record them at the ends of epochs. A record halts an engine for some 30 us.",
     )  # fmt: skip
 
+    def for_samples(self, samples: int) -> Settings:
+        """Return the settings of a run over this many samples, with its number of epochs."""
+        return self if self.epochs is not None else replace(self, epochs=default_epochs(samples))
+
 
 SETTINGS: dict[str, Setting] = {one.name: one.metadata[""] for one in fields(Settings)}
 _KINDS: dict[str, str] = {one.name: str(one.type) for one in fields(Settings)}
@@ -330,6 +338,16 @@ def settings_of(given: Mapping[str, Any]) -> tuple[Settings, dict[str, Any]]:
                 hint = hint or f"an optimizer's own is a hyperparameter: hyper={{{name!r}: ...}}"
                 raise UsageError(f"there is no setting {name!r}", hint=hint)
     return settings, rest
+
+
+def default_epochs(samples: int) -> int:
+    """Return the number of epochs of a run that is not given one.
+
+    >>> default_epochs(500), default_epochs(10_000), default_epochs(1_000_000), default_epochs(4)
+    (600, 30, 30, 3000)
+    """
+    wanted = math.ceil(LEAST_EPOCHS * FEW_SAMPLES / max(samples, 1))
+    return min(max(wanted, LEAST_EPOCHS), MOST_EPOCHS)
 
 
 def checked(name: str, value: Any) -> Any:

@@ -27,6 +27,7 @@ COMMANDS = (
     "predict",
     "score",
     "fit",
+    "identifiability",
     "ensemble",
     "draw",
     "plot",

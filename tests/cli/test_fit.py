@@ -46,7 +46,7 @@ def test_the_report_names_what_is_fixed_bounded_and_open(tmp_path: Path) -> None
     rows = {line.split("  ")[0]: line for line in text.splitlines()}
     assert rows["cd"].endswith("fixed")
     assert rows["ab"].endswith("not determined by itself")
-    assert "raising ab by 1 while lowering bc by 1 changes nothing." in text
+    assert "increasing ab by 1 and decreasing bc by 1 leaves xw unchanged." in text
     text = good("fit", "saturation", *NOISY, "--start", "b1=150", "--bounds", "b1=:200,b2=0:")
     rows = {line.split("  ")[0]: line for line in text.splitlines()}
     assert rows["b1"].endswith("at its bound")

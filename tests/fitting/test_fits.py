@@ -71,7 +71,9 @@ def test_the_lecture_graph_is_fitted_in_under_fifty_steps(seed: int, damping: st
     assert found.parameters["cd"] == pytest.approx(3, abs=1e-10)
     assert math.isinf(found.standard_errors["ab"])
     assert found.standard_errors["cd"] < 1e-10
-    assert "raising ab by 1 while lowering bc by 1 changes nothing" in " ".join(found.sentences)
+    assert "increasing ab by 1 and decreasing bc by 1 leaves xw unchanged" in " ".join(
+        found.sentences
+    )
 
 
 def test_gauss_newton_says_that_the_normal_equations_are_singular() -> None:

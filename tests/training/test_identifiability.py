@@ -10,6 +10,7 @@ import pytest
 import cgprimer
 from cgprimer.data import Dataset
 from cgprimer.training.identifiability import Identifiability, combination_text, identifiability
+from tests.cli.cli_tools import bad, good, read_json
 from tests.training.training_graphs import TRUTH, lecture, lecture_data
 
 
@@ -32,9 +33,9 @@ def test_the_lecture_example(values: dict[str, float]) -> None:
     assert found.undetermined() == ("ab", "bc")
     assert found.sentences(lecture().outputs) == [
         "The data determine 3 of 4 parameters (rank of the Jacobian).",
-        "ab and bc cannot be told apart from xw alone: "
-        "raising ab by 1 while lowering bc by 1 changes nothing.",
-        "What can be learnt of them: ab + bc.",
+        "ab and bc cannot be determined separately: "
+        "increasing ab by 1 and decreasing bc by 1 leaves xw unchanged.",
+        "Combinations that the data determine: ab + bc.",
     ]
 
 
@@ -54,7 +55,7 @@ def test_a_product_is_only_locally_so() -> None:
     assert found.determined == ()  # what is determined is a*b, and no linear combination
     assert found.everywhere == (False,)
     sentences = found.sentences(("xw",))
-    assert "raising a by 1 while lowering b by 1.5" in sentences[1]
+    assert "increasing a by 1 and decreasing b by 1.5" in sentences[1]
     assert "to first order" in sentences[1]
     assert len(sentences) == 2
 
@@ -81,7 +82,7 @@ def test_two_groups_stay_apart() -> None:
     assert found.rank == 2
     assert found.null_directions == ({"a": 1.0, "b": -1.0}, {"c": 1.0, "d": 1.0})
     assert found.determined == ({"a": 1.0, "b": 1.0}, {"c": 1.0, "d": -1.0})
-    assert "raising c by 1 while raising d by 1" in " ".join(found.sentences(("xw",)))
+    assert "increasing c by 1 and increasing d by 1" in " ".join(found.sentences(("xw",)))
 
 
 def test_many_outputs_at_many_samples_take_little_memory() -> None:
@@ -106,7 +107,7 @@ def test_a_parameter_without_effect() -> None:
     assert found.null_directions == ({"u": 1.0},)
     assert found.everywhere == (True,)
     assert found.determined == ()
-    assert found.sentences(("xw",))[1] == "u has no effect on xw: the data say nothing of it."
+    assert found.sentences(("xw",))[1] == "u has no effect on xw, so the data do not determine it."
 
 
 def test_a_dead_unit_has_no_effect_here_but_elsewhere() -> None:
@@ -126,7 +127,7 @@ def test_nearly_dependent_parameters_are_named_as_such() -> None:
     found = found_in("xw = k*(1000 + xa/1000) + b", {"k": 1.0, "b": 1.0})
     assert found.rank == 2
     assert found.condition > 1e5
-    assert "hardly determined" in found.sentences(("xw",))[-1]
+    assert "hardly determine" in found.sentences(("xw",))[-1]
 
 
 def test_too_few_samples() -> None:
@@ -166,3 +167,36 @@ def test_samples_from_all_over_the_data_are_used() -> None:
 def test_combinations_as_text() -> None:
     assert combination_text({"a": -1.0, "b": 0.5}) == "-a + 0.5*b"
     assert combination_text({"a": 1.0}) == "a"
+
+
+def test_a_direction_of_many_parameters_is_counted_and_not_written_out() -> None:
+    many = {f"a{k}": 1.0 for k in range(8)}
+    few = {"ab": 1.0, "bc": -1.0}
+    result = Identifiability(
+        parameters=(*many, *few),
+        rank=8,
+        null_directions=(few, many),
+        determined=(few, many),
+        everywhere=(True, True),
+    )
+    short, full = result.sentences(("xw",)), result.sentences(("xw",), every=True)
+    assert "1 other combined change " in short[2]
+    assert "a7" not in " ".join(short)
+    assert "a6 and a7" in full[2]
+    assert "a7" in full[3]
+
+
+def test_a_network_is_reported_in_few_lines() -> None:
+    text = good("train", "-e", good("new", "mlp", "2-16-1"), "--epochs", "3")
+    assert len(text) < 2_000
+    assert max(map(len, text.splitlines())) < 200
+
+
+def test_the_command_lists_every_direction() -> None:
+    text = good("identifiability", "lecture")
+    assert "ab and bc cannot be determined separately" in text
+    assert good("identifiability", "lecture", "--wrt", "ab,cd").count("\n") == 1
+    data = read_json("identifiability", "lecture", "--json")
+    assert (data["rank"], data["null_directions"]) == (3, [{"ab": 1.0, "bc": -1.0}])
+    assert "'ax'" in bad("identifiability", "lecture", "--wrt", "ax", code=2)
+    assert "NAME" in bad("identifiability", "-e", "y = a*x")
