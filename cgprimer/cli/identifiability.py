@@ -38,7 +38,7 @@ def command(
     Examples:
       cgprimer identifiability lecture
       cgprimer identifiability lecture --wrt ab,bc
-      cgprimer identifiability lecture --data new.csv --at run.json
+      cgprimer identifiability lecture --data lecture.csv --at run.json
 
     The Jacobian of the outputs with respect to the parameters is taken at the declared values, or
     at those of --at. Its rank is the number of combinations that the data determine.

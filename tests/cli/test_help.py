@@ -82,7 +82,7 @@ def test_the_installed_command_says_the_same(line: str, stdin: str | None, tmp_p
 
 
 # Commands whose examples read what the examples of others write, as in a session at a terminal.
-BEFORE = {"train": ("data",)}
+BEFORE = {"train": ("data",), "identifiability": ("data", "train")}
 
 
 LONG = ("compare", "draw", "fit", "plot")  # every kind of plot has a test of its own
