@@ -8,6 +8,7 @@ from math import prod
 from typing import Any
 
 from cgprimer.analysis.latex import latex, latex_name
+from cgprimer.analysis.method_steps import MethodSteps, method_steps
 from cgprimer.analysis.points import point_values
 from cgprimer.analysis.tables import table
 from cgprimer.core.derivatives import (
@@ -72,6 +73,8 @@ class Trace:
         samples: of a batch how many there are, else 0. The values of a batch have an axis of
             samples, where samples differ; adjoints are those of the sum of ``of`` over them, and
             what all of them share has one adjoint.
+        steps: what the method does instead of propagating tangents or adjoints, for finite
+            differences, symbolic differentiation and path-sum; None for the other methods.
     """
 
     method: str
@@ -81,6 +84,7 @@ class Trace:
     rows: tuple[TraceRow, ...]
     backward: tuple[TraceRow, ...] = ()
     samples: int = 0
+    steps: MethodSteps | None = None
 
     def row(self, name: str) -> TraceRow:
         """The row of a name.
@@ -111,6 +115,8 @@ class Trace:
         Raises:
             UsageError: another style.
         """
+        if self.steps is not None:
+            return self.steps.to_table(style)
         header = ["name", "expression", "value", self.kind if style == "csv" else self.heading]
         if style == "latex":
             over, under = ("", self.wrt) if self.kind == "tangent" else (self.of, "v")
@@ -132,7 +138,8 @@ class Trace:
         rows = [dict(zip(names, row, strict=True)) for row in values]
         own = {"method": self.method, "kind": self.kind, "of": self.of, "wrt": self.wrt}
         steps = [{n: getattr(r, n) for n in names[:3]} for r in self.backward]
-        return {**own, "rows": rows, **({"backward": steps} if steps else {})}
+        data = {**own, "rows": rows, **({"backward": steps} if steps else {})}
+        return data if self.steps is None else {**data, "steps": self.steps.to_dict()}
 
     def __str__(self) -> str:
         return self.to_table()
@@ -244,7 +251,10 @@ def trace(
     kind = "tangent" if seeded else "adjoint"
     show = primal.shapes and not seeded
     backward = _backward(primal, target, rows, point, samples) if show else ()
-    return Trace(method, kind, target, seeded, tuple(rows), backward, samples)
+    steps = None
+    if seeded and method != "forward":
+        steps = method_steps(method, graph, primal, point, rows, target, seeded, options)
+    return Trace(method, kind, target, seeded, tuple(rows), backward, samples, steps)
 
 
 def _point(
@@ -282,9 +292,12 @@ def _differing(primal: Tape) -> list[bool]:
 
 def _whole(value: Value, shape: Shape) -> Value:
     """A float, or an array of all of a shape: 0, for one, stands for zeros."""
-    if not shape:
-        return float(value)
+    if isinstance(value, float) and not shape:
+        return value
     import numpy as np
+
+    if not shape:  # complex arithmetic gives an array of one sample
+        return float(np.reshape(value, ()))
 
     return np.array(np.broadcast_to(value, shape), float)
 

@@ -31,12 +31,14 @@ def command(
     \b
     Examples:
       cgprimer trace lecture --method forward --wrt xa
-      cgprimer trace lecture --method reverse
+      cgprimer trace lecture --method path-sum --wrt xa
       cgprimer trace baydin --wrt x1 --format latex
       cgprimer trace lecture --level variables --format markdown
 
     Reverse mode, the default, gives the adjoint of every value, to be read from the last row up.
-    Every other method gives tangents with respect to --wrt; --wrt alone selects forward mode.
+    Forward mode gives tangents with respect to --wrt, which alone selects it. The other methods
+    show their own steps: evaluations and quotients, the derivative formula of each variable, or
+    the paths and the products of the partials along them.
     """
     options = own_options(method, settings)
     found = trace(graph, method=method, **settings, **options)
