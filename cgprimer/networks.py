@@ -1,15 +1,17 @@
 """Graphs that nobody types: networks, chains, polynomials, recurrent units, random graphs.
 
-Every function gives a graph; the text that it was made from, to be read and edited, is its
-``source.text``. Inputs and parameters have values drawn from a seed, with two digits after the
-point, so that the graph can be evaluated, traced and drawn at once, and trained on data made from
-these values.
+Every function returns a graph; the text that it was parsed from, to be read and edited, is its
+``source.text``. Inputs and parameters have values, so that the graph can be evaluated, traced and
+drawn at once, and trained on data made from these values. By default the values are numbers,
+determined by a seed and rounded to two digits after the point. With ``values=False`` the text has
+initializers instead: ``parameter W1[32,16] = glorot``.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from random import Random
 from typing import Any
@@ -17,6 +19,7 @@ from typing import Any
 from cgprimer.checked_numbers import whole_number
 from cgprimer.core.graph import ExpressionGraph, parse
 from cgprimer.core.primitives import primitives
+from cgprimer.core.primitives.notation import number_text
 from cgprimer.errors import UsageError, name_hint
 from cgprimer.wrong_kinds import explained
 
@@ -24,6 +27,7 @@ _MOST = 100_000  # parameters: a text of more has better ways to be made
 _POOL = ("tanh", "sin", "sigmoid", "cos")  # of random graphs: defined everywhere, and bounded
 _FRESH = 0.7  # of a random graph's operands: the others are used once more
 _WIDTH = 96  # letters of a line
+_RECTIFIERS = ("relu", "leaky_relu", "gelu")
 ARRAY_ACTIVATIONS = ("softmax", "log_softmax")  # of a whole layer, not of each unit
 
 
@@ -36,6 +40,7 @@ def mlp(
     bias: bool = True,
     scalars: bool = False,
     seed: int = 0,
+    values: bool = True,
 ) -> ExpressionGraph:
     """A multilayer perceptron, every unit joined to every unit of the layer before.
 
@@ -47,6 +52,8 @@ def mlp(
         scalars: a line and a name for each unit, instead of matrices: what a slide can show.
         seed: of the values. Weights are uniform within the root of three over the number of a
             unit's operands, so that their variance is one over it; biases within 0.1.
+        values: whether numbers are written. If not, weights are declared ``glorot`` (``he`` before
+            a rectifier), biases ``zeros`` and inputs ``uniform(-1, 1)``; the seed has no effect.
 
     Raises:
         UsageError: the sizes are none, or there is no such function.
@@ -61,6 +68,13 @@ def mlp(
     xh1 = sigmoid(W1 @ x + b1)
     xo = W2 @ xh1 + b2
     output xo
+    >>> print(mlp("2-3-1", values=False).source.text)
+    input x[2] = uniform(-1, 1)
+    parameter W1[3,2] = glorot, b1[3] = zeros
+    parameter W2[1,3] = glorot, b2[1] = zeros
+    xh1 = tanh(W1 @ x + b1)
+    xo = W2 @ xh1 + b2
+    output xo
     >>> print(mlp([2, 1], output="sigmoid", bias=False, scalars=True).source.text)
     input x1 = 0.69, x2 = 0.52
     parameter w1_1 = -0.19, w1_2 = -0.59
@@ -71,22 +85,25 @@ def mlp(
     draw = Random(whole_number("the seed", seed))
     functions = [_activation(activation)] * (len(layers) - 2) + [_activation(output, scalars)]
     count = sum((before + bias) * own for before, own in pairwise(layers))
-    if count > _MOST:
-        hint = "write it with one number for all, as in: parameter W[784,128] = 0.01"
+    if count > _MOST and (values or scalars):
+        hint = "write initializers: values=False and scalars=False (without --values, --scalars)"
         raise UsageError(f"the network has {count:,} parameters, more than {_MOST:,}", hint=hint)
-    values = [[_number(draw, 1.0) for _ in range(layers[0])]]
-    weights = []
-    for before, own in pairwise(layers):
-        most = math.sqrt(3 / before)
-        weights.append([[_number(draw, most) for _ in range(before)] for _ in range(own)])
-        values.append([_number(draw, 0.1) for _ in range(own)] if bias else [])
+    if values:
+        weights, added = _sampled_layers(draw, layers, bias)
+    else:
+        weights, added = _initialized_layers(layers, functions, bias, scalars)
     write = _units if scalars else _matrices
-    return _graph(write(layers, functions, weights, values), f"mlp {'-'.join(map(str, layers))}")
+    return _graph(write(layers, functions, weights, added), f"mlp {'-'.join(map(str, layers))}")
 
 
 @explained
 def neuron(
-    inputs: int, *, activation: str = "sigmoid", bias: bool = True, seed: int = 0
+    inputs: int,
+    *,
+    activation: str = "sigmoid",
+    bias: bool = True,
+    seed: int = 0,
+    values: bool = True,
 ) -> ExpressionGraph:
     """One neuron: a weighted sum of its inputs, and a function of it.
 
@@ -98,10 +115,11 @@ def neuron(
     """
     draw, many = Random(whole_number("the seed", seed)), _count("inputs", inputs)
     function = _activation(activation)
-    given = {f"x{k}": _number(draw, 1.0) for k in range(1, many + 1)}
+    value = partial(_scalar, draw, values=values)
+    given = {f"x{k}": value(1.0) for k in range(1, many + 1)}
     most = math.sqrt(3 / many)
-    weights = {f"w{k}": _number(draw, most) for k in range(1, many + 1)}
-    weights |= {"b": _number(draw, 0.1)} if bias else {}
+    weights = {f"w{k}": value(most) for k in range(1, many + 1)}
+    weights |= {"b": value(0.1) if values else "zeros"} if bias else {}
     total = _sum([f"w{k}*x{k}" for k in range(1, many + 1)], ["b"] * bias)
     return _graph(
         [*_declared("input", given), *_declared("parameter", weights),
@@ -110,7 +128,9 @@ def neuron(
 
 
 @explained
-def chain(length: int, *, activation: str = "tanh", seed: int = 0) -> ExpressionGraph:
+def chain(
+    length: int, *, activation: str = "tanh", seed: int = 0, values: bool = True
+) -> ExpressionGraph:
     """A chain, each value a function of a parameter times the one before.
 
     What a gradient has to go through: products of as many factors as the chain is long.
@@ -124,14 +144,15 @@ def chain(length: int, *, activation: str = "tanh", seed: int = 0) -> Expression
     """
     draw, many = Random(whole_number("the seed", seed)), _count("values", length)
     function = _activation(activation)
-    lines = _declared("input", {"x0": _number(draw, 1.0)})
-    lines += _declared("parameter", {f"w{k}": _number(draw, 1.0) for k in range(1, many + 1)})
+    value = partial(_scalar, draw, 1.0, values=values)
+    lines = _declared("input", {"x0": value()})
+    lines += _declared("parameter", {f"w{k}": value() for k in range(1, many + 1)})
     lines += [f"x{k} = {function.format(f'w{k}*x{k - 1}')}" for k in range(1, many + 1)]
     return _graph([*lines, f"output x{many}"], f"chain of {many}")
 
 
 @explained
-def polynomial(degree: int, *, seed: int = 0) -> ExpressionGraph:
+def polynomial(degree: int, *, seed: int = 0, values: bool = True) -> ExpressionGraph:
     """A polynomial in one input; its coefficients are the parameters.
 
     >>> print(polynomial(2).source.text)
@@ -141,15 +162,18 @@ def polynomial(degree: int, *, seed: int = 0) -> ExpressionGraph:
     output xo
     """
     draw, highest = Random(whole_number("the seed", seed)), whole_number("the degree", degree)
-    lines = _declared("input", {"x": _number(draw, 1.0)})
-    lines += _declared("parameter", {f"a{k}": _number(draw, 1.0) for k in range(highest + 1)})
+    value = partial(_scalar, draw, 1.0, values=values)
+    lines = _declared("input", {"x": value()})
+    lines += _declared("parameter", {f"a{k}": value() for k in range(highest + 1)})
     powers = ["", "*x", *(f"*x^{k}" for k in range(2, highest + 1))]
     total = _sum([f"a{k}{powers[k]}" for k in range(highest + 1)])
     return _graph([*lines, f"xo = {total}", "output xo"], f"polynomial of degree {highest}")
 
 
 @explained
-def recurrent(steps: int, *, activation: str = "tanh", seed: int = 0) -> ExpressionGraph:
+def recurrent(
+    steps: int, *, activation: str = "tanh", seed: int = 0, values: bool = True
+) -> ExpressionGraph:
     """A recurrent unit, unrolled: the same two parameters in each of its steps.
 
     Source: Werbos 1990, "Backpropagation through time: what it does and how to do it".
@@ -163,8 +187,9 @@ def recurrent(steps: int, *, activation: str = "tanh", seed: int = 0) -> Express
     """
     draw, many = Random(whole_number("the seed", seed)), _count("steps", steps)
     function = _activation(activation)
-    lines = _declared("input", {f"x{k}": _number(draw, 1.0) for k in range(1, many + 1)})
-    lines += _declared("parameter", {name: _number(draw, 1.0) for name in "wu"})
+    value = partial(_scalar, draw, 1.0, values=values)
+    lines = _declared("input", {f"x{k}": value() for k in range(1, many + 1)})
+    lines += _declared("parameter", {name: value() for name in "wu"})
     lines.append(f"xh1 = {function.format('u*x1')}")
     for k in range(2, many + 1):
         lines.append(f"xh{k} = {function.format(f'w*xh{k - 1} + u*x{k}')}")
@@ -172,7 +197,9 @@ def recurrent(steps: int, *, activation: str = "tanh", seed: int = 0) -> Express
 
 
 @explained
-def random(expressions: int, *, inputs: int = 2, seed: int = 0) -> ExpressionGraph:
+def random(
+    expressions: int, *, inputs: int = 2, seed: int = 0, values: bool = True
+) -> ExpressionGraph:
     """A graph of so many expressions drawn from a seed; all of them lead to the only output.
 
     It is defined everywhere and its values stay small, so that all methods agree on it.
@@ -188,14 +215,15 @@ def random(expressions: int, *, inputs: int = 2, seed: int = 0) -> ExpressionGra
     """
     draw, many = Random(whole_number("the seed", seed)), _count("expressions", expressions)
     names = [f"x{k}" for k in range(1, _count("inputs", inputs) + 1)]
-    given = {name: _number(draw, 1.0) for name in names}
+    value = partial(_scalar, draw, 1.0, values=values)
+    given = {name: value() for name in names}
     parameters: list[str] = []
-    waiting, values, lines = names[:], names[:], list[str]()
+    waiting, operands, lines = names[:], names[:], list[str]()
 
     def operand() -> str:  # mostly one that nothing uses yet, so that few are left at the end
         if waiting and draw.random() < _FRESH:
             return waiting.pop(draw.randrange(len(waiting)))
-        return draw.choice(values)
+        return draw.choice(operands)
 
     def parameter() -> str:
         parameters.append(_letters(len(parameters)))
@@ -215,17 +243,53 @@ def random(expressions: int, *, inputs: int = 2, seed: int = 0) -> ExpressionGra
         name = "xo" if last else f"xv{k}"
         lines.append(f"{name} = {text}")
         waiting.append(name)
-        values.append(name)
-    drawn = {name: _number(draw, 1.0) for name in parameters}
-    declared = [*_declared("input", given), *_declared("parameter", drawn)]
+        operands.append(name)
+    declared = _declared("input", given)
+    declared += _declared("parameter", {name: value() for name in parameters})
     return _graph([*declared, *lines, "output xo"], f"random graph of {many}")
 
 
 # --- writing -------------------------------------------------------------------------------------
 
 
+def _sampled_layers(draw: Random, layers: list[int], bias: bool) -> tuple[list[Any], list[Any]]:
+    """Return numbers for the weights of each layer, and for the inputs and the layers' biases."""
+    added, weights = [[_number(draw, 1.0) for _ in range(layers[0])]], []
+    for before, own in pairwise(layers):
+        most = math.sqrt(3 / before)
+        weights.append([[_number(draw, most) for _ in range(before)] for _ in range(own)])
+        added.append([_number(draw, 0.1) for _ in range(own)] if bias else [])
+    return weights, added
+
+
+def _initialized_layers(
+    layers: list[int], functions: list[str], bias: bool, scalars: bool
+) -> tuple[list[Any], list[Any]]:
+    """Return initializers for the weights of each layer, and for the inputs and the biases.
+
+    With `scalars` there is an initializer for each number. A scalar has no sizes from which
+    ``glorot`` and ``he`` could be computed, so that their bounds are written as numbers.
+    """
+    added: list[Any] = ["uniform(-1, 1)", *(["zeros" if bias else ""] * (len(layers) - 1))]
+    weights: list[Any] = [_law_of_weights(function) for function in functions]
+    if not scalars:
+        return weights, added
+    for k, (before, own) in enumerate(pairwise(layers)):
+        if weights[k] == "he":
+            law = f"normal({number_text(round(math.sqrt(2 / before), 2))})"
+        else:
+            law = _uniform(math.sqrt(6 / (before + own)))
+        weights[k] = [[law] * before] * own
+    return weights, [[law] * n * bool(law) for law, n in zip(added, layers, strict=True)]
+
+
+def _law_of_weights(function: str) -> str:
+    """Return the initializer for weights before an activation."""
+    return "he" if function.partition("(")[0] in _RECTIFIERS else "glorot"
+
+
 def _matrices(
-    layers: list[int], functions: list[str], weights: list[Any], values: list[list[float]]
+    layers: list[int], functions: list[str], weights: list[Any], values: list[Any]
 ) -> list[str]:
     """The lines of a network with a matrix for each layer."""
     lines, last, passed = [f"input x[{layers[0]}] = {_value(values[0])}"], len(layers) - 1, "x"
@@ -241,7 +305,7 @@ def _matrices(
 
 
 def _units(
-    layers: list[int], functions: list[str], weights: list[Any], values: list[list[float]]
+    layers: list[int], functions: list[str], weights: list[Any], values: list[Any]
 ) -> list[str]:
     """The lines of a network with a name for each unit and each weight."""
     passed = [f"x{k}" for k in range(1, layers[0] + 1)]
@@ -262,7 +326,7 @@ def _units(
     return [*lines, *made, f"output {', '.join(passed)}"]
 
 
-def _declared(kind: str, values: dict[str, float]) -> list[str]:
+def _declared(kind: str, values: Mapping[str, float | str]) -> list[str]:
     """Declarations, as many in a line as there is room for."""
     lines: list[str] = []
     for name, value in values.items():
@@ -275,7 +339,9 @@ def _declared(kind: str, values: dict[str, float]) -> list[str]:
 
 
 def _value(numbers: Any) -> str:
-    """A nested list; of one number the number."""
+    """Return the text of an initializer or of a nested list; of one number only the number."""
+    if isinstance(numbers, str):
+        return numbers
     return str(numbers[0] if numbers[1:] == [] and isinstance(numbers[0], float) else numbers)
 
 
@@ -288,6 +354,20 @@ def _letters(number: int) -> str:
     letters = "abcdefghijklmnopqrstuvwyz"
     again, place = divmod(number, len(letters))
     return letters[place] + (str(again) if again else "")
+
+
+def _scalar(draw: Random, most: float, *, values: bool) -> float | str:
+    """Return a number within bounds, or without `values` the initializer for it.
+
+    A number is taken from the generator in both cases, so that what follows is the same.
+    """
+    number = _number(draw, most)
+    return number if values else _uniform(most)
+
+
+def _uniform(limit: float) -> str:
+    bound = number_text(round(limit, 2))
+    return f"uniform(-{bound}, {bound})"
 
 
 def _number(draw: Random, most: float) -> float:

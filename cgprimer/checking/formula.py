@@ -108,7 +108,7 @@ def check_formula(
     if answer is None:
         raise UsageError("what is the answer? A formula or a number for each component")
     if at:
-        formula = replace(formula, values=FrozenDict(_point(formula, at)))
+        formula = replace(formula, declared_values=FrozenDict(_point(formula, at)))
     names = wrt or formula.parameters or formula.inputs
     question = ask(formula, of=of, wrt=names, loss=loss, keep=keep, domain=domain)
     trees = components(answer, question)
@@ -244,7 +244,7 @@ def _on_both_sides(question: Question, count: int, seed: int) -> Points:
     graph = question.graph
     opposite = {n: (-np.asarray(v, float)).tolist() for n, v in graph.values.items()}
     opposite |= {name: graph.values[name] for name in question.kept}
-    other = replace(question, graph=replace(graph, values=FrozenDict(opposite)))
+    other = replace(question, graph=replace(graph, declared_values=FrozenDict(opposite)))
     found = []
     for side, many in ((question, count - count // 2), (other, count // 2)):
         try:
@@ -336,7 +336,7 @@ def _check_statement(
     ordered = [wrt, *(n for n in names if n != wrt)]
     usual = {name: _AT[k % len(_AT)] + k // len(_AT) for k, name in enumerate(ordered)}
     graph = parse(f"input {', '.join(ordered)}; {_VALUE} = {unparse(tree)}")
-    graph = replace(graph, values=FrozenDict(usual | _point(graph, at)))
+    graph = replace(graph, declared_values=FrozenDict(usual | _point(graph, at)))
     question = ask(graph, wrt=[wrt], **limits)
     name, said = left.strip(), right.strip()
     trees = {wrt: (said, tree_of(said, name, question, variable))}
@@ -346,7 +346,7 @@ def _check_statement(
         what = f"no points were found where {unparse(tree)} has a slope"
         raise DifferentiationError(what, hint=f"say where: at=... (--at {wrt}=21)") from None
     theirs = values_at(question, trees[wrt][1], drawn)
-    unfiled = replace(question, graph=replace(graph, values=FrozenDict({})))
+    unfiled = replace(question, graph=replace(graph, declared_values=FrozenDict({})))
     (part,) = _formulas(unfiled, drawn, trees, {wrt: theirs})
     if part.verdict != "right":
         errors = relative_errors(theirs, drawn.right[wrt], drawn.noise[wrt])

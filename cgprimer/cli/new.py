@@ -30,13 +30,16 @@ _OWN = {  # the options of each kind; all have a seed
 --bias/--no-bias  mlp, neuron: whether every unit adds a parameter of its own (default: it does).
 --scalars  mlp: a name for each unit and weight, instead of matrices.
 --inputs 1..  random: how many inputs (default: 2).
---seed 0.. =0  Of the values and of a random graph.
+--values  Write numbers instead of initializers, determined by the seed.
+--seed 0.. =0  Random seed of the numbers and of a random graph; implies --values except for random.
 -o, --to PATH  Write the text here (default: standard output).""",
     FORCE,
 )
 @click.argument("kind")
 @click.argument("size")
-def command(kind: str, size: str, to: str | None, force: bool, seed: int, **given: Any) -> None:
+def command(
+    kind: str, size: str, to: str | None, force: bool, values: bool, seed: int, **given: Any
+) -> None:
     """Write the text of a network, a chain, a polynomial, a recurrent unit or a random graph.
 
     \b
@@ -59,6 +62,7 @@ def command(kind: str, size: str, to: str | None, force: bool, seed: int, **give
             raise click.UsageError(f"--{name} does not belong to {kind}")
     if kind != "mlp" and not size.isdecimal():
         raise UsageError(f"the size of a {kind} is a whole number, not {size!r}")
+    chosen["values"] = values or (kind != "random" and is_given("seed"))
     made = getattr(networks, kind)(size if kind == "mlp" else int(size), seed=seed, **chosen)
     if to is None:
         click.echo(made.source.text)

@@ -37,7 +37,8 @@ def report(
     undetermined = found.undetermined() if found else ()
     # Only data that were made have a truth; beside others stands what the graph declares.
     word = "true" if run.truth else "declared"
-    known = run.truth or {n: v for n, v in graph.point(needed=()).items() if n in run.parameters}
+    declared = run.parameters.keys() - graph.initializers.keys()
+    known = run.truth or {n: v for n, v in graph.point(needed=()).items() if n in declared}
     both = run.parameters, known
     learnt, beside = (apart(of, run.shapes) for of in both)
     rows = []

@@ -228,12 +228,13 @@ def _start(
     high: Array,
 ) -> Array:
     """What is given; else what is declared, unless the data were made from it; else drawn."""
-    drawn = np.random.default_rng(whole_number("the seed", seed)).random(len(vectors))
+    drawn = vectors.sampled_start(whole_number("the seed", seed))
     values = np.clip(drawn, low, high)  # the same numbers as `train` draws
     shapes = {name: shape for name, shape in vectors.shapes.items() if shape}
     start = numbers_by_name("start", given, "parameter", vectors.shapes, shapes=shapes, parts=True)
     declared = graph.point(needed=()) if not dataset.truth else {}
-    own = {n: v for n, v in declared.items() if n in vectors.shapes}
+    sampled = graph.initializers
+    own = {n: v for n, v in declared.items() if n in vectors.shapes and n not in sampled}
     for name, value in own.items():
         values[places_of(vectors, "start", name)] = np.ravel(value)
     put_into(values, vectors, start)

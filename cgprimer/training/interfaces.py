@@ -41,7 +41,8 @@ def flat_objective(
         graph: the graph.
         data: as for :func:`cgprimer.train`.
         loss, method, engine, options: as in :func:`cgprimer.train`.
-        seed: of the start: values that the graph declares, others uniform in [0, 1).
+        seed: of the start: values that the graph declares, samples of its initializers, others
+            uniform in [0, 1).
 
     Returns:
         A function from a vector to mean loss and gradient, a start, and what each number is
@@ -70,10 +71,9 @@ def flat_objective(
         total, gradient = resident.sums(np.asarray(vector, float))
         return total / samples, np.asarray(gradient, float) / samples
 
-    start = vectors.values(
-        np.random.default_rng(whole_number("the seed", seed)).random(len(vectors))
-    )
-    start |= {name: v for name, v in graph.point(needed=()).items() if name in start}
+    start = vectors.values(vectors.sampled_start(whole_number("the seed", seed)))
+    declared = graph.point(needed=()).keys() & start.keys() - graph.initializers.keys()
+    start |= {name: value for name, value in graph.point(needed=()).items() if name in declared}
     return fun, vectors.vector(start), tuple(vectors.elements)
 
 

@@ -128,7 +128,7 @@ def train(
     }  # fmt: skip
     if resume is None:
         own = numbers_by_name("start", start, "parameter", names, shapes=graph.shapes, parts=True)
-        drawn = np.random.default_rng(seed).random(len(vectors))
+        drawn = vectors.sampled_start(seed)
         begin = around.begun(vectors, drawn, own, graph.values)
         run = TrainingRun(begin, {**begin}, {}, recorded, scales=scales, graph=graph)
         run.recorded_parameters = {name: [] for name in names}

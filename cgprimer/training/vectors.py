@@ -34,7 +34,7 @@ class Vectors:
     """
 
     def __init__(self, graph: ExpressionGraph) -> None:
-        names = graph.parameters
+        self.graph, names = graph, graph.parameters
         self.shapes: dict[str, Shape] = {n: graph.shapes.get(n, ()) for n in names}
         self.elements = tuple(e for n, shape in self.shapes.items() for e in elements(n, shape))
         ends = list(accumulate(map(prod, self.shapes.values())))
@@ -72,6 +72,17 @@ class Vectors:
         if found.dtype.kind in "fiu" and found.size == len(self) and found.ndim < 2:
             return found.astype(float).reshape(len(self))
         return as_scalars(values, self.elements, np.dtype(float))  # some value is none: say which
+
+    def sampled_start(self, seed: int) -> Array:
+        """Return start values of all parameters, determined by a seed; shape (numbers,).
+
+        They are samples of the initializers that the graph declares, otherwise uniform in [0, 1).
+        """
+        start = np.random.default_rng(seed).random(len(self))
+        parts = self.parts(start)
+        for name, value in self.graph.sampled_start(seed).items():
+            parts[name][...] = value
+        return start
 
     def values(self, vector: Array) -> dict[str, Any]:
         """For each parameter a float, or an array of its shape."""

@@ -35,6 +35,54 @@ def test_all_methods_agree_on_what_is_made(kind: str) -> None:
                 np.testing.assert_allclose(found[name], expected[name], rtol=1e-11, atol=1e-14)
 
 
+INITIALIZED = {
+    "mlp": lambda: networks.mlp("3-4-2", values=False),
+    "units": lambda: networks.mlp("3-4-2", values=False, scalars=True, activation="relu"),
+    "neuron": lambda: networks.neuron(3, values=False),
+    "chain": lambda: networks.chain(5, values=False),
+    "polynomial": lambda: networks.polynomial(4, values=False),
+    "recurrent": lambda: networks.recurrent(3, values=False),
+    "random": lambda: networks.random(8, values=False),
+}
+
+
+@pytest.mark.parametrize("kind", INITIALIZED)
+def test_networks_with_initializers_declare_every_value(kind: str) -> None:
+    graph, numbers = INITIALIZED[kind](), MADE[kind](0)
+    assert graph.initializers.keys() == {*graph.inputs, *graph.parameters}
+    assert (graph.inputs, graph.parameters) == (numbers.inputs, numbers.parameters)
+    assert graph.shapes == numbers.shapes
+    expressions = {name: graph.expression(name) for name in graph.definitions}
+    if kind != "units":  # another activation
+        assert expressions == {name: numbers.expression(name) for name in numbers.definitions}
+    values = graph.evaluate()
+    assert all(np.isfinite(values[name]).all() for name in graph.outputs)
+
+
+def test_weights_before_a_rectifier_have_the_variance_of_he() -> None:
+    graph = networks.mlp("9-4-2", activation="relu", values=False)
+    laws = {name: law.name for name, law in graph.initializers.items()}
+    assert laws == {"x": "uniform", "W1": "he", "b1": "zeros", "W2": "glorot", "b2": "zeros"}
+    units = networks.mlp("8-4-2", activation="relu", values=False, scalars=True)
+    assert units.initializers["w1_3_2"].arguments == (0.5,)
+    assert units.initializers["w2_1_4"].arguments == (-1.0, 1.0)
+
+
+def test_the_command_writes_initializers_unless_numbers_are_asked_for(tmp_path: Path) -> None:
+    def text(*words: str) -> str:
+        done = here("new", *words, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    assert text("mlp", "16-32-32-1") == networks.mlp("16-32-32-1", values=False).source.text
+    assert len(text("mlp", "16-32-32-1")) < 300
+    assert text("mlp", "2-3-1", "--values") == networks.mlp("2-3-1").source.text
+    assert text("mlp", "2-3-1", "--seed", "4") == networks.mlp("2-3-1", seed=4).source.text
+    shape = networks.random(5, seed=4, values=False).source.text
+    assert text("random", "5", "--seed", "4") == shape
+    assert text("random", "5", "--seed", "4", "--values") == networks.random(5, seed=4).source.text
+
+
 @pytest.mark.parametrize("sizes", ["4-2-1", "2-3-3-2", "1-1"])
 def test_units_and_matrices_are_the_same_function(sizes: str) -> None:
     matrices = networks.mlp(sizes, activation="sigmoid", output="tanh", seed=3)
@@ -75,7 +123,7 @@ def test_a_long_random_graph_stays_small() -> None:
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     assert here("new", "mlp", "4-2-1", "-o", "net.cg", cwd=tmp_path).returncode == 0
     graph = cgprimer.load(tmp_path / "net.cg")
-    assert graph.source.text == networks.mlp("4-2-1").source.text + "\n"
+    assert graph.source.text == networks.mlp("4-2-1", values=False).source.text + "\n"
     again = here("new", "neuron", "4", "-o", "net.cg", cwd=tmp_path)
     assert again.returncode == 2
     assert "--force" in again.stderr
@@ -92,7 +140,8 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
         (["mlp", "4-0"], "units per layer"),
         (["mlp", "4-2", "--activation", "sigmoud"], "did you mean 'sigmoid'"),
         (["mlp", "4-2", "--output", "softmax", "--scalars"], "whole layer"),
-        (["mlp", "1000-1000-1000"], "more than 100,000"),
+        (["mlp", "1000-1000-1000", "--values"], "more than 100,000"),
+        (["mlp", "1000-1000-1000", "--scalars"], "more than 100,000"),
         (["neuron", "4", "--scalars"], "does not belong to neuron"),
         (["neuron", "0"], "from 1 on"),
         (["chain", "x"], "whole number"),

@@ -167,7 +167,7 @@ CASES = [
     Case("xw = 2*1e999", SYNTAX, 1, 8, "1e999", "too large"),
     Case("input xa = -1e309", SYNTAX, 1, 13, "1e309", "too large"),
     # declarations
-    Case("input xa = b", SYNTAX, 1, 12, "b", "expected a number as the value of 'xa', found 'b'"),
+    Case("input xa = b", SYNTAX, 1, 12, "b", "as the value of 'xa', found 'b'"),
     Case("input xa = sin(2)", SYNTAX, 1, 12, "sin", "as the value of 'xa', found 'sin'"),
     Case("input sin(2)", SYNTAX, 1, 10, "(", "expected the end of the statement, found '('"),
     Case("input a, sin(2)", SYNTAX, 1, 13, "(", "expected the end of the statement, found '('"),

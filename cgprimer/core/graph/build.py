@@ -100,7 +100,9 @@ def graph_of(program: Program) -> ExpressionGraph:
         inputs=tuple(n for n in order if n not in definitions),
         outputs=tuple(n for n in order if n in ends),
         parameters=tuple(parameters),
-        values=FrozenDict({n: d.value for n, d in declarations.items() if d.value is not None}),
+        declared_values=FrozenDict(
+            {n: d.value for n, d in declarations.items() if d.value is not None}
+        ),
         definitions=FrozenDict({n: definitions[n].expression for n in order if n in definitions}),
         depends_on=FrozenDict({n: depends_on[n] for n in order if depends_on.get(n)}),
         leads_to=FrozenDict({n: leads_to[n] for n in order if leads_to[n]}),

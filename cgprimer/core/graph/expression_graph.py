@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from cgprimer.core.language.domains import Domain
+from cgprimer.core.language.initializers import START_STREAM, VALUES_STREAM, Initializer
 from cgprimer.core.language.syntax import (
     Apply,
     Definition,
@@ -52,6 +53,11 @@ def _refuse(self: Any, *args: Any, **more: Any) -> NoReturn:
     )
 
 
+def _nested_tuples(rows: Any) -> Any:
+    """Return nested lists as nested tuples; there are as many levels as a shape has axes."""
+    return tuple(map(_nested_tuples, rows)) if isinstance(rows, list) else rows
+
+
 class FrozenList(list[V]):
     """A list that stays as it is. Copies and pickles of it are plain lists."""
 
@@ -84,7 +90,7 @@ class ExpressionGraph:
         inputs: variables that nothing defines.
         outputs: variables that lead to nothing, or those that ``output`` names.
         parameters: learnable parameters, by first appearance in the text.
-        values: values given in declarations.
+        declared_values: what declarations give: a number, nested tuples or an initializer.
         definitions: the expression of every variable that has one.
         depends_on: for each variable the variables that its expression uses.
         leads_to: for each variable the variables whose expressions use it.
@@ -107,12 +113,54 @@ class ExpressionGraph:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     parameters: tuple[str, ...]
-    values: dict[str, Any]
+    declared_values: dict[str, Any]
     definitions: dict[str, Expression]
     depends_on: dict[str, list[str]]
     leads_to: dict[str, list[str]]
     shapes: dict[str, tuple[int, ...]]
     domains: dict[str, Domain] = field(default_factory=dict)
+
+    @cached_property
+    def initializers(self) -> dict[str, Initializer]:
+        """The initializers of inputs and parameters that are declared with one.
+
+        >>> from cgprimer.core.graph import parse
+        >>> parse("parameter w = normal(0.1), b = 2; xw = w*xa + b").initializers
+        {'w': Initializer(name='normal', arguments=(0.1,))}
+        """
+        given = self.declared_values.items()
+        return FrozenDict({n: value for n, value in given if isinstance(value, Initializer)})
+
+    @cached_property
+    def values(self) -> dict[str, Any]:
+        """The declared values as numbers, or nested tuples of numbers.
+
+        Those of initializers are sampled when this is first read, always with seed 0: every
+        command evaluates the graph at the same point.
+        """
+        found = dict(self.declared_values)
+        for name, law in self.initializers.items():
+            shape = self.shapes.get(name, ())
+            sample = law.sample(name, shape, seed=0, stream=VALUES_STREAM)
+            found[name] = _nested_tuples(sample.tolist()) if shape else sample
+        return FrozenDict(found)
+
+    def sampled_start(self, seed: int) -> dict[str, Any]:
+        """Return start values of the parameters that have an initializer.
+
+        Args:
+            seed: random seed of a training run.
+
+        Returns:
+            Names to floats or arrays. They differ from ``values``, which are the ground truth of
+            made data.
+        """
+        found = {}
+        for name in self.parameters:
+            if law := self.initializers.get(name):
+                shape = self.shapes.get(name, ())
+                found[name] = law.sample(name, shape, seed=seed, stream=START_STREAM)
+        return found
 
     @property
     def source(self) -> Source:
@@ -242,7 +290,7 @@ class ExpressionGraph:
 
     def _missing_hint(self, name: str) -> str:
         used = {n for s in self.program.statements if isinstance(s, Definition) for n in s.names}
-        unused = [n for n in self.values if n not in used]
+        unused = [n for n in self.declared_values if n not in used]
         if unused:
             return "; ".join(f"{n!r} has a value but stands in no expression" for n in unused)
         other = next((n for n in self.definitions if n.casefold() == name.casefold()), None)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from unicodedata import category
 
 from cgprimer.core.language.domains import ONE_HOT, Domain
+from cgprimer.core.language.initializers import INITIALIZERS
 from cgprimer.core.language.parser import ENDS, ROLES
 from cgprimer.core.language.syntax import MOST_NUMBERS, Functions
 from cgprimer.core.language.tokens import called, is_number, spans, tokenize
@@ -32,6 +33,7 @@ _KNOWN_AS = {
 _NO_OPERAND = {"=": "a single '=' defines a name", "/": "a comment begins with '#'", "[":
     "brackets hold places, x[0], or declared values, a[2] = [1,2]; to group, '('"}  # fmt: skip
 
+_INITIALIZER_EXAMPLES = {"normal": "normal(0.1)", "uniform": "uniform(-1, 1)"}
 _STATEMENT = "a statement reads: name = expression"
 _SEPARATOR = "statements are separated by a new line or ';'"
 _OPERATORS = ("+", "-", "*", "**", "/", "^")
@@ -131,12 +133,38 @@ class Complaints:
         must = "one-hot (a single 1, otherwise 0)" if domain == ONE_HOT else "in its domain"
         return self.error(f"the declared value of {name!r} must be {must}")
 
+    def unknown_initializer(self, name: str) -> ExpressionSyntaxError:
+        """A word that is not an initializer is the value of a declaration."""
+        law = self.token.text
+        hint = did_you_mean(law, INITIALIZERS) or f"initializers: {', '.join(INITIALIZERS)}"
+        expected = f"expected a number or an initializer as the value of {name!r}"
+        return self.error(f"{expected}, found {law!r}", hint=hint)
+
+    def initializer_arguments(self, problem: str, law: str) -> ExpressionSyntaxError:
+        """An initializer has the wrong number of arguments, or impossible ones."""
+        return self.error(problem, hint=f"write: {_INITIALIZER_EXAMPLES.get(law, law)}")
+
+    def initializer_shape(self, problem: str, law: str, axes: int) -> ExpressionSyntaxError:
+        """The sizes do not give the number of inputs and outputs that an initializer needs."""
+        hint = "initialize biases with zeros" if axes else "write normal(0.1) or uniform(-1, 1)"
+        return self.error(problem, hint=hint)
+
+    def initializer_of_input(self, law: str) -> ExpressionSyntaxError:
+        """An initializer of weights stands at an input."""
+        hint = "write normal(1) or uniform(-1, 1)"
+        return self.error(f"initializer {law!r} is only for parameters", hint=hint)
+
+    def initializer_and_domain(self, name: str) -> ExpressionSyntaxError:
+        """An input has an initializer and a domain."""
+        message = f"an input with a domain cannot have an initializer; {name!r} has both"
+        return self.error(message, hint="declare one value of the domain, or no value")
+
     def after_declaration(self, has_value: bool) -> ExpressionSyntaxError:
         """A declaration goes on after a name or its value."""
         if is_number(self.token.text):
             return self.error(f"expected '=' between {self.before.text!r} and {self.token.text!r}")
         message = f"expected the end of the statement, found {self.token.shown}"
-        plain = "a declared value is a plain number, such as 0.5"
+        plain = "a declared value is a plain number, such as 0.5, or an initializer"
         return self.error(message, hint=plain if has_value else _SEPARATOR)
 
     def no_operand(self, groups: Groups, missing: str) -> ExpressionSyntaxError:

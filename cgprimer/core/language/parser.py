@@ -3,7 +3,8 @@
     file        = { statement ( NEWLINE | ";" ) } ;
     statement   = NAME "=" expression
                 | ("input" | "parameter" | "output") declared { "," declared } ;
-    declared    = NAME [ shape ] [ "=" value ] [ "in" domain ] ;
+    declared    = NAME [ shape ] [ "=" ( value | initializer ) ] [ "in" domain ] ;
+    initializer = NAME [ "(" ["-"] NUMBER { "," ["-"] NUMBER } ")" ] ;
     domain      = "{" ["-"] NUMBER { "," ["-"] NUMBER } "}" | "one-hot" ;
     shape       = "[" INTEGER { "," INTEGER } "]" ;
     value       = ["-"] NUMBER | "[" value { "," value } "]" ;
@@ -34,6 +35,13 @@ from cgprimer.core.language.domains import (
     set_problem,
     shape_problem,
 )
+from cgprimer.core.language.initializers import (
+    INITIALIZERS,
+    NEEDING_FANS,
+    Initializer,
+    arguments_problem,
+)
+from cgprimer.core.language.initializers import shape_problem as initializer_shape_problem
 from cgprimer.core.language.syntax import (
     MOST_NUMBERS,
     Apply,
@@ -147,7 +155,11 @@ class _Parser:
             equals = self.index
             if tokens[equals] == "=":
                 self.index += 1
-                value = self.value(name, tuple(shape))
+                first = called(tokens[self.index]) or tokens[self.index]
+                if first.isidentifier():
+                    value = self.initializer(role, name, tuple(shape))
+                else:
+                    value = self.value(name, tuple(shape))
             found.append(Declaration(role, name, value, at, tuple(shape)))
             if "in" in (tokens[self.index], called(tokens[self.index])):
                 found[-1].domain = self.domain(found[-1], equals + 1)
@@ -184,6 +196,33 @@ class _Parser:
         self.index += 1
         return self.number(self.index - 1).value * (-1.0 if sign == "-" else 1.0)
 
+    def initializer(self, role: str, name: str, shape: tuple[int, ...]) -> Initializer:
+        """The initializer of a declared name; each of its arguments is a number."""
+        tokens, begin = self.tokens, self.index
+        law = called(tokens[begin]) or tokens[begin]
+        if law not in INITIALIZERS:
+            self.fail("unknown_initializer", begin, name)
+        arguments: list[float] = []
+        if "\n" in tokens[begin]:
+            self.fail("error", begin, f"the parenthesis after {law!r} must be on the same line")
+        if not called(tokens[begin]):
+            self.index += 1
+        else:
+            while not arguments or tokens[self.index] == ",":
+                self.skip_lines(self.index + 1)
+                arguments.append(self.value(name, ()))
+                self.skip_lines(self.index)
+            if tokens[self.index] != ")":
+                self.fail("expected", self.index, f"',' or ')' in the arguments of {law!r}")
+            self.index += 1
+        if problem := arguments_problem(law, arguments):
+            self.fail("initializer_arguments", begin, problem, law)
+        if problem := initializer_shape_problem(law, shape):
+            self.fail("initializer_shape", begin, problem, law, len(shape))
+        if role == "input" and law in NEEDING_FANS:
+            self.fail("initializer_of_input", begin, law)
+        return Initializer(law, tuple(arguments))
+
     def domain(self, declared: Declaration, value_at: int) -> Domain:
         """The domain behind ``in``; the declared value, if there is one, must lie in it."""
         tokens, begin = self.tokens, self.index
@@ -198,6 +237,8 @@ class _Parser:
             self.fail("no_domain", begin + (tokens[begin] == "in"))
         if problem := shape_problem(domain, declared.shape):
             self.fail("error", begin + 1, problem)
+        if isinstance(declared.value, Initializer):
+            self.fail("initializer_and_domain", value_at, declared.name)
         if declared.value is not None and not contains(domain, declared.value):
             self.fail("not_in_domain", value_at, declared.name, domain)
         return domain

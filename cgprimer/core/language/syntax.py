@@ -98,7 +98,8 @@ class Definition:
 class Declaration:
     """One name of an ``input``, ``parameter`` or ``output`` statement; ``at`` is its token.
 
-    A value is a number, or nested tuples of numbers in the declared shape. The domain of an input
+    A value is a number, nested tuples of numbers in the declared shape, or an
+    :class:`~cgprimer.core.language.initializers.Initializer`. The domain of an input
     is the set of its possible values, or ``one-hot``.
     """
 

@@ -45,8 +45,12 @@ def spans(source: Source) -> list[Span]:
 
 
 def called(token: str) -> str:
-    """The name that a token with a parenthesis calls; empty where it calls none."""
-    return token[:-1].partition("#")[0].rstrip()
+    """Return the name before the parenthesis of a call; empty if the token is not a call.
+
+    >>> called("sin ("), called("("), called("sin")
+    ('sin', '', '')
+    """
+    return token[:-1].partition("#")[0].rstrip() if token.endswith("(") else ""
 
 
 def is_number(token: str) -> bool:

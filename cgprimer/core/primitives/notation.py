@@ -11,6 +11,7 @@ from typing import Any
 
 from cgprimer.core.language import parser
 from cgprimer.core.language.domains import ONE_HOT, Domain
+from cgprimer.core.language.initializers import Initializer
 from cgprimer.core.language.syntax import (
     Apply,
     Definition,
@@ -138,7 +139,14 @@ def _place_text(place: Any) -> str:
 
 
 def value_text(value: Any) -> str:
-    """A declared value as it is written: a number, or nested brackets."""
+    """Return a declared value as it is written: a number, nested brackets, or an initializer.
+
+    >>> value_text((1.0, 0.5)), value_text(Initializer("normal", (0.1,)))
+    ('[1, 0.5]', 'normal(0.1)')
+    """
+    if isinstance(value, Initializer):
+        arguments = ", ".join(map(number_text, value.arguments))
+        return f"{value.name}({arguments})" if arguments else value.name
     if isinstance(value, tuple):
         return f"[{', '.join(map(value_text, value))}]"
     return number_text(value)
