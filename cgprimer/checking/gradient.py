@@ -357,7 +357,8 @@ def check_gradient(
         function: a function, which is called here; or a file, or ``globals()`` of a notebook,
             in which it has the name `name`: a file runs apart, with limits.
         of: the variable to differentiate; the only output unless given.
-        wrt: with respect to which names; all parameters unless given.
+        wrt: with respect to which names; by default all parameters (all inputs of a graph
+            without parameters).
         loss: a loss behind the outputs: the function is given ``target``, too.
         batch: samples of a batch: inputs are then lists with a value for each.
         reduction: of a batch: ``mean`` or ``sum`` over its samples.

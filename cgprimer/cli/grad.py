@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -10,6 +11,7 @@ import click
 from cgprimer.cli.common import echo_json, graph_command, note
 from cgprimer.cli.options import AT, ENGINE, JSON, WRT, method_lines, own_options
 from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.language.syntax import Declaration, element_place
 from cgprimer.core.methods.contract import Derivatives
 
 _DIGITS = 10  # in the table of several points
@@ -52,6 +54,28 @@ def _points(graph: ExpressionGraph, at: dict[str, Any], found: Derivatives) -> s
     return table(list(columns), [[number(v, _DIGITS) for v in row] for row in rows], left=())
 
 
+def _roles_note(graph: ExpressionGraph, at: Mapping[str, Any]) -> str:
+    """Return a note if names of a point became an input and a parameter that nobody declared.
+
+    In ``2*x^2 + 3*y^2`` the name alone makes x an input and y a parameter; whoever gives values for
+    both probably wants both derivatives.
+    """
+    declared = {s.name for s in graph.program.statements if isinstance(s, Declaration)}
+    given = {name for key in at if (name := element_place(str(key))[0]) not in declared}
+    inputs = [name for name in graph.inputs if name in given]
+    parameters = [name for name in graph.parameters if name in given]
+    if not (inputs and parameters):
+        return ""
+
+    several = len(inputs) + len(parameters) > 2
+    said = f"{', '.join(inputs)} {'is an input' if len(inputs) == 1 else 'are inputs'}"
+    said += f", {', '.join(parameters)} {'a parameter' if len(parameters) == 1 else 'parameters'}"
+    return (
+        f"note: {said}; --wrt {','.join([*inputs, *parameters])} differentiates with respect to"
+        f" {'all' if several else 'both'}"
+    )
+
+
 @graph_command(
     AT,
     "--of NAME,...  Variables to differentiate (default: all outputs).",
@@ -91,6 +115,7 @@ def command(
     from cgprimer.errors import UsageError
     from cgprimer.numbers_and_arrays import all_finite
 
+    roles_note = "" if settings["wrt"] else _roles_note(graph, settings["at"])
     names = settings["wrt"] or graph.parameters or graph.inputs
     if not names:
         hint = "'xa = 2' defines a variable; values are declared: input xa = 2, parameter ab = 1"
@@ -124,6 +149,8 @@ def command(
             click.echo(_line(name, value))
         for (name, other), value in found.derivatives.items():
             click.echo(_line(f"d {name} / d {other}", value))
+    if roles_note:
+        note(roles_note)
     steps = tape_with(graph, (), mode_at(graph, settings["at"])).instructions
     if method == "reverse" and any(getattr(n, "kind", "") == "batch_mean" for n, _ in steps):
         note(

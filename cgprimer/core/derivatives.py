@@ -164,8 +164,9 @@ def gradient(
         graph: the graph.
         at: values of inputs and parameters, numbers or arrays; declared values fill the rest.
         of: the variable to differentiate; the only output unless given.
-        wrt: parameters, inputs or inner variables; all parameters unless given. The derivative
-            with respect to an inner variable treats it as if it could be moved by itself.
+        wrt: parameters, inputs or inner variables; by default all parameters, or all inputs of a
+            graph without parameters. The derivative with respect to an inner variable treats it as
+            if it could be moved by itself.
         loss: a loss to differentiate instead, as in :func:`graph_with_loss`; the point then has
             its targets, too.
         method: one of :func:`cgprimer.methods`.
@@ -266,14 +267,14 @@ def chosen_output(graph: ExpressionGraph, of: str | None) -> str:
 
 
 def chosen_names(graph: ExpressionGraph, wrt: Names | None) -> tuple[str, ...]:
-    """The names asked for, elements such as ``W[0,1]`` among them, or all parameters."""
-    if wrt is None:
-        if not graph.parameters:
-            hint = "name inputs or variables: wrt=... (--wrt NAME)"
-            raise UsageError("the graph has no parameters", hint=hint)
-        return graph.parameters
+    """Return the names in `wrt`, which may be elements such as ``W[0,1]``.
+
+    By default they are all parameters, or all inputs of a graph without parameters.
+    """
     if not wrt and not (graph.parameters or graph.inputs):
         raise UsageError("there is nothing to differentiate by: no parameter and no input")
+    if wrt is None:
+        return graph.parameters or graph.inputs
     names, known = as_names(wrt, "wrt"), dict.fromkeys((*graph.variables, *graph.parameters))
     for name in names:
         if element_in(graph, name)[0] not in known:

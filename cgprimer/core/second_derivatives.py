@@ -70,7 +70,8 @@ def hessian(
 
     Args:
         graph, at, of, loss, engine: as in :func:`gradient`.
-        wrt: parameters, inputs or inner variables; all parameters unless given.
+        wrt: parameters, inputs or inner variables; by default all parameters (all inputs of a graph
+            without parameters).
         method: ``OUTER-over-INNER`` with two of the methods, or one name for both. The inner one
             must give the gradient in one run, so finite differences can only be the outer one.
         options: of the outer method.

@@ -60,7 +60,8 @@ def export(
         at: a point at which the file checks itself; declared values fill the rest. Others beside
             it are drawn, always the same.
         of: the variable to differentiate, one number; the only output unless given.
-        wrt: with respect to which names; all parameters unless given. Where arrays stay arrays, an
+        wrt: with respect to which names; by default all parameters (all inputs of a graph
+            without parameters). Where arrays stay arrays, an
             element stands for its array.
         loss: a loss to differentiate instead, as in :func:`cgprimer.graph_with_loss`.
         method: one of :func:`cgprimer.methods`.

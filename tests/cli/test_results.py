@@ -36,6 +36,32 @@ def test_grad_from_file_expression_and_standard_input() -> None:
         assert done.stderr == ""
 
 
+PARABOLOID = "f = 2*x^2 + 3*y^2"
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ((PARABOLOID, "--at", "x=4,y=5"), ["x is an input", "y a parameter", "--wrt x,y"]),
+        ((PARABOLOID, "--at", "x=4,y=5", "--json"), ["x is an input", "--wrt x,y"]),
+        ((f"{PARABOLOID}*z", "--at", "x=4,y=5,z=1"), ["y, z parameters", "--wrt x,y,z", "all"]),
+        (("f = sum(x)*x1*y; input x[2] = 1", "--at", "x[0]=4,x1=1,y=5"), ["--wrt x1,y"]),
+        ((PARABOLOID, "--at", "x=4,y=5", "--wrt", "y"), []),
+        ((f"{PARABOLOID}; parameter y = 5", "--at", "x=4"), []),
+        ((f"{PARABOLOID}; input x; parameter y", "--at", "x=4,y=5"), []),
+        (("f = 2*x^2 + 3*x1", "--at", "x=4,x1=5"), []),
+        ((LECTURE_TEXT, "--at", "xa=4,ab=5"), []),
+    ],
+)
+def test_grad_notes_names_whose_letter_made_one_an_input(
+    words: tuple[str, ...], expected: list[str]
+) -> None:
+    done = run("grad", "-e", *words)
+    assert done.returncode == 0
+    assert len(done.stderr.splitlines()) == bool(expected)
+    assert all(part in done.stderr for part in expected)
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_grad_json(method: str) -> None:
     found = read_json("grad", LECTURE, "--method", method, "--at", "xa=-0.5", "--wrt", "xa,ab")

@@ -149,11 +149,19 @@ def test_several_outputs_to_choose_from():
 
 
 def test_nothing_to_differentiate_with_respect_to():
-    graph = cgprimer.parse("xw = xa^2")
-    with pytest.raises(UsageError, match="no parameters"):
-        cgprimer.gradient(graph, {"xa": 1})
+    graph = cgprimer.parse("xw = 2 + 1")
+    with pytest.raises(UsageError, match="no parameter"):
+        cgprimer.gradient(graph)
     with pytest.raises(UsageError, match="no parameters"):
         cgprimer.differentiate(cgprimer.tape(graph))
+
+
+def test_a_graph_without_parameters_is_differentiated_with_respect_to_its_inputs():
+    graph = cgprimer.parse("input y = 3; xw = xa^2*y")
+    assert cgprimer.gradient(graph, {"xa": 2}) == {"y": 4.0, "xa": 12.0}
+    assert cgprimer.hessian(graph, {"xa": 2})["xa"] == {"y": 4.0, "xa": 6.0}
+    program = cgprimer.differentiate(cgprimer.tape(graph))
+    assert all(f"bar_{name}" in str(program) for name in ("y", "xa"))
 
 
 def test_unknown_names_on_a_tape():

@@ -43,8 +43,8 @@ def differentiate(
     Args:
         tape: what is differentiated.
         of: a name or names; the tape's only output unless given.
-        wrt: a name or names of leaves or inner variables; all scalars (the parameters) unless
-            given.
+        wrt: a name or names of leaves or inner variables; by default all scalars (the
+            parameters), or all columns (the inputs) of a tape without scalars.
         method: one of :func:`methods`.
         options: of the method: ``scheme`` and ``step`` (finite-difference), ``share`` and
             ``limit`` (symbolic), ``carry`` (forward), ``limit`` (path-sum).
@@ -78,12 +78,9 @@ def differentiate(
             raise UsageError(several, hint="say which with of=... (--of NAME)")
         of = tuple(tape.outputs)
     if wrt is None:
-        wrt = tape.of_kind("scalar")
+        wrt = tape.of_kind("scalar") or tape.of_kind("column")
         if not wrt:
-            raise UsageError(
-                "there are no parameters to differentiate with respect to",
-                hint="name inputs or variables with wrt=... (--wrt NAME)",
-            )
+            raise UsageError("there are no parameters or inputs to differentiate with respect to")
     allowed = list(inspect.signature(function).parameters)[3:]
     for name in options:
         if name == "dtype":

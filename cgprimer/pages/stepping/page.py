@@ -59,7 +59,8 @@ def step(
         graph: the graph.
         at: a number for each input and parameter; declared values fill the rest.
         of: the variable that is differentiated; the only output unless given.
-        wrt: with respect to which names; all parameters unless given.
+        wrt: with respect to which names; by default all parameters (all inputs of a graph
+            without parameters).
         loss: a loss to put behind the outputs, as in :func:`cgprimer.graph_with_loss`.
         method: the tab that is open at first; ``reverse`` unless given.
         methods: the tabs.
