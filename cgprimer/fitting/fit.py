@@ -36,6 +36,7 @@ DAMPING_NAMES = ("auto", *DAMPINGS)
 _ELSEWHERE = 8  # other points, to see whether what changes nothing here does so everywhere
 _FEW = 1_000  # samples that say it
 _EXACT = 1e-8  # share of the targets: residuals that no fit can improve
+_EQUAL_SUMS = 1e-9  # relative difference of sums of squares that are equal except for rounding
 
 
 def fit(
@@ -143,7 +144,7 @@ def fit(
         _refuse_flat_ends(problem, way, values)
         if way.settled:
             break
-    name, rule, way = min(ways, key=lambda found: (not found[2].settled, found[2].here.sum))
+    name, rule, way = _best(ways)
     if ways[-1][2].reason == "interrupted":
         way.settled, way.reason = False, "interrupted"
     elif not way.settled:
@@ -151,6 +152,17 @@ def fit(
         beyond = [values for found, values in sums if not math.isfinite(found)]
         way.reason += f"; a step further {broken(beyond[-1])[0]}" if beyond else ""
     return _result(graph, dataset, problem, way, name, rule, time.perf_counter() - begun)
+
+
+def _best(ways: list[tuple[str, str, Descent]]) -> tuple[str, str, Descent]:
+    """Return the descent that reached a minimum, or else the first one with the smallest sum.
+
+    In a flat region all of them end at the same sum except for rounding, which must not decide.
+    """
+    if ways[-1][2].settled:
+        return ways[-1]
+    smallest = min(way.here.sum for _, _, way in ways)
+    return next(found for found in ways if found[2].here.sum <= smallest * (1 + _EQUAL_SUMS))
 
 
 def _tried(problem: Residuals, first: Local, algorithm: str, damping: str) -> list[tuple[str, str]]:

@@ -400,3 +400,27 @@ def test_a_fit_loads_numpy_alone(tmp_path: Path) -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, check=True
     )
     assert done.stdout.splitlines()[-1] == "set()"
+
+
+@pytest.mark.parametrize("rounding", [0.0, -1e-12, 1e-12])
+def test_rounding_does_not_choose_between_equal_ends(
+    rounding: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a flat region all algorithms end at one sum of squares: the first of them is reported."""
+    from cgprimer.fitting import fit as module
+
+    scipy = module.by_scipy
+
+    def lower(problem, way, name):
+        scipy(problem, way, name)
+        way.here.sum *= 1 + rounding
+
+    monkeypatch.setattr(module, "by_scipy", lower)
+    graph = cgprimer.load("saturation")
+    data = cgprimer.make_dataset(graph, samples=20, low=0, high=3)
+    found = cgprimer.fit(graph, data, start={"b1": 1, "b2": 1e6})
+    assert (found.algorithm, found.damping, found.converged) == (
+        "levenberg-marquardt",
+        "tens",
+        False,
+    )
