@@ -1,8 +1,9 @@
 """Numbers for people: one rule of rounding for every table, picture, plot and page.
 
 A double is rounded to so many significant digits by its exact decimal value, halves away from zero
-as in class; ``≈`` marks a text that does not read back as the same double. `pages/number_format.js`
-is its twin.
+as in class; ``≈`` marks a text that differs from the double by more than the rounding of a few
+operations. So 0.4*0.8 is ``0.32``, although its double is 0.32000000000000006.
+`pages/number_format.js` is its twin.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 
 DIGITS = 8  #: in printed tables
 SHORT = 5  #: where there is little room: in pictures, on pages and slides
+_ROUNDING = 1e-14  # relative: about fifty units in the last place of a double
 _MOST_NUMBERS, _MOST_LINES = 64, 6  # of an array that is written out
 
 _WIDEST_ARRAY, _WIDEST_ROW = 24, 66  # characters
@@ -35,13 +37,26 @@ def number(value: float | None, digits: int = DIGITS) -> str:
     return f"{rounded:f}" if near else f"{rounded.scaleb(-power):f}e{power}"
 
 
+def is_exact(text: str, value: float) -> bool:
+    """Return whether a text shows a value exactly, except for the rounding of a few operations.
+
+    Decimals such as 0.4 are no doubles, so that a product which is exact in decimals is off in its
+    last bits. A number of few digits agrees with another value as closely as this only by chance.
+
+    >>> is_exact("0.32", 0.4 * 0.8), is_exact("0.33333333", 1 / 3)
+    (True, False)
+    """
+    shown = float(text)
+    return shown == value or abs(shown - value) <= _ROUNDING * abs(value)
+
+
 def equals(*values: float, digits: int = DIGITS) -> str:
     """The sign before what values come to: ``≈`` where one of them is rounded, else ``=``.
 
     >>> f"xa {equals(0.25)} {number(0.25)}, xb {equals(1 / 3)} {number(1 / 3)}"
     'xa = 0.25, xb ≈ 0.33333333'
     """
-    exact = (math.isnan(v) or float(number(v, digits)) == v for v in values)
+    exact = (math.isnan(v) or is_exact(number(v, digits), v) for v in values)
     return "=" if all(exact) else "≈"
 
 

@@ -17,12 +17,20 @@ from typing import Any
 
 from cgprimer.analysis.tables import table
 from cgprimer.checking.sheets.forms import dictionary
-from cgprimer.checking.sheets.problems import Blank, Cell, Problem, Sheet, Worksheet, cell_text
+from cgprimer.checking.sheets.problems import (
+    Blank,
+    Cell,
+    DisplayFormula,
+    Problem,
+    Sheet,
+    Worksheet,
+    cell_text,
+)
 from cgprimer.checking.sheets.questions import worked
 from cgprimer.core.graph import parse
 from cgprimer.core.language.names import names_in, replaced
 from cgprimer.core.language.syntax import Apply, Expression, Name, Number
-from cgprimer.core.primitives.notation import unparse
+from cgprimer.core.primitives.notation import readable, unparse
 from cgprimer.core.tape.printing import shown_name
 from cgprimer.errors import plural
 from cgprimer.files import json_text
@@ -88,7 +96,7 @@ class Section:
                 cells.append(write(tree or "", False))
         yield header, made
 
-    def _how(self, row: Sequence[Cell]) -> Expression | None:
+    def _how(self, row: Sequence[Cell]) -> Cell | None:
         """The formula of a row's derivative, if it does not stand there; edges and paths in it are
         numbers."""
         last, kind = row[-1], self.problem.kind
@@ -105,7 +113,10 @@ class Section:
         given = [cell_text(cell) for cell in row if isinstance(cell, Apply)]
         written = unparse(tree)
         unread = last.column == "value" and "stop_gradient" in written  # of softmax
-        return None if unread or last.tree in row or written in given else tree
+        if unread or last.tree in row or written in given:
+            return None
+        shown = readable(tree)
+        return tree if shown == written else DisplayFormula(shown)
 
 
 def sections(sheet: Sheet) -> list[Section]:
@@ -171,7 +182,8 @@ def _markdown_section(
 
 def _markdown_cell(cell: Cell, _: bool) -> str:
     text = cell_text(cell).replace("|", "\\|") or " " * 12
-    return f"`{text}`" if isinstance(cell, Apply | Name) else text.replace(" -> ", " → ")
+    code = isinstance(cell, Apply | Name | DisplayFormula)
+    return f"`{text}`" if code else text.replace(" -> ", " → ")
 
 
 def _md(text: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from cgprimer.analysis.latex import latex, latex_name
-from cgprimer.checking.sheets.problems import Cell, Sheet, cell_text
+from cgprimer.checking.sheets.problems import Cell, DisplayFormula, Sheet, cell_text
 from cgprimer.core.language.syntax import Apply, Name, Number
 from cgprimer.core.primitives.notation import parse_expression
 from cgprimer.errors import CgprimerError, UsageError
@@ -89,7 +89,8 @@ def _html(text: str) -> str:
 def _html_cell(cell: Cell, asked: bool) -> str:
     text = escape(cell_text(cell).replace(" -> ", " → "))
     own = f' class="{"filled" if text else "blank"}"' if asked else ""
-    return f"<td{own}>{f'<code>{text}</code>' if isinstance(cell, Apply | Name) else text}</td>"
+    code = isinstance(cell, Apply | Name | DisplayFormula)
+    return f"<td{own}>{f'<code>{text}</code>' if code else text}</td>"
 
 
 # --- LaTeX ---------------------------------------------------------------------------------------
@@ -163,6 +164,8 @@ def _tex_cell(cell: Cell, asked: bool = False) -> str:
         high = r"\rule[-1.1em]{0pt}{2.7em}" if r"\frac" in made else ""  # it touches no line
         return rf"{high}$\displaystyle {made}$"
     text = cell_text(cell)
+    if isinstance(cell, DisplayFormula):
+        return rf"\texttt{{{prose(text)}}}"
     words = ("input", "parameter", "row", "expression", "value", "adjoint", "tangent", "shape",
              "number", "formula", "what", "derivative", "question", "answer")  # fmt: skip
     if _NAME.fullmatch(text) and text not in words:

@@ -13,8 +13,11 @@ function number(value, digits = 8) {
   if (power < 0) return `${sign}0.${"0".repeat(-power - 1)}${figures}`;
   return sign + point(figures.padEnd(power + 1, "0"), power + 1);
 }
+function isExact(text, value) { // except for the rounding of a few operations
+  return Math.abs(Number(text) - value) <= 1e-14 * Math.abs(value);
+}
 function marked(value, digits = SHORT) { // with "≈" in front where it is rounded
   if (typeof value === "object") return (digits > SHORT && value.whole) || value.text; // alone in a line
   const whole = number(value, digits + 1); // not by one digit: the mark would be as long
-  return Number.isFinite(value) && Number(whole) !== value ? `≈${number(value, digits)}` : whole;
+  return Number.isFinite(value) && !isExact(whole, value) ? `≈${number(value, digits)}` : whole;
 }

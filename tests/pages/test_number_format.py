@@ -66,6 +66,13 @@ def test_a_rounded_number_says_so() -> None:
     assert (equals(0.5, 0.25), equals(0.5, 1 / 3)) == ("=", "≈")
 
 
+def test_sums_and_products_that_are_exact_in_decimals_are_not_marked() -> None:
+    assert (marked(0.4 * 0.8), marked(0.1 + 0.2, 5), marked(3.3 * 1.1)) == ("0.32", "0.3", "3.63")
+    assert equals(0.4 * 0.8, 0.1 + 0.2, math.inf, -0.0) == "="
+    assert (marked(0.32 + 1e-12), equals(0.3 - 1e-13)) == ("≈0.32", "≈")
+    assert marked(0.3 - 0.1 - 0.2, 5) == "≈-2.7756e-17"
+
+
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 def test_the_pages_round_as_python_does() -> None:
     script = files("cgprimer.pages").joinpath("number_format.js").read_text(encoding="utf-8")

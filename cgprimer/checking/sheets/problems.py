@@ -211,6 +211,12 @@ class Blank:
         return number(self.value, digits or 10) if self.form == "number" else str(self.value)
 
 
+class DisplayFormula(str):
+    """A formula as text for readers, which cannot be parsed."""
+
+    __slots__ = ()
+
+
 Cell = str | Blank | Expression
 
 

@@ -6,8 +6,9 @@ Text has as few parentheses as the grammar allows, and parses back to the same t
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeAlias
 
 from cgprimer.core.language import parser
 from cgprimer.core.language.domains import ONE_HOT, Domain
@@ -30,7 +31,8 @@ _INFIX = {
     "mul": ("*", 2, 2, 3), "div": ("/", 2, 2, 3), "pow": ("^", 4, 5, 3),
     "matmul": (" @ ", 2, 2, 3),
 }  # fmt: skip
-_SIGN, _ATOM = 3, 5
+_CONDITION, _SUM, _SIGN, _ATOM = 0, 1, 3, 5
+_Pieces: TypeAlias = list[str | tuple[Expression, int]]  # a node with what it must bind like
 
 
 def parse_expression(text: str, source_name: str = "<expression>") -> Expression:
@@ -57,22 +59,73 @@ def unparse(expression: Expression) -> str:
     >>> unparse(parse_expression("(-xa)^2 - (xb - 1)"))
     '(-xa)^2 - (xb - 1)'
     """
+    return _joined(expression, _parts)
+
+
+def readable(expression: Expression) -> str:
+    """Return the text of an expression for readers, with conditions written out.
+
+    Derivatives of ``relu`` and ``max`` have factors such as ``less(0, a)``, which is 1 or 0. The
+    text cannot be parsed again. It leaves out that two equal operands of ``max`` or ``min`` share
+    the gradient.
+
+    >>> readable(parse_expression("bar_y*where(equal(a, b), 0.5, less(a, b))"))
+    'bar_y*(1 if b > a else 0)'
+    >>> readable(parse_expression("less(x, 0)*k")), readable(parse_expression("where(v1, 0.5, v2)"))
+    ('(1 if x < 0 else 0)*k', '0.5 if v1 != 0 else v2')
+    """
+    return _joined(expression, _readable_parts)
+
+
+def _joined(expression: Expression, parts_of: Callable[[Expression], tuple[int, _Pieces]]) -> str:
+    """Return the text of an expression from the pieces of its nodes."""
     pieces: list[str] = []
-    stack: list[str | tuple[Expression, int]] = [(expression, 0)]
+    stack: _Pieces = [(expression, 0)]
     while stack:
         item = stack.pop()
         if isinstance(item, str):
             pieces.append(item)
             continue
         node, needed = item
-        binding, parts = _parts(node)
+        binding, parts = parts_of(node)
         if binding < needed:
             parts = ["(", *parts, ")"]
         stack.extend(reversed(parts))
     return "".join(pieces)
 
 
-def _parts(node: Expression) -> tuple[int, list[str | tuple[Expression, int]]]:
+def _readable_parts(node: Expression) -> tuple[int, _Pieces]:
+    """How tightly a node binds, and its text in pieces, conditions written out."""
+    if not isinstance(node, Apply) or node.primitive not in ("less", "equal", "where"):
+        return _parts(node)
+    if node.primitive != "where":
+        return _CONDITION, ["1 if ", *_condition(node), " else 0"]
+    test, yes, no = node.arguments
+    if _is_shared_tie(test, yes, no):
+        return _readable_parts(no)
+    return _CONDITION, [(yes, _SUM), " if ", *_condition(test), " else ", (no, _CONDITION)]
+
+
+def _condition(test: Expression) -> _Pieces:
+    """The pieces of a condition, a number in it on the right."""
+    if not (isinstance(test, Apply) and test.primitive in ("less", "equal")):
+        return [(test, _SUM), " != 0"]
+    left, right = ((argument, _SUM) for argument in test.arguments)
+    if test.primitive == "equal":
+        return [left, " == ", right]
+    return [left, " < ", right] if isinstance(right[0], Number) else [right, " > ", left]
+
+
+def _is_shared_tie(test: Expression, yes: Expression, no: Expression) -> bool:
+    """Whether ``where(test, yes, no)`` is a partial derivative of ``max`` or ``min``."""
+    if not (isinstance(test, Apply) and isinstance(no, Apply) and isinstance(yes, Number)):
+        return False
+    kinds = (test.primitive, yes.value, no.primitive)
+    operands = (sorted(map(unparse, one.arguments)) for one in (test, no))
+    return kinds == ("equal", 0.5, "less") and next(operands) == next(operands)
+
+
+def _parts(node: Expression) -> tuple[int, _Pieces]:
     """How tightly a node binds, and its text in pieces, some still to be taken apart."""
     if isinstance(node, Name):
         return _ATOM, [node.name]
@@ -94,7 +147,7 @@ def _parts(node: Expression) -> tuple[int, list[str | tuple[Expression, int]]]:
     return _ATOM, [row.spelling, "(", *listed[1:], ")"]
 
 
-def _structural_parts(node: Apply) -> list[str | tuple[Expression, int]]:
+def _structural_parts(node: Apply) -> _Pieces:
     """An index as it is written; of a tape, a primitive with its settings."""
     name: Structural = node.primitive  # type: ignore[assignment]
     texts = setting_texts(name)

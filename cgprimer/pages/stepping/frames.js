@@ -9,7 +9,7 @@ function moved(value, unmoved) {
   for (const digits of [8, 7, 6]) {
     const text = number(value, digits);
     if (text.length <= 12 && Math.abs(Number(text) - value) <= 0.05 * Math.abs(move))
-      return Number(text) === value ? text : `≈${text}`;
+      return isExact(text, value) ? text : `≈${text}`;
   }
   const added = ` ${move > 0 ? "+" : "-"} ${number(Math.abs(move), 2)}`;
   const rest = number(unmoved, SHORT);

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Literal, NamedTuple
 
-from cgprimer.core.primitives.notation import number_text, unparse
+from cgprimer.core.primitives.notation import number_text, readable, unparse
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.passes import reachable
 from cgprimer.core.tape.printing import expressions, labels, shown_name
@@ -188,9 +188,10 @@ def read_program(tape: Tape, scene: Scene, found: Summands | None = None) -> Pro
             edges = tuple(sorted(found_at - {-1}))
         elif what.column == "derivative" and found:
             edges = found.edges(what.row, index)
+        written = unparse if what.column == "value" else readable
         step = replace(
             what,
-            text=f"{names[index]} = {unparse(trees[index])}",
+            text=f"{names[index]} = {written(trees[index])}",
             phase=int(what.column != "value"),
             shows=what.shows if index in own else (),
             operands=tuple((names[o], o) for o in dict.fromkeys(operands) if names[o]),

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from cgprimer.errors import plural
-from cgprimer.number_format import SHORT, marked, number
+from cgprimer.number_format import SHORT, is_exact, marked, number
 from cgprimer.pages.stepping.frames import Frame, Stepping
 from cgprimer.pages.stepping.steps import Walk
 from cgprimer.pictures.lettering import text_width
@@ -90,7 +90,7 @@ def moved(value: float, unmoved: float | None) -> str:
     for digits in (8, 7, 6):
         text = number(value, digits)
         if len(text) <= _WIDEST and abs(float(text) - value) <= _OFF * abs(move):
-            return text if float(text) == value else f"≈{text}"
+            return text if is_exact(text, value) else f"≈{text}"
     added = f" {'+' if move > 0 else '-'} {number(abs(move), 2)}"
     rest = number(unmoved, SHORT)
     return (rest if len(rest) + len(added) <= _SUM else "…") + added

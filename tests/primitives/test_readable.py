@@ -1,0 +1,77 @@
+"""Formulas for readers: conditions are written out, and parentheses are kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+
+import cgprimer
+from cgprimer.core.language.syntax import Apply, Expression, Name, Number
+from cgprimer.core.primitives import primitive
+from cgprimer.core.primitives.notation import parse_expression, readable, unparse
+from tests.language.language_trees import trees
+
+TEXTS = {
+    "where(equal(x2, x1), 0.5, less(x1, x2))": "1 if x2 > x1 else 0",
+    "where(equal(x1, x2), 0.5, less(x1, x2))": "1 if x2 > x1 else 0",
+    "less(0, a)": "1 if a > 0 else 0",
+    "less(a, 0)": "1 if a < 0 else 0",
+    "bar*less(0, a) + 1": "bar*(1 if a > 0 else 0) + 1",
+    "sin(less(a, b))": "sin(1 if b > a else 0)",
+    "-less(a, b)^2": "-(1 if b > a else 0)^2",
+    "equal(a + 1, b)": "1 if a + 1 == b else 0",
+    "where(less(x, 0), a + b, c)*d": "(a + b if x < 0 else c)*d",
+    "where(k, 1, 0)": "1 if k != 0 else 0",
+    "where(k, less(a, b), less(b, a))": "(1 if b > a else 0) if k != 0 else 1 if a > b else 0",
+    "where(equal(a, b), 0.5, less(a, c))": "0.5 if a == b else 1 if c > a else 0",
+    "where(equal(a, b), 0.25, less(a, b))": "0.25 if a == b else 1 if b > a else 0",
+    "cd*xx + xz^3": "cd*xx + xz^3",
+}
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_conditions_are_written_out(text: str) -> None:
+    assert readable(parse_expression(text)) == TEXTS[text]
+
+
+@pytest.mark.parametrize("name", ["max", "min", "relu"])
+def test_partials_read_as_a_choice_of_one_or_zero(name: str) -> None:
+    for partial in primitive(name).partials:
+        text = readable(parse_expression(partial))
+        assert text.startswith("1 if ")
+        assert text.endswith(" else 0")
+
+
+@given(trees())
+def test_other_expressions_stay_as_they_are(tree: Expression) -> None:
+    text = unparse(tree)
+    if not any(word in text for word in ("less(", "equal(", "where(")):
+        assert readable(tree) == text
+
+
+def test_deep_trees_do_not_recurse() -> None:
+    tree: Expression = Name("a")
+    for _ in range(50_000):
+        tree = Apply("where", (Name("k"), Number(1.0), Apply("less", (Number(0.0), tree))))
+    assert readable(tree).count(" if ") == 100_000
+
+
+TEXT = "input x1 = 2, x2 = 0.5; xf = max(x1, x2)*relu(x1)"
+
+
+def test_solutions_of_exercises_are_readable() -> None:
+    sheet = cgprimer.exercise(cgprimer.parse(TEXT), kinds=["tangent", "adjoint"], seed=1)
+    write = (sheet.to_markdown, sheet.to_html, sheet.to_latex)
+    for text in (one(solution=True) for one in write):
+        problems = text.partition("Problem 1")[2]
+        assert "less" not in problems
+        assert " else 0" in problems
+
+
+def test_lines_of_step_pages_are_readable(tmp_path: Path) -> None:
+    cgprimer.step(cgprimer.parse(TEXT), output=tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert " = less(" not in page
+    assert "1 if x1 > 0 else 0" in page
