@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from cgprimer.cli.common import echo_json, graph_command, note
-from cgprimer.cli.options import AT, ENGINE, JSON, WRT, method_lines, own_options
+from cgprimer.cli.options import AT, ENGINE, JSON, WRT, method_lines, own_options, read_files
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.language.syntax import Declaration, element_place
 from cgprimer.core.methods.contract import Derivatives
@@ -115,7 +115,8 @@ def command(
     from cgprimer.errors import UsageError
     from cgprimer.numbers_and_arrays import all_finite
 
-    roles_note = "" if settings["wrt"] else _roles_note(graph, settings["at"])
+    explicit = settings["wrt"] or read_files()  # values of a run are meant to be its parameters
+    roles_note = "" if explicit else _roles_note(graph, settings["at"])
     names = settings["wrt"] or graph.parameters or graph.inputs
     if not names:
         hint = "'xa = 2' defines a variable; values are declared: input xa = 2, parameter ab = 1"

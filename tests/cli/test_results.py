@@ -281,3 +281,11 @@ def test_a_range_of_points_is_a_table() -> None:
 )
 def test_a_wrong_range_is_said(text: str) -> None:
     assert "LOW:HIGH:COUNT" in bad("grad", "sine_chain", "--at", f"w={text},b=0")
+
+
+def test_values_of_a_run_are_parameters_without_a_note(tmp_path: Path) -> None:
+    run(
+        "train", "-e", "xo = k*xa", "--truth", "k=3", "--epochs", "1", "--save", tmp_path / "r.json"
+    )
+    done = run("grad", "-e", "xo = k*xa", "--at", f"{tmp_path / 'r.json'},xa=1")
+    assert (done.returncode, done.stderr) == (0, "")
