@@ -93,7 +93,7 @@ def with_habits(check: GradientCheck, habits: Habits) -> Function:
 
 def asked(graph: ExpressionGraph, number: int) -> GradientCheck:
     """A check: of the graph itself, of a loss behind it, of a batch."""
-    if number % 3 == 0 or len(graph.outputs) > 1 or not graph.inputs:
+    if number % 3 == 0 or len(graph.outputs) > 1 or not (graph.inputs and graph.parameters):
         return gradient_check(graph, seed=number)
     batch = 3 if number % 3 == 2 else 0
     return gradient_check(graph, loss="squared-error", batch=batch, seed=number)
@@ -207,7 +207,7 @@ def overwriting(graph: ExpressionGraph, number: int) -> Any:
 
 
 def averages(graph: ExpressionGraph, number: int) -> Any:
-    if len(graph.outputs) > 1 or not graph.inputs:
+    if len(graph.outputs) > 1 or not (graph.inputs and graph.parameters):
         return None
     reduction = ("mean", "sum")[number % 4 == 3]
     check = gradient_check(graph, loss="squared-error", batch=4, reduction=reduction, seed=number)
@@ -308,7 +308,7 @@ def not_zeroed(graph: ExpressionGraph, number: int) -> Any:
 
 
 def summed(graph: ExpressionGraph, number: int) -> Any:
-    if len(graph.outputs) > 1 or not graph.inputs:
+    if len(graph.outputs) > 1 or not (graph.inputs and graph.parameters):
         return None
     check = gradient_check(graph, loss="squared-error", batch=3, seed=number)
     student = Student(check.question.graph)
