@@ -51,12 +51,13 @@ DOMAIN = """\
   domain that the graph declares)."""
 COLUMNS = "--columns NAME=COLUMN,...  Where columns have other names in files: y=label,x[0]=height."
 TRUTH = "--truth NAME=VALUE,...  True values of parameters; declared values fill the rest."
-SAMPLING = """\
---samples 1.. =10000  How many samples are made.
+SAMPLES = "--samples 1.. =10000  How many samples are made."
+SAMPLING_OF = """\
 --seed 0.. =0  Of everything random.
 --low NUMBER =-1.0  Lower bound of inputs.
 --high NUMBER =1.0  Upper bound of inputs.
 --noise 0.0.. =0.0  Standard deviation added to every target."""
+SAMPLING = f"{SAMPLES}\n{SAMPLING_OF}"
 
 _OPTION = re.compile(
     r"(?P<flags>-\S+(?:, --\S+)?)"
@@ -361,10 +362,12 @@ def own_options(method: str | None, given: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def refuse_made(truth: Any) -> None:
-    """Refuse what says how data are made where they are read from a file."""
+def refuse_made(truth: Any, allowed: str = "") -> None:
+    """Refuse what says how data are made where they are read from a file, except `allowed`."""
     context = click.get_current_context()
     for name in ("truth", "samples", "low", "high", "noise"):  # of a run.toml they may stay
+        if name == allowed:
+            continue
         source = context.get_parameter_source(name)
         if source is ParameterSource.COMMANDLINE or (name == "truth" and truth):
             raise click.UsageError(f"--{name} makes data, --data reads them: give one of the two")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import math
 import sys
 from functools import partial
 from typing import Any
@@ -18,38 +18,24 @@ from cgprimer.cli.common import (
     progress_bar,
     save_plot,
 )
+from cgprimer.cli.models import LIST_READERS, MODELS, model_data, models_of, read_values
 from cgprimer.cli.options import FORCE, JSON, own_options
-from cgprimer.cli.train import ORIGIN, READERS, data_of, run_options
+from cgprimer.cli.train import ORIGIN, run_options
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.files import write_whole
 from cgprimer.training.losses import DEFAULT
-from cgprimer.training.settings import ONE_OR_BY_NAME, SETTINGS, from_text
+from cgprimer.training.settings import SETTINGS
+from cgprimer.training.variations import TEST_SHARE
 
-_APART = re.compile(r",(?![^(\[]*[)\]])")  # commas outside of brackets
-
-
-def _values(name: str, given: tuple[str, ...]) -> list[Any]:
-    """The values of a setting that a text lists."""
-    texts = [text.strip() for part in given for text in _APART.split(part)]
-    return [from_text(name, text) for text in texts if text]
-
-
-def _values_or_assignments(name: str, given: tuple[str, ...]) -> Any:
-    """Return numbers to vary, or one setting that gives values by parameter name."""
-    if any("=" in text for text in given):
-        return READERS[name](given)
-    return _values(name, given)
-
-
-_READ: dict[str, Any] = READERS | {
-    name: partial(_values_or_assignments if one.takes == ONE_OR_BY_NAME else _values, name)
-    for name, one in SETTINGS.items()
-    if one.varies
-}
+_MADE = 10_000  # samples
+SAMPLES = """\
+--samples N,...  How many samples are made (default: 10000). Several: sizes of the training set, and
+  a quarter of the data is kept for validation unless --validation is given."""
 
 
 @graph_command(
-    run_options(several=True),
+    run_options(several=True, samples=SAMPLES),
+    MODELS,
     """\
 --seeds VALUE,...  Seeds of the start values and of the order of the samples; the data stay.
 --threshold NUMBER  The table says after how many steps the loss was below it (default: a tenth of
@@ -60,13 +46,18 @@ _READ: dict[str, Any] = READERS | {
 --dark  The picture for dark slides.""",
     FORCE,
     JSON,
-    seeds=partial(_values, "seed"),
-    **_READ,
+    optional=True,
+    seeds=partial(read_values, "seed"),
+    **LIST_READERS,
 )
 def command(
-    graph: ExpressionGraph,
+    graph: ExpressionGraph | None,
     truth: dict[str, float],
     start: dict[str, float],
+    samples: tuple[int, ...],
+    graphs: tuple[str, ...],
+    sizes: tuple[str, ...],
+    activation: str,
     seeds: list[int],
     threshold: float | None,
     jobs: int | None,
@@ -85,21 +76,32 @@ def command(
       cgprimer sweep lecture --optimizer sgd,momentum,adam --learning-rate 1e-4,1e-3,1e-2
       cgprimer sweep lecture --learning-rate 1e-3,1e-2 --batch-size 1,50,all --epochs 10
       cgprimer sweep lecture --optimizer sgd,adam --csv sweep.csv --plot sweep.png
+      cgprimer sweep lecture --samples 20,100,500 --noise 5 --batch-size all --epochs 300
+      cgprimer sweep --sizes 2-4-1,2-16-1 --data classes.csv --loss cross-entropy-logit
 
     A setting takes several values, joined by commas; with one value it is the same in all runs.
     All runs begin with the same parameters and go through the same samples, unless seeds vary.
+    Columns of the data are matched with each graph by name, or else by position; without a FILE the
+    last column of --data is the target.
     """
 
     from cgprimer.training.sweeps import sweep
 
+    models = models_of(graph, graphs, sizes, activation)
     options = own_options(method, settings)
     check_outputs(force, csv, plot=plot)
     lists = {n: settings.pop(n) for n in SETTINGS if isinstance(settings.get(n), list)}
-    origin = {name: settings.pop(name) for name in ORIGIN}
+    several = len(set(samples)) > 1
+    origin = {"samples": _number_of_samples(samples, settings["validation"])}
+    origin |= {name: settings.pop(name) for name in ORIGIN if name != "samples"}
     lists |= {"seed": seeds or [origin["seed"]]}
-    dataset, others = data_of(graph, origin, truth, lists.get("loss") or DEFAULT)
+    graph, dataset, others = model_data(
+        graph, models, origin, truth, lists.get("loss") or DEFAULT, "samples" if several else ""
+    )
     every = {name: values[0] for name, values in lists.items() if len(values) == 1}
-    vary = {name: values for name, values in lists.items() if len(values) > 1}
+    vary: dict[str, Any] = {"samples": samples} if several else {}
+    vary |= {"graph": models} if models else {}
+    vary |= {name: values for name, values in lists.items() if len(values) > 1}
     with progress_bar("sweep") as on_run:
         how = {
             "method": method,
@@ -114,6 +116,10 @@ def command(
         echo_json({"threshold": found.threshold, "runs": found.rows()})
     else:
         click.echo(found.table())
+    steps = {run.settings["batch_size"] and run.steps for run in found.runs}
+    if several and len(steps) > 1:
+        same = "--batch-size all takes one step per epoch"
+        note(f"note: in as many epochs, more samples take more steps; {same}")
     if csv:
         write_whole(csv, found.to_csv())
     save_plot(plot, "sweep", found, dark=dark)
@@ -122,3 +128,13 @@ def command(
     if found.halted:
         note(f"interrupted: {found.halted:,} runs were not begun")
         sys.exit(INTERRUPTED)
+
+
+def _number_of_samples(sizes: tuple[int, ...], validation: str | float | None) -> int:
+    """Return how many samples to make, so that the largest training set can be taken from them."""
+    if len(set(sizes)) < 2:
+        return sizes[0] if sizes else _MADE
+    if isinstance(validation, str):
+        return max(sizes)
+    total = math.ceil(max(sizes) / (1 - (validation or TEST_SHARE)))
+    return total + 1  # the share that is kept is rounded

@@ -23,7 +23,8 @@ from cgprimer.cli.options import (
     FORCE,
     JSON,
     OWN_OPTIONS,
-    SAMPLING,
+    SAMPLES,
+    SAMPLING_OF,
     TRUTH,
     is_given,
     method_lines,
@@ -60,13 +61,14 @@ VALIDATION = """\
   share of the data, such as 0.2, or a file of their own."""
 
 
-def run_options(*, several: bool = False) -> str:
+def run_options(*, several: bool = False, samples: str = SAMPLES) -> str:
     """The options of all commands that train: data, start, settings, method and engine.
 
-    With `several` each setting takes a list of values.
+    With `several` each setting takes a list of values; `samples` is the option of that name.
     """
     start = "--start NAME=VALUE,...  Start values; the others are drawn from the seed."
-    lines = (SAMPLING, TRUTH, start, option_lines(several=several), method_lines("reverse"), ENGINE)
+    settings = option_lines(several=several)
+    lines = (samples, SAMPLING_OF, TRUTH, start, settings, method_lines("reverse"), ENGINE)
     return "\n".join((DATA, VALIDATION, *lines))
 
 
@@ -303,10 +305,13 @@ def data_of(
     origin: dict[str, Any],
     truth: dict[str, float],
     loss: str | list[str] = DEFAULT,
+    *,
+    allowed: str = "",
 ) -> tuple[Dataset | Blocks, Dataset | Blocks | float | None]:
     """Data from a file, or made from the true values; others to validate with, or their share.
 
-    They have the columns that the loss needs, or any of several.
+    They have the columns that the loss needs, or any of several. `allowed` is an option that makes
+    data elsewhere, and means something else for data from a file.
     """
     others, columns = origin["validation"] or None, origin["columns"]  # 0 in a saved run: none
 
@@ -324,5 +329,5 @@ def data_of(
         return make_dataset(
             graph, truth=truth, targets=loss not in (OUTPUT, [OUTPUT]), **drawn
         ), others
-    refuse_made(truth)
+    refuse_made(truth, allowed)
     return load(origin["data"]), others

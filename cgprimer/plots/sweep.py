@@ -7,6 +7,7 @@ from typing import Any
 
 from cgprimer.errors import listed
 from cgprimer.plots import slide
+from cgprimer.plots.final_losses import axis_of_sweep, final_losses
 from cgprimer.plots.loss import loss, over_time
 from cgprimer.plots.runs import axis_of, steps_per_epoch
 from cgprimer.training.runs import TrainingRun
@@ -22,6 +23,8 @@ def sweep(found: Sweep, *, dark: bool = False, title: str | None = None) -> slid
 
     What has more than nine values is no panel's. Where one setting varies, all lines are in one.
     A run that diverges leaves through the top, and the legend of its panel says so.
+    If the number of samples varies, or the graph alone (with validation samples), the picture
+    shows training and validation loss at the end over the number of samples, or over the graphs.
 
     Args:
         found: what :func:`cgprimer.sweep` returned.
@@ -34,6 +37,8 @@ def sweep(found: Sweep, *, dark: bool = False, title: str | None = None) -> slid
     >>> [axes.get_title() for axes in figure.axes]
     ['sgd', 'adam']
     """
+    if (axis := axis_of_sweep(found)) is not None:
+        return final_losses(found, axis, dark=dark, title=title)
     values_of = {n: list(dict.fromkeys(word(v[n]) for v in found.varied)) for n in found.varied[0]}
     few = [name for name, values in values_of.items() if 1 < len(values) <= _PANELS]
     if len(values_of) == 1 or not few:

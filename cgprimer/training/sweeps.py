@@ -4,24 +4,33 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
+from numbers import Real
 from typing import Any
 
 from cgprimer.analysis.tables import table
-from cgprimer.checked_numbers import one_of, real_number, whole_number
+from cgprimer.checked_numbers import real_number, whole_number
 from cgprimer.core.graph import ExpressionGraph
-from cgprimer.errors import NonFiniteError, UsageError
+from cgprimer.data import Dataset, whole_dataset
+from cgprimer.errors import NonFiniteError
 from cgprimer.number_format import number
 from cgprimer.training.loop import train
+from cgprimer.training.losses import DEFAULT, data_for, samples_for
 from cgprimer.training.runs import TrainingRun
 from cgprimer.training.settings import SETTINGS, settings_of
+from cgprimer.training.variations import (
+    GRAPH,
+    SAMPLES,
+    TEST_SHARE,
+    combinations,
+    renamed_for,
+    subset,
+)
 from cgprimer.wrong_kinds import explained
 
-_MOST = 10_000  # runs
 _SHARE = 0.1  # of the loss at the start: the threshold unless one is given
 
 
@@ -122,12 +131,15 @@ def sweep(
 
     Args:
         graph, dataset: as in :func:`cgprimer.train`.
-        vary: for each setting the values that it shall have; all combinations are run.
+        vary: for each setting its values; all combinations are run. ``samples`` varies the size
+            of the training set, and ``graph``, a mapping of names to graphs, the model: columns
+            (those of ``graph``) are matched by name, or else by position.
         threshold: a loss; the table says how many steps each run takes to get below it. A tenth
             of the loss at the start unless given.
         jobs: how many runs at once; as many as there are cores unless given.
         on_run: called after each run with how many are done, of how many.
-        given: what all runs are given, as to :func:`cgprimer.train`.
+        given: what all runs are given, as to :func:`cgprimer.train`. If samples vary, the
+            validation samples are a quarter of the data unless given.
 
     Returns:
         The runs. One that diverges is among them, with ``stopped == "diverged"``. Ctrl-C ends all
@@ -144,18 +156,54 @@ def sweep(
     >>> [run.loss < 0.01 for run in found.runs]
     [True, False, True, False]
     """
-    grid = list(_combinations(vary))
+    grid = list(combinations(vary))
     for one in grid:
-        settings_of({n: value for n, value in given.items() if n in SETTINGS} | one)
+        own = {name: value for name, value in one.items() if name in SETTINGS}
+        settings_of({n: value for n, value in given.items() if n in SETTINGS} | own)
     if threshold is not None:
         threshold = real_number("the threshold", threshold, above=0)
-    train(graph, dataset, **(given | grid[0] | {"epochs": 0}))  # what is wrong is found at once
-    made = [partial(train, graph, dataset, **(given | one)) for one in grid]
-    runs = at_once(made, jobs, on_run)
+    if SAMPLES in vary:
+        dataset, given["validation"] = _with_test_samples(graph, dataset, given)
+    if GRAPH in vary:
+        data = samples_for(graph, dataset, given.get("loss", DEFAULT))
+        dataset = whole_dataset(data, "columns are matched with several graphs in memory")
+    graphs = vary.get(GRAPH, {})
+    calls = [_call(graphs.get(one.get(GRAPH), graph), dataset, one, given) for one in grid]
+    first = dict(zip((one.get(GRAPH) for one in grid), calls, strict=True))
+    for call in first.values():  # mistakes are reported before any run
+        call(epochs=0)
+    runs = at_once(calls, jobs, on_run)
     if threshold is None:
         threshold = _SHARE * next(iter(runs.values())).start_loss
     varied = tuple(grid[place] for place in runs)
     return Sweep(varied, tuple(runs.values()), threshold, len(grid) - len(runs))
+
+
+def _with_test_samples(
+    graph: ExpressionGraph, data: Any, given: Mapping[str, Any]
+) -> tuple[Dataset, Any]:
+    """Return the samples to take training sets from, and those that no run is trained on."""
+    why = "training sets of several sizes are taken from data in memory"
+    settings = {name: value for name, value in given.items() if name in SETTINGS}
+    data = whole_dataset(data_for(graph, data, settings_of(settings)[0])[0], why)
+    share = given.get("validation")
+    if share is None or isinstance(share, Real):
+        return data.split(TEST_SHARE if share is None else share, given.get("seed", 0))
+    return data, share
+
+
+def _call(
+    graph: ExpressionGraph, data: Any, varied: Mapping[str, Any], given: Mapping[str, Any]
+) -> Callable[..., TrainingRun]:
+    """Return the call of :func:`cgprimer.train` for one combination."""
+    settings = dict(given) | {n: v for n, v in varied.items() if n in SETTINGS}
+    if SAMPLES in varied:
+        data = subset(data, varied[SAMPLES], settings.get("seed", 0))
+    if GRAPH in varied:
+        data = renamed_for(graph, data)
+        if isinstance(others := settings.get("validation"), Dataset):
+            settings["validation"] = renamed_for(graph, others)
+    return partial(train, graph, data, **settings)
 
 
 def at_once(
@@ -220,21 +268,6 @@ def steps_until(run: TrainingRun, threshold: float) -> int | None:
         if loss < threshold:
             return epoch * per_epoch
     return None
-
-
-def _combinations(vary: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
-    """All combinations, the last setting varying fastest."""
-    if not vary:
-        hint = 'vary={"learning_rate": [0.1, 0.01]} (--learning-rate 0.1,0.01)'
-        raise UsageError("nothing varies", hint=hint)
-    for name, values in vary.items():
-        one_of("setting", name, SETTINGS)
-        if isinstance(values, str) or not isinstance(values, Sequence) or not values:
-            raise UsageError(f"{name} varies over a list of values, not over {values!r}")
-    lists = [[v for k, v in enumerate(values) if v not in values[:k]] for values in vary.values()]
-    if (count := math.prod(map(len, lists))) > _MOST:
-        raise UsageError(f"these are {count:,} runs, more than {_MOST:,}")
-    return (dict(zip(vary, values, strict=True)) for values in product(*lists))
 
 
 def _final(run: TrainingRun) -> float:

@@ -1,0 +1,125 @@
+"""Training several models on the same data: training sets of several sizes, several graphs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cgprimer
+from cgprimer import networks, plot
+from cgprimer.errors import DataError, UsageError
+from cgprimer.training.variations import renamed_for, subset
+from tests.cli.cli_tools import bad, good, read_json
+
+LINE = cgprimer.parse("xw = k*xa + b; parameter k = 3, b = -1")
+DATA = cgprimer.make_dataset(LINE, samples=200, noise=0.5)
+
+
+def test_training_sets_of_several_sizes_share_their_validation_samples() -> None:
+    result = cgprimer.sweep(LINE, DATA, {"samples": [10, 150]}, epochs=5)
+    assert [run.settings["samples"] for run in result.runs] == [10, 150]
+    assert [run.settings["validation_samples"] for run in result.runs] == [50, 50]
+    rest, kept = DATA.split(0.25, 0)
+    alone = cgprimer.train(LINE, subset(rest, 10, 0), epochs=5, validation=kept)
+    assert result.runs[0].parameters == alone.parameters
+    assert result.runs[0].validation_losses == alone.validation_losses
+
+
+def test_more_samples_lower_the_validation_loss() -> None:
+    graph = cgprimer.parse("xw = a + b*x + c*x^2 + d*x^3 + e*x^4")
+    truth = dict.fromkeys("abcde", 0.5)
+    data = cgprimer.make_dataset(graph, truth=truth, samples=2000, noise=1.0)
+    vary = {"samples": [8, 1000], "seed": [0, 1, 2]}
+    result = cgprimer.sweep(graph, data, vary, optimizer="l-bfgs", epochs=100, validation=0.4)
+    ends = np.array([run.validation_losses[-1] for run in result.runs]).reshape(2, 3).mean(axis=1)
+    assert ends[0] > 1.2 * ends[1]
+    figure = plot.sweep(result)
+    assert figure.axes[0].get_xlabel() == "training samples"
+    lines = {line.get_label(): line.get_ydata() for line in figure.axes[0].lines}
+    np.testing.assert_allclose(lines["validation"], ends)
+
+
+def test_columns_are_matched_by_name_or_by_position() -> None:
+    data = cgprimer.Dataset.from_arrays({"a": [1.0, 2.0], "b": [3.0, 4.0]}, {"y": [0.0, 1.0]})
+    network = renamed_for(networks.mlp("2-3-1"), data)
+    assert network.inputs["x"].tolist() == [[1.0, 3.0], [2.0, 4.0]]
+    assert network.targets["xo"].tolist() == [[0.0], [1.0]]
+    swapped = renamed_for(cgprimer.parse("input b, a; y = k*a*b"), data)
+    assert swapped.inputs["a"].tolist() == [1.0, 2.0]
+    with pytest.raises(DataError, match=r"3 input values per sample, the data have 2"):
+        renamed_for(networks.mlp("3-1"), data)
+
+
+def test_graphs_are_trained_on_the_same_samples() -> None:
+    models = {size: networks.mlp(size) for size in ("1-2-1", "1-8-1")}
+    result = cgprimer.sweep(LINE, DATA, {"graph": models}, epochs=3, validation=0.25)
+    assert [row["graph"] for row in result.rows()] == ["1-2-1", "1-8-1"]
+    part, others = DATA.split(0.25, 0)
+    graph = models["1-8-1"]
+    alone = cgprimer.train(
+        graph, renamed_for(graph, part), epochs=3, validation=renamed_for(graph, others)
+    )
+    np.testing.assert_allclose(result.runs[1].validation_losses, alone.validation_losses)
+    ticks = [text.get_text() for text in plot.sweep(result).axes[0].get_xticklabels()]
+    assert ticks == ["1-2-1", "1-8-1"]
+
+
+@pytest.mark.parametrize(
+    ("vary", "error", "message"),
+    [
+        ({"samples": [10, 151]}, UsageError, "there are 150"),
+        ({"samples": [0, 5]}, UsageError, "not 0"),
+        ({"samples": "10"}, UsageError, "list of values"),
+        ({"graph": LINE}, UsageError, "mapping of names to graphs"),
+        ({"graph": {"a": "xw = k*xa"}}, UsageError, "mapping of names to graphs"),
+        ({"graph": {}}, UsageError, "list of values"),
+        ({"graph": {"a": networks.mlp("2-1")}}, DataError, "2 input values"),
+    ],
+)
+def test_mistakes(vary: dict, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        cgprimer.sweep(LINE, DATA, vary, epochs=1)
+
+
+def test_sizes_of_the_training_set_on_the_command_line(tmp_path: Path) -> None:
+    words = ("sweep", "lecture", "--samples", "20,50", "--noise", "5", "--epochs", "2")
+    rows = read_json(*words, "--json")["runs"]
+    assert [row["samples"] for row in rows] == [20, 50]
+    assert all("validation" in row for row in rows)
+    rows = read_json(*words, "--validation", "0.5", "--batch-size", "all", "--json")["runs"]
+    assert [row["samples"] for row in rows] == [20, 50]
+    good("data", "lecture", "--samples", "100", "-o", "new.csv", cwd=tmp_path)
+    words = ("sweep", "lecture", "--data", "new.csv", "--epochs", "2")
+    good(*words, "--samples", "20,50", "--plot", "s.svg", cwd=tmp_path)
+    assert (tmp_path / "s.svg").exists()
+    assert "there are 75" in bad(*words, "--samples", "20,80", cwd=tmp_path)
+    assert "--samples makes data" in bad(*words, "--samples", "20", cwd=tmp_path)
+
+
+def test_layer_sizes_on_the_command_line(tmp_path: Path) -> None:
+    rows = read_json("sweep", "lecture", "--sizes", "1-2-1,1-3-1", "--epochs", "2", "--json")
+    assert [row["graph"] for row in rows["runs"]] == ["1-2-1", "1-3-1"]
+    rows = read_json("sweep", "lecture", "--graphs", "olah", "--epochs", "1", "--json")
+    assert [row["graph"] for row in rows["runs"]] == ["lecture", "olah"]
+    (tmp_path / "own.csv").write_text("height,width,label\n1,2,0\n3,4,1\n5,6,1\n7,8,0\n")
+    words = ("sweep", "--sizes", "2-2-1,2-4-1", "--data", "own.csv", "--epochs", "2")
+    assert "2-4-1" in good(*words, "--validation", "0.25", "--activation", "relu", cwd=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--sizes", "2-4-1"], "--data"),
+        (["--sizes", "1-x"], "1-x"),
+        (["lecture", "--epochs", "1,2", "--activation", "relu"], "--sizes"),
+        (["lecture", "--graphs", "lecture"], "two graphs"),
+        (["lecture", "--graphs", "nowhere.cg"], "nowhere.cg"),
+        (["lecture", "--sizes", "2-1,2-2-1"], "2 input values"),
+        (["lecture", "--sizes", "1-2-1,1-3-1", "--activation", "rleu"], "rleu"),
+        ([], "which graph"),
+    ],
+)
+def test_mistakes_on_the_command_line(words: list[str], message: str) -> None:
+    assert message in bad("sweep", *words)
