@@ -1,10 +1,14 @@
-"""Bagging: the same graph trained on bootstrap samples, and what averaging its members gains."""
+"""Ensembles: members trained on bootstrap samples, from other starts, or of other models.
+
+The members' outputs are averaged; their parameters can be averaged, too, to compare the two.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,15 +16,23 @@ import numpy as np
 from cgprimer.checked_numbers import whole_number
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.data import Dataset, whole_dataset
-from cgprimer.errors import DataError, UsageError
+from cgprimer.errors import DataError, UsageError, plural
 from cgprimer.training.loop import train
 from cgprimer.training.losses import beside_outputs, data_for
 from cgprimer.training.metrics import beside_labels, classes_of, side_by_side
-from cgprimer.training.runs import TrainingRun
+from cgprimer.training.runs import TrainingRun, differences
 from cgprimer.training.settings import SETTINGS, settings_of
 from cgprimer.training.sweeps import at_once
+from cgprimer.training.variations import (
+    GRAPH,
+    combinations,
+    matched,
+    output_shapes,
+    renamed_for,
+)
 
 Array = Any
+_VARIED = (*(name for name in SETTINGS if name not in ("seed", "loss")), GRAPH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,22 +70,38 @@ class Spread:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ensemble:
-    """Runs of one graph on bootstrap samples of one dataset.
+    """Runs on samples of one dataset, of one graph or of several.
 
     Attributes:
         runs: the members.
         drawn: for each member the numbers of the samples that it was trained on, with repeats.
         data: what they were drawn from.
+        graph: the graph that names the columns; outputs of other graphs are matched by position.
+        varied: for each member its graph's name and settings, where these vary.
     """
 
     runs: tuple[TrainingRun, ...]
     drawn: tuple[Array, ...]
     data: Dataset
+    graph: ExpressionGraph
+    varied: tuple[dict[str, Any], ...]
 
     def predictions(self, data: Dataset | Mapping[str, Any]) -> dict[str, Array]:
         """The outputs of each member; arrays of shape (members, samples, ...)."""
-        found = [run.predict(data) for run in self.runs]
+        found = [self._outputs(run, data) for run in self.runs]
         return {name: np.stack([one[name] for one in found]) for name in found[0]}
+
+    def _outputs(self, run: TrainingRun, data: Dataset | Mapping[str, Any]) -> dict[str, Array]:
+        """Return a member's outputs under the names that the outputs of :attr:`graph` have."""
+        graph = run.known_graph
+        if isinstance(data, Mapping) and graph is not self.graph:
+            data = Dataset.from_arrays(data)
+        outputs = run.predict(renamed_for(graph, data) if isinstance(data, Dataset) else data)
+        if graph is self.graph:
+            return outputs
+        named = matched(outputs, output_shapes(self.graph))
+        assert named is not None  # `ensemble` has compared the numbers of outputs
+        return {name: named[name] for name in self.graph.outputs}
 
     def predict(self, data: Dataset | Mapping[str, Any]) -> dict[str, Array]:
         """The average of the members' outputs, a column for each.
@@ -97,16 +125,66 @@ class Ensemble:
 
     def _compared(self, data: Dataset | Mapping[str, Any]) -> list[dict[str, Array]]:
         """The outputs of each member beside targets: of logits the probabilities."""
-        return [beside_labels(run.predict(data), run.settings["loss"]) for run in self.runs]
+        return [beside_labels(self._outputs(r, data), r.settings["loss"]) for r in self.runs]
 
     def spread(self, data: Dataset) -> Spread:
         """The errors of the members and of their average on samples that should be new to them."""
-        graph, loss = self.runs[0].graph, self.runs[0].settings["loss"]
-        assert graph is not None
-        wanted = beside_outputs(graph, loss, data)
+        return spread_of(np.stack(self._errors(data, self._compared(data))))
+
+    def _errors(self, data: Dataset, outputs: Sequence[dict[str, Array]]) -> list[Array]:
+        """Return the errors of outputs, as they are compared with labels, in a row for each."""
+        data = renamed_for(self.graph, data)
+        wanted = beside_outputs(self.graph, self.runs[0].settings["loss"], data)
         rows = side_by_side(wanted, wanted)
-        errors = [(side_by_side(one, wanted) - rows).ravel() for one in self._compared(data)]
-        return spread_of(np.stack(errors))
+        return [(side_by_side(one, wanted) - rows).ravel() for one in outputs]
+
+    def squared_errors(self, data: Dataset) -> list[float]:
+        """The mean squared error of each member."""
+        return [float((one**2).mean()) for one in self._errors(data, self._compared(data))]
+
+    def averaged_weights(self) -> TrainingRun:
+        """One model whose parameters are the means of the members' parameters.
+
+        Its outputs are not the average of the members' outputs unless the graph is linear in its
+        parameters: hidden units can be exchanged, so members that compute nearly the same
+        function can have parameters whose mean computes quite another one.
+
+        Raises:
+            UsageError: the members have different graphs, or columns normalized differently.
+
+        >>> import cgprimer
+        >>> graph = cgprimer.parse("xw = k*xa + b; parameter k = 3, b = -1")
+        >>> data = cgprimer.make_dataset(graph, samples=50, noise=1.0)
+        >>> bag = ensemble(graph, data, members=3)
+        >>> mean = bag.averaged_weights().predict(data)["xw"]
+        >>> bool(np.allclose(mean, bag.predict(data)["xw"]))
+        True
+        """
+        first = self.runs[0]
+        for run in self.runs[1:]:
+            if differences(run, first.known_graph):
+                hint = "members of one graph; predict() averages the outputs of any members"
+                raise UsageError("cannot average the parameters of different graphs", hint=hint)
+            if run.scales.keys() != first.scales.keys() or any(
+                not np.array_equal(run.scales[key], first.scales[key]) for key in first.scales
+            ):
+                hint = "train without normalize, or without bootstrap samples"
+                what = "cannot average parameters of members whose columns are normalized"
+                raise UsageError(f"{what} differently", hint=hint)
+        means = [
+            {n: np.mean([getattr(r, part)[n] for r in self.runs], axis=0)[()] for n in values}
+            for part, values in (("parameters", first.parameters), ("statistics", first.statistics))
+        ]
+        return TrainingRun(
+            means[0], {**means[0]}, first.truth, first.settings,
+            statistics=means[1], scales=first.scales, graph=first.graph,
+        )  # fmt: skip
+
+    def averaged_weights_error(self, data: Dataset) -> float:
+        """The mean squared error of :meth:`averaged_weights`; errors are those of that method."""
+        run = self.averaged_weights()
+        outputs = beside_labels(self._outputs(run, data), run.settings["loss"])
+        return float((self._errors(data, [outputs])[0] ** 2).mean())
 
     def out_of_bag(self) -> dict[str, float]:
         """Errors over the samples that a member has not seen, by the members that have not.
@@ -149,6 +227,8 @@ def ensemble(
     dataset: Any,
     *,
     members: int = 10,
+    vary: Mapping[str, Any] | None = None,
+    bootstrap: bool = True,
     seed: int = 0,
     jobs: int | None = None,
     on_run: Callable[[int, int], None] | None = None,
@@ -161,13 +241,18 @@ def ensemble(
     Args:
         graph, dataset: as in :func:`cgprimer.train`.
         members: how many.
+        vary: lists of settings, and ``graph``, a mapping of names to graphs, as in
+            :func:`cgprimer.sweep`. Members take the combinations in turn.
+        bootstrap: whether members are trained on bootstrap samples; otherwise on all samples, so
+            that they differ in their start, their order of the samples and what varies.
         seed: of all that is random.
         jobs: how many runs at once; as many as there are cores unless given.
         on_run: called after each run with how many are done, of how many.
         settings: of all runs, as in :func:`cgprimer.train`.
 
     Raises:
-        UsageError, DataError: as :func:`cgprimer.train`; a member diverged.
+        UsageError, DataError: as :func:`cgprimer.train`; a member diverged; fewer members than
+            combinations.
 
     Source: Breiman 1996, "Bagging predictors".
 
@@ -181,21 +266,52 @@ def ensemble(
     """
     members = whole_number("members", members, least=1)
     seed = whole_number("the seed", seed)
-    train(graph, dataset, seed=seed, **(settings | {"epochs": 0}))  # what is wrong, at once
-    own = {name: value for name, value in settings.items() if name in SETTINGS}
-    dataset, said = data_for(graph, dataset, settings_of(own)[0])
+    varied = list(combinations(vary, _VARIED)) if vary else [{}]
+    if len(varied) > members:
+        hint = f"members={len(varied)} (--members {len(varied)}) trains one of each"
+        raise UsageError(f"{len(varied)} models vary in {members} members", hint=hint)
+    given = {name: value for name, value in settings.items() if name in SETTINGS}
+    dataset, checked = data_for(graph, dataset, settings_of(given)[0])
     dataset = whole_dataset(dataset, "bootstrap samples are drawn from data in memory")
-    dataset = replace(dataset, targets=beside_outputs(graph, said.loss, dataset))
+    graphs = {None: graph, **(vary or {}).get(GRAPH, {})}
+    for one in graphs.values():
+        _check_outputs(graph, one)
+    for one in varied:  # mistakes are reported before any run
+        model = graphs[one.get(GRAPH)]
+        own = {name: value for name, value in one.items() if name in SETTINGS}
+        train(model, renamed_for(model, dataset), seed=seed, **(settings | own | {"epochs": 0}))
+    dataset = renamed_for(graph, dataset)
+    dataset = replace(dataset, targets=beside_outputs(graph, checked.loss, dataset))
     seeds = np.random.SeedSequence(seed).spawn(members)
-    drawn = [np.random.default_rng(one).integers(0, len(dataset), len(dataset)) for one in seeds]
-    parts = enumerate(map(dataset.where, drawn))
-    made = [partial(train, graph, part, seed=seed + k, **settings) for k, part in parts]
-    runs = at_once(made, jobs, on_run)
+    count, every = len(dataset), np.arange(len(dataset))
+    drawn = [
+        np.random.default_rng(one).integers(0, count, count) if bootstrap else every
+        for one in seeds
+    ]
+    calls = []
+    for k, rows in enumerate(drawn):
+        one = varied[k % len(varied)]
+        model = graphs[one.get(GRAPH)]
+        own = {name: value for name, value in one.items() if name in SETTINGS}
+        part = renamed_for(model, dataset.where(rows))
+        calls.append(partial(train, model, part, seed=seed + k, **(settings | own)))
+    runs = at_once(calls, jobs, on_run)
     for place, run in runs.items():
         if run.stopped == "diverged":
             hint = "try a smaller learning rate (--learning-rate)"
             raise UsageError(f"member {place + 1} diverged: {run.reason}", hint=hint)
-    return Ensemble(tuple(runs.values()), tuple(drawn[k] for k in runs), dataset)
+    return Ensemble(
+        tuple(runs.values()), tuple(drawn[k] for k in runs), dataset, graph,
+        tuple(varied[k % len(varied)] for k in runs),
+    )  # fmt: skip
+
+
+def _check_outputs(graph: ExpressionGraph, other: ExpressionGraph) -> None:
+    """Raise UsageError if the outputs of two graphs cannot be averaged."""
+    sizes = [sum(map(prod, output_shapes(one).values())) for one in (graph, other)]
+    if sizes[0] != sizes[1]:
+        what = f"{other.source.name} has {plural(sizes[1], 'output value')} per sample"
+        raise UsageError(f"{what}, {graph.source.name} {sizes[0]}: they cannot be averaged")
 
 
 def majority(chosen: Array, counted: Array | None = None, classes: int | None = None) -> Array:

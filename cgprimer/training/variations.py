@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -99,10 +100,9 @@ def renamed_for(graph: ExpressionGraph, data: Dataset) -> Dataset:
     >>> renamed_for(parse("input x[2]; xo = x[0]*k + x[1]"), data).columns
     {'x': array([[1., 2.]]), 'xo': array([0.])}
     """
-    whole = tape(graph)
     shapes = {name: graph.shapes.get(name, ()) for name in graph.inputs}
-    wanted = {name: shape_of(whole, index) for name, index in whole.outputs.items()}
-    inputs, targets = _matched(data.inputs, shapes), _matched(data.targets, wanted)
+    inputs = matched(data.inputs, shapes)
+    targets = matched(data.targets, output_shapes(graph))
     if inputs is None:
         sizes = [sum(math.prod(c.shape[1:]) for c in data.inputs.values())]
         sizes.append(sum(math.prod(graph.shapes.get(name, ())) for name in graph.inputs))
@@ -110,10 +110,16 @@ def renamed_for(graph: ExpressionGraph, data: Dataset) -> Dataset:
             f"{graph.source.name} has {sizes[1]} input values per sample, the data have {sizes[0]}",
             hint=f"the data's inputs are {', '.join(data.inputs)}",
         )
-    return Dataset(inputs, data.targets if targets is None else targets)
+    return replace(data, inputs=inputs, targets=data.targets if targets is None else targets)
 
 
-def _matched(
+def output_shapes(graph: ExpressionGraph) -> dict[str, tuple[int, ...]]:
+    """Return the shape of each output for one sample."""
+    whole = tape(graph)
+    return {name: shape_of(whole, index) for name, index in whole.outputs.items()}
+
+
+def matched(
     columns: Mapping[str, Array], shapes: Mapping[str, tuple[int, ...]]
 ) -> dict[str, Array] | None:
     """Return columns of these names and shapes, by name or by position; None if they do not fit."""

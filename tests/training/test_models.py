@@ -123,3 +123,75 @@ def test_layer_sizes_on_the_command_line(tmp_path: Path) -> None:
 )
 def test_mistakes_on_the_command_line(words: list[str], message: str) -> None:
     assert message in bad("sweep", *words)
+
+
+def test_members_of_different_models_are_averaged() -> None:
+    models = {"line": LINE, "network": networks.mlp("1-3-1")}
+    vary = {"graph": models, "learning_rate": [0.05, 0.1]}
+    bag = cgprimer.ensemble(LINE, DATA, vary=vary, members=5, epochs=4)
+    assert [one["graph"] for one in bag.varied] == ["line", "line", "network", "network", "line"]
+    assert [run.settings["learning_rate"] for run in bag.runs] == [0.05, 0.1, 0.05, 0.1, 0.05]
+    mean = np.mean(
+        [run.predict(renamed_for(run.known_graph, DATA))[run.known_graph.outputs[0]].ravel()
+         for run in bag.runs], axis=0,
+    )  # fmt: skip
+    np.testing.assert_allclose(bag.predict(DATA)["xw"], mean)
+    np.testing.assert_allclose(bag.predict({"xa": DATA.inputs["xa"]})["xw"], mean)
+    spread = bag.spread(DATA)
+    assert spread.measured == pytest.approx(np.mean((mean - DATA.targets["xw"]) ** 2))
+    assert spread.measured == pytest.approx(spread.expected, rel=1e-12)
+    assert np.mean(bag.squared_errors(DATA)) == pytest.approx(spread.variance)
+    with pytest.raises(UsageError, match="different graphs"):
+        bag.averaged_weights()
+
+
+def test_averaged_weights_are_the_mean_and_not_the_averaged_outputs() -> None:
+    graph = networks.mlp("1-4-1")
+    data = renamed_for(graph, cgprimer.make_dataset(cgprimer.parse("y = sin(3*x)"), samples=100))
+    bag = cgprimer.ensemble(graph, data, members=3, bootstrap=False, epochs=150)
+    assert all(rows.tolist() == list(range(100)) for rows in bag.drawn)
+    mean = bag.averaged_weights()
+    each = np.mean([run.parameters["W1"] for run in bag.runs], axis=0)
+    np.testing.assert_allclose(mean.parameters["W1"], each)
+    assert bag.averaged_weights_error(data) > 2 * bag.spread(data).measured
+    line = cgprimer.ensemble(LINE, DATA, members=3, epochs=4)  # linear in its parameters
+    outputs = line.averaged_weights().predict(DATA)["xw"]
+    np.testing.assert_allclose(outputs, line.predict(DATA)["xw"])
+
+
+def test_averaged_weights_of_normalized_columns() -> None:
+    settings = {"members": 2, "epochs": 2, "normalize": "all"}
+    with pytest.raises(UsageError, match="normalized differently"):
+        cgprimer.ensemble(LINE, DATA, **settings).averaged_weights()
+    bag = cgprimer.ensemble(LINE, DATA, bootstrap=False, **settings)
+    outputs = bag.averaged_weights().predict(DATA)["xw"]
+    np.testing.assert_allclose(outputs, bag.predict(DATA)["xw"])
+
+
+@pytest.mark.parametrize(
+    ("vary", "message"),
+    [
+        ({"seed": [1, 2]}, "seed"),
+        ({"loss": ["squared-error", "huber"]}, "loss"),
+        ({"epochs": [1, 2, 3]}, "3 models vary in 2 members"),
+        ({"graph": {"two": cgprimer.parse("xw = k*xa; xv = b*xa")}}, "2 output values"),
+    ],
+)
+def test_mistakes_with_ensembles(vary: dict, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        cgprimer.ensemble(LINE, DATA, vary=vary, members=2)
+
+
+def test_ensembles_of_models_on_the_command_line(tmp_path: Path) -> None:
+    (tmp_path / "own.csv").write_text("a,b\n" + "".join(f"{k / 9},{k % 3}\n" for k in range(24)))
+    words = ("ensemble", "--sizes", "1-2-1,1-4-1", "--members", "2", "--epochs", "2")
+    text = good(*words, "--data", "own.csv", cwd=tmp_path)
+    assert "1-4-1" in text
+    assert "averaged weights" not in text
+    words = ("ensemble", "lecture", "--samples", "60", "--members", "2", "--no-bootstrap")
+    result = read_json(*words, "--optimizer", "sgd,adam", "--learning-rate", "1e-4", "--json")
+    assert result["members_varied"] == [{"optimizer": "sgd"}, {"optimizer": "adam"}]
+    assert result["out_of_bag"] is None
+    assert result["averaged_weights"] > 0
+    assert "averaged weights" in good(*words)
+    assert "--members 3" in bad(*words, "--epochs", "1,2,3")
