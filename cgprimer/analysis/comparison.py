@@ -14,6 +14,7 @@ from cgprimer.analysis.latex import latex_name
 from cgprimer.analysis.points import point_values
 from cgprimer.analysis.reference import digits_of, is_known, reference_derivatives, relative_error
 from cgprimer.analysis.tables import table
+from cgprimer.checked_numbers import one_of
 from cgprimer.core.derivatives import (
     chosen_names,
     chosen_output,
@@ -27,6 +28,7 @@ from cgprimer.core.language.syntax import Shape, element_place
 from cgprimer.core.methods import differentiate
 from cgprimer.core.methods import methods as all_methods
 from cgprimer.core.methods.contract import Names, as_names
+from cgprimer.core.methods.finite_difference import SCHEMES
 from cgprimer.core.primitives.structural import shape_text
 from cgprimer.core.run import Runner, values_of
 from cgprimer.core.tape.scalars import apart, elements, scalarize
@@ -57,6 +59,7 @@ class MethodResult:
         live_values: the most values alive at one time.
         seconds: for the whole gradient, once compiled: the least of five runs.
         refused: why the method could not do it; empty if it could.
+        scheme: which difference quotient, if several were compared.
     """
 
     method: str
@@ -67,6 +70,12 @@ class MethodResult:
     live_values: int = 0
     seconds: float = 0.0
     refused: str = ""
+    scheme: str = ""
+
+    @property
+    def name(self) -> str:
+        """The method with its scheme, as tables show it: ``finite-difference (forward)``."""
+        return f"{self.method} ({self.scheme})" if self.scheme else self.method
 
     @property
     def worst_error(self) -> float | None:
@@ -112,7 +121,7 @@ class Comparison:
         Raises:
             UsageError: it is none of those that were compared.
         """
-        found = {result.method: result for result in self.results}
+        found = {result.name: result for result in self.results}
         if str(method) not in found:
             raise UsageError(f"there is no method {method!r} here", hint=name_hint(method, found))
         return found[method]
@@ -129,7 +138,7 @@ class Comparison:
         heads, show = self._headings(self.wrt, style), _shown_in(style)
         pairs = zip(heads, self.wrt, strict=True)
         rows = [[head, *(show(r.derivatives[n]) for r in able)] for head, n in pairs]
-        return table(["", *(r.method for r in able)], rows, style=style)
+        return table(["", *(r.name for r in able)], rows, style=style)
 
     def _headings(self, names: tuple[str, ...], style: str) -> list[str]:
         """What the derivatives are called."""
@@ -142,10 +151,10 @@ class Comparison:
         """A row per method: the derivatives shown, and what they cost."""
         names, show = self._headings(shown, style), _shown_in(style)
         rows = [
-            [r.method, *["refused"] * len(names), *[""] * 5]
+            [r.name, *["refused"] * len(names), *[""] * 5]
             if r.refused
             else [
-                r.method,
+                r.name,
                 *(show(r.derivatives[n]) for n in shown),
                 "no reference" if r.worst_error is None else show(r.worst_error, 2),
                 plural(r.passes, "path") if r.method == "path-sum" else str(r.passes),
@@ -162,7 +171,7 @@ class Comparison:
     def __str__(self) -> str:
         cost = f"computed with {self.primal_operations} operations"
         lines = [f"{self.of} = {number(self.value)}, {cost}", "", self.to_table()]
-        refused = [f"{r.method}: {r.refused}" for r in self.results if r.refused]
+        refused = [f"{r.name}: {r.refused}" for r in self.results if r.refused]
         kinks = [n for n in self.wrt if self.reference and self.reference[n] == "nan"]
         if kinks:
             refused.append(
@@ -181,7 +190,7 @@ class Comparison:
         own = ("of", "value", "wrt", "at", "reference", "primal_operations")
         methods = [
             {"relative_errors" if name == "errors" else name: self._nested(value)
-             for name, value in one.items()}
+             for name, value in one.items() if name != "scheme" or value}
             for one in map(asdict, self.results)
         ]  # fmt: skip
         found = {n: self._nested(getattr(self, n)) for n in own}
@@ -228,6 +237,7 @@ def compare(
     wrt: Names | None = None,
     loss: str | None = None,
     methods: Names = (),
+    schemes: Names = (),
     engine: str = "auto",
 ) -> Comparison:
     """All methods (or those named) on the same derivatives.
@@ -244,6 +254,9 @@ def compare(
             are no parameters). Arrays are compared element by element.
         loss: a loss to put behind the outputs, as in :func:`cgprimer.graph_with_loss`.
         methods: which methods; all unless given.
+        schemes: difference quotients, each with a row of its own in place of one for
+            ``finite-difference``: ``forward`` (n + 1 evaluations), ``central`` (2n) and
+            ``complex-step`` (n).
         engine: what runs them.
 
     Raises:
@@ -280,7 +293,9 @@ def compare(
         )
     if any(element_in(graph, name)[1] for name in asked) and not primal.custom:
         numbers, inside = numbers_of(graph, at)  # in which they are moved alone
-        alone = compare(numbers, inside, of=target, wrt=names, methods=methods, engine=engine)
+        alone = compare(
+            numbers, inside, of=target, wrt=names, methods=methods, schemes=schemes, engine=engine
+        )
         return replace(alone, graph=graph, at=point)
     flat = primal if primal.custom else scalarize(primal)
     if len(names) * len(flat) <= _MOST_WORK and not primal.custom:
@@ -290,11 +305,12 @@ def compare(
     certain = {n: exact for n, exact in (reference or {}).items() if is_known(exact)}
     value = float(values_of(primal, point, roots=[primal.index(target)])[primal.index(target)])
     results = []
-    for method in as_names(methods or all_methods(), "methods"):
+    for method, scheme in _rows(methods, schemes):
+        options = {"scheme": scheme} if scheme else {}
         try:
-            program = differentiate(primal, target, whole, method=method)
+            program = differentiate(primal, target, whole, method=method, **options)
         except DifferentiationError as error:
-            results.append(MethodResult(method, refused=error.message))
+            results.append(MethodResult(method, refused=error.message, scheme=scheme))
             continue
         runner = Runner(program, engine="plain" if engine == "auto" else engine)
         best = math.inf
@@ -308,13 +324,27 @@ def compare(
         if program.tape.shapes and not primal.custom:  # counted in numbers, as the others are
             program = replace(program, tape=scalarize(program.tape))
         cost = (program.pass_count, program.operation_count, program.live_values, best)
-        results.append(MethodResult(method, derivatives, errors, *cost))
+        results.append(MethodResult(method, derivatives, errors, *cost, scheme=scheme))
     digits = reference and {n: digits_of(v) for n, v in reference.items()}
     lossy = [r for r in results if r.method in _EXACT and 1e-12 < (r.worst_error or 0.0) < 1.0]
     slopes = tuple(sorted({s.primitive for s in flat.instructions} & _FLAT)) if lossy else ()
     made, arrays = tuple(results), {n: shapes[n] for n in asked if shapes.get(n)}
     count = len(flat)
     return Comparison(target, value, names, point, digits, count, made, graph, slopes, arrays)
+
+
+def _rows(methods: Names, schemes: Names) -> list[tuple[str, str]]:
+    """Return the methods to compare, each with its scheme, or with none."""
+    asked = [one_of("scheme", s, SCHEMES) for s in as_names(schemes, "schemes")] if schemes else []
+    names = as_names(methods or all_methods(), "methods")
+    if asked and "finite-difference" not in names:
+        hint = "leave it out, or compare finite-difference as well"
+        raise UsageError("a scheme belongs to the method finite-difference", hint=hint)
+    return [
+        (name, scheme)
+        for name in names
+        for scheme in (asked if name == "finite-difference" and asked else [""])
+    ]
 
 
 def _elements_of(name: str, shapes: Mapping[str, Shape]) -> list[str]:

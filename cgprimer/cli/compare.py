@@ -12,6 +12,7 @@ from cgprimer.cli.common import echo_json, file_of, graph_command, note
 from cgprimer.cli.options import AT, ENGINE, JSON, WRT, is_given
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods import methods
+from cgprimer.core.methods.finite_difference import SCHEMES
 
 
 def _output(path: str | None) -> str | None:
@@ -29,6 +30,7 @@ def _output(path: str | None) -> str | None:
     "--of NAME  The variable to differentiate (default: the only output).",
     WRT,
     f"--method (methods) {'|'.join(methods())}...  Only these methods; may be repeated.",
+    f"--scheme (schemes) {'|'.join(SCHEMES)}...  A row for this difference quotient; repeatable.",
     f"--format {'|'.join(FORMATS)} =text  How the table is written.",
     "-o, --output PATH  A page (.html) or slides (.pdf, .png, .svg) instead of the printed table.",
     "--dark  With -o: for dark slides.",
@@ -54,6 +56,7 @@ def command(
       cgprimer compare lecture
       cgprimer compare lecture --at xa=-0.5 --wrt xa,ab
       cgprimer compare lecture --method forward --method reverse --json
+      cgprimer compare lecture --scheme forward --scheme central
       cgprimer compare lecture -o lecture.html
       cgprimer compare mazur -o mazur.pdf --dark
 
@@ -76,6 +79,8 @@ def command(
         picture = "-o writes a picture" if output else "--watch shows a page"
         printed = "--json" if as_json else "--format"
         raise click.UsageError(f"{picture} and {printed} prints: give one of them")
+    if shows and settings["schemes"]:
+        raise click.UsageError("--scheme is for the printed table: leave it out, or -o and --watch")
     found = compare(graph, **settings)
     if not shows:
         if as_json:

@@ -38,7 +38,7 @@ def adjoints(
     Raises:
         DifferentiationError: as :meth:`Value.backward`.
     """
-    seed, found = _seed(of, gradient), dict[Recorded, Any]()
+    seed, found = seed_of(of, gradient), dict[Recorded, Any]()
     with _marked(of, since) as order:
         if _checked(order, since, recording=create_graph):
             _sweep_of_floats(order, seed, found=found)
@@ -68,14 +68,14 @@ def accumulate(of: Recorded, gradient: Any, *, free: bool) -> None:
     seeded = gradient is not None
     kept, places = recent_pass(of, seeded=seeded)
     if kept is not None:
-        seed = _seed(of, gradient) if seeded else 1.0
+        seed = seed_of(of, gradient) if seeded else 1.0
         for value in places[: kept.boxed]:
             if value._mark is not None:
                 value.look()
         if State.changed > places[kept.inner[-1]].serial:
             _check_changes(places[: kept.most], 0)
     else:
-        seed = _seed(of, gradient)
+        seed = seed_of(of, gradient)
         with collector_paused(), _marked(of) as order:
             if _checked(order):
                 _sweep_of_floats(order, seed, free=free)
@@ -136,7 +136,7 @@ def _leave(value: Recorded, found: dict[Recorded, Any], *, free: bool) -> None:
         value.primitive, value.operands = _FREED[value.primitive], ()
 
 
-def _seed(of: Recorded, gradient: Any) -> Any:
+def seed_of(of: Recorded, gradient: Any) -> Any:
     """The adjoint to begin with."""
     if not of.requires_grad:
         raise DifferentiationError(

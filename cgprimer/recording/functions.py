@@ -25,10 +25,17 @@ from cgprimer.recording.value import Value
 
 
 class Context:
-    """What a forward pass leaves for the backward pass: ``ctx.save(...)``, then ``ctx.saved``."""
+    """What a forward pass leaves for the backward pass: ``ctx.save(...)``, then ``ctx.saved``.
 
-    def __init__(self) -> None:
+    Attributes:
+        saved: the values that were saved.
+        needs_input_grad: for each argument of ``forward`` whether its gradient is needed;
+            ``backward`` may return None for the others.
+    """
+
+    def __init__(self, needs_input_grad: tuple[bool, ...] = ()) -> None:
         self.saved: tuple[Any, ...] = ()
+        self.needs_input_grad = needs_input_grad
 
     def save(self, *values: Any) -> None:
         """Keep values; :attr:`saved` is the tuple of them, as they are now."""
@@ -43,7 +50,9 @@ class Function:
 
     Write two static methods. ``forward(ctx, ...)`` gets plain numbers and arrays, which it must
     not write into, and returns one; ``backward(ctx, grad)`` gets the adjoint of the result and
-    returns that of each argument of ``forward``, None for what has none.
+    returns that of each argument of ``forward``, None for what has none. Arguments with a default
+    may be left out; ``backward`` returns None for them or leaves them out as well.
+    ``ctx.needs_input_grad`` says which gradients are needed.
 
     ``register_primitive(MyFunction)`` makes it a function of the language, too.
 
@@ -95,8 +104,14 @@ class Custom:
         self.arguments = list(arguments)
         self.places = [i for i, a in enumerate(arguments) if isinstance(a, Recorded)]
         self.operands: tuple[Any, ...] = tuple(arguments[i] for i in self.places)
-        self.context = Context()
+        self.needs = tuple([getattr(a, "requires_grad", False) for a in arguments])
+        self.context = self.new_context()
         self._found: tuple[Any, list[Any]] = (None, [])  # an adjoint, and what it led to
+
+    def new_context(self) -> Context:
+        """Return an empty context that knows which arguments need a gradient."""
+        left_out = max(0, _most_arguments(self.function.forward) - len(self.needs))
+        return Context(self.needs + (False,) * left_out)
 
     def __repr__(self) -> str:
         fixed = [a for i, a in enumerate(self.arguments) if i not in self.places]
@@ -134,11 +149,18 @@ class Custom:
         found = self.function.backward(context, bar)
         parts = found if isinstance(found, tuple) else (found,)
         count = len(self.arguments)
-        if len(parts) != count:
+        most = max(count, _most_arguments(self.function.forward))
+        if not count <= len(parts) <= most:
             raise DifferentiationError(
-                f"{self.name}.backward returned {len(parts)} gradients, and forward has {count}"
+                f"{self.name}.backward returned {len(parts)} gradients, and forward has {most}"
                 " arguments",
                 hint="one for each argument of forward, None where there is none",
+            )
+        if extra := [k for k in range(count, len(parts)) if parts[k] is not None]:
+            raise DifferentiationError(
+                f"{self.name}.backward returned a gradient for argument {extra[0]} of forward,"
+                " which was left out",
+                hint="return None for it: ctx.needs_input_grad says which gradients are needed",
             )
         made = []
         for place, shape in zip(self.places, shapes, strict=True):
@@ -160,19 +182,19 @@ class Custom:
     def shape(self, *shapes: Shape) -> Shape:
         """The shape of the result: that of what it makes of ones."""
         found: Shape = EAGER.shape(
-            self.forward([np.ones(s) if s else 1.0 for s in shapes], Context())
+            self.forward([np.ones(s) if s else 1.0 for s in shapes], self.new_context())
         )
         return found
 
     def value(self, *data: Any, ranks: Sequence[int]) -> Any:
         """The result for each sample; ranks are the numbers of axes for one sample."""
-        return _each(lambda *one: self.forward(one, Context()), data, ranks)
+        return _each(lambda *one: self.forward(one, self.new_context()), data, ranks)
 
     def bar(self, bar: Any, *data: Any, which: int, ranks: Sequence[int]) -> Any:
         """The adjoint of an operand for each sample; the result's comes first in ``ranks``."""
 
         def one(bar: Any, *data: Any) -> Any:
-            context = Context()
+            context = self.new_context()
             self.forward(data, context)
             return self.adjoints(bar, [np.shape(d) for d in data], context)[which]
 
@@ -219,7 +241,8 @@ class Custom:
         context.__dict__ = {
             name: tuple(map(exchanged, kept)) if name == "saved" else exchanged(kept)
             for name, kept in vars(self.context).items()
-        }
+            if name != "needs_input_grad"
+        } | {"needs_input_grad": self.context.needs_input_grad}
         return context
 
 
@@ -305,7 +328,24 @@ def language_function(function: type[Function], name: str) -> tuple[Custom, int]
         raise UsageError(f"{name}.forward must say which arguments it takes: forward(ctx, a, b)")
     custom = Custom(function, (None,) * len(kinds))
     custom.name, custom.places = name, list(range(len(kinds)))
+    custom.needs = (True,) * len(kinds)
+    custom.context = custom.new_context()
     return custom, len(kinds)
+
+
+def _most_arguments(forward: Callable[..., Any]) -> int:
+    """Return how many arguments a forward pass can have; 0 if there is no limit to check.
+
+    >>> _most_arguments(lambda ctx, a, b=None: a), _most_arguments(lambda ctx, *a: a)
+    (2, 0)
+    """
+    try:
+        kinds = [p.kind for p in inspect.signature(forward).parameters.values()]
+    except (TypeError, ValueError):  # a function of C without a signature
+        return 0
+    if any(kind is inspect.Parameter.VAR_POSITIONAL for kind in kinds):
+        return 0
+    return sum(kind is not inspect.Parameter.KEYWORD_ONLY for kind in kinds) - 1
 
 
 def _is_open(data: Any) -> bool:

@@ -31,6 +31,7 @@ class Node:
     Attributes:
         value: the number or array.
         function: the name of what computed it; empty for one that was given.
+        fun: the function itself; None for one that was given.
         parents: the nodes that were its arguments.
 
     >>> import numpy as np
@@ -53,6 +54,7 @@ class Node:
     def __init__(self, value: Any, name: str = "") -> None:
         self._own = value if isinstance(value, Value) else Value(value, name=name)
         self.name, self.function = name, ""
+        self.fun: Callable[..., Any] | None = None
         self.parents: tuple[Node, ...] = ()
 
     @property
@@ -134,7 +136,7 @@ def primitive(
         if not any(isinstance(a, Node) for a in arguments):
             return made
         node = Node(made)
-        node.function = called
+        node.function, node.fun = called, function
         node.parents = tuple(a if isinstance(a, Node) else Node(a) for a in arguments)
         return node
 

@@ -17,6 +17,7 @@ from cgprimer.analysis.reference import reference_derivatives, relative_error
 from cgprimer.analysis.why import why
 from cgprimer.core.derivatives import derivatives_at
 from cgprimer.errors import CgprimerError, MissingValueError, UsageError
+from tests.cli.cli_tools import bad, good
 
 METHODS = cgprimer.methods()
 LECTURE = cgprimer.load(Path(__file__).resolve().parents[2] / "examples" / "lecture.cg")
@@ -327,3 +328,43 @@ def test_lost_digits_of_flat_functions_are_remarked_on() -> None:
     graph = cgprimer.parse("xw = tanh(k)")
     assert "tanh" in str(cgprimer.compare(graph, {"k": 14.0}))
     assert "lose digits" not in str(cgprimer.compare(graph, {"k": 0.5}))
+
+
+def test_difference_quotients_have_rows_of_their_own() -> None:
+    result = compare(LECTURE, {"xa": 0.5}, schemes=("forward", "central", "complex-step"))
+    rows = {row.name: row for row in result.results}
+    passes = {name: row.passes for name, row in rows.items() if "finite" in name}
+    assert passes == {
+        "finite-difference (forward)": 5,  # n + 1 evaluations for n = 4 parameters
+        "finite-difference (central)": 8,
+        "finite-difference (complex-step)": 4,
+    }
+    forward, central = (rows[f"finite-difference ({s})"] for s in ("forward", "central"))
+    assert 1e-10 < forward.worst_error < 1e-6
+    assert central.worst_error < forward.worst_error
+    assert result.result("finite-difference (forward)") is forward
+    assert "finite-difference (forward)" in result.to_table("latex")
+    assert [one["scheme"] for one in result.to_dict()["methods"][:3]] == [
+        "forward", "central", "complex-step"]  # fmt: skip
+    kinked = cgprimer.parse("xw = abs(k)*xa")
+    refused = compare(kinked, {"xa": 1, "k": 1}, schemes="complex-step").results[0]
+    assert refused.scheme == "complex-step"
+    assert refused.refused
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"schemes": "forwards"}, "did you mean 'forward'"),
+        ({"schemes": "forward", "methods": "reverse"}, "finite-difference"),
+    ],
+)
+def test_mistakes_with_schemes(options: dict, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        compare(LECTURE, {"xa": 0.5}, **options)
+
+
+def test_schemes_on_the_command_line(tmp_path: Path) -> None:
+    text = good("compare", "lecture", "--scheme", "forward", "--scheme", "central")
+    assert "finite-difference (forward)" in text
+    assert "--scheme" in bad("compare", "lecture", "--scheme", "forward", "-o", "page.html")

@@ -320,3 +320,74 @@ def test_a_number_of_single_precision_gets_a_gradient_of_its_own(
     x = Value(np.float32(2.0))
     function(x).backward(1.0)
     assert (x.grad, x.grad.dtype) == (function(1.0) - function(0.0), np.float32)
+
+
+# --- single steps of the backward pass --------------------------------------------------------
+
+
+def test_a_step_called_with_a_gradient_returns_those_of_its_operands() -> None:
+    a, b = Value(3.0, name="a"), Value(2.0, name="b")
+    assert (a * b).grad_fn(10.0) == (20.0, 30.0)
+    assert (a * a).grad_fn(1.0) == (3.0, 3.0)
+    assert (a * 4.0).grad_fn(1.0) == (4.0, None)
+    assert (a.grad, b.grad) == (0.0, 0.0)
+    x, w = Value([[1.0, 2.0], [3.0, 4.0]]), Value(np.ones((2, 3)))
+    of_x, of_w = (x @ w).grad_fn(np.ones((2, 3)))
+    np.testing.assert_array_equal(of_x, [[3, 3], [3, 3]])
+    np.testing.assert_array_equal(of_w, [[4, 4, 4], [6, 6, 6]])
+
+
+def test_the_chain_rule_by_hand_is_the_backward_pass() -> None:
+    w, b = Value(0.7, name="w"), Value(0.2, name="b")
+    y = (w * 3.0 + b).sin()
+    stack = [(y.grad_fn, 1.0)]
+    while stack:
+        function, gradient = stack.pop()
+        parts = function(gradient)
+        stack += [
+            (following, part)
+            for (following, _), part in zip(function.next_functions, parts, strict=False)
+            if following is not None
+        ]
+    by_hand = w.grad, b.grad
+    w.zero_grad(), b.zero_grad()
+    y.backward()
+    assert by_hand == (w.grad, b.grad)
+
+
+@pytest.mark.parametrize(
+    ("function", "names"),
+    [
+        (lambda a, b: a + b, []),
+        (lambda a, b: a * b, ["self", "other"]),
+        (lambda a, b: a * 2.0, ["other"]),
+        (lambda a, b: np.exp(a), ["result"]),
+        (lambda a, b: np.sin(a), ["self"]),
+    ],
+)
+def test_a_step_shows_what_it_has_saved(function: Any, names: list[str]) -> None:
+    a, b = Value(3.0), Value(2.0)
+    y = function(a, b)
+    assert list(y.grad_fn.saved) == names
+    data = {"self": 3.0, "other": 2.0, "result": y.data}
+    for name in names:
+        assert getattr(y.grad_fn, f"_saved_{name}") == data[name]
+    with pytest.raises(AttributeError, match="_saved_weight"):
+        y.grad_fn._saved_weight  # noqa: B018
+
+
+def test_mistakes_with_single_steps() -> None:
+    a = Value([1.0, 2.0], name="a")
+    y = (a * a).sum()
+    with pytest.raises(DifferentiationError, match="shape"):
+        y.grad_fn(np.ones(2))
+    square = y.grad_fn.next_functions[0][0]
+    a.data[0] = 5.0
+    with pytest.raises(DifferentiationError, match="changed"):
+        square(np.ones(2))
+    z = a.sum()
+    function = z.grad_fn
+    z.backward()
+    for use in (lambda: function(1.0), lambda: function.saved):
+        with pytest.raises(DifferentiationError, match="freed"):
+            use()

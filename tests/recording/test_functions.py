@@ -373,3 +373,74 @@ def test_a_layer_that_is_computed_again_keeps_less() -> None:
     again, _, found = kept(checkpoint(hamilton))
     np.testing.assert_array_equal(found, expected)
     assert saved > 2 * again
+
+
+class Linear(Function):
+    """PyTorch's example of a Function with an argument that may be left out."""
+
+    needed: tuple[bool, ...] = ()
+
+    @staticmethod
+    def forward(ctx: Any, x: Any, weight: Any, bias: Any = None) -> Any:
+        ctx.save_for_backward(x, weight, bias)
+        return x @ weight if bias is None else x @ weight + bias
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        x, weight, bias = ctx.saved_tensors
+        Linear.needed = ctx.needs_input_grad
+        of_x = of_weight = of_bias = None
+        if ctx.needs_input_grad[0]:
+            of_x = grad @ weight.T
+        if ctx.needs_input_grad[1]:
+            of_weight = x.T @ grad
+        if bias is not None and ctx.needs_input_grad[2]:
+            of_bias = grad.sum(0)
+        return of_x, of_weight, of_bias
+
+
+def test_arguments_that_may_be_left_out() -> None:
+    random = np.random.default_rng(0)
+    data, start = random.normal(size=(4, 3)), random.normal(size=(3, 2))
+    for bias in (None, Value(np.ones(2))):
+        weight, plain = Value(start), Value(start)
+        given = (data, weight) if bias is None else (data, weight, bias)
+        (Linear.apply(*given) ** 2.0).sum().backward()
+        assert Linear.needed == (False, True, bias is not None)
+        result = data @ plain if bias is None else data @ plain + np.ones(2)
+        (result**2.0).sum().backward()
+        np.testing.assert_allclose(weight.grad, plain.grad, rtol=1e-14)
+        if bias is not None:
+            np.testing.assert_allclose(bias.grad, 2 * result.data.sum(0), rtol=1e-14)
+    x = Value(data)
+    Linear.apply(x, Value(start, requires_grad=False), None).sum().backward()
+    assert Linear.needed == (True, False, False)
+
+
+def test_second_derivatives_know_which_gradients_are_needed() -> None:
+    class Square(Function):
+        @staticmethod
+        def forward(ctx: Any, a: Any, scale: Any = 1.0) -> Any:
+            ctx.save(a)
+            return scale * a * a
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            assert ctx.needs_input_grad == (True, False)
+            return 2.0 * ctx.saved[0] * grad, None
+
+    assert grad(grad(Square.apply))(3.0) == 2.0
+
+
+def test_gradients_of_arguments_that_were_left_out_are_refused() -> None:
+    class Eager(Function):
+        @staticmethod
+        def forward(ctx: Any, a: Any, b: Any = None) -> Any:
+            return 2.0 * a
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            return 2.0 * grad, grad
+
+    with pytest.raises(DifferentiationError, match="argument 1 of forward, which was left out"):
+        Eager.apply(Value(1.0)).backward()

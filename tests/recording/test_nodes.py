@@ -126,3 +126,14 @@ def test_the_hamilton_layer_keeps_four_times_its_weights_or_nothing() -> None:
     again = memory(checkpoint(hamilton)(parts, q))
     assert again.kept == 32 * 3 * 8
     assert saved.kept > 2 * again.kept + 4 * weights
+
+
+def test_a_node_has_the_function_that_computed_it() -> None:
+    multiply, exp = primitive(np.multiply), primitive(np.exp)
+    z = Node(1.5, name="z")
+    y = exp(multiply(z, -1.0))
+    assert z.fun is None
+    assert (y.fun, y.parents[0].fun) == (np.exp, np.multiply)
+    assert y.fun(*[parent.value for parent in y.parents]) == y.value
+    cube = lambda x: x**3  # noqa: E731
+    assert primitive(cube, derivative=lambda x: 3 * x**2)(z).fun is cube
