@@ -10,6 +10,7 @@ import numpy as np
 
 from cgprimer.core.language.syntax import Shape
 from cgprimer.errors import UsageError, plural
+from cgprimer.recording.chain import chain_of
 from cgprimer.recording.eager import Recorded, called
 from cgprimer.recording.transforms import called_with
 from cgprimer.recording.value import Value
@@ -23,12 +24,16 @@ class Kept(NamedTuple):
         shape: ``()`` for a number.
         bytes: 0 where it shares the memory of one before.
         given: whether it was there before: its memory is not the graph's.
+        gradient: bytes of its gradient, of what was given and requires one.
+        saved: whether a step of the backward pass reads it, so that it must be kept by any library.
     """
 
     what: str
     shape: Shape
     bytes: int
     given: bool
+    gradient: int = 0
+    saved: bool = False
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -50,6 +55,19 @@ class Memory:
     def given(self) -> int:
         """Bytes that were there before: parameters and data."""
         return sum(row.bytes for row in self.rows if row.given)
+
+    @property
+    def saved(self) -> int:
+        """Bytes of the computed values that steps of the backward pass read.
+
+        A library that frees all other values at once, as PyTorch does, keeps as much.
+        """
+        return sum(row.bytes for row in self.rows if row.saved and not row.given)
+
+    @property
+    def gradients(self) -> int:
+        """Bytes of the gradients of what was given and requires one."""
+        return sum(row.gradient for row in self.rows)
 
     def __repr__(self) -> str:
         return f"<Memory: {self.kept:,} bytes kept for the backward pass>"
@@ -98,19 +116,33 @@ def memory(value: Value | Callable[..., Any], *args: Any) -> Memory:
         )
     rows: list[Kept] = []
     seen: dict[int, Any] = {}
-    for one in _in_order(value):
+    order = list(_in_order(value))
+    read = set().union(*map(_read_by, order)) if order else set()
+    for one in order:
         own = one.primitive and not one.primitive.startswith("freed:")
         what = called(one.primitive) if own else one.name or "given"
-        rows.append(_row(what, one._data, seen, given=not own))
+        row = _row(what, one._data, seen, given=not own)
+        gradient = getattr(one._data, "nbytes", 8) if one.requires_grad and not own else 0
+        rows.append(row._replace(gradient=gradient, saved=id(_owner(one._data)) in read))
         setting = getattr(one.primitive, "setting", ())
         context = getattr(setting[0], "context", None) if setting else None
         saved = context.saved if context else ()
         rows += [
-            _row(f"{what} saved", kept, seen, given=False)
+            _row(f"{what} saved", kept, seen, given=False)._replace(saved=True)
             for kept in saved
             if isinstance(kept, float | np.ndarray) and id(_owner(kept)) not in seen
         ]
     return Memory(tuple(rows))
+
+
+def _read_by(value: Recorded) -> set[int]:
+    """Return the identities of the arrays and numbers that one step of the backward pass reads."""
+    function = chain_of(value) if value.primitive and "freed:" not in value.primitive else None
+    if function is None:
+        return set()
+    saved = function.saved
+    parts = saved.get("saved_tensors", tuple(saved.values()))
+    return {id(_owner(part)) for part in parts}
 
 
 def _in_order(root: Recorded) -> Iterator[Recorded]:

@@ -104,9 +104,25 @@ def test_the_hamilton_product(tmp_path: Path) -> None:
     out = printed("hamilton_product", tmp_path)
     assert "[-6.25 -5.    9.75  0.5 ]\nd sum/dp = [10. -2.  0. -4.]\n" in out
     assert "d sum/dq = [ 1.75  3.25 -2.75 -0.25]\n" in out
-    kept = [int(n.replace(",", "")) for n in re.findall(r"([\d,]+) bytes", out)]
-    assert kept[0] > 16 * 32 * 32 * 8 > 100 * kept[1]
+    counts = {
+        name: [int(n.replace(",", "")) for n in row.split()]
+        for name, row in re.findall(r"^(matrix saved|computed again) +(.*)$", out, re.MULTILINE)
+    }
+    assert counts["matrix saved"][2] == 16 * 32 * 32 * 8
+    assert counts["computed again"][2] == 0
+    assert [row[3] for row in counts.values()] == [sum(row[:3]) for row in counts.values()]
+    ratio = counts["matrix saved"][3] / counts["computed again"][3]
+    assert 2.5 < ratio < 3  # 24 to 8 without the input and its gradient
+    assert f"\n{ratio:.2f} : 1\n" in out
     assert out.endswith("same gradients: True\n")
+
+
+def test_an_optional_argument(tmp_path: Path) -> None:
+    out = printed("optional_argument", tmp_path)
+    assert "needs_input_grad: (False, True, False)\n" in out
+    assert "needs_input_grad: (False, True, True)\n" in out
+    assert out.count("d sum/d weight = [[4.0, 4.0, 4.0], [6.0, 6.0, 6.0]]\n") == 2
+    assert out.endswith("d sum/d bias = [2.0, 2.0, 2.0]\n")
 
 
 def test_two_gaussian_classes(tmp_path: Path) -> None:
