@@ -33,7 +33,7 @@ class GradFn:
     ((20.0, 10.0), {'self': 1.0, 'other': 2.0})
     """
 
-    def __init__(self, value: Value) -> None:
+    def __init__(self, value: Value | Recorded) -> None:
         self.variable = value
 
     @property
@@ -58,7 +58,7 @@ class GradFn:
             DifferentiationError: another shape, or the graph was freed.
         """
         value = self.variable
-        gradient = as_data(gradient.data if isinstance(gradient, Recorded) else gradient)
+        gradient = as_data(gradient._data if isinstance(gradient, Recorded) else gradient)
         if not value.primitive:
             accumulate(value, gradient, free=False)
             return ()
@@ -139,12 +139,12 @@ def function_of(operand: Any) -> GradFn | None:
     return GradFn(operand) if getattr(operand, "requires_grad", False) else None
 
 
-def _operand_data(value: Value) -> tuple[Any, ...]:
+def _operand_data(value: Value | Recorded) -> tuple[Any, ...]:
     """Return the operands of a value as numbers and arrays."""
     return tuple(o._data if isinstance(o, Recorded) else o for o in value.operands)
 
 
-def _needed(value: Value, names: tuple[str, ...]) -> list[str]:
+def _needed(value: Value | Recorded, names: tuple[str, ...]) -> list[str]:
     """Return the names of the values that the rules of one step read.
 
     The rules are written on a tape, on which the values that they read can be looked up.
@@ -172,7 +172,7 @@ def _needed(value: Value, names: tuple[str, ...]) -> list[str]:
     return [leaf.name for leaf, used in zip(tape.leaves, needed, strict=False) if used]
 
 
-def chain_of(value: Value) -> GradFn | None:
+def chain_of(value: Value | Recorded) -> GradFn | None:
     """The chain that a value's backward pass goes through; None for leaves and constants."""
     return GradFn(value) if value.primitive and value.requires_grad else None
 

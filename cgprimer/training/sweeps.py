@@ -167,7 +167,7 @@ def sweep(
     if GRAPH in vary:
         data = samples_for(graph, dataset, given.get("loss", DEFAULT))
         dataset = whole_dataset(data, "columns are matched with several graphs in memory")
-    graphs = vary.get(GRAPH, {})
+    graphs: Mapping[Any, ExpressionGraph] = dict(vary.get(GRAPH, {}))
     calls = [_call(graphs.get(one.get(GRAPH), graph), dataset, one, given) for one in grid]
     first = dict(zip((one.get(GRAPH) for one in grid), calls, strict=True))
     for call in first.values():  # mistakes are reported before any run
@@ -185,11 +185,11 @@ def _with_test_samples(
     """Return the samples to take training sets from, and those that no run is trained on."""
     why = "training sets of several sizes are taken from data in memory"
     settings = {name: value for name, value in given.items() if name in SETTINGS}
-    data = whole_dataset(data_for(graph, data, settings_of(settings)[0])[0], why)
+    whole = whole_dataset(data_for(graph, data, settings_of(settings)[0])[0], why)
     share = given.get("validation")
     if share is None or isinstance(share, Real):
-        return data.split(TEST_SHARE if share is None else share, given.get("seed", 0))
-    return data, share
+        return whole.split(TEST_SHARE if share is None else share, given.get("seed", 0))
+    return whole, share
 
 
 def _call(

@@ -21,7 +21,7 @@ from cgprimer.training.steps import Done, Steps, stepped
 from cgprimer.training.tasks import Gradients, gradients_of
 from cgprimer.workers.cutting import stages_of
 from cgprimer.workers.delays import delays_of
-from cgprimer.workers.pipeline import SimulatedPipeline
+from cgprimer.workers.pipeline import SimulatedPipeline, SimulatedReplicas
 from cgprimer.workers.protocols import Arrival, Task, Team
 from cgprimer.workers.protocols import Steps as Protocol
 from cgprimer.workers.simulator import SimulatedTeam
@@ -160,9 +160,15 @@ class TeamSteps(Steps):
             return ClusterTeam(self.cluster, tasks, parts=self.parts, before=before)
         if settings.place:
             stages = Stages(self.gradients, count := stages_of(settings.place))
-            delays = delays_of(settings.delays, count)
+            delays = delays_of(settings.delays, count * self.plan.workers)
             way = settings.seed, settings.micro_batches, size
-            return SimulatedPipeline(tasks, stages, delays, *way, before=before)
+
+            def pipeline(part: Iterator[Task], first: int, of: Any) -> SimulatedPipeline:
+                return SimulatedPipeline(part, stages, delays, *way, before=of, first=first)
+
+            if self.plan.workers == 1:
+                return pipeline(tasks, 0, before)
+            return SimulatedReplicas(self.plan.workers, tasks, pipeline, count, before=before)
         workers = self.plan.workers
         delays, size = delays_of(settings.delays, workers), numbers * size
         gradients, seed = self.gradients, settings.seed

@@ -20,16 +20,9 @@ def plan_of(settings: Settings, rule: Optimizer, lengths: Sequence[int]) -> Plan
     """
     own = ("staleness", "backup", "groups")
     workers, samples, name = settings.workers, sum(lengths), settings.place
+    replicas = 1 if name is None else _replicas(settings, stages_of(name))
     if name is not None:
-        if workers not in (None, stages_of(name)):
-            what = f"{name} has {stages_of(name)} workers, not {workers}"
-            raise UsageError(what, hint="leave --workers out")
-        if settings.protocol != "sync":
-            hint = f"leave --protocol {settings.protocol} out"
-            raise UsageError(
-                "the parts of one graph work together: place goes with sync", hint=hint
-            )
-        workers = stages_of(name)
+        workers = replicas * stages_of(name)
     if settings.micro_batches > min(samples, settings.batch_size or samples) or (
         settings.micro_batches > 1 and not name
     ):
@@ -57,8 +50,33 @@ def plan_of(settings: Settings, rule: Optimizer, lengths: Sequence[int]) -> Plan
     if workers > samples:
         raise UsageError(f"there are {workers:,} workers, more than the {samples:,} samples")
     if settings.place:
-        return plan("sync", 1)  # one gradient at a time
+        return plan(settings.protocol, replicas, **{name: getattr(settings, name) for name in own})
     return plan(settings.protocol, workers, **{name: getattr(settings, name) for name in own})
+
+
+def _replicas(settings: Settings, stages: int) -> int:
+    """Return how many times the placed graph is there: once, or as often as there are workers for.
+
+    Raises:
+        UsageError: workers that do not divide into replicas, or a protocol that cannot have them.
+    """
+    name, workers = settings.place, settings.workers or stages
+    if workers % stages:
+        what = f"{name} takes {stages} workers for each replica, and {workers} is not a multiple"
+        raise UsageError(what, hint=f"leave --workers out, or --workers {2 * stages}")
+    replicas = workers // stages
+    if replicas == 1 and settings.protocol != "sync":
+        raise UsageError(
+            "the stages of one graph work together: with one replica the protocol is sync",
+            hint=f"--workers {2 * stages} makes two replicas",
+        )
+    if settings.protocol == "backup":
+        what = "backup workers stop in the middle of a gradient, which the stages of a graph cannot"
+        raise UsageError(what, hint="--protocol sync, async or groups")
+    if replicas > 1 and settings.cluster:
+        what = f"on a cluster a placed graph is there once, with {stages} workers"
+        raise UsageError(what, hint="--simulate has several replicas")
+    return replicas
 
 
 def _check_travels(settings: Settings) -> None:

@@ -12,7 +12,8 @@ Source: Huang et al. 2019, "GPipe: efficient training of giant neural networks",
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import heapq
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice, pairwise
 from math import prod
 from types import MappingProxyType
@@ -70,6 +71,7 @@ class SimulatedPipeline:
         count: micro-batches of a step.
         size: bytes of a number.
         before: what :meth:`told` said, of a run that is taken up.
+        first: the number of the first stage's worker, for its delays.
 
     Raises:
         UsageError: a worker dies, and nobody else has its layers.
@@ -87,6 +89,7 @@ class SimulatedPipeline:
         size: int,
         *,
         before: Mapping[str, Any] = MappingProxyType({}),
+        first: int = 0,
     ) -> None:
         if delays.away:
             what = "of a worker that dies nobody else has the layers"
@@ -96,7 +99,9 @@ class SimulatedPipeline:
         self.now, self.transfer = float(before.get("clock", 0.0)), delays.network * size
         self.trace: Trace = begun_trace(before, stages, tuple(_SHARES))
         self._drawn = int(before.get("drawn", 0))
-        self._delays = [islice(delays.of_worker(k, seed), self._drawn, None) for k in range(stages)]
+        self._delays = [
+            islice(delays.of_worker(first + k, seed), self._drawn, None) for k in range(stages)
+        ]
         self._task: Task | None = None
 
     def at(self, values: Array, version: int) -> None:
@@ -152,3 +157,88 @@ class SimulatedPipeline:
         self.now = max(free)
         loss = sum(map(placed.loss, acts))
         return Arrival(0, task, self._version, loss, gradient, self.now)
+
+
+class SimulatedReplicas:
+    """Data and model parallelism together: several pipelines, each with all layers of the graph.
+
+    A replica is for a protocol what a worker is: it computes the gradient of a task at the
+    parameters of the moment in which it began. Its stages are workers with numbers in a row.
+
+    Args:
+        count: the number of replicas.
+        tasks: what there is to do.
+        pipeline: makes the pipeline of a replica from its tasks, its first worker's number and what
+            :meth:`told` said of it.
+        stages: workers of a replica.
+        before: what :meth:`told` said, of a run that is taken up.
+    """
+
+    def __init__(
+        self,
+        count: int,
+        tasks: Iterator[Task],
+        pipeline: Callable[[Iterator[Task], int, Mapping[str, Any]], SimulatedPipeline],
+        stages: int,
+        *,
+        before: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
+        self.workers, self.tasks, self.stages = range(count), tasks, stages
+        self.now = float(before.get("clock", 0.0))
+        self._pipelines = [
+            pipeline(iter(()), k * stages, _of_replica(before, k, stages)) for k in self.workers
+        ]
+        self._arrivals: list[tuple[float, int, Arrival]] = []
+        self._ticket = 0
+
+    def at(self, values: Array, version: int) -> None:
+        """Tell the server's parameters."""
+        for pipeline in self._pipelines:
+            pipeline.at(values, version)
+
+    def send(self, worker: int) -> None:
+        """Begin the next task on a replica."""
+        task = next(self.tasks, None)
+        if task is None:
+            return
+        pipeline = self._pipelines[worker]
+        pipeline.tasks, pipeline.now = iter((task,)), self.now
+        pipeline.send(0)
+        arrival = pipeline.receive()._replace(worker=worker)
+        self._ticket += 1
+        heapq.heappush(self._arrivals, (arrival.time, self._ticket, arrival))
+
+    def receive(self) -> Arrival:
+        """Go on to the next gradient that arrives."""
+        self.now, _, arrival = heapq.heappop(self._arrivals)
+        return arrival
+
+    def drop(self) -> None:
+        """Stop nothing: protocols that drop gradients are refused for replicas."""
+
+    def told(self) -> dict[str, Any]:
+        """What the stages of all replicas did, as plain data."""
+        parts = [pipeline.told() for pipeline in self._pipelines]
+        spans = [
+            [worker + k * self.stages, *rest]
+            for k, part in enumerate(parts)
+            for worker, *rest in part["spans"]
+        ]
+        spans.sort(key=lambda span: float(span[3]))
+        seconds = {kind: [s for part in parts for s in part["seconds"][kind]] for kind in _SHARES}
+        drawn = [part["drawn"] for part in parts for _ in range(self.stages)]
+        return {"spans": spans, "seconds": seconds, "drawn": drawn}
+
+
+def _of_replica(before: Mapping[str, Any], replica: int, stages: int) -> dict[str, Any]:
+    """Return what is known of one replica's stages."""
+    if not before:
+        return {}
+    first = replica * stages
+    own = range(first, first + stages)
+    return {
+        "clock": before.get("clock", 0.0),
+        "spans": [[w - first, *rest] for w, *rest in before.get("spans", []) if w in own],
+        "seconds": {kind: list(s[first : own.stop]) for kind, s in before["seconds"].items()},
+        "drawn": before["drawn"][first],
+    }

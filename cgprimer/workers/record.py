@@ -9,6 +9,7 @@ from typing import Any
 
 from cgprimer.errors import DataError, plural
 from cgprimer.number_format import number
+from cgprimer.workers.cutting import stages_of
 from cgprimer.workers.simulator import Span
 
 WORDS = {  # kind of a span: its letter in texts, and what a worker does
@@ -65,6 +66,11 @@ class Record:
         """Whether the workers are stages of one graph."""
         return self.protocol.startswith("layers")
 
+    @property
+    def replicated(self) -> bool:
+        """Whether the graph is placed several times: data and model parallelism together."""
+        return self.placed and "," in self.protocol
+
     def word(self, kind: str) -> str:
         """What a worker does; one that waits for its neighbours is a part of the bubble."""
         return "bubble" if self.placed and kind == "wait" else WORDS[kind][1]
@@ -115,7 +121,10 @@ def record_of(run: Any) -> Record:
         clock, settings = float(team["clock"]), run.settings
     except (KeyError, TypeError, ValueError) as error:
         raise DataError("what the run says of its workers cannot be read") from error
-    how = str(settings.get("place") or settings.get("protocol", "sync"))
+    protocol = str(settings.get("protocol", "sync"))
+    how = str(settings.get("place") or protocol)
+    if settings.get("place") and workers > stages_of(how):
+        how = f"{how}, {protocol}"
     return Record(
         workers, clock, times, staleness, spans, seconds, how, bool(settings.get("simulate", True))
     )
@@ -124,8 +133,9 @@ def record_of(run: Any) -> Record:
 def check_team(run: Any) -> None:
     """Raise an error where a run cannot be taken up with what it says of its workers."""
     record, pending = record_of(run), run.team["pending"]
-    drawn = run.team.get("drawn", 0 if record.placed else [0] * record.workers)
-    counts = [drawn] * record.workers if record.placed else [*drawn]  # of simulated workers
+    alone = record.placed and not record.replicated
+    drawn = run.team.get("drawn", 0 if alone else [0] * record.workers)
+    counts = [drawn] * record.workers if alone else [*drawn]
     if len(counts) != record.workers or len(record.times) != len(run.step_losses):
         raise ValueError
     if not all(isinstance(n, int) and n >= 0 for n in (*counts, *pending)):
@@ -145,7 +155,7 @@ def summary(record: Record, steps: int) -> list[str]:
         f"of the workers' time: {', '.join(said)}",
         f"the busiest worker is used {most} % of the time, the idlest {least} %",
     ]
-    if record.staleness and not record.placed:
+    if record.staleness and (not record.placed or record.replicated):
         oldest = max(record.staleness)
         mean = number(record.mean_staleness, 3)
         lines.append(

@@ -194,8 +194,8 @@ def test_a_placed_run_is_taken_up(tmp_path: Any) -> None:
         ({"place": "layers:9"}, "layers, which do not make 9 parts"),
         ({"place": "layer:2"}, "cannot be placed by 'layer:2'"),
         ({"place": "layers:0"}, "cannot be placed by 'layers:0'"),
-        ({"place": "layers:2", "workers": 3}, "layers:2 has 2 workers, not 3"),
-        ({"place": "layers:2", "protocol": "async"}, "place goes with sync"),
+        ({"place": "layers:2", "workers": 3}, "3 is not a multiple"),
+        ({"place": "layers:2", "protocol": "async"}, "with one replica the protocol is sync"),
         ({"place": "layers:2", "method": "forward"}, "forward sends no adjoints back"),
         ({"place": "layers:2", "delays": "dies(1,2)"}, "nobody else has the layers"),
         ({"place": "layers:2", "micro_batches": 50}, "50 micro-batches"),
@@ -208,3 +208,61 @@ def test_what_cannot_be_placed_is_said(more: dict[str, Any], said: str) -> None:
     data, _ = made(graph)
     with pytest.raises(UsageError, match=said):
         cgprimer.train(graph, data, **{"simulate": True, "batch_size": 5, "epochs": 1, **more})
+
+
+# --- data and model parallelism together --------------------------------------------------------
+
+
+def replicas(**settings: Any) -> Any:
+    graph = GRAPHS["network"]
+    data, _ = made(graph, samples=40)
+    usual = {"optimizer": "sgd", "learning_rate": 0.01, "epochs": 3, "batch_size": 5}
+    return cgprimer.train(graph, data, simulate=True, seed=1, **usual, **settings)
+
+
+@pytest.mark.parametrize("protocol", ["sync", "groups"])
+def test_replicas_of_a_placed_graph_are_workers_of_the_protocol(protocol: str) -> None:
+    placed = replicas(workers=8, place="layers:2", protocol=protocol, delays="constant")
+    whole = replicas(workers=4, protocol=protocol, delays="constant")
+    assert placed.steps == whole.steps
+    assert differ(placed, whole) < 1e-12
+    record = record_of(placed)
+    assert record.workers == 8
+    assert record.protocol == f"layers:2, {protocol}"
+    assert {span.worker for span in record.spans} == set(range(8))
+
+
+def test_asynchronous_replicas_are_stale() -> None:
+    placed = replicas(workers=6, place="layers:2", protocol="async", micro_batches=2)
+    record = record_of(placed)
+    assert record.mean_staleness > 0
+    assert any(line.startswith("staleness:") for line in summary(record, placed.steps))
+    alone = replicas(place="layers:2")
+    assert record_of(alone).protocol == "layers:2"
+
+
+def test_replicas_go_on_where_they_ended(tmp_path: Any) -> None:
+    graph = GRAPHS["network"]
+    data, _ = made(graph, samples=40)
+    given = {"workers": 4, "place": "layers:2", "simulate": True, "batch_size": 5, "seed": 2}
+    whole = cgprimer.train(graph, data, epochs=4, schedule="constant", **given)
+    half = cgprimer.train(graph, data, epochs=2, schedule="constant", **given)
+    half.save(tmp_path / "half.json")
+    half = cgprimer.load_run(tmp_path / "half.json")
+    again = cgprimer.train(graph, data, epochs=4, schedule="constant", resume=half, **given)
+    assert differ(again, whole) == 0
+    assert again.team["clock"] == pytest.approx(whole.team["clock"], rel=1e-12)
+    assert again.team["seconds"] == whole.team["seconds"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"workers": 3}, "not a multiple"),
+        ({"workers": 4, "protocol": "backup"}, "backup"),
+        ({"protocol": "async"}, "one replica"),
+    ],
+)
+def test_mistakes_with_replicas(settings: dict, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        replicas(place="layers:2", **settings)
