@@ -116,8 +116,7 @@ def command(
         echo_json({"threshold": found.threshold, "runs": found.rows()})
     else:
         click.echo(found.table())
-    steps = {run.settings["batch_size"] and run.steps for run in found.runs}
-    if several and len(steps) > 1:
+    if several and len({run.settings["steps_per_epoch"] for run in found.runs}) > 1:
         same = "--batch-size all takes one step per epoch"
         note(f"note: in as many epochs, more samples take more steps; {same}")
     if csv:

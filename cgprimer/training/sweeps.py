@@ -188,7 +188,7 @@ def _with_test_samples(
     whole = whole_dataset(data_for(graph, data, settings_of(settings)[0])[0], why)
     share = given.get("validation")
     if share is None or isinstance(share, Real):
-        return whole.split(TEST_SHARE if share is None else share, given.get("seed", 0))
+        return whole.split(TEST_SHARE if share is None else float(share), given.get("seed", 0))
     return whole, share
 
 
