@@ -28,6 +28,7 @@ from cgprimer.training.settings import SETTINGS
 from cgprimer.training.variations import TEST_SHARE
 
 _MADE = 10_000  # samples
+_LENGTH = ("epochs", "steps_per_epoch")  # of a run
 SAMPLES = """\
 --samples N,...  How many samples are made (default: 10000). Several: sizes of the training set, and
   a quarter of the data is kept for validation unless --validation is given."""
@@ -116,7 +117,8 @@ def command(
         echo_json({"threshold": found.threshold, "runs": found.rows()})
     else:
         click.echo(found.table())
-    if several and len({run.settings["steps_per_epoch"] for run in found.runs}) > 1:
+    different = {name: len({r.settings[name] for r in found.runs}) > 1 for name in _LENGTH}
+    if several and different["steps_per_epoch"] and not different["epochs"]:
         same = "--batch-size all takes one step per epoch"
         note(f"note: in as many epochs, more samples take more steps; {same}")
     if csv:
