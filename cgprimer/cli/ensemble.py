@@ -67,7 +67,7 @@ def command(
     Examples:
       cgprimer ensemble lecture --samples 300 --noise 5
       cgprimer ensemble lecture --members 25 --samples 300 --noise 5 --epochs 50
-      cgprimer ensemble --sizes 2-4-1,2-16-1 --data classes.csv --loss cross-entropy-logit
+      cgprimer ensemble lecture --sizes 1-4-1,1-8-1 --samples 300
       cgprimer ensemble lecture --sizes 1-4-1 --no-bootstrap --samples 300
 
     Prints the error of the average on samples that members have not seen, and on those of

@@ -78,7 +78,7 @@ def command(
       cgprimer sweep lecture --learning-rate 1e-3,1e-2 --batch-size 1,50,all --epochs 10
       cgprimer sweep lecture --optimizer sgd,adam --csv sweep.csv --plot sweep.png
       cgprimer sweep lecture --samples 20,100,500 --noise 5 --batch-size all --epochs 300
-      cgprimer sweep --sizes 2-4-1,2-16-1 --data classes.csv --loss cross-entropy-logit
+      cgprimer sweep lecture --sizes 1-4-1,1-16-1 --samples 500 --validation 0.3
 
     A setting takes several values, joined by commas; with one value it is the same in all runs.
     All runs begin with the same parameters and go through the same samples, unless seeds vary.
