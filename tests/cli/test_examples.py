@@ -9,6 +9,7 @@ import pytest
 
 import cgprimer
 from cgprimer.files import examples
+from cgprimer.pictures.slide_layout import slide_layout
 from tests.cli.cli_tools import EXAMPLES, bad, good, run
 
 
@@ -60,6 +61,7 @@ def test_without_graphlay_drawing_says_what_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "graphlay", None)
+    slide_layout.cache_clear()  # the layout of an earlier test needs no library
     message = bad("draw", "lecture", "-o", tmp_path / "a.png")
     assert "graphlay, which is not installed" in message
     assert run("draw", "lecture", "-o", tmp_path / "a.mmd").returncode == 0  # as its hint says

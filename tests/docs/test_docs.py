@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import doctest
+import io
 import json
 import math
 import os
@@ -67,11 +68,20 @@ class Recorder(doctest.DocTestRunner):
 
 
 def run_python(text: str, names: dict[str, object], where: str, found: list[Mismatch]) -> str:
-    """Run a block of ``>>>`` examples; returns the block with what they printed."""
+    """Run a block of ``>>>`` examples; returns the block with what they printed.
+
+    A block without prompts is a program to paste; a comment behind a print is what it prints.
+    """
+    if ">>>" not in text:
+        expected = "".join(f"{line}\n" for line in re.findall(r"^print\(.*\)  # (.*)$", text, re.M))
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(text, where, "exec"), names)  # noqa: S102 - the documentation is ours
+        if printed.getvalue() != expected:
+            found.append(Mismatch(where, expected, printed.getvalue()))
+        return text
     pieces = doctest.DocTestParser().parse(text)
     examples = [p for p in pieces if isinstance(p, doctest.Example)]
-    if not examples:
-        found.append(Mismatch(where, "a python block with >>> examples", text))
     recorder = Recorder()
     test = doctest.DocTest(examples, names, where, where, 0, None)
     recorder.run(test, clear_globs=False, out=lambda _: None)
@@ -234,8 +244,9 @@ def test_a_wrong_example_is_seen(tmp_path: Path) -> None:
     found: list[Mismatch] = []
     with workplace(tmp_path):
         run_python(">>> 1 + 1\n3\n>>> 1 + 2\n3\n", {}, "here", found)
+        run_python("print(1 + 1)  # 3\n", {}, "here", found)
         run_console('$ cgprimer grad -e "xw = 2*xa" --at xa=1 --wrt xa\nxw = 2.5\n', "here", found)
-    assert [m.got for m in found] == ["2\n", "xw = 2.0\nd xw / d xa = 2.0\n"]
+    assert [m.got for m in found] == ["2\n", "2\n", "xw = 2.0\nd xw / d xa = 2.0\n"]
 
 
 @pytest.mark.parametrize(
@@ -433,11 +444,19 @@ def test_every_public_name_is_mentioned() -> None:
     assert [n for n in cgprimer.__all__ if not re.search(rf"\b{n}\b", text)] == []
 
 
-def test_the_readme_opens_with_the_two_commands() -> None:
-    blocks = FENCE.findall((ROOT / "README.md").read_text(encoding="utf-8"))
-    first, second = "".join(body for _, body in blocks).splitlines()[:2]
+def test_the_readme_has_the_two_commands_under_their_heading() -> None:
+    """Where .ci/run looks for them."""
+    _, heading, rest = (ROOT / "README.md").read_text("utf-8").partition("\n## Install and test\n")
+    assert heading
+    kind, body = FENCE.findall(rest)[0]
+    first, second = body.splitlines()
+    assert kind == "bash"
     assert first.endswith("cgprimer train examples/lecture.cg")
     assert second.endswith("pytest -q -n auto")
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) < 150
 
 
 def test_the_readme_shows_the_lecture_example_as_it_is() -> None:
