@@ -44,7 +44,9 @@ MOST = 100_000  # numbers of a range
 FORCE = "--force  Write over files that are there."
 DARK = "--dark  For dark slides."
 LOSS = "--loss LOSS  Put a loss behind the outputs, a vertex of its own: --at target=VALUE with it."
-WRT = "--wrt NAME,...  With respect to which names (default: all parameters)."
+WRT = """\
+--wrt NAME,...  Names to differentiate with respect to (default: all parameters, or all inputs of a
+  graph without parameters)."""
 KEEP = "--keep NAME,...  Inputs that stay at their declared values."
 DOMAIN = """\
 --domain NAME=VALUES,...  Values from which an input is sampled: y=0,1 or y=one-hot (default: the
