@@ -53,9 +53,9 @@ DOMAIN = """\
   domain that the graph declares)."""
 COLUMNS = "--columns NAME=COLUMN,...  Where columns have other names in files: y=label,x[0]=height."
 TRUTH = "--truth NAME=VALUE,...  True values of parameters; declared values fill the rest."
-SAMPLES = "--samples 1.. =10000  How many samples are made."
+SAMPLES = "--samples 1.. =10000  Number of samples to make."
 SAMPLING_OF = """\
---seed 0.. =0  Of everything random.
+--seed 0.. =0  Random seed.
 --low NUMBER =-1.0  Lower bound of inputs.
 --high NUMBER =1.0  Upper bound of inputs.
 --noise 0.0.. =0.0  Standard deviation added to every target."""

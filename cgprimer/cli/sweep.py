@@ -30,7 +30,7 @@ from cgprimer.training.variations import TEST_SHARE
 _MADE = 10_000  # samples
 _LENGTH = ("epochs", "steps_per_epoch")  # of a run
 SAMPLES = """\
---samples N,...  How many samples are made (default: 10000). Several: sizes of the training set, and
+--samples N,...  Number of samples to make (default: 10000). Several: sizes of the training set, and
   a quarter of the data is kept for validation unless --validation is given."""
 
 
