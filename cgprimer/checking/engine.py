@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from cgprimer.checking.answer_forms import ENGINE
 from cgprimer.checking.results import Failure, Part, Result, not_run
 from cgprimer.checking.sandbox import Limits, Request, Submission, run_submission
 from cgprimer.checking.stages import backward, learning, quotients, tapes, values
@@ -108,7 +109,7 @@ def _answers(submission: Submission, stages: Sequence[Stage], limits: Limits | N
         asks = [ask for one in waiting for ask in one.asks]
         requests: list[Request] = [{"call": "names", "arguments": []}]
         requests += [{"call": a.call, "arguments": list(a.arguments)} for a in asks]
-        answers = run_submission(submission, requests, limits, driver=DRIVER)
+        answers = run_submission(submission, requests, limits, driver=DRIVER, forms=ENGINE)
         result.output = result.output or answers.output
         result.seconds += answers.seconds
         result.defined, *rest = answers.values
@@ -277,7 +278,7 @@ def engine_graph(
     requests: list[Request] = [
         {"call": "built", "arguments": [case.program, do]} for do in ("backward", "")
     ]
-    answers = run_submission(submission, requests, limits, driver=DRIVER, restarts=1)
+    answers = run_submission(submission, requests, limits, driver=DRIVER, forms=ENGINE, restarts=1)
     swept, plain = answers.values
     found = plain if isinstance(swept, Failure) else swept
     if isinstance(found, Failure):

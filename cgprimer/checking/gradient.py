@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from cgprimer.checked_numbers import real_number
+from cgprimer.checking.answer_forms import GRADIENT
 from cgprimer.checking.differences import (
     FINE,
     GOOD,
@@ -72,7 +73,7 @@ class GradientCheck:
             }
             for k in range(len(self.points))
         ]
-        answers = run_submission(submission, requests, limits, driver=DRIVER)
+        answers = run_submission(submission, requests, limits, driver=DRIVER, forms=GRADIENT)
         result = answers.noted_in(self.verdict(answers.values, name))
         return replace(result, notes=(*self.question.notes, *result.notes))
 

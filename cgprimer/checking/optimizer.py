@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from cgprimer.checking import optimizer_driver
+from cgprimer.checking.answer_forms import OPTIMIZER
 from cgprimer.checking.optimizer_verdicts import (
     DECAY,
     DECAY_POINTS,
@@ -25,7 +26,7 @@ from cgprimer.checking.optimizer_verdicts import (
     runs,
 )
 from cgprimer.checking.results import Failure, Part, Result, not_run
-from cgprimer.checking.sandbox import Limits, Submission, run_submission, source_of
+from cgprimer.checking.sandbox import Limits, Request, Submission, run_submission, source_of
 from cgprimer.checking.verdicts import rename_hint
 from cgprimer.errors import Source, UsageError, listed, name_hint, plural
 from cgprimer.training.optimizers import optimizer as rule_of
@@ -94,7 +95,8 @@ def check_optimizer(
     file = None if isinstance(submission, Mapping) else Path(submission)
     title = file.name if file else "notebook"
     driver = optimizer_driver.__file__
-    there = run_submission(submission, [{"call": "listed", "arguments": []}], limits, driver=driver)
+    asked: list[Request] = [{"call": "listed", "arguments": []}]
+    there = run_submission(submission, asked, limits, driver=driver, forms=OPTIMIZER)
     names = there.values[0]
     if isinstance(names, Failure):
         return there.noted_in(not_run("optimizer", title, worth, names))
@@ -111,7 +113,12 @@ def check_optimizer(
         for decay in (0.0, DECAY)
     ]
     answers = run_submission(
-        submission, requests, limits, driver=driver, restarts=len(requests) - 1
+        submission,
+        requests,
+        limits,
+        driver=driver,
+        forms=OPTIMIZER,
+        restarts=len(requests) - 1,
     )
     reported = iter(answers.values)
     read = source_of(file) if file else None

@@ -159,8 +159,10 @@ def _walk(
             parameters = result
         elif result is not None or form == "number":
             raise TypeError(f"step returned {type(result).__name__}, not parameters")
-        after = _snapshot(seen)
-        yield _read(parameters), {k: v for k, v in after.items() if v != before.get(k)}
+        moved, after = _read(parameters), _snapshot(seen)
+        if len(moved) != len(start):
+            raise TypeError(f"step left {len(moved)} parameters, expected {len(start)}")
+        yield moved, {k: v for k, v in after.items() if v != before.get(k)}
 
 
 def _stepper(

@@ -25,6 +25,7 @@ from types import ModuleType
 from typing import IO, Any, TypedDict
 
 from cgprimer.checking import answering, channel, confined
+from cgprimer.checking.answer_forms import Forms, checked
 from cgprimer.checking.channel import Transcript
 from cgprimer.checking.results import Failure, Result, readable
 from cgprimer.checking.sources import source_of
@@ -127,13 +128,15 @@ def run_submission(
     limits: Limits | None = None,
     *,
     driver: str | Path | None = None,
+    forms: Forms | None = None,
     restarts: int = 0,
 ) -> Answers:
     """Run a submission in a separate process, and return its answers to requests.
 
     With a driver, a file of ours that runs beside the submission, requests name functions of the
     driver; they are given the submission's module before their arguments. When a request ends the
-    process, the requests behind it are asked of up to ``restarts`` further ones.
+    process, the requests behind it are asked of up to ``restarts`` further ones. An answer that
+    lacks the structure in ``forms``, by the names of functions, becomes a failure.
 
     A mapping of names, as ``globals()`` of a notebook, is called here instead, with no protection.
 
@@ -150,7 +153,7 @@ def run_submission(
     """
     limits = limits or Limits()
     if isinstance(submission, Mapping):
-        return _run_here(submission, requests, driver)
+        return _with_forms(_run_here(submission, requests, driver), requests, forms)
     source = source_of(Path(submission))
     if isinstance(source, Failure):
         return Answers((source,) * len(requests), source)
@@ -167,7 +170,18 @@ def run_submission(
             failure=more.failure or answers.failure,
         )
         ended_at = None if further is None else len(done) + further
-    return answers
+    return _with_forms(answers, requests, forms)
+
+
+def _with_forms(answers: Answers, requests: Sequence[Request], forms: Forms | None) -> Answers:
+    """Return answers in which those with a wrong structure are failures."""
+    if forms is None:
+        return answers
+    values = (
+        checked(value, forms[request["call"]](request["arguments"]))
+        for value, request in zip(answers.values, requests, strict=True)
+    )
+    return replace(answers, values=tuple(values))
 
 
 def stop_all() -> None:

@@ -160,14 +160,17 @@ def built(module: Any, program: dict[str, Any], do: str = "") -> dict[str, Any]:
     values = _ran(module, program, leaves)
     root = values[-1]
     found: dict[str, Any] = {}
-    # Values are alive all the while, so that no two have one id.
-    place = {id(value): k for k, value in enumerate(_graph(root)[0])}
+    before = _graph(root)[0]  # alive all the while, so that no two values have one id
     if do == "backward":
         root.backward()
+    ordered = None
     if do == "order" or (do and "topological_order" in vars(module)):
-        listed = list(module.topological_order(root))
-        found["order"] = [place.get(id(value), -1) for value in listed[: _MOST * 4]]
-    found["nodes"] = _graph(root)[1]
+        ordered = list(module.topological_order(root))[: _MOST * 4]
+    order, found["nodes"] = _graph(root)
+    place = {id(value): k for k, value in enumerate(order)}
+    if ordered is not None:
+        found["order"] = [place.get(id(value), -1) for value in ordered]
+    del before
     found["at"] = [place.get(id(value), -1) for value in values]
     found["inputs"] = [_number(_first(leaf, _DATA)) for leaf in leaves]
     found["grads"] = [_grad(leaf) for leaf in leaves]
