@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,9 +23,11 @@ _OF_VALUE = 1e-9
 _OF_ROUNDING = 1e4  # of the bound of the value's rounding error
 _OF_NORM = 2e-7  # of the norm of the gradient
 _OF_DERIVATIVE = 1e-3  # the most, of the usual size of the derivative itself
+_OF_ZERO = 1e-6  # the most for a derivative that is 0 at every point
 _FLOAT32 = 2.0**29  # its unit roundoff, compared with that of float64
 GOOD, FINE, SUSPICIOUS = 1e-7, 1e-4, 1e-2  # relative errors: the bands of gradient checks
 _DIGITS = 9  # after the point, with which numbers are rounded
+_USUAL_STEP = 1e-4  # of central differences, the largest
 _LARGEST = 0.5  # step that anybody would take: x^3 with 1 too much is no quotient of step 1
 _FEW = 3  # numbers that a pattern must show in
 _SMALL = 0.3  # relative: beyond it an error is no pattern of difference quotients
@@ -44,7 +46,7 @@ def tolerances(points: Points) -> dict[str, Array]:
     with a good step, whose rounding is large compared with a small derivative next to a large
     value, and whose truncation is large compared with one that is small in a large gradient. The
     tolerance for them stays far below the derivative's own usual size, so that 0 is never right for
-    a derivative that is not.
+    a derivative that is not. A derivative that is 0 everywhere has the rounding of differences.
     """
     value, rounding = np.abs(points.value), points.noise[VALUE]
     with np.errstate(all="ignore"):
@@ -52,7 +54,7 @@ def tolerances(points: Points) -> dict[str, Array]:
     quotient = _OF_VALUE * value + _OF_ROUNDING * rounding + _OF_NORM * norm
     allowed = {VALUE: rounding + _OF_VALUE * value}
     for name in points.right:
-        most = _OF_DERIVATIVE * usual_size(points, name)
+        most = _OF_DERIVATIVE * usual_size(points, name) or _OF_ZERO
         allowed[name] = points.noise[name] + np.minimum(quotient, most)
     return allowed
 
@@ -68,16 +70,26 @@ def is_float32(points: Points, numbers: Array, name: str) -> bool:
     """Return whether right numbers of a name were computed in single precision.
 
     All of them are representable in float32, and no further off than its rounding errors: the bound
-    for double precision, scaled, but at most a hundredth of the number's usual size.
+    for double precision, scaled, but at most a hundredth of the number, or of its usual size, or
+    1e-5 of the largest derivative: of a saturated unit single precision leaves nothing.
     """
     expected = points.value if name == VALUE else points.right[name]
     with np.errstate(all="ignore"):
         representable = np.array_equal(
             numbers.astype(np.float32)[points.smooth], numbers[points.smooth]
         )
-        allowed = np.minimum(_FLOAT32 * points.noise[name], SUSPICIOUS * usual_size(points, name))
+        largest = max((usual_size(points, other) for other in points.right), default=0.0)
+        usual = max(usual_size(points, name), _OF_DERIVATIVE * largest)
+        most = SUSPICIOUS * np.maximum(usual, np.abs(expected))
+        allowed = np.minimum(_FLOAT32 * points.noise[name], most)
         near = np.abs(numbers - expected) <= allowed
     return representable and bool(near[points.smooth].all())
+
+
+def is_central_difference(question: Question, points: Points, numbers: Array, name: str) -> bool:
+    """Return whether numbers have the errors of central differences with a usual step."""
+    step = _truncation(question, points, numbers, name)
+    return step is not None and step.scheme == "central" and abs(step.size) <= _USUAL_STEP
 
 
 def rounded(points: Points, theirs: Mapping[str, Array], names: set[str]) -> dict[int, set[str]]:
@@ -110,7 +122,7 @@ def step_of_differences(
     for name in [n for n in question.sources if n in names & points.given.keys()]:
         mistake, said = "difference step too large", ""
         if name in small:
-            said = _truncated(question, points, theirs[name], name)
+            said = str(_truncation(question, points, theirs[name], name) or "")
         if not said:
             mistake, said = "difference step too small", _rounded(points, theirs[name], name)
         if said:
@@ -141,8 +153,21 @@ def _rounded(points: Points, yours: Array, name: str) -> str:
     return ""
 
 
-def _truncated(question: Question, points: Points, yours: Array, name: str) -> str:
-    """The step whose quotients have the same errors."""
+class _Step(NamedTuple):
+    """The step of a difference quotient: its scheme, its size, and how it depends on the point."""
+
+    scheme: str
+    size: float
+    way: str
+
+    def __str__(self) -> str:
+        kind = "backward" if self.scheme == "forward" and self.size < 0 else self.scheme
+        text = self.way.replace("h", f"{abs(self.size):.1g}", 1)
+        return f"{kind} differences with a step of about {text}"
+
+
+def _truncation(question: Question, points: Points, yours: Array, name: str) -> _Step | None:
+    """Return the step whose quotients have the same errors."""
     ours, noise = points.right[name], points.noise[VALUE]
     error, x = yours - ours, points.given[name]
     here = points.smooth & np.isfinite(yours)
@@ -178,7 +203,5 @@ def _truncated(question: Question, points: Points, yours: Array, name: str) -> s
                 shown = here & (np.abs(made) > noise / abs(step))
                 most = np.mean(shown[wrong]) > 0.5 and np.sum(shown) >= _FEW
                 if np.all(near[here]) and most and abs(step) <= _LARGEST:
-                    kind = "backward" if scheme == "forward" and step < 0 else scheme
-                    text = way.replace("h", f"{abs(step):.1g}", 1)
-                    return f"{kind} differences with a step of about {text}"
-    return ""
+                    return _Step(scheme, float(step), way)
+    return None

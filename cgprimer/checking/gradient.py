@@ -17,6 +17,7 @@ from cgprimer.checking.differences import (
     FINE,
     GOOD,
     SUSPICIOUS,
+    is_central_difference,
     is_float32,
     tolerances,
 )
@@ -33,6 +34,7 @@ from cgprimer.core.primitives.structural import shape_text
 from cgprimer.errors import UsageError, listed
 
 _CREDIT: dict[Verdict, float] = {"right": 1.0, "suspicious": 0.5}
+_CENTRAL = "computed by central differences"
 _FLOAT32 = "computed in single precision (float32)"
 _AT_A_KINK = "right but for a kink, where any slope between is a choice"
 _SHOWN = 8  # names of a point in a message
@@ -183,9 +185,18 @@ class GradientCheck:
             if is_float32(points, theirs[e], e)
             or np.all(relative_errors(theirs[e], rounded[e], allowed[e])[points.smooth] <= good)
         }
-        unknown = [e for e in bad if e not in single and e != VALUE]
+        central = {
+            e
+            for e in lenient
+            if e not in single
+            and e in points.given
+            and np.all(errors[e][points.smooth] <= SUSPICIOUS)
+            and is_central_difference(question, points, theirs[e], e)
+        }
+        notes = dict.fromkeys(single, _FLOAT32) | dict.fromkeys(central, _CENTRAL)
+        unknown = [e for e in bad if e not in notes and e != VALUE]
         known = name_mistakes(question, points, theirs, unknown)
-        errors |= {e: np.where(points.smooth, 0.0, errors[e]) for e in single}
+        errors |= {e: np.where(points.smooth, 0.0, errors[e]) for e in notes}
         return tuple(
             self._part(
                 name,
@@ -193,7 +204,7 @@ class GradientCheck:
                 errors,
                 known,
                 broken.get(name),
-                _FLOAT32 if single.intersection(elements) else "",
+                next((notes[e] for e in elements if e in notes), ""),
             )
             for name, elements in own.items()
         )
