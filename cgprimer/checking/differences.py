@@ -135,9 +135,11 @@ def _rounded(points: Points, yours: Array, name: str) -> str:
     """The step whose quotients are whole numbers of last places of f."""
     here = points.smooth & np.isfinite(yours)
     yours, value = yours[here], points.value[here]
-    wrong = np.abs(yours - points.right[name][here])
-    if len(yours) < 2 * _FEW or np.ptp(yours) == 0:
-        return ""
+    right = points.right[name][here]
+    wrong = np.abs(yours - right)
+    shown = wrong[(yours != 0) | (right != 0)] > 0
+    if len(yours) < 2 * _FEW or np.ptp(yours) == 0 or np.mean(shown) <= 0.5:
+        return ""  # rounding shows at almost every point
     last = np.spacing(np.abs(value)) / 2
     for moves, step in product((1.0, 2.0), _STEPS):  # forward, central
         with np.errstate(all="ignore"):

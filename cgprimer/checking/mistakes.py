@@ -44,7 +44,10 @@ from cgprimer.checking.wrong_rules import (
     PRODUCT,
     QUOTIENT,
 )
+from cgprimer.core.language.syntax import element_place
 from cgprimer.core.methods import differentiate
+from cgprimer.core.tape.tape import Tape
+from cgprimer.errors import listed
 
 Array = Any
 Gradient = Mapping[str, Array]  # for each number that is asked for its values at the points
@@ -100,6 +103,7 @@ _ORDER = {name: place for place, name in enumerate(MISTAKES)}
 _CLOSE = 1e-9  # relative: a mistake foretells numbers as exactly as that
 _FEWEST = 4  # points at which numbers are foretold
 _MOST_VARIABLES = 50  # by which the output may be differentiated by mistake
+_MOST_TIES = 0.2  # of the points
 _PAIRS = 45  # of arguments that may be mixed up
 _TOO = {-1.0: "the sign is wrong, too", 2.0: "there is a factor of 2 too much, too",
         0.5: "a factor of 2 is missing, too"}  # fmt: skip
@@ -115,6 +119,7 @@ class Foretold:
     each: bool = False  # a student may have made it for some names and not for others
     noise: Gradient | None = None  # of honest arithmetic, if not that of the points
     later: float = 0.0  # than others of its name
+    ties: Gradient | None = None  # whether a point is at a kink of the wrong computation
 
     @property
     def rank(self) -> float:
@@ -162,7 +167,9 @@ def name_mistakes(
             noise = one.noise or points.noise
             with np.errstate(all="ignore"):
                 explained = {
-                    e for e in one.values if _explains(points, theirs[e], one.values[e], noise[e])
+                    e
+                    for e, values in one.values.items()
+                    if _explains(points, theirs[e], values, noise[e], (one.ties or {}).get(e))
                 }
             if explained & remaining:
                 known.append((one, explained, one.each or len(explained) == len(one.values)))
@@ -209,9 +216,13 @@ def _chosen(known: list[Explained], remaining: set[str]) -> list[Named]:
     return found
 
 
-def _explains(points: Points, theirs: Array, foretold: Array, noise: Array) -> bool:
+def _explains(
+    points: Points, theirs: Array, foretold: Array, noise: Array, ties: Array | None = None
+) -> bool:
     """Whether numbers are foretold at every smooth point where there is an answer."""
     here = points.smooth & ~np.isnan(theirs)
+    if ties is not None:
+        here &= ~ties
     at = int(here.argmax())  # one point refutes most
     if not abs(theirs[at] - foretold[at]) <= 2 * _CLOSE * abs(theirs[at]) + noise[at] < np.inf:
         return False
@@ -285,6 +296,13 @@ def _exchanged(
         yield Foretold("order of the values", "these are the right values in another order",
                         {e: points.right[o] for e, o in pairs.items()})  # fmt: skip
         return
+    if pairs.keys() == free.keys() and all(pairs.get(pairs[e]) == e for e in pairs):
+        names = dict.fromkeys(element_place(e)[0] for e in pairs)
+        if len(pairs) > 2 and len(names) == 2:
+            said = f"{listed(names)} are swapped"
+            whole = {e: points.right[o] for e, o in pairs.items()}
+            yield Foretold("parameters swapped", said, whole)
+            return
     for element, other in pairs.items():
         both = pairs.get(other) == element
         if not both and np.ptp(points.right[other]) == 0:
@@ -310,11 +328,36 @@ def _swept(question: Question, points: Points) -> tuple[Foretold, ...]:
 def _slips(question: Question, points: Points) -> Iterator[Foretold]:
     tape, known = candidates(question)
     values = question.run(tape, points.given)
+    ties = _ties(question, points, tape, values) if question.has_kinks else {}
     for number, (mistake, said, outputs) in enumerate(known):
         own = {element: values[output] for element, output in outputs.items()}
+        at_kinks = {e: ties[output] for e, output in outputs.items() if output in ties}
         later = 50 * (mistake == "sign") + number / len(known) / 2
         each = mistake in (PRODUCT, QUOTIENT)  # done by hand for some names
-        yield Foretold(mistake, said, own, each=each, later=later)
+        yield Foretold(mistake, said, own, each=each, later=later, ties=at_kinks)
+
+
+def _ties(question: Question, points: Points, tape: Tape, values: Gradient) -> dict[str, Array]:
+    """Return by output at which points a wrong computation is at a kink of its own.
+
+    Without its bias a unit may be at 0, where programs choose different derivatives. A computation
+    that is at kinks at many points is another one, and not excused.
+    """
+    draw = np.random.default_rng(0)
+    moved = {
+        name: v
+        if name in question.restricted
+        else v + draw.choice((-1e-9, 1e-9), v.shape) * np.maximum(1.0, np.abs(v))
+        for name, v in points.given.items()
+    }
+    result = {}
+    with np.errstate(all="ignore"):
+        for name, other in question.run(tape, moved).items():
+            jump = np.abs(other - values[name])
+            tie = jump > 1e-3 * np.maximum(np.abs(other), np.abs(values[name]))
+            if tie.any() and np.mean(tie) <= _MOST_TIES:
+                result[name] = tie
+    return result
 
 
 def _samples(question: Question, points: Points) -> Iterator[Foretold]:
@@ -401,6 +444,15 @@ def _other_variables(question: Question, points: Points) -> Iterator[Foretold]:
     program = differentiate(question.primal, question.of, others, method="reverse")
     reads = {read.wrt: read.output for read in program.passes[0].reads}
     result = question.run(program.executed, points.given)
+    for name in question.arguments:
+        own = question.elements(name)
+        if len(own) < 2 or not {*own} <= {*others}:
+            continue
+        for asked in question.wrt:
+            if question.shapes[asked] == question.shapes[name]:
+                pairs = zip(question.elements(asked), own, strict=True)
+                values = {e: result[reads[other]] for e, other in pairs}
+                yield Foretold(VARIABLE, f"this is the derivative with respect to {name}", values)
     for other in others:
         values = dict.fromkeys(question.sources, result[reads[other]])
         said = f"this is the derivative with respect to {other}"

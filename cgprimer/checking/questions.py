@@ -47,6 +47,7 @@ from cgprimer.errors import DifferentiationError, UsageError
 Array = Any
 VALUE, RIGHT, NOISE = "value.", "right.", "noise."  # outputs of the tape that answers
 _ROUNDING = 16 * 2.0**-52  # an honest program may take some more steps than ours
+_OF_USUAL = 1e8  # times the usual derivative: the largest beside which others are nothing
 _NOTHING = 1e-28  # of the largest number: where factors vanish, bounds of first order do
 _AT_MOST_ONE = {"relu", "abs", "max", "min", "clamp"}  # their slopes, which jump
 _STEP = 1e-4  # of the difference quotients, relative: a kink is not so near
@@ -484,7 +485,11 @@ def _measured(question: Question, given: dict[str, Array]) -> Points:
 
 def _saturated(right: Array) -> float:
     """What is nothing beside the largest derivative: in ``f*(1 - f)``, for one, 1 - f cancels."""
-    return _ROUNDING * float(np.abs(right[np.isfinite(right)]).max(initial=0.0))
+    sizes = np.abs(right[np.isfinite(right)])
+    if not sizes.any():
+        return 0.0
+    usual = float(np.median(sizes[sizes > 0]))  # exp(u^2) is 1e24 at a single point
+    return _ROUNDING * min(float(sizes.max()), _OF_USUAL * usual)
 
 
 def _smooth_at_labels(

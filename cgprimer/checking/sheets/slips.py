@@ -32,6 +32,7 @@ SHAPE = "transposed"
 ROUNDED = "rounded too much"
 ZERO = "zero after an earlier mistake"
 _OTHERS = {"add": ("sub", "mul"), "sub": ("add",), "mul": ("add", "div"), "div": ("mul",)}
+_MOST_OTHERS = 12  # values that a partial may have been taken at
 _FLOWS = ("bar.", "dot.")
 
 
@@ -56,6 +57,18 @@ def slips(blank: Blank, known: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             continue
     yield TWICE, 2 * right
     yield TWICE, right / 2
+    if flows:
+        yield from _elsewhere(tree, known)
+
+
+def _elsewhere(tree: Expression, known: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield partials at any other value of the table: the least likely of all."""
+    for name in sorted(n for n in names_in(tree) if "." not in n):
+        for other in [n for n in known if "." not in n and n != name][:_MOST_OTHERS]:
+            try:
+                yield POINT, value_of(replaced(tree, {name: Name(other)}), known)
+            except (KeyError, ValueError):
+                continue
 
 
 def _changed(tree: Expression, blank: Blank, flows: bool) -> Iterator[tuple[str, Expression]]:

@@ -16,6 +16,7 @@ import numpy as np
 import cgprimer
 
 Values = dict[str, Any]
+_GLOBALS: Values = {"__builtins__": {"__import__": __import__}}  # torch imports when it indexes
 DECLARATION = re.compile(r"^\s*(input|parameter|output)\s")
 
 
@@ -32,7 +33,7 @@ def evaluate(
     """Return all variables of a graph at `values`."""
     scope = {**functions, **values}
     for name, code in program:
-        scope[name] = eval(code, {"__builtins__": {}}, scope)  # noqa: S307 - texts of this folder
+        scope[name] = eval(code, _GLOBALS, scope)  # noqa: S307 - texts of this folder
     return scope
 
 
