@@ -142,12 +142,14 @@ def _rounded(points: Points, yours: Array, name: str) -> str:
         return ""  # rounding shows at almost every point
     last = np.spacing(np.abs(value)) / 2
     for moves, step in product((1.0, 2.0), _STEPS):  # forward, central
+        noisy = wrong * step <= 4 * points.noise[VALUE][here]
+        if np.count_nonzero(noisy) <= 0.9 * len(noisy):
+            continue
         with np.errstate(all="ignore"):
             count = yours * (moves * step) / last
             whole = np.abs(count - np.round(count)) <= 1e-3 + 1e-15 * np.abs(count)
             whole &= (np.abs(count) > 0.5) | (yours == 0)
         seen = np.abs(count) < 1e12
-        noisy = wrong * step <= 4 * points.noise[VALUE][here]
         # Short numbers are whole numbers of any power of two.
         likely = math.log2(step) % 1 or np.mean(wrong <= np.abs(yours) / 2) > 0.5
         if np.mean(whole & seen & noisy) > 0.9 and likely:

@@ -103,6 +103,7 @@ _ORDER = {name: place for place, name in enumerate(MISTAKES)}
 _CLOSE = 1e-9  # relative: a mistake foretells numbers as exactly as that
 _FEWEST = 4  # points at which numbers are foretold
 _MOST_VARIABLES = 50  # by which the output may be differentiated by mistake
+_LARGE = 300  # operations of a graph whose sweeps are not tried if there is a simple explanation
 _MOST_TIES = 0.2  # of the points
 _PAIRS = 45  # of arguments that may be mixed up
 _TOO = {-1.0: "the sign is wrong, too", 2.0: "there is a factor of 2 too much, too",
@@ -177,7 +178,8 @@ def name_mistakes(
     learn(_simple(question, points, theirs, remaining))
     if not any(remaining <= explained for _, explained, _ in known):
         known += _measured(question, points, theirs, remaining)
-    swept = _swept(question, points)
+    simple = any(remaining <= explained for _, explained, _ in known)
+    swept = () if simple and len(question.primal) > _LARGE else _swept(question, points)
     learn(swept)
     found = _chosen(known, remaining)
     if remaining:

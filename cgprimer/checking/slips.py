@@ -31,7 +31,7 @@ from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import listed
 
 _MOST_PATHS = 40  # from one name
-_MOST_WORK = 30_000  # about the adjoints of all slips together
+_MOST_WORK = 15_000  # about the adjoints of all slips together
 _PIECEWISE = {"max", "min", "where", "clamp", "leaky_relu"}
 _NOT_FUNCTIONS = {"neg", "copy", "stop_gradient", "sign", "heaviside", "step"}
 

@@ -11,6 +11,8 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from cgprimer.checking.batch import Check
 from cgprimer.checking.results import Failure, Part, Result, Verdict, not_run, readable
 from cgprimer.checking.sandbox import Limits, Submission
@@ -41,10 +43,12 @@ from cgprimer.checking.sheets.problems import (
 from cgprimer.checking.sheets.questions import same, unit, worked_through
 from cgprimer.checking.sheets.tables import value_of
 from cgprimer.core.language.names import names_in as names_of
+from cgprimer.core.language.syntax import Apply, postorder
 from cgprimer.errors import DataError, listed
 from cgprimer.number_format import number
 
 FOLLOWS = "follows from an earlier mistake"
+_LEFT = 1e-11  # of its terms, by rounding, where they cancel
 _LOOSE = 2.0  # units of the last digit that rounding on the way may cost
 _FEWER = (1, 2, 3)  # digits: an exact number, rounded to so many, is known for what it is
 _SENTENCES = {
@@ -115,11 +119,12 @@ def check_trace(
             what, hint="another seed, graph or student: take the sheet that it belongs to"
         )
     tables = worked_through(one)
-    parts = tuple(
-        part
-        for (place, made), problem in zip(tables, one.problems, strict=True)
-        for part in _graded(place, made, problem, answers.texts)
-    )
+    with np.errstate(all="ignore"):  # numbers of students may be as large as they like
+        parts = tuple(
+            part
+            for (place, made), problem in zip(tables, one.problems, strict=True)
+            for part in _graded(place, made, problem, answers.texts)
+        )
     return Result("trace", name, parts)
 
 
@@ -258,12 +263,17 @@ class _Grading:
             self.wrong.add(blank.name)
         if _fits(answer, blank.value):
             one = isinstance(blank.value, float)
-            self.own[blank.name] = float(answer) if one else answer.reshape(blank.value.shape)
+            self.own[blank.name] = (
+                float(np.ravel(answer)[0]) if one else answer.reshape(blank.value.shape)
+            )
         return found
 
     def _judged(self, blank: Blank, answer: Any, follows: Any, after: bool) -> Judged:
         if self._close(answer, blank.value, _LOOSE):
             return 1.0, "right", "", ""
+        noise = self._rounding(blank)
+        if noise and abs(answer) <= noise and abs(follows) <= noise:
+            answer = follows = 0.0  # terms cancel, and nothing but rounding is left
         if self._close(answer, follows):  # with roundings, or mistakes, on the way
             if after and not any(entries(follows)) and any(entries(blank.value)):
                 return 0.0, "wrong", s.ZERO, _SENTENCES[s.ZERO]
@@ -277,6 +287,14 @@ class _Grading:
         ):
             return 0.5, "suspicious", s.ROUNDED, _SENTENCES[s.ROUNDED]
         return 0.0, "wrong", mistake, _SENTENCES.get(mistake, "this is not the number")
+
+    def _rounding(self, blank: Blank) -> float:
+        """Return what rounding leaves of a number whose terms cancel."""
+        if self.digits or blank.form != "number" or not isinstance(blank.tree, Apply):
+            return 0.0
+        sizes = (abs(value_of(node, self.own)) for node in postorder(blank.tree))
+        largest = max(sizes, default=0.0)
+        return _LEFT * largest if isfinite(largest) else 0.0
 
     def _slip(self, blank: Blank, answer: Any) -> str:
         """The short name of the likeliest slip that gives this number; empty where none does."""

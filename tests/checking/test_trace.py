@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import tempfile
 import time
@@ -11,6 +12,7 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from random import Random
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,7 @@ from cgprimer.checking.batch import Check
 from cgprimer.checking.results import Result
 from cgprimer.checking.sandbox import Limits
 from cgprimer.checking.sheets import slips as s
-from cgprimer.checking.sheets.answers import Place, number_in, read_answers
+from cgprimer.checking.sheets.answers import Place, number_in, plain, read_answers
 from cgprimer.checking.sheets.forms import form_python
 from cgprimer.checking.sheets.problems import KINDS, Blank, Problem, Sheet, Worksheet, sheets_json
 from cgprimer.checking.sheets.questions import worked
@@ -227,6 +229,21 @@ def test_capital_letters_make_names_differ() -> None:
     assert [points for points, *_ in found.values()] == [1.0, 1.0, 1.0]
 
 
+def test_terms_that_cancel_leave_rounding() -> None:
+    """After a mistake in xp the terms of the last tangent cancel, but for the last digits."""
+    text = (
+        "input x1 = -2; parameter a = -1; xp = x1*(a + x1); xq = max(xp, x1); xr = xq*xp + a;"
+        " xs = xr/x1; xw = x1*xq*xs; output xw"
+    )
+    problem = Problem("tangent", text, {"digits": 0, "wrt": "a", "level": "operations"})
+    table = worked(problem)
+    blank = next(b for b in table.blanks if b.name == "xp")
+    answers = as_answers(table, worked_through(table, (blank, 2 / 3)))
+    result = check_trace(Sheet((problem,)), answers)
+    costly = {p.name: p.mistake for p in result.parts if p.points < 1}
+    assert costly == {"1 xp value": s.OPERATION, "1 xw tangent": s.ZERO}
+
+
 def test_swapped_rows_have_a_name() -> None:
     found = graded(ADJOINT, xw="1", xc="1", xb="13", k="26", xa="39")
     assert found["k"][:2] == found["xa"][:2] == (0.0, s.SWAPPED)
@@ -429,6 +446,39 @@ def test_hostile_answers_are_no_numbers(text: str) -> None:
         number_in(text)
     found = graded(ADJOINT, xb=text)
     assert found["xb"][0] == 0.0
+
+
+LARGE = ("1e308", "-1e308", "1e-320", "[1e308, 1e308]", "[[1e308]]", "9" * 290, "2^1023")
+LONG = (
+    "[" + "1," * 2900 + "1]", "[" * 2000, "sin(" * 70 + "1" + ")" * 70, "=" * 300, "9x" * 10**6,
+    "x," * 10**6, "1" + "+1" * 149, "[" + "9^9," * 1400 + "1]", "²" * 200,
+)  # fmt: skip
+
+
+def test_no_answer_takes_long() -> None:
+    sheet = cgprimer.exercise(kinds=KINDS, seed=1)
+    blanks = [
+        (k, plain(b.row), plain(b.column))
+        for k, table in enumerate(map(worked, sheet.problems), start=1)
+        for b in table.blanks
+    ]
+    for text in (*LARGE, *LONG):
+        started = process_time()
+        result = check_trace(sheet, dict.fromkeys(blanks, text))
+        assert process_time() - started < 2, text[:40]
+        assert len(result.parts) == len(blanks)
+
+
+def test_only_regular_files_of_limited_size_are_read(tmp_path: Path) -> None:
+    large = tmp_path / "large.csv"
+    large.write_text("problem,row,column,answer\n" + "1,x,v,1\n" * 300_000)
+    pipe = tmp_path / "pipe.csv"
+    os.mkfifo(pipe)
+    device = tmp_path / "zero.csv"
+    device.symlink_to("/dev/zero")
+    for file, message in ((large, "too large"), (pipe, "regular"), (device, "regular")):
+        with pytest.raises(DataError, match=message):
+            read_answers(file)
 
 
 def test_nothing_of_a_notebook_is_run(tmp_path: Path) -> None:

@@ -13,14 +13,17 @@ from pathlib import Path
 from typing import Any
 
 from cgprimer.checking.handwriting import read_formula
-from cgprimer.checking.sheets.problems import csv_rows, read_text
+from cgprimer.checking.sheets.problems import csv_rows
 from cgprimer.checking.sheets.tables import value_of
-from cgprimer.errors import CgprimerError, DataError, listed
+from cgprimer.checking.sources import read_regular_file
+from cgprimer.errors import CgprimerError, DataError, UsageError, listed
 
 ENDINGS = (".csv", ".json", ".md", ".ipynb", ".py")
 COLUMNS = ("sheet", "problem", "row", "column", "answer")
 _LONGEST, _LONGEST_PROGRAM = 300, 200_000  # characters of an answer, and of a cell
-_MOST_ROWS = 50_000
+_LARGEST = 2_000_000  # bytes of a file
+_MOST_ROWS = 50_000  # answers of a file
+_MOST_NUMBERS = 500  # of a matrix
 _ASSIGNED = re.compile(r"^(answers_\d+)\s*=", re.MULTILINE)
 _CONSTANTS = {"e": math.e, "pi": math.pi}
 _EMPTY = ("", "-", "_", "?", "...", "…")
@@ -62,10 +65,38 @@ def read_answers(path: str | Path) -> Answers:
     if kind not in readers:
         raise DataError(f"{path} has no answers: its ending is none of {', '.join(ENDINGS)}")
     try:
-        return readers[kind](read_text(path))
+        answers = readers[kind](_text_of(path))
+        return Answers(answers.sheet, {place: _bounded(t) for place, t in answers.texts.items()})
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, csv.Error) as error:
         said = str(error).splitlines()[0][:100] if str(error) else type(error).__name__
         raise DataError(f"{path} has no answers that can be read: {said}") from None
+
+
+def _text_of(path: str | Path) -> str:
+    """Return the text of a regular file of limited size.
+
+    Raises:
+        DataError: it cannot be read, or is too large.
+    """
+    try:
+        data = read_regular_file(Path(path), _LARGEST)
+    except UsageError as error:
+        raise DataError(error.message) from None
+    if data is None:
+        raise DataError(f"{path} is too large for answers: it has more than {_LARGEST:,} bytes")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} is not UTF-8 text (byte {error.start})") from None
+
+
+def _bounded(text: str) -> str:
+    """Return an answer of limited length: one that is longer is no answer, whatever it begins with.
+
+    >>> len(_bounded("1" * 100_000)) == 20 * _LONGEST + 1
+    True
+    """
+    return text[: 20 * _LONGEST + 1]
 
 
 def _csv(text: str) -> Answers:
@@ -246,6 +277,8 @@ def array_in(text: str) -> Any:
     text = text.strip(" `$*")
     if len(text) > 20 * _LONGEST or "[" not in text:
         return np.array(number_in(text))
+    if text.count(",") > _MOST_NUMBERS:
+        raise DataError(f"it has more than {_MOST_NUMBERS} numbers")
     entries: list[float] = []
 
     def keep(match: re.Match[str]) -> str:
@@ -265,7 +298,7 @@ def shape_in(text: str) -> str:
     >>> shape_in("(2, 3)"), shape_in("2 × 3"), shape_in("scalar"), shape_in("1x1")
     ('2x3', '2x3', 'number', '1x1')
     """
-    sizes = re.findall(r"\d+", text)
+    sizes = re.findall(r"\d+", text[:_LONGEST])
     return "x".join(sizes) or "number"
 
 

@@ -160,12 +160,20 @@ REVERSE = Stage(4, "reverse", ("Value",), (
 
 # --- 5: accumulation ------------------------------------------------------------------------------
 
+_USES = ("a^3", "exp(a)", "log(a)", "sin(a)", "tanh(a)", "relu(a)", "(-a)", "a")
+_PAIRS = ("(b - a)", "a/b", "(a - b)", "b/a")
 _SHARED = {
     "values used twice": (
         Case("c = a + a", {"a": 3.0}),
         SQUARE,
         Case("y = x*x*x", {"x": 3.0}),
         Case("e = (a + b)*d", {"a": 3.0, "b": 2.0, "d": 1.0}),
+        # Of each operation one use is not the first that reaches a, in one order or the other.
+        *(Case(f"y = {' + '.join(terms)}", {"a": 1.25}) for terms in (_USES, _USES[::-1])),
+        *(
+            Case(f"y = {'*'.join(terms)}", {"a": 1.25, "b": -0.5})
+            for terms in (_PAIRS, _PAIRS[::-1])
+        ),
     ),
     "inner values used twice": (
         Case("b = a + a; c = b + b", {"a": 3.0}),

@@ -8,7 +8,7 @@ out; the one that gives the student's numbers is named.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import permutations, product
 from math import isfinite
 from typing import Any, NamedTuple
@@ -159,8 +159,11 @@ def swept(
     assign: bool = False,
     upstream: bool = True,
     seed: float = 1.0,
+    of: Collection[int] | None = None,
 ) -> list[float]:
     """Return what a backward pass leaves at each node if it visits the nodes in an order.
+
+    With ``of`` only these nodes assign, or leave out the upstream gradient.
 
     >>> square = [[], [(0, 3.0), (0, 3.0)]]
     >>> swept(square, [1, 0]), swept(square, [1, 0], assign=True)
@@ -169,9 +172,10 @@ def swept(
     bars = [0.0] * len(edges)
     bars[-1] = seed
     for node in order:
+        wrong = of is None or node in of
         for parent, partial in edges[node]:
-            product = partial * bars[node] if upstream else partial
-            bars[parent] = product if assign else bars[parent] + product
+            product = partial if wrong and not upstream else partial * bars[node]
+            bars[parent] = product if wrong and assign else bars[parent] + product
     return bars
 
 
@@ -340,3 +344,26 @@ def _predictions(
         for way in others:
             bars = swept(these, way, assign=True)
             yield named("= instead of += and child before parent", bars)
+    for text, own in _by_operation(nodes).items():
+        for name, settings in _IN_OPERATIONS.items():
+            for way in good:
+                for these in both:
+                    yield name, f"{SAYS[name]}: {text}", swept(these, way, of=own, **settings)
+
+
+_IN_OPERATIONS: dict[str, dict[str, bool]] = {
+    "upstream gradient left out": {"upstream": False},
+    "= instead of +=": {"assign": True},
+}
+
+
+def _by_operation(nodes: Sequence[Node]) -> dict[str, frozenset[int]]:
+    """Return the nodes of each operation, and of all operations with one operand."""
+    groups: dict[str, set[int]] = {}
+    for k, node in enumerate(nodes):
+        if node["parents"]:
+            groups.setdefault(f"in {operation(node['op'])[0]}", set()).add(k)
+    for k, node in enumerate(nodes):
+        if len(node["parents"]) == 1:
+            groups.setdefault("in each function", set()).add(k)
+    return {text: frozenset(own) for text, own in groups.items()}
