@@ -252,7 +252,7 @@ CHANGES: tuple[Change, ...] = (
         for beta in ("", "beta1", "beta2")
     ),
     _mistake("power missing in the correction", "beta is raised to t, not multiplied by it",
-             ("(1 - beta1^t)", "abs(1 - beta1*t)"), ("(1 - beta2^t)", "abs(1 - beta2*t)")),
+             ("(1 - beta1^t)", "(abs(1 - beta1*t))"), ("(1 - beta2^t)", "(abs(1 - beta2*t))")),
     _mistake("power of the whole correction", "beta is raised to t, not 1 - beta",
              ("(1 - beta1^t)", "((1 - beta1)^t)"), ("(1 - beta2^t)", "((1 - beta2)^t)")),
     _mistake("multiplied by the correction", "the moments are to be divided by 1 - beta^t",

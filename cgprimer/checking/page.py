@@ -28,7 +28,7 @@ th, td { border-bottom: 1px solid var(--line); padding: .3em .7em; text-align: l
 thead th { border-bottom-width: 3px; white-space: nowrap; }
 tbody tr:nth-child(even) { background: var(--faint); }
 .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-tbody th { font-weight: inherit; min-width: 9em; }
+tbody th { font-weight: inherit; min-width: 9em; overflow-wrap: anywhere; }
 .mark { text-align: center; }
 .bar { background: currentColor; display: inline-block; height: .7em; min-width: 2px; }
 .names { min-width: 12em; }
@@ -36,7 +36,10 @@ pre { font-size: .85em; margin: .3em 0; white-space: pre-wrap; overflow-wrap: an
 summary { cursor: pointer; }
 body:has(#hide:checked) .names { display: none; }
 body:has(#wrong:checked) :is(.full, .right) { display: none; }
-@media (max-width: 40em) { .bars { display: none; } }
+@media (max-width: 40em) {
+  .bars { display: none; } th, td { padding: .3em .4em; }
+  tbody th { min-width: 6em; } .names { min-width: 9em; }
+}
 @media print {
   body { font-size: 10pt; margin: 0; max-width: none; } tr { break-inside: avoid; }
   thead { display: table-header-group; } .scroll { overflow: visible; } label { display: none; }
@@ -88,6 +91,11 @@ def _percent(result: Result) -> str:
     return f"{result.percent:.0f} %"
 
 
+def _name(submission: str) -> str:
+    """Return a student's name as HTML; names from right to left do not reorder what follows."""
+    return f"<bdi>{escape(student_of(submission))}</bdi>"
+
+
 def _by_mistake(mistakes: Mapping[str, Sequence[str]]) -> str:
     """Return the table of mistakes."""
     width = 8 / max(map(len, mistakes.values()), default=1)
@@ -96,7 +104,7 @@ def _by_mistake(mistakes: Mapping[str, Sequence[str]]) -> str:
             escape(mistake),
             str(len(who)),
             f'<span class="bar" style="width:{width * len(who):.2f}em"></span>',
-            escape(", ".join(map(student_of, who))),
+            ", ".join(_name(submission) for submission in who),
         ]
         for mistake, who in mistakes.items()
     ]
@@ -183,7 +191,7 @@ def _row(result: Result, groups: Sequence[str], same: str) -> list[str]:
     )
     shown = f"<details><summary>{named or 'details'}</summary><pre>{lines}</pre></details>"
     return [
-        escape(student_of(result.submission)),
+        _name(result.submission),
         f"{result.points:g} of {result.possible:g}",
         _percent(result),
         *(_mark(result, name) for name in groups),

@@ -156,8 +156,9 @@ class Result:
 
     @property
     def percent(self) -> float:
-        """The share of the points that was reached, in percent; 100 if there were none."""
-        return 100 * self.points / self.possible if self.possible else 100.0
+        """The points that were reached in percent; of no points 100, or 0 after a failure."""
+        nothing = 0.0 if self.failure else 100.0
+        return 100 * self.points / self.possible if self.possible else nothing
 
     @property
     def subtotals(self) -> dict[str, tuple[float, float]]:

@@ -23,6 +23,7 @@ from cgprimer.checking.sheets.answers import (
     Place,
     answers_in,
     array_in,
+    bounded,
     is_empty,
     names_in,
     number_in,
@@ -189,7 +190,7 @@ def _graded(
     """Yield the parts of a problem, in the order in which it is worked out."""
     read, complaints = dict[str, Any](), dict[str, str]()
     for blank in made.blanks:
-        text = texts.get((place, plain(blank.row), plain(blank.column)), "")
+        text = bounded(texts.get((place, plain(blank.row), plain(blank.column)), ""))
         if not is_empty(text):
             try:
                 read[blank.name] = _READERS[blank.form](text)
@@ -292,8 +293,8 @@ class _Grading:
         """Return what rounding leaves of a number whose terms cancel."""
         if self.digits or blank.form != "number" or not isinstance(blank.tree, Apply):
             return 0.0
-        sizes = (abs(value_of(node, self.own)) for node in postorder(blank.tree))
-        largest = max(sizes, default=0.0)
+        nodes = postorder(blank.tree)
+        largest = max(float(np.max(np.abs(value_of(node, self.own)))) for node in nodes)
         return _LEFT * largest if isfinite(largest) else 0.0
 
     def _slip(self, blank: Blank, answer: Any) -> str:

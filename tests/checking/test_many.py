@@ -117,7 +117,7 @@ def test_a_folder_gives_a_table_a_page_and_a_journal(folder: Path) -> None:
     assert rows[4]["same as"] == "bob.py"
     page = (here / "class.html").read_text()
     assert "<title>half: class</title>" in page
-    assert "bob, eve" in page
+    assert "<bdi>bob</bdi>, <bdi>eve</bdi>" in page
     again = run("check", "half", "notes.txt", "class", cwd=here)
     assert again.returncode == 0, again.stderr
     assert "5 results from the journal" in again.stderr
@@ -391,6 +391,18 @@ def test_text_from_outside_is_escaped_wherever_it_goes() -> None:
     assert not {"\x00", "\x07", "\x1b"} & {*str(hostile()), *csv_text([hostile()])}
     assert "<script>" in json.dumps(gradescope(hostile()))  # as text: output_format says so
     assert gradescope(hostile())["output_format"] == "text"
+
+
+def test_names_from_right_to_left_stay_apart() -> None:
+    part = Part("w", 1.0, 0.0, "wrong", "sign")
+    page = class_page([Result("gradient", f"{name}.py", (part,)) for name in ("محمد", "bob")], "")
+    assert "<bdi>محمد</bdi>, <bdi>bob</bdi>" in page
+
+
+def test_a_failure_without_parts_has_no_percent() -> None:
+    result = Result("trace", "ann.csv", (), failure=Failure("answers", "another sheet"))
+    assert result.percent == 0
+    assert "100 %" not in class_page([result], "")
 
 
 def test_junit_has_the_structure_that_servers_read(results: list[Result]) -> None:

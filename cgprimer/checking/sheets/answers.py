@@ -65,8 +65,7 @@ def read_answers(path: str | Path) -> Answers:
     if kind not in readers:
         raise DataError(f"{path} has no answers: its ending is none of {', '.join(ENDINGS)}")
     try:
-        answers = readers[kind](_text_of(path))
-        return Answers(answers.sheet, {place: _bounded(t) for place, t in answers.texts.items()})
+        return readers[kind](_text_of(path))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, csv.Error) as error:
         said = str(error).splitlines()[0][:100] if str(error) else type(error).__name__
         raise DataError(f"{path} has no answers that can be read: {said}") from None
@@ -88,15 +87,6 @@ def _text_of(path: str | Path) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataError(f"{path} is not UTF-8 text (byte {error.start})") from None
-
-
-def _bounded(text: str) -> str:
-    """Return an answer of limited length: one that is longer is no answer, whatever it begins with.
-
-    >>> len(_bounded("1" * 100_000)) == 20 * _LONGEST + 1
-    True
-    """
-    return text[: 20 * _LONGEST + 1]
 
 
 def _csv(text: str) -> Answers:
@@ -225,6 +215,15 @@ def _place(number: Any, row: str, column: str) -> Place:
 
 
 # --- from a text to what it means ----------------------------------------------------------------
+
+
+def bounded(text: str) -> str:
+    """Return an answer of limited length: one that is longer is no answer, whatever it begins with.
+
+    >>> len(bounded("1" * 100_000))
+    6001
+    """
+    return text[: 20 * _LONGEST + 1]
 
 
 def is_empty(text: str) -> bool:
