@@ -300,7 +300,8 @@ def _exchanged(
         return
     if pairs.keys() == free.keys() and all(pairs.get(pairs[e]) == e for e in pairs):
         names = dict.fromkeys(element_place(e)[0] for e in pairs)
-        if len(pairs) > 2 and len(names) == 2:
+        crossed = all(element_place(e)[0] != element_place(o)[0] for e, o in pairs.items())
+        if len(pairs) > 2 and len(names) == 2 and crossed:
             said = f"{listed(names)} are swapped"
             whole = {e: points.right[o] for e, o in pairs.items()}
             yield Foretold("parameters swapped", said, whole)

@@ -234,6 +234,7 @@ add(
         c = a*b
         return [a*(cos(c) + 2*c)*b, a*(cos(c) + 2*c)*a]
     """,
+    also=("product rule",),  # the path is one of its two terms
 )
 add(
     "one path of several",
@@ -265,6 +266,7 @@ add(
         p, q = exp(a*x), exp(b*x)
         return {"a": p*x/(p + q), "b": -p*q*x/(p + q)**2}
     """,
+    also=("quotient rule",),  # the path is one of its two terms
 )
 add(
     "one path of several",
