@@ -12,10 +12,19 @@ from functools import partial
 
 from cgprimer.checking.places import Place, grouped
 from cgprimer.checking.sweeps import Sweeps
-from cgprimer.checking.wrong_rules import EXPONENT, PRODUCT, QUOTIENT, WRONG_RULES, emit_text
+from cgprimer.checking.wrong_rules import (
+    DEGREES,
+    EXPONENT,
+    PRODUCT,
+    QUOTIENT,
+    WRONG_RULES,
+    WrongRule,
+    emit_text,
+)
 from cgprimer.checking.wrong_sweeps import Slip
 from cgprimer.core.language.syntax import element_place
 from cgprimer.core.losses import SOFTMAX, base_name
+from cgprimer.errors import listed
 
 NOT_DIFFERENTIATED = "function not differentiated"
 TWICE = "activation derivative twice"
@@ -40,6 +49,7 @@ def wrong_derivatives(sweeps: Sweeps) -> Iterator[Slip]:
     yield from _cross_entropy(sweeps)
     yield from _biases(sweeps)
     yield from _backward_transposed(sweeps)
+    yield from _degrees_everywhere(sweeps, heads)
     for name, own in heads.items():
         yield from _table(sweeps, name, own)
         if name not in _LINEAR:
@@ -74,16 +84,51 @@ def _table(sweeps: Sweeps, name: str, heads: Iterable[int]) -> Iterator[Slip]:
                 forward = sweeps.recomputed(
                     {head: partial(_emit_value, sweeps, rule.value) for head in own}
                 )
-            values = sweeps.value if forward is None else forward
-            partials = {}
-            for head in own:
-                operands = tuple([values[o] for o in sweeps.step(head).operands])
-                for which in changed:
-                    text = rule.partials[which]
-                    made = emit_text(sweeps.builder, text, operands, values[head])
-                    partials[head, which] = made
+            partials = _wrong_partials(sweeps, rule, own, changed, forward)
             said = f"{where} is differentiated as {rule.message}"
             yield Slip(rule.mistake, said, partials=partials, forward=forward)
+
+
+def _wrong_partials(
+    sweeps: Sweeps,
+    rule: WrongRule,
+    heads: Iterable[int],
+    changed: Iterable[int],
+    forward: Mapping[int, int] | None,
+) -> dict[Place, int]:
+    """Return the partials that a rule gives for some operands of instructions."""
+    values = sweeps.value if forward is None else forward
+    partials = {}
+    for head in heads:
+        operands = tuple([values[o] for o in sweeps.step(head).operands])
+        for which in changed:
+            text = rule.partials[which]
+            partials[head, which] = emit_text(sweeps.builder, text, operands, values[head])
+    return partials
+
+
+def _degrees_everywhere(sweeps: Sweeps, heads: Mapping[str, list[int]]) -> Iterator[Slip]:
+    """Yield slips in which functions of several kinds convert their angles in the same way."""
+    rules = {
+        name: [rule for rule in WRONG_RULES if (rule.primitive, rule.mistake) == (name, DEGREES)]
+        for name in heads
+    }
+    rules = {name: own for name, own in rules.items() if own}
+    for way in zip(*rules.values(), strict=True) if len(rules) > 1 else ():
+        forward = None
+        if way[0].value:
+            forward = sweeps.recomputed(
+                {
+                    head: partial(_emit_value, sweeps, rule.value)
+                    for rule in way
+                    for head in heads[rule.primitive]
+                }
+            )
+        partials: dict[Place, int] = {}
+        for rule in way:
+            partials |= _wrong_partials(sweeps, rule, heads[rule.primitive], [0], forward)
+        said = f"{listed(rules)} are differentiated as {way[0].message}"
+        yield Slip(DEGREES, said, partials=partials, forward=forward)
 
 
 def _emit_value(sweeps: Sweeps, text: str, operands: tuple[int, ...]) -> int:
