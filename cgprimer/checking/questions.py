@@ -48,6 +48,8 @@ Array = Any
 VALUE, RIGHT, NOISE = "value.", "right.", "noise."  # outputs of the tape that answers
 _ROUNDING = 16 * 2.0**-52  # an honest program may take some more steps than ours
 _OF_USUAL = 1e8  # times the usual derivative: the largest beside which others are nothing
+_EXPONENTIALS = {"softplus", "sigmoid", "tanh", "logaddexp", "log_sigmoid", "sech", "csch", "coth"}
+_LARGEST_EXPONENT = 300.0  # of which textbook formulas with exp do not overflow, nor their squares
 _NOTHING = 1e-28  # of the largest number: where factors vanish, bounds of first order do
 _AT_MOST_ONE = {"relu", "abs", "max", "min", "clamp"}  # their slopes, which jump
 _STEP = 1e-4  # of the difference quotients, relative: a kink is not so near
@@ -151,6 +153,14 @@ class Question:
         for name, index in reads.items():
             outputs |= {RIGHT + name: value[index], NOISE + name: noise.get(index, zero)}
         return builder.finish(outputs, prune=True)
+
+    @cached_property
+    def exponents(self) -> Tape | None:
+        """The tape of what a textbook formula, as log(1 + exp(u)), takes the exponential of."""
+        steps = self.primal.instructions
+        operands = {o for name, of in steps if name in _EXPONENTIALS for o in of}
+        outputs = {str(index): index for index in operands}
+        return replace(self.primal, outputs=outputs) if outputs else None
 
     @cached_property
     def overlooking(self) -> list[Tape]:
@@ -340,7 +350,7 @@ def _joined(parts: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
 
 def _selected(question: Question, candidates: Points, count: int) -> list[int]:
     """Return the best candidates, on as many branches as possible."""
-    smooth, badness = np.flatnonzero(candidates.smooth), _badness(candidates)
+    smooth, badness = np.flatnonzero(candidates.smooth), _badness(question, candidates)
     if not question.branches.decisions or not len(smooth):
         order = np.argsort(badness[smooth], kind="stable")
         return [int(k) for k in smooth[order][:count]]
@@ -368,14 +378,21 @@ def _refutations(
         yield np.stack([np.any(rows, axis=0) for rows in names])
 
 
-def _badness(candidates: Points) -> Array:
+def _badness(question: Question, candidates: Points) -> Array:
     """Return how unsuitable each candidate is: 0, 1, or 2.
 
     It is 2 where a derivative has too few digits to tell a mistake from noise, and 1 where it is
-    too small compared with the value for the difference quotients of students. A derivative of
-    exactly 0 on a flat branch is as good as any.
+    too small compared with the value for the difference quotients of students. It is also 2 where
+    the exponentials of textbook formulas overflow. A derivative of exactly 0 on a flat branch is as
+    good as any.
     """
     badness = np.zeros(len(candidates), int)
+    if question.exponents is not None:
+        exponents = question.run(question.exponents, candidates.given, reduce=False)
+        for exponent in exponents.values():
+            large = ~(np.abs(exponent) <= _LARGEST_EXPONENT)
+            overflows = large.reshape(-1, len(candidates)).any(axis=0)
+            badness = np.maximum(badness, 2 * overflows)
     value = np.abs(candidates.value)
     for name, derivative in candidates.right.items():
         size = np.abs(derivative)
@@ -420,7 +437,7 @@ def _far_away(
         picked: list[int] = []
         cover(
             features & ~covered[:, None],
-            measured.smooth & (_badness(measured) < 2),
+            measured.smooth & (_badness(question, measured) < 2),
             picked,
             1,
             most,

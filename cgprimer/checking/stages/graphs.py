@@ -24,6 +24,7 @@ from cgprimer.core.run import values_of
 from cgprimer.errors import CgprimerError
 
 _EXPONENT = r"-?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?"
+_SMALL = 100  # values of a graph in which single operations are looked at
 _LARGEST = 1_000  # values of a graph whose gradients are explained
 Node = Mapping[str, Any]
 Edges = list[list[tuple[int, float]]]
@@ -344,7 +345,7 @@ def _predictions(
         for way in others:
             bars = swept(these, way, assign=True)
             yield named("= instead of += and child before parent", bars)
-    for text, own in _by_operation(nodes).items():
+    for text, own in _by_operation(nodes).items() if len(nodes) <= _SMALL else ():
         for name, settings in _IN_OPERATIONS.items():
             for way in good:
                 for these in both:
