@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 
 from cgprimer.core.derivatives import kept, statistics, tape
 from cgprimer.core.graph import ExpressionGraph, graph_of
@@ -16,6 +16,7 @@ from cgprimer.core.language.names import names_in
 from cgprimer.core.language.syntax import (
     Declaration,
     Definition,
+    Expression,
     Program,
     Shape,
     Structural,
@@ -24,7 +25,7 @@ from cgprimer.core.language.syntax import (
 from cgprimer.core.methods.contract import Names, as_names
 from cgprimer.core.tape.printing import as_shown, expressions, labels, shown_name
 from cgprimer.core.tape.scalars import apart, elements, scalarize
-from cgprimer.core.tape.tape import shape_of
+from cgprimer.core.tape.tape import Tape, shape_of
 from cgprimer.errors import UsageError
 from cgprimer.numbers_and_arrays import Value, as_value
 
@@ -48,7 +49,16 @@ def in_elements(graph: ExpressionGraph) -> ExpressionGraph:
 
 
 def _in_elements(graph: ExpressionGraph) -> ExpressionGraph:
-    primal = tape(graph)
+    flat = tape_of_elements(tape(graph))
+    return graph_of_elements(graph, flat, expressions(flat, inline=True))
+
+
+def tape_of_elements(primal: Tape) -> Tape:
+    """Return a tape that computes the elements of arrays one by one, with printable names.
+
+    Raises:
+        UsageError: it would have more than `MOST` operations.
+    """
     sizes = list(map(math.prod, primal.shapes))
     for number, (name, operands) in enumerate(primal.instructions, len(primal.leaves)):
         if isinstance(name, Structural) and name.kind == "matmul":
@@ -59,8 +69,24 @@ def _in_elements(graph: ExpressionGraph) -> ExpressionGraph:
             f" {MOST:,} that are worked with",
             hint="draw the arrays themselves, or a smaller network of the same kind",
         )
-    flat = as_shown(scalarize(primal))
-    names, trees = labels(flat), expressions(flat, inline=True)
+    return as_shown(scalarize(primal))
+
+
+def graph_of_elements(
+    graph: ExpressionGraph,
+    flat: Tape,
+    trees: Mapping[int, Expression],
+    without: Container[str] = (),
+) -> ExpressionGraph:
+    """Return the graph of a tape of elements, with the declared values of the original graph.
+
+    Args:
+        graph: the original graph.
+        flat: a tape from :func:`tape_of_elements`.
+        trees: the expressions of the graph, by the values of the tape that they define.
+        without: leaves of the tape that the expressions do not use.
+    """
+    names = labels(flat)
     values = element_values(graph, {**graph.point(needed=()), **statistics(graph, {})}) or {}
     learnt = {e for name in graph.parameters for e in elements_of(graph, name)}
     statements: list[Declaration | Definition] = [
@@ -72,7 +98,7 @@ def _in_elements(graph: ExpressionGraph) -> ExpressionGraph:
             domain=_element_domain(graph, leaf.name),
         )
         for leaf in flat.leaves
-        if leaf.kind != "constant"
+        if leaf.kind != "constant" and leaf.name not in without
     ]
     for index, tree in trees.items():
         statements.append(Definition(names[index], tree, tuple(names_in(tree)), 0))

@@ -34,6 +34,10 @@ _OVERLAYS = ("values", "partials", "tangents", "adjoints", "path")  # what can b
   overlay needs vertices.
 --scalars all|NAME,...  Every number of arrays as a vertex: of all, or of those that are named.
 --backward-arrows  With --adjoints or --level backward: arrows from the output back to the inputs.
+--mask NUMBER|NAME=VALUE,...  With dropout: the network that is left for a mask of zeros and ones,
+  or for the mask that a seed (a number) gives.
+--place layers:N  Cut the graph by layers into parts, each in a frame, and show what is sent.
+--workers NAME,...  With --place: names of the workers that have the parts.
 --why  Mark the vertex with the first value or slope that is not finite.
 --all (everything)  Draw every vertex of a graph that would be summarised by layers.""",
     DARK,
@@ -55,6 +59,8 @@ def command(
       cgprimer draw log_sine -o backward.tex --values --adjoints --backward-arrows
       cgprimer draw -e "xw = k*xa + b" -o line.png --parameters vertices
       cgprimer draw matrix_backpropagation -o numbers.png --scalars all
+      cgprimer draw dropout -o thinned.png --mask "xh=[1,0,1]"
+      cgprimer draw lecture -o parts.png --place layers:2 --workers gpu0,gpu1
 
     With --watch a browser shows the picture; -o writes it anew at every change as well.
     """
@@ -106,4 +112,4 @@ def _readable_instead(graph: ExpressionGraph, settings: dict[str, Any]) -> str:
 
 
 def _kept(settings: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in settings.items() if value not in (None, {})}
+    return {name: value for name, value in settings.items() if value not in (None, {}, ())}

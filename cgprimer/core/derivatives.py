@@ -43,8 +43,8 @@ def tape(graph: ExpressionGraph, mode: str = "") -> Tape:
     Args:
         graph: the graph.
         mode: how ``dropout`` and ``batchnorm`` are written out: ``training`` with masks that are
-            columns and the statistics of the batch, ``batch`` with the latter alone, else as they
-            are used after training.
+            columns and the statistics of the batch, ``batch`` with the latter alone, ``masks`` with
+            the former alone, else as they are used after training.
 
     >>> from cgprimer.core.graph import parse
     >>> len(tape(parse("xw = ab*xa + 1")))
@@ -57,8 +57,8 @@ def tape(graph: ExpressionGraph, mode: str = "") -> Tape:
     xh = v1*mask_xh
     output    xh
     """
-    if mode not in ("", "batch", "training"):
-        raise UsageError(f"there is no mode {mode!r}", hint="training, batch, or none")
+    if mode not in ("", "batch", "masks", "training"):
+        raise UsageError(f"there is no mode {mode!r}", hint="training, batch, masks, or none")
     mode = mode if graph.layered else ""
     return kept(graph, ("tape", mode), lambda: lower(graph, mode))
 

@@ -23,8 +23,9 @@ class Node:
 
     `key` names it in edges and is not shown; `label` is the large text; `detail` holds further
     lines under it, such as the expression and the value (`"= 0.25"`); `emphasis` marks a vertex
-    of a highlighted path; a node that stands for a `count` of vertices is drawn as a stack. All
-    text is shown as it is written: `$`, `_` and `^` have no meaning.
+    of a highlighted path; a node that stands for a `count` of vertices is drawn as a stack; a
+    `dropped` one is drawn faint and dashed. All text is shown as it is written: `$`, `_` and `^`
+    have no meaning.
     """
 
     key: str
@@ -33,6 +34,7 @@ class Node:
     detail: tuple[str, ...] = ()
     emphasis: bool = False
     count: int = 1
+    dropped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +42,25 @@ class Edge:
     """An arrow from `tail` to `head` (node keys).
 
     `label` may name parameters, as in `"ab, ac"`; a line break in it begins a new line.
-    `emphasis` marks an edge of a highlighted path.
+    `emphasis` marks an edge of a highlighted path; a `dropped` edge is drawn faint and dashed.
     """
 
     tail: str
     head: str
     label: str = ""
     emphasis: bool = False
+    dropped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Vertices that are drawn in one frame, such as the layers of one worker.
+
+    `label` stands above them; `keys` are those of the nodes. Parts stand from left to right.
+    """
+
+    label: str
+    keys: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +68,8 @@ class Diagram:
     """A directed graph to draw. Nodes stand in topological order; parallel edges are allowed.
 
     `title` stands above the picture, `notes` under it, a line each. `summary` says that the nodes
-    stand for many vertices each; with `backward_arrows` arrow heads are at the tails.
+    stand for many vertices each; with `backward_arrows` arrow heads are at the tails. `parts` are
+    frames around vertices, from left to right.
 
     Raises `ValueError` where two nodes share a key or an edge names a key that no node has.
 
@@ -70,6 +85,7 @@ class Diagram:
     notes: tuple[str, ...] = ()
     summary: bool = False
     backward_arrows: bool = False
+    parts: tuple[Part, ...] = ()
 
     def __post_init__(self) -> None:
         """Check that every edge ends at nodes that exist."""

@@ -7,15 +7,25 @@ fonts keep their size whatever the size of the graph; y goes downwards.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from cgprimer.pictures.diagram import Diagram, Edge, Node
+from cgprimer.pictures.diagram import Diagram, Edge, Node, Part
 from cgprimer.pictures.geometry import Box, Point, shortened
 from cgprimer.pictures.lettering import text_width
+from cgprimer.pictures.parts import PADDING, header_lines
 from cgprimer.pictures.pen import Pen, sheet
 from cgprimer.pictures.shapes import patches
 from cgprimer.pictures.slide_layout import MARGIN, NOTES_GAP, SlideLayout, slide_layout
-from cgprimer.pictures.theme import DETAIL_SIZE, LABEL_SIZE, LINE_SPACING, TITLE_SIZE
+from cgprimer.pictures.theme import (
+    DETAIL_SIZE,
+    DROPPED,
+    FRAME,
+    LABEL_SIZE,
+    LINE_SPACING,
+    TITLE_SIZE,
+    faint,
+    faint_ink,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -65,8 +75,11 @@ def paint(pen: Pen, diagram: Diagram, picture: SlideLayout) -> None:
     >>> [(text.get_text(), text.get_fontsize()) for text in pen.axes.figure.axes[1].texts]
     [('xa', 18.0)]
     """
+    for part, box in zip(diagram.parts, picture.layout.frames, strict=True):
+        _draw_frame(pen, part, box)
     for edge, line in zip(diagram.edges, picture.layout.lines, strict=True):
-        _draw_line(pen, line[::-1] if diagram.backward_arrows else line, edge.emphasis)
+        points = line[::-1] if diagram.backward_arrows else line
+        _draw_line(pen, points, edge.emphasis, edge.dropped)
     labels = zip(diagram.edges, picture.labels.boxes, picture.label_texts, strict=True)
     for edge, box, lines in labels:
         if box is not None:
@@ -78,6 +91,17 @@ def paint(pen: Pen, diagram: Diagram, picture: SlideLayout) -> None:
         _draw_node(pen, node, box, detail)
 
 
+def _draw_frame(pen: Pen, part: Part, box: Box) -> None:
+    """Draw the outline of a part, with its label at the top."""
+    left, right = box.x - box.width / 2, box.x + box.width / 2
+    top, bottom = box.y - box.height / 2, box.y + box.height / 2
+    corners = [(left, top), (right, top), (right, bottom), (left, bottom), (left, top)]
+    pen.line(corners, pen.look.edge, 2.2, zorder=0.5, linestyle=FRAME)
+    lines = header_lines(part)
+    y = pen.lines(box.x, top + PADDING / 2, lines[:1], DETAIL_SIZE, align="center", weight="bold")
+    pen.lines(box.x, y, lines[1:], DETAIL_SIZE, align="center")
+
+
 def _draw_label(pen: Pen, edge: Edge, box: Box, lines: tuple[str, ...]) -> None:
     high = box.height / len(lines) / 2 + (_WIDE_OVERHANG if edge.emphasis else _OVERHANG)
     for number, text in enumerate(lines):
@@ -85,17 +109,28 @@ def _draw_label(pen: Pen, edge: Edge, box: Box, lines: tuple[str, ...]) -> None:
         left, right = (box.x + side * (text_width(text, DETAIL_SIZE) / 2 + 4) for side in (-1, 1))
         corners = [(left, y - high), (right, y - high), (right, y + high), (left, y + high)]
         pen.polygon(corners, pen.look.background, zorder=3)
-        pen.write(box.x, y, text, DETAIL_SIZE, align="center")
+        ink = faint_ink(pen.look) if edge.dropped else pen.look.ink
+        pen.write(box.x, y, text, DETAIL_SIZE, align="center", color=ink)
 
 
-def _draw_line(pen: Pen, line: tuple[Point, ...], emphasis: bool) -> None:
-    """A line with its arrow head; a highlighted one is wide and double."""
+def _draw_line(pen: Pen, line: tuple[Point, ...], emphasis: bool, dropped: bool) -> None:
+    """Draw a line with its arrow head: wide and double on a path, faint and dashed if dropped."""
     large = 1.5 if emphasis else 1.0
     colour = pen.look.path if emphasis else pen.look.edge
+    colour = faint(colour, pen.look) if dropped else colour
+    dashes = {"linestyle": DROPPED} if dropped else {}
     shaft = shortened(line, _HEAD_LENGTH * large - 1.0)
     inside = (pen.look.background, 2.0, 1.5)
     for ink, width, order in [(colour, 6.0, 1.4), inside] if emphasis else [(colour, 1.8, 1.0)]:
-        pen.line(shaft, ink, width, zorder=order, solid_capstyle="butt", solid_joinstyle="round")
+        pen.line(
+            shaft,
+            ink,
+            width,
+            zorder=order,
+            solid_capstyle="butt",
+            solid_joinstyle="round",
+            **dashes,
+        )
     (bx, by), (tx, ty) = shortened(line, _HEAD_LENGTH * large)[-1], line[-1]
     half = large * _HEAD_HALF_WIDTH / max(math.dist((bx, by), (tx, ty)), 1e-9)
     side = (half * (by - ty), half * (tx - bx))
@@ -116,8 +151,13 @@ def _draw_node(pen: Pen, node: Node, box: Box, detail: tuple[str, ...]) -> None:
     for number, patch in enumerate(patches(pen.look.roles[node.role], box)):
         if node.emphasis:  # of a double outline the outer one gets wide, and two are still seen
             patch.set(linewidth=1.2 if number else 4.2, edgecolor=pen.look.path)
+        if node.dropped:
+            outline = faint(pen.look.roles[node.role].outline, pen.look)
+            patch.set(edgecolor=outline, facecolor=pen.look.background, linestyle=DROPPED)
         patch.set(zorder=4, linewidth=pen.scale * patch.get_linewidth())
         pen.axes.add_patch(patch)
+    ink = faint_ink(pen.look) if node.dropped else pen.look.ink
+    style: dict[str, Any] = {"align": "center", "color": ink}
     y = box.y - LINE_SPACING * (LABEL_SIZE + len(detail) * DETAIL_SIZE) / 2
-    y = pen.lines(box.x, y, [node.label], LABEL_SIZE, align="center", weight="bold")
-    pen.lines(box.x, y, detail, DETAIL_SIZE, align="center")
+    y = pen.lines(box.x, y, [node.label], LABEL_SIZE, weight="bold", **style)
+    pen.lines(box.x, y, detail, DETAIL_SIZE, **style)

@@ -76,25 +76,39 @@ def dot(diagram: Diagram, *, dark: bool = False) -> str:
         for line in wrap_lines(node.detail):
             label += f'<br/><font point-size="{DETAIL_SIZE:g}">{escape(line)}</font>'
         outline = look.path if node.emphasis else style.outline
+        dashes = ', style="filled,dashed"' if node.dropped else ""
         width = style.line_width + (2.4 if node.emphasis else 0.0)
         lines.append(
             f"  {_quoted(node.key)} [label=<{label}>, {_SHAPES[style.shape]},"
-            f' color="{outline}", fillcolor="{style.fill}", penwidth={width:g}];'
+            f' color="{outline}", fillcolor="{style.fill}", penwidth={width:g}{dashes}];'
         )
     for edge in diagram.edges:
         parts = [f"label={_quoted(edge.label)}"] if edge.label else []
         parts += ["dir=back"] if diagram.backward_arrows else []
+        parts += ["style=dashed"] if edge.dropped else []
         if edge.emphasis:  # two parallel lines
             parts.append(f'color="{look.path}:{look.background}:{look.path}", penwidth=2.4')
         settings = f" [{', '.join(parts)}]" if parts else ""
         lines.append(f"  {_quoted(edge.tail)} -> {_quoted(edge.head)}{settings};")
+    clusters = [
+        line
+        for number, part in enumerate(diagram.parts)
+        for line in (
+            f'  subgraph "cluster part {number}" {{ style=dashed; color="{look.edge}";'
+            f" peripheries=1; labelloc=t; fontsize={DETAIL_SIZE:g}; label={_quoted(part.label)};",
+            *(f"    {_quoted(node.key)};" for node in diagram.nodes if node.key in part.keys),
+            "  }",
+        )
+    ]
     if diagram.notes:  # below all vertices: a graph has one label, so they are that of a cluster
         lines += [
             f'  subgraph "cluster notes" {{ peripheries=0; labelloc=b; fontsize={DETAIL_SIZE:g};',
             f"    label=< <br/>{'<br/>'.join(map(escape, diagram.notes))}>;",
-            *(f"    {_quoted(node.key)};" for node in diagram.nodes),
+            *(clusters or [f"    {_quoted(node.key)};" for node in diagram.nodes]),
             "  }",
         ]
+    else:
+        lines += clusters
     return "\n".join([*lines, "}"]) + "\n"
 
 
@@ -131,12 +145,16 @@ def mermaid(diagram: Diagram, *, dark: bool = False) -> str:
         )
         lines.append(f'  {number[node.key]}{opening}"{text}"{closing}:::{node.role}')
     for edge in diagram.edges:
-        arrow = "==>" if edge.emphasis else "-->"
+        arrow = "==>" if edge.emphasis else "-.->" if edge.dropped else "-->"
         text = "<br/>".join(map(_escaped, edge.label.split("\n")))
         label = f'|"{text}"|' if text else ""
         ends = number[edge.tail], number[edge.head]
         first, last = ends[::-1] if diagram.backward_arrows else ends
         lines.append(f"  {first} {arrow}{label} {last}")
+    for index, part in enumerate(diagram.parts):
+        lines.append(f'  subgraph part{index}["{_escaped(part.label)}"]')
+        lines += [f"    {number[node.key]}" for node in diagram.nodes if node.key in part.keys]
+        lines.append("  end")
     if diagram.notes:
         lines.append(f'  notes["{"<br/>".join(map(_escaped, diagram.notes))}"]:::notes')
         lines.append(f"  classDef notes fill:{look.background},stroke:none,color:{look.ink}")
@@ -150,6 +168,9 @@ def mermaid(diagram: Diagram, *, dark: bool = False) -> str:
     if names := ",".join(number[node.key] for node in diagram.nodes if node.emphasis):
         lines.append(f"  classDef path stroke:{look.path},stroke-width:4px")
         lines.append(f"  class {names} path")
+    if names := ",".join(number[node.key] for node in diagram.nodes if node.dropped):
+        lines.append(f"  classDef dropped fill:{look.background},stroke-dasharray:6 4")
+        lines.append(f"  class {names} dropped")
     if bold := ",".join(str(k) for k, edge in enumerate(diagram.edges) if edge.emphasis):
         lines.append(f"  linkStyle {bold} stroke:{look.path},stroke-width:5px")
     return "\n".join(lines) + "\n"

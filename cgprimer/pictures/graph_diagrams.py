@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from cgprimer.analysis.elements import numbers_of, shape_in
+from cgprimer.analysis.elements import element_values, numbers_of, shape_in
 from cgprimer.analysis.points import point_values
 from cgprimer.analysis.why import Why
 from cgprimer.analysis.why import why as why_at
@@ -18,6 +18,7 @@ from cgprimer.core.derivatives import graph_with_loss
 from cgprimer.core.derivatives import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.language.syntax import Name, Number, fold
+from cgprimer.core.methods.contract import Names
 from cgprimer.core.primitives import primitive
 from cgprimer.core.primitives.layers import is_statistic
 from cgprimer.core.primitives.notation import number_text, unparse
@@ -32,7 +33,9 @@ from cgprimer.pictures.backward import backward_diagram
 from cgprimer.pictures.diagram import Diagram, Edge, Node, Role
 from cgprimer.pictures.opened import opened
 from cgprimer.pictures.overlays import Overlay, overlaid, path_names
+from cgprimer.pictures.placed import placed
 from cgprimer.pictures.summary import summarised
+from cgprimer.pictures.thinned import thinned, with_dropped
 from cgprimer.wrong_kinds import explained
 
 if TYPE_CHECKING:
@@ -89,6 +92,12 @@ def draw(
             finite: a wide outline, and words.
         backward_arrows: point the arrows of adjoints, or of the level ``backward``, from the
             output back to the inputs, as the backward pass runs.
+        mask: of a graph with dropout, draw the network that is left for a mask: for each vertex
+            that applies dropout zeros (dropped) and ones (kept); or a seed, for the mask of the
+            first sample of a training run with that seed. Arrays are drawn as their numbers.
+        place: cut the graph for model parallelism, as training does: ``"layers:2"`` draws two
+            parts, and what is sent between them.
+        workers: names of the workers that have the parts, from the inputs to the output.
         title: above the picture.
 
     Returns:
@@ -140,6 +149,9 @@ def graph_diagram(
     everything: bool = False,
     why: bool = False,
     backward_arrows: bool = False,
+    mask: float | Mapping[str, Any] | None = None,
+    place: str | None = None,
+    workers: Names | None = None,
     title: str = "",
 ) -> Diagram:
     """What :func:`draw` draws, as data; arguments and errors are the same.
@@ -152,6 +164,71 @@ def graph_diagram(
     'dxw/dxa = 6 + 6 = 12'
     """
     graph = graph_with_loss(graph, loss, at or None)
+    options: dict[str, Any] = {
+        "values": values,
+        "level": level,
+        "parameters": parameters,
+        "partials": partials,
+        "tangents": tangents,
+        "adjoints": adjoints,
+        "of": of,
+        "path": path,
+        "why": why,
+        "backward_arrows": backward_arrows,
+        "title": title,
+    }
+    _check_marks(level, scalars, mask, place, workers)
+    if mask is None and place is None:
+        return _diagram(graph, at, scalars=scalars, everything=everything, **options)
+    if mask is None:
+        diagram = _diagram(graph, at, scalars=scalars, everything=True, **options)
+    else:
+        thin = thinned(graph, mask)
+        point = element_values(graph, at)
+        diagram = _diagram(thin.graph, point, scalars=False, everything=True, **options)
+        diagram = with_dropped(diagram, thin)
+    if place is not None:
+        diagram = placed(diagram, graph, place, workers)
+    short = diagram if everything else _readable(diagram)
+    if not short.summary:
+        return diagram
+    left_out = "single vertices, and what is marked at them, are left out of the summary"
+    return replace(short, notes=(*short.notes, left_out))
+
+
+def _check_marks(
+    level: str, scalars: Any, mask: Any, place: str | None, workers: Names | None
+) -> None:
+    """Raise UsageError for options that do not go with a mask or with a place."""
+    if workers is not None and place is None:
+        hint = "place='layers:2' (--place layers:2)"
+        raise UsageError("workers (--workers) have parts of a graph that is cut", hint=hint)
+    given = "a mask (--mask)" if mask is not None else "a place (--place)"
+    if level != "variables" and (mask is not None or place is not None):
+        raise UsageError(f"{given} is drawn at level 'variables'")
+    if mask is not None and scalars not in (False, True, ALL, (), ""):
+        raise UsageError(f"{given} is drawn with all arrays as numbers", hint="leave scalars out")
+
+
+def _diagram(
+    graph: ExpressionGraph,
+    at: Mapping[str, Any] | None,
+    *,
+    values: bool,
+    level: str,
+    parameters: str | None,
+    partials: bool,
+    tangents: str | None,
+    adjoints: bool,
+    of: str | None,
+    path: str | Sequence[str] | None,
+    scalars: bool | str | Sequence[str],
+    everything: bool,
+    why: bool,
+    backward_arrows: bool,
+    title: str,
+) -> Diagram:
+    """Return the diagram of a graph with all options but a mask and a place."""
     _check_options(graph, level, parameters, backward=adjoints, arrows=backward_arrows)
     if scalars == ALL and ALL not in (*graph.variables, *graph.parameters):
         scalars = True

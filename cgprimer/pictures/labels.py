@@ -46,7 +46,8 @@ def free_labels(layout: Layout, margin: float = 1.0, *, backward: bool = False) 
     Labels(boxes=(Box(x=66.6..., y=30.0, width=20.0, height=10.0), None), touching=0, covering=0)
     """
     labels, lines = layout.labels, layout.lines
-    rows, fixed = _rows(labels), _Grid(_rows(layout.boxes.values()))
+    obstacles = [*layout.boxes.values(), *_frame_sides(layout.frames)]
+    rows, fixed = _rows(labels), _Grid(_rows(obstacles))
     taken = [sampled(line, _STEP) for line in lines]
     points = np.array([(*point, 0.0, 0.0) for line in taken for point in line]).reshape(-1, 4)
     owners = np.repeat(np.arange(len(lines)), [len(line) for line in taken])
@@ -87,6 +88,16 @@ def free_labels(layout: Layout, margin: float = 1.0, *, backward: bool = False) 
         sum(cost >= _TOUCHING for cost in found.values()),
         sum(cost % _TOUCHING > 0 for cost in found.values()),
     )
+
+
+def _frame_sides(frames: Iterable[Box]) -> list[Box]:
+    """Return small boxes along the left and right sides of frames."""
+    return [
+        Box(box.x + side * box.width / 2, box.y - box.height / 2 + k * _STEP, 1.0, _STEP)
+        for box in frames
+        for side in (-1, 1)
+        for k in range(int(box.height / _STEP) + 1)
+    ]
 
 
 def _rows(boxes: Iterable[Box | None]) -> Array:

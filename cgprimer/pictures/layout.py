@@ -56,6 +56,7 @@ class Layout:
     layers: int
     width: float
     height: float
+    frames: tuple[Box, ...] = ()  # one per part; `parts.py` adds them
 
 
 def lay_out(

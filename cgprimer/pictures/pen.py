@@ -12,10 +12,12 @@ from cgprimer.pictures.lettering import block_size, families, text_width, wrap_w
 from cgprimer.pictures.shapes import patches
 from cgprimer.pictures.theme import (
     DETAIL_SIZE,
+    DROPPED,
     READABLE_SIZE,
     SLIDE_HEIGHT,
     SLIDE_WIDTH,
     Theme,
+    faint,
     mix,
     theme,
 )
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Entry: TypeAlias = Role | Literal["path", "step"]  # of a legend
+Entry: TypeAlias = Role | Literal["path", "step", "dropped"]  # of a legend
 
 TEXT = READABLE_SIZE
 LINE = 18.0  #: of running text
@@ -37,7 +39,7 @@ _SWATCH: Size = (34.0, 22.0)
 _LEGEND_ROW = _SWATCH[1] + 10.0
 _APART = 26.0  # entries of a legend
 # Both themes have the same words.
-_WORDS: dict[Entry, str] = {"path": "highlighted path", "step": "this step"}
+_WORDS: dict[Entry, str] = {"path": "highlighted path", "step": "this step", "dropped": "dropped"}
 _WORDS |= {role: style.word for role, style in theme(dark=False).roles.items()}
 
 
@@ -340,6 +342,10 @@ class Legend:
         elif entry == "step":  # the mark and the dashes of what is lit
             pen.flag(x + 11, y)
             pen.line([(x + 13, y), (x + wide, y)], pen.lit, 3.6, linestyle=(0, (2.2, 1.0)))
+        elif entry == "dropped":
+            a, b, low, high = x, x + wide, y - high / 2, y + high / 2
+            corners = [(a, low), (b, low), (b, high), (a, high), (a, low)]
+            pen.line(corners, faint(look.edge, look), 1.8, linestyle=DROPPED)
         else:
             style = look.roles[entry]
             box = Box(x + wide / 2, y, high if style.shape == "circle" else wide, high)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from cgprimer.errors import UsageError
 from cgprimer.pictures.diagram import Diagram
@@ -19,6 +19,7 @@ from cgprimer.pictures.geometry import Size, crowded
 from cgprimer.pictures.labels import Labels, free_labels
 from cgprimer.pictures.layout import COMFORTABLE, Gaps, Layout, lay_out, lay_out_straight
 from cgprimer.pictures.lettering import block_size, fewer_digits, row_widths, wrap_lines, wrap_words
+from cgprimer.pictures.parts import lay_out_parts
 from cgprimer.pictures.pen import Entry, Legend
 from cgprimer.pictures.shapes import shape_size
 from cgprimer.pictures.theme import (
@@ -119,6 +120,8 @@ class Captions:
         entries: list[Entry] = [*roles_in(diagram)]
         if any(edge.emphasis for edge in diagram.edges):
             entries.append("path")
+        if any(node.dropped for node in diagram.nodes):
+            entries.append("dropped")
         widest = Legend(entries, 0.0).width  # of the entries
         inner = max(graph[0], _SMALLEST_WIDTH - 2 * MARGIN, widest)
         width = max(inner, NOTE_WIDTH)
@@ -256,8 +259,10 @@ def _laid_out(diagram: Diagram, setting: Setting, least: float = math.inf) -> Sl
     edges = [(edge.tail, edge.head) for edge in diagram.edges]
 
     def placed(gaps: Gaps) -> Layout | None:
-        how = lay_out_straight if setting.straight else lay_out
-        return how(sizes, edges, label_sizes, shapes=shapes, gaps=gaps)
+        how = partial(lay_out_straight if setting.straight else lay_out, shapes=shapes, gaps=gaps)
+        if diagram.parts:
+            return lay_out_parts(diagram.parts, how, sizes, edges, label_sizes)
+        return how(sizes, edges, label_sizes)
 
     gaps = setting.gaps
     found = placed(gaps)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from cgprimer.pictures.diagram import Diagram, Node
 from cgprimer.pictures.geometry import Box, Point
+from cgprimer.pictures.parts import PADDING, header_lines
 from cgprimer.pictures.shapes import hexagon, pill_radius
 from cgprimer.pictures.slide_layout import NOTE_WIDTH, SlideLayout, slide_layout
 from cgprimer.pictures.theme import (
@@ -119,7 +120,7 @@ def tikz(diagram: Diagram, *, dark: bool = False) -> str:
             f" line width={size(style.line_width)}{dots}}},"
         )
     body.append(f"  path vertex/.style={{draw=path, line width={size(4)}}}]")
-    body += _edges(diagram, picture, pen)
+    body += [*_frames(diagram, picture, pen), *_edges(diagram, picture, pen)]
     for node in diagram.nodes:
         body += _vertex(node, picture, look, pen)
     body += [*_above_and_below(diagram, picture, pen), r"\end{tikzpicture}"]
@@ -160,11 +161,24 @@ class _Pen:
         return rf"\node[{style}align=center, {font}] at {self.point(at)} {{{text}}};"
 
 
+def _frames(diagram: Diagram, picture: SlideLayout, pen: _Pen) -> list[str]:
+    """Return the frames around the parts of a graph, with their labels."""
+    lines = []
+    for part, box in zip(diagram.parts, picture.layout.frames, strict=True):
+        style = f"draw=edge, dash dot, line width={pen.length(2.2)}"
+        lines.append(rf"\path[{style}] {pen.rectangle(box, 0.0)};")
+        top = (box.x, box.y - box.height / 2 + PADDING / 2)
+        label = map(escaped, header_lines(part))
+        lines.append(pen.node("anchor=north, ", DETAIL_SIZE, top, label))
+    return lines
+
+
 def _edges(diagram: Diagram, picture: SlideLayout, pen: _Pen) -> list[str]:
     lines = []
     for edge, points in zip(diagram.edges, picture.layout.routes, strict=True):
         route = points[::-1] if diagram.backward_arrows else points
         style = "path edge" if edge.emphasis else "edge"
+        style += ", dashed, opacity=0.5" if edge.dropped else ""
         lines.append(rf"\draw[{style}] {' -- '.join(map(pen.point, route))};")
     style = f"fill=background, inner sep={pen.length(2)}, "
     for box, texts in zip(picture.labels.boxes, picture.label_texts, strict=True):
@@ -177,6 +191,7 @@ def _vertex(node: Node, picture: SlideLayout, look: Theme, pen: _Pen) -> list[st
     box = picture.layout.boxes[node.key]
     shape = look.roles[node.role].shape
     style = f"{node.role}, path vertex" if node.emphasis else node.role
+    style += ", dashed, fill=background, draw opacity=0.5" if node.dropped else ""
     if shape == "hexagon":
         path = " -- ".join(map(pen.point, hexagon(box))) + " -- cycle"
     else:

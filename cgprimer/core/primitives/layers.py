@@ -5,8 +5,9 @@ that is drawn anew for each sample, and batch normalization takes mean and varia
 afterwards, dropout multiplies by what a mask is on average, and mean and variance are running ones
 that training has kept. Derivatives need nothing of their own: those of the primitives do.
 
-A builder has a ``mode`` (``""`` for use, ``batch`` for statistics of the batch, ``training`` for
-masks too) and the ``vertex`` that is written out, after which what a layer adds is named.
+A builder has a ``mode`` (``""`` for use, ``batch`` for statistics of the batch, ``masks`` for
+masks, ``training`` for both) and the ``vertex`` that is written out, after which what a layer adds
+is named.
 
 Source: Srivastava et al. 2014, "Dropout: a simple way to prevent neural networks from overfitting";
 Ioffe and Szegedy 2015, "Batch normalization", algorithms 1 and 2.
@@ -33,7 +34,7 @@ def dropout(b: Builder, x: Any, p: Any) -> Any:
     keep = b.value_of(p)
     if keep is None or not 0 <= keep <= 1:
         raise ShapeError("the p of dropout(x, p) is a number from 0 to 1", hint=_KEPT)
-    if b.mode == "training":
+    if b.mode in ("training", "masks"):
         p = b.leaf("column", _own_name(b, MASK), keep, b.shape(x))
     return b.emit("mul", x, p)
 
@@ -45,7 +46,7 @@ def batchnorm(b: Builder, x: Any, gamma: Any, beta: Any, epsilon: Any = None) ->
         hint = f"batchnorm(x, gamma, beta) takes {EPSILON:g}"
         raise ShapeError("what is added to the variance is a number, 0 or more", hint=hint)
     names = _own_name(b, MEAN), _own_name(b, VARIANCE)
-    if b.mode:
+    if b.mode in ("training", "batch"):
         mean = b.name(b.emit(Structural("batch_mean", len(b.shape(x))), x), names[0])
         moved = b.emit("sub", x, mean)
         square = b.emit("mul", moved, moved)
