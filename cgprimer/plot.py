@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from cgprimer.wrong_kinds import explained
 
 if TYPE_CHECKING:
+    from cgprimer.plots.activations import activations
     from cgprimer.plots.batches import batches
     from cgprimer.plots.boundary import boundary
     from cgprimer.plots.cost import cost
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from cgprimer.plots.gradients import gradients
     from cgprimer.plots.loss import loss
     from cgprimer.plots.memory import memory as memory  # noqa: PLC0414
+    from cgprimer.plots.noise import noise
     from cgprimer.plots.parameters import parameters
     from cgprimer.plots.points import points
     from cgprimer.plots.surface import surface
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from cgprimer.plots.workers import workers
 
 __all__ = [
+    "activations",
     "batches",
     "boundary",
     "cost",
@@ -45,6 +48,7 @@ __all__ = [
     "function",
     "gradients",
     "loss",
+    "noise",
     "parameters",
     "points",
     "surface",

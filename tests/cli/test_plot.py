@@ -24,13 +24,23 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-SLOW = ("batches", "boundary", "cost", "descent", "surface", "swell", "workers")
+SLOW = (
+    "activations",
+    "batches",
+    "boundary",
+    "cost",
+    "descent",
+    "noise",
+    "surface",
+    "swell",
+    "workers",
+)
 
 
 def test_the_kinds() -> None:
     assert KINDS == (
-        "batches", "boundary", "cost", "descent", "error", "function", "gradients", "loss",
-        "parameters", "points", "surface", "swell", "variance", "workers",
+        "activations", "batches", "boundary", "cost", "descent", "error", "function", "gradients",
+        "loss", "noise", "parameters", "points", "surface", "swell", "variance", "workers",
     )  # fmt: skip
 
 

@@ -110,6 +110,16 @@ CASES: dict[str, tuple[list[str], Any]] = {
         ["-e", "xw = k*xa + b; parameter k = 3, b = -1", "--steps", "20"],
         lambda files: plot.descent(GRAPH, steps=20),
     ),
+    "activations": (
+        ["--depth", "2", "--width", "4", "--epochs", "1"],
+        lambda files: plot.activations(depth=2, width=4, epochs=1),
+    ),
+    "noise": (
+        ["-e", "xw = k*xa; parameter k = 3", "--start", "k=1", "--steps", "9", "--seeds", "2"],
+        lambda files: plot.noise(
+            cgprimer.parse("xw = k*xa; parameter k = 3"), start={"k": 1}, steps=9, seeds=2
+        ),
+    ),
     "gradients": (
         ["-e", "xh = sin(xa); xw = sin(xh)", "--at", "xa=1"],
         lambda files: plot.gradients(cgprimer.parse("xh = sin(xa); xw = sin(xh)"), {"xa": 1}),

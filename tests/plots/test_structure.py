@@ -76,6 +76,15 @@ PLOTS: dict[str, Callable[[bool], Figure]] = {
     "arrows": lambda dark: plot.surface(LINE, gradient=2, optimizers="sgd", dark=dark),
     "boundary": lambda dark: plot.boundary(CLASSIFIED, CLASSES, dark=dark),
     "variance": lambda dark: plot.variance(LINE, sizes=[1, 4], batches=9, dark=dark),
+    "activations": lambda dark: plot.activations(depth=3, width=8, epochs=1, dark=dark),
+    "noise": lambda dark: plot.noise(
+        parse("y = sin(k*x); parameter k = 6"),
+        start={"k": -1.8},
+        rate=1.6,
+        seeds=3,
+        steps=50,
+        dark=dark,
+    ),
     "gradients": lambda dark: plot.gradients(mlp("2-3-2-1", scalars=True), dark=dark),
     "points": lambda dark: plot.points(SINE, {"xa": [0.0, 1.0, 2.0]}, dark=dark),
 }
