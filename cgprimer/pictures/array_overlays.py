@@ -75,7 +75,7 @@ def array_overlaid(diagram: Diagram, graph: ExpressionGraph, asked: Overlay) -> 
         for name in (*graph.variables, *graph.parameters):
             lines[name] = _named("tangent", found.get(name))
         notes.append(
-            f"tangent: derivative with respect to {tangents}, swept forward from its seed 1"
+            f"tangent: derivative with respect to {tangents}, computed forward from the seed 1"
         )
     if adjoints:
         target = chosen_output(graph, of)

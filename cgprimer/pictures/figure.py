@@ -75,8 +75,8 @@ def paint(pen: Pen, diagram: Diagram, picture: SlideLayout) -> None:
     >>> [(text.get_text(), text.get_fontsize()) for text in pen.axes.figure.axes[1].texts]
     [('xa', 18.0)]
     """
-    for part, box in zip(diagram.parts, picture.layout.frames, strict=True):
-        _draw_frame(pen, part, box)
+    for part, around in zip(diagram.parts, picture.layout.frames, strict=True):
+        _draw_frame(pen, part, around)
     for edge, line in zip(diagram.edges, picture.layout.lines, strict=True):
         points = line[::-1] if diagram.backward_arrows else line
         _draw_line(pen, points, edge.emphasis, edge.dropped)

@@ -214,6 +214,41 @@ def _diagram(
     graph: ExpressionGraph,
     at: Mapping[str, Any] | None,
     *,
+    scalars: bool | str | Sequence[str],
+    everything: bool,
+    **options: Any,
+) -> Diagram:
+    """Return the diagram of a graph with all options but a mask and a place."""
+    _check_options(
+        graph,
+        options["level"],
+        options["parameters"],
+        backward=options["adjoints"],
+        arrows=options["backward_arrows"],
+    )
+    if scalars == ALL and ALL not in (*graph.variables, *graph.parameters):
+        scalars = True
+    if not scalars or not tape_of(graph).shapes:
+        return _with_overlays(graph, at, everything=everything, **options)
+    numbers, point = numbers_of(graph, at, (options["of"], options["tangents"]))
+    shown = {name: value for name, value in options.items() if name != "why"}
+    if scalars is True:
+        return graph_diagram(numbers, at=point, everything=everything, **shown)
+    if options["level"] != "variables" or options["path"] is not None:
+        raise UsageError(
+            "single vertices are opened at level 'variables', without a path",
+            hint="open all of them: scalars=True (--scalars all)",
+        )
+    shown |= {"parameters": "vertices", "everything": True}
+    both = graph_diagram(graph, at=at, **shown), graph_diagram(numbers, at=point, **shown)
+    diagram = opened(graph, *both, path_names(scalars))
+    return diagram if everything else _readable(diagram)
+
+
+def _with_overlays(
+    graph: ExpressionGraph,
+    at: Mapping[str, Any] | None,
+    *,
     values: bool,
     level: str,
     parameters: str | None,
@@ -222,33 +257,12 @@ def _diagram(
     adjoints: bool,
     of: str | None,
     path: str | Sequence[str] | None,
-    scalars: bool | str | Sequence[str],
     everything: bool,
     why: bool,
     backward_arrows: bool,
     title: str,
 ) -> Diagram:
-    """Return the diagram of a graph with all options but a mask and a place."""
-    _check_options(graph, level, parameters, backward=adjoints, arrows=backward_arrows)
-    if scalars == ALL and ALL not in (*graph.variables, *graph.parameters):
-        scalars = True
-    if scalars and tape_of(graph).shapes:
-        numbers, point = numbers_of(graph, at, (of, tangents))
-        more: dict[str, Any] = {"values": values, "level": level, "partials": partials, "of": of}
-        more |= {"tangents": tangents, "adjoints": adjoints, "title": title}
-        more |= {"backward_arrows": backward_arrows}
-        if scalars is True:
-            more |= {"parameters": parameters, "path": path, "everything": everything}
-            return graph_diagram(numbers, at=point, **more)
-        if level != "variables" or path is not None:
-            raise UsageError(
-                "single vertices are opened at level 'variables', without a path",
-                hint="open all of them: scalars=True (--scalars all)",
-            )
-        more |= {"parameters": "vertices", "everything": True}
-        both = graph_diagram(graph, at=at, **more), graph_diagram(numbers, at=point, **more)
-        diagram = opened(graph, *both, path_names(scalars))
-        return diagram if everything else _readable(diagram)
+    """Return the diagram of a graph at one level, with overlays, or its summary."""
     graph, of = element_named(graph, of)
     names = path_names(path)
     if path is not None and not names:

@@ -111,10 +111,12 @@ def overlaid(diagram: Diagram, graph: ExpressionGraph, asked: Overlay) -> Diagra
 
     notes = list(diagram.notes)
     if seed:
-        notes.append(f"tangent: derivative with respect to {seed}, swept forward from its seed 1")
+        notes.append(
+            f"tangent: derivative with respect to {seed}, computed forward from the seed 1"
+        )
     if of:
         notes.append(
-            f"adjoint: derivative of {of}, swept back from its seed 1; "
+            f"adjoint: derivative of {of}, computed backward from the seed 1; "
             "on edges: upstream × local = downstream"
         )
     if path:

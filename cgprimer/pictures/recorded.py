@@ -36,7 +36,7 @@ def recorded_diagram(shown: Any, frame: FrameType, **options: Any) -> Diagram:
     >>> for _ in range(2):
     ...     loss.backward(retain_graph=True)
     >>> recorded_diagram(loss, sys._getframe()).nodes[0].detail
-    ('= 2', 'grad = 8', 'added up in 2 passes')
+    ('= 2', 'grad = 8', 'sum of 2 passes')
     """
     shown = shown._own if isinstance(shown, Node) else shown
     if not isinstance(shown, Value | GradFn):
@@ -104,7 +104,7 @@ def _gradient(value: Any) -> tuple[str, ...]:
     again = value._again + 1
     lines = array_lines(value._grad)
     said = ("grad", *lines) if len(lines) > 1 else (f"grad {lines[0]}",)
-    return (*said, *([f"added up in {again} passes"] if again > 1 else []))
+    return (*said, *([f"sum of {again} passes"] if again > 1 else []))
 
 
 def _notes(named: Mapping[str, Any]) -> tuple[str, ...]:
@@ -112,4 +112,4 @@ def _notes(named: Mapping[str, Any]) -> tuple[str, ...]:
     added = [name for name, v in named.items() if v is not None and not v.operands and v._again > 0]
     if not added:
         return ()
-    return (f"gradients of several passes are added up ({', '.join(added)}); zero_grad() forgets",)
+    return (f"gradients of several passes add up ({', '.join(added)}); zero_grad() resets them",)

@@ -67,7 +67,7 @@ def summarised(diagram: Diagram, readable: int = READABLE) -> Diagram:
         "numbers on edges count them"
     )
     if inside := len(diagram.edges) - counts.total():
-        note += f", {plural(inside, 'more edge')} inside of boxes"
+        note += f", {plural(inside, 'more edge')} inside the boxes"
     short = Diagram(tuple(nodes), edges, diagram.title, (note,), summary=True)
     return replace(short, backward_arrows=diagram.backward_arrows)
 

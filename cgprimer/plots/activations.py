@@ -158,7 +158,7 @@ def activation_distributions(
             for name in graph.parameters
             if name not in weights
         }
-        settings = {"optimizer": "sgd", "learning_rate": rate, "batch_size": _BATCH}
+        settings: dict[str, Any] = {"optimizer": "sgd", "learning_rate": rate, "batch_size": _BATCH}
         run = train(graph, data, start=start, epochs=epochs, seed=seed, **settings)
         if run.stopped == "diverged":
             raise NonFiniteError(

@@ -199,7 +199,7 @@ def _draw_panel(axes: slide.Axes, growth: CostGrowth, what: str, bound: float, l
     if len(sizes) == 1:  # a band needs a width to be seen
         wide = ([sizes[0] / _WIDE, sizes[0] * _WIDE], own * 2)
         axes.set_xlim(sizes[0] / 2, sizes[0] * 2)
-    label = f"up to {number(bound, 6)} times the function: cheap gradient"
+    label = f"cheap gradient: up to {number(bound, 6)} times the function"
     axes.fill_between(*wide, bound * np.array(wide[1]), color=look.edge, alpha=0.16, linewidth=0,
                       label=label)  # fmt: skip
     axes.plot(sizes, own, color=look.ink, linewidth=2.0, marker="x", markersize=8,

@@ -251,7 +251,7 @@ def _parameter(graph: ExpressionGraph, over: str | None) -> str:
     if over not in scalars:
         hint = name_hint(over, scalars) if over else f"over=NAME (--over {scalars[0]})"
         what = f"no parameter {over!r} that is a number" if over else "several parameters"
-        raise UsageError(f"the graph has {what}", hint=hint if scalars else None)
+        raise UsageError(f"the graph has {what}", hint=hint if scalars else "")
     return over
 
 

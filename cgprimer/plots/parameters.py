@@ -79,7 +79,7 @@ def parameters(
         raise UsageError("final values have no axis of steps", hint="without --log-steps")
     if final:
         words = {"x": "parameter", "y": "value"}
-        figure, axes, look = slide.framed(dark, title, "What was learnt", **words)
+        figure, axes, look = slide.framed(dark, title, "Learned values", **words)
         _draw_final(axes, found, chosen, truth, look)
         slide.legend_below(figure, axes, look)
         return figure

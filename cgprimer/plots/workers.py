@@ -70,7 +70,7 @@ def workers(
     >>> data = cgprimer.make_dataset(graph, samples=200)
     >>> run = cgprimer.train(graph, data, workers=2, simulate=True, delays="1,2", batch_size=10)
     >>> workers(run).axes[0].get_title()
-    '2 workers, sync: 2 s a step'
+    '2 workers, sync: 2 s per step'
     """
     given = named_runs(runs)
     found = {name: record_of(run) for name, run in given.items()}
@@ -97,7 +97,7 @@ def timeline(
     end = until or record.beginning()
     rows = min(record.workers, _ROWS)
     pace = number(record.clock / steps, 4)
-    usual = f"{plural(record.workers, 'worker')}, {record.protocol}: {pace} s a step"
+    usual = f"{plural(record.workers, 'worker')}, {record.protocol}: {pace} s per step"
     if record.placed:
         usual += f", bubble {100 * record.shares()['wait']:.0f} %"
     clock = "seconds of the virtual clock" if record.virtual else "seconds"

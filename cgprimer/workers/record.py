@@ -151,7 +151,7 @@ def summary(record: Record, steps: int) -> list[str]:
     clock = f"{number(record.clock, 5)} s{' of the virtual clock' if record.virtual else ''}"
     lines = [
         f"{plural(record.workers, 'worker')}, {record.protocol}: {steps:,} steps in {clock},"
-        f" {number(record.clock / max(1, steps), 4)} s a step",
+        f" {number(record.clock / max(1, steps), 4)} s per step",
         f"of the workers' time: {', '.join(said)}",
         f"the busiest worker is used {most} % of the time, the idlest {least} %",
     ]

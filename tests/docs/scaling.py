@@ -22,11 +22,11 @@ _POINTS = 60  # of a formula's line
 def scaling(message: float = 1e-3) -> slide.Figure:
     """Left exponential times and no messages; right a second each, and messages of so many."""
     counts = _WORKERS
-    figure, look = slide.new_figure(False, None, "Gradients a second: simulated and by formula")
+    figure, look = slide.new_figure(False, None, "Gradients per second: simulated and by formula")
     both: Any = figure.subplots(1, 2, sharey=True)
     words = "messages take no time", f"a message takes {number(message, 3)} s of the line"
     for axes, curves, word in zip(both, curves_of(message), words, strict=True):
-        slide.dress(axes, look, x="workers", y="" if axes is both[1] else "gradients a second")
+        slide.dress(axes, look, x="workers", y="" if axes is both[1] else "gradients per second")
         axes.set_title(word, **slide.text_style(look))
         for order, curve in enumerate(curves):
             style = slide.curve_style(order, look)

@@ -36,8 +36,8 @@ def test_two_passes_over_the_two_path_notes_are_said_in_the_picture() -> None:
     assert made.notes == ()
     loss.backward(retain_graph=True)
     again = diagram(loss)
-    assert details(again)["w4"] == ("= 4", "grad = 4", "added up in 2 passes")
-    assert "(w4); zero_grad() forgets" in again.notes[0]
+    assert details(again)["w4"] == ("= 4", "grad = 4", "sum of 2 passes")
+    assert "(w4); zero_grad() resets them" in again.notes[0]
     chain = diagram(loss.grad_fn)
     assert [n.label for n in chain.nodes] == [
         "Sub",
@@ -48,7 +48,7 @@ def test_two_passes_over_the_two_path_notes_are_said_in_the_picture() -> None:
         "None",
         "None",
     ]
-    assert details(chain)["AccumulateGrad"] == ("w4", "grad = 4", "added up in 2 passes")
+    assert details(chain)["AccumulateGrad"] == ("w4", "grad = 4", "sum of 2 passes")
     w4.zero_grad()
     assert details(diagram(loss))["w4"] == ("= 4",)
     w4.grad = 0.0
@@ -64,8 +64,8 @@ def test_arrays_show_shapes_and_a_few_numbers() -> None:
         y.backward(retain_graph=True)
     made = details(diagram(y))
     w_lines = ("≈ [0, 0.04167, …]", "norm ≈ 2.917", "grad", "≈ [9, 8.93, …]", "norm ≈ 31.74")
-    assert made["w"] == (*w_lines, "added up in 3 passes")
-    assert made["b"] == ("= [1, 2]", "grad = [6, 12]", "added up in 3 passes")
+    assert made["w"] == (*w_lines, "sum of 3 passes")
+    assert made["b"] == ("= [1, 2]", "grad = [6, 12]", "sum of 3 passes")
 
 
 def test_overlays_go_with_values_and_recordings() -> None:

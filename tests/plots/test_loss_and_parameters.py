@@ -132,7 +132,7 @@ def test_a_noisy_run_does_not_diverge() -> None:
 def test_the_usual_titles() -> None:
     assert plot.loss(run_of([1.0, 0.5])).axes[0].get_title() == "Loss"
     final = plot.parameters(moved({"k": [0.0, 1.0]}), final=True)
-    assert final.axes[0].get_title() == "What was learnt"
+    assert final.axes[0].get_title() == "Learned values"
 
 
 def test_on_logarithmic_steps_the_start_does_not_set_the_scale() -> None:

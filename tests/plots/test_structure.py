@@ -224,7 +224,7 @@ def test_a_diverging_run_leaves_the_others_in_sight() -> None:
 
 def test_cost_axes_and_band() -> None:
     figure = plot.cost("sum", [1, 4], bound=3)
-    assert {"up to 3 times the function: cheap gradient", "the function alone"} < set(
+    assert {"cheap gradient: up to 3 times the function", "the function alone"} < set(
         entries(figure)
     )
     assert len(entries(figure)) == 7

@@ -153,7 +153,7 @@ const resets = [];
 function buildInputs() {
   const unable = missing([...data.walks, ...data.others]);
   if (data.arrays)
-    make("p", $("sliders"), "", "no sliders: they move numbers; a page made with --scalars has them");
+    make("p", $("sliders"), "", "Sliders are for scalars: a page made with --scalars has them.");
   else if (unable.length)
     make("p", $("sliders"), "", `no sliders: this page cannot compute ${unable.join(", ")}`);
   else {
