@@ -58,7 +58,7 @@ FITTED = cgprimer.Estimator("xw = k*xa + b", epochs=1).fit(X, Y)
         (lambda: FITTED.run_.predict({"xa": 2.0}), "per sample, as in"),
         (lambda: cgprimer.plot.error(3), "error: graph cannot be 3"),
         (lambda: cgprimer.draw(LINE, path=3), "draw: path cannot be 3"),
-        (lambda: cgprimer.draw(LINE, output="a.png"), "'output'\n  hint: cgprimer.draw.graph"),
+        (lambda: cgprimer.draw(LINE, file="a.png"), "'file'\n  hint: did you mean 'title'"),
         (lambda: cgprimer.differentiate(LINE), "takes Tape; cgprimer.tape.graph. makes one"),
         (lambda: cgprimer.train(LINE, DATA, lr=0.1), "'lr'\n  hint: did you mean 'learning_rate'"),
         (lambda: cgprimer.train(LINE, DATA, beta=0.1), "'beta'\n  hint: an optimizer's own"),
