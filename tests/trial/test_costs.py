@@ -14,7 +14,7 @@ import cgprimer
 from cgprimer.core.methods.path_sum import count_edges, count_paths, list_paths
 from cgprimer.errors import PathLimitError, UsageError
 from cgprimer.pictures.geometry import Box
-from cgprimer.pictures.labels import _Grid, _rows
+from cgprimer.pictures.labels import _GAP, _Grid, _rows
 from cgprimer.pictures.layout import lay_out
 
 pytestmark = pytest.mark.slow
@@ -106,6 +106,7 @@ def test_what_is_near_is_what_an_honest_search_finds():
     for place, count in zip(places.tolist(), found, strict=True):
         x, y, width, height = place
         assert count == sum(
-            2 * abs(b.x - x) < b.width + width + 4 and 2 * abs(b.y - y) < b.height + height + 4
+            2 * abs(b.x - x) < b.width + width + 2 * _GAP
+            and 2 * abs(b.y - y) < b.height + height + 2 * _GAP
             for number, b in enumerate(boxes) if b and number != 7
         )  # fmt: skip

@@ -121,7 +121,7 @@ def scrambled(text: str, generator: random.Random) -> str:
 def test_changed_texts_are_graphs_or_errors(example: Path) -> None:
     text, generator = example.read_text(), random.Random(example.stem)
     kinds, said = set(), []
-    for _ in range(300):
+    for _ in range(600):  # most changes of a text with long comments change nothing
         try:
             graph = cgprimer.parse(scrambled(text, generator))
             again = cgprimer.parse(str(graph))
