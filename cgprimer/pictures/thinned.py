@@ -63,7 +63,7 @@ def thinned(graph: ExpressionGraph, mask: Mask) -> ThinnedGraph:
     >>> graph = parse("input x[2]; parameter w[2]; xh = dropout(x, 0.5); xo = w @ xh; output xo")
     >>> thin = thinned(graph, {"xh": [1, 0]})
     >>> sorted(thin.vertices), thin.graph.expression("xh[1]")
-    (['w[1]', 'x[1]', 'xh[1]'], 'x[1]*0')
+    (['x[1]', 'xh[1]'], 'x[1]*0')
     """
     primal = tape(graph, "masks")
     leaves = [leaf for leaf in primal.leaves if leaf.name.startswith(MASK + ".")]

@@ -83,7 +83,7 @@ def noise(
     >>> graph = cgprimer.parse("y = sin(k*x); parameter k = 6")
     >>> figure = noise(graph, start={"k": -1.8}, rate=1.6, seeds=4, steps=100, batch_sizes=1)
     >>> figure.axes[0].get_title()
-    'batch size 1: 4 of 4 runs leave the valley'
+    'batch size 1: 2 of 4 runs leave the valley'
     """
     found = noisy_descents(
         graph, data, over, start, batch_sizes, rate, steps, seeds, ranges, at, loss, seed

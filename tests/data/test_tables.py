@@ -263,7 +263,7 @@ def test_a_target_that_no_output_matches(tmp_path: Path) -> None:
         cgprimer.train(LINE, path)
     assert cgprimer.train(LINE, Dataset.from_frame(
         pyarrow.table({"xa": [1.0], "label": [2.0]}), LINE, columns={"xw": "label"}
-    )).steps == 30  # fmt: skip
+    )).steps == 3000  # fmt: skip
 
 
 def test_headers_that_nothing_follows(tmp_path: Path) -> None:
