@@ -60,6 +60,8 @@ def grade(place: Path, user: str, protection: str, students: int, hostile: int) 
     command += [protection, str(students), str(hostile), "2"]
     if user == "ordinary user":
         if os.geteuid() == 0:
+            if any(not p.stat().st_mode & 0o001 for p in ROOT.parents):
+                pytest.skip("the checkout is in a folder that is closed to other users")
             command = as_ordinary_user(command)
     elif os.geteuid() != 0:
         pytest.skip("needs root")
