@@ -130,7 +130,7 @@ def test_an_address_opens_at_a_tab_and_a_step(page: Any, lecture: Path) -> None:
     assert texts(page, "#count") == ["step 30 of 30"]
     page.get("about:blank")
     page.get(f"{lecture.as_uri()}#nonsense/x")
-    assert texts(page, "#count") == [f"step 1 of {len(stepping(LECTURE).frames('forward'))}"]
+    assert texts(page, "#count") == [f"step 1 of {len(stepping(LECTURE).frames('reverse'))}"]
 
 
 def test_a_swipe_is_a_step(page: Any) -> None:
