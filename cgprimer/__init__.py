@@ -43,9 +43,6 @@ def __getattr__(name: str) -> Any:
     # Without a module it is one, of functions called by both names: cgprimer.plot.loss(run).
     home = import_module(f"cgprimer.{_PUBLIC[name] or name}")
     value = getattr(home, name) if _PUBLIC[name] else home
-    if callable(value) and not isinstance(value, type) and name != "draw":  # asks who calls it
-        value = import_module("cgprimer.wrong_kinds").explained(value)
-        value.__module__, value.__qualname__ = "cgprimer", name  # where pickle finds it
     globals()[name] = value
     _attach()
     return value
@@ -67,6 +64,19 @@ def _attach() -> None:
                 kind._repr_html_ = lambda shown: bundle(shown).get("text/html")
     if "IPython" in sys.modules:
         import_module("cgprimer.notebook").show_figures()
+
+
+class _DeprecatedModules:
+    """Finds modules under the names that they had in earlier versions; Python asks it last."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> Any:
+        if not name.startswith("cgprimer."):
+            return None
+        return import_module("cgprimer.support.moved_modules").spec_of(name)
+
+
+sys.meta_path.append(_DeprecatedModules)  # type: ignore[arg-type]
 
 
 def __dir__() -> list[str]:

@@ -1,10 +1,10 @@
-"""Graphs that nobody types: networks, chains, polynomials, recurrent units, random graphs.
+"""Generated graphs: networks, chains, polynomials, recurrent units, random graphs.
 
-Every function returns a graph; the text that it was parsed from, to be read and edited, is its
-``source.text``. Inputs and parameters have values, so that the graph can be evaluated, traced and
-drawn at once, and trained on data made from these values. By default the values are numbers,
-determined by a seed and rounded to two digits after the point. With ``values=False`` the text has
-initializers instead: ``parameter W1[32,16] = glorot``.
+Every function returns a graph, whose text is its ``source.text``. Inputs and parameters have
+declared values, so that the graph can be evaluated, traced, drawn, and trained on data generated
+from these values. By default the values are numbers, determined by a seed and rounded to two
+decimals. With ``values=False`` the text has initializers instead:
+``parameter W1[32,16] = glorot``.
 """
 
 from __future__ import annotations
@@ -16,22 +16,20 @@ from itertools import pairwise
 from random import Random
 from typing import Any
 
-from cgprimer.checked_numbers import whole_number
-from cgprimer.core.graph import ExpressionGraph, parse
-from cgprimer.core.primitives import primitives
-from cgprimer.core.primitives.notation import number_text
+from cgprimer.core.operations import primitives
 from cgprimer.errors import UsageError, name_hint
-from cgprimer.wrong_kinds import explained
+from cgprimer.expressions import ExpressionGraph, number_text, parse
+from cgprimer.support.type_checks import boolean
+from cgprimer.support.validation import whole_number
 
-_MOST = 100_000  # parameters: a text of more has better ways to be made
-_POOL = ("tanh", "sin", "sigmoid", "cos")  # of random graphs: defined everywhere, and bounded
-_FRESH = 0.7  # of a random graph's operands: the others are used once more
-_WIDTH = 96  # letters of a line
+_MAX_PARAMETERS = 100_000  # of a text with a number for each parameter
+_BOUNDED = ("tanh", "sin", "sigmoid", "cos")  # functions of random graphs: defined everywhere
+_UNUSED_SHARE = 0.7  # of operands of random graphs: variables that nothing uses yet
+_WIDTH = 96  # characters of a line
 _RECTIFIERS = ("relu", "leaky_relu", "gelu")
-ARRAY_ACTIVATIONS = ("softmax", "log_softmax")  # of a whole layer, not of each unit
+ARRAY_ACTIVATIONS = ("softmax", "log_softmax")  # applied to a layer, not to each unit
 
 
-@explained
 def mlp(
     sizes: str | Sequence[int],
     *,
@@ -42,21 +40,21 @@ def mlp(
     seed: int = 0,
     values: bool = True,
 ) -> ExpressionGraph:
-    """A multilayer perceptron, every unit joined to every unit of the layer before.
+    """Build a multilayer perceptron; each unit is connected to all units of the previous layer.
 
     Args:
-        sizes: units per layer, the inputs first: ``"4-2-1"`` or ``[4, 2, 1]``.
-        activation: a function of one number, for every hidden unit; ``none`` for none.
-        output: the same for the last layer; ``softmax`` and ``log_softmax`` of all its units, too.
-        bias: whether every unit adds a parameter of its own.
-        scalars: a line and a name for each unit, instead of matrices: what a slide can show.
-        seed: of the values. Weights are uniform within the root of three over the number of a
-            unit's operands, so that their variance is one over it; biases within 0.1.
-        values: whether numbers are written. If not, weights are declared ``glorot`` (``he`` before
+        sizes: units per layer, starting with the inputs: ``"4-2-1"`` or ``[4, 2, 1]``.
+        activation: elementwise activation of the hidden layers; ``none`` for a linear layer.
+        output: activation of the last layer; also ``softmax`` or ``log_softmax``.
+        bias: whether each unit has a bias.
+        scalars: whether each unit has a line and a name, instead of a matrix for each layer.
+        seed: random seed. Weights are uniform in ±sqrt(3/n) for n inputs of a unit, so that their
+            variance is 1/n; biases are uniform in ±0.1.
+        values: whether values are numbers. If not, weights are declared ``glorot`` (``he`` before
             a rectifier), biases ``zeros`` and inputs ``uniform(-1, 1)``; the seed has no effect.
 
     Raises:
-        UsageError: the sizes are none, or there is no such function.
+        UsageError: invalid sizes, or an unknown activation.
 
     Source: Rumelhart, Hinton, Williams 1986, "Learning representations by back-propagating
     errors"; the range of the weights: LeCun et al. 1998, "Efficient BackProp", section 4.6.
@@ -81,22 +79,19 @@ def mlp(
     xo = sigmoid(w1_1*x1 + w1_2*x2)
     output xo
     """
-    layers = _sizes(sizes)
-    draw = Random(whole_number("the seed", seed))
+    layers, bias = _sizes(sizes), boolean("bias", bias)
+    generator = Random(whole_number("the seed", seed))
     functions = [_activation(activation)] * (len(layers) - 2) + [_activation(output, scalars)]
-    count = sum((before + bias) * own for before, own in pairwise(layers))
-    if count > _MOST and (values or scalars):
-        hint = "write initializers: values=False and scalars=False (without --values, --scalars)"
-        raise UsageError(f"the network has {count:,} parameters, more than {_MOST:,}", hint=hint)
+    if values or scalars:
+        _check_parameter_count(layers, bias)
     if values:
-        weights, added = _sampled_layers(draw, layers, bias)
+        weights, vectors = _sampled_layers(generator, layers, bias)
     else:
-        weights, added = _initialized_layers(layers, functions, bias, scalars)
-    write = _units if scalars else _matrices
-    return _graph(write(layers, functions, weights, added), f"mlp {'-'.join(map(str, layers))}")
+        weights, vectors = _initialized_layers(layers, functions, bias, scalars)
+    write = _unit_lines if scalars else _matrix_lines
+    return _graph(write(layers, functions, weights, vectors), f"mlp {'-'.join(map(str, layers))}")
 
 
-@explained
 def neuron(
     inputs: int,
     *,
@@ -105,7 +100,7 @@ def neuron(
     seed: int = 0,
     values: bool = True,
 ) -> ExpressionGraph:
-    """One neuron: a weighted sum of its inputs, and a function of it.
+    """Build one neuron: an activation applied to a weighted sum of its inputs.
 
     >>> print(neuron(2).source.text)
     input x1 = 0.69, x2 = 0.52
@@ -113,27 +108,25 @@ def neuron(
     xo = sigmoid(w1*x1 + w2*x2 + b)
     output xo
     """
-    draw, many = Random(whole_number("the seed", seed)), _count("inputs", inputs)
-    function = _activation(activation)
-    value = partial(_scalar, draw, values=values)
-    given = {f"x{k}": value(1.0) for k in range(1, many + 1)}
-    most = math.sqrt(3 / many)
-    weights = {f"w{k}": value(most) for k in range(1, many + 1)}
+    generator, n = Random(whole_number("the seed", seed)), _count("inputs", inputs)
+    function, bias = _activation(activation), boolean("bias", bias)
+    value = partial(_scalar, generator, values=values)
+    variables = {f"x{k}": value(1.0) for k in range(1, n + 1)}
+    limit = math.sqrt(3 / n)
+    weights = {f"w{k}": value(limit) for k in range(1, n + 1)}
     weights |= {"b": value(0.1) if values else "zeros"} if bias else {}
-    total = _sum([f"w{k}*x{k}" for k in range(1, many + 1)], ["b"] * bias)
-    return _graph(
-        [*_declared("input", given), *_declared("parameter", weights),
-         f"xo = {function.format(total)}", "output xo"], f"neuron of {many} inputs",
-    )  # fmt: skip
+    total = _sum([f"w{k}*x{k}" for k in range(1, n + 1)], ["b"] * bias)
+    lines = [*_declared("input", variables), *_declared("parameter", weights)]
+    lines += [f"xo = {function.format(total)}", "output xo"]
+    return _graph(lines, f"neuron of {n} inputs")
 
 
-@explained
 def chain(
     length: int, *, activation: str = "tanh", seed: int = 0, values: bool = True
 ) -> ExpressionGraph:
-    """A chain, each value a function of a parameter times the one before.
+    """Build a chain: each value is an activation of a parameter times the previous value.
 
-    What a gradient has to go through: products of as many factors as the chain is long.
+    Its gradient is a product with one factor per value, so that it can vanish or explode.
 
     >>> print(chain(2).source.text)
     input x0 = 0.69
@@ -142,18 +135,17 @@ def chain(
     x2 = tanh(w2*x1)
     output x2
     """
-    draw, many = Random(whole_number("the seed", seed)), _count("values", length)
+    generator, n = Random(whole_number("the seed", seed)), _count("values", length)
     function = _activation(activation)
-    value = partial(_scalar, draw, 1.0, values=values)
+    value = partial(_scalar, generator, 1.0, values=values)
     lines = _declared("input", {"x0": value()})
-    lines += _declared("parameter", {f"w{k}": value() for k in range(1, many + 1)})
-    lines += [f"x{k} = {function.format(f'w{k}*x{k - 1}')}" for k in range(1, many + 1)]
-    return _graph([*lines, f"output x{many}"], f"chain of {many}")
+    lines += _declared("parameter", {f"w{k}": value() for k in range(1, n + 1)})
+    lines += [f"x{k} = {function.format(f'w{k}*x{k - 1}')}" for k in range(1, n + 1)]
+    return _graph([*lines, f"output x{n}"], f"chain of {n}")
 
 
-@explained
 def polynomial(degree: int, *, seed: int = 0, values: bool = True) -> ExpressionGraph:
-    """A polynomial in one input; its coefficients are the parameters.
+    """Build a polynomial in one input; its coefficients are the parameters.
 
     >>> print(polynomial(2).source.text)
     input x = 0.69
@@ -161,20 +153,19 @@ def polynomial(degree: int, *, seed: int = 0, values: bool = True) -> Expression
     xo = a0 + a1*x + a2*x^2
     output xo
     """
-    draw, highest = Random(whole_number("the seed", seed)), whole_number("the degree", degree)
-    value = partial(_scalar, draw, 1.0, values=values)
+    generator, n = Random(whole_number("the seed", seed)), whole_number("the degree", degree)
+    value = partial(_scalar, generator, 1.0, values=values)
     lines = _declared("input", {"x": value()})
-    lines += _declared("parameter", {f"a{k}": value() for k in range(highest + 1)})
-    powers = ["", "*x", *(f"*x^{k}" for k in range(2, highest + 1))]
-    total = _sum([f"a{k}{powers[k]}" for k in range(highest + 1)])
-    return _graph([*lines, f"xo = {total}", "output xo"], f"polynomial of degree {highest}")
+    lines += _declared("parameter", {f"a{k}": value() for k in range(n + 1)})
+    powers = ["", "*x", *(f"*x^{k}" for k in range(2, n + 1))]
+    total = _sum([f"a{k}{powers[k]}" for k in range(n + 1)])
+    return _graph([*lines, f"xo = {total}", "output xo"], f"polynomial of degree {n}")
 
 
-@explained
 def recurrent(
     steps: int, *, activation: str = "tanh", seed: int = 0, values: bool = True
 ) -> ExpressionGraph:
-    """A recurrent unit, unrolled: the same two parameters in each of its steps.
+    """Build an unrolled recurrent unit; all steps share two parameters.
 
     Source: Werbos 1990, "Backpropagation through time: what it does and how to do it".
 
@@ -185,24 +176,23 @@ def recurrent(
     xh2 = tanh(w*xh1 + u*x2)
     output xh2
     """
-    draw, many = Random(whole_number("the seed", seed)), _count("steps", steps)
+    generator, n = Random(whole_number("the seed", seed)), _count("steps", steps)
     function = _activation(activation)
-    value = partial(_scalar, draw, 1.0, values=values)
-    lines = _declared("input", {f"x{k}": value() for k in range(1, many + 1)})
+    value = partial(_scalar, generator, 1.0, values=values)
+    lines = _declared("input", {f"x{k}": value() for k in range(1, n + 1)})
     lines += _declared("parameter", {name: value() for name in "wu"})
     lines.append(f"xh1 = {function.format('u*x1')}")
-    for k in range(2, many + 1):
+    for k in range(2, n + 1):
         lines.append(f"xh{k} = {function.format(f'w*xh{k - 1} + u*x{k}')}")
-    return _graph([*lines, f"output xh{many}"], f"recurrent unit of {many} steps")
+    return _graph([*lines, f"output xh{n}"], f"recurrent unit of {n} steps")
 
 
-@explained
 def random(
     expressions: int, *, inputs: int = 2, seed: int = 0, values: bool = True
 ) -> ExpressionGraph:
-    """A graph of so many expressions drawn from a seed; all of them lead to the only output.
+    """Build a random graph with a number of expressions, which all lead to the only output.
 
-    It is defined everywhere and its values stay small, so that all methods agree on it.
+    Its functions are bounded and defined everywhere, so that all methods agree on its derivatives.
 
     >>> print(random(4, seed=3).source.text)
     input x1 = -0.52, x2 = 0.09
@@ -213,17 +203,17 @@ def random(
     xo = x1*sin(xv3) + xv3
     output xo
     """
-    draw, many = Random(whole_number("the seed", seed)), _count("expressions", expressions)
+    generator, n = Random(whole_number("the seed", seed)), _count("expressions", expressions)
     names = [f"x{k}" for k in range(1, _count("inputs", inputs) + 1)]
-    value = partial(_scalar, draw, 1.0, values=values)
-    given = {name: value() for name in names}
+    value = partial(_scalar, generator, 1.0, values=values)
+    variables = {name: value() for name in names}
     parameters: list[str] = []
-    waiting, operands, lines = names[:], names[:], list[str]()
+    unused, operands, lines = names[:], names[:], list[str]()
 
-    def operand() -> str:  # mostly one that nothing uses yet, so that few are left at the end
-        if waiting and draw.random() < _FRESH:
-            return waiting.pop(draw.randrange(len(waiting)))
-        return draw.choice(operands)
+    def operand() -> str:  # mostly an unused variable, so that few are left at the end
+        if unused and generator.random() < _UNUSED_SHARE:
+            return unused.pop(generator.randrange(len(unused)))
+        return generator.choice(operands)
 
     def parameter() -> str:
         parameters.append(_letters(len(parameters)))
@@ -232,34 +222,45 @@ def random(
     forms = (
         lambda: f"{parameter()}*{operand()} + {parameter()}",
         lambda: f"{parameter()}*{operand()}",
-        lambda: f"{draw.choice(_POOL)}({parameter()}*{operand()} + {operand()})",
-        lambda: f"{operand()}*{draw.choice(_POOL)}({operand()})",
+        lambda: f"{generator.choice(_BOUNDED)}({parameter()}*{operand()} + {operand()})",
+        lambda: f"{operand()}*{generator.choice(_BOUNDED)}({operand()})",
     )
-    for k in range(1, many + 1):
-        last = k == many
-        text = forms[draw.randrange(len(forms))]()
-        if last and waiting:
-            text = " + ".join([text, *waiting])
+    for k in range(1, n + 1):
+        last = k == n
+        text = forms[generator.randrange(len(forms))]()
+        if last and unused:
+            text = " + ".join([text, *unused])
         name = "xo" if last else f"xv{k}"
         lines.append(f"{name} = {text}")
-        waiting.append(name)
+        unused.append(name)
         operands.append(name)
-    declared = _declared("input", given)
+    declared = _declared("input", variables)
     declared += _declared("parameter", {name: value() for name in parameters})
-    return _graph([*declared, *lines, "output xo"], f"random graph of {many}")
+    return _graph([*declared, *lines, "output xo"], f"random graph of {n}")
 
 
-# --- writing -------------------------------------------------------------------------------------
+# --- text ----------------------------------------------------------------------------------------
 
 
-def _sampled_layers(draw: Random, layers: list[int], bias: bool) -> tuple[list[Any], list[Any]]:
-    """Return numbers for the weights of each layer, and for the inputs and the layers' biases."""
-    added, weights = [[_number(draw, 1.0) for _ in range(layers[0])]], []
-    for before, own in pairwise(layers):
-        most = math.sqrt(3 / before)
-        weights.append([[_number(draw, most) for _ in range(before)] for _ in range(own)])
-        added.append([_number(draw, 0.1) for _ in range(own)] if bias else [])
-    return weights, added
+def _check_parameter_count(layers: list[int], bias: bool) -> None:
+    """Raise UsageError if the text of a network with its numbers would be too long."""
+    count = sum((inputs + bias) * units for inputs, units in pairwise(layers))
+    if count > _MAX_PARAMETERS:
+        message = f"the network has {count:,} parameters, more than {_MAX_PARAMETERS:,}"
+        hint = "write initializers: values=False and scalars=False (without --values, --scalars)"
+        raise UsageError(message, hint=hint)
+
+
+def _sampled_layers(
+    generator: Random, layers: list[int], bias: bool
+) -> tuple[list[Any], list[Any]]:
+    """Return numbers for the weights of each layer, and for the inputs and the biases."""
+    vectors, weights = [[_number(generator, 1.0) for _ in range(layers[0])]], []
+    for inputs, units in pairwise(layers):
+        limit = math.sqrt(3 / inputs)
+        weights.append([[_number(generator, limit) for _ in range(inputs)] for _ in range(units)])
+        vectors.append([_number(generator, 0.1) for _ in range(units)] if bias else [])
+    return weights, vectors
 
 
 def _initialized_layers(
@@ -267,67 +268,68 @@ def _initialized_layers(
 ) -> tuple[list[Any], list[Any]]:
     """Return initializers for the weights of each layer, and for the inputs and the biases.
 
-    With `scalars` there is an initializer for each number. A scalar has no sizes from which
-    ``glorot`` and ``he`` could be computed, so that their bounds are written as numbers.
+    With `scalars`, each scalar has an initializer. A scalar has no shape from which the bounds of
+    ``glorot`` and ``he`` could be computed, so that the bounds are written as numbers.
     """
-    added: list[Any] = ["uniform(-1, 1)", *(["zeros" if bias else ""] * (len(layers) - 1))]
-    weights: list[Any] = [_law_of_weights(function) for function in functions]
+    vectors: list[Any] = ["uniform(-1, 1)", *(["zeros" if bias else ""] * (len(layers) - 1))]
+    weights: list[Any] = [_weight_initializer(function) for function in functions]
     if not scalars:
-        return weights, added
-    for k, (before, own) in enumerate(pairwise(layers)):
+        return weights, vectors
+    for k, (inputs, units) in enumerate(pairwise(layers)):
         if weights[k] == "he":
-            law = f"normal({number_text(round(math.sqrt(2 / before), 2))})"
+            initializer = f"normal({number_text(round(math.sqrt(2 / inputs), 2))})"
         else:
-            law = _uniform(math.sqrt(6 / (before + own)))
-        weights[k] = [[law] * before] * own
-    return weights, [[law] * n * bool(law) for law, n in zip(added, layers, strict=True)]
+            initializer = _uniform(math.sqrt(6 / (inputs + units)))
+        weights[k] = [[initializer] * inputs] * units
+    return weights, [[text] * n * bool(text) for text, n in zip(vectors, layers, strict=True)]
 
 
-def _law_of_weights(function: str) -> str:
+def _weight_initializer(function: str) -> str:
     """Return the initializer for weights before an activation."""
     return "he" if function.partition("(")[0] in _RECTIFIERS else "glorot"
 
 
-def _matrices(
-    layers: list[int], functions: list[str], weights: list[Any], values: list[Any]
+def _matrix_lines(
+    layers: list[int], functions: list[str], weights: list[Any], vectors: list[Any]
 ) -> list[str]:
-    """The lines of a network with a matrix for each layer."""
-    lines, last, passed = [f"input x[{layers[0]}] = {_value(values[0])}"], len(layers) - 1, "x"
-    made = []
+    """Return the lines of a network with a matrix for each layer."""
+    lines, last = [f"input x[{layers[0]}] = {_value(vectors[0])}"], len(layers) - 1
+    definitions, previous = [], "x"
     for k in range(1, len(layers)):
         parts = [f"W{k}[{layers[k]},{layers[k - 1]}] = {_value(weights[k - 1])}"]
-        parts += [f"b{k}[{layers[k]}] = {_value(values[k])}"] if values[k] else []
+        parts += [f"b{k}[{layers[k]}] = {_value(vectors[k])}"] if vectors[k] else []
         lines.append(f"parameter {', '.join(parts)}")
-        total, name = f"W{k} @ {passed}" + f" + b{k}" * bool(values[k]), f"xh{k}"
-        passed = "xo" if k == last else name
-        made.append(f"{passed} = {functions[k - 1].format(total)}")
-    return [*lines, *made, "output xo"]
+        total = f"W{k} @ {previous}" + f" + b{k}" * bool(vectors[k])
+        previous = "xo" if k == last else f"xh{k}"
+        definitions.append(f"{previous} = {functions[k - 1].format(total)}")
+    return [*lines, *definitions, "output xo"]
 
 
-def _units(
-    layers: list[int], functions: list[str], weights: list[Any], values: list[Any]
+def _unit_lines(
+    layers: list[int], functions: list[str], weights: list[Any], vectors: list[Any]
 ) -> list[str]:
-    """The lines of a network with a name for each unit and each weight."""
-    passed = [f"x{k}" for k in range(1, layers[0] + 1)]
-    lines, made = _declared("input", dict(zip(passed, values[0], strict=True))), []
+    """Return the lines of a network with a name for each unit and each weight."""
+    previous = [f"x{k}" for k in range(1, layers[0] + 1)]
+    lines = _declared("input", dict(zip(previous, vectors[0], strict=True)))
+    definitions = []
     for k in range(1, len(layers)):
-        own, several = [], layers[k] > 1
+        units, several = list[str](), layers[k] > 1
         for unit in range(1, layers[k] + 1):
             ending = f"_{unit}" if several else ""
-            names = [f"w{k}{ending}_{j}" for j in range(1, len(passed) + 1)]
-            drawn = dict(zip(names, weights[k - 1][unit - 1], strict=True))
-            biases = [f"b{k}{ending}"] if values[k] else []
-            drawn |= dict(zip(biases, values[k][unit - 1 : unit], strict=True))
-            lines += _declared("parameter", drawn)
-            terms = [f"{w}*{name}" for w, name in zip(names, passed, strict=True)]
-            own.append(("xo" if k == len(layers) - 1 else f"xh{k}") + ending)
-            made.append(f"{own[-1]} = {functions[k - 1].format(_sum(terms, biases))}")
-        passed = own
-    return [*lines, *made, f"output {', '.join(passed)}"]
+            names = [f"w{k}{ending}_{j}" for j in range(1, len(previous) + 1)]
+            values = dict(zip(names, weights[k - 1][unit - 1], strict=True))
+            biases = [f"b{k}{ending}"] if vectors[k] else []
+            values |= dict(zip(biases, vectors[k][unit - 1 : unit], strict=True))
+            lines += _declared("parameter", values)
+            terms = [f"{w}*{name}" for w, name in zip(names, previous, strict=True)]
+            units.append(("xo" if k == len(layers) - 1 else f"xh{k}") + ending)
+            definitions.append(f"{units[-1]} = {functions[k - 1].format(_sum(terms, biases))}")
+        previous = units
+    return [*lines, *definitions, f"output {', '.join(previous)}"]
 
 
 def _declared(kind: str, values: Mapping[str, float | str]) -> list[str]:
-    """Declarations, as many in a line as there is room for."""
+    """Return declarations, wrapped to the width of a line."""
     lines: list[str] = []
     for name, value in values.items():
         part = f"{name} = {value}"
@@ -339,7 +341,7 @@ def _declared(kind: str, values: Mapping[str, float | str]) -> list[str]:
 
 
 def _value(numbers: Any) -> str:
-    """Return the text of an initializer or of a nested list; of one number only the number."""
+    """Return the text of an initializer or a nested list; a list of one number as the number."""
     if isinstance(numbers, str):
         return numbers
     return str(numbers[0] if numbers[1:] == [] and isinstance(numbers[0], float) else numbers)
@@ -350,19 +352,19 @@ def _sum(terms: Sequence[str], more: Sequence[str] = ()) -> str:
 
 
 def _letters(number: int) -> str:
-    """``a``, ``b``, ..., without x, with which variables begin: ``w``, ``y``, ``z``, ``a1``..."""
+    """Return the name of a parameter: ``a``, ``b``, ..., ``z``, ``a1``, ... without ``x``."""
     letters = "abcdefghijklmnopqrstuvwyz"
-    again, place = divmod(number, len(letters))
-    return letters[place] + (str(again) if again else "")
+    suffix, index = divmod(number, len(letters))
+    return letters[index] + (str(suffix) if suffix else "")
 
 
-def _scalar(draw: Random, most: float, *, values: bool) -> float | str:
-    """Return a number within bounds, or without `values` the initializer for it.
+def _scalar(generator: Random, limit: float, *, values: bool) -> float | str:
+    """Return a number within ±limit, or without `values` the initializer for it.
 
-    A number is taken from the generator in both cases, so that what follows is the same.
+    A number is sampled in both cases, so that the rest of the graph is the same.
     """
-    number = _number(draw, most)
-    return number if values else _uniform(most)
+    number = _number(generator, limit)
+    return number if values else _uniform(limit)
 
 
 def _uniform(limit: float) -> str:
@@ -370,38 +372,38 @@ def _uniform(limit: float) -> str:
     return f"uniform(-{bound}, {bound})"
 
 
-def _number(draw: Random, most: float) -> float:
-    return round(draw.uniform(-most, most), 2) + 0.0  # no negative zero
+def _number(generator: Random, limit: float) -> float:
+    return round(generator.uniform(-limit, limit), 2) + 0.0  # no negative zero
 
 
 def _graph(lines: list[str], name: str) -> ExpressionGraph:
     return parse("\n".join(lines), name=f"<{name}>")
 
 
-def _sizes(given: str | Sequence[int]) -> list[int]:
-    parts: Sequence[Any] = given.split("-") if isinstance(given, str) else given
+def _sizes(sizes: str | Sequence[int]) -> list[int]:
+    parts: Sequence[Any] = sizes.split("-") if isinstance(sizes, str) else sizes
     try:
-        found = [int(part) for part in parts]
+        layers = [int(part) for part in parts]
     except (TypeError, ValueError):
-        found = []
-    if len(found) < 2 or min(found) < 1:
-        hint = "units per layer, the inputs first, as in 4-2-1"
-        raise UsageError(f"{given!r} are no sizes of a network", hint=hint)
-    return found
+        layers = []
+    if len(layers) < 2 or min(layers) < 1:
+        hint = "give the units per layer, starting with the inputs, such as 4-2-1"
+        raise UsageError(f"{sizes!r} is not a valid list of layer sizes", hint=hint)
+    return layers
 
 
-def _count(what: str, given: Any) -> int:
-    return whole_number(f"the number of {what}", given, least=1)
+def _count(what: str, number: Any) -> int:
+    return whole_number(f"the number of {what}", number, least=1)
 
 
 def _activation(name: str, scalars: bool = True) -> str:
-    """How an activation is applied: a text with a place for its operand."""
+    """Return an activation as a format string for its operand."""
     if name == "none":
         return "{}"
-    known = [row.name for row in primitives() if row.arity == 1 and row.name != "neg"]
-    if name in known or (name in ARRAY_ACTIVATIONS and not scalars):
+    elementwise = [row.name for row in primitives() if row.arity == 1 and row.name != "neg"]
+    if name in elementwise or (name in ARRAY_ACTIVATIONS and not scalars):
         return f"{name}({{}})"
     if name in ARRAY_ACTIVATIONS:
-        raise UsageError(f"{name} is of a whole layer, in the last layer of an mlp with matrices")
-    hint = name_hint(name, ["none", *known])
-    raise UsageError(f"there is no activation {name!r}", hint=hint)
+        raise UsageError(f"{name} is only for the last layer of an mlp with matrices")
+    hint = name_hint(name, ["none", *elementwise])
+    raise UsageError(f"unknown activation {name!r}", hint=hint)

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
     from cgprimer.analysis.comparison import Comparison
     from cgprimer.analysis.trace import Trace
-    from cgprimer.core.graph import ExpressionGraph
+    from cgprimer.expressions import ExpressionGraph
     from cgprimer.fitting.result import Fit
     from cgprimer.pages.stepping.page import Page
-    from cgprimer.recording.kept import Memory
+    from cgprimer.recording.graph_memory import Memory
     from cgprimer.training.ensembles import Ensemble
     from cgprimer.training.predictions import Score
     from cgprimer.training.runs import TrainingRun
@@ -108,7 +108,7 @@ def _program(program: object) -> Bundle:
 
 
 def _trace(trace: Trace) -> Bundle:
-    from cgprimer.number_format import numbers
+    from cgprimer.support.number_format import numbers
 
     rows = [[r.name, r.expression, numbers(r.value), numbers(r.derivative)] for r in trace.rows]
     table = _table(["name", "expression", "value", trace.heading], rows, left=2)
@@ -128,7 +128,7 @@ def _comparison(found: Comparison) -> Bundle:
 
 def _run(run: TrainingRun) -> Bundle:
     from cgprimer import plot
-    from cgprimer.number_format import number
+    from cgprimer.support.number_format import number
 
     run = run.in_numbers()
     names = list(run.parameters)
@@ -144,7 +144,7 @@ def _run(run: TrainingRun) -> Bundle:
 
 def _fit(found: Fit) -> Bundle:
     from cgprimer import plot
-    from cgprimer.number_format import number
+    from cgprimer.support.number_format import number
 
     errors = found.standard_errors
     rows = [[n, number(v), number(errors.get(n))] for n, v in found.parameters.items()]
@@ -163,7 +163,7 @@ def _sweep(found: Sweep) -> Bundle:
 
 def _ensemble(bag: Ensemble) -> Bundle:
     from cgprimer import plot
-    from cgprimer.number_format import number
+    from cgprimer.support.number_format import number
 
     rows = [[name.replace("-", " "), number(value)] for name, value in bag.out_of_bag().items()]
     said = f"<p>{escape(repr(bag)[1:-1])}</p>\n" + _table(["out of bag", ""], rows, left=1)
@@ -172,7 +172,7 @@ def _ensemble(bag: Ensemble) -> Bundle:
 
 
 def _score(score: Score) -> Bundle:
-    from cgprimer.number_format import number
+    from cgprimer.support.number_format import number
 
     named = {"samples": score.samples, "loss": score.loss, "R²": score.r2}
     named |= {} if score.accuracy is None else {"accuracy": score.accuracy}

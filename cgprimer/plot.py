@@ -15,8 +15,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from cgprimer.wrong_kinds import explained
-
 if TYPE_CHECKING:
     from cgprimer.plots.activations import activations
     from cgprimer.plots.batches import batches
@@ -62,7 +60,7 @@ _OF_VALUES = ["fit", "memory", "sweep"]  # of objects in Python: `plot` draws no
 def __getattr__(name: str) -> Any:
     if name not in (*__all__, *_OF_VALUES):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return explained(getattr(import_module(f"cgprimer.plots.{name}"), name))
+    return getattr(import_module(f"cgprimer.plots.{name}"), name)
 
 
 def __dir__() -> list[str]:

@@ -5,12 +5,15 @@ where a test does not say how many.
 """
 
 import os
+from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 import cgprimer
+from tests.approval import APPROVALS
 
 settings.register_profile(
     "same", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -19,8 +22,39 @@ settings.register_profile("explore", deadline=None, max_examples=1000, print_blo
 os.environ.setdefault("MPLBACKEND", "Agg")  # no test opens a window
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
+STALE = pytest.StashKey[list[str]]()
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--approve", action="store_true", help="Rewrite the approved texts.")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    APPROVALS.rewriting = config.getoption("approve")
+    if APPROVALS.rewriting and config.getoption("numprocesses", None):
+        raise pytest.UsageError("--approve needs one process: leave out -n")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Examples of public functions run where they are written, not once more as cgprimer's own."""
     own = Path(cgprimer.__file__)
     items[:] = [i for i in items if i.path != own or i.name == "cgprimer"]
+    start = config.invocation_params.dir
+    whole = [(start / a).resolve() for a in config.args if "::" not in a]
+    if not config.getoption("lf", default=False):
+        config.stash[STALE] = APPROVALS.stale([(i.path, i.name) for i in items], whole)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, Any, Any]:
+    """Tell the approved texts which test runs."""
+    values = pyfuncitem.funcargs.items()
+    folders = {str(v): name for name, v in values if isinstance(v, Path)}
+    with APPROVALS.running(pyfuncitem.path, pyfuncitem.name, folders):
+        return (yield)
+
+
+def pytest_sessionfinish() -> None:
+    if APPROVALS.rewriting:
+        APPROVALS.save()

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import cgprimer
+from tests.approval import refused
 
 LINE = cgprimer.parse("xw = k*xa + b; parameter k = 3, b = -1")
 DATA = cgprimer.make_dataset(LINE, samples=8)
@@ -22,61 +23,89 @@ FITTED = cgprimer.Estimator("xw = k*xa + b", epochs=1).fit(X, Y)
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: cgprimer.Estimator("xw = k*xa").predict(X), r"(?s)not fitted.*hint: fit\(X, y\)"),
-        (lambda: cgprimer.Estimator("xw = k*xa").score(X, Y), "not fitted"),
-        (lambda: cgprimer.Estimator(None).fit(X, Y), "expressions cannot be None"),
-        (lambda: FITTED.fit([["a"]], [1]), "X is no table of numbers"),
-        (lambda: FITTED.predict([]), "X is no table of numbers"),
-        (lambda: FITTED.predict(3), "X is no table of numbers"),
-        (lambda: FITTED.score(X, Y[:3]), "X has 8 rows, and y has the shape"),
-        (lambda: FITTED.score(X, 2.0), "X has 8 rows, and y has the shape"),
-        (lambda: cgprimer.load(None), r"(?s)load: path cannot be None.*it takes str \| Path"),
-        (lambda: cgprimer.gradient("xw = a", AT), "(?s)graph cannot be.*cgprimer.parse"),
-        (lambda: cgprimer.gradient(LINE, np.ones(3)), "gradient: at cannot be array"),
-        (lambda: cgprimer.gradient(LINE, AT, method=["forward"]), "method cannot be"),
-        (lambda: cgprimer.gradient(LINE, AT, engine=3), "engine cannot be 3"),
-        (lambda: cgprimer.jacobian(LINE, AT, engine=3), "engine cannot be 3"),
-        (lambda: cgprimer.parse(nme="a"), "missing a required argument"),
+        (lambda: cgprimer.Estimator("xw = k*xa").predict(X), "fit(X, y)"),
+        (lambda: cgprimer.Estimator("xw = k*xa").score(X, Y), ""),
+        (lambda: cgprimer.Estimator(None).fit(X, Y), "`expressions` ... None"),
+        (lambda: FITTED.fit([["a"]], [1]), "X"),
+        (lambda: FITTED.predict([]), "X"),
+        (lambda: FITTED.predict(3), "X"),
+        (lambda: FITTED.score(X, Y[:3]), "X ... 8 ... y"),
+        (lambda: FITTED.score(X, 2.0), "X ... 8 ... y"),
+        (lambda: cgprimer.load(None), "`path`"),
+        (lambda: cgprimer.gradient("xw = a", AT), "`graph` ... 'xw = a' ... cgprimer.parse"),
+        (lambda: cgprimer.gradient(LINE, np.ones(3)), "`at`"),
+        (lambda: cgprimer.gradient(LINE, AT, method=["forward"]), "`method` ... forward"),
+        (lambda: cgprimer.gradient(LINE, AT, engine=3), "`engine` ... 3"),
+        (lambda: cgprimer.jacobian(LINE, AT, engine=3), "`engine` ... 3"),
         (lambda: cgprimer.train(LINE, DATA, epochs=np.ones(2)), "epochs"),
-        (lambda: cgprimer.train(LINE, DATA, metrics=3), "metrics cannot be 3"),
-        (lambda: cgprimer.train(LINE, DATA, loss=np.ones(2)), "loss cannot be array"),
-        (lambda: cgprimer.train(LINE, DATA, on_epoch=3), "on_epoch cannot be 3"),
-        (lambda: cgprimer.loss_and_gradient(LINE, DATA)(3), "given by name"),
+        (lambda: cgprimer.train(LINE, DATA, metrics=3), "metrics ... 3"),
+        (lambda: cgprimer.train(LINE, DATA, loss=np.ones(2)), "loss"),
+        (lambda: cgprimer.train(LINE, DATA, on_epoch=3), "`on_epoch` ... 3"),
+        (lambda: cgprimer.loss_and_gradient(LINE, DATA)(3), ""),
         (lambda: cgprimer.identifiability(LINE, DATA, LINE.values, wrt=("z",)), "parameter 'z'"),
-        (lambda: cgprimer.stable_learning_rate(LINE, DATA, {}), "no value for the parameter"),
-        (lambda: cgprimer.flat_objective(LINE, DATA, seed=-1), "the seed must be"),
-        (lambda: DATA.save(3), "Dataset.save: path cannot be 3"),
-        (lambda: DATA.split(0.5, seed=-1), "the seed must be"),
-        (lambda: cgprimer.fit(LINE, DATA).save(None), "Fit.save: path cannot be"),
-        (lambda: FITTED.run_.save(3), "TrainingRun.save: path cannot be 3"),
-        (lambda: cgprimer.Objective(LINE, engine=3), "Objective: engine cannot be 3"),
-        (lambda: cgprimer.make_classes("moons", samples=np.ones(2)), "samples must be a whole"),
-        (lambda: cgprimer.fit(LINE, DATA, sigma=1), "no argument 'sigma', and"),
-        (lambda: cgprimer.train(LINE, DATA, loss=min), "a name .register_loss., not"),
-        (lambda: cgprimer.train(LINE, DATA, schedule=min), "a text .rate.0.9.t., not"),
-        (lambda: cgprimer.train(LINE, DATA, resume="r.json"), "TrainingRun .from load_run., not"),
-        (lambda: FITTED.run_.predict({"xa": 2.0}), "per sample, as in"),
-        (lambda: cgprimer.plot.error(3), "error: graph cannot be 3"),
-        (lambda: cgprimer.draw(LINE, path=3), "draw: path cannot be 3"),
-        (lambda: cgprimer.draw(LINE, file="a.png"), "'file'\n  hint: did you mean 'title'"),
-        (lambda: cgprimer.differentiate(LINE), "takes Tape; cgprimer.tape.graph. makes one"),
-        (lambda: cgprimer.train(LINE, DATA, lr=0.1), "'lr'\n  hint: did you mean 'learning_rate'"),
-        (lambda: cgprimer.train(LINE, DATA, beta=0.1), "'beta'\n  hint: an optimizer's own"),
-        (lambda: cgprimer.networks.neuron(3, bias=np.ones(2)), "neuron: bias cannot be array"),
-        (lambda: cgprimer.register_engine(3), "engine cannot be 3"),
-        (lambda: cgprimer.rules("x^2", functions=3), "functions cannot be 3"),
-        (lambda: LINE.expression([]), r"nothing defines \[\]"),
-        (lambda: LINE.role([]), r"there is no \[\]"),
-        (lambda: LINE.role("kk"), "(?s)there is no 'kk'.*did you mean 'k'"),
-        (lambda: cgprimer.trace(LINE, AT).row(np.ones(2)), "no row array"),
-        (lambda: cgprimer.compare(LINE, AT).result("revers"), "(?s)no method.*'reverse'"),
-        (lambda: DATA.where("a"), "a list of numbers or a mask"),
-        (lambda: DATA.where(3), "a list of numbers or a mask, not by 3"),
+        (lambda: cgprimer.stable_learning_rate(LINE, DATA, {}), ""),
+        (lambda: cgprimer.flat_objective(LINE, DATA, seed=-1), "seed"),
+        (lambda: DATA.save(3), "`path` ... 3"),
+        (lambda: DATA.split(0.5, seed=-1), "seed"),
+        (lambda: cgprimer.fit(LINE, DATA).save(None), "`path` ... None"),
+        (lambda: FITTED.run_.save(3), "`path` ... 3"),
+        (lambda: cgprimer.Objective(LINE, engine=3), "`engine` ... 3"),
+        (lambda: cgprimer.make_classes("moons", samples=np.ones(2)), "samples"),
+        (lambda: cgprimer.fit(LINE, DATA, sigma=1), "'sigma'"),
+        (lambda: cgprimer.train(LINE, DATA, loss=min), "register_loss"),
+        (lambda: cgprimer.train(LINE, DATA, schedule=min), "rate"),
+        (lambda: cgprimer.train(LINE, DATA, resume="r.json"), "TrainingRun ... load_run"),
+        (lambda: FITTED.run_.predict({"xa": 2.0}), ""),
+        (lambda: cgprimer.plot.error(3), "`graph` ... 3"),
+        (lambda: cgprimer.draw(LINE, path=3), "`path` ... 3"),
+        (lambda: cgprimer.draw(LINE, file="a.png"), "'file' ... 'title'"),
+        (lambda: cgprimer.differentiate(LINE), "`tape` ... cgprimer.tape(graph)"),
+        (lambda: cgprimer.train(LINE, DATA, lr=0.1), "'lr' ... 'learning_rate'"),
+        (lambda: cgprimer.train(LINE, DATA, beta=0.1), "'beta'"),
+        (lambda: cgprimer.networks.neuron(3, bias=np.ones(2)), "`bias` ... array"),
+        (lambda: cgprimer.register_engine(3), "`engine` ... 3"),
+        (lambda: cgprimer.rules("x^2", functions=3), "`functions` ... 3"),
+        (lambda: LINE.expression([]), "[]"),
+        (lambda: LINE.role([]), "[]"),
+        (lambda: LINE.role("kk"), "'kk' ... 'k'"),
+        (lambda: cgprimer.trace(LINE, AT).row(np.ones(2)), ""),
+        (lambda: cgprimer.compare(LINE, AT).result("revers"), "'reverse'"),
+        (lambda: DATA.where("a"), ""),
+        (lambda: DATA.where(3), "3"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said(call: Callable[[], Any], said: str) -> None:
-    with pytest.raises(cgprimer.CgprimerError, match=said):
+    with refused(cgprimer.CgprimerError, said):
         call()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        "compare", "draw", "ensemble", "export", "fit", "gradient", "graph_with_loss", "hessian",
+        "hessian_vector_product", "jacobian", "loss_and_gradient", "make_dataset", "partials",
+        "step", "sweep", "tape", "trace", "train", "why",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("value", ["xw = a", None, 3, [LINE]])
+def test_a_text_or_a_number_in_the_place_of_a_graph(function: str, value: Any) -> None:
+    more: dict[str, tuple[Any, ...]] = {
+        "ensemble": (DATA,),
+        "fit": (DATA,),
+        "graph_with_loss": ("squared-error",),
+        "hessian_vector_product": (AT, {"k": 1.0}),
+        "loss_and_gradient": (DATA,),
+        "sweep": (DATA, {"epochs": [1]}),
+        "train": (DATA,),
+    }
+    with refused(cgprimer.UsageError, "`graph` ... ExpressionGraph"):
+        getattr(cgprimer, function)(value, *more.get(function, ()))
+
+
+def test_missing_and_unknown_arguments_of_functions_without_options_are_pythons() -> None:
+    for call in (lambda: cgprimer.parse(nme="a"), lambda: cgprimer.train(LINE)):
+        with pytest.raises(TypeError, match="argument"):
+            call()
 
 
 def test_errors_that_are_not_about_the_arguments_stay_what_they_are() -> None:

@@ -16,11 +16,16 @@ from typing import NamedTuple
 
 from cgprimer.analysis.derivation import PENDING, Section, Step, filled, size
 from cgprimer.analysis.simplification import simplified
-from cgprimer.core.language.names import replaced
-from cgprimer.core.language.syntax import Apply, Expression, Name, Number, Structural, postorder
-from cgprimer.core.primitives.notation import unparse
-from cgprimer.core.primitives.registry import OPERANDS, RESULT, Primitive, partial_tree, primitive
+from cgprimer.core.language.syntax_tree import Symbol, operator_name
+from cgprimer.core.operations.primitive_registry import (
+    OPERANDS,
+    RESULT,
+    Primitive,
+    find_primitive,
+    partial_tree,
+)
 from cgprimer.errors import ExpressionSwellError, counted
+from cgprimer.expressions import Apply, Expression, Name, Number, postorder, substitute, unparse
 
 _LARGEST = 200_000  # nodes of a formula that is written out
 LAWS = {
@@ -111,11 +116,11 @@ class _Work:
         if trivial and self.is_function(part):
             assert isinstance(part, Name)
             return Name(f"{part.name}'")
-        if isinstance(part, Apply) and trivial and isinstance(part.primitive, Structural):
+        if isinstance(part, Apply) and trivial and isinstance(part.primitive, Symbol):
             inside = part.arguments
             if self.is_variable(*inside):
-                return Apply(Structural(f"{part.primitive}'"), inside)
-        node = Apply(Structural(f"{PENDING}{self.wrt}"), (part,))
+                return Apply(Symbol(f"{part.primitive.name}'"), inside)
+        node = Apply(Symbol(f"{PENDING}{self.wrt}"), (part,))
         self.pending.append(node)
         return node
 
@@ -124,7 +129,7 @@ class _Work:
         if part not in self.moving:
             return _Rewritten("constant", Number(0.0))
         if isinstance(part, Apply):
-            return _OPERATORS.get(part.primitive, _Work.named)(self, part)
+            return _OPERATORS.get(operator_name(part.primitive), _Work.named)(self, part)
         if self.is_variable(part):
             return _Rewritten("identity", Number(1.0))
         return _Rewritten("function", Name(f"{unparse(part)}'"))
@@ -196,10 +201,10 @@ class _Work:
     def named(self, part: Apply) -> _Rewritten:
         """A function by its partials in the table, or one that has only a name."""
         inside = [a for a in part.arguments if a in self.moving]
-        if isinstance(part.primitive, Structural):
-            outside = Apply(Structural(f"{part.primitive}'"), part.arguments)
+        if isinstance(part.primitive, Symbol):
+            outside = Apply(Symbol(f"{part.primitive.name}'"), part.arguments)
             return _Rewritten("chain", _mul(outside, self.derivative(inside[0])))
-        row = primitive(part.primitive)
+        row = find_primitive(operator_name(part.primitive))
         if not row.analytic and row.edges:
             self.notes[f"{row.spelling}: {row.edges}"] = None
         terms = []
@@ -236,7 +241,7 @@ def _partials(
     partials = [_TAUGHT[row.name]] if row.name in _TAUGHT else row.partials
     for text, argument in zip(partials, call.arguments, strict=True):
         if argument in moving and text != "0":
-            yield replaced(partial_tree(text), known), argument
+            yield substitute(partial_tree(text), known), argument
 
 
 def _law(row: Primitive, part: Apply, moving: set[Expression]) -> str:

@@ -14,28 +14,28 @@ from cgprimer.analysis.latex import latex_name
 from cgprimer.analysis.points import point_values
 from cgprimer.analysis.reference import digits_of, is_known, reference_derivatives, relative_error
 from cgprimer.analysis.tables import table
-from cgprimer.checked_numbers import one_of
 from cgprimer.core.derivatives import (
     chosen_names,
     chosen_output,
     element_in,
     graph_with_loss,
-    shaped,
+    in_shape,
+    point_or_empty,
     tape_with,
 )
-from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.language.syntax import Shape, element_place
-from cgprimer.core.methods import differentiate
+from cgprimer.core.evaluation.runner import Runner
+from cgprimer.core.language.syntax_tree import operator_name
 from cgprimer.core.methods import methods as all_methods
-from cgprimer.core.methods.contract import Names, as_names
+from cgprimer.core.methods.derivative_program import Names, as_names
 from cgprimer.core.methods.finite_difference import SCHEMES
-from cgprimer.core.primitives.structural import shape_text
-from cgprimer.core.run import Runner, values_of
-from cgprimer.core.tape.scalars import apart, elements, scalarize
-from cgprimer.core.tape.tape import shape_of
+from cgprimer.core.operations.array_shapes import shape_text
+from cgprimer.core.tape.scalarization import split_arrays
 from cgprimer.errors import DifferentiationError, UsageError, listed, name_hint, plural
-from cgprimer.number_format import DIGITS, latex_number, number
-from cgprimer.numbers_and_arrays import Value
+from cgprimer.expressions import ExpressionGraph, Shape, parse_element
+from cgprimer.support.array_values import Value
+from cgprimer.support.number_format import DIGITS, latex_number, number
+from cgprimer.support.validation import one_of
+from cgprimer.tapes import differentiate, elements, scalarize, values_of
 
 _REPEATS = 5
 _EXACT = ("forward", "reverse", "path-sum")
@@ -268,11 +268,11 @@ def compare(
     >>> [(r.method, r.passes, round(r.derivatives["k"], 6)) for r in side_by_side.results[2:]]
     [('forward', 1, -0.416147), ('reverse', 1, -0.416147), ('path-sum', 1, -0.416147)]
     """
-    graph = graph_with_loss(graph, loss, at or {})
+    graph = graph_with_loss(graph, loss, point_or_empty(at))
     target = chosen_output(graph, of)
     asked = chosen_names(graph, wrt or graph.parameters or graph.inputs)
     primal = tape_with(graph, (target, *asked))
-    if shape := shape_of(primal, primal.index(target)):
+    if shape := primal.shapes[primal.index(target)]:
         one = next(elements(target, shape)).replace("][", ",")
         raise UsageError(
             f"{target!r} is an array of shape {shape_text(shape)}: one of its elements is compared",
@@ -281,9 +281,9 @@ def compare(
     point = point_values(graph, at, of=target)
     columns = {name: point[name] for name in graph.inputs}
     scalars = {name: value for name, value in point.items() if name not in columns}
-    own = {name: shape_of(primal, primal.index(name)) for name in point}
+    own = {name: primal.shapes[primal.index(name)] for name in point}
     whole = tuple(dict.fromkeys(element_in(graph, name)[0] for name in asked))
-    shapes = {name: shape_of(primal, primal.index(name)) for name in whole}
+    shapes = {name: primal.shapes[primal.index(name)] for name in whole}
     names = tuple(dict.fromkeys(e for n in asked for e in _elements_of(n, shapes)))
     if any(shapes.values()) and len(names) > _MOST_NUMBERS:
         raise UsageError(
@@ -299,7 +299,7 @@ def compare(
         return replace(alone, graph=graph, at=point)
     flat = primal if primal.custom else scalarize(primal)
     if len(names) * len(flat) <= _MOST_WORK and not primal.custom:
-        reference = reference_derivatives(flat, target, names, apart(point, own))
+        reference = reference_derivatives(flat, target, names, split_arrays(point, own))
     else:
         reference = None
     certain = {n: exact for n, exact in (reference or {}).items() if is_known(exact)}
@@ -318,16 +318,20 @@ def compare(
             start = time.perf_counter()
             found = runner(columns, scalars, 1)
             best = min(best, time.perf_counter() - start)
-        every = apart({n: found.derivatives[target, n] for n in whole}, shapes)
-        derivatives = {n: shaped(every[n], ()) for n in names}
+        every = split_arrays({n: found.derivatives[target, n] for n in whole}, shapes)
+        derivatives = {n: in_shape(every[n], ()) for n in names}
         errors = {n: relative_error(derivatives[n], exact) for n, exact in certain.items()}
-        if program.tape.shapes and not primal.custom:  # counted in numbers, as the others are
+        if program.tape.has_arrays and not primal.custom:  # counted in numbers, as the others are
             program = replace(program, tape=scalarize(program.tape))
         cost = (program.pass_count, program.operation_count, program.live_values, best)
         results.append(MethodResult(method, derivatives, errors, *cost, scheme=scheme))
     digits = reference and {n: digits_of(v) for n, v in reference.items()}
     lossy = [r for r in results if r.method in _EXACT and 1e-12 < (r.worst_error or 0.0) < 1.0]
-    slopes = tuple(sorted({s.primitive for s in flat.instructions} & _FLAT)) if lossy else ()
+    slopes = (
+        tuple(sorted({operator_name(s.primitive) for s in flat.instructions} & _FLAT))
+        if lossy
+        else ()
+    )
     made, arrays = tuple(results), {n: shapes[n] for n in asked if shapes.get(n)}
     count = len(flat)
     return Comparison(target, value, names, point, digits, count, made, graph, slopes, arrays)
@@ -349,7 +353,7 @@ def _rows(methods: Names, schemes: Names) -> list[tuple[str, str]]:
 
 def _elements_of(name: str, shapes: Mapping[str, Shape]) -> list[str]:
     """The numbers of an array, or those of a row or an element of it."""
-    array, place = (name, ()) if name in shapes else element_place(name)
+    array, place = (name, ()) if name in shapes else parse_element(name)
     shape = shapes[array]
     wanted = tuple(k % n for k, n in zip(place, shape, strict=False))
     every = zip(elements(array, shape), product(*map(range, shape)), strict=True)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from cgprimer.analysis.latex import latex, latex_name
-from cgprimer.core.language.syntax import Apply, Expression, Structural
-from cgprimer.core.primitives.notation import unparse
+from cgprimer.core.language.syntax_tree import Symbol, operator_name
 from cgprimer.errors import plural
+from cgprimer.expressions import Apply, Expression, unparse
 
 PENDING = "d/d"  #: how the node begins whose argument is still to be differentiated
 _WIDEST = 100  # characters of a line that is shown as a whole
@@ -102,7 +102,7 @@ class Section:
             shown = dict(new)
             if step.rule != "simplify" and step.before is not self.start:
                 assert isinstance(step.before, Apply)
-                marked = Structural(_MARK + step.before.primitive)
+                marked = Symbol(_MARK + operator_name(step.before.primitive))
                 shown[step.before] = Apply(marked, step.before.arguments)
             yield filled(self.start, shown), label, step
             new[step.before], label = step.after, step.label

@@ -9,25 +9,27 @@ import itertools
 import math
 from collections.abc import Container, Iterable, Mapping
 
-from cgprimer.core.derivatives import kept, statistics, tape
-from cgprimer.core.graph import ExpressionGraph, graph_of
-from cgprimer.core.language.domains import ONE_HOT, Domain
-from cgprimer.core.language.names import names_in
-from cgprimer.core.language.syntax import (
+from cgprimer.core.derivatives import cached, statistics
+from cgprimer.core.graph import graph_of
+from cgprimer.core.language.input_domains import ONE_HOT, Domain
+from cgprimer.core.language.syntax_tree import operator_name
+from cgprimer.core.methods.derivative_program import Names, as_names
+from cgprimer.core.tape.scalarization import split_arrays
+from cgprimer.core.tape.tape import expressions, shown_name
+from cgprimer.core.tape.tape_printing import rename_as_shown
+from cgprimer.errors import UsageError
+from cgprimer.expressions import (
     Declaration,
     Definition,
     Expression,
+    ExpressionGraph,
     Program,
     Shape,
-    Structural,
-    element_place,
+    names_in,
+    parse_element,
 )
-from cgprimer.core.methods.contract import Names, as_names
-from cgprimer.core.tape.printing import as_shown, expressions, labels, shown_name
-from cgprimer.core.tape.scalars import apart, elements, scalarize
-from cgprimer.core.tape.tape import Tape, shape_of
-from cgprimer.errors import UsageError
-from cgprimer.numbers_and_arrays import Value, as_value
+from cgprimer.support.array_values import Value, as_value
+from cgprimer.tapes import Tape, elements, labels, scalarize, tape
 
 MOST = 50_000  #: operations of a graph that is written out: some seconds of work
 
@@ -45,7 +47,9 @@ def in_elements(graph: ExpressionGraph) -> ExpressionGraph:
     >>> found.expression("xh[1]"), found.values["W[1,0]"]
     ('W[1,0]*x[0] + W[1,1]*x[1]', 3.0)
     """
-    return kept(graph, "elements", lambda: _in_elements(graph)) if tape(graph).shapes else graph
+    return (
+        cached(graph, "elements", lambda: _in_elements(graph)) if tape(graph).has_arrays else graph
+    )
 
 
 def _in_elements(graph: ExpressionGraph) -> ExpressionGraph:
@@ -61,7 +65,7 @@ def tape_of_elements(primal: Tape) -> Tape:
     """
     sizes = list(map(math.prod, primal.shapes))
     for number, (name, operands) in enumerate(primal.instructions, len(primal.leaves)):
-        if isinstance(name, Structural) and name.kind == "matmul":
+        if operator_name(name) == "matmul":
             sizes[number] *= primal.shapes[operands[0]][-1]
     if (count := sum(sizes)) > MOST:
         raise UsageError(
@@ -69,7 +73,7 @@ def tape_of_elements(primal: Tape) -> Tape:
             f" {MOST:,} that are worked with",
             hint="draw the arrays themselves, or a smaller network of the same kind",
         )
-    return as_shown(scalarize(primal))
+    return rename_as_shown(scalarize(primal))
 
 
 def graph_of_elements(
@@ -108,7 +112,7 @@ def graph_of_elements(
 
 def _element_domain(graph: ExpressionGraph, element: str) -> Domain | None:
     """The domain of one number of an input; numbers of a one-hot input have none of their own."""
-    domain = graph.domains.get(element_place(element)[0])
+    domain = graph.domains.get(parse_element(element)[0])
     return None if domain == ONE_HOT else domain
 
 
@@ -137,7 +141,7 @@ def numbers_of(
 def shape_in(graph: ExpressionGraph, name: str) -> Shape:
     """The shape of a variable or parameter."""
     primal = tape(graph)
-    return shape_of(primal, primal.index(name))
+    return primal.shapes[primal.index(name)]
 
 
 def elements_of(graph: ExpressionGraph, name: str) -> tuple[str, ...]:
@@ -162,7 +166,7 @@ def element_values(
     given = {n: v for n, v in at.items() if n not in found}
     given |= {shown_name(n): v for n, v in found.items()}
     arrays = {n: as_value(n, v, shapes[n]) if shapes.get(n) else v for n, v in given.items()}
-    return apart(arrays, shapes)
+    return split_arrays(arrays, shapes)
 
 
 def element_names(graph: ExpressionGraph, names: Names | None) -> Names | None:

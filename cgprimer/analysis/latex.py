@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Collection
 from typing import TypeAlias
 
-from cgprimer.core.language.syntax import Expression, Name, Number, Structural, fold
-from cgprimer.core.primitives import primitive
-from cgprimer.core.primitives.notation import number_text, setting_texts
-from cgprimer.core.primitives.registry import ARRAY_FUNCTIONS
+from cgprimer.core.language.syntax_tree import Operator, operator_name
+from cgprimer.core.operations import find_primitive
+from cgprimer.core.operations.primitive_registry import ARRAY_FUNCTIONS
+from cgprimer.expressions import Expression, Name, Number, fold, number_text
 
 # Operator: how tightly it binds, and what its operands need to go without parentheses. A quotient
 # is a fraction and an exponent stands above the line: their operands need none.
@@ -58,7 +58,7 @@ def latex(
     A product of two of the names that are ``arrays``, element by element, gets a dot in a circle.
     What the table does not have is written in ``forms``.
 
-    >>> from cgprimer.core.primitives.notation import parse_expression
+    >>> from cgprimer.core.operations.notation import parse_expression
     >>> print(latex(parse_expression("(cd + 1)*xx^2")))
     \left(\mathit{cd} + 1\right) \, {\mathit{xx}}^{2}
     >>> print(latex(parse_expression("norm(transpose(W) @ x[0] + b*c)"), arrays="bc"))
@@ -76,9 +76,9 @@ def latex(
             text = rf"{mantissa} \cdot 10^{{{int(power)}}}"
         return text, 2 if scientific else 3 if text.startswith("-") else _ATOM, False
 
-    def apply(name: str, arguments: list[Part]) -> Part:
-        kind = getattr(name, "kind", name)
-        settings = setting_texts(name) if isinstance(name, Structural) else []
+    def apply(name: str | Operator, arguments: list[Part]) -> Part:
+        kind = operator_name(name)
+        settings = [] if isinstance(name, str) else name.setting_texts()
         if kind == "transpose" and (settings or len(arguments) > 1):
             kind = "permuted"  # axes in an order of their own
         binding, needed = _INFIX.get(kind, (_ATOM, (0,) * len(arguments)))
@@ -100,8 +100,13 @@ def latex(
         if kind == "transpose":
             return rf"{{{texts[0]}}}^{{\top}}", binding, array
         row = ARRAY_FUNCTIONS.get(kind)
-        made = isinstance(name, Structural)
-        form = row.latex if row else forms(kind) if made else primitive(name).latex
+        form = (
+            row.latex
+            if row
+            else find_primitive(name).latex
+            if isinstance(name, str)
+            else forms(kind)
+        )
         if not form:
             spelled = (row.spelling if row else kind).replace("_", r"\_")
             listed = ", ".join([*texts, *settings])

@@ -17,16 +17,10 @@ from cgprimer.analysis.latex import latex
 from cgprimer.analysis.rules import rules
 from cgprimer.analysis.tables import table
 from cgprimer.core.edge_partials import partials
-from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.language.syntax import Expression
-from cgprimer.core.methods import differentiate
-from cgprimer.core.methods.finite_difference import DifferenceProgram
-from cgprimer.core.primitives.notation import unparse
-from cgprimer.core.run import values_of
-from cgprimer.core.tape.printing import labels
-from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import DifferentiationError, UsageError, plural
-from cgprimer.number_format import latex_number, number
+from cgprimer.expressions import Expression, ExpressionGraph, unparse
+from cgprimer.support.number_format import latex_number, number
+from cgprimer.tapes import Tape, differentiate, labels, values_of
 
 Cell = str | float | Expression
 _DIGITS = 12  # of evaluations, whose differences are in the last of them
@@ -105,7 +99,7 @@ def method_steps(
         wrt: the name that it is differentiated by.
         options: the options of the method.
     """
-    if primal.shapes or any(getattr(row.value, "shape", ()) for row in rows):
+    if primal.has_arrays or any(getattr(row.value, "shape", ()) for row in rows):
         return None
     if method == "finite-difference" and wrt in point:
         return _evaluations(primal, point, rows, of, wrt, options)
@@ -126,9 +120,9 @@ def _evaluations(
 ) -> MethodSteps:
     """Return each value at the moved points, and the quotient."""
     program = differentiate(primal, of, wrt, method="finite-difference", **options)
-    assert isinstance(program, DifferenceProgram)
+    assert program.step_rule is not None
     scheme = str(options.get("scheme", "central"))
-    step = float(program.rule.step(float(point[wrt])))
+    step = float(program.step_rule.step(float(point[wrt])))
     schemes: dict[str, dict[str, complex]] = {
         "central": {f"at {wrt} - h": -step, f"at {wrt} + h": step},
         "forward": {f"at {wrt}": 0.0, f"at {wrt} + h": step},

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cgprimer.core.derivatives import chosen_names, element_in, statistics, tape
-from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.tape.passes import reachable
+from cgprimer.core.derivatives import chosen_names, element_in, statistics
 from cgprimer.errors import UsageError, listed
-from cgprimer.numbers_and_arrays import Value, as_value, axes
+from cgprimer.expressions import ExpressionGraph
+from cgprimer.support.array_values import Value, as_value, axes
+from cgprimer.tapes import reachable, tape
 
 
 def point_values(

@@ -15,11 +15,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cgprimer.core.methods.finite_difference import DifferenceProgram, StepRule, differentiate
-from cgprimer.core.primitives import formulas, primitive
-from cgprimer.core.run import values_of
-from cgprimer.core.tape.passes import reachable
-from cgprimer.core.tape.tape import Tape
+from cgprimer.core.evaluation.passes import run_passes
+from cgprimer.core.language.syntax_tree import operator_name
+from cgprimer.core.methods.finite_difference import differentiate
+from cgprimer.core.methods.step_rule import StepRule
+from cgprimer.core.operations import find_primitive, symbolic_arithmetic
+from cgprimer.tapes import Tape, reachable, values_of
 
 try:
     import mpmath
@@ -81,8 +82,9 @@ def reference_derivatives(
         if all_of_them is None or any(all_of_them[name] != 0 for name in hidden):
             return None
         return {name: all_of_them[name] for name in wrt}
-    rows = {primitive(instruction.primitive) for instruction, needed in pairs if needed}
-    if any(formulas.form(row) is None for row in rows):
+    names = {operator_name(instruction.primitive) for instruction, needed in pairs if needed}
+    rows = {find_primitive(name) for name in names}
+    if any(symbolic_arithmetic.form(row) is None for row in rows):
         return None
     central = differentiate(tape, (of,), wrt)
     one_sided = None  # slopes to the right, where there may be kinks
@@ -121,15 +123,14 @@ def reference_derivatives(
 
 
 def _run(program: Any, size: Any, point: Mapping[str, Any]) -> dict[str, Any]:
-    assert isinstance(program, DifferenceProgram)
     tape = program.tape
 
     def execute(columns: Any, scalars: Any, samples: int) -> dict[str, Any]:
         values = values_of(tape, columns, roots=tape.outputs.values())
         return {name: values[index] for name, index in tape.outputs.items()}
 
-    made = replace(program, rule=_Relative(None, 1, size))
-    found = made.run(execute, point, {}, 1).derivatives
+    program = replace(program, step_rule=_Relative(None, 1, size))
+    found = run_passes(program, execute, point, {}, 1).derivatives
     return {wrt: value for (_, wrt), value in found.items()}
 
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from math import isinf
 from typing import NamedTuple
 
-from cgprimer.core.primitives import primitive
-from cgprimer.core.primitives.registry import Primitive
+from cgprimer.core.operations import find_primitive
+from cgprimer.core.operations.primitive_registry import Primitive
 
 _LOG = ("log", "log2", "log10", "log_base", "xlogy")
 _ARITHMETIC = ("add", "sub", "mul", "div", "pow")
@@ -122,7 +122,7 @@ SUM = "shares of both signs are infinite, or their sum is beyond 1.8e308"
 
 
 def _row(op: Operation) -> Primitive | None:
-    return primitive(op.row) if op.values else None
+    return find_primitive(op.row) if op.values else None
 
 
 def _named(domain: str, operands: tuple[str, ...]) -> str:

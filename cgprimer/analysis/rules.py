@@ -13,15 +13,24 @@ from typing import Any
 from cgprimer.analysis.calculus import check_size, section_of
 from cgprimer.analysis.derivation import Derivation, Section, size
 from cgprimer.analysis.simplification import simplified
-from cgprimer.checked_numbers import one_of, whole_number
-from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.graph.build import graph_of
+from cgprimer.core.graph.construction import graph_of
 from cgprimer.core.language import parser
-from cgprimer.core.language.names import names_in, replaced
-from cgprimer.core.language.syntax import Apply, Expression, Name, Number, Structural, postorder
-from cgprimer.core.primitives.notation import unparse
-from cgprimer.core.primitives.registry import ARRAY_FUNCTIONS, FUNCTIONS, Primitive
+from cgprimer.core.language.syntax_tree import Index, Symbol, operator_name
+from cgprimer.core.operations.primitive_registry import ARRAY_FUNCTIONS, FUNCTIONS, Primitive
 from cgprimer.errors import DifferentiationError, UsageError, name_hint
+from cgprimer.expressions import (
+    Apply,
+    Expression,
+    ExpressionGraph,
+    Name,
+    Number,
+    names_in,
+    postorder,
+    substitute,
+    unparse,
+)
+from cgprimer.support.type_checks import check_type
+from cgprimer.support.validation import one_of, whole_number
 
 ABSTRACT = ("f", "g", "h", "u", "v")  #: in a text, functions of the variable that nothing defines
 INNER = ("chain", "substitute")
@@ -72,6 +81,10 @@ def rules(
 
     Source: any calculus text, for instance Stewart, "Calculus", chapter 3.
     """
+    check_type("formula", formula, (str, ExpressionGraph), "a formula or a graph")
+    check_type("wrt", wrt, (str, type(None)), "a name")
+    if functions is not None:
+        check_type("functions", functions, Iterable, "names of functions")
     one_of("inner", inner, INNER)
     order = whole_number("order", order, least=1)
     given = [functions] if isinstance(functions, str) else list(functions or ())
@@ -132,7 +145,8 @@ class _Table(dict[str, Any]):
 
 def with_any(functions: Iterable[str]) -> dict[str, Any]:
     """The functions of the language for its parser, and names that stand for any function."""
-    return _Table(FUNCTIONS | {n: [Primitive(Structural(n), ("",), spelling=n)] for n in functions})
+    rows = {n: [Primitive(Symbol(n), ("",), spelling=n)] for n in functions}  # type: ignore[arg-type]
+    return _Table(FUNCTIONS | rows)
 
 
 def _of_arrays(what: str) -> UsageError:
@@ -147,9 +161,8 @@ def _check(trees: Iterable[Expression]) -> None:
     for tree in trees:
         for node in postorder(tree):
             name = node.primitive if isinstance(node, Apply) else ""
-            if isinstance(name, Structural):
-                if name.kind in ("index", "take"):
-                    raise _of_arrays(unparse(node))
+            if isinstance(name, Index):
+                raise _of_arrays(unparse(node))
             elif name in ARRAY_FUNCTIONS:
                 raise _of_arrays(f"{ARRAY_FUNCTIONS[name].spelling or '@'!r} is about them")
             elif name == "stop_gradient":
@@ -195,7 +208,7 @@ def _needed(definitions: dict[str, Expression], name: str) -> dict[str, Expressi
 def _names(trees: Iterable[Expression]) -> set[str]:
     """Names of variables and of functions without a formula."""
     nodes = [node for tree in trees for node in postorder(tree) if not isinstance(node, Number)]
-    return {str(n.primitive) if isinstance(n, Apply) else n.name for n in nodes}
+    return {operator_name(n.primitive) if isinstance(n, Apply) else n.name for n in nodes}
 
 
 def substituted(tree: Expression, definitions: Mapping[str, Expression]) -> Expression:
@@ -206,8 +219,8 @@ def substituted(tree: Expression, definitions: Mapping[str, Expression]) -> Expr
     """
     whole: dict[str, Expression] = {}
     for name, definition in definitions.items():
-        whole[name] = replaced(definition, whole)
-    found = replaced(tree, whole)
+        whole[name] = substitute(definition, whole)
+    found = substitute(tree, whole)
     check_size(size(found))
     return found
 
@@ -216,7 +229,7 @@ def _together(sections: list[Section]) -> Expression:
     """The first derivative with those of inner expressions in their places, if they are short."""
     found: dict[str, Expression] = {}
     for section in reversed(sections):
-        tree = replaced(section.derivative, found)
+        tree = substitute(section.derivative, found)
         if size(tree) > _READABLE:
             tree = section.derivative
         elif tree is not section.derivative:

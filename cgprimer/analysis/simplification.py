@@ -17,8 +17,8 @@ from fractions import Fraction
 from functools import reduce
 from typing import Any
 
-from cgprimer.core.language.syntax import Apply, Expression, Name, Number, fold
 from cgprimer.errors import DifferentiationError
+from cgprimer.expressions import Apply, Expression, Name, Number, fold
 
 _MOST_BITS = 512  # of a numerator or denominator: a longer number is rounded to a double
 _MOST_POWER = 1_000  # that a number is raised to
@@ -41,7 +41,7 @@ _Value = _Product | _Sum
 def simplified(expression: Expression) -> Expression:
     """A formula, shorter.
 
-    >>> from cgprimer.core.primitives.notation import parse_expression, unparse
+    >>> from cgprimer.core.operations.notation import parse_expression, unparse
     >>> unparse(simplified(parse_expression("2*(3*x^2) - 6*(2*x) + 1 + 0")))
     '6*x^2 - 12*x + 1'
     >>> unparse(simplified(parse_expression("-sin(x^2)*(2*x)/4 + 0*k")))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from html import escape
 from itertools import zip_longest
 
-from cgprimer.checked_numbers import one_of
+from cgprimer.support.validation import one_of
 
 FORMATS = ("text", "markdown", "latex", "csv")
 

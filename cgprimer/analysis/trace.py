@@ -17,23 +17,28 @@ from cgprimer.core.derivatives import (
     chosen_output,
     graph_with_loss,
     mode_at,
+    point_or_empty,
     statistics,
     tape_with,
 )
-from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.language.syntax import Expression, Name, Number, Shape, element_place
-from cgprimer.core.methods import differentiate
-from cgprimer.core.primitives.layers import is_statistic
-from cgprimer.core.primitives.notation import unparse
-from cgprimer.core.primitives.structural import shape_text
-from cgprimer.core.run import Runner, values_of
-from cgprimer.core.tape.passes import reachable
-from cgprimer.core.tape.printing import expressions, labels, shown_name
-from cgprimer.core.tape.scalars import elements
-from cgprimer.core.tape.tape import Tape, shape_of
+from cgprimer.core.evaluation.runner import Runner
+from cgprimer.core.language.value_names import is_internal
+from cgprimer.core.operations.array_shapes import shape_text
+from cgprimer.core.operations.layer_expansions import is_statistic
+from cgprimer.core.tape.tape import expressions, shown_name
 from cgprimer.errors import UsageError, name_hint, plural
-from cgprimer.number_format import latex_numbers, numbers
-from cgprimer.numbers_and_arrays import Value
+from cgprimer.expressions import (
+    Expression,
+    ExpressionGraph,
+    Name,
+    Number,
+    Shape,
+    parse_element,
+    unparse,
+)
+from cgprimer.support.array_values import Value
+from cgprimer.support.number_format import latex_numbers, numbers
+from cgprimer.tapes import Tape, differentiate, elements, labels, reachable, values_of
 
 LEVELS = ("operations", "variables")
 
@@ -204,7 +209,7 @@ def trace(
     v1      3*xx             0.75                3
     xw      v1 + xa          1.25                4
     """
-    graph = graph_with_loss(graph, loss, at or {})
+    graph = graph_with_loss(graph, loss, point_or_empty(at))
     if level not in LEVELS:
         raise UsageError(f"there is no level {level!r}", hint=f"one of: {', '.join(LEVELS)}")
     method = method or ("reverse" if wrt is None else "forward")
@@ -218,7 +223,7 @@ def trace(
         raise UsageError(what, hint="choose the output with of=... (--of), or another method")
     primal = tape_with(graph, (target, seeded) if seeded else (target,), mode_at(graph, at))
     asked = seeded or target
-    if shape := shape_of(primal, primal.index(asked)):
+    if shape := primal.shapes[primal.index(asked)]:
         what, option = ("seeded", "wrt") if seeded else ("differentiated", "of")
         first = next(elements(asked, shape)).replace("][", ",")
         raise UsageError(
@@ -234,7 +239,7 @@ def trace(
         trees |= {primal.index(name): tree for name, tree in graph.definitions.items()}
     rows, differ = [], _differing(primal) if samples else []
     for index in shown:
-        name, tree, shape = names[index], trees.get(index), shape_of(primal, index)
+        name, tree, shape = names[index], trees.get(index), primal.shapes[index]
         given = "parameter" if name in graph.parameters else "input"
         if tree is None and is_statistic(primal.leaves[index].name):
             given = "running statistic"
@@ -249,7 +254,7 @@ def trace(
                 value, derivative = (_whole(n, shape) for n in (value[0], over))
         rows.append(TraceRow(name, text, value, derivative, tree))
     kind = "tangent" if seeded else "adjoint"
-    show = primal.shapes and not seeded
+    show = primal.has_arrays and not seeded
     backward = _backward(primal, target, rows, point, samples) if show else ()
     steps = None
     if seeded and method != "forward":
@@ -263,8 +268,7 @@ def _point(
     """What leaves are, and the number of samples where they are a batch, else 0."""
     given = graph.point(at, needed=())
     shape = graph.samples(given)
-    together = any(getattr(name, "kind", "") == "batch_mean" for name, _ in primal.instructions)
-    if not shape or not together:
+    if not shape or not primal.combines_samples:
         return point_values(graph, at, of=target), 0
     if method not in ("forward", "reverse") or seeded in graph.inputs:
         raise UsageError(
@@ -285,7 +289,7 @@ def _differing(primal: Tape) -> list[bool]:
     """Of each value whether it differs from sample to sample of a batch."""
     found = [leaf.kind == "column" for leaf in primal.leaves]
     for name, operands in primal.instructions:
-        shared = getattr(name, "kind", "") == "batch_mean"
+        shared = not isinstance(name, str) and name.combines_samples
         found.append(not shared and any(found[o] for o in operands))
     return found
 
@@ -320,7 +324,7 @@ def _derivatives(
     whole = replace(primal, outputs={**rows, target: primal.index(target)})
     if method in ("forward", "reverse"):
         whole = replace(whole, names={**primal.names, **rows})
-    base, place = element_place(seeded) if primal.shapes else (seeded, ())
+    base, place = parse_element(seeded) if primal.has_arrays else (seeded, ())
     of, wrt = (tuple(rows), (base,)) if seeded else ((target,), tuple(rows))
     program = differentiate(whole, of, wrt, method=method, **options)
     if method not in ("forward", "reverse"):
@@ -328,7 +332,7 @@ def _derivatives(
         return {index: found[row, base][(..., *place)] if place else found[row, base]
                 for row, index in rows.items()}  # fmt: skip
     number = 0
-    for size, k in zip(shape_of(primal, primal.index(base)) if place else (), place, strict=True):
+    for size, k in zip(primal.shapes[primal.index(base)] if place else (), place, strict=True):
         number = number * size + k % size
     seeds = program.passes[number].seeds
     values = values_of(program.tape, {**point, **seeds})
@@ -350,7 +354,7 @@ def _backward(
     known, last = {row.name: row.value for row in rows}, made.outputs[target]
 
     def step(name: str, index: int, tree: Expression) -> TraceRow:
-        shape = shape_of(made, index)
+        shape = made.shapes[index]
         value = _whole(values[index], (samples, *shape) if samples else shape)
         return TraceRow(shown_name(name), unparse(tree), value, None, tree)
 
@@ -374,7 +378,7 @@ def _shown(primal: Tape, target: str, level: str) -> list[int]:
     """Values that the target needs, leaves first; constants are not rows of their own."""
     needed = reachable(primal, [primal.index(target)])
     constants = {index for index, leaf in enumerate(primal.leaves) if leaf.kind == "constant"}
-    named = sorted(index for index, name in primal.labels.items() if "." not in name)
+    named = sorted(index for index, name in primal.labels.items() if not is_internal(name))
     candidates = range(primal.size) if level == "operations" else named
     return [index for index in candidates if needed[index] and index not in constants]
 

@@ -17,20 +17,26 @@ from cgprimer.core.derivatives import (
     chosen_output,
     graph_with_loss,
     mode_at,
+    point_or_empty,
     statistics,
     tape_with,
 )
-from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.language.syntax import Apply, Definition, Expression, Name, Number, Structural
-from cgprimer.core.methods import differentiate
-from cgprimer.core.methods.contract import DerivativeProgram, Names, as_names
-from cgprimer.core.primitives.notation import unparse
-from cgprimer.core.run import values_of
-from cgprimer.core.tape.passes import reachable
-from cgprimer.core.tape.tape import Tape, shape_of
+from cgprimer.core.methods.derivative_program import Names, as_names
+from cgprimer.core.tape.tape import shown_function
 from cgprimer.errors import Span
-from cgprimer.number_format import numbers
-from cgprimer.numbers_and_arrays import Value, all_finite, as_value, axes, first_bad
+from cgprimer.expressions import (
+    Apply,
+    Definition,
+    Expression,
+    ExpressionGraph,
+    Name,
+    Number,
+    parse_element,
+    unparse,
+)
+from cgprimer.support.array_values import Value, all_finite, as_value, axes, first_bad
+from cgprimer.support.number_format import numbers
+from cgprimer.tapes import DerivativeProgram, Tape, differentiate, reachable, values_of
 
 _DIGITS = 6
 
@@ -143,14 +149,14 @@ round the corner off: sqrt(x + 1e-12)
     >>> why(graph, {"x": -1.0}, wrt="x").remedy.partition("harmless operand, ")[2]
     'sqrt(where(less(x, 0), 1, x))'
     """
-    graph = graph_with_loss(graph, loss, at or {})
+    graph = graph_with_loss(graph, loss, point_or_empty(at))
     targets = tuple(chosen_output(graph, n) for n in as_names(of or graph.outputs, "of"))
     names = chosen_names(graph, wrt or graph.parameters or graph.inputs)
     mode = mode_at(graph, at)
     primal = tape_with(graph, (*targets, *names), mode)
     point = graph.point(at, needed=())
     shape = graph.samples(point)
-    whole = dict.fromkeys(name.partition("[")[0] for name in names)
+    whole = dict.fromkeys(parse_element(name).array for name in names)
     for target in targets:
         program = differentiate(primal, target, tuple(whole), method="reverse")
         for sample, here in _samples(graph, point, shape):
@@ -239,11 +245,8 @@ def _trees(tape: Tape) -> dict[int, Expression]:
             Name(tape.labels[o]) if o in tape.labels and o >= len(tape.leaves) else trees[o]
             for o in operands
         ]
-        name = row
-        if isinstance(row, Structural) and row.kind in ("sum", "largest"):
-            of_all = len(row.setting[0]) == len(shape_of(tape, operands[0]))
-            name = row.kind if of_all else row
-        trees[index] = Apply(name, tuple(inside))
+        function = shown_function(row, *[tape.shapes[o] for o in operands])
+        trees[index] = Apply(function, tuple(inside))
     return trees
 
 
@@ -258,7 +261,7 @@ def _operation(
     texts = tuple(unparse(argument) for argument in tree.arguments)
     known = tuple(values[o] for o in step.operands)
     single: tuple[float, ...] = ()
-    if not isinstance(step.primitive, Structural):
+    if isinstance(step.primitive, str):
         single = tuple(_where_bad(v, bad) for v in known)
     return Operation(str(step.primitive), unparse(tree), texts, single)
 
@@ -288,7 +291,7 @@ def _placed(
         for text, o in zip(made.operands, step.operands, strict=True)
         if o >= len(tape.leaves) or tape.leaves[o].kind != "constant"
     }
-    span = graph.program.span_of(statement, made.text)
+    span = graph.program.expression_span(statement, made.text)
     return Why(vertex, made.text, values[index], operands, remedy, span=span, index=index)
 
 

@@ -6,9 +6,16 @@ import re
 
 from cgprimer.analysis.rules import ABSTRACT, rules, with_any
 from cgprimer.core.language import parser
-from cgprimer.core.language.names import replaced
-from cgprimer.core.language.syntax import Apply, Expression, Name, Structural, fold
-from cgprimer.core.primitives.notation import parse_expression, unparse
+from cgprimer.core.language.syntax_tree import Operator, Symbol
+from cgprimer.expressions import (
+    Apply,
+    Expression,
+    Name,
+    fold,
+    parse_expression,
+    substitute,
+    unparse,
+)
 
 _FORMULAS = {  # positive where powers and logarithms of them may be stated
     "f": "exp(x/2) + 1", "g": "sin(x) + 2", "h": "x^2/4 + x + 2",
@@ -71,9 +78,9 @@ def _with_signs(text: str) -> str:
 
 
 def _put(tree: Expression, known: dict[str, Expression]) -> Expression:
-    def apply(name: str, arguments: list[Expression]) -> Expression:
-        if isinstance(name, Structural) and name in known:
-            return replaced(known[name], {"x": arguments[0]})
+    def apply(name: str | Operator, arguments: list[Expression]) -> Expression:
+        if isinstance(name, Symbol) and name.name in known:
+            return substitute(known[name.name], {"x": arguments[0]})
         return Apply(name, tuple(arguments))
 
     return fold(

@@ -25,7 +25,7 @@ from cgprimer.checking.results import Failure, Result, not_run, readable
 from cgprimer.checking.sandbox import Limits, MachineError, Submission, stop_all
 from cgprimer.checking.sources import read_regular_file
 from cgprimer.errors import CgprimerError, DataError, UsageError, listed
-from cgprimer.files import write_whole
+from cgprimer.support.files import write_whole
 
 ENDINGS = (".py", ".ipynb")  # of programs
 _LARGEST = 10_000_000  # bytes of a file that is read to see whether it has changed

@@ -15,13 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.language.syntax import Apply, Name, fold
-from cgprimer.core.primitives import primitive
-from cgprimer.core.primitives.registry import OPERANDS, RESULT, partial_tree
-from cgprimer.core.tape.builder import Builder
+from cgprimer.core.language.syntax_tree import operator_name
+from cgprimer.core.operations import find_primitive
+from cgprimer.core.operations.primitive_registry import OPERANDS, RESULT, partial_tree
 from cgprimer.core.tape.lowering import emit_partial
-from cgprimer.core.tape.passes import reachable
-from cgprimer.core.tape.tape import Instruction, Tape
+from cgprimer.expressions import Apply, Name, fold
+from cgprimer.tapes import Builder, Instruction, Tape, reachable
 
 Array = Any
 Evaluate = Callable[[Tape], Mapping[str, Array]]  #: the outputs of a tape at some candidates
@@ -62,7 +61,7 @@ class Branches:
         self.partials: dict[tuple[int, int], str | bool] = {}
         for index, name, operands in self._instructions():
             values = tuple([self._value[o] for o in operands])
-            if not primitive(name).analytic:
+            if not find_primitive(name).analytic:
                 self._decide(index, name, values)
         if self.decisions:
             self._add_partials()
@@ -80,7 +79,7 @@ class Branches:
         first = len(self.primal.leaves)
         for index, (name, operands) in enumerate(self.primal.instructions, first):
             if self.needed[index]:
-                yield index, name, operands
+                yield index, operator_name(name), operands
 
     # --- what decides ------------------------------------------------------------------------
 
@@ -93,7 +92,7 @@ class Branches:
         elif not self._gap(index, name, values):
             known = dict(zip((*OPERANDS, RESULT), (*values, self._value[index]), strict=False))
             known[RESULT] = self._value[index]
-            for text in primitive(name).partials:
+            for text in find_primitive(name).partials:
                 self._decide_by_partial(index, text, known)
 
     def _decide_by_partial(self, index: int, text: str, known: Mapping[str, int]) -> None:
@@ -234,7 +233,7 @@ def without_kinks(primal: Tape, decisions: Sequence[_Decision]) -> Iterator[Tape
     first = len(primal.leaves)
     for index in dict.fromkeys(d.instruction for d in decisions):
         name, operands = primal.instructions[index - first]
-        flat = all(text == "0" for text in primitive(name).partials)
+        flat = all(text == "0" for text in find_primitive(operator_name(name)).partials)
         if flat:
             changes = [Instruction("equal", (operands[0], operands[0]))]
         else:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from cgprimer import __version__
 from cgprimer.checking.batch import Check
-from cgprimer.files import examples
+from cgprimer.support.files import examples
 
 _STARTED = (2020, 1, 1, 0, 0, 0)  # of files in archives, so that equal ones are equal
 _SETUP = """\

@@ -18,8 +18,8 @@ from cgprimer.checking.stages.diagnosis import Finding, attribute
 from cgprimer.checking.stages.graphs import student_graph
 from cgprimer.checking.stages.stage import Case, Stage
 from cgprimer.checking.verdicts import rename_hint
-from cgprimer.core.graph import ExpressionGraph, parse
 from cgprimer.errors import UsageError
+from cgprimer.expressions import ExpressionGraph, parse
 
 STAGES: tuple[Stage, ...] = (
     quotients.QUOTIENTS,

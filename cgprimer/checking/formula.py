@@ -26,12 +26,18 @@ from cgprimer.checking.proofs import PROVER
 from cgprimer.checking.questions import Points, Question, arguments_at, ask, points
 from cgprimer.checking.results import Part, Result
 from cgprimer.checking.wrong_rules import PRODUCT, QUOTIENT
-from cgprimer.core.graph import ExpressionGraph, parse
 from cgprimer.core.graph.expression_graph import FrozenDict
-from cgprimer.core.language.names import names_in, replaced
-from cgprimer.core.language.syntax import Expression, Name
-from cgprimer.core.primitives.notation import parse_expression, unparse
 from cgprimer.errors import CgprimerError, DifferentiationError, UsageError, listed
+from cgprimer.expressions import (
+    Expression,
+    ExpressionGraph,
+    Name,
+    names_in,
+    parse,
+    parse_expression,
+    substitute,
+    unparse,
+)
 
 Array = Any
 _LARGEST_PROOF = 60  # nodes of both formulas together, for which sympy is asked
@@ -326,7 +332,7 @@ def _check_statement(
     elif read["dashed"] and (wrt or "x") not in letters_in(body):
         variable = wrt or "x"
     tree = _left_side(body, right, wrt, variable)
-    tree = replaced(tree, {n: v for n, v in _CONSTANTS.items() if n != wrt})
+    tree = substitute(tree, {n: v for n, v in _CONSTANTS.items() if n != wrt})
     names = [*names_in(tree)]
     if wrt is None:
         wrt = "x" if "x" in names else names[0] if len(names) == 1 else None

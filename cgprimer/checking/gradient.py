@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.checked_numbers import real_number
 from cgprimer.checking.answer_forms import GRADIENT
 from cgprimer.checking.differences import (
     FINE,
@@ -26,12 +25,12 @@ from cgprimer.checking.questions import VALUE, Points, Question, arguments_at, a
 from cgprimer.checking.results import Failure, Part, Result, Verdict, not_run
 from cgprimer.checking.sandbox import Limits, Request, Submission, run_submission
 from cgprimer.checking.verdicts import rename_hint
-from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.language.domains import ONE_HOT
-from cgprimer.core.language.syntax import Shape
-from cgprimer.core.primitives.notation import domain_text
-from cgprimer.core.primitives.structural import shape_text
+from cgprimer.core.language.input_domains import ONE_HOT
+from cgprimer.core.operations.array_shapes import shape_text
+from cgprimer.core.operations.notation import domain_text
 from cgprimer.errors import UsageError, listed
+from cgprimer.expressions import ExpressionGraph, Shape
+from cgprimer.support.validation import real_number
 
 _CREDIT: dict[Verdict, float] = {"right": 1.0, "suspicious": 0.5}
 _CENTRAL = "computed by central differences"

@@ -17,11 +17,9 @@ from dataclasses import dataclass
 from typing import NoReturn
 from unicodedata import decomposition, normalize
 
-from cgprimer.core.language.names import names_in
-from cgprimer.core.language.syntax import Expression
-from cgprimer.core.primitives.notation import parse_expression
-from cgprimer.core.primitives.registry import FUNCTIONS
+from cgprimer.core.operations.primitive_registry import FUNCTIONS
 from cgprimer.errors import ExpressionSyntaxError, Source, SourceError, Span, UnknownFunctionError
+from cgprimer.expressions import Expression, names_in, parse_expression
 
 _MAX_LENGTH = 10_000  # characters of a text that is rewritten
 _MAX_DEPTH = 40  # parentheses, powers and functions within each other
@@ -126,7 +124,7 @@ def read_formula(
     Raises:
         SourceError: the text cannot be read or has two usual readings.
 
-    >>> from cgprimer.core.primitives.notation import unparse
+    >>> from cgprimer.core.operations.notation import unparse
     >>> unparse(read_formula("2x e^(-x) + sin^2 x", ["x", "e"]))
     '2*x*e^-x + sin(x)^2'
     """

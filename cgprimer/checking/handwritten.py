@@ -16,11 +16,10 @@ import numpy as np
 from cgprimer.analysis.derivation import size
 from cgprimer.checking.handwriting import read_formula
 from cgprimer.checking.questions import Points, Question
-from cgprimer.core.language.names import names_in
-from cgprimer.core.language.syntax import Apply, Expression, Name, Structural, fold
-from cgprimer.core.primitives import floats, formulas
-from cgprimer.core.primitives.notation import setting_texts, unparse
+from cgprimer.core.language.syntax_tree import Operator
+from cgprimer.core.operations import float_arithmetic, symbolic_arithmetic
 from cgprimer.errors import UsageError, listed, name_hint
+from cgprimer.expressions import Apply, Expression, Name, fold, names_in, unparse
 
 Array = Any
 _DIGITS = 30  # to compute a formula with
@@ -148,11 +147,11 @@ def _value(tree: Expression, known: Mapping[str, Any]) -> Any:
             return known.get(node.name, node)  # of an array what its index will look up
         return mpmath.mpf(repr(node.value))
 
-    def apply(name: str, arguments: list[Any]) -> Any:
-        if isinstance(name, Structural):
+    def apply(name: str | Operator, arguments: list[Any]) -> Any:
+        if not isinstance(name, str):
             if not all(isinstance(argument, Name) for argument in arguments):
                 raise UsageError(
-                    f"[{', '.join(setting_texts(name))}] stands behind a single number"
+                    f"[{', '.join(name.setting_texts())}] stands behind a single number"
                 )
             element = unparse(Apply(name, tuple(arguments)))
             if element not in known:
@@ -161,7 +160,7 @@ def _value(tree: Expression, known: Mapping[str, Any]) -> Any:
         try:
             return _bounded(name, arguments)
         except UsageError:  # a function from outside: with the digits of a double
-            return mpmath.mpf(floats.function(name)(*map(float, arguments)))
+            return mpmath.mpf(float_arithmetic.float_function(name)(*map(float, arguments)))
 
     found = fold(tree, leaf, apply)
     if isinstance(found, Name):
@@ -183,7 +182,7 @@ def _bounded(name: str, arguments: list[Any]) -> Any:
             odd = base < 0 and exponent % 2 == 1
             size = mpmath.inf if bits > 0 else mpmath.mpf(0)
             return mpmath.nan if base < 0 and exponent % 1 else -size if odd else size
-    value = formulas.function(name)(*arguments)
+    value = symbolic_arithmetic.mpmath_function(name)(*arguments)
     if not mpmath.isfinite(value) or not value:
         return value
     magnitude = mpmath.mag(value)

@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cgprimer.checking.sampling import check_disjoint, input_domains, kept_inputs
-from cgprimer.core.derivatives import tape
-from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.language.domains import ONE_HOT, Domain, contains
-from cgprimer.core.losses import SOFTMAX, base_name, check_classes, check_target
-from cgprimer.core.primitives.notation import domain_text
-from cgprimer.core.tape.tape import Tape, shape_of
+from cgprimer.core.language.input_domains import ONE_HOT, Domain, contains
+from cgprimer.core.language.syntax_tree import operator_name
+from cgprimer.core.loss_expressions import SOFTMAX, base_name, check_classes, check_target
+from cgprimer.core.operations.notation import domain_text
 from cgprimer.errors import listed
+from cgprimer.expressions import ExpressionGraph
+from cgprimer.tapes import Tape, tape
 
 ZERO_ONE, SIGNS = (0.0, 1.0), (-1.0, 1.0)
 _OF_LOSSES: dict[str, Domain] = {
@@ -61,7 +61,7 @@ def target_domains(
     targets = [one for one in with_loss.inputs if one not in graph.inputs]
     if name == SOFTMAX:
         primal = tape(graph)
-        shapes = [shape_of(primal, primal.index(output)) for output in graph.outputs]
+        shapes = [primal.shapes[primal.index(output)] for output in graph.outputs]
         classes = shapes[0][0] if shapes[0] else len(shapes)
         numbers = tuple(float(k) for k in range(classes))
         return {one: ONE_HOT if one in with_loss.shapes else numbers for one in targets}
@@ -79,7 +79,7 @@ def example_targets(
     if not loss or base_name(loss) != SOFTMAX or not isinstance(domain, Mapping):
         return None
     primal = tape(graph)
-    shapes = [shape_of(primal, primal.index(output)) for output in graph.outputs]
+    shapes = [primal.shapes[primal.index(output)] for output in graph.outputs]
     targets = [name for name in domain if name not in graph.inputs and domain[name] == ONE_HOT]
     if len(targets) != 1 or len(shapes) != 1 or not shapes[0]:
         return None
@@ -176,7 +176,7 @@ class _Uses:
             if index in self.kinds:
                 continue
             primitive, operands = self.primal.instructions[index - len(self.primal.leaves)]
-            kind = self._kind(getattr(primitive, "kind", primitive), operands)
+            kind = self._kind(operator_name(primitive), operands)
             if not kind:
                 return None
             self.kinds[index] = kind
@@ -193,7 +193,7 @@ class _Uses:
             return None
         if self.factors == {"label", "complement"}:
             return ZERO_ONE, "cross-entropy"
-        classes = (shape_of(self.primal, self.source) or (1,))[-1]
+        classes = (self.primal.shapes[self.source] or (1,))[-1]
         certain = declared or any(map(self._is_softmax, self.logarithms))
         if self.factors == {"label"} and classes > 1 and certain:
             return ONE_HOT, "cross-entropy"
@@ -242,7 +242,7 @@ class _Uses:
         """Return whether a value is a constant, or a certain one."""
         instruction = self.primal.instruction(index)
         if instruction is not None:
-            kind = getattr(instruction.primitive, "kind", instruction.primitive)
+            kind = operator_name(instruction.primitive)
             return kind in _MOVES and self._is_constant(instruction.operands[0], value)
         leaf = self.primal.leaves[index]
         return leaf.kind == "constant" and value in (None, leaf.value)
@@ -254,15 +254,14 @@ class _Uses:
             current = pending.pop()
             yield current
             instruction = self.primal.instruction(current)
-            kind = getattr(instruction and instruction.primitive, "kind", "")
-            kind = kind or (instruction.primitive if instruction else "")
+            kind = operator_name(instruction.primitive) if instruction else ""
             if instruction and (through is None or kind in through):
                 pending += [o for o in instruction.operands if o not in seen]
                 seen.update(instruction.operands)
 
     def _primitives(self, index: int, through: Collection[str] | None = None) -> set[str]:
         instructions = map(self.primal.instruction, self._ancestors(index, through))
-        return {getattr(i.primitive, "kind", i.primitive) for i in instructions if i}
+        return {operator_name(i.primitive) for i in instructions if i}
 
     def _is_logarithm(self, index: int) -> bool:
         return not _LOGARITHMS.isdisjoint(self._primitives(index, _SUMS))

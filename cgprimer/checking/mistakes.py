@@ -44,10 +44,9 @@ from cgprimer.checking.wrong_rules import (
     PRODUCT,
     QUOTIENT,
 )
-from cgprimer.core.language.syntax import element_place
-from cgprimer.core.methods import differentiate
-from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import listed
+from cgprimer.expressions import parse_element
+from cgprimer.tapes import Tape, differentiate
 
 Array = Any
 Gradient = Mapping[str, Array]  # for each number that is asked for its values at the points
@@ -299,8 +298,8 @@ def _exchanged(
                         {e: points.right[o] for e, o in pairs.items()})  # fmt: skip
         return
     if pairs.keys() == free.keys() and all(pairs.get(pairs[e]) == e for e in pairs):
-        names = dict.fromkeys(element_place(e)[0] for e in pairs)
-        crossed = all(element_place(e)[0] != element_place(o)[0] for e, o in pairs.items())
+        names = dict.fromkeys(parse_element(e)[0] for e in pairs)
+        crossed = all(parse_element(e)[0] != parse_element(o)[0] for e, o in pairs.items())
         if len(pairs) > 2 and len(names) == 2 and crossed:
             said = f"{listed(names)} are swapped"
             whole = {e: points.right[o] for e, o in pairs.items()}

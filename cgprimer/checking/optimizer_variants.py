@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from cgprimer.core.language.parser import parse_program
-from cgprimer.core.language.syntax import Definition, Expression
-from cgprimer.core.primitives.registry import FUNCTIONS
+from cgprimer.core.operations.primitive_registry import FUNCTIONS
+from cgprimer.expressions import Definition, Expression
 from cgprimer.training.update_rules import evaluated
 
 _ADAM = (

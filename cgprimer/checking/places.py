@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from cgprimer.core.language.syntax import Apply, Expression, Name, Number
-from cgprimer.core.primitives.notation import unparse
-from cgprimer.core.tape.passes import depends, reachable
-from cgprimer.core.tape.tape import Instruction, Tape
+from cgprimer.core.tape.tape_passes import depends
+from cgprimer.expressions import Apply, Expression, Name, Number, unparse
+from cgprimer.tapes import Instruction, Tape, reachable
 
 Place = tuple[int, int]  # an instruction, and which of its operands
 _LONGEST = 15  # nodes of a formula in a message

@@ -115,11 +115,11 @@ atexit.register(PROVER.close)
 def _answer(left: str, right: str, names: Sequence[str]) -> bool:
     import sympy
 
-    from cgprimer.core.primitives import formulas
-    from cgprimer.core.primitives.notation import parse_expression
+    from cgprimer.core.operations import symbolic_arithmetic
+    from cgprimer.expressions import parse_expression
 
     constants: Mapping[str, object] = {"pi": sympy.pi, "e": sympy.E}
-    first, second = (formulas.symbolic(parse_expression(text)) for text in (left, right))
+    first, second = (symbolic_arithmetic.symbolic(parse_expression(text)) for text in (left, right))
     values = {sympy.Symbol(n, real=True): v for n, v in constants.items() if n not in names}
     return bool(sympy.simplify((first - second).subs(values)) == 0)
 

@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.checked_numbers import one_of
 from cgprimer.checking.branches import Branches, choose, cover, without_kinks
 from cgprimer.checking.labels import (
     check_target_domains,
@@ -30,19 +29,23 @@ from cgprimer.checking.labels import (
     target_domains,
 )
 from cgprimer.checking.sampling import is_possible, sample_values
-from cgprimer.core.derivatives import chosen_names, chosen_output, graph_with_loss, tape
-from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.language.domains import Domain
-from cgprimer.core.language.syntax import Shape, element_place
-from cgprimer.core.methods import differentiate
-from cgprimer.core.primitives import primitive
-from cgprimer.core.run import values_of
-from cgprimer.core.tape.builder import Builder
-from cgprimer.core.tape.lowering import emit_flow_on
-from cgprimer.core.tape.passes import reachable
-from cgprimer.core.tape.scalars import apart, cost_of_numbers, elements, scalarize
-from cgprimer.core.tape.tape import Tape, shape_of
+from cgprimer.core.derivatives import chosen_names, chosen_output, graph_with_loss
+from cgprimer.core.language.input_domains import Domain
+from cgprimer.core.operations.primitive_registry import find_operation
+from cgprimer.core.tape.scalarization import cost_of_numbers, split_arrays
 from cgprimer.errors import DifferentiationError, UsageError
+from cgprimer.expressions import ExpressionGraph, Shape, parse_element
+from cgprimer.support.validation import one_of
+from cgprimer.tapes import (
+    Builder,
+    Tape,
+    differentiate,
+    elements,
+    reachable,
+    scalarize,
+    tape,
+    values_of,
+)
 
 Array = Any
 VALUE, RIGHT, NOISE = "value.", "right.", "noise."  # outputs of the tape that answers
@@ -115,7 +118,7 @@ class Question:
     def shapes(self) -> dict[str, Shape]:
         """The shape of each argument and of each name that is asked for."""
         whole = tape(self.graph)
-        return {n: shape_of(whole, whole.index(n)) for n in {*self.arguments, *self.wrt}}
+        return {n: whole.shapes[whole.index(n)] for n in {*self.arguments, *self.wrt}}
 
     def elements(self, name: str) -> list[str]:
         """The numbers of a name: ``W[0,0]``, ``W[0,1]``; itself where it is one."""
@@ -131,7 +134,7 @@ class Question:
         """Whether there is a function that may have a kink."""
         needed = reachable(self.primal, self.primal.outputs.values())[len(self.primal.leaves) :]
         steps = zip(self.primal.instructions, needed, strict=True)
-        return any(wanted and not primitive(name).analytic for (name, _), wanted in steps)
+        return any(wanted and not find_operation(name).analytic for (name, _), wanted in steps)
 
     @cached_property
     def branches(self) -> Branches:
@@ -220,10 +223,8 @@ def ask(
         UsageError: an unknown name, no output or several, or a graph that cannot be asked about.
     """
     one_of("reduction", reduction, ("mean", "sum"))
-    if graph.layered or any(
-        getattr(name, "kind", "") in ("batch_mean", "custom", "backward")
-        for name, _ in tape(graph).instructions
-    ):
+    primal = tape(graph)
+    if graph.layered or primal.custom or primal.combines_samples:
         raise UsageError(
             "dropout, batchnorm, batch_mean and functions with a backward pass of their own"
             " cannot be asked about"
@@ -235,7 +236,7 @@ def ask(
     whole = graph_with_loss(graph, loss, example_targets(graph, loss, domain))
     target = chosen_output(whole, of)
     primal = tape(whole)
-    if shape_of(primal, primal.index(target)):
+    if primal.shapes[primal.index(target)]:
         raise UsageError(
             f"{target} is an array: the gradient of one number can be asked for",
             hint="a loss (loss='squared-error', --loss squared-error), or another variable (--of)",
@@ -244,9 +245,9 @@ def ask(
         raise UsageError(f"{moved[0]} has a value for each sample: ask without a batch")
     if batch and not whole.inputs:
         raise UsageError("the graph has no input: all samples of a batch are the same")
-    if strange := [n for n in names if element_place(n)[1]]:
+    if strange := [n for n in names if parse_element(n)[1]]:
         raise UsageError(f"ask for the whole array, not for {strange[0]}")
-    cost = cost_of_numbers(primal)[0] if primal.shapes else len(primal)
+    cost = cost_of_numbers(primal)[0] if primal.has_arrays else len(primal)
     if cost > _MOST_NUMBERS:
         raise UsageError(
             f"the graph has {cost:,} operations, more than {_MOST_NUMBERS:,}",
@@ -277,7 +278,9 @@ def _errors(builder: Builder, tape: Tape, value: Mapping[int, int]) -> dict[int,
             if operand in found and name in _AT_MOST_ONE:
                 total = builder.emit("add", total, found[operand])
             elif operand in found:
-                flow = emit_flow_on(builder, name, which, values, value[index], found[operand])
+                flow = find_operation(name).jvp(
+                    builder, which, found[operand], values, value[index]
+                )
                 if flow is not None:
                     total = builder.emit("add", total, builder.emit("abs", flow[0]))
         found[index] = total
@@ -453,7 +456,7 @@ def _own_values(question: Question) -> dict[str, float]:
     shapes = {n: question.shapes[n] for n in question.arguments}
     given = {n: question.graph.values.get(n, 0.0) for n in question.arguments}
     filled = {n: np.broadcast_to(np.array(v, float), shapes[n]) for n, v in given.items()}
-    return {n: float(v) for n, v in apart(filled, shapes).items()}
+    return {n: float(v) for n, v in split_arrays(filled, shapes).items()}
 
 
 def _drawn(

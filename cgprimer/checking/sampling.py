@@ -9,19 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.checked_numbers import real_number
-from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.language.domains import (
+from cgprimer.core.language.input_domains import (
     ONE_HOT,
     Domain,
     contains,
     set_problem,
     shape_problem,
 )
-from cgprimer.core.language.syntax import Shape
-from cgprimer.core.methods.contract import as_names
+from cgprimer.core.methods.derivative_program import as_names
 from cgprimer.data.domains import sample_domain
 from cgprimer.errors import UsageError, listed, name_hint
+from cgprimer.expressions import ExpressionGraph, Shape
+from cgprimer.support.validation import real_number
 
 Array = Any
 

@@ -22,13 +22,12 @@ from cgprimer.checking.wrong_derivatives import (
     wrong_derivatives,
 )
 from cgprimer.checking.wrong_sweeps import Slip
-from cgprimer.core.language.syntax import element_place
 from cgprimer.core.methods.path_sum import count_paths, list_paths
-from cgprimer.core.primitives import RESULT, primitive
-from cgprimer.core.primitives.notation import unparse
-from cgprimer.core.primitives.registry import partial_tree
-from cgprimer.core.tape.tape import Tape
+from cgprimer.core.operations import RESULT, find_primitive
+from cgprimer.core.operations.primitive_registry import partial_tree
 from cgprimer.errors import listed
+from cgprimer.expressions import parse_element, unparse
+from cgprimer.tapes import Tape
 
 _MOST_PATHS = 40  # from one name
 _MOST_WORK = 15_000  # about the adjoints of all slips together
@@ -78,7 +77,7 @@ class _Slips(Sweeps):
         """The derivative of the loss left out: the error, or the error and its 2."""
         tape, said = self.tape, "the derivative of the loss by {} is left out"
         outputs = self.question.output.split(",")
-        vertices = [v for v in self.vertices() if element_place(tape.labels[v])[0] in outputs]
+        vertices = [v for v in self.vertices() if parse_element(tape.labels[v])[0] in outputs]
         if vertices:
             names = listed(map(self.text, vertices))
             yield Slip("loss factor missing", said.format(names), roots=tuple(vertices))
@@ -115,7 +114,7 @@ class _Slips(Sweeps):
         }
         applied = [*called]
         groups = {frozenset({head}): f"that of {self.said(head)}" for head in applied}
-        for line, heads in grouped(applied, lambda h: element_place(self.line(h))[0]):
+        for line, heads in grouped(applied, lambda h: parse_element(self.line(h))[0]):
             groups.setdefault(
                 heads,
                 f"that of {listed(dict.fromkeys(called[h] for h in sorted(heads)))} in {line}",
@@ -216,7 +215,7 @@ class _Slips(Sweeps):
                        f"the derivative of {self.said(head)} is taken at {text}, its value,"
                        f" instead of {self.text(operands[0])}",
                        elsewhere={head: ((out,), again)})  # fmt: skip
-            if RESULT in unparse(partial_tree(primitive(name).partials[0])):
+            if RESULT in unparse(partial_tree(find_primitive(name).partials[0])):
                 yield Slip("inner function not evaluated",
                            f"{self.text(operands[0])} stands in the derivative of"
                            f" {self.said(head)} in the place of {text}",

@@ -9,12 +9,11 @@ from typing import Any, NamedTuple
 from cgprimer.checking.places import Places
 from cgprimer.checking.questions import Question
 from cgprimer.checking.wrong_sweeps import Hands, Slip
-from cgprimer.core.language.syntax import Structural
 from cgprimer.core.methods.reverse import backwards, sweep
-from cgprimer.core.tape.builder import Builder
-from cgprimer.core.tape.tape import Instruction
+from cgprimer.core.operations.batch_operations import BatchMean
+from cgprimer.tapes import Builder, Instruction
 
-MEAN = Structural("batch_mean", 1)  # the samples are the first axis, points the second
+MEAN = BatchMean(1)  # the samples are the first axis, points the second
 Recompute = Callable[[tuple[int, ...]], int]  #: emits a value from those of its operands
 
 

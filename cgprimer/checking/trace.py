@@ -43,10 +43,10 @@ from cgprimer.checking.sheets.problems import (
 )
 from cgprimer.checking.sheets.questions import same, unit, worked_through
 from cgprimer.checking.sheets.tables import value_of
-from cgprimer.core.language.names import names_in as names_of
-from cgprimer.core.language.syntax import Apply, postorder
 from cgprimer.errors import DataError, listed
-from cgprimer.number_format import number
+from cgprimer.expressions import Apply, postorder
+from cgprimer.expressions import names_in as names_of
+from cgprimer.support.number_format import number
 
 FOLLOWS = "follows from an earlier mistake"
 _LEFT = 1e-11  # of its terms, by rounding, where they cancel

@@ -22,9 +22,9 @@ from cgprimer.checking.wrong_rules import (
     emit_text,
 )
 from cgprimer.checking.wrong_sweeps import Slip
-from cgprimer.core.language.syntax import element_place
-from cgprimer.core.losses import SOFTMAX, base_name
+from cgprimer.core.loss_expressions import SOFTMAX, base_name
 from cgprimer.errors import listed
+from cgprimer.expressions import parse_element
 
 NOT_DIFFERENTIATED = "function not differentiated"
 TWICE = "activation derivative twice"
@@ -63,7 +63,7 @@ def _groups(sweeps: Sweeps, heads: Iterable[int]) -> dict[frozenset[int], str]:
     heads = [*heads]
     names = [sweeps.step(head).primitive for head in heads[:1]]
     groups = {frozenset(heads): f"each {names[0]}"} if len(heads) > 1 else {}
-    for line, own in grouped(heads, lambda head: element_place(sweeps.line(head))[0]):
+    for line, own in grouped(heads, lambda head: parse_element(sweeps.line(head))[0]):
         if len(own) > 1:
             groups.setdefault(own, f"each {names[0]} in {line}")
     for head in heads:
@@ -190,7 +190,7 @@ def _cross_entropy(sweeps: Sweeps) -> Iterator[Slip]:
     if base_name(sweeps.question.loss) == SOFTMAX:
         outputs = sweeps.question.output.split(",")
         logits = [
-            v for v in sweeps.region if element_place(sweeps.tape.labels.get(v, ""))[0] in outputs
+            v for v in sweeps.region if parse_element(sweeps.tape.labels.get(v, ""))[0] in outputs
         ]
         powers = [builder.emit("exp", value[v]) for v in logits]
         total = powers[0] if powers else one
@@ -280,7 +280,7 @@ def _biases(sweeps: Sweeps) -> Iterator[Slip]:
         if name not in ("add", "sub"):
             continue
         for which, leaf in enumerate(operands):
-            label = element_place(sweeps.tape.labels.get(leaf, ""))[0]
+            label = parse_element(sweeps.tape.labels.get(leaf, ""))[0]
             other = operands[1 - which]
             is_bias = leaf < len(sweeps.tape.leaves) and label in parameters
             if is_bias and other >= len(sweeps.tape.leaves):

@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from cgprimer.core.language.syntax import Name, Number, fold
-from cgprimer.core.primitives import OPERANDS, RESULT
-from cgprimer.core.primitives.registry import partial_tree
-from cgprimer.core.tape.builder import Builder
+from cgprimer.core.operations import OPERANDS, RESULT
+from cgprimer.core.operations.primitive_registry import partial_tree
+from cgprimer.expressions import Name, Number, fold
+from cgprimer.tapes import Builder
 
 DERIVATIVE = "wrong derivative of a function"
 POWER = "power rule"

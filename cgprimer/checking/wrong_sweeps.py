@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cgprimer.checking.places import Place
-from cgprimer.core.tape.builder import Builder
+from cgprimer.tapes import Builder
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Hands:
 
     def __init__(self, builder: Builder, slip: Slip, owner: Sequence[int]) -> None:
         self.builder, self.slip, self.owner = builder, slip, owner
-        self.emit, self.constant, self.rules = builder.emit, builder.constant, builder.rules
+        self.emit, self.constant = builder.emit, builder.constant
         self.here: Place = 0, 0
         self.last: dict[int, int] = {}
 
@@ -74,7 +74,7 @@ class Hands:
             made = self.emit("mul", made, slip.times[self.here])
         return self.emit("neg", made) if self.here in slip.negative else made
 
-    def hand(self, totals: dict[int, int], to: int, product: int, *share: int) -> None:
+    def add_contribution(self, totals: dict[int, int], to: int, product: int, *share: int) -> None:
         """Add a share to an adjoint, or overwrite it."""
         slip, owner = self.slip, self.owner[self.here[0]]
         if to in totals and slip.keeps and (not slip.of or to in slip.of):
@@ -83,4 +83,4 @@ class Hands:
             if slip.keeps == "last" or self.last[to] != owner:
                 del totals[to]
         self.last[to] = owner
-        self.builder.hand(totals, to, product, *share)
+        self.builder.add_contribution(totals, to, product, *share)

@@ -64,8 +64,8 @@ class Advising(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """A command and its arguments; a FILE is no command."""
         if args and args[0] not in self.commands and not args[0].startswith("-"):
+            from cgprimer.core.graph.loading import path_of
             from cgprimer.errors import did_you_mean
-            from cgprimer.loading import path_of
 
             hint = f"{ctx.command_path} --help lists the commands"
             if os.path.isfile(path_of(args[0])):
@@ -139,7 +139,9 @@ def main() -> None:
     try:
         code = cli(standalone_mode=False, prog_name="cgprimer")
     except CgprimerError as error:
-        click.echo(f"error: {error}", err=True)
+        from cgprimer.cli.argument_options import with_options
+
+        click.echo(f"error: {with_options(error)}", err=True)
         code = error.exit_code
     except click.ClickException as error:
         error.show(shown := io.StringIO())

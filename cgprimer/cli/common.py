@@ -17,10 +17,10 @@ from click.core import ParameterSource
 from cgprimer.cli.options import LOSS, options
 from cgprimer.cli.watching import ARGUMENTS, WATCH, NoExpressionsError, watched
 from cgprimer.core.derivatives import graph_with_loss
-from cgprimer.core.graph import ExpressionGraph, parse
+from cgprimer.core.graph.loading import load, path_of
 from cgprimer.errors import VISIBLE, CgprimerError, UsageError
-from cgprimer.files import check_writable, json_text
-from cgprimer.loading import load, path_of
+from cgprimer.expressions import ExpressionGraph, parse
+from cgprimer.support.files import check_writable, json_text
 
 Decorator = Callable[[Callable[..., Any]], click.Command]
 

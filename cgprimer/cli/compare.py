@@ -10,9 +10,9 @@ import click
 from cgprimer.analysis.tables import FORMATS
 from cgprimer.cli.common import echo_json, file_of, graph_command, note
 from cgprimer.cli.options import AT, ENGINE, JSON, WRT, is_given
-from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods import methods
 from cgprimer.core.methods.finite_difference import SCHEMES
+from cgprimer.expressions import ExpressionGraph
 
 
 def _output(path: str | None) -> str | None:

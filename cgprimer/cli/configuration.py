@@ -17,7 +17,7 @@ from typing import Any
 import click
 
 from cgprimer.errors import DataError, UsageError, name_hint
-from cgprimer.files import examples
+from cgprimer.support.files import examples
 
 _NOT = ("help", "json", "force", "resume")  # they say what to do now, not what the run is
 _FILES = ("data", "save", "plot", "directory", "validation")

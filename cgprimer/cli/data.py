@@ -8,7 +8,7 @@ import click
 
 from cgprimer.cli.common import check_outputs, graph_command, note
 from cgprimer.cli.options import FORCE, SAMPLING, TRUTH, is_given
-from cgprimer.core.graph import ExpressionGraph
+from cgprimer.expressions import ExpressionGraph
 
 _CLASSES = "gaussians|moons|spirals|xor|lecture-neurons|lecture-planes"
 _OF_GRAPHS = ("low", "high", "truth")

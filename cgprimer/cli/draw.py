@@ -7,7 +7,7 @@ from typing import Any
 
 from cgprimer.cli.common import graph_command, named_after, note
 from cgprimer.cli.options import AT, DARK
-from cgprimer.core.graph import ExpressionGraph
+from cgprimer.expressions import ExpressionGraph
 from cgprimer.pictures.formats import formats, save_diagram
 from cgprimer.pictures.graph_diagrams import LEVELS, PARAMETERS, graph_diagram
 from cgprimer.pictures.saving import check_picture_path

@@ -20,10 +20,10 @@ from cgprimer.cli.common import (
 from cgprimer.cli.models import LIST_READERS, MODELS, model_data, models_of
 from cgprimer.cli.options import FORCE, JSON, own_options
 from cgprimer.cli.train import ORIGIN, run_options
-from cgprimer.core.graph import ExpressionGraph
 from cgprimer.data import Dataset, whole_dataset
 from cgprimer.errors import UsageError, plural
-from cgprimer.number_format import number
+from cgprimer.expressions import ExpressionGraph
+from cgprimer.support.number_format import number
 from cgprimer.training.ensembles import Ensemble
 from cgprimer.training.losses import DEFAULT
 from cgprimer.training.settings import SETTINGS

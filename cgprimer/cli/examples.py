@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from cgprimer.checked_numbers import one_of
 from cgprimer.cli.common import make_command, note
 from cgprimer.errors import UsageError
-from cgprimer.files import examples, write_whole
+from cgprimer.support.files import examples, write_whole
+from cgprimer.support.validation import one_of
 
 
 @make_command("--copy (names) NAME...  Write this one into this folder, a graph as NAME.cg.")

@@ -10,7 +10,6 @@ from cgprimer.checking.labels import restrictions
 from cgprimer.checking.sheets.problems import KINDS, MAX_POINTS
 from cgprimer.cli.common import check_outputs, graph_command, note, progress_bar
 from cgprimer.cli.options import DOMAIN, FORCE, KEEP
-from cgprimer.core.graph import ExpressionGraph
 from cgprimer.errors import plural
 from cgprimer.exercises.exercise import (
     DIFFICULTIES,
@@ -22,6 +21,7 @@ from cgprimer.exercises.exercise import (
     write_exercises,
 )
 from cgprimer.exercises.roster import Student, read_roster
+from cgprimer.expressions import ExpressionGraph
 
 
 @graph_command(

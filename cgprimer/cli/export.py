@@ -8,7 +8,7 @@ import click
 
 from cgprimer.cli.common import check_outputs, graph_command, note
 from cgprimer.cli.options import AT, FORCE, WRT, method_lines, own_options
-from cgprimer.core.graph import ExpressionGraph
+from cgprimer.expressions import ExpressionGraph
 
 _TARGETS = "python|numpy|torch|jax|c|sympy|latex"
 
@@ -41,7 +41,7 @@ def command(
     is 1 if a number is wrong.
     """
     from cgprimer.exporting.export import export
-    from cgprimer.files import write_whole
+    from cgprimer.support.files import write_whole
 
     options = own_options(method, settings)
     if output:

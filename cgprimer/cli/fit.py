@@ -10,7 +10,6 @@ import click
 import numpy as np
 
 from cgprimer.analysis.tables import table
-from cgprimer.checked_numbers import share_of_one
 from cgprimer.cli import INTERRUPTED
 from cgprimer.cli.common import (
     check_outputs,
@@ -31,13 +30,14 @@ from cgprimer.cli.options import (
     own_options,
 )
 from cgprimer.cli.train import DATA, data_of
-from cgprimer.core.graph import ExpressionGraph
 from cgprimer.data import Dataset
 from cgprimer.errors import TrainingError, UsageError, plural
+from cgprimer.expressions import ExpressionGraph
 from cgprimer.fitting.bootstrap import Bootstrap
 from cgprimer.fitting.fit import ALGORITHMS, DAMPING_NAMES, fit
 from cgprimer.fitting.result import Fit
-from cgprimer.number_format import number
+from cgprimer.support.number_format import number
+from cgprimer.support.validation import share_of_one
 
 _ALIKE = 0.95  # correlation from which on two parameters are named
 _TRACED = 10  # digits of a trace: an iterate is compared with one by hand

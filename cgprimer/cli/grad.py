@@ -10,9 +10,8 @@ import click
 
 from cgprimer.cli.common import echo_json, graph_command, note
 from cgprimer.cli.options import AT, ENGINE, JSON, WRT, method_lines, own_options, read_files
-from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.language.syntax import Declaration, element_place
-from cgprimer.core.methods.contract import Derivatives
+from cgprimer.core.methods.derivative_program import Derivatives
+from cgprimer.expressions import Declaration, ExpressionGraph, parse_element
 
 _DIGITS = 10  # in the table of several points
 _MOST = 64  # numbers of an array that are printed with all digits
@@ -29,7 +28,7 @@ def _line(name: str, value: Any) -> str:
             return f"{ends[1]},\n{' ' * (margin - len(ends[1]))}["
 
         return f"{name} = " + re.sub(r"(\]+), \[", broken, repr(value.tolist()))
-    from cgprimer.number_format import numbers
+    from cgprimer.support.number_format import numbers
 
     return f"{name} = {numbers(value)}"
 
@@ -43,7 +42,7 @@ def _points(graph: ExpressionGraph, at: dict[str, Any], found: Derivatives) -> s
     import numpy as np
 
     from cgprimer.analysis.tables import table
-    from cgprimer.number_format import number
+    from cgprimer.support.number_format import number
 
     columns = {name: at[name] for name in varied} | found.values
     columns |= {f"d {name}/d {other}": value for (name, other), value in found.derivatives.items()}
@@ -61,7 +60,7 @@ def _roles_note(graph: ExpressionGraph, at: Mapping[str, Any]) -> str:
     both probably wants both derivatives.
     """
     declared = {s.name for s in graph.program.statements if isinstance(s, Declaration)}
-    given = {name for key in at if (name := element_place(str(key))[0]) not in declared}
+    given = {name for key in at if (name := parse_element(str(key))[0]) not in declared}
     inputs = [name for name in graph.inputs if name in given]
     parameters = [name for name in graph.parameters if name in given]
     if not (inputs and parameters):
@@ -111,9 +110,9 @@ def command(
     """
     from cgprimer.analysis.why import why
     from cgprimer.core.derivatives import derivatives_at, mode_at, tape_with
-    from cgprimer.core.methods import differentiate
     from cgprimer.errors import UsageError
-    from cgprimer.numbers_and_arrays import all_finite
+    from cgprimer.support.array_values import all_finite
+    from cgprimer.tapes import differentiate
 
     explicit = settings["wrt"] or read_files()  # values of a run are meant to be its parameters
     roles_note = "" if explicit else _roles_note(graph, settings["at"])
@@ -152,8 +151,8 @@ def command(
             click.echo(_line(f"d {name} / d {other}", value))
     if roles_note:
         note(roles_note)
-    steps = tape_with(graph, (), mode_at(graph, settings["at"])).instructions
-    if method == "reverse" and any(getattr(n, "kind", "") == "batch_mean" for n, _ in steps):
+    primal = tape_with(graph, (), mode_at(graph, settings["at"]))
+    if method == "reverse" and primal.combines_samples:
         note(
             "note: samples depend on each other here: reverse mode gives what each adds to the"
             " derivative of the sum over them; --method forward, how each moves"

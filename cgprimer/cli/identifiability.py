@@ -9,7 +9,7 @@ import click
 
 from cgprimer.cli.common import echo_json, graph_command
 from cgprimer.cli.options import AT, COLUMNS, JSON, SAMPLING, TRUTH
-from cgprimer.core.graph import ExpressionGraph
+from cgprimer.expressions import ExpressionGraph
 
 
 @graph_command(

@@ -13,9 +13,9 @@ import click
 from cgprimer import __version__
 from cgprimer.cli.common import echo_json, graph_command
 from cgprimer.cli.options import JSON
-from cgprimer.core.graph import ExpressionGraph
 from cgprimer.errors import VISIBLE
-from cgprimer.number_format import numbers
+from cgprimer.expressions import ExpressionGraph
+from cgprimer.support.number_format import numbers
 
 _LIBRARIES = ("numpy", "scipy", "sympy", "networkx", "matplotlib", "graphlay", "click",
               "llvmlite", "numba-cuda")  # fmt: skip
@@ -53,7 +53,7 @@ def command(graph: ExpressionGraph | None, as_json: bool) -> None:
 
 def _machine() -> dict[str, object]:
     from cgprimer.core.methods import methods
-    from cgprimer.registration import engines
+    from cgprimer.core.registration import engines
 
     usable = engines()
     libraries = dict.fromkeys(_LIBRARIES, "missing")
@@ -78,12 +78,12 @@ def _machine() -> dict[str, object]:
 
 
 def _graph(graph: ExpressionGraph) -> dict[str, object]:
-    from cgprimer.core.derivatives import tape
+    from cgprimer.tapes import tape
 
     names = ("inputs", "outputs", "variables", "parameters")
     made = tape(graph)
-    every = (n for n in (*graph.variables, *graph.parameters) if made.shapes)
-    shapes = {n: list(made.shapes[made.index(n)]) for n in every if made.shapes[made.index(n)]}
+    every = {n: made.shapes[made.index(n)] for n in (*graph.variables, *graph.parameters)}
+    shapes = {name: list(shape) for name, shape in every.items() if shape}
     edges = ("values", "depends_on", "leads_to")
     return {
         "source": graph.source.name.translate(VISIBLE),

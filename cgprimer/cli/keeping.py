@@ -12,9 +12,9 @@ from typing import Any
 
 from cgprimer.cli.common import named_after, note, save_plot
 from cgprimer.cli.configuration import config_text
-from cgprimer.core.graph import ExpressionGraph
 from cgprimer.errors import CgprimerError, UsageError
-from cgprimer.files import write_whole
+from cgprimer.expressions import ExpressionGraph
+from cgprimer.support.files import write_whole
 from cgprimer.training.checkpoint import save_run
 from cgprimer.training.directory import CONFIG, GRAPH, LOSS, RunDirectory
 from cgprimer.training.runs import TrainingRun

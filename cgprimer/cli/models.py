@@ -13,10 +13,10 @@ from cgprimer import networks
 from cgprimer.cli.common import file_of
 from cgprimer.cli.options import is_given, refuse_made
 from cgprimer.cli.train import READERS, data_of
-from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.graph.loading import load
 from cgprimer.data import Blocks, Dataset
 from cgprimer.errors import UsageError
-from cgprimer.loading import load
+from cgprimer.expressions import ExpressionGraph
 from cgprimer.training.settings import ONE_OR_BY_NAME, SETTINGS, from_text
 
 MODELS = """\

@@ -7,11 +7,11 @@ from typing import Any
 import click
 
 from cgprimer import networks
-from cgprimer.checked_numbers import one_of
 from cgprimer.cli.common import check_outputs, make_command, note
 from cgprimer.cli.options import FORCE, is_given
 from cgprimer.errors import UsageError
-from cgprimer.files import write_whole
+from cgprimer.support.files import write_whole
+from cgprimer.support.validation import one_of
 
 _OWN = {  # the options of each kind; all have a seed
     "mlp": ("activation", "output", "bias", "scalars"),

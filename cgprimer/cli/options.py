@@ -171,7 +171,7 @@ def _named(
 
 def read_files() -> set[str]:
     """The files that options of this command were read from; ``--watch`` follows them."""
-    found: set[str] = click.get_current_context().meta.setdefault("cgprimer.files", set())
+    found: set[str] = click.get_current_context().meta.setdefault("cgprimer.support.files", set())
     return found
 
 

@@ -18,7 +18,7 @@ import click
 from cgprimer import plot
 from cgprimer.cli import Advising, Lazy
 from cgprimer.cli.common import graph_command, make_command, note
-from cgprimer.files import write_own
+from cgprimer.support.files import write_own
 
 _SPELT = {  # argument -> option, where they are not called alike
     "schemes": "--scheme",

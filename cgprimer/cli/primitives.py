@@ -57,14 +57,13 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
     back of the result's adjoint bar.
     """
     from cgprimer.analysis.tables import table
-    from cgprimer.core.language.syntax import Apply, Name
-    from cgprimer.core.primitives import OPERANDS, Primitive, primitive, primitives
-    from cgprimer.core.primitives.notation import unparse
-    from cgprimer.core.primitives.registry import FUNCTIONS
+    from cgprimer.core.operations import OPERANDS, Primitive, find_primitive, primitives
+    from cgprimer.core.operations.primitive_registry import FUNCTIONS
+    from cgprimer.expressions import Apply, Name, unparse
 
     asked = [{"@": "matmul", "[": "index"}.get(name, name) for name in names]
     found = [
-        FUNCTIONS[name] or (() if name in ARRAYS else (primitive(_SIGNS.get(name, name)),))
+        FUNCTIONS[name] or (() if name in ARRAYS else (find_primitive(_SIGNS.get(name, name)),))
         for name in asked
     ]
     all_rows = [row for several in found for row in several] if names else primitives()

@@ -11,8 +11,8 @@ import click
 from cgprimer.analysis.rules import INNER, rules
 from cgprimer.cli.common import echo_json, make_command
 from cgprimer.cli.options import JSON
-from cgprimer.files import examples
-from cgprimer.loading import load
+from cgprimer.core.graph.loading import load
+from cgprimer.support.files import examples
 
 _MOST_LINES = 200
 

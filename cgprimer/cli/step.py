@@ -17,7 +17,7 @@ from cgprimer.cli.common import (
     progress_bar,
 )
 from cgprimer.cli.options import AT, FORCE, WRT
-from cgprimer.core.graph import ExpressionGraph
+from cgprimer.expressions import ExpressionGraph
 from cgprimer.pages.stepping.method_steps import DEFAULT_METHOD, METHODS, SCHEMES
 from cgprimer.pages.stepping.scene import LEVELS
 

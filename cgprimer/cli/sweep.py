@@ -21,8 +21,8 @@ from cgprimer.cli.common import (
 from cgprimer.cli.models import LIST_READERS, MODELS, model_data, models_of, read_values
 from cgprimer.cli.options import FORCE, JSON, own_options
 from cgprimer.cli.train import ORIGIN, run_options
-from cgprimer.core.graph import ExpressionGraph
-from cgprimer.files import write_whole
+from cgprimer.expressions import ExpressionGraph
+from cgprimer.support.files import write_whole
 from cgprimer.training.losses import DEFAULT
 from cgprimer.training.settings import SETTINGS
 from cgprimer.training.variations import TEST_SHARE

@@ -8,11 +8,11 @@ import click
 
 from cgprimer.cli.common import graph_command
 from cgprimer.cli.options import method_lines, own_options
-from cgprimer.core.graph import ExpressionGraph
+from cgprimer.expressions import ExpressionGraph
 
 _MOST_LINES = 200  # of a tape; a part of --passes has fewer
 _MOST_PART = 24
-# As in cgprimer.native.listing, which this module does not load to say what it does.
+# As in cgprimer.backends.code_listing, which this module does not load to say what it does.
 _FORMS = ("cpu", "cpu-interpreter", "cuda", "cuda-interpreter")
 
 
@@ -51,12 +51,11 @@ def command(
     each. --code cpu and cuda show what the engine takes for a tape of this size; with -interpreter,
     what it takes for large ones. No GPU is needed.
     """
+    from cgprimer.backends.plans.plan_printing import cut, passes_text
     from cgprimer.core.derivatives import tape_with
-    from cgprimer.core.loss_vertex import with_loss
-    from cgprimer.core.losses import LOSS
-    from cgprimer.core.methods import differentiate
-    from cgprimer.core.tape.scalars import scalarize
-    from cgprimer.native.plans.printing import cut, passes_text
+    from cgprimer.core.loss_expressions import LOSS
+    from cgprimer.core.loss_node import with_loss
+    from cgprimer.tapes import differentiate, scalarize
 
     options = own_options(method, settings)
     of, wrt, loss, form = (settings[name] for name in ("of", "wrt", "loss", "form"))
@@ -76,7 +75,7 @@ def command(
     if passes:
         text = passes_text(found, sums=loss is not None, most=None if whole else _MOST_PART)
     elif form is not None:
-        from cgprimer.native.listing import code_text
+        from cgprimer.backends.code_listing import code_text
 
         text = code_text(found, form, sums=loss is not None)
     else:

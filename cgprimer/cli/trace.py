@@ -10,7 +10,7 @@ from cgprimer.analysis.tables import FORMATS
 from cgprimer.analysis.trace import LEVELS, trace
 from cgprimer.cli.common import echo_json, graph_command
 from cgprimer.cli.options import AT, JSON, method_lines, own_options
-from cgprimer.core.graph import ExpressionGraph
+from cgprimer.expressions import ExpressionGraph
 
 
 @graph_command(

@@ -12,7 +12,6 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from cgprimer.checked_numbers import share_of_one
 from cgprimer.cli import INTERRUPTED
 from cgprimer.cli.common import check_outputs, echo_json, graph_command, note, progress_bar
 from cgprimer.cli.configuration import configure
@@ -33,11 +32,12 @@ from cgprimer.cli.options import (
     refuse_made,
 )
 from cgprimer.cli.training_report import report, score_lines
-from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.losses import OUTPUT
+from cgprimer.core.loss_expressions import OUTPUT
 from cgprimer.data import Blocks, Dataset, make_dataset, normalized
 from cgprimer.data.sources import column_names
 from cgprimer.errors import NonFiniteError, TrainingError
+from cgprimer.expressions import ExpressionGraph
+from cgprimer.support.validation import share_of_one
 from cgprimer.training.checkpoint import RUN, load_run, run_as_dict
 from cgprimer.training.convergence import has_converged
 from cgprimer.training.directory import CONFIG, LOSS, METRICS, PARAMETERS

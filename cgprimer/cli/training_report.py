@@ -7,10 +7,11 @@ from math import isfinite
 import numpy as np
 
 from cgprimer.analysis.tables import table
-from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.primitives.structural import shape_text
-from cgprimer.core.tape.scalars import apart, elements
-from cgprimer.number_format import number
+from cgprimer.core.operations.array_shapes import shape_text
+from cgprimer.core.tape.scalarization import split_arrays
+from cgprimer.expressions import ExpressionGraph
+from cgprimer.support.number_format import number
+from cgprimer.tapes import elements
 from cgprimer.training.identifiability import Identifiability, combination_text
 from cgprimer.training.predictions import Score
 from cgprimer.training.runs import TrainingRun
@@ -40,7 +41,7 @@ def report(
     declared = run.parameters.keys() - graph.initializers.keys()
     known = run.truth or {n: v for n, v in graph.point(needed=()).items() if n in declared}
     both = run.parameters, known
-    learnt, beside = (apart(of, run.shapes) for of in both)
+    learnt, beside = (split_arrays(of, run.shapes) for of in both)
     rows = []
     for name, shape in run.shapes.items():
         each = tuple(elements(name, shape))

@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from cgprimer.cli.options import is_given, read_files
+from cgprimer.core.graph.loading import load, path_of
 from cgprimer.errors import MissingValueError, SourceError, UsageError
-from cgprimer.loading import load, path_of
 
 WATCH = """\
 --watch  Show it in a browser, and follow FILE as it is edited, until Ctrl-C.

@@ -5,46 +5,53 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
-from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.language.syntax import Shape, element_place
+from cgprimer.core.evaluation.plain_engine import PLAIN
+from cgprimer.core.evaluation.runner import Runner
+from cgprimer.core.graph import ExpressionGraph, check_graph
+from cgprimer.core.language.syntax_tree import Shape
+from cgprimer.core.language.value_names import Element, parse_element
 from cgprimer.core.methods import differentiate
-from cgprimer.core.methods.contract import DerivativeProgram, Derivatives, Names, as_names
-from cgprimer.core.primitives.registry import FUNCTIONS
-from cgprimer.core.run import Runner, engine_for
+from cgprimer.core.methods.derivative_program import DerivativeProgram, Derivatives, Names, as_names
+from cgprimer.core.operations.primitive_registry import FUNCTIONS
 from cgprimer.core.tape.lowering import lower
-from cgprimer.core.tape.passes import as_columns
 from cgprimer.core.tape.tape import Tape
+from cgprimer.core.tape.tape_passes import as_columns
 from cgprimer.errors import UsageError, name_hint
-from cgprimer.numbers_and_arrays import Value, as_value, axes, common_shape
+from cgprimer.support.array_values import Value, as_value, axes, common_shape
+from cgprimer.support.type_checks import check_type
 
-Made = TypeVar("Made")
+if TYPE_CHECKING:
+    from cgprimer.core.evaluation.engines import Engine
+
+Result = TypeVar("Result")
 Point = Mapping[str, Value] | None
-_MOST_KEPT = 64  # programs and runners that are kept for one graph
-_KEPT: WeakKeyDictionary[ExpressionGraph, dict[Hashable, Any]] = WeakKeyDictionary()
+_CACHE_SIZE = 64  # programs and runners of one graph; all go when the graph goes
+_CACHE: WeakKeyDictionary[ExpressionGraph, dict[Hashable, Any]] = WeakKeyDictionary()
 
 
-def kept(graph: ExpressionGraph, key: Hashable, make: Callable[[], Made]) -> Made:
-    """What was made for a graph before, or made now: it goes when the graph goes."""
-    entries, key = _KEPT.setdefault(graph, {}), (FUNCTIONS.generation, key)
+def cached(graph: ExpressionGraph, key: Hashable, make: Callable[[], Result]) -> Result:
+    """Return the cached result for a graph and a key; compute it on the first request."""
+    entries, key = _CACHE.setdefault(graph, {}), (FUNCTIONS.generation, key)
     if key not in entries:
         entries[key] = make()
-        if len(entries) > _MOST_KEPT:
+        if len(entries) > _CACHE_SIZE:
             del entries[next(iter(entries))]  # the oldest
-    found: Made = entries[key]
-    return found
+    result: Result = entries[key]
+    return result
 
 
 def tape(graph: ExpressionGraph, mode: str = "") -> Tape:
-    """The tape of a graph; ``print`` shows it line by line.
+    """Return the tape of a graph; ``print`` shows it line by line.
 
     Args:
         graph: the graph.
-        mode: how ``dropout`` and ``batchnorm`` are written out: ``training`` with masks that are
-            columns and the statistics of the batch, ``batch`` with the latter alone, ``masks`` with
-            the former alone, else as they are used after training.
+        mode: how ``dropout`` and ``batchnorm`` are expanded. ``training`` uses masks, which are
+            columns, and the statistics of the batch; ``masks`` and ``batch`` use only one of the
+            two. The default is their form after training.
 
     >>> from cgprimer.core.graph import parse
     >>> len(tape(parse("xw = ab*xa + 1")))
@@ -57,61 +64,79 @@ def tape(graph: ExpressionGraph, mode: str = "") -> Tape:
     xh = v1*mask_xh
     output    xh
     """
+    check_graph(graph)
     if mode not in ("", "batch", "masks", "training"):
         raise UsageError(f"there is no mode {mode!r}", hint="training, batch, masks, or none")
     mode = mode if graph.layered else ""
-    return kept(graph, ("tape", mode), lambda: lower(graph, mode))
+    return cached(graph, ("tape", mode), lambda: lower(graph, mode))
 
 
 def statistics(graph: ExpressionGraph, point: Mapping[str, Value]) -> dict[str, Value]:
-    """The running mean and variance of each ``batchnorm``; without training 0 and 1."""
+    """Return the running mean and variance of each ``batchnorm``; 0 and 1 before training."""
     if not graph.layered:
         return {}
-    from cgprimer.core.primitives.layers import statistics_of
+    from cgprimer.core.operations.layer_expansions import statistics_of
 
     return statistics_of(tape(graph).leaves, point)
 
 
-def element_in(graph: ExpressionGraph, name: str) -> tuple[str, tuple[int, ...]]:
-    """The array and the place in it that a name is about; no place of names that the graph has."""
-    whole = not isinstance(name, str) or "[" not in name or name in tape(graph).names
-    return (name, ()) if whole else element_place(name)
+def element_in(graph: ExpressionGraph, name: str) -> Element:
+    """Return the array and the indices of a name; a name of the graph has no indices."""
+    if not isinstance(name, str) or name in graph.roles:
+        return Element(name, ())
+    return parse_element(name)
 
 
 def tape_with(graph: ExpressionGraph, names: Iterable[str], mode: str = "") -> Tape:
-    """The tape of a graph, on which those of the names that are elements are values, too."""
-    wanted = [name for name in names if "[" in name and element_in(graph, name)[1]]
+    """Return the tape of a graph, with a value for each name that is an element of an array."""
+    wanted = [name for name in names if name not in graph.roles and parse_element(name).indices]
     if not wanted:
         return tape(graph, mode)
-    from cgprimer.core.tape.scalars import with_elements
+    from cgprimer.core.tape.scalarization import with_elements
 
     return with_elements(tape(graph, mode), wanted)
 
 
+def point_or_empty(at: Point) -> Mapping[str, Value]:
+    """Return the values at a point, or an empty mapping for None.
+
+    Raises:
+        UsageError: the point is not a mapping.
+
+    >>> point_or_empty(None), point_or_empty({"xa": 0.5})
+    ({}, {'xa': 0.5})
+    """
+    if at is None:
+        return {}
+    check_type("at", at, Mapping, "a mapping of names to values", hint="write {'xa': 0.5}")
+    return at
+
+
 def mode_at(graph: ExpressionGraph, at: Point) -> str:
-    """How layers are written out at a point."""
+    """Return the mode in which layers are expanded at a point, as in :func:`tape`."""
     return graph.mode(graph.point(at, needed=())) if graph.layered else ""
 
 
 def graph_with_loss(graph: ExpressionGraph, loss: str | None, at: Point = None) -> ExpressionGraph:
-    """A graph with a loss as one more vertex, called ``loss``: its only output.
+    """Return a graph with an additional vertex ``loss``, which is its only output.
 
     Args:
         graph: the graph.
-        loss: a name, or an expression in ``out`` and ``target`` or in names of the graph and of
-            inputs that the loss brings along; ``output`` and None leave the graph as it is.
-        at: the point that is asked about; any new inputs unless given. It says what new inputs
-            there are, and whether ``softmax-cross-entropy`` is given classes or probabilities.
+        loss: the name of a loss, or an expression in ``out`` and ``target`` or in names of the
+            graph and new inputs; ``output`` and None leave the graph unchanged.
+        at: the point of evaluation. Its names and shapes determine the new inputs, and whether the
+            targets of ``softmax-cross-entropy`` are classes or probabilities. Without a point,
+            every unknown name in the expression is a new input.
 
     Returns:
-        The graph. The target of its only output is the input ``target``; of several outputs each
-        has its own, ``target_xw``. Of ``softmax-cross-entropy`` the target is the number of a
-        class, from 0, unless the point has a probability for each. What the graph has a name for
-        already gets a ``_``.
+        The graph. Its target is the input ``target``; if the graph has several outputs, each has a
+        target, such as ``target_xw``. The target of ``softmax-cross-entropy`` is the index of a
+        class, counted from 0, unless the point has a probability for each class. A new name that
+        the graph already uses is followed by ``_``.
 
     Raises:
-        UsageError, SourceError, ShapeError: the loss is none, or does not fit the graph.
-        DataError: a target is none that the loss knows.
+        UsageError, SourceError, ShapeError: the loss is invalid, or does not fit the graph.
+        DataError: a target is not valid for the loss.
 
     >>> from cgprimer.core.graph import parse
     >>> graph = graph_with_loss(parse("xw = k*xa"), "squared-error")
@@ -123,25 +148,28 @@ def graph_with_loss(graph: ExpressionGraph, loss: str | None, at: Point = None) 
     >>> gradient(graph, {"k": 2, "xa": 3, "target": 5})
     {'k': 6.0}
     """
+    check_graph(graph)
     if loss is None:
         return graph
-    from cgprimer.core.loss_vertex import appended, check_point
-    from cgprimer.core.losses import LOSSES, OUTPUT, base_name
+    from cgprimer.core.loss_expressions import LOSSES, OUTPUT, base_name
+    from cgprimer.core.loss_node import attach_to_graph, check_targets
 
-    given, samples = None, 0
+    shapes_of_new, samples = None, 0
     if at is not None:
-        own = {n: as_value(n, v) for n, v in at.items()}
-        known = {n: own[n] for n in own.keys() & {*graph.inputs, *graph.parameters}}
-        samples = len(common_shape(known, graph.shapes))
-        new = {n: v for n, v in own.items() if n not in known}
-        whole = {n: bool(graph.shapes) and axes(v) for n, v in new.items()}
-        given = {n: tuple(v.shape[samples:]) if whole[n] else () for n, v in new.items()}
-    said = LOSSES[name] if (name := base_name(loss)) in LOSSES else ""
-    key = ("loss", loss, said, repr(given))  # a name may mean another text tomorrow
+        values = {n: as_value(n, v) for n, v in point_or_empty(at).items()}
+        known_values = {n: values[n] for n in values.keys() & {*graph.inputs, *graph.parameters}}
+        samples = len(common_shape(known_values, graph.shapes))
+        new = {n: v for n, v in values.items() if n not in known_values}
+        new_axes = {n: bool(graph.shapes) and axes(v) for n, v in new.items()}
+        shapes_of_new = {n: tuple(v.shape[samples:]) if new_axes[n] else () for n, v in new.items()}
+    text = LOSSES[name] if (name := base_name(loss)) in LOSSES else ""
+    key = ("loss", loss, text, repr(shapes_of_new))  # a name may mean another text tomorrow
     primal = tape(graph)
-    made, targets = kept(graph, key, lambda: appended(graph, primal, loss, given))
-    check_point(loss, primal, targets, at or {})
-    return graph if loss == OUTPUT else made
+    with_loss, targets = cached(
+        graph, key, lambda: attach_to_graph(graph, primal, loss, shapes_of_new)
+    )
+    check_targets(loss, primal, targets, at or {})
+    return graph if loss == OUTPUT else with_loss
 
 
 # --- first derivatives ---------------------------------------------------------------------------
@@ -158,20 +186,20 @@ def gradient(
     engine: str = "auto",
     **options: Any,
 ) -> dict[str, Value]:
-    """The gradient of a variable.
+    """Return the gradient of a variable.
 
     Args:
         graph: the graph.
         at: values of inputs and parameters, numbers or arrays; declared values fill the rest.
         of: the variable to differentiate; the only output unless given.
         wrt: parameters, inputs or inner variables; by default all parameters, or all inputs of a
-            graph without parameters. The derivative with respect to an inner variable treats it as
-            if it could be moved by itself.
-        loss: a loss to differentiate instead, as in :func:`graph_with_loss`; the point then has
-            its targets, too.
+            graph without parameters. The derivative with respect to an inner variable treats the
+            variable as independent.
+        loss: a loss to differentiate instead, as in :func:`graph_with_loss`; the point must then
+            contain the targets.
         method: one of :func:`cgprimer.methods`.
         engine: one of :func:`cgprimer.engines`, or ``auto``.
-        options: of the method, see :func:`cgprimer.differentiate`.
+        options: options of the method, see :func:`cgprimer.differentiate`.
 
     Returns:
         For each name a float, or an array of the samples' shape. Unit: that of ``of`` divided by
@@ -182,7 +210,7 @@ def gradient(
     Raises:
         UsageError: an unknown name, method, engine or option.
         MissingValueError: a name that the output needs has no value.
-        DifferentiationError: the method cannot do it.
+        DifferentiationError: the method cannot differentiate the graph.
 
     >>> from cgprimer.core.graph import parse
     >>> graph = parse("xx=xa^2; xy=ab*xx+ac*xa; xz=bc*xx+xy; xw=cd*xx+xz^3")
@@ -192,9 +220,13 @@ def gradient(
     >>> gradient(graph, at, wrt="xa", method="forward")
     {'xa': 161.8125}
     """
-    graph = graph_with_loss(graph, loss, at or {})
-    found = derivatives_at(graph, at, chosen_output(graph, of), wrt, method, engine, **options)
-    return {name: value for (_, name), value in found.derivatives.items()}
+    check_graph(graph)
+    if loss is not None:
+        graph = graph_with_loss(graph, loss, point_or_empty(at))
+    target = graph.only_output() if of is None else of
+    check_type("of", target, str, "a name")
+    results = derivatives_at(graph, at, (target,), wrt, method, engine, **options)
+    return {name: value for (_, name), value in results.derivatives.items()}
 
 
 def jacobian(
@@ -208,7 +240,7 @@ def jacobian(
     engine: str = "auto",
     **options: Any,
 ) -> dict[str, dict[str, Value]]:
-    """The derivatives of several variables: ``jacobian(graph, at)["xw"]["ab"]``.
+    """Return the derivatives of several variables: ``jacobian(graph, at)["xw"]["ab"]``.
 
     ``of`` is all outputs unless given; everything else is as in :func:`gradient`.
 
@@ -216,10 +248,12 @@ def jacobian(
     >>> jacobian(parse("xb = p*xa; xc = p^2"), {"p": 3, "xa": 2})
     {'xb': {'p': 2.0}, 'xc': {'p': 6.0}}
     """
-    graph = graph_with_loss(graph, loss, at or {})
-    found = derivatives_at(graph, at, of, wrt, method, engine, **options)
-    rows: dict[str, dict[str, Value]] = {name: {} for name in found.values}
-    for (target, name), value in found.derivatives.items():
+    check_graph(graph)
+    if loss is not None:
+        graph = graph_with_loss(graph, loss, point_or_empty(at))
+    results = derivatives_at(graph, at, of, wrt, method, engine, **options)
+    rows: dict[str, dict[str, Value]] = {name: {} for name in results.values}
+    for (target, name), value in results.derivatives.items():
         rows[target][name] = value
     return rows
 
@@ -233,34 +267,73 @@ def derivatives_at(
     engine: str = "auto",
     **options: Any,
 ) -> Derivatives:
-    """Values and derivatives together; arguments and errors are those of :func:`jacobian`."""
+    """Return values and derivatives; arguments and errors are those of :func:`jacobian`.
+
+    The type of `graph` is not checked again.
+    """
+    check_type("method", method, str, "a name")
+    of = as_names(of, "of") if of else None
+    wrt = None if wrt is None else as_names(wrt, "wrt")
+    mode = mode_at(graph, at) if graph.layered else ""
+    key = ("request", of, wrt, method, mode, repr(sorted(options.items())))
+    # The arguments are the key, so that a repeated call does not check its names again.
+    prepare = partial(_prepare_request, graph, of, wrt, method, mode, options)
+    request = cached(graph, key, prepare)
+    program, arrays = request.program, request.arrays
+    results = at_point(graph, at, program, engine)
+    pairs = {(t, n): results.derivatives[t, arrays[n]] for t in program.of for n in arrays}
+    for name, indices in request.elements.items():
+        rest = [slice(None)] * (len(program.shapes[arrays[name]]) - len(indices))
+        for target in program.of:
+            part = pairs[target, name][(..., *indices, *rest)]
+            pairs[target, name] = part if part.ndim else float(part)
+    return Derivatives(results.values, pairs)
+
+
+class _Request(NamedTuple):
+    """A request for derivatives after its names were checked.
+
+    Attributes:
+        program: computes the derivatives with respect to whole arrays.
+        arrays: for each requested name the array that the name belongs to, or the name itself.
+        elements: the indices of the requested names that are elements.
+    """
+
+    program: DerivativeProgram
+    arrays: dict[str, str]
+    elements: dict[str, tuple[int, ...]]
+
+
+def _prepare_request(
+    graph: ExpressionGraph,
+    of: tuple[str, ...] | None,
+    wrt: tuple[str, ...] | None,
+    method: str,
+    mode: str,
+    options: Mapping[str, Any],
+) -> _Request:
+    """Check the names of a request and derive its program."""
     names = chosen_names(graph, wrt)
     if of is None and not graph.outputs:
         raise UsageError("the graph has no output to differentiate")
-    targets = tuple(chosen_output(graph, name) for name in as_names(of or graph.outputs, "of"))
-    mode = mode_at(graph, at)
-    key = ("first", targets, names, method, mode, repr(sorted(options.items())))
-    whole = {name: element_in(graph, name)[0] if "[" in name else name for name in names}
+    targets = tuple(chosen_output(graph, name) for name in of or graph.outputs)
+    parts = {name: element_in(graph, name) for name in names}
+    arrays = {name: part.array for name, part in parts.items()}
 
-    def made() -> DerivativeProgram:
+    def derive() -> DerivativeProgram:
         primal = tape_with(graph, (*targets, *names), mode)
-        return differentiate(primal, targets, tuple(whole.values()), method=method, **options)
+        return differentiate(primal, targets, tuple(arrays.values()), method=method, **options)
 
-    program = kept(graph, key, made)
-    found = at_point(graph, at, program, engine)
-    pairs = {(t, n): found.derivatives[t, base] for t in targets for n, base in whole.items()}
-    for target, name in [pair for pair in pairs if "[" in pair[1]]:
-        if place := element_in(graph, name)[1]:
-            rest = [slice(None)] * (len(program.shapes[whole[name]]) - len(place))
-            part = pairs[target, name][(..., *place, *rest)]
-            pairs[target, name] = part if part.ndim else float(part)
-    return Derivatives(found.values, pairs)
+    key = ("first", targets, names, method, mode, repr(sorted(options.items())))
+    elements = {name: part.indices for name, part in parts.items() if part.indices}
+    return _Request(cached(graph, key, derive), arrays, elements)
 
 
 def chosen_output(graph: ExpressionGraph, of: str | None) -> str:
-    """The variable asked for, or an element of one such as ``h[0]``, or the only output."""
+    """Return the variable or element (such as ``h[0]``) to differentiate, or the only output."""
     if of is None:
         return graph.only_output()
+    check_type("of", of, str, "a name")
     if element_in(graph, of)[0] not in graph.variables:
         raise UsageError(f"the graph has no variable {of!r}", hint=name_hint(of, graph.variables))
     return of
@@ -271,14 +344,14 @@ def chosen_names(graph: ExpressionGraph, wrt: Names | None) -> tuple[str, ...]:
 
     By default they are all parameters, or all inputs of a graph without parameters.
     """
-    if not wrt and not (graph.parameters or graph.inputs):
+    if wrt is None and not (graph.parameters or graph.inputs):
         raise UsageError("there is nothing to differentiate by: no parameter and no input")
     if wrt is None:
         return graph.parameters or graph.inputs
-    names, known = as_names(wrt, "wrt"), dict.fromkeys((*graph.variables, *graph.parameters))
+    names, choices = as_names(wrt, "wrt"), dict.fromkeys((*graph.variables, *graph.parameters))
     for name in names:
-        if element_in(graph, name)[0] not in known:
-            hint = name_hint(name, known)
+        if element_in(graph, name)[0] not in choices:
+            hint = name_hint(name, choices)
             raise UsageError(f"the graph has no variable or parameter {name!r}", hint=hint)
     return names
 
@@ -290,17 +363,17 @@ def at_point(
     engine: str,
     direction: Mapping[str, Value] | None = None,
 ) -> Derivatives:
-    """A program at a point of a graph: from names and values to columns and scalars, and back.
+    """Run a program at a point of a graph.
 
-    ``direction`` gives values to seeds that the program's passes leave open.
+    ``direction`` has the values of seeds that the passes of the program do not set.
     """
-    point, own = graph.point(at, needed=program.needed), graph.shapes
+    point, shapes = graph.point(at, needed=program.needed), graph.shapes
     for name in (*graph.inputs, *graph.parameters):
-        if name not in point:  # nothing that is asked for depends on it
-            point[name] = as_value(name, 0.0, own.get(name, ()))
+        if name not in point:  # no requested value depends on it
+            point[name] = as_value(name, 0.0, shapes.get(name, ()))
     shape = graph.samples(point)
-    given = [n for n in graph.parameters if type(point[n]) is not float]
-    varying = tuple(n for n in given if point[n].ndim > len(own.get(n, ())))
+    arrays = [n for n in graph.parameters if type(point[n]) is not float]
+    varying = tuple(n for n in arrays if point[n].ndim > len(shapes.get(n, ())))
     columns = {name: point[name] for name in (*graph.inputs, *varying)}
     scalars = {name: point[name] for name in graph.parameters if name not in columns}
     samples = math.prod(shape)
@@ -308,28 +381,37 @@ def at_point(
         import numpy as np
 
         for name, value in columns.items():
-            whole = np.broadcast_to(value, shape + own.get(name, ()))
-            columns[name] = np.ascontiguousarray(whole, float).reshape(-1, *own.get(name, ()))
-    chosen = engine_for(engine, program, samples, shape)
+            broadcast = np.broadcast_to(value, shape + shapes.get(name, ()))
+            columns[name] = np.ascontiguousarray(broadcast, float).reshape(
+                -1, *shapes.get(name, ())
+            )
+    if engine == "auto" and not shape:
+        chosen: Engine = PLAIN
+    else:
+        from cgprimer.core.evaluation.engine_choice import choose_engine
+
+        chosen = choose_engine(engine, program, samples, shape)
 
     def make() -> Runner:
         moved = as_columns(program.tape, varying) if varying else program.tape
         return Runner(replace(program, tape=moved), engine=chosen)
 
-    runner = kept(graph, ("runner", program, varying, chosen.name), make)
-    scalars |= statistics(graph, point) | dict(direction or {})
-    found, sizes = runner(columns, scalars, samples), program.shapes
+    runner = cached(graph, ("runner", program, varying, chosen.name), make)
+    if graph.layered:
+        scalars |= statistics(graph, point)
+    scalars |= direction or {}
+    results, sizes = runner(columns, scalars, samples), program.shapes
     return Derivatives(
-        {n: shaped(v, shape, sizes.get(n, ())) for n, v in found.values.items()},
+        {n: in_shape(v, shape, sizes.get(n, ())) for n, v in results.values.items()},
         {
-            (o, w): shaped(v, shape, sizes.get(o, ()) + sizes.get(w, ()))
-            for (o, w), v in found.derivatives.items()
+            (o, w): in_shape(v, shape, sizes.get(o, ()) + sizes.get(w, ()))
+            for (o, w), v in results.derivatives.items()
         },
     )
 
 
-def shaped(value: Any, samples: Shape, own: Shape = ()) -> Value:
-    """A column in the samples' shape, its own axes behind; a float where there are none."""
-    if not samples and not own:
+def in_shape(value: Any, samples: Shape, own_shape: Shape = ()) -> Value:
+    """Return a column reshaped to the samples' axes and its own axes; a float without axes."""
+    if not samples and not own_shape:
         return float(value if isinstance(value, float | int) else value.reshape(()))
-    return value.reshape(samples + own)
+    return value.reshape(samples + own_shape)

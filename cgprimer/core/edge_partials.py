@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from cgprimer.core.derivatives import Point, at_point, graph_with_loss, kept, tape
+from cgprimer.core.derivatives import Point, at_point, cached, graph_with_loss, point_or_empty, tape
 from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.methods.contract import DerivativeProgram, Pass, Read, shapes_of
+from cgprimer.core.methods.derivative_program import DerivativeProgram, Pass, Read, shapes_of
 from cgprimer.core.tape.tape import Tape
-from cgprimer.numbers_and_arrays import Value, zeros
+from cgprimer.support.array_values import Value, zeros
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Partials:
 def partials(
     graph: ExpressionGraph, at: Point = None, *, loss: str | None = None, engine: str = "auto"
 ) -> Partials:
-    """The partial derivative on every edge, with a loss also on those behind the outputs.
+    """Return the partial derivative on every edge, including those of a loss node.
 
     Arguments are those of :func:`cgprimer.gradient`.
 
@@ -42,43 +42,43 @@ def partials(
     >>> edges.variable_to_variable[("loss", "xz")]  # 2*(1 - 3)
     -4.0
     """
-    graph = graph_with_loss(graph, loss, at or {})
+    graph = graph_with_loss(graph, loss, point_or_empty(at))
     point = graph.point(at)
-    program = kept(graph, "partials", lambda: _partials_program(graph))
-    found = at_point(graph, point, program, engine).derivatives
+    program = cached(graph, "partials", lambda: _partials_program(graph))
+    derivatives = at_point(graph, point, program, engine).derivatives
     samples = graph.samples(point)
 
     def zero(*pair: str) -> Value:
-        """Of an edge whose partial is zero everywhere, and has no instruction."""
+        """Return the partial of an edge without an instruction: zero everywhere."""
         shape = samples + tuple(n for name in pair for n in program.shapes.get(name, ()))
         return zeros(shape) if shape else 0.0
 
     def on_edges(tails: Mapping[str, Sequence[str]]) -> dict[tuple[str, str], Value]:
         pairs = [(head, tail) for head in graph.definitions for tail in tails.get(head, ())]
-        return {pair: found[pair] if pair in found else zero(*pair) for pair in pairs}
+        return {pair: derivatives[pair] if pair in derivatives else zero(*pair) for pair in pairs}
 
     return Partials(on_edges(graph.depends_on), on_edges(graph.parameters_of))
 
 
 def _partials_program(graph: ExpressionGraph) -> DerivativeProgram:
-    """A program of one pass that reads off all partials, those of arrays element by element."""
+    """Return a program of one pass that reads all partials, those of arrays by element."""
     primal = tape(graph)
-    if primal.shapes:
-        from cgprimer.core.methods.elementwise import put_together
-        from cgprimer.core.tape.scalars import scalarize
+    if primal.has_arrays:
+        from cgprimer.core.methods.elementwise import join_elements
+        from cgprimer.core.tape.scalarization import scalarize
 
         inner = _all_partials(scalarize(primal))
         shapes = shapes_of(primal, (*graph.variables, *graph.parameters))
-        return put_together(inner, primal, (), (), shapes)
+        return join_elements(inner, primal, (), (), shapes)
     return _all_partials(primal)
 
 
 def _all_partials(primal: Tape) -> DerivativeProgram:
-    from cgprimer.core.methods.edges import edge_tape  # a gradient does without
+    from cgprimer.core.methods.edge_tape import edge_tape  # a gradient does without
 
-    made, label = edge_tape(primal), primal.labels
-    outputs = {f"{label[h]}/{label[t]}": index for (t, h), index in made.partials.items()}
-    reads = tuple(Read(label[h], label[t], f"{label[h]}/{label[t]}") for t, h in made.partials)
+    derived, label = edge_tape(primal), primal.labels
+    outputs = {f"{label[h]}/{label[t]}": index for (t, h), index in derived.partials.items()}
+    reads = tuple(Read(label[h], label[t], f"{label[h]}/{label[t]}") for t, h in derived.partials)
     return DerivativeProgram(
-        "partials", replace(made.tape, outputs=outputs, shares=()), (), (), (Pass(reads),)
+        "partials", replace(derived.tape, outputs=outputs, shares=()), (), (), (Pass(reads),)
     )

@@ -9,17 +9,18 @@ from typing import Any
 
 from cgprimer.core.derivatives import (
     at_point,
+    cached,
     chosen_names,
     chosen_output,
     element_in,
     graph_with_loss,
-    kept,
     mode_at,
+    point_or_empty,
     tape,
 )
 from cgprimer.core.graph import ExpressionGraph, parse
 from cgprimer.core.methods import differentiate, methods
-from cgprimer.core.methods.contract import (
+from cgprimer.core.methods.derivative_program import (
     DerivativeProgram,
     Names,
     Pass,
@@ -29,18 +30,20 @@ from cgprimer.core.methods.contract import (
 )
 from cgprimer.core.methods.forward import seed_name
 from cgprimer.core.tape.builder import Builder
-from cgprimer.core.tape.passes import reachable
-from cgprimer.core.tape.tape import Tape, shape_of
+from cgprimer.core.tape.tape import Tape
+from cgprimer.core.tape.tape_passes import reachable
 from cgprimer.errors import DifferentiationError, ShapeError, UsageError
-from cgprimer.numbers_and_arrays import Value, as_value, axes
+from cgprimer.support.array_values import Value, as_value, axes
 
 
-def element_named(graph: ExpressionGraph, of: str | None) -> tuple[ExpressionGraph, str | None]:
-    """A graph in which an element such as ``y[0]`` is an output, and what that is called.
+def add_element_output(
+    graph: ExpressionGraph, of: str | None
+) -> tuple[ExpressionGraph, str | None]:
+    """Return a graph with an element such as ``y[0]`` as an output, and the output's name.
 
     >>> from cgprimer.core.graph import parse
-    >>> made, name = element_named(parse("input x[2]; y = 2*x"), "y[1]")
-    >>> name, made.text.splitlines()[-2:]
+    >>> extended, name = add_element_output(parse("input x[2]; y = 2*x"), "y[1]")
+    >>> name, extended.text.splitlines()[-2:]
     ('y_1', ['y_1 = y[1]', 'output y_1'])
     """
     if of is None or not element_in(graph, of)[1]:
@@ -50,7 +53,7 @@ def element_named(graph: ExpressionGraph, of: str | None) -> tuple[ExpressionGra
     while name in graph.variables or name in graph.parameters:
         name += "_"
     text = f"{graph.text}\n{name} = {of}\noutput {name}"
-    return kept(graph, ("element", of), lambda: parse(text, name=graph.source.name)), name
+    return cached(graph, ("element", of), lambda: parse(text, name=graph.source.name)), name
 
 
 def hessian(
@@ -64,7 +67,7 @@ def hessian(
     engine: str = "auto",
     **options: Any,
 ) -> dict[str, dict[str, Value]]:
-    """All second derivatives: ``hessian(graph, at)["ab"]["cd"]``.
+    """Return all second derivatives: ``hessian(graph, at)["ab"]["cd"]``.
 
     The gradient's tape is differentiated once more; no method has a rule for second derivatives.
 
@@ -83,8 +86,8 @@ def hessian(
     >>> hessian(parse("xw = xa^3*k"), {"xa": 2, "k": 5}, wrt=["xa", "k"])
     {'xa': {'xa': 60.0, 'k': 12.0}, 'k': {'xa': 12.0, 'k': 0.0}}
     """
-    graph = graph_with_loss(graph, loss, at or {})
-    graph, of = element_named(graph, of)
+    graph = graph_with_loss(graph, loss, point_or_empty(at))
+    graph, of = add_element_output(graph, of)
     names, target = chosen_names(graph, wrt), chosen_output(graph, of)
     outer, _, inner = str(method).partition("-over-")
     mode = mode_at(graph, at)
@@ -92,20 +95,20 @@ def hessian(
     def make() -> tuple[DerivativeProgram, dict[str, str]]:
         first, outputs = _gradient_tape(graph, target, names, inner or outer, mode)
         of_all = tuple(outputs.values())
-        if not tape(graph).shapes or first.shapes:
+        if not tape(graph).has_arrays or first.has_arrays:
             return differentiate(first, of_all, names, method=outer, **options), outputs
-        from cgprimer.core.methods.elementwise import each, put_together
+        from cgprimer.core.methods.elementwise import element_names, join_elements
 
         shapes = shapes_of(tape(graph), names)
         shapes |= {outputs[name]: shape for name, shape in shapes.items()}
-        flat = each(of_all, shapes), each(names, shapes)
-        made = differentiate(first, *flat, method=outer, **options)
-        return put_together(made, tape(graph), of_all, names, shapes), outputs
+        flat = element_names(of_all, shapes), element_names(names, shapes)
+        second = differentiate(first, *flat, method=outer, **options)
+        return join_elements(second, tape(graph), of_all, names, shapes), outputs
 
     key = ("second", target, names, method, mode, repr(sorted(options.items())))
-    program, outputs = kept(graph, key, make)
-    found = at_point(graph, at, program, engine).derivatives
-    return {a: {b: found[outputs[a], b] for b in names} for a in names}
+    program, outputs = cached(graph, key, make)
+    derivatives = at_point(graph, at, program, engine).derivatives
+    return {a: {b: derivatives[outputs[a], b] for b in names} for a in names}
 
 
 def hessian_vector_product(
@@ -117,7 +120,7 @@ def hessian_vector_product(
     loss: str | None = None,
     engine: str = "auto",
 ) -> dict[str, Value]:
-    """The Hessian times a vector, in one pass and without the Hessian (forward over reverse).
+    """Return the Hessian times a vector, in one pass and without the Hessian.
 
     Args:
         graph, at, of, loss, engine: as in :func:`gradient`.
@@ -134,29 +137,31 @@ def hessian_vector_product(
     """
     if not isinstance(vector, Mapping) or not vector:
         raise UsageError("a vector is needed: a number for each name", hint="vector={'ab': 1.0}")
-    graph = graph_with_loss(graph, loss, at or {})
-    graph, of = element_named(graph, of)
+    graph = graph_with_loss(graph, loss, point_or_empty(at))
+    graph, of = add_element_output(graph, of)
     names, target = chosen_names(graph, tuple(vector)), chosen_output(graph, of)
     mode = mode_at(graph, at)
 
     def make() -> tuple[DerivativeProgram, dict[str, str]]:
-        return product_program(_movable(tape(graph, mode), names, target), target, names)
+        return product_program(
+            _copy_inner_variables(tape(graph, mode), names, target), target, names
+        )
 
-    program, seeds = kept(graph, ("product", target, names, mode), make)
+    program, seeds = cached(graph, ("product", target, names, mode), make)
     sizes = {n: program.shapes.get(n, ()) for n in names}
     direction = {seeds[n]: as_value(n, vector[n], shape) for n, shape in sizes.items()}
     for n, shape in sizes.items():
         if axes(value := direction[seeds[n]]) > len(shape):
             what = f"the vector's {n!r} has the shape {list(value.shape)}, not {list(shape)}"
             raise ShapeError(what, hint="all samples have the same vector: call it for each other")
-    found = at_point(graph, at, program, engine, direction).derivatives
-    return {name: value for (_, name), value in found.items()}
+    derivatives = at_point(graph, at, program, engine, direction).derivatives
+    return {name: value for (_, name), value in derivatives.items()}
 
 
 def product_program(
     primal: Tape, of: str, wrt: tuple[str, ...]
 ) -> tuple[DerivativeProgram, dict[str, str]]:
-    """The Hessian times a vector as a program, and for each name the seed that is its number.
+    """Return the Hessian times a vector as a program, and the seed of each name.
 
     The program's derivatives are the product's components.
     """
@@ -167,17 +172,17 @@ def product_program(
     program = differentiate(first, of=tuple(names), wrt=wrt, method="forward")
     # The passes seed one number each; the product leaves all seeds open and takes one pass.
     tangents = {read.of: read.output for read in program.passes[0].reads}
-    found = tuple(Read(of, name, tangents[derivative_name(of, name)]) for name in wrt)
-    made = replace(program, passes=(Pass(found),), by_column=False)
-    return made, {name: seed_name(first, name) for name in wrt}
+    components = tuple(Read(of, name, tangents[derivative_name(of, name)]) for name in wrt)
+    product = replace(program, passes=(Pass(components),))
+    return product, {name: seed_name(first, name) for name in wrt}
 
 
-def _movable(primal: Tape, names: tuple[str, ...], of: str) -> Tape:
-    """With inner variables as copies: who moves one does not move what rules use (exp' = exp)."""
+def _copy_inner_variables(primal: Tape, names: tuple[str, ...], of: str) -> Tape:
+    """Return the tape with inner variables copied, so that moving one leaves partials unmoved."""
     needed, builder = reachable(primal, [primal.index(of)]), Builder(simplify=False)
     moved = {i: name for name in names if (i := primal.index(name)) >= len(primal.leaves)}
-    if apart := [name for i, name in moved.items() if not needed[i]]:
-        raise UsageError(f"{of!r} does not depend on {apart[0]!r}: second derivatives by it are 0")
+    if unused := [name for i, name in moved.items() if not needed[i]]:
+        raise UsageError(f"{of!r} does not depend on {unused[0]!r}: second derivatives by it are 0")
     value = builder.extend(
         primal,
         then=lambda i, new: builder.emit("copy", new[i], pinned=True) if i in moved else new[i],
@@ -188,13 +193,13 @@ def _movable(primal: Tape, names: tuple[str, ...], of: str) -> Tape:
 def _gradient_tape(
     graph: ExpressionGraph, of: str, wrt: tuple[str, ...], method: str, mode: str
 ) -> tuple[Tape, dict[str, str]]:
-    """A tape whose outputs are the gradient, and what they are called.
+    """Return a tape whose outputs are the gradient, and the names of the outputs.
 
     Of arrays it is a tape in numbers, with outputs for their elements, unless the method is
     ``reverse``.
     """
-    primal = _movable(tape(graph, mode), wrt, of)
-    if shape := shape_of(primal, primal.index(of)):
+    primal = _copy_inner_variables(tape(graph, mode), wrt, of)
+    if shape := primal.shapes[primal.index(of)]:
         raise DifferentiationError(
             f"second derivatives are those of a number, and {of!r} has the shape {list(shape)}",
             hint=f"define a number, such as xs = sum({of}), and ask for of='xs'",
@@ -213,11 +218,11 @@ def _gradient_tape(
             hint="take another inner method: forward-over-reverse",
         )
     options = {"carry": True} if method == "forward" else {}
-    if primal.shapes and method != "reverse":
-        from cgprimer.core.methods.elementwise import each
-        from cgprimer.core.tape.scalars import scalarize
+    if primal.has_arrays and method != "reverse":
+        from cgprimer.core.methods.elementwise import element_names
+        from cgprimer.core.tape.scalarization import scalarize
 
-        flat = each(wrt, shapes_of(primal, wrt))
+        flat = element_names(wrt, shapes_of(primal, wrt))
         program = differentiate(scalarize(primal), of, flat, method=method, **options)
         names = {name: derivative_name(of, name) for name in wrt}
         where = {derivative_name(of, r.wrt): r.output for r in program.passes[0].reads}

@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.checked_numbers import share_of_one
-from cgprimer.core.graph import ExpressionGraph
 from cgprimer.data.columns import Array, Source, numbers_of
 from cgprimer.data.dataset import Dataset, joined, made, names_of
 from cgprimer.data.sources import Chosen, chosen, reading, source_of
 from cgprimer.errors import DataError, UsageError
-from cgprimer.wrong_kinds import explained
+from cgprimer.expressions import ExpressionGraph
+from cgprimer.support.validation import share_of_one
 
 _WHOLE = 1 << 24  # numbers that are read into memory at once: 128 MB
 
@@ -50,7 +49,6 @@ class Blocks:
     truth: dict[str, Any] = field(default_factory=dict)  #: as of any file: none
 
     @classmethod
-    @explained
     def load(
         cls,
         path: str | Path,

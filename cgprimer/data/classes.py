@@ -7,11 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cgprimer.checked_numbers import real_number, whole_number
-from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.graph import check_graph
 from cgprimer.data.columns import Array, numbers_in, together
 from cgprimer.data.dataset import Dataset
 from cgprimer.errors import UsageError, name_hint
+from cgprimer.expressions import ExpressionGraph
+from cgprimer.support.type_checks import check_type
+from cgprimer.support.validation import real_number, whole_number
 
 
 def _gaussians(random: Any, second: Array, inputs: int) -> Array:
@@ -100,6 +102,9 @@ def make_classes(
     >>> data, data.targets["y"].mean()
     (<Dataset: 200 samples, inputs x1, x2, targets y>, np.float64(0.5))
     """
+    check_type("kind", kind, str, "a name")
+    if graph is not None:
+        check_graph(graph)
     if kind not in CLASSES:
         raise UsageError(f"there are no classes {kind!r}", hint=name_hint(kind, CLASSES))
     points, usual, numbers, labels = CLASSES[kind]

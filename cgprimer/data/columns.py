@@ -9,11 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cgprimer.core.derivatives import tape
-from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.tape.scalars import elements
-from cgprimer.core.tape.tape import shape_of
 from cgprimer.errors import DataError, UsageError, name_hint
+from cgprimer.expressions import ExpressionGraph
+from cgprimer.tapes import elements, tape
 
 Array = Any
 SKIP = "take such samples out before training"
@@ -92,7 +90,7 @@ def column_of(given: Mapping[str, Array], name: str, role: str) -> Array:
 def numbers_in(graph: ExpressionGraph, names: Iterable[str]) -> list[str]:
     """What the numbers of some variables or inputs of a graph are called: ``x[0]``, ``x[1]``."""
     whole = tape(graph)
-    return [e for n in names for e in elements(n, shape_of(whole, whole.index(n)))]
+    return [e for n in names for e in elements(n, whole.shapes[whole.index(n)])]
 
 
 def together(columns: Mapping[str, Array]) -> dict[str, Array]:

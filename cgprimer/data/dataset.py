@@ -11,17 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.checked_numbers import share_of_one, whole_number
-from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.primitives.structural import shape_text
-from cgprimer.core.tape.scalars import elements
+from cgprimer.core.operations.array_shapes import shape_text
 from cgprimer.data.columns import SKIP, Array, as_column, numbers_of, together
 from cgprimer.data.sources import FILES, Chosen, chosen, kind_of, reading, source_of
 from cgprimer.data.tables import parquet_bytes
 from cgprimer.errors import DataError, UsageError
-from cgprimer.files import write_whole
-from cgprimer.numbers_and_arrays import first_bad
-from cgprimer.wrong_kinds import explained
+from cgprimer.expressions import ExpressionGraph
+from cgprimer.support.array_values import first_bad
+from cgprimer.support.files import write_whole
+from cgprimer.support.validation import share_of_one, whole_number
+from cgprimer.tapes import elements
 
 _STREAM = 1_000_003  # beside the seed: another order than that of any epoch
 
@@ -110,7 +109,6 @@ class Dataset:
         targets = {name: column[chosen] for name, column in self.targets.items()}
         return replace(self, inputs=inputs, targets=targets)
 
-    @explained
     def split(self, share: float, seed: int) -> tuple[Dataset, Dataset]:
         """In two: samples to train on, and a share of them, drawn from the seed, to validate with.
 
@@ -156,7 +154,6 @@ class Dataset:
 
     # --- files and frames -----------------------------------------------------------------------
 
-    @explained
     def save(self, path: str | Path) -> None:
         """Write as CSV, NPZ or Parquet, by the file's ending.
 
@@ -228,7 +225,6 @@ class Dataset:
         return polars.from_arrow(self.to_arrow())
 
     @classmethod
-    @explained
     def from_frame(
         cls,
         frame: Any,
@@ -261,7 +257,6 @@ class Dataset:
         return cls.load(frame, inputs=inputs, targets=targets, columns=columns)
 
     @classmethod
-    @explained
     def load(
         cls,
         path: str | Path,

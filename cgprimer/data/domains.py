@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.language.domains import ONE_HOT, Domain
-from cgprimer.core.language.syntax import Shape
+from cgprimer.core.language.input_domains import ONE_HOT, Domain
+from cgprimer.expressions import Shape
 
 Array = Any
 

@@ -8,16 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.checked_numbers import numbers_by_name, real_number, whole_number
-from cgprimer.core.derivatives import tape
-from cgprimer.core.engines import select
-from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.run import compiled
+from cgprimer.core.evaluation.engines import select
+from cgprimer.core.evaluation.runner import compile_tape
+from cgprimer.core.graph import check_graph
 from cgprimer.data.dataset import Dataset
 from cgprimer.data.domains import sample_domain
 from cgprimer.errors import DataError, MissingValueError, UsageError
-from cgprimer.number_format import numbers
-from cgprimer.numbers_and_arrays import first_bad
+from cgprimer.expressions import ExpressionGraph
+from cgprimer.support.array_values import first_bad
+from cgprimer.support.number_format import numbers
+from cgprimer.support.validation import numbers_by_name, real_number, whole_number
+from cgprimer.tapes import tape
 
 Bound = float | Mapping[str, float]
 _LINE = 1_000  # letters: arrays in a message are not broken into lines
@@ -63,6 +64,7 @@ def make_dataset(
     >>> bool((data.targets["xw"] == 2*data.inputs["xa"]).all())
     True
     """
+    check_graph(graph)
     samples = whole_number("the number of samples", samples, least=1)
     seed = whole_number("the seed", seed)
     noise = real_number("the noise, a standard deviation,", noise, least=0)
@@ -100,7 +102,7 @@ def make_dataset(
         return Dataset(columns, {} if columns else {"sample": np.arange(float(samples))})
     scalars = {name: point[name] for name in graph.parameters}
     made = tape(graph, graph.mode({**scalars, **columns}))  # a batch of its own, where that matters
-    execute = compiled(select("numpy"), made, reduction="none", dtype="float64")
+    execute = compile_tape(select("numpy"), made, reduction="none", dtype="float64")
     made_targets = execute(columns, scalars, samples)
     for name in graph.outputs:
         found = made_targets[name]

@@ -27,16 +27,23 @@ from cgprimer.checking.sheets.problems import (
     cell_text,
 )
 from cgprimer.checking.sheets.questions import worked
-from cgprimer.core.graph import parse
-from cgprimer.core.language.names import names_in, replaced
-from cgprimer.core.language.syntax import Apply, Expression, Name, Number
-from cgprimer.core.primitives.notation import readable, unparse
-from cgprimer.core.tape.printing import shown_name
+from cgprimer.core.tape.tape import shown_name
 from cgprimer.errors import plural
-from cgprimer.files import json_text
-from cgprimer.number_format import number
+from cgprimer.expressions import (
+    Apply,
+    Expression,
+    Name,
+    Number,
+    names_in,
+    parse,
+    readable,
+    substitute,
+    unparse,
+)
 from cgprimer.pictures.diagram import Diagram
 from cgprimer.pictures.graph_diagrams import graph_diagram
+from cgprimer.support.files import json_text
+from cgprimer.support.number_format import number
 
 _INLINE = re.compile(r"`([^`]*)`|\*([^*]+)\*")
 _FORMULA_GIVEN = ("trace", "optimizer")  # kinds whose tables show how each number follows
@@ -109,7 +116,7 @@ class Section:
         for name in put:
             if name.startswith(("edge.", "path.")):
                 put[name] = Number(float(number(values[name], self.made.digits or 10)))
-        tree = replaced(last.tree, put)
+        tree = substitute(last.tree, put)
         given = [cell_text(cell) for cell in row if isinstance(cell, Apply)]
         written = unparse(tree)
         unread = last.column == "value" and "stop_gradient" in written  # of softmax

@@ -9,18 +9,18 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from cgprimer.checked_numbers import one_of, whole_number
 from cgprimer.checking.labels import restrictions
 from cgprimer.checking.sheets.forms import form_csv
 from cgprimer.checking.sheets.problems import KINDS, MAX_POINTS, Problem, Sheet, sheets_json
 from cgprimer.core.derivatives import chosen_output
-from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.graph.expression_graph import FrozenDict
 from cgprimer.errors import UsageError
 from cgprimer.exercises import documents
 from cgprimer.exercises.making import fitting_kinds, problem
 from cgprimer.exercises.roster import Student
-from cgprimer.files import check_writable, write_whole
+from cgprimer.expressions import ExpressionGraph
+from cgprimer.support.files import check_writable, write_whole
+from cgprimer.support.validation import one_of, whole_number
 
 FORMATS = {"markdown": "md", "latex": "tex", "pdf": "pdf", "html": "html", "notebook": "ipynb"}
 DIFFICULTIES = {"1": 1, "2": 2, "3": 3, "easy": 1, "medium": 2, "hard": 3}

@@ -12,13 +12,12 @@ from cgprimer.checking.sheets import slips as s
 from cgprimer.checking.sheets.problems import KINDS, Problem, Worksheet
 from cgprimer.checking.sheets.questions import rule_steps, same, worked
 from cgprimer.checking.sheets.tables import paths_between, trace_table, value_of
-from cgprimer.core.derivatives import tape
-from cgprimer.core.graph import ExpressionGraph, parse
-from cgprimer.core.language.names import names_in
-from cgprimer.core.language.syntax import Number
+from cgprimer.core.language.syntax_tree import operator_name
 from cgprimer.errors import CgprimerError, PathLimitError, UsageError
 from cgprimer.exercises import graphs, neat
-from cgprimer.number_format import number
+from cgprimer.expressions import ExpressionGraph, Number, names_in, parse
+from cgprimer.support.number_format import number
+from cgprimer.tapes import tape
 
 _TRIES = 2000  # candidates; of a graph that is given the second half may have rounded numbers
 _MOST_ROWS, _MOST_VERTICES = 18, 40
@@ -91,7 +90,7 @@ def fitting_kinds(graph: ExpressionGraph | None) -> tuple[str, ...]:
         return KINDS
     if graph.layered:
         return ()
-    if tape(graph).shapes:
+    if tape(graph).has_arrays:
         return ("shapes",)
     ends = [_paths(graph, of, n) for of in graph.outputs for n in _named(graph)]
     several = any(1 < len(paths) <= _MOST_PATHS[3] for paths in ends)
@@ -152,7 +151,7 @@ def _asked(
         seed = {"wrt": draw.choice(names)} if kind == "tangent" else {}
         return {"of": of, "level": level, **seed, **given}
     if kind == "shapes":
-        unwritten = any(getattr(n, "kind", "") in _UNWRITTEN for n, _ in tape(graph).instructions)
+        unwritten = any(operator_name(n) in _UNWRITTEN for n, _ in tape(graph).instructions)
         return {"of": of, **({"level": "variables"} if unwritten else {})}
     if kind == "optimizer":
         return _step(draw, draw.choice(_RULES[difficulty]), graph, of)

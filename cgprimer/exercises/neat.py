@@ -16,14 +16,11 @@ from random import Random
 from typing import Any
 
 from cgprimer.checking.sheets.problems import Worksheet, entries
-from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.language.syntax import Apply, Declaration, Number, postorder
-from cgprimer.core.primitives import primitive
-from cgprimer.core.primitives.notation import declaration_text, program_text
-from cgprimer.core.run import values_of
-from cgprimer.core.tape.passes import reachable
-from cgprimer.core.tape.tape import Tape
-from cgprimer.number_format import number
+from cgprimer.core.operations import find_primitive
+from cgprimer.core.operations.notation import declaration_text, program_text
+from cgprimer.expressions import Apply, Declaration, ExpressionGraph, Number, postorder
+from cgprimer.support.number_format import number
+from cgprimer.tapes import Tape, reachable, values_of
 
 ROUNDED = 4  #: digits that are asked for where numbers are not exact
 _DIGITS, _LARGEST = {1: 3, 2: 4, 3: 4}, {1: 100.0, 2: 1000.0, 3: 1000.0}
@@ -119,8 +116,8 @@ def at_a_kink(tape: Tape, point: dict[str, Any]) -> bool:
             return True
         if name in _SATURATING and np.any(np.abs(np.asarray(values[operands[0]])) > _STEEP):
             return True
-        kind = getattr(name, "kind", name)
-        if not needed[index] or type(name) is not str or kind in _FLAT or primitive(kind).analytic:
+        flat = not isinstance(name, str) or name in _FLAT or find_primitive(name).analytic
+        if not needed[index] or flat:
             continue
         given = [values[o] for o in operands]
         pairs = [(given[0], 0.0)] if len(given) == 1 else list(pairwise(given))

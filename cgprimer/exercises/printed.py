@@ -13,10 +13,9 @@ from tempfile import TemporaryDirectory
 
 from cgprimer.analysis.latex import latex, latex_name
 from cgprimer.checking.sheets.problems import Cell, DisplayFormula, Sheet, cell_text
-from cgprimer.core.language.syntax import Apply, Name, Number
-from cgprimer.core.primitives.notation import parse_expression
 from cgprimer.errors import CgprimerError, UsageError
 from cgprimer.exercises.documents import embedded, headings, inline, sections
+from cgprimer.expressions import Apply, Name, Number, parse_expression
 from cgprimer.pictures.diagram import Diagram
 from cgprimer.pictures.figure import draw_diagram
 from cgprimer.pictures.saving import figure_bytes

@@ -12,23 +12,21 @@ from cgprimer.core.derivatives import (
     chosen_output,
     element_in,
     graph_with_loss,
+    point_or_empty,
     statistics,
     tape_with,
 )
-from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.language.syntax import Apply, Definition, postorder
-from cgprimer.core.methods import differentiate
-from cgprimer.core.methods.contract import Names
-from cgprimer.core.primitives.notation import unparse
-from cgprimer.core.primitives.structural import shape_text
-from cgprimer.core.tape.passes import reachable
-from cgprimer.core.tape.scalars import apart, elements, scalarize
-from cgprimer.core.tape.tape import Tape, shape_of
+from cgprimer.core.language.value_names import is_internal
+from cgprimer.core.methods.derivative_program import Names
+from cgprimer.core.operations.array_shapes import shape_text
+from cgprimer.core.tape.scalarization import split_arrays
 from cgprimer.errors import SourceError, UsageError, listed, name_hint
 from cgprimer.exporting import c_files, latex_files, python_files
 from cgprimer.exporting.points import points
 from cgprimer.exporting.program import Exported, exported
-from cgprimer.numbers_and_arrays import Value, all_finite, axes
+from cgprimer.expressions import Apply, Definition, ExpressionGraph, postorder, unparse
+from cgprimer.support.array_values import Value, all_finite, axes
+from cgprimer.tapes import Tape, differentiate, elements, reachable, scalarize
 
 TARGETS = ("python", "numpy", "torch", "jax", "c", "sympy", "latex")
 _NUMBERS = ("python", "numpy", "torch", "jax", "c")
@@ -91,11 +89,11 @@ def export(
     """
     if to not in TARGETS:
         raise UsageError(f"there is no target {to!r}", hint=name_hint(to, TARGETS))
-    graph = graph_with_loss(graph, loss, at or {})
+    graph = graph_with_loss(graph, loss, point_or_empty(at))
     target, names = chosen_output(graph, of), chosen_names(graph, wrt)
     _check_method(graph, to, method, names, options)
     primal = tape_with(graph, (target, *names))
-    shape = shape_of(primal, primal.index(target))
+    shape = primal.shapes[primal.index(target)]
     if shape:
         first = next(elements(target, shape))
         raise UsageError(
@@ -107,7 +105,7 @@ def export(
         names = tuple(dict.fromkeys(element_in(graph, name)[0] for name in names))
     _check_functions(graph, to, primal, target, whole=whole)
     if not whole:
-        shapes = {name: shape_of(primal, primal.index(name)) for name in names}
+        shapes = {name: primal.shapes[primal.index(name)] for name in names}
         names = tuple(e for name, own in shapes.items() for e in elements(name, own))
         primal = scalarize(primal)
     program = differentiate(primal, target, names, method=method, **options)
@@ -120,7 +118,9 @@ def export(
         raise UsageError(f"a file checks itself at points, and {several[0]!r} has many samples")
     given |= statistics(graph, given)
     if not whole:
-        given = apart(given, {name: getattr(value, "shape", ()) for name, value in given.items()})
+        given = split_arrays(
+            given, {name: getattr(value, "shape", ()) for name, value in given.items()}
+        )
     checked = list(points(program, made.leaves, given))
     if made.seeds and not all(map(all_finite, checked[0].right.values())):
         # A seed of 0 is a number like any other: with an infinite partial it would be nan.
@@ -150,7 +150,9 @@ def _header(made: Exported, to: str) -> str:
         f"Written by cgprimer {__version__}."
         + ("" if to == "latex" else " Run, it checks itself; the exit code is 1 if it is wrong."),
     ]
-    renamed = [f"{n} is {here}" for n, here in made.idents.items() if n != here and "." not in n]
+    renamed = [
+        f"{n} is {here}" for n, here in made.idents.items() if n != here and not is_internal(n)
+    ]
     if renamed:
         lines += ["", f"Names that are others here: {', '.join(renamed)}"]
     return "\n".join(lines)
@@ -185,19 +187,19 @@ def _check_functions(
     """Raise SourceError if the target lacks a function, with the place where it stands."""
     needed = reachable(primal, [primal.index(target)])[len(primal.leaves) :]
     used = {n for (n, _), wanted in zip(primal.instructions, needed, strict=True) if wanted}
-    plain = {n for n in used if type(n) is str or getattr(n, "kind", "") in ("custom", "backward")}
-    lacking = sorted(n for n in (used if whole else plain) if not _LANGUAGES[to].has(n))
+    plain = {n for n in used if isinstance(n, str) or n.runs_python}
+    lacking = sorted((n for n in (used if whole else plain) if not _LANGUAGES[to].has(n)), key=str)
     if not lacking:
         return
     name = lacking[0]
     others = [t for t in TARGETS if _LANGUAGES[t].has(name)]
-    called = name.setting[0].name if getattr(name, "kind", "") == "custom" else name  # type: ignore[attr-defined]
+    called = name if isinstance(name, str) else name.spelling
     hint = f"these can: {', '.join(others)}" if others else "no target can: it is Python's own"
     for vertex, expression in graph.definitions.items():
         for node in postorder(expression):
             if isinstance(node, Apply) and node.primitive == called:
                 statements = graph.program.statements
                 here = next(s for s in statements if isinstance(s, Definition) and s.name == vertex)
-                place = graph.program.span_of(here, unparse(node))
+                place = graph.program.expression_span(here, unparse(node))
                 raise SourceError(f"{to!r} has no {called!r}, in {vertex!r}", place, hint=hint)
     raise UsageError(f"{to!r} has no {called!r}", hint=hint)

@@ -1,7 +1,7 @@
 """The package's own functions of floats as text: for files that have Python alone.
 
-They are taken from ``core/primitives/floats.py`` as it stands there, without annotations, so that
-an exported file computes what the package does, to the last digit.
+They are copied from ``core/operations/float_arithmetic.py`` without annotations: an exported
+file computes the same results as the package, to the last digit.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 
-from cgprimer.core.primitives import floats
+from cgprimer.core.operations import float_arithmetic
 
 _KNOWN = re.compile(r"(?<![\w.])_([a-z]\w*)")  # such as _div
 _OTHERS = {"pow": "power", "max": "maximum", "min": "minimum", "abs": "absolute"}
@@ -28,7 +28,7 @@ def definitions() -> Mapping[str, str]:
     def relu(a):
         return maximum(a, 0.0)
     """
-    tree = ast.parse(inspect.getsource(floats))
+    tree = ast.parse(inspect.getsource(float_arithmetic))
     return {n: _KNOWN.sub(lambda known: _own(known[1]), text) for n, text in _found(tree)}
 
 
@@ -48,7 +48,7 @@ def _found(tree: ast.Module) -> Iterator[tuple[str, str]]:
             and node.value
             and ast.unparse(node.target) == "FUNCTIONS"
         ):
-            for name in floats._SAME.split():
+            for name in float_arithmetic._SAME.split():
                 yield name, f"{name} = _quiet(math.{name})"
             for part in ast.walk(node.value):
                 if isinstance(part, ast.Dict):

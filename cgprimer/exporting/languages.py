@@ -11,9 +11,16 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from cgprimer.core.language.syntax import Name, Number, Structural, fold
-from cgprimer.core.primitives.registry import OPERANDS, RECIPROCALS, partial_tree, primitive
+from cgprimer.core.operations.array_operation import ArrayOperation
+from cgprimer.core.operations.primitive_registry import (
+    OPERANDS,
+    RECIPROCALS,
+    Applied,
+    find_primitive,
+    partial_tree,
+)
 from cgprimer.exporting.program import Line, Operand
+from cgprimer.expressions import Name, Number, fold
 
 DEFINITIONS: dict[str, str] = {
     **{name: f"1/{other}(a)" for name, other in RECIPROCALS.items()},
@@ -64,7 +71,7 @@ class Language:
     helpers: Mapping[str, str] = field(default_factory=dict)
     special: tuple[str, str] = ("math.inf", "math.nan")
     constant: str = "{0}"
-    structural: Callable[[Structural, Line, list[str]], str] | None = None
+    structural: Callable[[ArrayOperation, Line, list[str]], str] | None = None
     finite: Callable[[float], str] = repr
 
     def number(self, value: float) -> str:
@@ -80,18 +87,18 @@ class Language:
             text = f"-{text}" if value < 0 else text
         return f"({text})" if text.startswith("-") else text
 
-    def has(self, name: str) -> bool:
+    def has(self, name: Applied) -> bool:
         """Whether it can write a primitive."""
-        if isinstance(name, Structural):
-            return self.structural is not None and name.kind not in ("custom", "backward")
+        if not isinstance(name, str):
+            return self.structural is not None and not name.runs_python
         known = {*self.texts, *self.helpers, *DEFINITIONS}
-        return primitive(name).built_in and name in known
+        return find_primitive(name).built_in and name in known
 
     def line(self, line: Line) -> str:
         """The right-hand side of an instruction."""
         name = line.primitive
         texts = [self._operand(name, operand) for operand in line.operands]
-        if isinstance(name, Structural):
+        if not isinstance(name, str):
             assert self.structural is not None
             return self.structural(name, line, texts)
         divisor = line.operands[-1]
@@ -101,7 +108,7 @@ class Language:
         bare = self.texts.get(name, "").startswith("(") or (name == "copy" and text[0] == "(")
         return text[1:-1] if bare else text
 
-    def _operand(self, name: str, operand: Operand) -> str:
+    def _operand(self, name: Applied, operand: Operand) -> str:
         if isinstance(operand, str):
             return operand
         text = self.number(operand)
@@ -125,7 +132,7 @@ class Language:
             return self.constant.format(self.number(node.value)) if constant else node.name  # type: ignore[union-attr]
 
         body = fold(partial_tree(DEFINITIONS[name]), leaf, self.applied)
-        return self.define(name, OPERANDS[: primitive(name).arity], body)
+        return self.define(name, OPERANDS[: find_primitive(name).arity], body)
 
     def needed(self, *texts: str) -> list[str]:
         """The helpers that texts use, and those that these use, in an order to define them in."""

@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from cgprimer.analysis.latex import latex, latex_name
-from cgprimer.core.language.syntax import Apply, Expression, Name, Number, fold
-from cgprimer.core.tape.passes import reachable
-from cgprimer.core.tape.printing import expressions, labels
+from cgprimer.core.operations.primitive_registry import Applied
+from cgprimer.core.tape.tape import expressions
 from cgprimer.exporting.languages import Language
 from cgprimer.exporting.names import identifiers
 from cgprimer.exporting.points import Checked
 from cgprimer.exporting.program import Exported, Line
+from cgprimer.expressions import Apply, Expression, Name, Number, fold
+from cgprimer.tapes import labels, reachable
 
 
 class _Latex(Language):
     """Every row of the table has its LaTeX."""
 
-    def has(self, name: str) -> bool:
-        return type(name) is str
+    def has(self, name: Applied) -> bool:
+        return isinstance(name, str)
 
 
 LATEX = _Latex({}, lambda *_: "")

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from cgprimer.core.language.syntax import Structural
-from cgprimer.core.methods.contract import DerivativeProgram, Given
-from cgprimer.core.run import arithmetic, quiet, run_steps, with_functions
-from cgprimer.core.tape.tape import Leaf, Tape
-from cgprimer.numbers_and_arrays import all_finite
+from cgprimer.core.evaluation.evaluator import arithmetic, quiet, run_steps, with_functions
+from cgprimer.core.evaluation.passes import run_passes
+from cgprimer.core.methods.derivative_program import Inputs
+from cgprimer.core.operations.primitive_registry import Applied
+from cgprimer.support.array_values import all_finite
+from cgprimer.tapes import DerivativeProgram, Leaf, Tape
 
 _MORE = 3  # points beside the one that is given
 _OTHER = 2  # and, if need be, at which something is not 0 that is 0 at all of these
@@ -135,33 +136,28 @@ def _rounding(right: Any, others: list[Any]) -> float:
 
 
 def _run(
-    program: DerivativeProgram, at: Given, noise: random.Random | None = None
+    program: DerivativeProgram, at: Inputs, noise: random.Random | None = None
 ) -> dict[str, Any]:
     """A program at a point of numbers and arrays; with noise every operation is rounded anew."""
     tape = program.tape
 
-    def execute(columns: Given, scalars: Given, samples: int) -> dict[str, Any]:
+    def execute(columns: Inputs, scalars: Inputs, samples: int) -> dict[str, Any]:
         values = _values(tape, {**scalars, **columns}, noise)
         return {name: values[index] for name, index in tape.outputs.items()}
 
-    def alone(number: int) -> Callable[..., dict[str, Any]]:
-        # As the file does it: a seed of 0 is a number like any other.
-        return lambda columns, scalars, samples: execute(
-            columns, {**scalars, **program.passes[number].seeds}, samples
-        )
-
     columns = {leaf.name: at[leaf.name] for leaf in tape.leaves if leaf.name in at}
-    found = program.run(execute, columns, {}, 1, alone=alone)
+    # No pass is isolated, as in the exported file: a seed of 0 is a number like any other.
+    found = run_passes(program, execute, columns, {}, 1)
     return {"": found.values[program.of[0]], **{n: v for (_, n), v in found.derivatives.items()}}
 
 
-def _values(tape: Tape, given: Given, noise: random.Random | None) -> list[Any]:
+def _values(tape: Tape, given: Inputs, noise: random.Random | None) -> list[Any]:
     start = [f.value if f.kind == "constant" else given.get(f.name, 0.0) for f in tape.leaves]
     lookup = arithmetic(start)
-    if tape.shapes:  # of numbers, arrays may be made
-        from cgprimer.core.primitives import arrays
+    if tape.has_arrays:  # of numbers, arrays may be made
+        from cgprimer.core.operations import numpy_arithmetic
 
-        lookup = arrays.function
+        lookup = numpy_arithmetic.numpy_function
     steps = with_functions(tape, lookup)
     if noise:
         exact = _EXACT.split()
@@ -173,8 +169,8 @@ def _values(tape: Tape, given: Given, noise: random.Random | None) -> list[Any]:
         return run_steps(steps, start)
 
 
-def _moves(name: str) -> bool:
-    return isinstance(name, Structural) and name.kind not in ("matmul", "sum", "batch_mean")
+def _moves(name: Applied) -> bool:
+    return not isinstance(name, str) and not (name.sums_products or name.combines_samples)
 
 
 def _rounded(function: Callable[..., Any], noise: random.Random, *operands: Any) -> Any:

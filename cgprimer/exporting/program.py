@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import count
 
-from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.language.syntax import Shape
-from cgprimer.core.methods.contract import DerivativeProgram, derivative_name
-from cgprimer.core.tape.passes import reachable
-from cgprimer.core.tape.printing import labels, shown_names
-from cgprimer.core.tape.tape import Leaf, Tape, shape_of
+from cgprimer.core.language.value_names import is_internal
+from cgprimer.core.methods.derivative_program import derivative_name
+from cgprimer.core.operations.primitive_registry import Applied
+from cgprimer.core.tape.tape import shown_names
 from cgprimer.errors import listed
 from cgprimer.exporting.names import identifiers
+from cgprimer.expressions import ExpressionGraph, Shape
+from cgprimer.tapes import DerivativeProgram, Leaf, Tape, labels, reachable
 
 Operand = str | float  #: the identifier of a value, or a number
 
@@ -37,7 +37,7 @@ class Line:
     """
 
     name: str
-    primitive: str
+    primitive: Applied
     operands: tuple[Operand, ...]
     ranks: tuple[int, ...]
     note: str = ""
@@ -103,8 +103,9 @@ class Exported:
 
     def quotients(self) -> Iterator[tuple[str, str, str]]:
         """For each name how far it is moved, and the quotient of differences."""
-        rule = self.program.rule  # type: ignore[attr-defined]
-        one_sided = any(not one.shifted for one in self.program.passes)  # type: ignore[attr-defined]
+        rule = self.program.step_rule
+        assert rule is not None
+        one_sided = any(one.shift is None for one in self.program.passes)
         for name in self.wrt:
             own = self.idents[name]
             up, down = (
@@ -142,9 +143,11 @@ def exported(
     own = reachable(tape, [tape.outputs[of]])
     free = (name for name in map("v{}".format, count(1)) if name not in {*texts, *shown.values()})
     for index in range(len(tape.leaves), tape.size):  # a value of the graph that is a slope, too
-        if own[index] and "." in tape.labels.get(index, ""):
+        if own[index] and is_internal(tape.labels.get(index, "")):
             texts[index] = next(free)
-    first = [name for name in tape.names if "." not in name]  # a graph's own names stay, if any can
+    first = [
+        name for name in tape.names if not is_internal(name)
+    ]  # a graph's own names stay, if any can
     known = identifiers(
         dict.fromkeys(filter(None, (*first, *program.wrt, *texts, *shown.values()))),
         ascii_only=ascii_only,
@@ -187,7 +190,7 @@ def exported(
     own_seeds = {name: idents[seed] for name, seed in seeds.items()}
     fixed = len(tape.leaves)  # constants, such as bar_L = 1, are in no need
     every = {**tape.names, **tape.outputs}.items()
-    aliases = [n for n, i in every if "." in n and (needed[i] or i < fixed)]
+    aliases = [n for n, i in every if is_internal(n) and (needed[i] or i < fixed)]
     sweep = routine(list(dict.fromkeys(reads)) if seeds else reads, own_seeds.values(), aliases)
     return Exported(graph, program, of, leaves, idents, known, value, sweep, own_seeds)
 
@@ -220,7 +223,7 @@ def _lines(
     yield from others.get(first - 1, ())
     for index, (primitive, operands) in enumerate(tape.instructions, first):
         if needed[index]:
-            ranks = tuple(len(shape_of(tape, o)) for o in operands)
+            ranks = tuple(len(tape.shapes[o]) for o in operands)
             given = tuple(_operand(tape, names, o) for o in operands)
             yield Line(names[index], primitive, given, ranks, notes.get(index, ""))
         yield from others.get(index, ())
@@ -257,7 +260,7 @@ def _notes(program: DerivativeProgram, names: list[str]) -> dict[int | str, str]
 def _vertices(tape: Tape, names: list[str]) -> dict[int, str]:
     """For each value without a name the one vertex in whose expression it stands."""
     found: dict[int, str] = {}
-    named = {index for name, index in tape.names.items() if "." not in name}
+    named = {index for name, index in tape.names.items() if not is_internal(name)}
     users: dict[int, set[str]] = {}
     for index in range(tape.size - 1, len(tape.leaves) - 1, -1):
         homes = {names[index]} if index in named else users.get(index, set())

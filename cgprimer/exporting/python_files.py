@@ -7,15 +7,26 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from cgprimer.core.language.syntax import Structural
-from cgprimer.core.primitives.structural import numpy_key
+from cgprimer.core.language.syntax_tree import operator_name
+from cgprimer.core.operations.array_operation import ArrayOperation
+from cgprimer.core.operations.array_shapes import numpy_key
+from cgprimer.core.operations.batch_operations import BatchMean
+from cgprimer.core.operations.element_operations import Concatenate, Scatter, Take
+from cgprimer.core.operations.matrix_operations import Matmul
+from cgprimer.core.operations.shape_operations import (
+    Broadcast,
+    Largest,
+    Reshape,
+    Sum,
+    Transpose,
+)
 from cgprimer.exporting.array_functions import FUNCTIONS, METHODS
 from cgprimer.exporting.float_functions import definitions
 from cgprimer.exporting.languages import INFIX, UNARY, Language, aligned, python_function
 from cgprimer.exporting.points import Checked
 from cgprimer.exporting.program import Exported, Line, Routine
 from cgprimer.exporting.sympy_texts import SYMPY
-from cgprimer.numbers_and_arrays import all_finite
+from cgprimer.support.array_values import all_finite
 
 ARRAYS = ("numpy", "torch", "jax")
 _PREFIX = {"numpy": "np", "torch": "torch", "jax": "jnp"}
@@ -70,41 +81,39 @@ def _taken(prefix: str, array: str, key: Sequence[Any]) -> str:
     return f"torch.flip({found}, {tuple(backwards)})" if backwards else found
 
 
-def _structural(prefix: str) -> Callable[[Structural, Line, list[str]], str]:
-    """How a library writes the primitives that move elements."""
+def _array_operation(prefix: str) -> Callable[[ArrayOperation, Line, list[str]], str]:
+    """Return a function that writes the operations on arrays for a library."""
+    forms = {(1, 1): "...i,...i->...", (2, 1): "...ij,...j->...i", (1, 2): "...i,...ij->...j"}
 
-    def written(name: Structural, line: Line, given: list[str]) -> str:
-        kind, setting = name.kind, name.setting
-        match kind:
-            case "matmul":
-                if setting == (2, 2):
-                    return f"{given[0]} @ {given[1]}"
-                form = {
-                    (1, 1): "...i,...i->...",
-                    (2, 1): "...ij,...j->...i",
-                    (1, 2): "...i,...ij->...j",
-                }[setting]
-                return f'{prefix}.einsum("{form}", {given[0]}, {given[1]})'
-            case "take":
-                return _taken(prefix, given[0], setting[0])
-            case "sum" | "largest":
-                return f"{prefix}.{'sum' if kind == 'sum' else 'amax'}({given[0]}, {setting[0]})"
-            case "scatter":
-                key, shape = setting
-                places = _taken(
-                    prefix, f"{prefix}.arange({math.prod(shape)}).reshape({shape})", key
-                )
-                return f"scattered({given[0]}, {places}, {shape})"
-            case "concatenate":
-                return f"joined([{', '.join(given)}], {setting[0]}, {line.ranks[0]})"
-            case "transpose":
-                return f"permuted({given[0]}, {setting[0]})"
-            case "batch_mean":
-                return f"batch_mean({given[0]}, {setting[0]})"
-        called = {"reshape": "reshaped", "broadcast": "repeated"}[kind]
-        return f"{called}({given[0]}, {setting[0]}, {setting[1]})"
+    def write(operation: ArrayOperation, line: Line, operands: list[str]) -> str:
+        a = operands[0]
+        match operation:
+            case Matmul(2, 2):
+                return f"{a} @ {operands[1]}"
+            case Matmul():
+                return f'{prefix}.einsum("{forms[operation.ranks]}", {a}, {operands[1]})'
+            case Take(key):
+                return _taken(prefix, a, key)
+            case Sum(axes):
+                return f"{prefix}.sum({a}, {axes})"
+            case Largest(axes):
+                return f"{prefix}.amax({a}, {axes})"
+            case Scatter(key, shape):
+                positions = f"{prefix}.arange({math.prod(shape)}).reshape({shape})"
+                return f"scattered({a}, {_taken(prefix, positions, key)}, {shape})"
+            case Concatenate(axis):
+                return f"joined([{', '.join(operands)}], {axis}, {line.ranks[0]})"
+            case Transpose(axes):
+                return f"permuted({a}, {axes})"
+            case BatchMean(rank):
+                return f"batch_mean({a}, {rank})"
+            case Reshape(rank, shape):
+                return f"reshaped({a}, {rank}, {shape})"
+            case Broadcast(rank, shape):
+                return f"repeated({a}, {rank}, {shape})"
+        raise TypeError(f"no code for {operation}")
 
-    return written
+    return write
 
 
 def _library(target: str) -> Language:
@@ -119,7 +128,7 @@ def _library(target: str) -> Language:
     }  # fmt: skip
     constant = "number({0})" if target == "torch" else "{0}"
     return Language(
-        texts, python_function, FUNCTIONS[target], constant=constant, structural=_structural(p)
+        texts, python_function, FUNCTIONS[target], constant=constant, structural=_array_operation(p)
     )
 
 
@@ -235,7 +244,7 @@ def python_file(made: Exported, points: Sequence[Checked], target: str, header: 
         near = _BY_AUTOGRAD.replace("NEAR", "1e-5" if made.differences else "1e-9")
         near = near.replace("SIZE", "abs(np.asarray(right))" if prefix else "abs(right)")
         main = main.replace("CHECKS", near.replace("LIBRARY", target) + "CHECKS")
-    if prefix and not any("batch_mean" in name for name in used):
+    if prefix and not any(operator_name(name) == "batch_mean" for name in used):
         checks.append(_BATCH.replace("P.", f"{prefix}."))
         main = main.replace("CHECKS", "    count += batch()\n")
     shown = 'getattr(number, "tolist", lambda: number)()' if prefix else "number"

@@ -6,21 +6,22 @@ import re
 from collections.abc import Sequence
 from functools import cache
 
-from cgprimer.core.primitives.formulas import form
-from cgprimer.core.primitives.registry import OPERANDS, primitive
+from cgprimer.core.operations.primitive_registry import OPERANDS, Applied, find_primitive
+from cgprimer.core.operations.symbolic_arithmetic import form
 from cgprimer.exporting.languages import Language, python_function
 
 _SAME = '''
 def same(found, expected, within):
     """Whether a number is right."""
-    return bool(abs(sympy.N(found) - expected) <= within)'''
+    difference = abs(sympy.N(found) - expected)
+    return bool(difference.is_finite and difference <= within)'''
 
 
 class _Sympy(Language):
     """Texts of primitives are those of the table's sympy forms."""
 
-    def has(self, name: str) -> bool:
-        known = type(name) is str and form(primitive(name)) is not None
+    def has(self, name: Applied) -> bool:
+        known = isinstance(name, str) and form(find_primitive(name)) is not None
         return known or name == "stop_gradient"
 
     def applied(self, name: str, operands: Sequence[str]) -> str:
@@ -37,7 +38,7 @@ def _text(name: str) -> str:
     """
     import sympy
 
-    row = primitive(name)
+    row = find_primitive(name)
     known = form(row)
     if known is None:
         return "a"

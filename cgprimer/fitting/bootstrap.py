@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.checked_numbers import whole_number
 from cgprimer.errors import TrainingError
 from cgprimer.fitting.damping import DAMPINGS
 from cgprimer.fitting.descent import Descent, levenberg_marquardt
 from cgprimer.fitting.residuals import Local, Residuals
+from cgprimer.support.validation import whole_number
 
 Array = Any
 _STEPS = 200  # of each fit, which begins at the one of all data

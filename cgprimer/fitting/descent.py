@@ -15,7 +15,7 @@ import numpy as np
 
 from cgprimer.fitting.damping import Damping
 from cgprimer.fitting.residuals import Local, Residuals
-from cgprimer.number_format import number
+from cgprimer.support.number_format import number
 
 Array = Any
 OFFSET = 1e-9  # relative offset of a minimum; Bates and Watts are content with 1e-3

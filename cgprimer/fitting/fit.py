@@ -9,20 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.checked_numbers import numbers_by_name, one_of, real_number, whole_number
-from cgprimer.core.derivatives import tape
-from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.loss_vertex import loss_terms
-from cgprimer.core.losses import TARGET
-from cgprimer.core.methods import differentiate
-from cgprimer.core.run import Runner
+from cgprimer.core.evaluation.runner import Runner
+from cgprimer.core.graph import check_graph
+from cgprimer.core.loss_expressions import target_name
+from cgprimer.core.loss_node import build_loss
 from cgprimer.data import Dataset, dataset_of, whole_dataset
 from cgprimer.errors import DataError, NonFiniteError, UsageError, name_hint
+from cgprimer.expressions import ExpressionGraph, parse_element
 from cgprimer.fitting.damping import DAMPINGS
 from cgprimer.fitting.descent import Descent, Trial, gauss_newton, levenberg_marquardt
 from cgprimer.fitting.residuals import RANK, Local, Residuals, target_of
 from cgprimer.fitting.result import Fit, covariance_factor, undetermined
 from cgprimer.fitting.scipy_descent import METHODS, by_scipy
+from cgprimer.support.type_checks import check_functions, check_type
+from cgprimer.support.validation import numbers_by_name, one_of, real_number, whole_number
+from cgprimer.tapes import differentiate, tape
 from cgprimer.training.constraints import constraints, places_of, put_into
 from cgprimer.training.losses import sample_columns
 from cgprimer.training.not_finite import not_finite
@@ -100,6 +101,12 @@ def fit(
     (0.5, True)
     """
     begun = time.perf_counter()
+    check_graph(graph)
+    check_functions(on_step=on_step)
+    check_type("freeze", freeze or (), Iterable, "names of parameters")
+    check_type("method", method, str, "a name")
+    if bounds:
+        check_type("bounds", bounds, Mapping, "a mapping of names to (least, most)")
     dataset = whole_dataset(dataset_of(dataset, graph), "least squares takes all data at each step")
     one_of("algorithm", algorithm, ALGORITHMS)
     one_of("damping", damping, DAMPING_NAMES)
@@ -200,12 +207,12 @@ def _problem(
     high = limits.get("high", np.full(len(vectors), math.inf))
     values = _start(graph, dataset, vectors, start, seed, low, high)
     free = np.flatnonzero(limits.get("free", np.ones(len(vectors))))
-    moving = tuple(dict.fromkeys(vectors.elements[k].partition("[")[0] for k in free))
+    moving = tuple(dict.fromkeys(parse_element(vectors.elements[k]).array for k in free))
     dataset.check_finite()
     whole = tape(graph)
-    if any(getattr(row, "kind", "") == "batch_mean" for row, _ in whole.instructions):
+    if whole.combines_samples:
         method = "forward"  # samples depend on each other: this alone says how each of them moves
-    needed = loss_terms(whole, _LOSS).columns
+    needed = build_loss(whole, _LOSS).columns
     columns, _ = sample_columns(graph, _LOSS, needed, dataset, "float64")
     target, samples = target_of(columns, graph.outputs), len(dataset)
     if len(target) < len(free):
@@ -214,7 +221,7 @@ def _problem(
             hint="more samples, or fewer parameters: freeze=[...] (--freeze NAME)",
         )
     program = differentiate(whole, graph.outputs, moving, method=method, **options)
-    sizes = [columns[TARGET + name].size // samples for name in graph.outputs]
+    sizes = [columns[target_name(name)].size // samples for name in graph.outputs]
     problem = Residuals(
         Runner(program, engine=engine, samples=samples),
         vectors,

@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.losses import TARGET
-from cgprimer.core.run import Runner
-from cgprimer.core.tape.passes import reachable
+from cgprimer.core.evaluation.runner import Runner
+from cgprimer.core.loss_expressions import target_name
+from cgprimer.expressions import parse_element
+from cgprimer.tapes import reachable
 from cgprimer.training.vectors import Vectors
 
 Array = Any
@@ -67,7 +68,9 @@ class Residuals:
             )
             for o, y in zip(program.of, whole, strict=True)
         ]
-        wanted = [k for k, e in enumerate(self.vectors.elements) if e.split("[")[0] in program.wrt]
+        wanted = [
+            k for k, e in enumerate(self.vectors.elements) if parse_element(e).array in program.wrt
+        ]
         matrix = np.concatenate(slopes)
         if len(wanted) != len(self.free):  # some elements of an array are fixed
             matrix = matrix[:, np.isin(wanted, self.free)]
@@ -103,7 +106,7 @@ def _rows(found: Any, rows: int, size: int = 0) -> Array:
 
 def target_of(columns: Mapping[str, Array], outputs: tuple[str, ...]) -> Array:
     """The targets as one vector, output after output."""
-    return np.concatenate([columns[TARGET + name].ravel() for name in outputs])
+    return np.concatenate([columns[target_name(name)].ravel() for name in outputs])
 
 
 class Local:

@@ -19,18 +19,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cgprimer.checked_numbers import share_of_one
 from cgprimer.core.derivatives import chosen_output, derivatives_at
-from cgprimer.core.graph import ExpressionGraph, parse
 from cgprimer.data import Dataset
 from cgprimer.errors import CgprimerError, DataError, listed
-from cgprimer.files import json_text, write_whole
+from cgprimer.expressions import ExpressionGraph, parse, parse_element
 from cgprimer.fitting.descent import Trial
 from cgprimer.fitting.residuals import Local, Residuals
-from cgprimer.number_format import number
+from cgprimer.support.files import json_text, write_whole
+from cgprimer.support.number_format import number
+from cgprimer.support.validation import share_of_one
 from cgprimer.training.runs import TrainingRun
 from cgprimer.training.vectors import Vectors
-from cgprimer.wrong_kinds import explained
 
 if TYPE_CHECKING:
     from cgprimer.fitting.bootstrap import Bootstrap
@@ -161,7 +160,6 @@ class Fit:
             for n, error in self.standard_errors.items()
         }
 
-    @explained
     def band(
         self,
         at: Mapping[str, Any] | None = None,
@@ -195,7 +193,7 @@ class Fit:
             [np.asarray(found.derivatives[of, n]).reshape(*value.shape, -1) for n in names], axis=-1
         )
         elements = self.problem.vectors.elements
-        known = [e for e in elements if e.partition("[")[0] in names]
+        known = [e for e in elements if parse_element(e).array in names]
         slopes = slopes[..., [known.index(name) for name in self.estimated]]
         _, null = undetermined(self.end)
         spread = self.residual_standard_deviation
@@ -220,7 +218,6 @@ class Fit:
         plain |= {"estimated": self.estimated}
         return {"format": FORMAT, "version": VERSION, "graph": self.graph.text, **plain}
 
-    @explained
     def save(self, path: str | Path) -> None:
         """Write the fit, with the text of its graph and its history, as JSON.
 

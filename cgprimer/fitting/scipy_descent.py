@@ -12,7 +12,7 @@ import numpy as np
 
 from cgprimer.fitting.descent import Descent, gauss_newton
 from cgprimer.fitting.residuals import Local, Residuals
-from cgprimer.number_format import number
+from cgprimer.support.number_format import number
 
 Array = Any
 # By our names: trust regions whose shape keeps off the bounds (Branch, Coleman and Li 1999), dogleg

@@ -15,15 +15,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from cgprimer.core.derivatives import at_point, tape
+from cgprimer.core.derivatives import at_point
 from cgprimer.core.edge_partials import Partials
-from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods import METHODS
-from cgprimer.core.methods.contract import DerivativeProgram, one_pass
-from cgprimer.core.methods.edges import edge_partials
-from cgprimer.core.tape.builder import Builder
-from cgprimer.core.tape.tape import Tape
+from cgprimer.core.methods.derivative_program import one_pass
+from cgprimer.core.methods.edge_tape import edge_partials
 from cgprimer.errors import UsageError
+from cgprimer.expressions import ExpressionGraph
+from cgprimer.tapes import Builder, DerivativeProgram, Tape, tape
 
 NAME = "vertex-differences"
 
@@ -51,7 +50,9 @@ def differentiate(
     for tail, head in sorted(edges, key=lambda edge: edge[::-1], reverse=True):
         if head in adjoints:
             product = builder.emit("mul", adjoints[head], edges[tail, head])
-            builder.hand(adjoints, tail, product, value[tail], value[head], edges[tail, head])
+            builder.add_contribution(
+                adjoints, tail, product, value[tail], value[head], edges[tail, head]
+            )
     zero = builder.constant(0.0)
     found = {(of[0], n): adjoints.get(s, zero) for n, s in zip(wrt, sources, strict=True)}
     return one_pass(NAME, builder, tape, wrt, {of[0]: value[root]}, found)

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.graph import parse
+from cgprimer.core.registration import register_primitive, unregister_primitive
 from cgprimer.data import Dataset, make_classes
 from cgprimer.errors import UsageError
+from cgprimer.expressions import parse
 from cgprimer.lecture.told import tell_losses
-from cgprimer.recording.functions import Context, Function
-from cgprimer.registration import register_primitive, unregister_primitive
+from cgprimer.recording.custom_functions import Context, Function
 from cgprimer.training.loop import train
 from cgprimer.training.runs import TrainingRun
 

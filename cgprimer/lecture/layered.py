@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.graph import ExpressionGraph
 from cgprimer.data import Dataset
 from cgprimer.data.classes import CLASSES
 from cgprimer.errors import DataError, UsageError
+from cgprimer.expressions import ExpressionGraph
 
 Array = Any
 BIAS = "bias_"

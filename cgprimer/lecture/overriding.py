@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cgprimer.core.derivatives import gradient, graph_with_loss
-from cgprimer.core.graph import ExpressionGraph, parse
-from cgprimer.core.language.syntax import Apply, Name, postorder
 from cgprimer.data import Dataset
 from cgprimer.errors import UsageError
+from cgprimer.expressions import Apply, ExpressionGraph, Name, parse, postorder
 from cgprimer.lecture.layered import BIAS, layers_of
 from cgprimer.training.runs import TrainingRun
 

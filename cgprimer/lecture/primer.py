@@ -8,11 +8,10 @@ from dataclasses import InitVar, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cgprimer.checked_numbers import whole_number
 from cgprimer.core.edge_partials import Partials, partials
-from cgprimer.core.graph import ExpressionGraph, parse
 from cgprimer.data import Dataset, make_dataset
 from cgprimer.errors import UsageError
+from cgprimer.expressions import ExpressionGraph, parse
 from cgprimer.lecture.differences import method_of, vertex_differences
 from cgprimer.lecture.extension import AutogradCustomization
 from cgprimer.lecture.layered import batches, check_layers, layers_of, two_classes, with_neurons
@@ -20,6 +19,7 @@ from cgprimer.lecture.overriding import NetworkSteps
 from cgprimer.lecture.showing import shown
 from cgprimer.lecture.told import tell, tell_losses, tell_samples
 from cgprimer.lecture.verification import network, verify
+from cgprimer.support.validation import whole_number
 from cgprimer.training.loop import train
 from cgprimer.training.runs import TrainingRun
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from cgprimer.core.edge_partials import Partials
-from cgprimer.core.graph import ExpressionGraph
 from cgprimer.data import Dataset
-from cgprimer.number_format import number
+from cgprimer.expressions import ExpressionGraph
+from cgprimer.support.number_format import number
 from cgprimer.training.runs import TrainingRun
 
 _IN_A_PART, _NUMBERS = 256, 50_000  # samples that are shown, and numbers that are recorded

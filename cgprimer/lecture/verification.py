@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.graph import ExpressionGraph
 from cgprimer.data import Dataset
 from cgprimer.errors import UsageError
+from cgprimer.expressions import ExpressionGraph
 from cgprimer.networks import mlp
 from cgprimer.training.runs import TrainingRun
 

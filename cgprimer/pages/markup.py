@@ -9,8 +9,8 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from cgprimer.files import json_text
 from cgprimer.pictures.theme import mix, theme
+from cgprimer.support.files import json_text
 
 _FOCUS = {False: "#0050d0", True: "#ffe14d"}
 

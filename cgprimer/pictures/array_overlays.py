@@ -14,27 +14,26 @@ from typing import Any
 from cgprimer.analysis.elements import elements_of, shape_in
 from cgprimer.analysis.points import point_values
 from cgprimer.core.derivatives import chosen_names, chosen_output, jacobian
-from cgprimer.core.derivatives import tape as tape_of
-from cgprimer.core.graph import ExpressionGraph, parse
-from cgprimer.core.language.syntax import (
+from cgprimer.core.language.syntax_tree import Symbol, operator_name
+from cgprimer.core.methods.edge_tape import edge_tape
+from cgprimer.core.methods.path_sum import count_paths, list_paths
+from cgprimer.errors import UsageError, plural
+from cgprimer.expressions import (
     Apply,
     Expression,
+    ExpressionGraph,
     Name,
     Number,
     Shape,
-    Structural,
-    element_place,
+    parse,
+    parse_element,
+    unparse,
 )
-from cgprimer.core.methods.edges import edge_tape
-from cgprimer.core.methods.path_sum import count_paths, list_paths
-from cgprimer.core.primitives.notation import unparse
-from cgprimer.core.run import values_of
-from cgprimer.core.tape.printing import labels
-from cgprimer.core.tape.tape import Tape, shape_of
-from cgprimer.errors import UsageError, plural
-from cgprimer.number_format import SHORT, array_lines, number
 from cgprimer.pictures.diagram import Diagram, Edge, Node
 from cgprimer.pictures.overlays import Overlay, check_path
+from cgprimer.support.number_format import SHORT, array_lines, number
+from cgprimer.tapes import Tape, labels, values_of
+from cgprimer.tapes import tape as tape_of
 
 _LISTED = 4  # paths that are written out
 _ON_EDGES = 3  # rows and columns of a matrix on an edge
@@ -131,7 +130,7 @@ def local_jacobians(
 
 def _tangents(graph: ExpressionGraph, at: Mapping[str, Any] | None, seed: str) -> dict[str, Any]:
     """The derivative of everything that a seed leads to with respect to it, a number."""
-    base, place = element_place(seed)
+    base, place = parse_element(seed)
     name = chosen_names(graph, base)[0]
     known = elements_of(graph, name)
     if seed not in known:
@@ -150,7 +149,7 @@ def _tangents(graph: ExpressionGraph, at: Mapping[str, Any] | None, seed: str) -
     found = jacobian(graph, point_values(graph, at), of=targets, wrt=name, method="forward")
     tangents = {n: row[name][(..., *place)] for n, row in found.items()}
     if name in graph.parameters:
-        from cgprimer.numbers_and_arrays import zeros
+        from cgprimer.support.array_values import zeros
 
         tangents[name] = zeros(shape_in(graph, name))
         tangents[name][place] = 1.0
@@ -172,7 +171,7 @@ def _adjoints(
         text = unparse(tree)
         if len(text) > _LONGEST:
             text = f"bar_{flow.names[head]} · ∂{flow.names[head]}/∂{flow.names[tail]}"
-        text += shape_text(shape_of(primal, tail))
+        text += shape_text(primal.shapes[tail])
         written.setdefault((key[tail], key[head]), []).extend(_under(text, value))
     return {key[i]: total for i, total in flow.totals.items()}
 
@@ -188,7 +187,7 @@ class BackFlow:
     """
 
     def __init__(self, tape: Tape, target: str, operations: bool) -> None:
-        if shape := shape_of(tape, tape.index(target)):
+        if shape := tape.shapes[tape.index(target)]:
             first = f"{target}[{','.join('0' * len(shape))}]"
             raise UsageError(
                 f"a backward sweep begins at one number, and {target!r} has the shape"
@@ -216,7 +215,7 @@ class BackFlow:
         import numpy as np
 
         found = values_of(self.made.tape, point_values(graph, at))
-        shape = {i: shape_of(self.tape, i) for i in self.vertices}
+        shape = {i: self.tape.shapes[i] for i in self.vertices}
         self.totals = {
             i: np.broadcast_to(found[new], shape[i]) for i, new in self.made.totals.items()
         }
@@ -263,14 +262,13 @@ def _readable(tree: Expression) -> Expression:
     if not isinstance(tree, Apply):
         return tree
     parts = tuple(map(_readable, tree.arguments))
-    kind = getattr(tree.primitive, "kind", "")
+    kind = operator_name(tree.primitive)
     if kind in ("broadcast", "reshape"):
         return parts[0]
     if kind == "matmul" and all(
-        isinstance(a, Apply) and getattr(a.primitive, "kind", "") == "reshape"
-        for a in tree.arguments
+        isinstance(a, Apply) and operator_name(a.primitive) == "reshape" for a in tree.arguments
     ):
-        return Apply(Structural("outer"), parts)
+        return Apply(Symbol("outer"), parts)
     if kind == "transpose":
         name = isinstance(parts[0], Name)
         return Name(f"{unparse(parts[0])}.T" if name else f"({unparse(parts[0])}).T")

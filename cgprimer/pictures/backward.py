@@ -10,15 +10,12 @@ from collections.abc import Mapping
 from functools import reduce
 
 from cgprimer.core.derivatives import chosen_output
-from cgprimer.core.derivatives import tape as tape_of
-from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.language.syntax import Apply, Expression, Name, Number
-from cgprimer.core.primitives.notation import unparse
-from cgprimer.core.tape.printing import labels
-from cgprimer.core.tape.tape import shape_of
-from cgprimer.number_format import array_lines
+from cgprimer.expressions import Apply, Expression, ExpressionGraph, Name, Number, unparse
 from cgprimer.pictures.array_overlays import BackFlow, shape_text, value_tree
 from cgprimer.pictures.diagram import Diagram, Edge, Node, Role
+from cgprimer.support.number_format import array_lines
+from cgprimer.tapes import labels
+from cgprimer.tapes import tape as tape_of
 
 _NOTE = "bar_v is the adjoint of v: the derivative of {} with respect to it"
 
@@ -45,7 +42,7 @@ def backward_diagram(
     found = flow.at(graph, at).totals if at is not None else {}
     terms: dict[int, list[Expression]] = {}
     for (tail, head, product), share in zip(flow.shares, flow.made.tape.shares, strict=True):
-        if tape.shapes:
+        if tape.has_arrays:
             terms.setdefault(tail, []).append(flow.written(head, product))
             continue
         partial = value_tree(flow.made.tape, share.partial, flow.known)
@@ -58,7 +55,7 @@ def backward_diagram(
         role: Role = "adjoint" if index >= len(tape.leaves) else "gradient"
         text = unparse(reduce(lambda left, right: Apply("add", (left, right)), terms[index]))
         lines = array_lines(found[index]) if found else ()
-        label = f"bar_{names[index]}{shape_text(shape_of(tape, index))}"
+        label = f"bar_{names[index]}{shape_text(tape.shapes[index])}"
         nodes.append(Node(str(index), label, role, (text, *lines)))
     edges = tuple(Edge(str(head), str(tail)) for tail, head, _ in flow.shares)
     return Diagram(tuple(nodes), edges, notes=(_NOTE.format(target),))

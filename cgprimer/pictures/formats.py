@@ -8,10 +8,10 @@ from os import PathLike
 from pathlib import Path
 
 from cgprimer.errors import UsageError
-from cgprimer.files import write_own
 from cgprimer.pictures.diagram import Diagram
 from cgprimer.pictures.saving import FORMATS, check_picture_path, printable, save_figure
-from cgprimer.plugins import Registry
+from cgprimer.support.files import write_own
+from cgprimer.support.plugins import Registry
 
 TEXTS: Registry[Callable[..., str]] = Registry(
     "picture format",
@@ -59,7 +59,13 @@ def register_picture_format(ending: str, written: Callable[..., str]) -> None:
     TEXTS.register(ending, written)
 
 
-unregister_picture_format = TEXTS.unregister
+def unregister_picture_format(name: str) -> None:
+    """Remove a format that :func:`register_picture_format` added.
+
+    Raises:
+        UsageError: no such format was registered.
+    """
+    TEXTS.unregister(name)
 
 
 def diagram_text(diagram: Diagram, kind: str, *, dark: bool = False) -> str:

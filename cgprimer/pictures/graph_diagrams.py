@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -14,20 +15,15 @@ from cgprimer.analysis.elements import element_values, numbers_of, shape_in
 from cgprimer.analysis.points import point_values
 from cgprimer.analysis.why import Why
 from cgprimer.analysis.why import why as why_at
-from cgprimer.core.derivatives import graph_with_loss
-from cgprimer.core.derivatives import tape as tape_of
-from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.language.syntax import Name, Number, fold
-from cgprimer.core.methods.contract import Names
-from cgprimer.core.primitives import primitive
-from cgprimer.core.primitives.layers import is_statistic
-from cgprimer.core.primitives.notation import number_text, unparse
-from cgprimer.core.run import values_of
-from cgprimer.core.second_derivatives import element_named
-from cgprimer.core.tape.printing import expressions, labels
-from cgprimer.core.tape.tape import shape_of
-from cgprimer.errors import UsageError
-from cgprimer.number_format import SHORT, array_lines, marked, number
+from cgprimer.core.derivatives import graph_with_loss, point_or_empty
+from cgprimer.core.language.syntax_tree import operator_name
+from cgprimer.core.methods.derivative_program import Names
+from cgprimer.core.operations import find_primitive
+from cgprimer.core.operations.layer_expansions import is_statistic
+from cgprimer.core.second_derivatives import add_element_output
+from cgprimer.core.tape.tape import expressions
+from cgprimer.errors import UsageError, did_you_mean
+from cgprimer.expressions import ExpressionGraph, Name, Number, fold, number_text, unparse
 from cgprimer.pictures.array_overlays import array_overlaid, shape_text
 from cgprimer.pictures.backward import backward_diagram
 from cgprimer.pictures.diagram import Diagram, Edge, Node, Role
@@ -36,7 +32,10 @@ from cgprimer.pictures.overlays import Overlay, overlaid, path_names
 from cgprimer.pictures.placed import placed
 from cgprimer.pictures.summary import summarised
 from cgprimer.pictures.thinned import thinned, with_dropped
-from cgprimer.wrong_kinds import explained
+from cgprimer.support.number_format import SHORT, array_lines, marked, number
+from cgprimer.support.type_checks import check_type
+from cgprimer.tapes import labels, values_of
+from cgprimer.tapes import tape as tape_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -116,6 +115,11 @@ def draw(
     from cgprimer.pictures.formats import check_output, save_diagram
     from cgprimer.pictures.saving import FORMATS, save_figure
 
+    accepted = list(signature(graph_diagram).parameters)[1:]
+    if misspelled := [name for name in shown if name not in accepted]:
+        hint = did_you_mean(misspelled[0], accepted)
+        hint = hint or "cgprimer.draw(graph).savefig('graph.png') writes a picture"
+        raise UsageError(f"draw() has no argument {misspelled[0]!r}", hint=hint)
     path = None if output is None else check_output(output)
     if isinstance(graph, ExpressionGraph):
         diagram = graph_diagram(graph, **shown)
@@ -131,7 +135,6 @@ def draw(
     return figure
 
 
-@explained
 def graph_diagram(
     graph: ExpressionGraph,
     *,
@@ -163,7 +166,11 @@ def graph_diagram(
     >>> graph_diagram(graph, path="xa xb xw").notes[-1]
     'dxw/dxa = 6 + 6 = 12'
     """
-    graph = graph_with_loss(graph, loss, at or None)
+    graph = graph_with_loss(graph, loss, point_or_empty(at) or None)
+    for name in {"of": of, "tangents": tangents, "level": level, "title": title}.items():
+        check_type(*name, (str, type(None)), "a text")
+    if path is not None:
+        check_type("path", path, (str, Sequence), "a text of names or a list of names")
     options: dict[str, Any] = {
         "values": values,
         "level": level,
@@ -228,7 +235,7 @@ def _diagram(
     )
     if scalars == ALL and ALL not in (*graph.variables, *graph.parameters):
         scalars = True
-    if not scalars or not tape_of(graph).shapes:
+    if not scalars or not tape_of(graph).has_arrays:
         return _with_overlays(graph, at, everything=everything, **options)
     numbers, point = numbers_of(graph, at, (options["of"], options["tangents"]))
     shown = {name: value for name, value in options.items() if name != "why"}
@@ -263,7 +270,7 @@ def _with_overlays(
     title: str,
 ) -> Diagram:
     """Return the diagram of a graph at one level, with overlays, or its summary."""
-    graph, of = element_named(graph, of)
+    graph, of = add_element_output(graph, of)
     names = path_names(path)
     if path is not None and not names:
         raise UsageError("the path is empty", hint='names along it: path="xa xx xw"')
@@ -290,7 +297,7 @@ def _with_overlays(
     if backward_arrows:
         diagram = _pointing_back(diagram, level)
     if wanted:
-        overlay = array_overlaid if tape_of(graph).shapes else overlaid
+        overlay = array_overlaid if tape_of(graph).has_arrays else overlaid
         diagram = overlay(diagram, graph, Overlay(at, level, of=of, path=names, **sweeps))
     if why:
         diagram = _marked(diagram, why_at(graph, at, of=of), level)
@@ -421,9 +428,10 @@ def operation_diagram(graph: ExpressionGraph, *, at: Mapping[str, float] | None 
             nodes.append(Node(str(index), label, role, _shown(values, index)))
     edges: list[Edge] = []
     for (index, tree), (name, operands) in zip(trees.items(), tape.instructions, strict=True):
-        kind = getattr(name, "kind", name)
-        symbol = _SYMBOLS.get(kind) or (kind if kind != name else primitive(name).spelling)
-        symbol += shape_text(shape_of(tape, index))
+        kind = operator_name(name)
+        spelling = find_primitive(name).spelling if isinstance(name, str) else kind
+        symbol = _SYMBOLS.get(kind) or spelling
+        symbol += shape_text(tape.shapes[index])
         text = f"{names[index]} = {unparse(tree)}"
         role = "output" if index in outputs else "operation"
         nodes.append(Node(str(index), symbol, role, (text, *_shown(values, index))))

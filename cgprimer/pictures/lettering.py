@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from functools import lru_cache
 from itertools import pairwise
 
-from cgprimer.number_format import SHORT, number
 from cgprimer.pictures.theme import FONT, LINE_SPACING
+from cgprimer.support.number_format import SHORT, number
 
 _TOKEN = re.compile(  # an index stays with its name, a short row whole
     r"\s+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|\w*\[[-+\d.,:e… ]{1,14}\]|\w+|\*\*|.", re.DOTALL

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from cgprimer.analysis.elements import elements_of, in_elements
-from cgprimer.core.graph import ExpressionGraph
 from cgprimer.errors import UsageError, name_hint
+from cgprimer.expressions import ExpressionGraph
 from cgprimer.pictures.diagram import Diagram, Edge
 
 

@@ -2,8 +2,8 @@
 
 An overlay is text for vertices and edges, laid over a diagram by a function from diagrams to
 diagrams. Without a path a derivative is 0, as traces and gradients have it, also where a partial is
-not finite. The sweep is core's: the shares of `cgprimer.core.methods.edges` are read, so a class
-sees what was computed.
+not finite. The sweep is core's: the shares of `cgprimer.core.methods.edge_tape` are read, so a
+class sees what was computed.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Any, NamedTuple
 
 from cgprimer.analysis.points import point_values
 from cgprimer.core.derivatives import chosen_names, chosen_output
-from cgprimer.core.derivatives import tape as tape_of
-from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.methods.edges import edge_tape
+from cgprimer.core.methods.edge_tape import edge_tape
 from cgprimer.core.methods.path_sum import count_paths, list_paths
-from cgprimer.core.run import values_of
 from cgprimer.errors import UsageError, name_hint, plural
-from cgprimer.number_format import SHORT, equals, number
+from cgprimer.expressions import ExpressionGraph
 from cgprimer.pictures.diagram import Diagram, Edge, Node
+from cgprimer.support.number_format import SHORT, equals, number
+from cgprimer.tapes import tape as tape_of
+from cgprimer.tapes import values_of
 
 _LISTED = 12  # paths that are written out under a picture
 _WHOLE = 7  # digits of a number that is written as it is

@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from cgprimer.core.derivatives import tape
-from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.language.syntax import element_place
-from cgprimer.core.methods.contract import Names, as_names
-from cgprimer.core.primitives.structural import shape_text
-from cgprimer.core.tape.printing import shown_name
+from cgprimer.core.methods.derivative_program import Names, as_names
+from cgprimer.core.operations.array_shapes import shape_text
+from cgprimer.core.tape.tape import shown_name
 from cgprimer.errors import UsageError, plural
+from cgprimer.expressions import ExpressionGraph, parse_element
 from cgprimer.pictures.diagram import Diagram, Edge, Part
+from cgprimer.tapes import tape
 from cgprimer.workers.cutting import Stage, cut, stages_of
 
 _MOST_MARKED = 8  # edges between parts; of more, only the notes say what is sent
@@ -93,7 +92,7 @@ def _owners(diagram: Diagram, graph: ExpressionGraph, stages: Sequence[Stage]) -
     for edge in diagram.edges:
         tails.setdefault(edge.head, []).append(edge.tail)
     for node in diagram.nodes:
-        whole = element_place(node.key)[0]
+        whole = parse_element(node.key)[0]
         whole = same.get(whole, whole)
         if whole in computed:
             owner[node.key] = computed[whole]
@@ -109,7 +108,7 @@ def _owners(diagram: Diagram, graph: ExpressionGraph, stages: Sequence[Stage]) -
 def _crossing(edge: Edge, owner: Mapping[str, int], stages: Sequence[Stage]) -> Edge:
     """Return an edge with the name of what it sends, if it leads from one part to another."""
     head = owner[edge.head]
-    name = element_place(edge.tail)[0]
+    name = parse_element(edge.tail)[0]
     if owner[edge.tail] == head or _CUT + name not in stages[head].takes:
         return edge
     lines = [*filter(None, [edge.label]), f"{edge.tail} →", "← adjoint"]

@@ -8,15 +8,15 @@ from types import FrameType
 from typing import Any
 
 from cgprimer.errors import UsageError
-from cgprimer.number_format import array_lines
 from cgprimer.pictures.diagram import Diagram, Edge
 from cgprimer.pictures.diagram import Node as Vertex
 from cgprimer.pictures.graph_diagrams import graph_diagram
-from cgprimer.recording.chain import GradFn
-from cgprimer.recording.nodes import Node
-from cgprimer.recording.record import Recording
+from cgprimer.recording.grad_functions import GradFn
+from cgprimer.recording.graph_writer import GraphWriter
+from cgprimer.recording.recorder import Recording
+from cgprimer.recording.traced_nodes import Node
 from cgprimer.recording.value import Value
-from cgprimer.recording.written import Writer
+from cgprimer.support.number_format import array_lines
 
 
 def recorded_diagram(shown: Any, frame: FrameType, **options: Any) -> Diagram:
@@ -38,13 +38,13 @@ def recorded_diagram(shown: Any, frame: FrameType, **options: Any) -> Diagram:
     >>> recorded_diagram(loss, sys._getframe()).nodes[0].detail
     ('= 2', 'grad = 8', 'sum of 2 passes')
     """
-    shown = shown._own if isinstance(shown, Node) else shown
+    shown = shown._value if isinstance(shown, Node) else shown
     if not isinstance(shown, Value | GradFn):
         return graph_diagram(shown.graph if isinstance(shown, Recording) else shown, **options)
     variables = {**frame.f_globals, **frame.f_locals}
     names: dict[Any, str] = {}
     for name, variable in variables.items():
-        value = variable._own if isinstance(variable, Node) else variable
+        value = variable._value if isinstance(variable, Node) else variable
         if isinstance(value, Value) and name[0] != "_":
             names.setdefault(value, value.name or name)
     if isinstance(shown, GradFn):
@@ -54,18 +54,20 @@ def recorded_diagram(shown: Any, frame: FrameType, **options: Any) -> Diagram:
                 hint="draw the value itself: draw(loss) instead of draw(loss.grad_fn)",
             )
         return _chain(shown, names)
-    writer = Writer(every=True)
+    writer = GraphWriter(every_operation=True)
     for value, name in names.items():
-        writer.hint(name, value)
+        writer.suggest_name(name, value)
     graph = writer.graph({names.get(shown, "y"): shown}, "value")
     diagram = graph_diagram(graph, **{"parameters": "vertices", **options})
     numbers = not ({"at", "values"} & options.keys())
     nodes = []
     for node in diagram.nodes:
-        made = writer.named.get(node.key)
+        made = writer.values_by_name.get(node.key)
         said = (*array_lines(made._data), *_gradient(made)) if made is not None and numbers else ()
         nodes.append(replace(node, detail=(*node.detail, *said)))
-    return replace(diagram, nodes=tuple(nodes), notes=(*diagram.notes, *_notes(writer.named)))
+    return replace(
+        diagram, nodes=tuple(nodes), notes=(*diagram.notes, *_notes(writer.values_by_name))
+    )
 
 
 def _chain(first: GradFn, names: Mapping[Any, str]) -> Diagram:
@@ -101,7 +103,7 @@ def _gradient(value: Any) -> tuple[str, ...]:
         return ("no gradient",)
     if value._grad is None:
         return ()
-    again = value._again + 1
+    again = value._repeats + 1
     lines = array_lines(value._grad)
     said = ("grad", *lines) if len(lines) > 1 else (f"grad {lines[0]}",)
     return (*said, *([f"sum of {again} passes"] if again > 1 else []))
@@ -109,7 +111,9 @@ def _gradient(value: Any) -> tuple[str, ...]:
 
 def _notes(named: Mapping[str, Any]) -> tuple[str, ...]:
     """Under the picture: whose gradients are of several passes."""
-    added = [name for name, v in named.items() if v is not None and not v.operands and v._again > 0]
+    added = [
+        name for name, v in named.items() if v is not None and not v.operands and v._repeats > 0
+    ]
     if not added:
         return ()
     return (f"gradients of several passes add up ({', '.join(added)}); zero_grad() resets them",)

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cgprimer.errors import UsageError
-from cgprimer.files import check_writable, write_whole
 from cgprimer.pictures.lettering import quiet, warn_of_unknown_letters
+from cgprimer.support.files import check_writable, write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

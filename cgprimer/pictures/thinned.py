@@ -13,18 +13,24 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from cgprimer.analysis.elements import graph_of_elements, tape_of_elements
-from cgprimer.core.derivatives import tape
-from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.language.names import names_in, replaced
-from cgprimer.core.language.syntax import Expression, Name, Number, fold
-from cgprimer.core.primitives.layers import MASK
-from cgprimer.core.primitives.structural import shape_text
-from cgprimer.core.tape.printing import expressions, labels, shown_names
-from cgprimer.core.tape.scalars import apart
-from cgprimer.core.tape.tape import Leaf
+from cgprimer.core.language.value_names import parse_internal
+from cgprimer.core.operations.array_shapes import shape_text
+from cgprimer.core.operations.layer_expansions import MASK
+from cgprimer.core.tape.scalarization import split_arrays
+from cgprimer.core.tape.tape import expressions, shown_names
 from cgprimer.errors import UsageError, name_hint, plural
-from cgprimer.numbers_and_arrays import as_value
+from cgprimer.expressions import (
+    Expression,
+    ExpressionGraph,
+    Name,
+    Number,
+    fold,
+    names_in,
+    substitute,
+)
 from cgprimer.pictures.diagram import Diagram
+from cgprimer.support.array_values import as_value
+from cgprimer.tapes import Leaf, labels, tape
 from cgprimer.training.layers import Masks
 
 Mask: TypeAlias = "int | float | Mapping[str, Any]"
@@ -66,7 +72,7 @@ def thinned(graph: ExpressionGraph, mask: Mask) -> ThinnedGraph:
     (['x[1]', 'xh[1]'], 'x[1]*0')
     """
     primal = tape(graph, "masks")
-    leaves = [leaf for leaf in primal.leaves if leaf.name.startswith(MASK + ".")]
+    leaves = [leaf for leaf in primal.leaves if parse_internal(leaf.name).kind == MASK]
     if not leaves:
         raise UsageError(
             "a mask needs a graph with dropout", hint="write it as xh = dropout(tanh(xz), 0.5)"
@@ -75,7 +81,7 @@ def thinned(graph: ExpressionGraph, mask: Mask) -> ThinnedGraph:
     flat = tape_of_elements(primal)
     shown = shown_names(primal)
     given = {shown[f"{MASK}.{vertex}"]: value for vertex, value in masks.items()}
-    numbers = apart(given, {name: np.shape(value) for name, value in given.items()})
+    numbers = split_arrays(given, {name: np.shape(value) for name, value in given.items()})
     trees, names = expressions(flat, inline=True), labels(flat)
     written = {index: _with_masks(tree, numbers) for index, tree in trees.items()}
     thin = graph_of_elements(graph, flat, written, without=numbers)
@@ -86,7 +92,7 @@ def thinned(graph: ExpressionGraph, mask: Mask) -> ThinnedGraph:
 
 def _masks(leaves: Sequence[Leaf], mask: Mask) -> dict[str, Any]:
     """Return the masks by vertex, of the shapes of the graph."""
-    shapes = {leaf.name.partition(".")[2]: leaf.shape for leaf in leaves}
+    shapes = {parse_internal(leaf.name).variable: leaf.shape for leaf in leaves}
     if not isinstance(mask, Mapping):
         whole = isinstance(mask, int | float) and float(mask).is_integer() and mask >= 0
         if isinstance(mask, bool) or not whole:
@@ -114,7 +120,7 @@ def _masks(leaves: Sequence[Leaf], mask: Mask) -> dict[str, Any]:
 
 def _with_masks(tree: Expression, masks: Mapping[str, float]) -> Expression:
     """Return an expression with the numbers of masks in place of their names."""
-    return replaced(tree, {name: Number(float(value)) for name, value in masks.items()})
+    return substitute(tree, {name: Number(float(value)) for name, value in masks.items()})
 
 
 def _influences(tree: Expression, masks: Mapping[str, float]) -> set[str] | None:

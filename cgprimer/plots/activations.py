@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.checked_numbers import real_number, whole_number
-from cgprimer.core.graph import ExpressionGraph, parse
 from cgprimer.data import Dataset
 from cgprimer.errors import NonFiniteError, UsageError
+from cgprimer.expressions import ExpressionGraph, parse
 from cgprimer.networks import mlp
-from cgprimer.number_format import number
 from cgprimer.pictures.theme import Theme, mix
 from cgprimer.plots import slide
+from cgprimer.support.number_format import number
+from cgprimer.support.validation import real_number, whole_number
 from cgprimer.training.loop import train
 
 Array = Any

@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.checked_numbers import real_number, whole_number
-from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.methods.contract import Names
+from cgprimer.core.methods.derivative_program import Names
 from cgprimer.data import Dataset, make_dataset
 from cgprimer.errors import UsageError
-from cgprimer.number_format import marked
+from cgprimer.expressions import ExpressionGraph
 from cgprimer.plots import slide
 from cgprimer.plots.landscape import Landscape, Relief, landscape, relief
 from cgprimer.plots.surface import fill, shades
+from cgprimer.support.number_format import marked
+from cgprimer.support.validation import real_number, whole_number
 from cgprimer.training.losses import samples_for
 
 Array = Any

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.tape.scalars import elements
 from cgprimer.data import Dataset, normalized
 from cgprimer.data.columns import together
 from cgprimer.errors import DataError, UsageError, plural
-from cgprimer.number_format import SHORT, number
 from cgprimer.pictures.theme import Theme, mix
 from cgprimer.plots import slide
 from cgprimer.plots.runs import Run, named_runs, steps_per_epoch
+from cgprimer.support.number_format import SHORT, number
+from cgprimer.tapes import elements
 from cgprimer.training.losses import beside_outputs, samples_for
 from cgprimer.training.metrics import beside_labels, class_numbers, classes_of, side_by_side
 from cgprimer.training.objective import Objective, Resident

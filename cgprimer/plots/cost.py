@@ -17,17 +17,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cgprimer.checked_numbers import one_of, real_number
-from cgprimer.core.derivatives import tape as tape_of
-from cgprimer.core.graph import ExpressionGraph, parse
-from cgprimer.core.methods import differentiate
+from cgprimer.core.evaluation.runner import Runner
 from cgprimer.core.methods import methods as all_methods
-from cgprimer.core.methods.contract import DerivativeProgram, Names, as_names
-from cgprimer.core.run import Runner
+from cgprimer.core.methods.derivative_program import Names, as_names
 from cgprimer.errors import DifferentiationError, ExpressionSwellError, PathLimitError, UsageError
-from cgprimer.number_format import number
+from cgprimer.expressions import ExpressionGraph, parse
 from cgprimer.pictures.theme import Theme
 from cgprimer.plots import slide
+from cgprimer.support.number_format import number
+from cgprimer.support.validation import one_of, real_number
+from cgprimer.tapes import DerivativeProgram, differentiate
+from cgprimer.tapes import tape as tape_of
 
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
 _WIDE = 1.06  # times the only size: half the width of its band

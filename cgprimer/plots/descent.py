@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.checked_numbers import numbers_by_name, one_of, whole_number
-from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.methods.contract import Names, as_names
+from cgprimer.core.methods.derivative_program import Names, as_names
 from cgprimer.data import Dataset, make_dataset, whole_dataset
 from cgprimer.errors import NonFiniteError, UsageError
+from cgprimer.expressions import ExpressionGraph
 from cgprimer.fitting.fit import fit
-from cgprimer.number_format import marked, number
 from cgprimer.plots import slide
 from cgprimer.plots.landscape import full_batch_name
 from cgprimer.plots.loss import over_time
+from cgprimer.support.number_format import marked, number
+from cgprimer.support.validation import numbers_by_name, one_of, whole_number
 from cgprimer.training.loop import train
 from cgprimer.training.losses import DEFAULT, samples_for
 from cgprimer.training.optimizers import OPTIMIZERS

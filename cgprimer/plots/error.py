@@ -17,17 +17,18 @@ import numpy as np
 from cgprimer.analysis.elements import numbers_of
 from cgprimer.analysis.points import point_values, single_name
 from cgprimer.analysis.reference import is_known, reference_derivatives
-from cgprimer.checked_numbers import real_number
 from cgprimer.core.derivatives import chosen_output, graph_with_loss
-from cgprimer.core.derivatives import tape as tape_of
-from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.methods import differentiate
-from cgprimer.core.methods.contract import Names, as_names
-from cgprimer.core.run import Runner
+from cgprimer.core.evaluation.runner import Runner
+from cgprimer.core.methods.derivative_program import Names, as_names
 from cgprimer.errors import DifferentiationError, UsageError
-from cgprimer.number_format import equals, number
+from cgprimer.expressions import ExpressionGraph
 from cgprimer.pictures.theme import Theme
 from cgprimer.plots import slide
+from cgprimer.support.number_format import equals, number
+from cgprimer.support.type_checks import check_type
+from cgprimer.support.validation import real_number
+from cgprimer.tapes import differentiate
+from cgprimer.tapes import tape as tape_of
 
 Array = Any
 SCHEMES = ("forward", "central", "complex-step")
@@ -182,6 +183,8 @@ def step_errors(
     >>> [f"{error:.1e}" for error in found.errors["forward"]]
     ['4.3e-05', '3.0e-09', '4.2e-05', '4.3e-02']
     """
+    for name, value in {"of": of, "wrt": wrt}.items():
+        check_type(name, value, (str, type(None)), "a name")
     graph, at = numbers_of(graph_with_loss(graph, loss, at), at, (of, wrt))
     target = chosen_output(graph, of)
     name = single_name(graph, wrt)

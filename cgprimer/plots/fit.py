@@ -8,9 +8,9 @@ import numpy as np
 
 from cgprimer.errors import UsageError, listed
 from cgprimer.fitting.result import Fit
-from cgprimer.number_format import number
 from cgprimer.pictures.theme import Theme
 from cgprimer.plots import slide
+from cgprimer.support.number_format import number
 
 Array = Any
 _POINTS = 400  # of a curve

@@ -17,16 +17,14 @@ import numpy as np
 from cgprimer.analysis.elements import numbers_of
 from cgprimer.analysis.points import point_values, single_name
 from cgprimer.analysis.reference import is_known, reference_derivatives
-from cgprimer.checked_numbers import real_number, whole_number
 from cgprimer.core.derivatives import chosen_output, graph_with_loss
-from cgprimer.core.derivatives import tape as tape_of
-from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.methods import differentiate
-from cgprimer.core.run import values_of
-from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import DifferentiationError, UsageError, name_hint
-from cgprimer.number_format import marked, number
+from cgprimer.expressions import ExpressionGraph
 from cgprimer.plots import slide
+from cgprimer.support.number_format import marked, number
+from cgprimer.support.validation import real_number, whole_number
+from cgprimer.tapes import Tape, differentiate, values_of
+from cgprimer.tapes import tape as tape_of
 
 Array = Any
 Execute = Callable[[Array], Array]

@@ -12,14 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.derivatives import chosen_output, derivatives_at, graph_with_loss, tape
-from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.second_derivatives import element_named
+from cgprimer.core.derivatives import chosen_output, derivatives_at, graph_with_loss
+from cgprimer.core.graph import check_graph
+from cgprimer.core.second_derivatives import add_element_output
 from cgprimer.errors import UsageError, listed
-from cgprimer.number_format import number
+from cgprimer.expressions import ExpressionGraph
 from cgprimer.pictures.lettering import text_width
 from cgprimer.pictures.theme import AXIS_SIZE
 from cgprimer.plots import slide
+from cgprimer.support.number_format import number
+from cgprimer.tapes import tape
 
 LEAST = 1e-3  # of the gradient at the output that arrives: less has vanished, 1/LEAST has exploded
 _ROOM = 800.0  # points for the names of the layers below the axis
@@ -79,9 +81,10 @@ def gradients(
     >>> gradients(chain).axes[0].texts[0].get_text()
     'shrinks by a factor of 0.067 per layer, 4.6e-23 of it arrives: vanishes'
     """
+    check_graph(graph)
     if loss is not None:
         graph, of = graph_with_loss(graph, loss, at), None
-    graph, of = element_named(graph, of)
+    graph, of = add_element_output(graph, of)
     target = chosen_output(graph, of)
     layers = adjoint_sizes(graph, at, target)
     sizes = np.array([layer.size for layer in layers])

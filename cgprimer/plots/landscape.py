@@ -16,17 +16,18 @@ from typing import Any
 import numpy as np
 
 from cgprimer.analysis.elements import numbers_of
-from cgprimer.checked_numbers import numbers_by_name, real_number, whole_number
-from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.losses import LOSS
-from cgprimer.core.methods.contract import Names, as_names
-from cgprimer.core.primitives import arrays
-from cgprimer.core.run import run_steps, with_functions
-from cgprimer.core.tape.passes import varying
-from cgprimer.core.tape.scalars import apart
-from cgprimer.core.tape.tape import shape_of
+from cgprimer.core.evaluation.evaluator import run_steps, with_functions
+from cgprimer.core.graph import check_graph
+from cgprimer.core.loss_expressions import LOSS
+from cgprimer.core.methods.derivative_program import Names, as_names
+from cgprimer.core.operations import numpy_arithmetic
+from cgprimer.core.operations.matrix_operations import Matmul
+from cgprimer.core.tape.scalarization import split_arrays
+from cgprimer.core.tape.tape_passes import varying
 from cgprimer.data import Dataset, make_dataset, whole_dataset
 from cgprimer.errors import UsageError, name_hint
+from cgprimer.expressions import ExpressionGraph
+from cgprimer.support.validation import numbers_by_name, real_number, whole_number
 from cgprimer.training.losses import DEFAULT, samples_for
 from cgprimer.training.objective import Objective
 from cgprimer.training.optimizers import OPTIMIZERS
@@ -114,24 +115,27 @@ def landscape(
     >>> found.lowest, found.losses.shape
     ((3.0, -1.0), (81, 81))
     """
+    check_graph(graph)
     shapes, numbers = graph.shapes, Vectors(graph).elements
     names = _two(graph, numbers, over or numbers[:2])
     given = numbers_by_name("at", at, "parameter", graph.parameters, shapes=shapes, parts=True)
     needed = [n for n in graph.parameters if data is None or n not in names]
     point = graph.point(given, needed=needed)
     own = {name: point[name] for name in graph.parameters if name in point}
-    values = {name: float(value) for name, value in apart(own, shapes).items()}
+    values = {name: float(value) for name, value in split_arrays(own, shapes).items()}
     steps, grid = whole_number("steps", steps, least=1), whole_number("grid", grid, least=2)
     if loss is None:  # without inputs there are no samples to fit: the surface is the function
         loss = DEFAULT if graph.inputs or data is not None or len(graph.outputs) != 1 else FUNCTION
     if data is None:
         data = make_dataset(graph, samples=200 if graph.inputs else 1, truth=own, seed=seed)
     data = whole_dataset(samples_for(graph, data, loss), "a surface is of all samples")
-    truth = {} if loss == FUNCTION else apart(data.truth, shapes)  # of targets made from them
+    truth = (
+        {} if loss == FUNCTION else split_arrays(data.truth, shapes)
+    )  # of targets made from them
     engine = "numpy" if len(data) < _COMPILED else "auto"
     objective = Objective(graph, loss=loss, engine=engine, free=np.isin(numbers, names))
     at_point, at_points = _mean_loss(objective, data, names, values)
-    known, called = values, "given" if apart(given, shapes).keys() & {*names} else "declared"
+    known, called = values, "given" if split_arrays(given, shapes).keys() & {*names} else "declared"
     if all(name in truth for name in names):
         known, called = truth, "true"
     both = (known[names[0]], known[names[1]]) if known.keys() >= {*names} else None
@@ -195,15 +199,14 @@ def _mean_loss(
 
     def at_points(points: Array) -> Array:
         """Arrays with one of the two have an axis for the points, and one for the samples."""
-        kinds = {getattr(name, "kind", "") for name, _ in primal.instructions}
-        alone = objective.function or primal.custom or "batch_mean" in kinds  # they know one axis
+        alone = objective.function or primal.custom or primal.combines_samples  # they know one axis
         if alone or samples >= _COMPILED:
             return np.array([at_point(two)[0] for two in points])
         own = objective.vectors.parts(np.arange(len(point)))
         moved = {name: at for name, at in own.items() if np.isin(places, at).any()}
         fixed, steps = {**columns, **objective.scalars(point)}, with_functions(primal, _stacked)
         counts = [samples if each else 1 for each in varying(primal)]
-        size = sum(count * prod(shape_of(primal, k)) for k, count in enumerate(counts))
+        size = sum(count * prod(primal.shapes[k]) for k, count in enumerate(counts))
         losses = []
         for begin in range(0, len(points), many := max(1, _AT_ONCE // size)):
             two = points[begin : begin + many]
@@ -221,14 +224,14 @@ def _mean_loss(
 
 def _stacked(name: Any) -> Callable[..., Array]:
     """numpy's function of a primitive; products with the matrices of all points are one call."""
-    plain = arrays.function(name)
+    plain = numpy_arithmetic.numpy_function(name)
     if name == "pow":  # numpy's squares take ten times as long
         return lambda a, b: a * a if isinstance(b, float) and b == 2.0 else plain(a, b)
-    if getattr(name, "kind", "") != "matmul" or {*name.setting} != {1, 2}:
+    if not isinstance(name, Matmul) or {*name.ranks} != {1, 2}:
         return plain
 
     def product(a: Array, b: Array) -> Array:
-        vector, matrix = (a, b) if name.setting[0] == 1 else (b, np.swapaxes(a, -1, -2))
+        vector, matrix = (a, b) if name.left_rank == 1 else (b, np.swapaxes(a, -1, -2))
         if matrix.ndim == 4 and matrix.shape[1] == 1 and vector.ndim > 1:  # one for each point
             return _in_rows(vector, matrix[:, 0])
         return _in_rows(vector, matrix) if vector.ndim == 3 and matrix.ndim == 2 else plain(a, b)

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.checked_numbers import one_of, whole_number
 from cgprimer.errors import UsageError
 from cgprimer.pictures.theme import Theme
 from cgprimer.plots import slide
 from cgprimer.plots.runs import BY, FAR, UNNAMED, Run, axis_of, named_runs, steps_per_epoch
+from cgprimer.support.validation import one_of, whole_number
 from cgprimer.training.runs import TrainingRun
 
 Array = Any

@@ -7,7 +7,7 @@ from itertools import accumulate
 
 from cgprimer.errors import UsageError
 from cgprimer.plots import slide
-from cgprimer.recording.kept import Memory
+from cgprimer.recording.graph_memory import Memory
 
 _UNITS = ("bytes", "kB", "MB", "GB")
 

@@ -13,14 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.checked_numbers import numbers_by_name, real_number, whole_number
-from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.graph import check_graph
 from cgprimer.data import Dataset, make_dataset, whole_dataset
 from cgprimer.errors import UsageError, name_hint
-from cgprimer.number_format import number
+from cgprimer.expressions import ExpressionGraph
 from cgprimer.pictures.theme import Theme
 from cgprimer.plots import slide
 from cgprimer.plots.cost import as_counts
+from cgprimer.support.number_format import number
+from cgprimer.support.validation import numbers_by_name, real_number, whole_number
 from cgprimer.training.losses import samples_for
 from cgprimer.training.objective import Objective
 
@@ -186,6 +187,7 @@ def noisy_descents(
     sizes = as_counts(batch_sizes, "batch sizes")
     if len(sizes) > _MOST_PANELS:
         raise UsageError(f"at most {_MOST_PANELS} batch sizes fit on a slide, got {len(sizes)}")
+    check_graph(graph)
     name = _parameter(graph, over)
     given = numbers_by_name("at", at, "parameter", graph.parameters)
     begin = numbers_by_name("start", start, "parameter", (name,)).get(name)

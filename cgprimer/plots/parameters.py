@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from math import inf, isfinite
 from typing import Any, NamedTuple
 
-from cgprimer.checked_numbers import one_of
-from cgprimer.core.methods.contract import Names, as_names
+from cgprimer.core.methods.derivative_program import Names, as_names
 from cgprimer.errors import UsageError, name_hint
 from cgprimer.pictures.theme import Theme
 from cgprimer.plots import slide
 from cgprimer.plots.runs import BY, FAR, Run, axis_of, common_truth, named_runs, steps_per_epoch
+from cgprimer.support.validation import one_of
 from cgprimer.training.runs import TrainingRun
 
 Values = Mapping[str, float]

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from cgprimer.core.derivatives import chosen_output, derivatives_at, graph_with_loss
-from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.language.syntax import element_place
-from cgprimer.core.methods.contract import Names
+from cgprimer.core.methods.derivative_program import Names
 from cgprimer.errors import UsageError, listed
-from cgprimer.number_format import number
+from cgprimer.expressions import ExpressionGraph, parse_element
 from cgprimer.plots import slide
+from cgprimer.support.number_format import number
 
 
 def points(
@@ -92,5 +91,5 @@ def varied_names(graph: ExpressionGraph, at: Mapping[str, Any] | None) -> list[s
     """The names of numbers that a point has several values of, in one row."""
     free = {*graph.inputs, *graph.parameters}
     several = [name for name, value in (at or {}).items() if np.ndim(value) == 1]
-    places = [(name, *element_place(name)) for name in several]  # of W[0,1] a number
+    places = [(name, *parse_element(name)) for name in several]  # of W[0,1] a number
     return [n for n, own, at in places if own in free and len(at) == len(graph.shapes.get(own, ()))]

@@ -10,7 +10,6 @@ from itertools import pairwise
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING, Any
 
-from cgprimer.number_format import SHORT, number
 from cgprimer.pictures.lettering import text_width
 from cgprimer.pictures.theme import (
     AXIS_SIZE,
@@ -22,6 +21,7 @@ from cgprimer.pictures.theme import (
     Theme,
     theme,
 )
+from cgprimer.support.number_format import SHORT, number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes  # noqa: PLC0414, for the plots

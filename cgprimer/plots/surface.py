@@ -14,15 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.checked_numbers import whole_number
-from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.methods.contract import Names
+from cgprimer.core.methods.derivative_program import Names
 from cgprimer.data import Dataset
 from cgprimer.errors import UsageError
-from cgprimer.number_format import marked
+from cgprimer.expressions import ExpressionGraph
 from cgprimer.pictures.theme import Theme, mix
 from cgprimer.plots import slide
 from cgprimer.plots.landscape import Landscape, Relief, full_batch_name, landscape, relief
+from cgprimer.support.number_format import marked
+from cgprimer.support.validation import whole_number
 
 Array = Any
 Drawn = dict[str, tuple[Array, dict[str, Any]]]  # by what the legend says: points and style

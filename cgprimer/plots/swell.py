@@ -16,16 +16,15 @@ from itertools import pairwise
 from statistics import fmean
 from typing import NamedTuple
 
-from cgprimer.checked_numbers import one_of
-from cgprimer.core.derivatives import tape as tape_of
-from cgprimer.core.graph import parse
-from cgprimer.core.methods import differentiate
 from cgprimer.core.methods.symbolic import written_out_size
-from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import ExpressionSwellError
+from cgprimer.expressions import parse
 from cgprimer.pictures.theme import AXIS_SIZE
 from cgprimer.plots import slide
 from cgprimer.plots.cost import as_counts
+from cgprimer.support.validation import one_of
+from cgprimer.tapes import Tape, differentiate
+from cgprimer.tapes import tape as tape_of
 
 LIMIT = 20_000  # operations beyond which a formula is not written out
 _CURVES = {  # the curves, and which count of a `Swell` each shows

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.checked_numbers import numbers_by_name, whole_number
-from cgprimer.core.graph import ExpressionGraph
 from cgprimer.data import Dataset, make_dataset, whole_dataset
 from cgprimer.errors import NonFiniteError
-from cgprimer.number_format import number
+from cgprimer.expressions import ExpressionGraph
 from cgprimer.plots import slide
 from cgprimer.plots.cost import as_counts
+from cgprimer.support.number_format import number
+from cgprimer.support.validation import numbers_by_name, whole_number
 from cgprimer.training.losses import samples_for
 from cgprimer.training.objective import Objective
 

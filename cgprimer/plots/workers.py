@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
-from cgprimer.checked_numbers import one_of, real_number
 from cgprimer.errors import UsageError, plural
-from cgprimer.number_format import number
 from cgprimer.pictures.theme import Theme, mix
 from cgprimer.plots import slide
 from cgprimer.plots.loss import smoothed
 from cgprimer.plots.runs import Run, named_runs
+from cgprimer.support.number_format import number
+from cgprimer.support.validation import one_of, real_number
 from cgprimer.training.runs import TrainingRun
 from cgprimer.workers.record import Record, record_of
 

@@ -1,1 +1,7 @@
-"""Graphs recorded from running Python: values that remember how they were computed."""
+"""Graphs recorded from running Python: values that remember the operations that computed them.
+
+The package holds ``Value`` and its backward pass, the transforms ``grad``, ``jacobian`` and
+``hessian``, ``record``, ``Function``, ``checkpoint`` and ``memory``. It imports from ``errors``,
+``support`` and ``core``. Start reading at :mod:`cgprimer.recording.value`, then
+:mod:`cgprimer.recording.eager_builder` and :mod:`cgprimer.recording.backward_pass`.
+"""

@@ -1,4 +1,4 @@
-"""Indices as numpy knows them, in the form that the primitive ``take`` has."""
+"""Indexing of values as in numpy, converted to the form of the primitive ``take``."""
 
 from __future__ import annotations
 
@@ -7,82 +7,92 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.primitives import shaped
+from cgprimer.core.operations.element_operations import take
+from cgprimer.core.operations.shape_operations import reshape
 from cgprimer.errors import ShapeError, UsageError
-from cgprimer.recording.eager import EAGER, Recorded
-from cgprimer.recording.operators import as_array
+from cgprimer.recording.data_conversion import to_array
+from cgprimer.recording.eager_builder import EAGER
+from cgprimer.recording.value_base import ValueBase
 
 
-def take(value: Any, key: Any) -> Any:
-    """``value[key]``, recorded.
+def index_value(value: Any, key: Any) -> Any:
+    """Return ``value[key]``, recorded.
 
     Raises:
-        ShapeError: a place outside of the value, or more indices than axes.
-        UsageError: an index that is no whole number, slice, mask or list of these.
+        ShapeError: an index is out of range, or there are more indices than axes.
+        UsageError: an index is not an integer, a slice, a mask or a list of integers.
     """
-    parts = [as_array(p) if isinstance(p, list) else p
-             for p in (key if isinstance(key, tuple) else (key,))]  # fmt: skip
+    parts = [
+        to_array(part) if isinstance(part, list) else part
+        for part in (key if isinstance(key, tuple) else (key,))
+    ]
     shape = value.shape
-    listed = [i for i, p in enumerate(parts) if not isinstance(p, slice | EllipsisType | None)]
-    apart = listed and listed[-1] - listed[0] != len(listed) - 1
-    if apart and any(np.ndim(parts[i]) for i in listed):
-        raise ShapeError("lists of places stand side by side in an index, with nothing between")
-    named = [p for p in parts if p is not None and p is not Ellipsis]
-    covered = sum(p.ndim if _is_mask(p) else 1 for p in named)
-    if covered > len(shape):
-        raise ShapeError(
-            f"a value of shape {shape} has {len(shape)} axes, the index {covered}",
-            hint="" if shape else "value.item() is the number",
-        )
-    rest = [slice(None)] * (len(shape) - covered)
-    dots = [i for i, p in enumerate(parts) if p is Ellipsis]
-    if len(dots) > 1:
-        raise UsageError("an index has one '...' at most")
-    at = dots[0] if dots else len(parts)
-    parts[at : at + 1] = rest
-    places: list[Any] = []
+    _check_adjacent(parts)
+    _expand_ellipsis(parts, shape)
+    indices: list[Any] = []
     for part in parts:
         if part is None:
             continue
         if _is_mask(part):
-            if part.shape != shape[len(places) : len(places) + part.ndim]:
-                raise ShapeError(f"a mask of shape {part.shape} does not fit {shape}")
-            places += [_nested(found) for found in part.nonzero()]
+            axes = shape[len(indices) : len(indices) + part.ndim]
+            if part.shape != axes:
+                raise ShapeError(f"a mask of shape {part.shape} does not fit the shape {axes}")
+            indices += [_nested_tuples(positions.tolist()) for positions in part.nonzero()]
         else:
-            places.append(_place(part, shape[len(places)]))
-    made = shaped.take(EAGER, value, tuple(places))
-    if any(p is None for p in parts) or 0 in EAGER.shape(made):  # nested tuples may be empty
-        made = shaped.reshape(EAGER, made, np.broadcast_to(0.0, shape)[key].shape)
-    return made
+            indices.append(_to_index(part, shape[len(indices)]))
+    result = take(EAGER, value, tuple(indices))
+    has_new_axes = any(part is None for part in parts)
+    if has_new_axes or 0 in EAGER.shape(result):  # nested tuples lose the shape of empty arrays
+        result = reshape(EAGER, result, np.broadcast_to(0.0, shape)[key].shape)
+    return result
+
+
+def _check_adjacent(parts: list[Any]) -> None:
+    """Check that integer and list indices are adjacent; otherwise numpy moves their axes."""
+    listed = [i for i, p in enumerate(parts) if not isinstance(p, slice | EllipsisType | None)]
+    has_gap = listed and listed[-1] - listed[0] != len(listed) - 1
+    if has_gap and any(np.ndim(parts[i]) for i in listed):
+        raise ShapeError("lists of indices must be adjacent, without a slice between them")
+
+
+def _expand_ellipsis(parts: list[Any], shape: tuple[int, ...]) -> None:
+    """Replace ``...``, or the end, by slices for all axes without an index."""
+    indexed = [p for p in parts if p is not None and p is not Ellipsis]
+    count = sum(p.ndim if _is_mask(p) else 1 for p in indexed)
+    if count > len(shape):
+        raise ShapeError(
+            f"too many indices: a value of shape {shape} has {len(shape)} axes, got {count}",
+            hint="" if shape else "value.item() is the number",
+        )
+    ellipses = [i for i, p in enumerate(parts) if p is Ellipsis]
+    if len(ellipses) > 1:
+        raise UsageError("an index can have only one '...'")
+    position = ellipses[0] if ellipses else len(parts)
+    parts[position : position + 1] = [slice(None)] * (len(shape) - count)
 
 
 def _is_mask(part: Any) -> bool:
     return isinstance(part, np.ndarray) and part.dtype == bool and part.ndim > 0
 
 
-def _place(part: Any, size: int) -> Any:
-    """A whole number, a range, or nested tuples of whole numbers."""
+def _to_index(part: Any, size: int) -> Any:
+    """Convert an index to an integer, a range, or nested tuples of integers."""
     if isinstance(part, slice):
         try:
             return range(*part.indices(size))
         except (TypeError, ValueError):
             raise UsageError(
-                "the ends of a slice are whole numbers, and so is its step, which is not 0"
+                "start, stop and step of a slice must be integers, step not 0"
             ) from None
-    if isinstance(part, Recorded):
+    if isinstance(part, ValueBase):
         raise UsageError(
-            "a value that is differentiated is no index", hint="use int(value.item()) or plain data"
+            "a recorded value cannot be an index", hint="use int(value.item()) or a plain array"
         )
-    array = as_array(part)
+    array = to_array(part)
     if array.dtype.kind not in "iu" and array.size:
-        raise UsageError(f"an index is made of whole numbers, not of {array.dtype} such as {part}")
-    return int(array) if not array.ndim else _nested(array)
+        raise UsageError(f"an index must consist of integers, got {part!r} of type {array.dtype}")
+    return _nested_tuples(array.tolist())
 
 
-def _nested(array: Any) -> tuple[Any, ...]:
-    rows = array.tolist()
-    return tuple(map(_tuples, rows)) if array.ndim > 1 else tuple(rows)
-
-
-def _tuples(rows: Any) -> Any:
-    return tuple(map(_tuples, rows)) if isinstance(rows, list) else rows
+def _nested_tuples(index: Any) -> Any:
+    return tuple(map(_nested_tuples, index)) if isinstance(index, list) else index

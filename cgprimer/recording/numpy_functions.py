@@ -1,6 +1,6 @@
-"""Functions of numpy on values: what they are made of here, so that they are recorded.
+"""Functions of numpy for values, each composed of recorded operations.
 
-Source of what they mean: numpy's reference, NEP 13 and NEP 18.
+Source of their meaning: numpy's reference, NEP 13 and NEP 18.
 """
 
 from __future__ import annotations
@@ -12,39 +12,43 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.primitives import arrays, shaped
-from cgprimer.core.primitives.array_functions import root_of_squares
+from cgprimer.core.operations import matrix_operations, numpy_arithmetic
+from cgprimer.core.operations.array_shapes import normalize_axes
+from cgprimer.core.operations.element_operations import concatenate
+from cgprimer.core.operations.function_expansions import root_of_squares
 from cgprimer.errors import CgprimerError, DifferentiationError, ShapeError, UsageError
-from cgprimer.recording.eager import EAGER, Recorded, locating, misfit
-from cgprimer.recording.operators import lifted
-from cgprimer.recording.products import einsum, kron, tensordot
-from cgprimer.recording.rearranging import joined, rearranged, value_of
+from cgprimer.recording.data_conversion import to_operand
+from cgprimer.recording.eager_builder import EAGER, shape_error
+from cgprimer.recording.einsum import einsum, kron, tensordot
+from cgprimer.recording.rearranging import for_values, stack, to_value
+from cgprimer.recording.source_lines import locate_errors
+from cgprimer.recording.value_base import data_of
 
 
-def _emitted(name: str, *operands: Any) -> Any:
-    return EAGER.emit(name, *map(lifted, operands))
+def _emit(name: str, *operands: Any) -> Any:
+    return EAGER.emit(name, *map(to_operand, operands))
 
 
 UFUNCS: dict[Any, Callable[..., Any]] = {
-    function: partial(EAGER.emit if function.nin == 1 else _emitted, name)
-    for name, function in reversed(arrays.FUNCTIONS.items())
+    function: partial(EAGER.emit if function.nin == 1 else _emit, name)
+    for name, function in reversed(numpy_arithmetic.FUNCTIONS.items())
     if isinstance(function, np.ufunc)
 }
 UFUNCS |= {
-    np.matmul: lambda a, b: shaped.matmul(EAGER, lifted(a), lifted(b)),
+    np.matmul: lambda a, b: matrix_operations.matmul(EAGER, to_operand(a), to_operand(b)),
     np.square: lambda a: a * a,
     np.reciprocal: lambda a: 1.0 / a,
     np.positive: lambda a: a,
-    np.logaddexp: partial(_emitted, "logaddexp"),
-    np.float_power: lambda a, b: EAGER.emit("pow", lifted(a), lifted(b)),
+    np.logaddexp: partial(_emit, "logaddexp"),
+    np.float_power: partial(_emit, "pow"),
     np.fabs: lambda a: EAGER.emit("abs", a),
     np.exp2: lambda a: EAGER.emit("pow", 2.0, a),
-    np.hypot: lambda a, b: _hypotenuse(lifted(a), lifted(b)),
+    np.hypot: lambda a, b: _hypotenuse(to_operand(a), to_operand(b)),
     np.heaviside: lambda a, b: EAGER.emit("where", EAGER.emit("equal", a, 0.0), b,
                                           EAGER.emit("less", 0.0, a)),
 }  # fmt: skip
 REDUCTIONS = {np.add: "sum", np.maximum: "max", np.minimum: "min", np.multiply: "prod"}
-#: What has no derivative that is not zero: computed on the plain numbers.
+#: Functions whose derivative is zero: they are computed on plain data.
 PLAIN = {
     np.greater, np.greater_equal, np.less, np.less_equal, np.equal, np.not_equal, np.isnan,
     np.isfinite, np.isinf, np.signbit, np.floor, np.ceil, np.rint, np.trunc, np.logical_not,
@@ -56,67 +60,75 @@ PLAIN = {
 
 
 def apply_ufunc(ufunc: Any, method: str, inputs: Any, options: Any) -> Any:
-    """What numpy asks for when one of its element-by-element functions meets a value."""
+    """Apply an elementwise function of numpy to values (``__array_ufunc__``)."""
     if method == "__call__" and not options and ufunc in UFUNCS:
         return UFUNCS[ufunc](*inputs)
-    return _less_plain(ufunc, method, inputs, options)
+    return _apply_ufunc_method(ufunc, method, inputs, options)
 
 
-@locating
-def _less_plain(ufunc: Any, method: str, inputs: Any, options: Any) -> Any:
-    axis = options.get("axis", 0)  # None is all of them
+@locate_errors
+def _apply_ufunc_method(ufunc: Any, method: str, inputs: Any, options: Any) -> Any:
+    """Apply a method of an elementwise function, such as ``np.add.reduce``, or its options."""
+    axis = options.get("axis", 0)  # None means all axes
     options = {k: v for k, v in options.items() if v is not None}
+    _check_ufunc_options(ufunc, method, options)
+    if method == "reduce" and ufunc in REDUCTIONS:
+        keepdims = options.get("keepdims", False)
+        return getattr(inputs[0], REDUCTIONS[ufunc])(axis, keepdims=keepdims)
+    if method == "outer" and ufunc in UFUNCS:
+        a, b = map(to_value, inputs)
+        return UFUNCS[ufunc](a.reshape(*a.shape, *[1] * b.ndim), b)
+    if ufunc in PLAIN:
+        data = [*map(data_of, inputs)]
+        try:
+            return getattr(ufunc, method)(*data, **options)
+        except ValueError as error:
+            raise shape_error(ufunc.__name__, data, error) from None
+    if method != "__call__" or ufunc not in UFUNCS:
+        name = ufunc.__name__ + ("" if method == "__call__" else f".{method}")
+        raise _no_derivative(f"numpy.{name}", [u.__name__ for u in UFUNCS])
+    return UFUNCS[ufunc](*inputs)
+
+
+def _check_ufunc_options(ufunc: Any, method: str, options: dict[str, Any]) -> None:
+    """Raise DifferentiationError for an option that a recorded function does not support."""
     if "out" in options:
         raise DifferentiationError(
             f"numpy.{ufunc.__name__} cannot write into an array that is recorded",
             hint="use its result, without out= or an in-place operator",
         )
-    left = options.keys() - ({"axis", "keepdims"} if method == "reduce" else {})
-    if left and method in ("__call__", "reduce", "outer") and ufunc not in PLAIN:
+    unsupported = options.keys() - ({"axis", "keepdims"} if method == "reduce" else {})
+    if unsupported and method in ("__call__", "reduce", "outer") and ufunc not in PLAIN:
         raise DifferentiationError(
-            f"numpy.{ufunc.__name__} is recorded without the option {min(left)}="
+            f"recording numpy.{ufunc.__name__} does not support the option {min(unsupported)}="
         )
-    if method == "reduce" and ufunc in REDUCTIONS:
-        keepdims = options.get("keepdims", False)
-        return getattr(inputs[0], REDUCTIONS[ufunc])(axis, keepdims=keepdims)
-    if method == "outer" and ufunc in UFUNCS:
-        a, b = map(value_of, inputs)
-        return UFUNCS[ufunc](a.reshape(*a.shape, *[1] * b.ndim), b)
-    if ufunc in PLAIN:
-        data = [*map(_plain, inputs)]
-        try:
-            return getattr(ufunc, method)(*data, **options)
-        except ValueError as error:
-            raise misfit(ufunc.__name__, data, error) from None
-    if method != "__call__" or ufunc not in UFUNCS:
-        what = ufunc.__name__ + ("" if method == "__call__" else f".{method}")
-        raise _no_derivative(f"numpy.{what}", [u.__name__ for u in UFUNCS])
-    return UFUNCS[ufunc](*inputs)
 
 
 def apply_function(function: Any, args: Any, kwargs: Any) -> Any:
-    """What numpy asks for when one of its other functions meets a value."""
-    known = FUNCTIONS.get(function.__name__)
+    """Apply any other function of numpy to values (``__array_function__``)."""
+    implementation = FUNCTIONS.get(function.__name__)
     if function in PLAIN:
-        known, args, kwargs = function, map(_plain, args), {k: _plain(v) for k, v in kwargs.items()}
-    if known is None:
+        implementation, args = function, map(data_of, args)
+        kwargs = {k: data_of(v) for k, v in kwargs.items()}
+    if implementation is None:
         raise _no_derivative(f"{function.__module__}.{function.__name__}", FUNCTIONS)
     try:
-        return known(*args, **kwargs)
+        return implementation(*args, **kwargs)
     except TypeError as error:
         if "argument" not in str(error):
             raise UsageError(f"numpy.{function.__name__}: {error}") from None
-        said = str(error).partition("() ")[2] or error
-        what = f"numpy.{function.__name__} is recorded without this argument: {said}"
-        raise DifferentiationError(what) from None
+        detail = str(error).partition("() ")[2] or error
+        raise DifferentiationError(
+            f"recording numpy.{function.__name__} does not support these arguments: {detail}"
+        ) from None
     except (ValueError, IndexError, ZeroDivisionError) as error:
         if isinstance(error, CgprimerError):
             raise
         raise ShapeError(f"numpy.{function.__name__}: {error}") from None
 
 
-#: The nearest in meaning, where that is not the nearest in spelling.
-_INSTEAD = {
+#: Replacements that are close in meaning; for other functions the closest name is suggested.
+_REPLACEMENTS = {
     "remainder": "floor", "floor_divide": "floor", "median": "sort", "partition": "sort",
     "arctan2": "arctan", "nansum": "where", "nanmean": "where", "convolve": "matmul",
     "fft": "matmul", "inv": "matmul", "det": "prod", "solve": "matmul", "conjugate": "positive",
@@ -132,61 +144,79 @@ _INSTEAD = {
 }  # fmt: skip
 
 
-def _no_derivative(name: str, known: Any) -> DifferentiationError:
-    own = name.rpartition(".")[2]
-    near = difflib.get_close_matches(own, list(known), 1, 0.75)
-    near = [_INSTEAD[own]] if own in _INSTEAD else near
-    hint = f"the nearest that can is numpy.{near[0]}" if near else "write it with those that can"
+def _no_derivative(name: str, supported: Any) -> DifferentiationError:
+    """Return the error for a function that is not supported, with a replacement as a hint."""
+    short_name = name.rpartition(".")[2]
+    similar = difflib.get_close_matches(short_name, list(supported), 1, 0.75)
+    if short_name in _REPLACEMENTS:
+        similar = [_REPLACEMENTS[short_name]]
+    hint = "write it with supported functions"
+    if similar:
+        hint = f"the closest function with a derivative is numpy.{similar[0]}"
     return DifferentiationError(
-        f"{name} cannot be differentiated here",
-        hint=f"{hint}; primitive() makes one of a function and its derivative",
+        f"cannot differentiate {name}",
+        hint=f"{hint}; primitive() creates one from a function and its derivative",
     )
 
 
 def _hypotenuse(a: Any, b: Any) -> Any:
-    """Where squares would leave the range of numbers, of sides that are scaled."""
-    top = np.fmax(abs(_plain(a)), abs(_plain(b)))
-    far = (top > 0) & (top < np.inf) & ((top < 1e-15) | (top > 1e15))
-    if not np.any(far):
+    """Compute ``numpy.hypot``; sides whose squares would overflow or underflow are scaled."""
+    longest = np.fmax(abs(data_of(a)), abs(data_of(b)))
+    extreme = (longest > 0) & (longest < np.inf) & ((longest < 1e-15) | (longest > 1e15))
+    if not np.any(extreme):
         return np.sqrt(a * a + b * b)
-    scale = np.where(far, top, top.dtype.type(1.0))
+    scale = np.where(extreme, longest, longest.dtype.type(1.0))
     return np.sqrt((a / scale) ** 2 + (b / scale) ** 2) * scale
 
 
-def _plain(value: Any) -> Any:
-    return value._data if isinstance(value, Recorded) else value
-
-
-def _concatenate(parts: Any, axis: int | None = 0) -> Any:
-    values = [value_of(p) for p in parts]
+def _concatenate(arrays: Any, axis: int | None = 0) -> Any:
+    values = [to_value(a) for a in arrays]
     if axis is None:
         values, axis = [v.reshape(-1) for v in values], 0
-    return shaped.concatenate(EAGER, values, axis)
+    return concatenate(EAGER, values, axis)
+
+
+def _vstack(arrays: Any) -> Any:
+    return _concatenate([a.reshape(1, -1) if a.ndim < 2 else a for a in map(to_value, arrays)])
+
+
+def _hstack(arrays: Any) -> Any:
+    axis = 1 if to_value(arrays[0]).ndim > 1 else 0
+    return _concatenate([*map(np.atleast_1d, map(to_value, arrays))], axis)
+
+
+def _column_stack(arrays: Any) -> Any:
+    columns = [a.reshape(-1, 1) if a.ndim < 2 else a for a in map(to_value, arrays)]
+    return _concatenate(columns, 1)
 
 
 def _dot(a: Any, b: Any) -> Any:
-    a, b = value_of(a), value_of(b)
+    a, b = to_value(a), to_value(b)
     if not (a.ndim and b.ndim):
         return a * b
     return tensordot(a, b, (-1, -2)) if b.ndim > 2 else a @ b
 
 
 def _inner(a: Any, b: Any) -> Any:
-    """``numpy.inner``: the sum over the last axes; a product if an operand is a scalar."""
-    a, b = value_of(a), value_of(b)
+    """Compute ``numpy.inner``: the sum over the last axes; a product if an operand is a scalar."""
+    a, b = to_value(a), to_value(b)
     if not (a.ndim and b.ndim):
         return a * b
     return tensordot(a, b, (-1, -1)) if b.ndim > 2 else a @ b.T
 
 
 def _outer(a: Any, b: Any) -> Any:
-    return value_of(a).reshape(-1, 1) * value_of(b).reshape(1, -1)
+    return to_value(a).reshape(-1, 1) * to_value(b).reshape(1, -1)
+
+
+def _broadcast_to(a: Any, shape: Any) -> Any:
+    return EAGER.broadcast(to_value(a), tuple(shape) if hasattr(shape, "__iter__") else (shape,))
 
 
 def _where(condition: Any, *choices: Any) -> Any:
     if not choices:
-        return np.nonzero(_plain(condition))
-    return EAGER.emit("where", lifted(_plain(condition)), *map(lifted, choices))
+        return np.nonzero(data_of(condition))
+    return EAGER.emit("where", to_operand(data_of(condition)), *map(to_operand, choices))
 
 
 def _norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
@@ -194,140 +224,143 @@ def _norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> 
         return abs(a).sum(axis, keepdims) if ord == 1 else abs(a).max(axis, keepdims)
     if ord not in (None, 2, "fro") or (ord == 2 and not isinstance(axis, int) and a.ndim > 1):
         raise DifferentiationError(
-            "numpy.linalg.norm is recorded for the Euclidean norm, and 1 and inf of vectors"
+            "recording numpy.linalg.norm supports the Euclidean norm, and 1 and inf for vectors,"
+            f" got ord={ord!r}"
         )
     return root_of_squares(EAGER, (a * a).sum(axis, keepdims))
 
 
 def _variance(a: Any, axis: Any = None, *, ddof: int = 0, keepdims: bool = False) -> Any:
-    moved = a - a.mean(axis, True)
-    count = a.size / max(np.size(_plain(a.sum(axis))), 1)
-    return (moved * moved).sum(axis, keepdims) / max(count - ddof, 0.0)
+    centered = a - a.mean(axis, True)
+    count = a.size / max(np.size(data_of(a.sum(axis))), 1)
+    return (centered * centered).sum(axis, keepdims) / max(count - ddof, 0.0)
+
+
+def _standard_deviation(a: Any, axis: Any = None, *, ddof: int = 0, keepdims: bool = False) -> Any:
+    return root_of_squares(EAGER, _variance(a, axis, ddof=ddof, keepdims=keepdims))
 
 
 def _product(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
-    """Two by two, so that a zero among the factors has its derivative."""
-    gone = shaped.axes_of(a.shape, axis)
-    kept = [i for i in range(-a.ndim, 0) if i not in gone]
-    rows = a.transpose([*gone, *kept]).reshape(-1, *[a.shape[i] for i in kept])
-    parts = [rows[i] for i in range(len(rows))] or [rows.sum(0) + 1.0]
-    while len(parts) > 1:
-        pairs = [p * q for p, q in zip(parts[::2], parts[1::2], strict=False)]
-        parts = pairs + parts[len(parts) // 2 * 2 :]
-    shape = [1 if i in gone else a.shape[i] for i in range(-a.ndim, 0)]
-    return parts[0].reshape(shape) if keepdims else parts[0]
+    """Compute ``numpy.prod`` pairwise: the derivative is correct even if factors are zero."""
+    reduced = normalize_axes(a.shape, axis)
+    remaining = [i for i in range(-a.ndim, 0) if i not in reduced]
+    rows = a.transpose([*reduced, *remaining]).reshape(-1, *[a.shape[i] for i in remaining])
+    factors = [rows[i] for i in range(len(rows))] or [rows.sum(0) + 1.0]
+    while len(factors) > 1:
+        pairs = [p * q for p, q in zip(factors[::2], factors[1::2], strict=False)]
+        factors = pairs + factors[len(factors) // 2 * 2 :]
+    shape = [1 if i in reduced else a.shape[i] for i in range(-a.ndim, 0)]
+    return factors[0].reshape(shape) if keepdims else factors[0]
 
 
-def _cumulated(a: Any, axis: int | None = None) -> Any:
+def _cumulative_sum(a: Any, axis: int | None = None) -> Any:
     if axis is None:
         a, axis = a.reshape(-1), 0
-    a, step = _moved(a, axis, 0), 1
-    while step < len(a):  # sums of 2, 4, 8 and so on; a matrix would make nan of an infinity
+    a, step = _moveaxis(a, axis, 0), 1
+    while step < len(a):  # sums of 2, 4, 8 terms; a triangular matrix would turn inf into nan
         a, step = _concatenate([a[:step], a[step:] + a[:-step]]), 2 * step
-    return _moved(a, 0, axis)
+    return _moveaxis(a, 0, axis)
 
 
-def _along(a: Any, places: Any, axis: int | None = -1) -> Any:
-    """``numpy.take_along_axis``: places of the rank of ``a``, along one axis."""
+def _take_along_axis(a: Any, indices: Any, axis: int | None = -1) -> Any:
+    """Compute ``numpy.take_along_axis``; the arrays must have the same number of axes."""
     if axis is None:
         a, axis = a.reshape(-1), 0
-    if places.ndim != a.ndim:
-        raise ShapeError(f"places of shape {places.shape} have other axes than {a.shape}")
-    index = [*np.ogrid[tuple(map(slice, a.shape))]]
-    index[shaped.axes_of(a.shape, axis)[0]] = places  # those of one row are those of all
-    return a[tuple(np.broadcast_arrays(*index))]
+    if indices.ndim != a.ndim:
+        raise ShapeError(
+            f"indices of shape {indices.shape} must have as many axes as the array of shape"
+            f" {a.shape}"
+        )
+    key = [*np.ogrid[tuple(map(slice, a.shape))]]
+    key[normalize_axes(a.shape, axis)[0]] = indices
+    return a[tuple(np.broadcast_arrays(*key))]
 
 
-def _sorted(a: Any, axis: int | None = -1) -> Any:
-    return _along(a, np.argsort(_plain(a), axis, kind="stable"), axis)
+def _sort(a: Any, axis: int | None = -1) -> Any:
+    return _take_along_axis(a, np.argsort(data_of(a), axis, kind="stable"), axis)
 
 
 def _differences(a: Any, n: int = 1, axis: int = -1) -> Any:
-    a = _moved(a, axis, 0)
+    a = _moveaxis(a, axis, 0)
     if n < 0:
-        raise ShapeError(f"differences are taken 0 times or more, not {n}")
+        raise ShapeError(f"the order n of differences must not be negative, got {n}")
     for _ in range(n):
         a = a[1:] - a[:-1]
-    return _moved(a, 0, axis)
+    return _moveaxis(a, 0, axis)
 
 
-def _padded(a: Any, pad_width: Any, mode: Any = "constant") -> Any:
+def _pad(a: Any, pad_width: Any, mode: Any = "constant") -> Any:
     if mode not in ("constant", "edge", "reflect", "symmetric", "wrap"):
-        raise DifferentiationError(f"numpy.pad is recorded without the mode {mode!r}")
-    return rearranged(np.pad)(a, pad_width, mode)
+        raise DifferentiationError(f"recording numpy.pad does not support the mode {mode!r}")
+    return for_values(np.pad)(a, pad_width, mode)
 
 
-def _bound(none: float, *given: Any) -> Any:
-    return next((lifted(one) for one in given if one is not None), none)
+def _clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Any:
+    lower = next((to_operand(bound) for bound in (a_min, min) if bound is not None), -np.inf)
+    upper = next((to_operand(bound) for bound in (a_max, max) if bound is not None), np.inf)
+    return EAGER.emit("clamp", to_operand(a), lower, upper)
 
 
 def _average(a: Any, axis: Any = None, weights: Any = None) -> Any:
     if weights is None:
         return a.mean(axis)
-    a, weights = value_of(a), value_of(weights)
+    a, weights = to_value(a), to_value(weights)
     if weights.shape != a.shape:
         if axis is None or weights.ndim != 1:
-            raise ShapeError(f"weights of shape {weights.shape} do not fit {a.shape}")
+            raise ShapeError(f"weights of shape {weights.shape} do not fit the shape {a.shape}")
         weights = weights.reshape([-1 if i == axis % a.ndim else 1 for i in range(a.ndim)])
     return (a * weights).sum(axis) / weights.sum(axis)
 
 
-_moved = rearranged(np.moveaxis)
+_moveaxis = for_values(np.moveaxis)
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "sum": lambda a, axis=None, *, keepdims=False: value_of(a).sum(axis, keepdims),
-    "mean": lambda a, axis=None, *, keepdims=False: value_of(a).mean(axis, keepdims),
-    "max": lambda a, axis=None, *, keepdims=False: value_of(a).max(axis, keepdims),
-    "amax": lambda a, axis=None, *, keepdims=False: value_of(a).max(axis, keepdims),
-    "min": lambda a, axis=None, *, keepdims=False: value_of(a).min(axis, keepdims),
-    "amin": lambda a, axis=None, *, keepdims=False: value_of(a).min(axis, keepdims),
+    "sum": lambda a, axis=None, *, keepdims=False: to_value(a).sum(axis, keepdims),
+    "mean": lambda a, axis=None, *, keepdims=False: to_value(a).mean(axis, keepdims),
+    "max": lambda a, axis=None, *, keepdims=False: to_value(a).max(axis, keepdims),
+    "amax": lambda a, axis=None, *, keepdims=False: to_value(a).max(axis, keepdims),
+    "min": lambda a, axis=None, *, keepdims=False: to_value(a).min(axis, keepdims),
+    "amin": lambda a, axis=None, *, keepdims=False: to_value(a).min(axis, keepdims),
+    "ptp": lambda a, axis=None, *, keepdims=False: a.max(axis, keepdims) - a.min(axis, keepdims),
     "var": _variance,
-    "std": lambda a, axis=None, *, ddof=0, keepdims=False: root_of_squares(
-        EAGER, _variance(a, axis, ddof=ddof, keepdims=keepdims)
-    ),
+    "std": _standard_deviation,
     "dot": _dot,
-    "vdot": lambda a, b: _dot(value_of(a).reshape(-1), value_of(b).reshape(-1)),
+    "vdot": lambda a, b: _dot(to_value(a).reshape(-1), to_value(b).reshape(-1)),
     "inner": _inner,
     "outer": _outer,
-    "transpose": lambda a, axes=None: value_of(a).transpose(*(() if axes is None else axes)),
-    "reshape": lambda a, shape: value_of(a).reshape(shape),
-    "broadcast_to": lambda a, shape: EAGER.broadcast(
-        value_of(a), tuple(shape) if hasattr(shape, "__iter__") else (shape,)),
+    "transpose": lambda a, axes=None: to_value(a).transpose(*(() if axes is None else axes)),
+    "reshape": lambda a, shape: to_value(a).reshape(shape),
+    "broadcast_to": _broadcast_to,
     "concatenate": _concatenate,
-    "stack": joined,
-    "vstack": lambda parts: _concatenate([p.reshape(1, -1) if p.ndim < 2 else p
-                                          for p in map(value_of, parts)]),
-    "hstack": lambda parts: _concatenate(
-        [*map(np.atleast_1d, map(value_of, parts))], 1 if value_of(parts[0]).ndim > 1 else 0),
+    "stack": stack,
+    "vstack": _vstack,
+    "hstack": _hstack,
+    "dstack": lambda arrays: _concatenate([for_values(np.atleast_3d)(a) for a in arrays], 2),
+    "column_stack": _column_stack,
+    "append": lambda a, b, axis=None: _concatenate([a, b], axis),
     "where": _where,
-    "clip": lambda a, a_min=None, a_max=None, *, min=None, max=None: EAGER.emit(
-        "clamp", lifted(a), _bound(-np.inf, a_min, min), _bound(np.inf, a_max, max)),
+    "clip": _clip,
     "norm": _norm,
     "copy": lambda a: a * 1.0,
     "prod": _product,
-    "cumsum": _cumulated,
-    "sort": _sorted,
-    "take_along_axis": _along,
+    "cumsum": _cumulative_sum,
+    "sort": _sort,
+    "take_along_axis": _take_along_axis,
     "average": _average,
-    "ptp": lambda a, axis=None, *, keepdims=False: a.max(axis, keepdims) - a.min(axis, keepdims),
     "diff": _differences,
-    "append": lambda a, b, axis=None: _concatenate([a, b], axis),
-    "trace": lambda a, *places, **axes: np.diagonal(a, *places, **axes).sum(-1),
-    "atleast_1d": rearranged(np.atleast_1d, 0),
-    "atleast_2d": rearranged(np.atleast_2d, 0),
-    "atleast_3d": rearranged(np.atleast_3d, 0),
-    "dstack": lambda parts: _concatenate([rearranged(np.atleast_3d)(p) for p in parts], 2),
-    "pad": _padded,
+    "trace": lambda a, *offsets, **axes: np.diagonal(a, *offsets, **axes).sum(-1),
+    "atleast_1d": for_values(np.atleast_1d, 0),
+    "atleast_2d": for_values(np.atleast_2d, 0),
+    "atleast_3d": for_values(np.atleast_3d, 0),
+    "pad": _pad,
     "kron": kron,
     "einsum": einsum,
     "tensordot": tensordot,
-    "multi_dot": lambda parts: reduce(_dot, parts),
-    "column_stack": lambda parts: _concatenate(
-        [p.reshape(-1, 1) if p.ndim < 2 else p for p in map(value_of, parts)], 1),
-}  # fmt: skip
+    "multi_dot": lambda arrays: reduce(_dot, arrays),
+}
 FUNCTIONS |= {
-    function.__name__: rearranged(function)
+    function.__name__: for_values(function)
     for function in (
         np.array_split, np.delete, np.diag, np.diagonal, np.dsplit, np.expand_dims, np.flip,
         np.fliplr, np.flipud, np.hsplit, np.matrix_transpose, np.moveaxis, np.ravel, np.repeat,

@@ -1,4 +1,8 @@
-"""Functions of numpy that move elements: they are asked where each goes."""
+"""Functions of numpy that move elements, such as ``np.flip``, for values.
+
+A function of numpy is applied to the positions of the elements; the result says where each element
+goes.
+"""
 
 from __future__ import annotations
 
@@ -7,66 +11,77 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.primitives import shaped
-from cgprimer.recording.eager import EAGER
-from cgprimer.recording.value import Value
+from cgprimer.core.operations import element_operations
+from cgprimer.recording.eager_builder import EAGER
+from cgprimer.recording.value_base import ValueBase
 
 
-def value_of(a: Any) -> Any:
-    """An argument as a value; lists of values are joined."""
-    if isinstance(a, Value):
-        return a
-    if isinstance(a, list | tuple) and any(isinstance(part, Value) for part in a):
-        return joined(a)
-    return Value(a, requires_grad=False)
+def to_value(argument: Any) -> Any:
+    """Convert an argument to a value; a list of values is stacked."""
+    if isinstance(argument, ValueBase):
+        return argument
+    if isinstance(argument, list | tuple) and any(isinstance(a, ValueBase) for a in argument):
+        return stack(argument)
+    return EAGER.value_class(argument, requires_grad=False)
 
 
-def joined(parts: Any, axis: int = 0) -> Any:
-    """``numpy.stack``: values of one shape along an axis of their own."""
-    grown = []
-    for part in map(value_of, parts):
-        place = axis % (part.ndim + 1)
-        grown.append(part.reshape(*part.shape[:place], 1, *part.shape[place:]))
-    return shaped.concatenate(EAGER, grown, axis)
+def stack(values: Any, axis: int = 0) -> Any:
+    """Stack values of one shape along a new axis, as ``numpy.stack`` does."""
+    expanded = []
+    for value in map(to_value, values):
+        position = axis % (value.ndim + 1)
+        expanded.append(value.reshape(*value.shape[:position], 1, *value.shape[position:]))
+    return element_operations.concatenate(EAGER, expanded, axis)
 
 
-def rearranged(function: Callable[..., Any], most: int = 9) -> Callable[..., Any]:
-    """A function of numpy that moves elements: it is asked where each goes; 0 fills the rest."""
+def for_values(function: Callable[..., Any], max_arguments: int = 9) -> Callable[..., Any]:
+    """Return numpy's function for values; it must move elements only, and may add zeros."""
 
-    def applied(a: Any, *args: Any, **kwargs: Any) -> Any:
-        if len(args) + len(kwargs) > most or "out" in kwargs:
-            raise TypeError(f"out=, or more than {most} arguments after the array")
-        a = value_of(a)
-        places = function(places_of(a), *args, **kwargs)
-        return [placed(a, p) for p in places] if isinstance(places, list) else placed(a, places)
+    def apply(a: Any, *args: Any, **kwargs: Any) -> Any:
+        if len(args) + len(kwargs) > max_arguments or "out" in kwargs:
+            raise TypeError(f"out=, or more than {max_arguments} arguments after the array")
+        a = to_value(a)
+        positions = function(positions_of(a), *args, **kwargs)
+        if isinstance(positions, list):
+            return [gather(a, part) for part in positions]
+        return gather(a, positions)
 
-    return applied
+    return apply
 
 
-def places_of(a: Any) -> Any:
-    """For each element its place, counted from 1."""
+def positions_of(a: Any) -> Any:
+    """Return the position of each element, counted from 1."""
     return np.arange(1, a.size + 1).reshape(a.shape)
 
 
-def placed(a: Any, places: Any) -> Any:
-    """The elements at such places, 0 at 0; by a shape, an order of axes or slices if these do."""
-    own = places_of(a)
-    if np.array_equal(places.reshape(-1), own.reshape(-1)):
-        return a.reshape(places.shape)
-    if places.ndim == a.ndim and places.size and places.all():
-        order = np.argsort(np.argsort([-step for step in places.strides], kind="stable"))
-        if places.size == a.size and np.array_equal(own.transpose(order), places):
+def gather(a: Any, positions: Any) -> Any:
+    """Return the elements at the given positions, and 0 at position 0.
+
+    A reshape, a transpose or slices are used where they give the same result.
+    """
+    all_positions = positions_of(a)
+    if np.array_equal(positions.reshape(-1), all_positions.reshape(-1)):
+        return a.reshape(positions.shape)
+    if positions.ndim == a.ndim and positions.size and positions.all():
+        order = np.argsort(np.argsort([-step for step in positions.strides], kind="stable"))
+        if positions.size == a.size and np.array_equal(all_positions.transpose(order), positions):
             return a.transpose(order.tolist())
-        key = []
-        first = np.unravel_index(places.flat[0] - 1, a.shape)
-        for axis, (begin, n) in enumerate(zip(map(int, first), places.shape, strict=True)):
-            second = places.take(min(1, n - 1), axis).flat[0] - 1
-            step = int(np.unravel_index(second, a.shape)[axis]) - begin or 1
-            end = begin + step * n
-            key.append(slice(begin, end if end >= 0 else None, step))
-        if np.array_equal(own[tuple(key)], places):
-            return a[tuple(key)]
+        slices = _slices_of(positions, a.shape)
+        if np.array_equal(all_positions[slices], positions):
+            return a[slices]
     if not a.size:
-        return a.sum() * np.zeros(places.shape, a.dtype)
-    made = a.reshape(-1)[places - 1]
-    return made if places.all() else np.where(places > 0, made, 0.0)
+        return a.sum() * np.zeros(positions.shape, a.dtype)
+    elements = a.reshape(-1)[positions - 1]
+    return elements if positions.all() else np.where(positions > 0, elements, 0.0)
+
+
+def _slices_of(positions: Any, shape: tuple[int, ...]) -> tuple[slice, ...]:
+    """Return the slices that select these positions, if any slices do."""
+    slices = []
+    first = np.unravel_index(positions.flat[0] - 1, shape)
+    for axis, (start, n) in enumerate(zip(map(int, first), positions.shape, strict=True)):
+        second = positions.take(min(1, n - 1), axis).flat[0] - 1
+        step = int(np.unravel_index(second, shape)[axis]) - start or 1
+        stop = start + step * n
+        slices.append(slice(start, stop if stop >= 0 else None, step))
+    return tuple(slices)

@@ -1,10 +1,10 @@
-"""Functions from functions: the derivative of what a Python function computes.
+"""Transforms of Python functions: gradients, Jacobians and Hessians.
 
-They nest: inside another transform the backward pass is recorded, too, so that ``grad(grad(f))``
-is the second derivative. Arguments may be numbers, arrays, and lists, tuples and dictionaries of
-them; derivatives come in the same arrangement.
+Transforms nest: inside another transform the backward pass is recorded, so ``grad(grad(f))`` is
+the second derivative. Arguments may be numbers, arrays, and lists, tuples and dictionaries of
+them; derivatives have the same structure.
 
-Source: the interface of HIPS autograd and JAX.
+Source: the interfaces of HIPS autograd and JAX.
 """
 
 from __future__ import annotations
@@ -16,24 +16,26 @@ from typing import Any
 import numpy as np
 
 from cgprimer.errors import DifferentiationError, UsageError
-from cgprimer.recording.backward import adjoints
-from cgprimer.recording.eager import EAGER, State, recording
-from cgprimer.recording.rearranging import joined
+from cgprimer.recording.backward_pass import adjoints
+from cgprimer.recording.eager_builder import EAGER
+from cgprimer.recording.rearranging import stack
+from cgprimer.recording.recording_state import State, recording
 from cgprimer.recording.value import Value
 
 Tree = Any  # a number, an array, a value, or lists, tuples and dictionaries of them
 
 
 def grad(function: Callable[..., Any], argument: int | tuple[int, ...] = 0) -> Callable[..., Tree]:
-    """The gradient of a function that returns a number.
+    """Return a function that computes the gradient of a scalar-valued function.
 
     Args:
-        function: of numbers, arrays or trees of them; written with numpy, ``if`` and ``for``.
-        argument: by which argument to differentiate, or by which ones.
+        function: a function of numbers, arrays or trees of them, written with numpy, ``if`` and
+            ``for``.
+        argument: index of the argument to differentiate with respect to, or several.
 
     Returns:
         A function of the same arguments that returns the gradient, in the shape of the argument;
-        a tuple where there are several.
+        a tuple for several arguments.
 
     Raises:
         DifferentiationError: the function returns more than one number.
@@ -43,157 +45,174 @@ def grad(function: Callable[..., Any], argument: int | tuple[int, ...] = 0) -> C
     >>> grad(lambda p: p["w"]*p["x"])({"w": 3.0, "x": 2.0})
     {'w': 2.0, 'x': 3.0}
     """
+    with_value = value_and_grad(function, argument)
 
-    both = value_and_grad(function, argument)
+    @wraps(with_value)
+    def gradient(*args: Any, **kwargs: Any) -> Tree:
+        return with_value(*args, **kwargs)[1]
 
-    @wraps(both)
-    def differentiated(*args: Any, **kwargs: Any) -> Tree:
-        return both(*args, **kwargs)[1]
-
-    return differentiated
+    return gradient
 
 
 def value_and_grad(
     function: Callable[..., Any], argument: int | tuple[int, ...] = 0
 ) -> Callable[..., tuple[Any, Tree]]:
-    """The value and the gradient; everything else is as in :func:`grad`.
+    """Return a function that computes the value and the gradient; see :func:`grad`.
 
     >>> value_and_grad(lambda x: x*x)(3.0)
     (9.0, 6.0)
     """
-
-    _check(function, argument)
+    _check_arguments(function, argument)
 
     @wraps(function)
-    def differentiated(*args: Any, **kwargs: Any) -> tuple[Any, Tree]:
-        value, chosen, nested = called_with(function, argument, args, kwargs)
-        if value is None or isinstance(value, tuple | list | dict):
-            what = "nothing" if value is None else f"a {type(value).__name__}"
-            raise DifferentiationError(
-                f"a gradient is of one number, and the function returned {what}",
-                hint="jacobian(f) differentiates all that a function returns" if value else "",
-            )
-        if not isinstance(value, Value):
-            value = Value(value, requires_grad=False)
-        if value.shape:
-            raise DifferentiationError(
-                f"a gradient is of one number, and the function returned the shape {value.shape}",
-                hint="sum it up, or take jacobian(f)",
-            )
+    def value_and_gradient(*args: Any, **kwargs: Any) -> tuple[Any, Tree]:
+        value, variables, nested = call_with_values(function, argument, args, kwargs)
+        value = _scalar_result(value)
         bars = adjoints(value, create_graph=nested) if value.requires_grad else {}
-        found = mapped(lambda _, v: _bar(bars, v), chosen)
-        return (value if nested else value._data), found
+        gradients = map_leaves(lambda _, v: _adjoint_of(bars, v), variables)
+        return (value if nested else value._data), gradients
 
-    return differentiated
+    return value_and_gradient
+
+
+def _scalar_result(result: Any) -> Value:
+    """Return the result of a function as a scalar value.
+
+    Raises:
+        DifferentiationError: the result is not a scalar.
+    """
+    if result is None or isinstance(result, tuple | list | dict):
+        kind = "None" if result is None else f"a {type(result).__name__}"
+        raise DifferentiationError(
+            f"grad() requires a scalar-valued function, but it returned {kind}",
+            hint="jacobian(f) differentiates all results of a function" if result else "",
+        )
+    value = result if isinstance(result, Value) else Value(result, requires_grad=False)
+    if value.shape:
+        raise DifferentiationError(
+            f"grad() requires a scalar-valued function, but it returned the shape {value.shape}",
+            hint="sum the result up, or use jacobian(f)",
+        )
+    return value
 
 
 def jacobian_of(
     function: Callable[..., Any], argument: int | tuple[int, ...] = 0
 ) -> Callable[..., Tree]:
-    """All derivatives of what a function returns: the result's shape, then the argument's."""
+    """Return a function that computes the Jacobian.
 
-    _check(function, argument)
+    Its shape is the shape of the result followed by the shape of the argument.
+    """
+    _check_arguments(function, argument)
 
     @wraps(function)
-    def differentiated(*args: Any, **kwargs: Any) -> Tree:
-        result, chosen, nested = called_with(function, argument, args, kwargs)
+    def jacobian(*args: Any, **kwargs: Any) -> Tree:
+        result, variables, nested = call_with_values(function, argument, args, kwargs)
+        return map_leaves(lambda _, value: _jacobian_of_value(value, variables, nested), result)
 
-        def rows(_: str, value: Any) -> Tree:
-            if not isinstance(value, Value) or not value.requires_grad:
-                value = Value(value, requires_grad=False)
-                return mapped(lambda _, v: _zeros(v, value.shape), chosen)
-            seeds = np.eye(value.size, dtype=value.dtype).reshape(value.size, *value.shape)
-            passes = [
-                adjoints(value, seed if value.shape else None, create_graph=nested)
-                for seed in seeds
-            ]
+    return jacobian
 
-            def stacked(_: str, v: Value) -> Any:
-                found = [_bar(bars, v) for bars in passes]
-                if not found:
-                    return _zeros(v, value.shape)
-                whole = joined(found) if nested else np.stack([np.asarray(f) for f in found])
-                made = whole.reshape(value.shape + v.shape)
-                return made if made.ndim or nested or made.dtype == np.float32 else float(made)
 
-            return mapped(stacked, chosen)
+def _jacobian_of_value(value: Any, variables: Tree, nested: bool) -> Tree:
+    """Return the derivatives of a value by all variables, from one backward pass per element."""
+    if not isinstance(value, Value) or not value.requires_grad:
+        value = Value(value, requires_grad=False)
+        return map_leaves(lambda _, v: _zeros(v, value.shape), variables)
+    seeds = np.eye(value.size, dtype=value.dtype).reshape(value.size, *value.shape)
+    passes = [adjoints(value, seed if value.shape else None, create_graph=nested) for seed in seeds]
 
-        return mapped(rows, result)
+    def stack_rows(_: str, v: Value) -> Any:
+        rows = [_adjoint_of(bars, v) for bars in passes]
+        if not rows:
+            return _zeros(v, value.shape)
+        matrix = stack(rows) if nested else np.stack([np.asarray(row) for row in rows])
+        matrix = matrix.reshape(value.shape + v.shape)
+        return matrix if matrix.ndim or nested or matrix.dtype == np.float32 else float(matrix)
 
-    return differentiated
+    return map_leaves(stack_rows, variables)
 
 
 def hessian_of(
     function: Callable[..., Any], argument: int | tuple[int, ...] = 0
 ) -> Callable[..., Tree]:
-    """All second derivatives of a function that returns a number: the Jacobian of its gradient."""
+    """Return a function that computes the Hessian: the Jacobian of the gradient."""
     return jacobian_of(grad(function, argument), argument)
 
 
-def _check(function: Any, argument: Any) -> None:
+def _check_arguments(function: Any, argument: Any) -> None:
+    """Check the arguments of a transform: a function, and the index of one or more arguments."""
     if not callable(function):
-        hint = "cgprimer.gradient(cgprimer.parse(text), point) is of a graph"
-        hint = (
-            "value.backward() gives the leaves their grad" if isinstance(function, Value) else hint
+        hint = "for a graph, use cgprimer.gradient(cgprimer.parse(text), point)"
+        if isinstance(function, Value):
+            hint = "for a value, value.backward() computes the grad of its leaves"
+        raise UsageError(
+            f"grad(), jacobian() and hessian() require a function, got {function!r}", hint=hint
         )
-        raise UsageError(f"a derivative is of a function, not of {function!r}", hint=hint)
-    places = argument if isinstance(argument, tuple) else (argument,)
-    if not all(isinstance(place, int) for place in places):
-        said = f"arguments to differentiate by are counted from 0, not {argument!r}"
-        raise UsageError(said, hint="0 is the first; several are a tuple: (0, 1)")
+    indices = argument if isinstance(argument, tuple) else (argument,)
+    if not all(isinstance(index, int) for index in indices):
+        raise UsageError(
+            f"argument must be an integer or a tuple of integers, got {argument!r}",
+            hint="arguments are counted from 0; pass several as a tuple: (0, 1)",
+        )
 
 
-def called_with(
+def call_with_values(
     function: Callable[..., Any], argument: int | tuple[int, ...], args: Any, kwargs: Any
 ) -> tuple[Any, Tree, bool]:
-    """The result, the arguments to differentiate by as values, and whether this is nested.
+    """Call a function with values for the arguments to differentiate with respect to.
 
-    A derivative is one under ``no_grad``, too; then nobody differentiates it again.
+    The call is recorded under ``no_grad`` too; its derivative is then not recorded.
+
+    Returns:
+        The result, the values in the structure of the arguments, and whether the call is nested in
+        another transform.
     """
-    places = argument if isinstance(argument, tuple) else (argument,)
-    if not all(-len(args) <= place < len(args) for place in places):
+    indices = argument if isinstance(argument, tuple) else (argument,)
+    if not all(-len(args) <= index < len(args) for index in indices):
         raise UsageError(
-            f"there are {len(args)} arguments: none is number {max(places)}",
-            hint="those to differentiate by are given without their names" if kwargs else "",
+            f"cannot differentiate by argument {max(indices)}: the call has {len(args)} positional"
+            " arguments, counted from 0",
+            hint="pass it by position, not by keyword" if kwargs else "",
         )
-    nested = State.here.depth > 0
-    moved = list(args)
-    for place in places:
-        moved[place] = mapped(_leaf, args[place])
-    chosen = tuple(mapped(lambda _, v: v, moved[p]) for p in places)  # which nobody changes
-    with recording(True, with_lines=State.here.with_lines, deeper=1):
-        result = function(*moved, **kwargs)
-    return result, chosen if isinstance(argument, tuple) else chosen[0], nested
+    nested = State.thread.depth > 0
+    arguments = list(args)
+    for index in indices:
+        arguments[index] = map_leaves(_new_leaf, args[index])
+    # a copy of the structure, which the function cannot change
+    variables = tuple(map_leaves(lambda _, v: v, arguments[index]) for index in indices)
+    with recording(True, with_lines=State.thread.with_lines, extra_depth=1):
+        result = function(*arguments, **kwargs)
+    return result, variables if isinstance(argument, tuple) else variables[0], nested
 
 
-def _leaf(_: str, data: Any) -> Value:
-    """A value of its own: of one that is recorded already, a copy."""
-    made: Value = EAGER.emit("copy", data) if isinstance(data, Value) else Value(data)
-    made.requires_grad = True
-    return made
+def _new_leaf(_: str, data: Any) -> Value:
+    """Create a value to differentiate by; a value that is recorded already is copied."""
+    leaf: Value = EAGER.emit("copy", data) if isinstance(data, Value) else Value(data)
+    leaf.requires_grad = True
+    return leaf
 
 
-def _bar(bars: dict[Any, Any], value: Value) -> Any:
+def _adjoint_of(bars: dict[Any, Any], value: Value) -> Any:
     return bars[value] if value in bars else _zeros(value)
 
 
-def _zeros(value: Value, before: tuple[int, ...] = ()) -> Any:
-    """No derivative: zeros of a value's shape and precision, with axes before them."""
-    made = np.zeros(before + value.shape, value.dtype)[()]
-    return made if made.ndim or made.dtype == np.float32 else 0.0
+def _zeros(value: Value, leading: tuple[int, ...] = ()) -> Any:
+    """Return zeros in the shape and precision of a value, with leading axes."""
+    zeros = np.zeros(leading + value.shape, value.dtype)[()]
+    return zeros if zeros.ndim or zeros.dtype == np.float32 else 0.0
 
 
-def mapped(function: Callable[[str, Any], Any], tree: Tree, name: str = "") -> Tree:
-    """A function of the name and the value of each leaf of a tree, in the same arrangement.
+def map_leaves(function: Callable[[str, Any], Any], tree: Tree, name: str = "") -> Tree:
+    """Apply a function of name and value to each leaf of a tree; return a tree of the results.
 
-    A list of plain numbers is a leaf.
+    A list of plain numbers is a leaf. The leaf ``p["w"]`` of an argument ``p`` is named ``p_w``.
     """
     if isinstance(tree, dict):
-        return {k: mapped(function, v, f"{name}_{k}") for k, v in tree.items()}
+        return {k: map_leaves(function, v, f"{name}_{k}") for k, v in tree.items()}
     if isinstance(tree, tuple) or (
         isinstance(tree, list)
         and (not tree or any(isinstance(p, Value | np.ndarray | tuple | list | dict) for p in tree))
     ):
-        parts = [mapped(function, v, f"{name}_{k}") for k, v in enumerate(tree)]
+        parts = [map_leaves(function, v, f"{name}_{k}") for k, v in enumerate(tree)]
         return type(tree)(*parts) if hasattr(tree, "_fields") else type(tree)(parts)
     return function(name, tree)

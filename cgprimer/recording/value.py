@@ -1,8 +1,8 @@
-"""Values that remember how they were computed: numbers and arrays with PyTorch's manners.
+"""Recorded numbers and arrays with the interface of PyTorch's tensors.
 
-A :class:`Value` wraps a float or a numpy array. Every operation on one gives another, which knows
-the primitive and the operands it came from: the graph is what was run. :meth:`Value.backward`
-hands the sweep of reverse mode these steps, from the last to the first.
+A :class:`Value` wraps a float or a numpy array. Every operation on values returns a value that
+remembers the primitive and the operands that computed it. :meth:`Value.backward` runs the sweep of
+reverse mode over these operations, from the last to the first.
 """
 
 from __future__ import annotations
@@ -10,46 +10,50 @@ from __future__ import annotations
 import operator
 import warnings
 from collections.abc import Iterator
-from functools import cache
 from typing import Any
 
 import numpy as np
 
-from cgprimer.core.language.syntax import Structural
-from cgprimer.core.primitives import array_functions, shaped
+from cgprimer.core.operations import function_expansions, matrix_operations, shape_operations
+from cgprimer.core.operations.array_shapes import normalize_axis
+from cgprimer.core.operations.matrix_operations import Matmul
 from cgprimer.errors import ShapeError, UsageError
-from cgprimer.recording.backward import accumulate
-from cgprimer.recording.eager import EAGER, UNSEEN, State, locating, recording, serial
+from cgprimer.recording.backward_pass import accumulate
+from cgprimer.recording.data_conversion import to_data, to_operand
+from cgprimer.recording.eager_builder import EAGER
+from cgprimer.recording.fused_softmax import log_softmax_along
+from cgprimer.recording.grad_functions import grad_function_of
+from cgprimer.recording.indexing import index_value
+from cgprimer.recording.numpy_functions import apply_function, apply_ufunc
 from cgprimer.recording.operators import (
-    as_data,
-    binary,
-    compared,
-    in_place,
-    lifted,
-    of_numpy,
-    unary,
+    binary_operator,
+    comparison,
+    in_place_operator,
+    numpy_method,
+    unary_operator,
 )
-from cgprimer.recording.softmax import log_softmax_along
-from cgprimer.recording.tensor_names import TensorNames
+from cgprimer.recording.recording_state import State, recording
+from cgprimer.recording.source_lines import locate_errors
+from cgprimer.recording.torch_names import TensorNames
 
-_MATRICES = Structural("matmul", 2, 2)
+_MATRIX_PRODUCT = Matmul(2, 2)
 
 
 class Value(TensorNames):
-    """A number or an array that is recorded.
+    """A number or an array whose operations are recorded.
 
     Args:
-        data: a real number, or an array (or nested lists) of them; arrays are copied.
-        requires_grad: whether a derivative with respect to it is wanted.
-        name: what pictures and listings call it; ``label`` in the micrograd lecture's scripts.
+        data: a real number, or an array or nested lists of real numbers; arrays are copied.
+        requires_grad: whether a derivative with respect to the value is needed.
+        name: name in pictures and listings; micrograd calls it ``label``.
 
     Raises:
-        UsageError: the data are no real numbers, or lists of unlike lengths; ``requires_grad`` is
-            neither True nor False.
+        UsageError: the data are not real numbers, nested lists have different lengths, or
+            ``requires_grad`` is neither True nor False.
 
     Attributes:
         data: a float, or an array of any shape.
-        grad: the derivative that backward passes added up, in the shape of ``data``.
+        grad: the accumulated gradient of all backward passes, in the shape of ``data``.
 
     >>> x = Value(3.0, name="x")
     >>> y = x*x + 2.0*x
@@ -57,7 +61,7 @@ class Value(TensorNames):
     >>> y.data, x.grad
     (15.0, 8.0)
 
-    Source: the interface of PyTorch's Tensor and of micrograd's Value.
+    Source: the interfaces of PyTorch's Tensor and micrograd's Value.
     """
 
     __array_priority__ = 1000
@@ -69,10 +73,10 @@ class Value(TensorNames):
     ) -> None:
         if requires_grad is not True and not isinstance(requires_grad, bool | int | np.bool_):
             raise UsageError(
-                f"requires_grad is True or False, not {requires_grad!r}", hint="name='w' names it"
+                f"requires_grad must be True or False, got {requires_grad!r}",
+                hint="pass a name by keyword: Value(1.0, name='w')",
             )
-        self._data, self.serial, self.requires_grad = as_data(data), serial(), bool(requires_grad)
-        self.primitive, self.operands, self._grad, self._bar = "", (), None, None
+        super().__init__(to_data(data), requires_grad=bool(requires_grad))
         if name or label:
             self.name = str(name or label)
 
@@ -80,22 +84,23 @@ class Value(TensorNames):
 
     @property
     def data(self) -> Any:
-        """The number or array; assigning to it, or into it, is noticed by a backward pass."""
-        return self.handed_out()
+        """The number or array; the array of a computed value is read-only."""
+        return self._expose_data()
 
     @data.setter
     def data(self, data: Any) -> None:
-        if data is self._data:  # ``x.data -= 1`` wrote into it
-            self._mark = UNSEEN
-        else:
-            self._data, self._mark = _as_precise(as_data(data), self._data), None
-        self.changed()
+        if data is not self._data:  # ``x.data -= 1`` assigns the same array
+            self._data = _match_precision(to_data(data), self._data)
+            if self._in_use:
+                self._in_use = False
+        self._before_exposure = None
+        self._mark_changed()
 
     @property
     def grad(self) -> Any:
-        """What backward passes added up; zeros before the first, None where none is wanted.
+        """The accumulated gradient; zeros before the first pass, None if none is required.
 
-        Numbers inside of a graph have theirs, too; inner arrays are let go of, theirs is None.
+        Computed numbers keep their gradient as well; computed arrays have None.
         """
         if self._grad is not None or not self.requires_grad:
             return self._grad
@@ -103,8 +108,8 @@ class Value(TensorNames):
             return 0.0
         if self.primitive:
             warnings.warn(
-                "an array that was computed keeps no gradient: it is None\n  hint: a parameter is"
-                " what Value(...) gives, and changes in place, under no_grad(): w -= step",
+                "a computed array keeps no gradient: its grad is None\n  hint: create parameters"
+                " with Value(...) and update them in place, with no_grad(): w -= step",
                 stacklevel=2,
             )
             return None
@@ -112,39 +117,38 @@ class Value(TensorNames):
 
     @grad.setter
     def grad(self, grad: Any) -> None:
-        given = None if grad is None else as_data(grad)
-        if given is not None and np.shape(given) not in ((), self.shape):
+        data = None if grad is None else to_data(grad)
+        if data is not None and np.shape(data) not in ((), self.shape):
             raise ShapeError(
-                f"the gradient must have the shape of the value, {self.shape}, not"
-                f" {np.shape(given)}"
+                f"the gradient must have the shape of the value, {self.shape}, got {np.shape(data)}"
             )
-        self._grad = given
-        self._again = 0 if grad is None else -1
+        self._grad = data
+        self._repeats = 0 if grad is None else -1
 
     def zero_grad(self) -> None:
-        """Forget the derivative that was added up."""
-        self._grad, self._again = None, 0
+        """Reset the accumulated gradient."""
+        self._grad, self._repeats = None, 0
 
     def detach(self) -> Value:
-        """The same data, without how they were computed."""
-        if not State.here.with_lines:
+        """Return a value with the same data that requires no gradient."""
+        if not State.thread.with_lines:
             return Value(self._data, requires_grad=False, name=self.name)
-        made: Value = EAGER.emit("copy", self)  # a step of a graph that is recorded
-        made.requires_grad, made.name = False, self.name
-        return made
+        copy: Value = EAGER.emit("copy", self)  # record() writes it into its graph
+        copy.requires_grad, copy.name = False, self.name
+        return copy
 
     def item(self) -> float:
-        """The number of a value that has just one.
+        """Return the single element as a float.
 
         Raises:
-            UsageError: it has several.
+            UsageError: the value has several elements.
         """
         if type(self._data) is float:
             return self._data
         if self.size != 1:
             raise UsageError(
-                f"a value of shape {self.shape} is no single number",
-                hint="sum(), mean() or an index makes one; detach().data has them all",
+                f"cannot convert a value of shape {self.shape} to a single number",
+                hint="reduce it with sum(), mean() or an index; detach().data is the array",
             )
         return float(self._data.item())
 
@@ -161,27 +165,27 @@ class Value(TensorNames):
 
     @property
     def size(self) -> int:
-        """How many numbers there are."""
+        """The number of elements."""
         return 1 if type(self._data) is float else int(self._data.size)
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """float64 or float32."""
+        """The precision of the data: float64 or float32."""
         return np.asarray(self._data).dtype
 
     def __len__(self) -> int:
         if not self.shape:
-            raise UsageError("a single number has no length, and nothing to go through")
+            raise UsageError("a scalar value has no length and cannot be iterated over")
         return self.shape[0]
 
-    @locating
+    @locate_errors
     def __float__(self) -> float:
         number = self.item()
-        if self.requires_grad and State.here.recording:  # ``math.exp(x)``, ``array[0] = x``
+        if self.requires_grad and State.thread.recording:  # ``math.exp(x)``, ``array[0] = x``
             raise UsageError(
-                "a plain number would forget how this value was computed",
-                hint="value.item() is the number, f'{value:.3f}' writes it; np.exp for math.exp,"
-                " np.stack for array[i] =",
+                "cannot convert a Value that requires grad to float",
+                hint="value.item() is the number, f'{value:.3f}' formats it; use np.exp instead of"
+                " math.exp, and np.stack instead of array[i] = value",
             )
         return number
 
@@ -194,144 +198,148 @@ class Value(TensorNames):
     def __iter__(self) -> Iterator[Any]:
         return (self[i] for i in range(len(self)))
 
-    @locating
+    @locate_errors
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        if self.requires_grad and State.here.recording:
+        if self.requires_grad and State.thread.recording:
             raise UsageError(
-                "an array would forget how this value was computed",
-                hint="np.stack joins values; value.detach().data gives the numbers",
+                "cannot convert a Value that requires grad to a numpy array",
+                hint="np.stack joins values; value.detach().data is the plain array",
             )
         return np.array(self._data, dtype)
 
     def __repr__(self) -> str:
         data = self._data
-        shown = repr(data) if type(data) is float else repr(np.asarray(data))[6:-1]
-        more = f", grad={self.grad}" if self._grad is not None else ""
-        more += f", grad_fn={self.grad_fn!r}" if self.grad_fn else ""
-        more += ", requires_grad=False" if not self.requires_grad else ""
-        return f"Value({shown}{more})"
+        text = repr(data) if type(data) is float else repr(np.asarray(data))[6:-1]
+        if self._grad is not None:
+            text += f", grad={self.grad}"
+        if self.grad_fn:
+            text += f", grad_fn={self.grad_fn!r}"
+        if not self.requires_grad:
+            text += ", requires_grad=False"
+        return f"Value({text})"
 
     __hash__ = object.__hash__
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         if self.operands:
             raise UsageError(
-                "a value that was computed is not copied or stored: its graph would go along",
-                hint="value.detach() has the numbers alone",
+                "cannot copy or pickle a computed value: it refers to its whole graph",
+                hint="copy value.detach(), which has the data alone",
             )
         return Value, (self._data, self.requires_grad, self.name), (None, {"_grad": self._grad})
 
     # --- reverse mode ----------------------------------------------------------------------------
 
-    @locating
+    @locate_errors
     def backward(self, gradient: Any = None, *, retain_graph: bool = False) -> None:
-        """Add the derivative of this value to ``grad`` of every leaf that requires one.
+        """Add the derivative of this value to ``grad`` of every leaf that requires a gradient.
 
         Args:
-            gradient: the adjoint to begin with, of this value's shape; 1 where it is one number.
+            gradient: upstream gradient, in the shape of this value; 1 by default for a scalar.
             retain_graph: keep the graph for another backward pass.
 
         Raises:
-            DifferentiationError: nothing requires a gradient, the value is no number and no
-                gradient is given, the graph was freed, or an array has been written to.
+            DifferentiationError: nothing requires a gradient, the value is not a scalar and no
+                gradient is given, the graph was freed, or data were changed since they were used.
         """
         if gradient is None and self._data.__class__ is not float and self.shape and self.size == 1:
             gradient = np.ones(self.shape)
-        accumulate(self, gradient if gradient is None else as_data(gradient), free=not retain_graph)
+        accumulate(self, gradient if gradient is None else to_data(gradient), free=not retain_graph)
 
     @property
     def grad_fn(self) -> Any:
-        """The chain of what a backward pass goes through; None for leaves."""
-        from cgprimer.recording.chain import chain_of
-
-        return chain_of(self)
+        """The step of the backward pass that belongs to this value; None for leaves."""
+        return grad_function_of(self)
 
     # --- operators and functions -----------------------------------------------------------------
 
-    __add__, __radd__ = binary("add")
-    __sub__, __rsub__ = binary("sub")
-    __mul__, __rmul__ = binary("mul")
-    __truediv__, __rtruediv__ = binary("div")
-    __pow__, __rpow__ = binary("pow")
-    __neg__, __abs__ = unary("neg"), unary("abs")
-    __lt__, __le__ = compared(operator.lt), compared(operator.le)
-    __gt__, __ge__ = compared(operator.gt), compared(operator.ge)
-    __eq__, __ne__ = compared(operator.eq), compared(operator.ne)
-    __iadd__, __isub__ = in_place("add"), in_place("sub")
-    __imul__, __itruediv__ = in_place("mul"), in_place("div")
-    relu, exp, log, tanh, sigmoid = map(unary, ("relu", "exp", "log", "tanh", "sigmoid"))
-    sin, cos, sqrt, abs = map(unary, ("sin", "cos", "sqrt", "abs"))
-    var, std, prod, dot, clip = map(of_numpy, ("var", "std", "prod", "dot", "clip"))
-    ravel, flatten, squeeze, copy = map(of_numpy, ("ravel", "ravel", "squeeze", "copy"))
-    swapaxes, repeat, cumsum, take = map(of_numpy, ("swapaxes", "repeat", "cumsum", "take"))
-    trace, diagonal, argmax, argmin = map(of_numpy, ("trace", "diagonal", "argmax", "argmin"))
-    __mod__, __floordiv__, __divmod__ = map(of_numpy, ("remainder", "floor_divide", "divmod"))
-    __rmod__, __rfloordiv__, __rdivmod__ = __mod__, __floordiv__, __divmod__  # refused likewise
-    __round__ = of_numpy("round")
+    __add__, __radd__ = binary_operator("add")
+    __sub__, __rsub__ = binary_operator("sub")
+    __mul__, __rmul__ = binary_operator("mul")
+    __truediv__, __rtruediv__ = binary_operator("div")
+    __pow__, __rpow__ = binary_operator("pow")
+    __neg__, __abs__ = unary_operator("neg"), unary_operator("abs")
+    __lt__, __le__ = comparison(operator.lt), comparison(operator.le)
+    __gt__, __ge__ = comparison(operator.gt), comparison(operator.ge)
+    __eq__, __ne__ = comparison(operator.eq), comparison(operator.ne)
+    __iadd__, __isub__ = in_place_operator("add"), in_place_operator("sub")
+    __imul__, __itruediv__ = in_place_operator("mul"), in_place_operator("div")
+    relu, exp, log, tanh, sigmoid = map(unary_operator, ("relu", "exp", "log", "tanh", "sigmoid"))
+    sin, cos, sqrt, abs = map(unary_operator, ("sin", "cos", "sqrt", "abs"))
+    var, std, prod, dot, clip = map(numpy_method, ("var", "std", "prod", "dot", "clip"))
+    ravel, flatten, squeeze, copy = map(numpy_method, ("ravel", "ravel", "squeeze", "copy"))
+    swapaxes, repeat, cumsum, take = map(numpy_method, ("swapaxes", "repeat", "cumsum", "take"))
+    trace, diagonal, argmax, argmin = map(numpy_method, ("trace", "diagonal", "argmax", "argmin"))
+    __mod__, __floordiv__, __divmod__ = map(numpy_method, ("remainder", "floor_divide", "divmod"))
+    __rmod__, __rfloordiv__, __rdivmod__ = __mod__, __floordiv__, __divmod__  # the same errors
+    __round__ = numpy_method("round")
 
     def __pos__(self) -> Value:
         return self
 
     def __matmul__(self, other: Any) -> Any:
-        other = lifted(other)
+        other = to_operand(other)
         if len(EAGER.shape(self)) == len(EAGER.shape(other)) == 2:
-            return EAGER.emit(_MATRICES, self, other)
-        return locating(shaped.matmul)(EAGER, self, other)
+            return EAGER.emit(_MATRIX_PRODUCT, self, other)
+        return locate_errors(matrix_operations.matmul)(EAGER, self, other)
 
-    @locating
+    @locate_errors
     def __rmatmul__(self, other: Any) -> Any:
-        return shaped.matmul(EAGER, lifted(other), self)
+        return matrix_operations.matmul(EAGER, to_operand(other), self)
 
-    @locating
+    @locate_errors
     def sum(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """The sum over axes; all unless given."""
-        return shaped.total(EAGER, self, axis, keep=keepdims)
+        """Return the sum over the given axes, by default over all."""
+        return shape_operations.sum_axes(EAGER, self, axis, keep=keepdims)
 
-    @locating
+    @locate_errors
     def mean(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """The mean over axes; all unless given."""
-        made = self.sum(axis, keepdims)
-        return made / (self.size / max(made.size, 1))
+        """Return the mean over the given axes, by default over all."""
+        total = self.sum(axis, keepdims)
+        return total / (self.size / max(total.size, 1))
 
-    @locating
+    @locate_errors
     def max(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """The largest element along axes; all unless given."""
-        return shaped.largest(EAGER, self, axis, keep=keepdims)
+        """Return the largest element along the given axes, by default of all."""
+        return shape_operations.largest(EAGER, self, axis, keep=keepdims)
 
-    @locating
+    @locate_errors
     def min(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """The smallest element along axes; all unless given."""
+        """Return the smallest element along the given axes, by default of all."""
         return -((-self).max(axis, keepdims))
 
-    @locating
+    @locate_errors
     def reshape(self, *shape: Any) -> Any:
-        """The same numbers in another shape; one size may be -1."""
+        """Return the same elements in another shape; one size may be -1."""
         sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
         if not all(hasattr(size, "__index__") for size in sizes):
-            raise ShapeError(f"sizes are whole numbers, not {sizes!r}")
-        return shaped.reshape(EAGER, self, tuple(map(int, sizes)))
+            raise ShapeError(f"sizes must be integers, got {sizes!r}")
+        return shape_operations.reshape(EAGER, self, tuple(map(int, sizes)))
 
-    @locating
+    @locate_errors
     def transpose(self, *axes: int) -> Any:
-        """Axes in another order; backwards unless given."""
+        """Return the value with its axes in the given order, by default reversed."""
         order = axes[0] if len(axes) == 1 and isinstance(axes[0], tuple | list | None) else axes
         if len(axes) == 2 < self.ndim:
-            raise ShapeError("two axes are no order of all", hint=f"swapaxes{axes} swaps two")
-        return shaped.transpose(EAGER, self, order or None)
+            raise ShapeError(
+                f"transpose expects an order of all {self.ndim} axes, got {axes}",
+                hint=f"swap two axes with swapaxes{axes}",
+            )
+        return shape_operations.transpose(EAGER, self, order or None)
 
     @property
     def T(self) -> Any:
-        """Axes backwards."""
+        """The value with its axes reversed."""
         return self.transpose()
 
-    @locating
+    @locate_errors
     def softmax(self, axis: int = -1) -> Any:
-        """Exponentials along an axis, divided by their sum."""
-        return array_functions.softmax(EAGER, self, axis)
+        """Return the exponentials along an axis, divided by their sum."""
+        return function_expansions.softmax(EAGER, self, axis)
 
-    @locating
+    @locate_errors
     def log_softmax(self, axis: int = -1) -> Any:
-        """The logarithm of softmax, with all its digits, as one step.
+        """Return the logarithm of softmax along an axis, computed accurately in one operation.
 
         >>> scores = Value([[1.0, 2.0, 3.0]])
         >>> loss = -scores.log_softmax(axis=1)[0, 2]
@@ -339,49 +347,42 @@ class Value(TensorNames):
         >>> round(loss.item(), 8), np.round(scores.grad, 8).tolist()
         (0.40760596, [[0.09003057, 0.24472847, -0.33475904]])
         """
-        (place,) = shaped.axes_of(self.shape, (axis,))
-        return EAGER.emit(log_softmax_along(self.ndim, place), self)
+        axis_from_end = normalize_axis(self.shape, axis)
+        return EAGER.emit(log_softmax_along(self.ndim, axis_from_end), self)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         raise UsageError(
-            "parts of a value that is recorded are not assigned to",
-            hint="np.where and np.concatenate make a new one; value.data[...] = changes plain data",
+            "cannot assign to elements of a recorded value",
+            hint="build a new value with np.where or np.concatenate; value.data[...] = changes"
+            " plain data",
         )
 
-    @locating
+    @locate_errors
     def __getitem__(self, key: Any) -> Any:
-        from cgprimer.recording.indexing import take
-
-        return take(self, key)
+        return index_value(self, key)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        return _numpy_functions().apply_ufunc(ufunc, method, inputs, options)
+        return apply_ufunc(ufunc, method, inputs, options)
 
-    @locating
+    @locate_errors
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        return _numpy_functions().apply_function(function, args, kwargs)
+        return apply_function(function, args, kwargs)
 
 
-EAGER.kind = Value
+EAGER.value_class = Value
 
 
-def _as_precise(data: Any, before: Any) -> Any:
-    """New data of a value: single precision stays single, whatever is assigned."""
-    single = getattr(before, "dtype", None) == np.float32
-    return np.asarray(data, np.float32)[()] if single else data
-
-
-@cache
-def _numpy_functions() -> Any:
-    from cgprimer.recording import numpy_functions
-
-    return numpy_functions
+def _match_precision(data: Any, previous: Any) -> Any:
+    """Return new data in single precision if the previous data were in single precision."""
+    if getattr(previous, "dtype", None) != np.float32:
+        return data
+    return np.array(data, np.float32)
 
 
 def no_grad(function: Any = None) -> Any:
-    """Record nothing inside of ``with no_grad():``, or of a function under ``@no_grad``.
+    """Record nothing inside ``with no_grad():``, or in a function decorated with ``@no_grad``.
 
-    ``grad(f)`` and its like are taken as ever.
+    Transforms such as ``grad(f)`` work as usual inside of it.
 
     >>> x = Value(2.0)
     >>> with no_grad():

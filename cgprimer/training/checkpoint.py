@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 
 from cgprimer.core.derivatives import statistics
-from cgprimer.core.graph import ExpressionGraph, parse
-from cgprimer.core.tape.scalars import elements
+from cgprimer.core.graph import check_graph
 from cgprimer.data.sources import reading
 from cgprimer.errors import CgprimerError, DataError, UsageError, listed
-from cgprimer.files import json_text, write_whole
+from cgprimer.expressions import ExpressionGraph, parse
+from cgprimer.support.files import as_path, json_text, write_whole
+from cgprimer.support.type_checks import check_type
+from cgprimer.tapes import elements
 from cgprimer.training.runs import TrainingRun, differences
 from cgprimer.training.settings import SETTINGS, checked
 from cgprimer.training.vectors import Vectors
@@ -45,8 +47,10 @@ def save_run(run: TrainingRun, path: str | Path, graph: ExpressionGraph | None =
 
 def run_as_dict(run: TrainingRun, graph: ExpressionGraph | None = None) -> dict[str, Any]:
     """A run as plain data; the keys are documented in ``docs/getting-started.md``."""
+    check_type("run", run, TrainingRun, "a TrainingRun")
     if (graph := graph or run.graph) is None:
         raise UsageError("whose run is it? Give its graph: save_run(run, path, graph)")
+    check_graph(graph)
     fields = asdict(replace(run, graph=None))
     del fields["graph"]
     fields["state"] = [np.asarray(part).tolist() for part in run.state]
@@ -67,7 +71,8 @@ def load_run(path: str | Path, graph: ExpressionGraph | None = None) -> Training
         UsageError: the file cannot be read.
         DataError: it holds no run, or a run of another graph.
     """
-    path = Path(path, RUN) if Path(path, RUN).is_file() else Path(path)
+    path = as_path(path)
+    path = path / RUN if (path / RUN).is_file() else path
     with reading(path):
         text = path.read_text(encoding="utf-8")
     try:

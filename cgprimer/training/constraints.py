@@ -22,11 +22,10 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.checked_numbers import real_number
-from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.language.syntax import element_place
 from cgprimer.errors import UsageError, name_hint
-from cgprimer.number_format import numbers
+from cgprimer.expressions import ExpressionGraph, parse_element
+from cgprimer.support.number_format import numbers
+from cgprimer.support.validation import real_number
 from cgprimer.training.update_rules import Array, Optimizer, State
 from cgprimer.training.vectors import Vectors
 
@@ -256,7 +255,7 @@ def _by_name(what: str, given: Any, vectors: Vectors) -> list[tuple[str, Any]]:
 
 def places_of(vectors: Vectors, what: str, name: str) -> Array:
     """Where a parameter, or an element of one, stands in the vector."""
-    own, at = element_place(name) if isinstance(name, str) else (name, ())
+    own, at = parse_element(name) if isinstance(name, str) else (name, ())
     if own not in vectors.shapes:
         hint = name_hint(str(own), vectors.shapes)
         raise UsageError(f"{what}: there is no parameter {own!r}", hint=hint)
@@ -269,7 +268,7 @@ def places_of(vectors: Vectors, what: str, name: str) -> Array:
 
 def put_into(values: Array, vectors: Vectors, start: Mapping[str, Any]) -> Array:
     """Start values, of which whole arrays come first, then rows, then elements."""
-    for name in sorted(start, key=lambda n: len(element_place(n)[1])):
+    for name in sorted(start, key=lambda n: len(parse_element(n)[1])):
         places, value = places_of(vectors, "start", name), np.ravel(start[name])
         if len(value) not in (1, len(places)):
             raise UsageError(f"start: {name} has {len(places)} numbers, not {len(value)}")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.losses import LOSS
+from cgprimer.core.loss_expressions import LOSS
 from cgprimer.errors import UsageError
 from cgprimer.training.forms import Point
 from cgprimer.training.objective import Objective

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.losses import LOSS
-from cgprimer.core.run import Runner
+from cgprimer.core.evaluation.runner import Runner
+from cgprimer.core.loss_expressions import LOSS
 from cgprimer.core.second_derivatives import product_program
-from cgprimer.core.tape.scalars import cost_of_numbers
+from cgprimer.core.tape.scalarization import cost_of_numbers
 from cgprimer.data import Blocks, Dataset
 from cgprimer.errors import CgprimerError
+from cgprimer.expressions import ExpressionGraph
 from cgprimer.training.constraints import Constraints
 from cgprimer.training.losses import sample_columns
 from cgprimer.training.objective import Objective
@@ -75,7 +75,7 @@ def with_stable_rate(
     steps go down, with sums instead of means, l2, scales and frozen parameters as they are.
     """
     samples, primal = min(_SAMPLES, dataset.lengths[0]), objective.primal
-    work = cost_of_numbers(primal)[0] if primal.shapes else len(primal.instructions)
+    work = cost_of_numbers(primal)[0] if primal.has_arrays else len(primal.instructions)
     points = {"at the start": run.start}
     if run.truth.keys() == run.start.keys():
         points["at the true values"] = run.truth

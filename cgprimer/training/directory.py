@@ -15,7 +15,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cgprimer.errors import UsageError
-from cgprimer.files import json_text, write_whole
+from cgprimer.support.files import json_text, write_whole
 from cgprimer.training.checkpoint import RUN, run_as_dict, save_run
 from cgprimer.training.runs import TrainingRun
 

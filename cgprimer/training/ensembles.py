@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.checked_numbers import whole_number
-from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.graph import check_graph
 from cgprimer.data import Dataset, whole_dataset
 from cgprimer.errors import DataError, UsageError, plural
+from cgprimer.expressions import ExpressionGraph
+from cgprimer.support.type_checks import check_functions
+from cgprimer.support.validation import whole_number
 from cgprimer.training.loop import train
 from cgprimer.training.losses import beside_outputs, data_for
 from cgprimer.training.metrics import beside_labels, classes_of, side_by_side
@@ -264,6 +266,8 @@ def ensemble(
     >>> bool(found.measured < found.variance), abs(found.measured - found.expected) < 1e-12
     (True, True)
     """
+    check_graph(graph)
+    check_functions(on_run=on_run)
     members = whole_number("members", members, least=1)
     seed = whole_number("the seed", seed)
     varied = list(combinations(vary, _VARIED)) if vary else [{}]

@@ -1,52 +1,53 @@
-"""In which form a loss and its gradient run: in numbers or with arrays, from array to array."""
+"""The form in which a loss and its gradient are run: on scalars or arrays, or on vectors."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
+import numpy.typing as npt
 
-from cgprimer.core.engines import select
-from cgprimer.core.losses import LOSS
+from cgprimer.core.evaluation.engines import SCALARIZE_UP_TO, scalarization_limit, select
+from cgprimer.core.evaluation.runner import Runner
+from cgprimer.core.loss_expressions import LOSS
 from cgprimer.core.methods import WITH_SHAPES
-from cgprimer.core.run import Runner
-from cgprimer.core.tape.scalars import cost_of_numbers
-from cgprimer.core.tape.tape import Tape
+from cgprimer.core.tape.scalarization import cost_of_numbers
+from cgprimer.tapes import Tape
 from cgprimer.training.vectors import Vectors
 
-Array = Any
-Point = tuple[float, Array]  # loss and gradient
-FEW = 5_000  # operations of a graph with arrays that are done sooner one by one, compiled
-_WORTH = 20  # samples for each of these: compiling one takes 20 us
+Array: TypeAlias = npt.NDArray[np.floating[Any]]
+Point: TypeAlias = tuple[float, Array]  #: loss and gradient
+FEW = SCALARIZE_UP_TO
+_SAMPLES_PER_OPERATION = 20  # from which compiling pays: it takes 20 us for one operation
 
 
-def better_in_numbers(
+def prefers_scalars(
     tape: Tape, method: str, options: Mapping[str, Any], engine: str, samples: int | None
 ) -> bool:
-    """Whether a tape with arrays is written out in numbers, and not run with arrays.
+    """Return whether a tape with arrays is expanded into scalars for training.
 
-    Measured: a small network's step takes a fraction of the time of numpy's calls, if it is
-    compiled; a large one's is a few matrix products.
+    Compiled scalar code of a small network takes a fraction of the time of numpy's calls; a large
+    network is a few matrix products.
     """
-    whole = ("batch_mean", "custom", "backward")  # of all samples; of arrays that stay together
-    if engine in ("plain", "numpy") or any(
-        getattr(name, "kind", "") in whole for name, _ in tape.instructions
-    ):
+    if tape.combines_samples or tape.custom:
         return False
-    work, _ = cost_of_numbers(tape)
-    known_alone = method not in WITH_SHAPES or options.get("carry")
-    if known_alone or engine != "auto":
-        return bool(known_alone) or work <= FEW or not hasattr(select(engine), "compile_arrays")
-    return work <= FEW and _WORTH * work <= (samples or 0)
+    operations, _ = cost_of_numbers(tape)
+    scalars_only = method not in WITH_SHAPES or bool(options.get("carry"))
+    if engine == "auto":
+        pays = operations <= FEW and _SAMPLES_PER_OPERATION * operations <= (samples or 0)
+        return scalars_only or pays
+    limit = scalarization_limit(select(engine))
+    return limit > 0 and (scalars_only or operations <= limit)
 
 
-def at_once(
+def vector_runner(
     runner: Runner, parameters: tuple[str, ...], wrt: tuple[str, ...], vectors: Vectors
 ) -> Callable[..., Point] | None:
-    """Sums of loss and gradient from array to array, without a dictionary between.
+    """Return a function from the vector of all parameters to the summed loss and its gradient.
 
-    None where the engine, or the method, does not work like that.
+    The gradient is a vector, so that no dictionary is built for each step. The result is None
+    if the engine or the method does not support vectors.
     """
     program, execute = runner.program, cast(Any, runner.execute)  # isinstance of protocols is slow
     reads = program.passes[0].reads if len(program.passes) == 1 else ()
@@ -57,25 +58,25 @@ def at_once(
         if wrt != parameters:
             return None
 
-        def placed(columns: Mapping[str, Array], values: Array, samples: int) -> Point:
+        def run_in_place(columns: Mapping[str, Array], values: Array, samples: int) -> Point:
             gradient = np.empty(len(vectors), execute.dtype)
             parts = vectors.parts(gradient)
             into = {read.output: parts[read.wrt] for read in reads}
             total = execute.place(columns, vectors.parts(values), samples, into)[LOSS]
             return float(total), gradient
 
-        return placed
-    if program.tape.shapes or not hasattr(execute, "totals"):  # Summing
+        return run_in_place
+    if program.tape.has_arrays or not hasattr(execute, "totals"):  # Summing
         return None
-    place = {name: k for k, name in enumerate(program.tape.outputs)}
-    output = {read.wrt: place[read.output] for read in reads}
+    position = {name: k for k, name in enumerate(program.tape.outputs)}
+    output = {read.wrt: position[read.output] for read in reads}
     index = {name: k for k, name in enumerate(parameters)}
     order = np.array([index[name] for name in execute.scalars], np.int64)
-    wanted = np.array([place[LOSS], *(output[name] for name in wrt)], np.int64)
+    wanted = np.array([position[LOSS], *(output[name] for name in wrt)], np.int64)
     totals = execute.totals
 
     def sums(columns: Mapping[str, Array], values: Array, samples: int) -> Point:
-        found = totals(columns, values[order], samples)[wanted]
-        return float(found[0]), found[1:]
+        loss_and_gradient = totals(columns, values[order], samples)[wanted]
+        return float(loss_and_gradient[0]), loss_and_gradient[1:]
 
     return sums

@@ -17,12 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.checked_numbers import one_of
 from cgprimer.core.derivatives import jacobian
-from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.graph import check_graph
 from cgprimer.data import Blocks, Dataset
 from cgprimer.errors import plural
-from cgprimer.number_format import number
+from cgprimer.expressions import ExpressionGraph
+from cgprimer.support.number_format import number
+from cgprimer.support.validation import one_of
 from cgprimer.training.vectors import Vectors
 
 Array = Any
@@ -132,6 +133,7 @@ def identifiability(
     >>> found.rank, found.null_directions, found.determined
     (1, ({'ab': 1.0, 'bc': -1.0},), ({'ab': 1.0, 'bc': 1.0},))
     """
+    check_graph(graph)
     vectors = Vectors(graph)
     for name in wrt:
         one_of("parameter", name, vectors.elements)

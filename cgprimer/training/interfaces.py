@@ -10,17 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.checked_numbers import whole_number
-from cgprimer.core.graph import ExpressionGraph, parse
 from cgprimer.data import Dataset
 from cgprimer.data.columns import numbers_in
 from cgprimer.errors import DataError, UsageError, listed
+from cgprimer.expressions import ExpressionGraph, parse
+from cgprimer.support.validation import whole_number
 from cgprimer.training.loop import train
 from cgprimer.training.losses import samples_for
 from cgprimer.training.metrics import beside_labels, class_numbers, r_squared, side_by_side
 from cgprimer.training.objective import Objective, Resident
 from cgprimer.training.runs import TrainingRun
-from cgprimer.wrong_kinds import explained
 
 Array = Any
 
@@ -138,9 +137,7 @@ class Estimator:
         Raises:
             DataError, UsageError: rows of another length, or settings that are none.
         """
-        graph = (
-            self.graph if isinstance(self.graph, ExpressionGraph) else explained(parse)(self.graph)
-        )
+        graph = self.graph if isinstance(self.graph, ExpressionGraph) else parse(self.graph)
         targets = np.asarray(y)
         if self.classify:
             self.classes_, codes = np.unique(targets, return_inverse=True)

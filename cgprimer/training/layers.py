@@ -11,19 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.derivatives import tape
-from cgprimer.core.engines import Engine
-from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.loss_vertex import Terms, put
-from cgprimer.core.losses import LOSS
-from cgprimer.core.methods.contract import Execute
-from cgprimer.core.primitives.layers import MASK, VARIANCE, is_statistic
-from cgprimer.core.run import compiled
-from cgprimer.core.tape.passes import dead_code
-from cgprimer.core.tape.scalars import apart, scalarize
-from cgprimer.core.tape.tape import Leaf, Tape, shape_of
+from cgprimer.core.evaluation.engines import Engine
+from cgprimer.core.evaluation.runner import compile_tape
+from cgprimer.core.language.value_names import parse_internal
+from cgprimer.core.loss_expressions import LOSS
+from cgprimer.core.loss_node import Loss, attach_to_tape
+from cgprimer.core.methods.derivative_program import Execute
+from cgprimer.core.operations.layer_expansions import MASK, VARIANCE, is_statistic
+from cgprimer.core.tape.scalarization import split_arrays
+from cgprimer.core.tape.tape_passes import dead_code
 from cgprimer.errors import UsageError
-from cgprimer.numbers_and_arrays import as_value
+from cgprimer.expressions import ExpressionGraph
+from cgprimer.support.array_values import as_value
+from cgprimer.tapes import Leaf, Tape, scalarize, tape
 
 Array = Any
 Draw = Callable[[int], dict[str, Array]]
@@ -76,24 +76,24 @@ class Masks:
 
 
 class Layers:
-    """The layers of a graph in training: of its tape, with the terms of the loss of a sample."""
+    """The layers of a graph in training: of its tape, with the loss of a sample."""
 
     def __init__(
         self,
         graph: ExpressionGraph,
         whole: Tape,
-        terms: Terms,
+        loss: Loss,
         engine: Engine,
         in_numbers: bool,
         dtype: str,
     ) -> None:
-        self.graph, self.whole, self.terms = graph, whole, terms
+        self.graph, self.whole, self.loss = graph, whole, loss
         self.engine, self.in_numbers, self.dtype = engine, in_numbers, dtype
         #: Columns of the tape, each with its probability as value.
-        self.masks = tuple(f for f in whole.leaves if f.name.startswith(MASK + "."))
+        self.masks = tuple(f for f in whole.leaves if parse_internal(f.name).kind == MASK)
         names = filter(is_statistic, whole.names)
         #: Means and variances, with their shapes.
-        self.statistics = {n: shape_of(whole, whole.index(n)) for n in names}
+        self.statistics = {n: whole.shapes[whole.index(n)] for n in names}
 
     def __bool__(self) -> bool:
         """Whether there are any."""
@@ -109,16 +109,18 @@ class Layers:
             )
         for leaf in self.masks:
             if leaf.value < 0.5:
-                unit = leaf.name.partition(".")[2]
+                unit = parse_internal(leaf.name).variable
                 warnings.warn(
                     f"dropout keeps a unit of {unit} with the probability {leaf.value:g} only: p is"
                     " the probability that it is kept; PyTorch's p is that of dropping it",
-                    stacklevel=6,
+                    stacklevel=5,
                 )
 
     def apart(self, masks: dict[str, Array]) -> dict[str, Array]:
         """Masks as the columns that the engine wants."""
-        return apart(masks, {f.name: f.shape for f in self.masks}) if self.in_numbers else masks
+        return (
+            split_arrays(masks, {f.name: f.shape for f in self.masks}) if self.in_numbers else masks
+        )
 
     def mean_loss(
         self, columns: Mapping[str, Array], scalars: Mapping[str, Any], samples: int
@@ -150,15 +152,15 @@ class Layers:
 
     @cached_property
     def _used(self) -> Execute:
-        made = put(tape(self.graph), self.terms)[0]
+        made = attach_to_tape(tape(self.graph), self.loss)
         made = scalarize(made) if self.in_numbers else made
-        return compiled(self.engine, made, reduction="sum", dtype=self.dtype)
+        return compile_tape(self.engine, made, reduction="sum", dtype=self.dtype)
 
     @cached_property
     def _of_batch(self) -> Execute:
         places = {name: self.whole.index(name) for name in self.statistics}
         made = dead_code(replace(self.whole, outputs=places))
-        return compiled(self.engine, made, reduction="none", dtype=self.dtype)
+        return compile_tape(self.engine, made, reduction="none", dtype=self.dtype)
 
 
 def as_values(running: Mapping[str, Array]) -> dict[str, Any]:
@@ -167,4 +169,4 @@ def as_values(running: Mapping[str, Array]) -> dict[str, Any]:
 
 
 def _is_variance(name: str) -> bool:
-    return name.startswith(VARIANCE + ".")
+    return parse_internal(name).kind == VARIANCE

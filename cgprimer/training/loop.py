@@ -18,11 +18,13 @@ from typing import Any
 import numpy as np
 
 from cgprimer.analysis.why import Why
-from cgprimer.checked_numbers import numbers_by_name, real_number
-from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.graph import check_graph
 from cgprimer.data import Blocks, Dataset, normalized, restored, scales_of
 from cgprimer.errors import DataError, NonFiniteError, UsageError
-from cgprimer.number_format import number
+from cgprimer.expressions import ExpressionGraph
+from cgprimer.support.number_format import number
+from cgprimer.support.type_checks import check_functions
+from cgprimer.support.validation import numbers_by_name, real_number
 from cgprimer.training.epochs import Epochs, Measure, thin
 from cgprimer.training.losses import beside_outputs, data_for, samples_for
 from cgprimer.training.metrics import METRICS
@@ -98,7 +100,14 @@ def train(
     >>> {name: round(value, 3) for name, value in run.parameters.items()}
     {'k': 3.0, 'b': -1.0}
     """
-    settings, options = settings_of(settings_and_options)
+    settings, options = _checked(
+        graph,
+        settings_and_options,
+        on_step=on_step,
+        on_progress=on_progress,
+        on_epoch=on_epoch,
+        on_checkpoint=on_checkpoint,
+    )
     dataset, settings = data_for(graph, dataset, settings)
     settings = settings.for_samples(len(dataset))
     given, names, seed, epochs = len(dataset), graph.parameters, settings.seed, settings.epochs
@@ -179,6 +188,15 @@ def train(
             f"the loss has grown from {number(run.start_loss, 6)} to {number(run.loss, 6)}"
         )
     return run
+
+
+def _checked(
+    graph: ExpressionGraph, settings: Mapping[str, Any], **functions: object
+) -> tuple[Settings, dict[str, Any]]:
+    """Return the settings and the options of the method, after a check of all arguments."""
+    check_graph(graph)
+    check_functions(**functions)
+    return settings_of(settings)
 
 
 def _steps_of(how: Change) -> type[Steps]:

@@ -10,33 +10,35 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.derivatives import tape
-from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.language.names import names_in
-from cgprimer.core.language.syntax import Apply, Expression, Name, Number, Shape
-from cgprimer.core.loss_vertex import Column, input_name, loss_terms
-from cgprimer.core.losses import (
+from cgprimer.core.loss_expressions import (
     LOSSES,
     OUTPUT,
     SOFTMAX,
     base_name,
+    check_all,
     check_classes,
     check_target,
     loss_tree,
-    refuse,
 )
-from cgprimer.core.primitives.notation import unparse
-from cgprimer.core.primitives.structural import shape_text
-from cgprimer.core.run import values_of
-from cgprimer.core.tape.builder import Builder
-from cgprimer.core.tape.scalars import elements
-from cgprimer.core.tape.tape import Tape, shape_of
+from cgprimer.core.loss_node import Column, build_loss, input_name
+from cgprimer.core.operations.array_shapes import shape_text
 from cgprimer.data import Blocks, Dataset, dataset_of
 from cgprimer.data.columns import column_of
 from cgprimer.data.sources import column_names
 from cgprimer.errors import DataError, TapeError, UsageError, name_hint
-from cgprimer.numbers_and_arrays import all_finite, first_bad
+from cgprimer.expressions import (
+    Apply,
+    Expression,
+    ExpressionGraph,
+    Name,
+    Number,
+    Shape,
+    names_in,
+    unparse,
+)
 from cgprimer.recording.value import Value
+from cgprimer.support.array_values import all_finite, first_bad
+from cgprimer.tapes import Builder, Tape, elements, tape, values_of
 from cgprimer.training.update_rules import Recorded
 
 Settings = Any  #: of training, which come later: a loss is one of them
@@ -88,7 +90,13 @@ def register_loss(name: str, loss: str | LossFunction) -> None:
     LOSSES.register(name, loss)
 
 
-unregister_loss = LOSSES.unregister
+def unregister_loss(name: str) -> None:
+    """Remove a loss that :func:`register_loss` added.
+
+    Raises:
+        UsageError: no such loss was registered.
+    """
+    LOSSES.unregister(name)
 
 
 def _text_of(name: str, function: LossFunction) -> str:
@@ -193,7 +201,7 @@ def data_for(
     if settings.loss != DEFAULT or targets or len(graph.outputs) != 1 or not graph.parameters:
         return data, settings
     said = f"the data have no targets, so {graph.outputs[0]!r} itself is the loss"
-    warnings.warn(f"{said} (loss={OUTPUT!r})", stacklevel=4)
+    warnings.warn(f"{said} (loss={OUTPUT!r})", stacklevel=3)
     return data, replace(settings, loss=OUTPUT)
 
 
@@ -237,8 +245,8 @@ def targets_in(
         return ()
     if loss == DEFAULT or function_of(loss) is not None:
         return graph.outputs
-    terms = loss_terms(tape(graph), loss, given=dict.fromkeys(known, ()))
-    names = [c.name for c in terms.columns.values() if c.name not in graph.inputs]
+    needed = build_loss(tape(graph), loss, extra=dict.fromkeys(known, ())).columns
+    names = [c.name for c in needed.values() if c.name not in graph.inputs]
     if base_name(loss) == SOFTMAX and not {*names} <= {*others} and len(others) == 1:
         return (others[0],)
     return tuple(names)
@@ -270,7 +278,7 @@ def loss_column(graph: ExpressionGraph, loss: str, column: Column, dataset: Data
         if base_name(loss) == SOFTMAX:
             whole = values.sum(axis=-1) if column.shape else sum(given[o] for o in graph.outputs)
             said = f"the probabilities of the target {name!r} add up to a number that{{}}, not 1"
-            refuse(whole, abs(whole - 1) <= 1e-6, said)
+            check_all(whole, abs(whole - 1) <= 1e-6, said)
     return values
 
 
@@ -298,7 +306,7 @@ def beside_outputs(graph: ExpressionGraph, loss: str, block: Dataset) -> dict[st
     {'xa': [0.0, 1.0], 'xb': [1.0, 0.0]}
     """
     whole = tape(graph)
-    shapes = {name: shape_of(whole, index) for name, index in whole.outputs.items()}
+    shapes = {name: whole.shapes[index] for name, index in whole.outputs.items()}
     columns = {name: Column(name, shape, is_target=True) for name, shape in shapes.items()}
     return {name: loss_column(graph, loss, column, block) for name, column in columns.items()}
 

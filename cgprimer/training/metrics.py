@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.tape.scalars import elements
 from cgprimer.errors import DataError
+from cgprimer.tapes import elements
 
 Array = Any
 Columns = Mapping[str, Array]

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from cgprimer.analysis.why import Why, why
-from cgprimer.core.losses import LOSS
-from cgprimer.core.run import Runner, values_of
-from cgprimer.core.tape.scalars import apart, elements, scalarize
-from cgprimer.core.tape.tape import shape_of
+from cgprimer.core.evaluation.runner import Runner
+from cgprimer.core.loss_expressions import LOSS
+from cgprimer.core.tape.scalarization import split_arrays
 from cgprimer.data import Blocks, Dataset
-from cgprimer.number_format import numbers
-from cgprimer.numbers_and_arrays import first_bad
+from cgprimer.support.array_values import first_bad
+from cgprimer.support.number_format import numbers
+from cgprimer.tapes import elements, scalarize, values_of
 from cgprimer.training.losses import point_of
 from cgprimer.training.objective import Objective
 
@@ -43,7 +43,7 @@ def not_finite(
     graph, primal = objective.graph, objective.primal
     if objective.in_numbers:
         primal = scalarize(primal)
-        parameters = apart(parameters, objective.vectors.shapes)
+        parameters = split_arrays(parameters, objective.vectors.shapes)
     runner = Runner(objective.program, dtype=objective.dtype)
     at_a_time = max(1, min(_AT_A_TIME, _NUMBERS // len(objective.vectors)))
     for begin in range(0, len(batch), at_a_time):
@@ -53,11 +53,11 @@ def not_finite(
         values = values_of(primal, {**columns, **parameters})
         computed = {}
         for name in sorted(graph.definitions, key=objective.primal.index):
-            shape = shape_of(objective.primal, objective.primal.index(name))
+            shape = objective.primal.shapes[objective.primal.index(name)]
             for place in elements("", shape) if objective.in_numbers else ("",):
                 index = primal.index(name + place)
                 ending = f" = {graph.expression(name)}"
-                computed[name, place, ending] = values[index], len(shape_of(primal, index))
+                computed[name, place, ending] = values[index], len(primal.shapes[index])
         about = f"the loss {objective.loss}"
         computed[about, "", ""] = values[primal.index(LOSS)], 0
         if objective.function is not None:

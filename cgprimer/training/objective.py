@@ -10,32 +10,33 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.cache import in_memory
-from cgprimer.checked_numbers import one_of
-from cgprimer.core.derivatives import kept, tape
-from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.language.syntax import Apply, Structural, postorder
-from cgprimer.core.loss_vertex import loss_terms, put
-from cgprimer.core.losses import LOSS
-from cgprimer.core.methods.contract import DerivativeProgram
-from cgprimer.core.primitives import floats, primitive
-from cgprimer.core.primitives.notation import unparse
-from cgprimer.core.primitives.registry import ARRAY_FUNCTIONS
-from cgprimer.core.run import Runner, engine_for, run_steps, with_functions
-from cgprimer.core.tape.scalars import apart, cost_of_numbers, scalarize
-from cgprimer.core.tape.tape import Tape
+from cgprimer.backends.interfaces import Trainer
+from cgprimer.backends.plans.optimization import optimize
+from cgprimer.backends.program_cache import joined_passes, kept_program
+from cgprimer.core.derivatives import cached
+from cgprimer.core.evaluation.engine_choice import choose_engine
+from cgprimer.core.evaluation.evaluator import run_steps, with_functions
+from cgprimer.core.evaluation.runner import Runner
+from cgprimer.core.graph import check_graph
+from cgprimer.core.language.syntax_tree import Operator
+from cgprimer.core.loss_expressions import LOSS
+from cgprimer.core.loss_node import attach_to_tape, build_loss
+from cgprimer.core.operations import find_primitive, float_arithmetic
+from cgprimer.core.operations.primitive_registry import ARRAY_FUNCTIONS
+from cgprimer.core.tape.scalarization import cost_of_numbers, split_arrays
 from cgprimer.data import Blocks, Dataset
 from cgprimer.errors import DataError, TapeError, UsageError
-from cgprimer.garbage_collection import collector_paused
-from cgprimer.native.contract import Trainer
-from cgprimer.native.plans.optimization import optimize
-from cgprimer.native.programs import joined_passes, kept_program
-from cgprimer.training.forms import FEW, Point, at_once, better_in_numbers
+from cgprimer.expressions import Apply, ExpressionGraph, postorder, unparse
+from cgprimer.support.disk_cache import in_memory
+from cgprimer.support.garbage_collection import collector_paused
+from cgprimer.support.type_checks import check_type
+from cgprimer.support.validation import one_of, real_number
+from cgprimer.tapes import DerivativeProgram, Tape, scalarize, tape
+from cgprimer.training.forms import FEW, Point, prefers_scalars, vector_runner
 from cgprimer.training.layers import Layers
 from cgprimer.training.losses import column_shapes, function_of, sample_columns, samples_for, slopes
 from cgprimer.training.update_rules import Optimizer, update_rule
 from cgprimer.training.vectors import Vectors
-from cgprimer.wrong_kinds import explained
 
 Array = Any
 Trainers = dict[tuple[Optimizer, int, bool], Trainer | None]
@@ -68,7 +69,6 @@ class Objective:
     """
 
     @collector_paused()
-    @explained
     def __init__(
         self,
         graph: ExpressionGraph,
@@ -83,7 +83,14 @@ class Objective:
         free: Array | None = None,
         dataset: Dataset | Blocks | None = None,
     ) -> None:
+        check_graph(graph)
+        check_type("loss", loss, str, "an expression or a name (register_loss)")
+        check_type("method", method, str, "a name")
+        check_type("dtype", dtype, str, "a name")
+        check_type("options", options or {}, Mapping, "a mapping")
         check_learnable(graph)
+        if samples is not None:
+            real_number("samples", samples)
         self.arguments = {  # of one like it elsewhere
             "loss": loss, "method": method, "engine": engine, "dtype": dtype, "options": options,
             "samples": samples, "mode": mode, "free": free,
@@ -93,25 +100,25 @@ class Objective:
         given = None if dataset is None else column_shapes(dataset)
         term = "out*target" if self.function else loss  # how much an output counts is the target
         self.whole = tape(graph, mode)
-        self.terms = loss_terms(self.whole, term, given=given)
-        nodes = (node for tree in self.terms.trees for node in postorder(tree))
+        self.terms = build_loss(self.whole, term, extra=given)
+        nodes = postorder(self.terms.expression)
         rows = {node.primitive for node in nodes if isinstance(node, Apply)}
-        shaped = bool(self.whole.shapes)
+        shaped = self.whole.has_arrays
         if self.function:
             if graph.layered:
                 raise UsageError(f"the loss {loss!r} cannot be recorded, as layers need it to be")
             engine = "plain" if shaped else engine
             self.counts = partial(slopes, self.function, self.whole, self.terms.columns)
             said = f"the loss {loss!r} cannot be recorded; Python runs it sample by sample"
-            warnings.warn(said, stacklevel=6)
-        self.in_numbers = shaped and better_in_numbers(
+            warnings.warn(said, stacklevel=4)
+        self.in_numbers = shaped and prefers_scalars(
             self.whole, method, options or {}, engine, samples
         )
         if shaped and not self.in_numbers and engine == "auto":
             engine = "auto" if cost_of_numbers(self.whole)[0] > FEW else "plain"
         self.parameters = self.vectors.elements if self.in_numbers else graph.parameters
         self.wrt, self.places = self._differentiated(free)
-        about = f"loss {' + '.join(map(unparse, self.terms.trees))}"
+        about = f"loss {unparse(self.terms.expression)}"
 
         def derived() -> DerivativeProgram:
             return kept_program(
@@ -132,15 +139,16 @@ class Objective:
         own = engine in _ENGINES and method in _METHODS and not (options or self.function)
         own = own and in_memory()
         key = ("objective", about, str(given), mode, method, self.in_numbers, self.wrt)
-        self.program = kept(graph, key, derived) if own else derived()
-        chosen = engine_for(engine, self.program, samples)
+        self.program = cached(graph, key, derived) if own else derived()
+        chosen = choose_engine(engine, self.program, samples)
         of_engine = (*key, chosen.name, dtype)  # however many samples: a curve over them is cheap
-        self.runner, self._trainers = kept(graph, of_engine, compiled) if own else compiled()
+        self.runner, self._trainers = cached(graph, of_engine, compiled) if own else compiled()
         # Matrices in single precision are updated in it, too: half the memory to go through.
         self.precision = np.dtype(dtype if shaped and not self.in_numbers else float)
-        self._at_once = at_once(self.runner, self.parameters, self.wrt, self.vectors)
+        self._run_vectors = vector_runner(self.runner, self.parameters, self.wrt, self.vectors)
         numbers = self.in_numbers
-        self.layers = Layers(graph, self.whole, self.terms, self.runner.chosen, numbers, dtype)
+        engine_used = self.runner.selected_engine
+        self.layers = Layers(graph, self.whole, self.terms, engine_used, numbers, dtype)
 
     def _differentiated(self, free: Array | None) -> tuple[tuple[str, ...], Array | None]:
         """Which parameters are, and their numbers' places in the vector; None where that is all.
@@ -168,7 +176,7 @@ class Objective:
     @cached_property
     def primal(self) -> Tape:
         """The graph's tape with the loss of a sample as its output."""
-        return put(self.whole, self.terms)[0]
+        return attach_to_tape(self.whole, self.terms)
 
     def columns(self, dataset: Dataset) -> dict[str, Array]:
         """The dataset's columns under the tape's names, in the dtype of the computation.
@@ -179,11 +187,11 @@ class Objective:
         columns, shapes = sample_columns(
             self.graph, self.loss, self.terms.columns, dataset, self.dtype
         )
-        return apart(columns, shapes) if self.in_numbers else columns
+        return split_arrays(columns, shapes) if self.in_numbers else columns
 
     def resident(self, columns: Mapping[str, Array]) -> Mapping[str, Array]:
         """The columns where the engine wants them: a GPU keeps them in its own memory."""
-        move = getattr(self.runner.chosen, "resident", None)
+        move = getattr(self.runner.selected_engine, "resident", None)
         return columns if move is None else move(columns)
 
     def trainer(self, rule: Optimizer, batch: int, summed: bool = False) -> Trainer | None:
@@ -193,15 +201,15 @@ class Objective:
         """
         if (rule, batch, summed) in self._trainers:
             return self._trainers[rule, batch, summed]
-        make: Any = getattr(self.runner.chosen, "trainer", None)
-        arrays = make is None or self.program.tape.shapes or self.function
+        make: Any = getattr(self.runner.selected_engine, "trainer", None)
+        arrays = make is None or self.program.tape.has_arrays or self.function
         tape = None if arrays else joined_passes(self.program)
         if tape is None:
             return None
         try:
             update = update_rule(rule)
         except TapeError as error:
-            warnings.warn(f"{error}; Python does its steps one by one", stacklevel=6)
+            warnings.warn(f"{error}; Python does its steps one by one", stacklevel=5)
             return None
         loss, *found = tape.outputs
         known = dict(zip(self.wrt, found, strict=True))
@@ -244,7 +252,10 @@ class Objective:
         place = {name: k for k, name in enumerate((*names, *self.parameters))}
         order = [place[f.name] for f in tape.leaves if f.kind != "constant"]
         constants = [f.value for f in tape.leaves if f.kind == "constant"]  # they stand last
-        functions, outputs = with_functions(tape, floats.function), list(tape.outputs.values())
+        functions, outputs = (
+            with_functions(tape, float_arithmetic.float_function),
+            list(tape.outputs.values()),
+        )
 
         def in_one_pass(sample: Sequence[float], values: Array) -> Point:
             point = (*sample, *values.tolist())
@@ -262,15 +273,15 @@ class Objective:
         return self._sums(columns, values, samples)
 
     def _sums(self, columns: Mapping[str, Array], values: Array, samples: int) -> Point:
-        if self._at_once is not None:
-            loss, gradient = self._at_once(columns, values, samples)
+        if self._run_vectors is not None:
+            loss, gradient = self._run_vectors(columns, values, samples)
             return loss, self.spread(gradient)
         found = self.runner(columns, self.scalars(values), samples)
-        gradient = [found.derivatives[LOSS, name] for name in self.wrt]
+        parts: Any = [found.derivatives[LOSS, name] for name in self.wrt]
         if self.program.shapes:
-            parts = [np.ravel(part) for part in gradient]
-            gradient = np.concatenate(parts, dtype=self.precision, casting="same_kind")
-        return float(found.values[LOSS]), self.spread(np.asarray(gradient, self.precision))
+            flat = [np.ravel(part) for part in parts]
+            parts = np.concatenate(flat, dtype=self.precision, casting="same_kind")
+        return float(found.values[LOSS]), self.spread(np.asarray(parts, self.precision))
 
     def scalars(self, values: Array) -> dict[str, Any]:
         """The parameters by their names on the tape."""
@@ -290,8 +301,8 @@ class Objective:
         return self.layers.mean_loss(columns, {**self.scalars(values), **running}, samples)
 
 
-def _built_in(row: str) -> bool:
-    return not isinstance(row, Structural) and primitive(row).built_in
+def _built_in(row: str | Operator) -> bool:
+    return isinstance(row, str) and find_primitive(row).built_in
 
 
 class Resident:
@@ -372,6 +383,7 @@ def loss_and_gradient(
     >>> loss_and_gradient(graph, data)({"k": 2.0})
     (5.0, {'k': -10.0})
     """
+    check_graph(graph)
     one_of("reduction", reduction, ("sum", "mean"))
     given = {"loss": loss, "method": method, "engine": engine, "dtype": dtype}
     samples = len(dataset := samples_for(graph, dataset, loss))

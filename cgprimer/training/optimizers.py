@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.checked_numbers import real_number
 from cgprimer.errors import UsageError
-from cgprimer.plugins import Registry
+from cgprimer.support.plugins import Registry
+from cgprimer.support.validation import real_number
 from cgprimer.training.update_rules import Array, Optimizer, State, Update, tried
 
 _OF_FITS = ("gauss-newton", "levenberg-marquardt")
@@ -268,4 +268,10 @@ def register_optimizer(
     return rule
 
 
-unregister_optimizer = OPTIMIZERS.unregister
+def unregister_optimizer(name: str) -> None:
+    """Remove an optimizer that :func:`register_optimizer` added.
+
+    Raises:
+        UsageError: no such optimizer was registered.
+    """
+    OPTIMIZERS.unregister(name)

@@ -9,15 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.derivatives import statistics, tape
-from cgprimer.core.engines import select
-from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.run import compiled
+from cgprimer.core.derivatives import statistics
+from cgprimer.core.evaluation.engines import select
+from cgprimer.core.evaluation.runner import compile_tape
 from cgprimer.data import Blocks, Dataset, restored
 from cgprimer.data.columns import column_of
 from cgprimer.data.dataset import in_a_row
 from cgprimer.data.normalization import Scales
 from cgprimer.errors import DataError
+from cgprimer.expressions import ExpressionGraph
+from cgprimer.tapes import tape
 from cgprimer.training.losses import beside_outputs, check_shape
 from cgprimer.training.metrics import Confusion, beside_labels, confusion, r_squared
 
@@ -43,7 +44,7 @@ def outputs_of(
         check_shape("input", name, column.shape[1:], graph.shapes.get(name, ()))
     scalars = {name: parameters[name] for name in graph.parameters}
     scalars |= statistics(graph, parameters)
-    execute = compiled(select("numpy"), tape(graph), reduction="none", dtype="float64")
+    execute = compile_tape(select("numpy"), tape(graph), reduction="none", dtype="float64")
     found = execute(columns, scalars, samples)
     return {name: found[name] for name in graph.outputs}
 

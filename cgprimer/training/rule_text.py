@@ -14,9 +14,10 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from cgprimer.checked_numbers import numbers_by_name
 from cgprimer.core.language.parser import parse_program
-from cgprimer.core.language.syntax import (
+from cgprimer.core.operations.primitive_registry import ARRAY_FUNCTIONS, FUNCTIONS
+from cgprimer.errors import SourceError, did_you_mean
+from cgprimer.expressions import (
     Apply,
     Declaration,
     Definition,
@@ -24,10 +25,9 @@ from cgprimer.core.language.syntax import (
     Name,
     Program,
     postorder,
+    unparse,
 )
-from cgprimer.core.primitives.notation import unparse
-from cgprimer.core.primitives.registry import ARRAY_FUNCTIONS, FUNCTIONS
-from cgprimer.errors import SourceError, did_you_mean
+from cgprimer.support.validation import numbers_by_name
 from cgprimer.training.update_rules import Array, Optimizer, State, evaluated
 
 _GIVEN = ("g", "rate", "t")  # what a rule reads and may not assign
@@ -171,7 +171,7 @@ def _fail(
     program: Program, one: Definition | Declaration, text: str, what: str, hint: str
 ) -> NoReturn:
     """Raise what is wrong with a text in a statement; with its name where that is empty."""
-    span = program.place(one)
+    span = program.name_span(one)
     if text and isinstance(one, Definition):
-        span = program.span_of(one, text)
+        span = program.expression_span(one, text)
     raise UpdateRuleError(what, span, hint=hint)

@@ -9,17 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.primitives.structural import shape_text
-from cgprimer.core.tape.scalars import apart
+from cgprimer.core.operations.array_shapes import shape_text
+from cgprimer.core.tape.scalarization import split_arrays
 from cgprimer.data import Dataset, dataset_of, normalized, restored
 from cgprimer.errors import UsageError, listed
-from cgprimer.number_format import number
+from cgprimer.expressions import ExpressionGraph
+from cgprimer.support.number_format import number
 from cgprimer.training.losses import samples_for
 from cgprimer.training.objective import Objective, Resident
 from cgprimer.training.predictions import Score, outputs_of, over_blocks, score_of
 from cgprimer.training.update_rules import State
-from cgprimer.wrong_kinds import explained
 
 Array = Any
 Value = Any  # a float, or an array of a parameter's shape
@@ -120,7 +119,6 @@ class TrainingRun:
         """The shape of each parameter; ``()`` of a number."""
         return {name: np.shape(value) for name, value in self.parameters.items()}
 
-    @explained
     def save(self, path: str | Path) -> None:
         """Write the run, with the text of its graph, as JSON that :func:`load_run` reads.
 
@@ -187,10 +185,12 @@ class TrainingRun:
         shapes = self.shapes
         if not any(shapes.values()):
             return self
-        each = [apart(values, shapes) for values in (self.parameters, self.start, self.truth)]
+        each = [
+            split_arrays(values, shapes) for values in (self.parameters, self.start, self.truth)
+        ]
         every = self.recorded_parameters.items()
         recorded = {n: np.array(v).reshape(len(v), *shapes[n]) for n, v in every}
-        over_time = {name: part.tolist() for name, part in apart(recorded, shapes).items()}
+        over_time = {name: part.tolist() for name, part in split_arrays(recorded, shapes).items()}
         return replace(
             self, parameters=each[0], start=each[1], truth=each[2], recorded_parameters=over_time
         )

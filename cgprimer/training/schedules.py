@@ -16,11 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.checked_numbers import numbers_by_name
-from cgprimer.core.language.names import names_in
-from cgprimer.core.language.syntax import Expression
-from cgprimer.core.primitives.notation import parse_expression
 from cgprimer.errors import UsageError, name_hint
+from cgprimer.expressions import Expression, names_in, parse_expression
+from cgprimer.support.validation import numbers_by_name
 from cgprimer.training.optimizers import OPTIMIZERS
 from cgprimer.training.update_rules import evaluated
 

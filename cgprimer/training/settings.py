@@ -20,11 +20,11 @@ from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-from cgprimer.checked_numbers import one_of, real_number, whole_number
+from cgprimer.core.evaluation.runner import DTYPES
 from cgprimer.core.methods import METHODS, methods
-from cgprimer.core.methods.contract import as_names
-from cgprimer.core.run import DTYPES
+from cgprimer.core.methods.derivative_program import as_names
 from cgprimer.errors import UsageError, did_you_mean
+from cgprimer.support.validation import one_of, real_number, whole_number
 from cgprimer.training.metrics import METRICS
 from cgprimer.training.schedules import SCHEDULES, hyper_of
 from cgprimer.training.snapshots import WITHIN
@@ -165,7 +165,7 @@ class Settings:
         " names of the graph and of columns, or output where the graph's output is the loss.",
     )  # fmt: skip
     reduction: str = _setting(
-        "mean", partial(one_of, "reduction", known=("mean", "sum")), "mean|sum",
+        "mean", partial(one_of, "reduction", choices=("mean", "sum")), "mean|sum",
         "What of the samples of a step is minimised; losses are told as means either way.",
         same=_INSTEAD,
     )  # fmt: skip
@@ -231,7 +231,7 @@ class Settings:
         "Of the start values (uniform in [0, 1)) and of the order of the samples.",
     )  # fmt: skip
     normalize: str | None = _setting(
-        None, partial(one_of, "normalize", known=("inputs", "all")), "inputs|all",
+        None, partial(one_of, "normalize", choices=("inputs", "all")), "inputs|all",
         "Give each input, or each target as well, the mean 0 and the standard deviation 1 over the"
         " samples that are trained on; kept with the run, for what it predicts.", same=_INSTEAD
     )  # fmt: skip
@@ -269,7 +269,7 @@ class Settings:
         " takes those of a scheduler that runs already.",
     )  # fmt: skip
     protocol: str = _setting(
-        "sync", partial(one_of, "protocol", known=PROTOCOLS), "|".join(PROTOCOLS),
+        "sync", partial(one_of, "protocol", choices=PROTOCOLS), "|".join(PROTOCOLS),
         "Which gradients make a step: those of all workers (sync), each by itself (async), all but"
         " those of the slowest (backup), or those of a group of workers (groups).", same=_INSTEAD,
     )  # fmt: skip

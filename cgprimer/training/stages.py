@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.losses import LOSS
-from cgprimer.core.methods.contract import Execute
-from cgprimer.core.run import compiled
-from cgprimer.core.tape.passes import dead_code
-from cgprimer.core.tape.scalars import scalarize
+from cgprimer.core.evaluation.runner import compile_tape
+from cgprimer.core.loss_expressions import LOSS
+from cgprimer.core.methods.derivative_program import Execute
+from cgprimer.core.tape.tape_passes import dead_code
 from cgprimer.errors import UsageError
+from cgprimer.tapes import scalarize
 from cgprimer.training.tasks import Gradients
 from cgprimer.workers.cutting import Stage, adjoint, cut
 from cgprimer.workers.protocols import Task
 
 Array = Any
-Given = Mapping[str, Array]
+Inputs = Mapping[str, Array]
 
 
 class Stages:
@@ -47,8 +47,8 @@ class Stages:
         self._back = [self._both(part) for part in self.parts]
 
     def _compiled(self, tape: Any, reduction: Any) -> Execute:
-        chosen, dtype = self.objective.runner.chosen, self.objective.dtype
-        return compiled(chosen, tape, reduction=reduction, dtype=dtype)
+        chosen, dtype = self.objective.runner.selected_engine, self.objective.dtype
+        return compile_tape(chosen, tape, reduction=reduction, dtype=dtype)
 
     def _both(self, part: Stage) -> tuple[Execute | None, Execute | None]:
         """Derivatives by what a stage takes, for each sample; by parameters, summed."""
@@ -66,7 +66,7 @@ class Stages:
         ]
         return made[0], made[1]
 
-    def forward(self, stage: int, values: Array, task: Task, taken: Given) -> dict[str, Array]:
+    def forward(self, stage: int, values: Array, task: Task, taken: Inputs) -> dict[str, Array]:
         """What a stage gives for a task's samples; of the last one their losses.
 
         Args:
@@ -78,7 +78,7 @@ class Stages:
         return self._run(self._forward[stage], stage, values, task, taken)
 
     def back(
-        self, stage: int, values: Array, task: Task, taken: Given, adjoints: Given
+        self, stage: int, values: Array, task: Task, taken: Inputs, adjoints: Inputs
     ) -> tuple[dict[str, Array], Array]:
         """The adjoints of what a stage takes, and the sum of the gradient over a task's samples.
 
@@ -99,13 +99,13 @@ class Stages:
         return back, self.objective.spread(whole)
 
     def _run(
-        self, execute: Execute, stage: int, values: Array, task: Task, given: Given
+        self, execute: Execute, stage: int, values: Array, task: Task, given: Inputs
     ) -> dict[str, Array]:
         columns = {**self.gradients.columns(task), **given}
         scalars = self.objective.scalars(values)
         return execute(columns, scalars, task.samples)
 
-    def loss(self, outputs: Given) -> float:
+    def loss(self, outputs: Inputs) -> float:
         """The sum of the losses that the last stage gives."""
         return float(np.sum(outputs[LOSS]))
 

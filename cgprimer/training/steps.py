@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cgprimer.core.graph import ExpressionGraph
+from cgprimer.backends.interfaces import Trainer
 from cgprimer.errors import UsageError
-from cgprimer.native.contract import Trainer
+from cgprimer.expressions import ExpressionGraph
 from cgprimer.training.constraints import Constraints, constraints_of
 from cgprimer.training.coordinates import Chosen, check_count
 from cgprimer.training.layers import Masks
@@ -50,7 +50,7 @@ class Done(NamedTuple):
     steps: int  # since the beginning of the run
     values: Array
     state: State
-    losses: Sequence[float]  # mean loss of each step's batch, before the step
+    losses: Sequence[float] | Array  # mean loss of each step's batch, before the step
     failed: Array | None = None  # samples of the step after, whose loss, the last, is not finite
     statistics: Mapping[str, Array] = MappingProxyType({})  # running ones, of batchnorm
 
@@ -130,7 +130,7 @@ class Steps:
         in_python = in_python or (work > _LARGE and how.batch == max(lengths))  # nothing is copied
         self.trainer = None if in_python else objective.trainer(self.rule, how.batch, self.summed)
         alone = self.trainer is None and how.batch == 1 and objective.dtype == "float64"
-        alone = alone and not (objective.program.tape.shapes or objective.layers.masks)
+        alone = alone and not (objective.program.tape.has_arrays or objective.layers.masks)
         alone = alone and kind == "rule"
         self.single = objective.single(list(self.data.block(0)[0])) if alone else None
         self.chosen: Chosen | None = None

@@ -12,11 +12,13 @@ from numbers import Real
 from typing import Any
 
 from cgprimer.analysis.tables import table
-from cgprimer.checked_numbers import real_number, whole_number
-from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.graph import check_graph
 from cgprimer.data import Dataset, whole_dataset
 from cgprimer.errors import NonFiniteError
-from cgprimer.number_format import number
+from cgprimer.expressions import ExpressionGraph
+from cgprimer.support.number_format import number
+from cgprimer.support.type_checks import check_functions
+from cgprimer.support.validation import real_number, whole_number
 from cgprimer.training.loop import train
 from cgprimer.training.losses import DEFAULT, data_for, samples_for
 from cgprimer.training.runs import TrainingRun
@@ -29,7 +31,6 @@ from cgprimer.training.variations import (
     renamed_for,
     subset,
 )
-from cgprimer.wrong_kinds import explained
 
 _SHARE = 0.1  # of the loss at the start: the threshold unless one is given
 
@@ -81,7 +82,6 @@ class Sweep:
             )  # fmt: skip
         return rows
 
-    @explained
     def table(self, style: str = "text") -> str:
         """The rows as ``text``, ``markdown``, ``latex`` or ``csv`` (with all digits).
 
@@ -156,6 +156,8 @@ def sweep(
     >>> [run.loss < 0.01 for run in found.runs]
     [True, False, True, False]
     """
+    check_graph(graph)
+    check_functions(on_run=on_run)
     grid = list(combinations(vary))
     for one in grid:
         own = {name: value for name, value in one.items() if name in SETTINGS}

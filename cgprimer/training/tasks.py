@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.graph import ExpressionGraph
 from cgprimer.data import Blocks, Dataset
 from cgprimer.data.dataset import in_a_row
+from cgprimer.expressions import ExpressionGraph
 from cgprimer.training.forms import Point
 from cgprimer.training.layers import Masks
 from cgprimer.training.objective import Objective, Resident

@@ -15,13 +15,12 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from cgprimer.checked_numbers import numbers_by_name
-from cgprimer.core.language.syntax import Expression, Name, Number, fold
-from cgprimer.core.primitives import arrays, primitive
-from cgprimer.core.run import values_of
-from cgprimer.core.tape.builder import Builder
+from cgprimer.backends.interfaces import UpdateRule
+from cgprimer.core.operations import find_primitive, numpy_arithmetic
 from cgprimer.errors import TapeError, UsageError
-from cgprimer.native.contract import UpdateRule
+from cgprimer.expressions import Expression, Name, Number, fold
+from cgprimer.support.validation import numbers_by_name
+from cgprimer.tapes import Builder, values_of
 
 Array = Any
 PARAMETER, GRADIENT, RATE = "update.parameter", "update.gradient", "update.rate"
@@ -159,7 +158,7 @@ class Recorded(NDArrayOperatorsMixin):
         if name == "greater":
             name, given = "less", given[::-1]
         known = _FUNCTIONS.get(name, name.replace("arc", "a"))
-        row = primitive(known) if way == "__call__" and not options else None
+        row = find_primitive(known) if way == "__call__" and not options else None
         if row is None or row.arity != len(given):
             raise TapeError(f"numpy's {name} cannot be recorded")
         return applied(row.name, *given)  # type: ignore[no-any-return]
@@ -181,7 +180,7 @@ def applied(name: str, *operands: Any) -> Any:
     builder = next((o.builder for o in operands if isinstance(o, Recorded)), None)
     if builder is None:
         with np.errstate(all="ignore"):
-            return arrays.function(name)(*operands)
+            return numpy_arithmetic.numpy_function(name)(*operands)
     places = [o.index if isinstance(o, Recorded) else builder.constant(float(o)) for o in operands]
     return Recorded(builder, builder.emit(name, *places))
 

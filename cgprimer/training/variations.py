@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.checked_numbers import one_of, whole_number
-from cgprimer.core.derivatives import tape
-from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.tape.tape import shape_of
 from cgprimer.data import Dataset
 from cgprimer.errors import DataError, UsageError
+from cgprimer.expressions import ExpressionGraph
+from cgprimer.support.type_checks import check_type
+from cgprimer.support.validation import one_of, whole_number
+from cgprimer.tapes import tape
 from cgprimer.training.settings import SETTINGS
 
 Array = Any
@@ -38,6 +38,7 @@ def combinations(
     >>> list(combinations({"epochs": [1, 2], "optimizer": ["sgd"]}))
     [{'epochs': 1, 'optimizer': 'sgd'}, {'epochs': 2, 'optimizer': 'sgd'}]
     """
+    check_type("vary", vary, Mapping, "a mapping of settings to lists of values")
     if not vary:
         hint = 'vary={"learning_rate": [0.1, 0.01]} (--learning-rate 0.1,0.01)'
         raise UsageError("nothing varies", hint=hint)
@@ -116,7 +117,7 @@ def renamed_for(graph: ExpressionGraph, data: Dataset) -> Dataset:
 def output_shapes(graph: ExpressionGraph) -> dict[str, tuple[int, ...]]:
     """Return the shape of each output for one sample."""
     whole = tape(graph)
-    return {name: shape_of(whole, index) for name, index in whole.outputs.items()}
+    return {name: whole.shapes[index] for name, index in whole.outputs.items()}
 
 
 def matched(

@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.language.syntax import Shape
-from cgprimer.core.tape.scalars import elements
+from cgprimer.backends.call_arguments import as_scalars
 from cgprimer.errors import MissingValueError, ShapeError, UsageError
-from cgprimer.native.arguments import as_scalars
-from cgprimer.numbers_and_arrays import as_value
+from cgprimer.expressions import ExpressionGraph, Shape
+from cgprimer.support.array_values import as_value
+from cgprimer.tapes import elements
 
 Array = Any
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cgprimer.core.losses import LOSS
+from cgprimer.core.loss_expressions import LOSS
 from cgprimer.workers.cluster import Cluster
 from cgprimer.workers.cutting import Stage
 from cgprimer.workers.pipeline import micro_batches

@@ -16,15 +16,12 @@ from dataclasses import dataclass
 from functools import reduce
 from math import prod
 
-from cgprimer.core.language.syntax import Shape, Structural
-from cgprimer.core.methods import differentiate
-from cgprimer.core.methods.contract import DerivativeProgram
-from cgprimer.core.primitives.shaped import total
-from cgprimer.core.tape.builder import Builder
-from cgprimer.core.tape.passes import reachable, varying
-from cgprimer.core.tape.tape import Tape, shape_of
-from cgprimer.core.tape.verifier import checked
+from cgprimer.core.operations.shape_operations import sum_axes
+from cgprimer.core.tape.tape_passes import varying
+from cgprimer.core.tape.verifier import verify
 from cgprimer.errors import UsageError
+from cgprimer.expressions import Shape, parse_element
+from cgprimer.tapes import Builder, DerivativeProgram, Tape, differentiate, reachable
 
 FLOW = "cut.flow"  # what a stage's derivative is taken of
 _PLACE = re.compile(r"layers:([1-9]\d*)")
@@ -123,7 +120,7 @@ def cut(tape: Tape, count: int, vertices: Collection[str], wrt: Collection[str])
     made = []
     for stage in range(count):
         part, takes = _part(tape, stage, stage_of, per_sample, cuts, output)
-        gives = {cuts[i]: shape_of(tape, i) for i in cuts if stage_of[i] == stage}
+        gives = {cuts[i]: tape.shapes[i] for i in cuts if stage_of[i] == stage}
         back = _back(part, gives, [*takes, *(n for n in part.of_kind("scalar") if n in wrt)])
         own = sum(_cost(tape, i) for i in inside if stage_of[i] == stage)
         made.append(Stage(part, takes, gives, back, own / whole))
@@ -132,7 +129,7 @@ def cut(tape: Tape, count: int, vertices: Collection[str], wrt: Collection[str])
 
 def _layers(tape: Tape, vertices: Collection[str]) -> list[int]:
     """For each value the number of variables on the longest path to it, its own included."""
-    named = {i for name, i in tape.names.items() if name.partition("[")[0] in vertices}
+    named = {i for name, i in tape.names.items() if parse_element(name).array in vertices}
     found, first = [0] * len(tape.leaves), len(tape.leaves)
     for _, operands in tape.instructions:
         found.append(max(found[o] + (o in named) for o in operands))
@@ -148,8 +145,8 @@ def _layers(tape: Tape, vertices: Collection[str]) -> list[int]:
 def _cost(tape: Tape, index: int) -> float:
     """About how many operations a value takes."""
     name, operands = tape.instructions[index - len(tape.leaves)]
-    products = isinstance(name, Structural) and name.kind in ("matmul", "sum")
-    return prod(shape_of(tape, index)) * (shape_of(tape, operands[0])[-1] if products else 1)
+    products = not isinstance(name, str) and name.sums_products
+    return prod(tape.shapes[index]) * (tape.shapes[operands[0]][-1] if products else 1)
 
 
 def _ends(work: Sequence[float], count: int) -> list[int]:
@@ -190,7 +187,7 @@ def _part(
         if i < len(tape.leaves):
             new[i] = builder.leaf(*tape.leaves[i])
         elif per_sample[i] and stage_of[i] < stage:
-            takes[cuts[i]] = shape_of(tape, i)
+            takes[cuts[i]] = tape.shapes[i]
             new[i] = builder.leaf("column", cuts[i], shape=takes[cuts[i]])
         else:
             name, operands = tape.instructions[i - len(tape.leaves)]
@@ -200,7 +197,7 @@ def _part(
     outputs = {cuts[i]: new[i] for i in own if i in cuts}
     if output in own:
         outputs[next(iter(tape.outputs))] = new[output]
-    return checked(builder.finish(outputs)), takes
+    return verify(builder.finish(outputs)), takes
 
 
 def _back(tape: Tape, gives: dict[str, Shape], wrt: Sequence[str]) -> DerivativeProgram | None:
@@ -212,9 +209,9 @@ def _back(tape: Tape, gives: dict[str, Shape], wrt: Sequence[str]) -> Derivative
     terms = [new[i] for name, i in tape.outputs.items() if name not in gives]
     for name, shape in gives.items():
         seed = builder.leaf("column", adjoint(name), shape=shape)
-        terms.append(total(builder, builder.emit("mul", new[tape.outputs[name]], seed)))
+        terms.append(sum_axes(builder, builder.emit("mul", new[tape.outputs[name]], seed)))
     flow = reduce(lambda a, b: builder.emit("add", a, b), terms)
     if flow in builder.names.values():  # a vertex stays its own
         flow = builder.emit("mul", flow, builder.constant(1.0), pinned=True)
-    made = checked(builder.finish({FLOW: builder.name(flow, FLOW)}))
+    made = verify(builder.finish({FLOW: builder.name(flow, FLOW)}))
     return differentiate(made, of=FLOW, wrt=tuple(wrt))

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from cgprimer.checked_numbers import one_of, real_number
 from cgprimer.errors import UsageError
+from cgprimer.support.validation import one_of, real_number
 
 Draw = Callable[[], float]  # a number between 0 and 1
 _USUAL = 2.0  # the shape of Pareto's law

@@ -20,15 +20,15 @@ from types import MappingProxyType
 from typing import Any
 from typing import Protocol as Interface
 
-from cgprimer.core.language.syntax import Shape
 from cgprimer.errors import UsageError
+from cgprimer.expressions import Shape
 from cgprimer.workers.cutting import Stage
 from cgprimer.workers.delays import Delays
 from cgprimer.workers.protocols import Arrival, Task
 from cgprimer.workers.simulator import Trace, begun_trace
 
 Array = Any
-Given = Mapping[str, Array]
+Inputs = Mapping[str, Array]
 _SHARES = {"forward": 1 / 3, "backward": 2 / 3}  # of a gradient's operations, about
 
 
@@ -37,15 +37,15 @@ class Placed(Interface):
 
     parts: Sequence[Stage]
 
-    def forward(self, stage: int, values: Array, task: Task, taken: Given) -> dict[str, Array]:
+    def forward(self, stage: int, values: Array, task: Task, taken: Inputs) -> dict[str, Array]:
         """What a stage gives for a task's samples."""
 
     def back(
-        self, stage: int, values: Array, task: Task, taken: Given, adjoints: Given
+        self, stage: int, values: Array, task: Task, taken: Inputs, adjoints: Inputs
     ) -> tuple[dict[str, Array], Array]:
         """The adjoints of what a stage takes, and the sum of the gradient."""
 
-    def loss(self, outputs: Given) -> float:
+    def loss(self, outputs: Inputs) -> float:
         """The sum of the losses that the last stage gives."""
 
 

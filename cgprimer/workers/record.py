@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from cgprimer.errors import DataError, plural
-from cgprimer.number_format import number
+from cgprimer.support.number_format import number
 from cgprimer.workers.cutting import stages_of
 from cgprimer.workers.simulator import Span
 

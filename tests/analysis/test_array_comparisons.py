@@ -11,6 +11,7 @@ from click.testing import CliRunner
 import cgprimer
 from cgprimer.cli import cli
 from cgprimer.pages.comparison.fitted_graph import whole_graph
+from tests.approval import refused
 from tests.cases.case_tools import example
 
 
@@ -56,7 +57,7 @@ def test_elements_rows_and_what_belongs_to_them():
     one = cgprimer.compare(cgprimer.parse(wide), wrt="W[3,4]", methods=["forward", "reverse"])
     slope = 0.5 * (1 - np.tanh(0.25) ** 2)
     assert [r.derivatives["W[3,4]"] for r in one.results] == pytest.approx([slope] * 2)
-    with pytest.raises(cgprimer.UsageError, match=r"'s' is an array of shape \[3\]"):
+    with refused(cgprimer.UsageError, "'s' ... [3]"):
         cgprimer.compare(example("softmax"))
 
 

@@ -17,6 +17,7 @@ from cgprimer.analysis.reference import reference_derivatives, relative_error
 from cgprimer.analysis.why import why
 from cgprimer.core.derivatives import derivatives_at
 from cgprimer.errors import CgprimerError, MissingValueError, UsageError
+from tests.approval import approved, refused
 from tests.cli.cli_tools import bad, good
 
 METHODS = cgprimer.methods()
@@ -200,7 +201,7 @@ def test_headings_in_latex_are_mathematics(text: str) -> None:
 
 
 def test_an_unknown_table_format_is_wrong_use() -> None:
-    with pytest.raises(UsageError, match="no table format 'word'"):
+    with refused(UsageError, "'word'"):
         compare(LECTURE, wrt="ab", methods=("reverse",)).to_table("word")
 
 
@@ -214,13 +215,13 @@ def test_mistakes() -> None:
         compare(LECTURE, of="xq")
     with pytest.raises(UsageError, match="'xq'"):
         compare(LECTURE, wrt=("xa", "xq"))
-    with pytest.raises(UsageError, match="no method 'backwards'"):
+    with refused(UsageError, "'backwards'"):
         compare(LECTURE, methods=("backwards",))
-    with pytest.raises(MissingValueError, match="no value for xa"):
+    with refused(MissingValueError, "xa"):
         compare(cgprimer.parse("xw = k*xa"), {"k": 1})
     with pytest.raises(UsageError, match="array"):
         compare(LECTURE, {"xa": np.array([1.0, 2.0])})
-    with pytest.raises(UsageError, match="no engine"):
+    with refused(UsageError):
         compare(LECTURE, engine="abacus")
 
 
@@ -233,31 +234,32 @@ def test_mistakes() -> None:
         (
             "xb = log(xa); xc = 1/xb; xw = k*xc",
             {"xa": -1.0, "k": 1.0},
-            "forward: log(xa), in xb, is nan",
+            "forward ... log(xa) ... xb ... nan",
         ),
-        ("xb = 1/xa; xw = k*log(xb)", {"xa": 0.0, "k": 1.0}, "forward: 1/xa, in xb, is inf"),
-        ("xw = exp(k*xa)", {"xa": 1000.0, "k": 1.0}, "forward: exp(k*xa), in xw, is inf"),
-        ("xw = k*xa", {"xa": math.nan, "k": 1.0}, "xa is given as nan"),
-        ("xw = k*xa", {"xa": 1.0, "k": math.inf}, "k is given as inf"),
+        ("xb = 1/xa; xw = k*log(xb)", {"xa": 0.0, "k": 1.0}, "forward ... 1/xa ... xb ... inf"),
+        ("xw = exp(k*xa)", {"xa": 1000.0, "k": 1.0}, "forward ... exp(k*xa) ... xw ... inf"),
+        ("xw = k*xa", {"xa": math.nan, "k": 1.0}, "xa ... nan"),
+        ("xw = k*xa", {"xa": 1.0, "k": math.inf}, "k ... inf"),
         (
             "xw = k*log(xa)",
             {"xa": [1.0, 2.0, -3.0, 0.0], "k": 1.0},
-            "forward: log(xa), in xw, is nan at sample 2",
+            "forward ... log(xa) ... xw ... nan ... 2",
         ),
         (
             "xw = sqrt(k*xa)",
             {"xa": 1.0, "k": 0.0},
-            "backward: the slope of sqrt(k*xa) with respect to k*xa is inf, and the adjoint that"
-            " meets it 1",
+            "backward ... sqrt(k*xa) ... inf ... 1",
         ),
-        ("xw = where(less(k, 0), 0, sqrt(k))", {"k": -1.0}, "forward: sqrt(k), in xw, is nan"),
+        ("xw = where(less(k, 0), 0, sqrt(k))", {"k": -1.0}, "forward ... sqrt(k) ... xw ... nan"),
         ("xw = k*xa", {"xa": 1.0, "k": 1.0}, ""),
     ],
 )
 def test_complaints(text: str, at: dict, complaint: str) -> None:
     graph = cgprimer.parse(text)
     found = why(graph, at)
-    assert (found.sentence if found else "") == complaint
+    assert (found is None) == (complaint == "")
+    if found:
+        approved(found.sentence, complaint)
 
 
 def test_what_is_not_asked_for_is_not_complained_about() -> None:
@@ -294,7 +296,7 @@ def test_the_value_of_an_inner_variable_and_of_an_input(engine: str) -> None:
 
 @pytest.mark.parametrize("given", [LECTURE, "xw = xa", None])
 def test_only_a_comparison_is_a_comparison(given: object) -> None:
-    with pytest.raises(UsageError, match=r"expected a Comparison, not(.|\n)*cgprimer.compare"):
+    with refused(UsageError, "cgprimer.compare"):
         cgprimer.draw_comparison(given)  # type: ignore[arg-type]
 
 
@@ -355,12 +357,12 @@ def test_difference_quotients_have_rows_of_their_own() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"schemes": "forwards"}, "did you mean 'forward'"),
+        ({"schemes": "forwards"}, "'forward'"),
         ({"schemes": "forward", "methods": "reverse"}, "finite-difference"),
     ],
 )
 def test_mistakes_with_schemes(options: dict, message: str) -> None:
-    with pytest.raises(UsageError, match=message):
+    with refused(UsageError, message):
         compare(LECTURE, {"xa": 0.5}, **options)
 
 

@@ -14,6 +14,7 @@ from cgprimer.analysis.why import Why
 from cgprimer.data import Dataset
 from cgprimer.errors import NonFiniteError
 from cgprimer.pictures.graph_diagrams import graph_diagram
+from tests.approval import approved, refused
 from tests.cli.cli_tools import good, read_json, run
 
 
@@ -100,7 +101,7 @@ def test_arrays_samples_and_given_values() -> None:
     assert "the logarithm of 0" in found.remedy
     found = explained("xb = log(k*x)", {"k": 1.0, "x": [1.0, 2.0, 0.0, -1.0]})
     assert found.sample == 2
-    assert "at sample 2" in found.sentence
+    approved(found.sentence, "2")
     assert "k is given as inf" in explained("xb = k*x", {"k": math.inf, "x": 1.0}).sentence
     masked = "input x[3]; xo = sum(where(less(x, 0), 0, sqrt(x)))"
     found = explained(masked, {"x": [1.0, -1.0, 4.0]}, wrt="x")
@@ -117,7 +118,7 @@ def test_a_loss_is_explained_in_its_own_text() -> None:
 
 def test_a_run_that_failed_says_why() -> None:
     data = Dataset.from_arrays({"x": [1.0, 2.0, -1.0]}, {"xo": [0.0, 1.0, 0.5]})
-    with pytest.raises(NonFiniteError, match="log is defined for k") as caught:
+    with refused(NonFiniteError, "log ... k") as caught:
         cgprimer.train(cgprimer.parse("xo = log(k*x)"), data, start={"k": 1.0})
     assert isinstance(caught.value.why, Why)
     assert caught.value.why.operands == {"k*x": -1.0}
@@ -139,7 +140,7 @@ def test_the_command_line_and_pictures() -> None:
     assert re.search(r"<command line>:1:38:\n.*\n +\^{8}\n  operands: xs = -1\n  remedy: ", said)
     found = read_json("grad", *of, "--why", "--json")
     assert (found["vertex"], found["operation"], found["value"]) == ("xw", "sqrt(xs)", "nan")
-    assert "--why explains" in run("grad", *of).stderr
+    approved(run("grad", *of).stderr, "--why")
     assert good("grad", "-e", "xw = k*x", "--at", "k=1,x=2", "--why") == (
         "every value and every slope is finite\n"
     )

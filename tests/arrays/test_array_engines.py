@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.core.run import Runner, engine_for
+from cgprimer.core.evaluation.engine_choice import choose_engine
+from cgprimer.core.evaluation.runner import Runner
 
 SMALL = """
 input x[3], xt
@@ -58,7 +59,7 @@ def test_auto_takes_numbers_or_matrix_products(width, samples, engine):
     program = cgprimer.differentiate(cgprimer.tape(network(width)))
     if not any(e.available for e in cgprimer.engines() if e.name == "cpu"):
         pytest.skip("the engine cpu cannot be used here")
-    assert engine_for("auto", program, samples).name == engine
+    assert choose_engine("auto", program, samples).name == engine
 
 
 def test_differences_are_summed_over_the_samples_alone():

@@ -10,17 +10,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import cgprimer
-from cgprimer.core.array_steps import ArraySteps
-from cgprimer.core.engines import select
-from cgprimer.core.run import compiled
+from cgprimer.core.evaluation.array_evaluator import ArraySteps
+from cgprimer.core.evaluation.engines import select
+from cgprimer.core.evaluation.runner import compile_tape
 from tests.arrays.array_graphs import array_cases
 
 if not any(e.available for e in cgprimer.engines() if e.name == "cpu"):
     pytest.skip("the engine cpu cannot be used here", allow_module_level=True)
 
-from cgprimer.native.cpu import array_text, blas, matrices
-from cgprimer.native.cpu.library import Processor
-from cgprimer.native.cpu.matrices import Matrices
+from cgprimer.backends.cpu import array_kernel_ir, blas_threads, matrix_executable
+from cgprimer.backends.cpu.llvm_library import TargetProcessor
+from cgprimer.backends.cpu.matrix_executable import ArrayExecutable
 
 NETWORK = """
 input x[6], t[1]; parameter W1[19,6], b1[19], W2[19,19], b2[19], w3[1,19], b3[1]
@@ -73,7 +73,7 @@ def agree(found: dict[str, Any], known: dict[str, Any], dtype: str) -> None:
 @pytest.mark.parametrize("sums", [True, False])
 def test_they_are_the_plain_engine(text: str, dtype: str, sums: bool) -> None:
     tape = gradient_of(text)
-    made = Matrices(tape, sums=sums, dtype=dtype)
+    made = ArrayExecutable(tape, sums=sums, dtype=dtype)
     for samples in (1, 7, 64, 7, 0):
         columns, scalars = point(tape, samples, samples)
         found = made(columns, scalars, samples)
@@ -85,12 +85,14 @@ def test_they_are_the_plain_engine(text: str, dtype: str, sums: bool) -> None:
 @pytest.mark.parametrize("bits", [64, 128, 256])
 def test_any_width_of_vectors_does(bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CGPRIMER_CACHE", "off")
-    monkeypatch.setattr(array_text, "processor", lambda: Processor("", "", bits, 16))
+    monkeypatch.setattr(
+        array_kernel_ir, "target_processor", lambda: TargetProcessor("", "", bits, 16)
+    )
     for text in (NETWORK, ROWS):
         for dtype in ROUNDING:
             tape = gradient_of(text)
             columns, scalars = point(tape, 9)
-            found = Matrices(tape, sums=True, dtype=dtype)(columns, scalars, 9)
+            found = ArrayExecutable(tape, sums=True, dtype=dtype)(columns, scalars, 9)
             agree(found, ArraySteps(tape, sums=True, dtype=dtype)(columns, scalars, 9), dtype)
 
 
@@ -100,9 +102,9 @@ def test_threads_and_blocks_change_nothing(sums: bool, monkeypatch: pytest.Monke
     columns, scalars = point(tape, 1001)
     known = ArraySteps(tape, sums=sums, dtype="float64")(columns, scalars, 1001)
     monkeypatch.setenv("CGPRIMER_THREADS", "3")
-    for name, value in {"_WORTH": 1, "_FEWEST": 50, "_BLOCK": 1}.items():
-        monkeypatch.setattr(matrices, name, value)
-    made = Matrices(tape, sums=sums, dtype="float64")
+    for name, value in {"_MIN_OPERATIONS": 1, "_MIN_BLOCK": 50, "_BLOCK_BYTES": 1}.items():
+        monkeypatch.setattr(matrix_executable, name, value)
+    made = ArrayExecutable(tape, sums=sums, dtype="float64")
     first = made(columns, scalars, 1001)
     agree(first, known, "float64")
     again = made(columns, scalars, 1001)
@@ -118,7 +120,7 @@ def test_what_is_not_finite_is_as_numpy_has_it(bad: float) -> None:
         tape = gradient_of(text)
         columns, scalars = point(tape, 20)
         columns["x"].reshape(20, -1)[3, 1] = bad
-        found = Matrices(tape, sums=False, dtype="float64")(columns, scalars, 20)
+        found = ArrayExecutable(tape, sums=False, dtype="float64")(columns, scalars, 20)
         known = ArraySteps(tape, sums=False, dtype="float64")(columns, scalars, 20)
         for name, value in known.items():
             np.testing.assert_allclose(found[name], value, rtol=1e-9, atol=1e-11, err_msg=name)
@@ -128,10 +130,10 @@ def test_what_is_not_finite_is_as_numpy_has_it(bad: float) -> None:
 @given(case=array_cases(steps=5), samples=st.sampled_from([1, 3, 300]), sums=st.booleans())
 def test_random_graphs_agree(case: Any, samples: int, sums: bool) -> None:
     tape = gradient_of("\n".join(case.lines))
-    if not tape.shapes:
+    if not tape.has_arrays:
         return
     columns, scalars = point(tape, samples)
-    made = Matrices(tape, sums=sums, dtype="float64")
+    made = ArrayExecutable(tape, sums=sums, dtype="float64")
     made.block = 100
     known = ArraySteps(tape, sums=sums, dtype="float64")(columns, scalars, samples)
     agree(made(columns, scalars, samples), known, "float64")
@@ -142,7 +144,7 @@ def test_what_python_alone_knows_is_a_step_by_itself() -> None:
     try:
         tape = gradient_of(NETWORK.replace("tanh", "hump"))
         columns, scalars = point(tape, 30)
-        found = Matrices(tape, sums=True, dtype="float64")(columns, scalars, 30)
+        found = ArrayExecutable(tape, sums=True, dtype="float64")(columns, scalars, 30)
         known = ArraySteps(tape, sums=True, dtype="float64")(columns, scalars, 30)
         agree(found, known, "float64")
     finally:
@@ -155,21 +157,24 @@ def test_the_engine_takes_them_for_large_arrays_alone() -> None:
         gradient_of("input x[2]; parameter w[2]; xo = w @ x"),
         gradient_of(NETWORK.replace("19", "90")),
     )
-    kinds = [compiled(engine, tape, reduction="sum", dtype="float64") for tape in (small, large)]
-    assert [isinstance(kind, Matrices) for kind in kinds] == [False, True]
+    kinds = [
+        compile_tape(engine, tape, reduction="sum", dtype="float64") for tape in (small, large)
+    ]
+    assert [isinstance(kind, ArrayExecutable) for kind in kinds] == [False, True]
 
 
 def test_the_threads_of_the_products_are_given_back() -> None:
-    if not blas.divisible():
-        pytest.skip("numpy multiplies by another library than OpenBLAS")
-    functions = blas._functions()
-    assert functions is not None
-    get, _ = functions
+    if not blas_threads.can_limit_threads():
+        pytest.skip("threadpoolctl does not know the library that multiplies matrices for numpy")
+
+    def get() -> int:
+        return int(blas_threads._libraries().info()[0]["num_threads"])
+
     before = get()
-    with blas.one_thread(), blas.one_thread():
+    with blas_threads.one_thread(), blas_threads.one_thread():
         assert get() == 1
     assert get() == before
-    with pytest.raises(ValueError, match="x"), blas.one_thread():
+    with pytest.raises(ValueError, match="x"), blas_threads.one_thread():
         raise ValueError("x")
     assert get() == before
 
@@ -179,7 +184,7 @@ def test_numbers_too_large_for_single_precision_are_infinite() -> None:
     columns, scalars = point(tape, 5)
     columns["x"][2, 3] = 1e200
     scalars["W"][1, 1] = -1e100
-    found = Matrices(tape, sums=False, dtype="float32")(columns, scalars, 5)
+    found = ArrayExecutable(tape, sums=False, dtype="float32")(columns, scalars, 5)
     agree(found, ArraySteps(tape, sums=False, dtype="float32")(columns, scalars, 5), "float32")
 
 

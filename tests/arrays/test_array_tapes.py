@@ -7,14 +7,21 @@ import pytest
 from hypothesis import given, settings
 
 import cgprimer
-from cgprimer.core.language.syntax import Structural
-from cgprimer.core.primitives import arrays, shaped
-from cgprimer.core.run import Runner, values_of
-from cgprimer.core.tape.passes import dead_code, with_seeds
-from cgprimer.core.tape.scalars import apart, elements, scalarize
+from cgprimer.backends.plans.optimization import optimize
+from cgprimer.core.evaluation.evaluator import values_of
+from cgprimer.core.evaluation.runner import Runner
+from cgprimer.core.operations.element_operations import Concatenate, Scatter, Take, take
+from cgprimer.core.operations.matrix_operations import Matmul
+from cgprimer.core.operations.shape_operations import (
+    Broadcast,
+    Transpose,
+    reshape,
+    sum_axes,
+)
+from cgprimer.core.tape.scalarization import elements, scalarize, split_arrays
 from cgprimer.core.tape.tape import Instruction, Leaf, Tape
-from cgprimer.core.tape.verifier import checked
-from cgprimer.native.plans.optimization import optimize
+from cgprimer.core.tape.tape_passes import dead_code, with_seeds
+from cgprimer.core.tape.verifier import verify
 from tests.arrays.array_graphs import Case, array_cases
 
 NETWORK = """
@@ -24,28 +31,29 @@ xh = tanh(W @ x + b)
 xs = softmax(xh)
 xo = sum(xs[::-1]*xh, 0) + max(xh) + mean(reshape(transpose(W), 2, 3))
 """
+right_product = Matmul.pull_back
 LEAVES = (Leaf("column", "x", 0.0, (3,)), Leaf("scalar", "W", 0.0, (2, 3)), Leaf("scalar", "k"))
 BROKEN = {
-    "sizes that do not meet": (Structural("matmul", 2, 2), (0, 1)),
+    "sizes that do not meet": (Matmul(2, 2), (0, 1)),
     "an elementwise primitive of two shapes": ("add", (0, 1)),
     "an array with a number that was not repeated": ("mul", (0, 2)),
-    "a broadcast to a smaller shape": (Structural("broadcast", 1, (2,)), (0,)),
-    "parts that do not join": (Structural("concatenate", -1), (0, 1)),
-    "an axis that is not there": (Structural("transpose", (-1, -2, -3)), (0,)),
-    "an index that is outside": (Structural("take", (5,)), (0,)),
-    "an unknown kind": (Structural("rotate", 1), (0,)),
+    "a broadcast to a smaller shape": (Broadcast(1, (2,)), (0,)),
+    "parts that do not join": (Concatenate(-1), (0, 1)),
+    "an axis that is not there": (Transpose((-1, -2, -3)), (0,)),
+    "an index that is outside": (Take((5,)), (0,)),
+    "an unknown name": ("rotate", (0,)),
 }
 
 
 @pytest.mark.parametrize("fault", BROKEN)
 def test_broken_tapes_are_refused(fault):
     with pytest.raises(cgprimer.TapeError):
-        checked(Tape(LEAVES, (Instruction(*BROKEN[fault]),), {"y": 3}))
+        verify(Tape(LEAVES, (Instruction(*BROKEN[fault]),), {"y": 3}))
 
 
 def test_a_whole_tape_is_not():
-    right = Instruction(Structural("matmul", 2, 1), (1, 0)), Instruction("exp", (3,))
-    assert checked(Tape(LEAVES, right, {"y": 4})).shapes[-1] == (2,)
+    right = Instruction(Matmul(2, 1), (1, 0)), Instruction("exp", (3,))
+    assert verify(Tape(LEAVES, right, {"y": 4})).shapes[-1] == (2,)
 
 
 @settings(max_examples=30, deadline=None)
@@ -66,7 +74,7 @@ def test_passes_and_numbers_change_nothing(case: Case):
                 np.testing.assert_allclose(values[index], expected, rtol=1e-11, atol=1e-11)
         shapes = {leaf.name: leaf.shape for leaf in program.tape.leaves}
         flat = scalarize(program.tape)
-        values = values_of(flat, apart(given, shapes))
+        values = values_of(flat, split_arrays(given, shapes))
         for name, index in program.tape.outputs.items():
             parts = elements(name, np.shape(full[index]))
             for part, expected in zip(parts, np.ravel(full[index]), strict=True):
@@ -76,20 +84,21 @@ def test_passes_and_numbers_change_nothing(case: Case):
 
 
 @pytest.mark.parametrize(
-    ("kind", "wrong"),
+    ("operation", "wrong"),
     [
-        ("transpose", lambda b, name, which, bar, v: shaped.reshape(b, bar, b.shape(v[0]))),
-        ("broadcast", lambda b, name, which, bar, v: shaped.take(
-            b, bar, (0,) * (len(b.shape(bar)) - len(b.shape(v[0]))))),
-        ("matmul", lambda b, name, which, bar, v: shaped._pull_matmul(
-            b, name, which, b.emit("neg", bar), v)),
-        ("take", lambda b, name, which, bar, v: b.broadcast(
-            b.emit(Structural("sum", tuple(range(-len(b.shape(bar)), 0))), bar), b.shape(v[0]))),
-        ("scatter", lambda b, name, which, bar, v: b.emit("neg", b.emit(
-            Structural("take", name.setting[0]), bar))),
+        (Transpose, lambda self, b, position, bar, operands, result: reshape(
+            b, bar, b.shape(operands[0]))),
+        (Broadcast, lambda self, b, position, bar, operands, result: take(
+            b, bar, (0,) * (len(b.shape(bar)) - len(b.shape(operands[0]))))),
+        (Matmul, lambda self, b, position, bar, operands, result: right_product(
+            self, b, position, b.emit("neg", bar), operands, result)),
+        (Take, lambda self, b, position, bar, operands, result: b.broadcast(
+            sum_axes(b, bar), b.shape(operands[0]))),
+        (Scatter, lambda self, b, position, bar, operands, result: b.emit("neg", b.emit(
+            Take(self.key), bar))),
     ],
 )  # fmt: skip
-def test_a_wrong_transpose_is_caught(kind, wrong, monkeypatch):
+def test_a_wrong_transpose_is_caught(operation, wrong, monkeypatch):
     """What the other tests of this folder compare with: forward mode, and differences."""
     text = (
         "parameter W[3,3], b[3], k; input x[3]\n"
@@ -115,8 +124,8 @@ def test_a_wrong_transpose_is_caught(kind, wrong, monkeypatch):
         )  # fmt: skip
 
     assert not differ()
-    monkeypatch.setitem(shaped._PULL, kind, wrong)
-    if kind == "scatter":  # takes are pulled as scatters, and scatters are only pulled once more
+    monkeypatch.setattr(operation, "pull_back", wrong)
+    if operation is Scatter:  # takes are pulled as scatters, and scatters are only pulled once more
         graph = cgprimer.parse(text)
         by = [
             cgprimer.hessian(graph, at, method=f"{m}-over-reverse")["W"]["W"]
@@ -131,7 +140,7 @@ def test_a_wrong_arithmetic_is_caught(monkeypatch):
     case_text = "input x[2]; parameter W[2,2]; xo = sum(W @ x)"
     at = {"x": [1.0, 2.0], "W": [[1.0, 2.0], [3.0, 4.0]]}
     right = cgprimer.gradient(cgprimer.parse(case_text), at)["W"]
-    monkeypatch.setitem(arrays.STRUCTURAL, "matmul", lambda a, b, left, right: a.T @ b)
+    monkeypatch.setattr(Matmul, "run", lambda self, a, b: a.T @ b)
     wrong = cgprimer.parse(case_text).evaluate(at)["xo"]
     assert wrong != pytest.approx(16.0)
     np.testing.assert_array_equal(right, [[1, 2], [1, 2]])
@@ -139,9 +148,9 @@ def test_a_wrong_arithmetic_is_caught(monkeypatch):
 
 def test_sums_over_blocks_are_sums(monkeypatch):
     """Matrices' gradients are taken before the products; a last block may be a short one."""
-    from cgprimer.core import array_steps
+    from cgprimer.core.evaluation import array_evaluator
 
-    monkeypatch.setattr(array_steps, "_BLOCK", 2)  # blocks of 64 samples
+    monkeypatch.setattr(array_evaluator, "_BLOCK", 2)  # blocks of 64 samples
     program = cgprimer.differentiate(cgprimer.tape(cgprimer.parse(NETWORK)))
     rng = np.random.default_rng(0)
     at = {"W": rng.normal(size=(2, 3)), "b": rng.normal(size=2)}

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.core.run import Runner
+from cgprimer.core.evaluation.runner import Runner
+from tests.approval import refused
 
 # F10: batch normalization, of one column
 NORMALIZED = """
@@ -50,7 +51,8 @@ def test_methods_agree_on_sums_over_the_samples(method, options):
 def test_differences_move_all_samples_by_one_step():
     """Each by a step of its own, as large as itself, gave thirty times the derivative."""
     graph = cgprimer.parse("input x; xm = batch_mean(x^2); xl = (x - xm)^2")
-    for at in ({"x": [1.0, 3.0, 40.0]}, {"x": np.empty(0)}):
+    for x in ([1.0, 3.0, 40.0], [-1e8, -3.0, 1.0], []):
+        at = {"x": np.array(x)}
         exact = cgprimer.gradient(graph, at, wrt="x", method="forward")["x"]
         for scheme in ("central", "forward", "complex-step"):
             found = cgprimer.gradient(graph, at, wrt="x", method="finite-difference", scheme=scheme)
@@ -87,11 +89,11 @@ def test_all_samples_are_one_block_however_many():
 
 @pytest.mark.parametrize("method", ["symbolic", "path-sum"])
 def test_methods_of_one_sample_say_so(method):
-    with pytest.raises(cgprimer.DifferentiationError, match=r"batch_mean.*\n.*reverse, forward"):
+    with refused(cgprimer.DifferentiationError, "batch_mean"):
         sums(cgprimer.parse(NORMALIZED), {"x": X}, ("gamma",), method)
 
 
 @pytest.mark.parametrize("engine", ["cpu", "cuda"])
 def test_engines_of_one_sample_say_so(engine):
-    with pytest.raises(cgprimer.UsageError, match=r"all samples at once.*\n.*'plain' or 'numpy'"):
+    with refused(cgprimer.UsageError, "plain, numpy"):
         sums(cgprimer.parse(NORMALIZED), {"x": X}, ("gamma",), engine=engine)

@@ -8,6 +8,7 @@ import pytest
 import cgprimer
 from cgprimer.analysis.latex import latex_name
 from cgprimer.pictures.graph_diagrams import graph_diagram
+from tests.approval import approved, refused
 from tests.cli.cli_tools import good, run
 
 TEXT = """input x[3] = [1, 2, 3]
@@ -26,9 +27,9 @@ def test_second_derivatives_of_an_element(method: str) -> None:
     np.testing.assert_allclose(found["x"]["w2"], slope)
     product = cgprimer.hessian_vector_product(graph, vector={"w2": 1.0}, of="y[1]")
     assert product["w2"] == 0.0
-    with pytest.raises(cgprimer.CgprimerError, match=r"index 7 is outside of \[2\]"):
+    with refused(cgprimer.CgprimerError, "7 ... [2]"):
         cgprimer.hessian(graph, of="y[7]")
-    with pytest.raises(cgprimer.UsageError, match="no variable"):
+    with refused(cgprimer.UsageError):
         cgprimer.hessian(graph, of="q[0]")
 
 
@@ -57,16 +58,16 @@ def test_elements_are_given_by_name() -> None:
     full["W"][0] = [1, 9, 3]  # rows come first, in whichever order they are given
     np.testing.assert_array_equal(graph.evaluate(rows)["y"], graph.evaluate(full)["y"])
     for wrong, said in [
-        ({"x[3]": 1.0}, r"shape \[3\]: there is no 'x\[3\]'"),
-        ({"W[2,0]": 1.0}, r"there is no 'W\[2,0\]'\n.*elements are W\[0,0\] to W\[1,2\]"),
-        ({"W[0]": [1.0, 2.0]}, r"'W\[0\]' has the shape \[3\], the value \[2\]"),
-        ({"q[0]": 1.0}, "no input or parameter"),
-        ({"x[a]": 1.0}, "no input or parameter"),
+        ({"x[3]": 1.0}, "'x[3]'"),
+        ({"W[2,0]": 1.0}, "'W[2,0]' ... W[0,0] ... W[1,2]"),
+        ({"W[0]": [1.0, 2.0]}, "'W[0]' ... [3] ... [2]"),
+        ({"q[0]": 1.0}, ""),
+        ({"x[a]": 1.0}, ""),
     ]:
-        with pytest.raises(cgprimer.UsageError, match=said):
+        with refused(cgprimer.UsageError, said):
             graph.evaluate(wrong)
     bare = cgprimer.parse("input x[2]; y = sum(x)")
-    with pytest.raises(cgprimer.UsageError, match="none for its other elements"):
+    with refused(cgprimer.UsageError):
         bare.evaluate({"x[0]": 1.0})
     assert bare.evaluate({"x[0]": 1.0, "x[1]": 2.0})["y"] == 3.0
 
@@ -74,9 +75,9 @@ def test_elements_are_given_by_name() -> None:
 @pytest.mark.parametrize("name", ["x[0:2]", "x[:]", "x[[0,1]]", "x[a]"])
 def test_parts_that_are_no_element_are_told_from_unknown_names(name: str) -> None:
     graph = cgprimer.parse(TEXT)
-    with pytest.raises(cgprimer.UsageError, match="take 'x' as a whole, or one place of it"):
+    with refused(cgprimer.UsageError, "'x'"):
         cgprimer.gradient(graph, of="y[0]", wrt=name)
-    with pytest.raises(cgprimer.UsageError, match="take 'x' as a whole, or one place of it"):
+    with refused(cgprimer.UsageError, "'x'"):
         graph.evaluate({name: 1.0})
 
 
@@ -97,7 +98,7 @@ def test_info_puts_rows_below_each_other() -> None:
 def test_reverse_mode_says_what_it_gives_where_samples_depend_on_each_other() -> None:
     line = ("-e", "input x; parameter k = 2; y = (k*x - batch_mean(k*x))^2", "--at", "x=1:4:4")
     reverse, forward = (run("grad", *line, "--method", m) for m in ("reverse", "forward"))
-    assert "what each adds to the derivative of the sum" in reverse.stderr
+    approved(reverse.stderr)
     assert "note" not in forward.stderr
 
 
@@ -116,11 +117,11 @@ def test_starts_and_truths_of_elements_and_rows() -> None:
     assert found["W[0,1]"] == 7
     assert found["W[1,0]"] == pytest.approx(9)
     for wrong, said in [
-        ({"W[2]": 1.0}, r"\[2, 2\], no W\[2\]"), ({"W[0]": [1, 2, 3]}, "has 2 numbers, not 3"),
-        ({"V[0]": 1.0}, "no parameter 'V"), ({"W[0,0]": np.inf}, "must be finite"),
+        ({"W[2]": 1.0}, "[2, 2], no W[2]"), ({"W[0]": [1, 2, 3]}, "2 ... 3"),
+        ({"V[0]": 1.0}, "'V"), ({"W[0,0]": np.inf}, ""),
     ]:  # fmt: skip
         for function in (cgprimer.train, cgprimer.fit):
-            with pytest.raises(cgprimer.UsageError, match=said):
+            with refused(cgprimer.UsageError, said):
                 function(graph, data, start=wrong)
 
 
@@ -129,10 +130,10 @@ def test_inputs_of_another_shape_are_not_predicted() -> None:
     graph = cgprimer.parse("input x[2]; parameter w[2] = 1; y = sum(w*x)")
     run = cgprimer.train(graph, cgprimer.make_dataset(graph, samples=5), epochs=1)
     for wrong, hint in [
-        (np.ones(5), r"no column x\[0\]"), (np.ones((5, 3)), "more numbers"),
-        (np.ones((5, 1, 2)), r"\.reshape\(-1, 2\)"),
+        (np.ones(5), "x[0]"), (np.ones((5, 3)), ""),
+        (np.ones((5, 1, 2)), ".reshape(-1, 2)"),
     ]:  # fmt: skip
-        with pytest.raises(cgprimer.DataError, match=hint):
+        with refused(cgprimer.DataError, hint):
             run.predict({"x": wrong})
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.core.run import Runner
+from cgprimer.core.evaluation.runner import Runner
 from tests.cases.case_tools import EXACT, METHODS, check, example, near
 
 

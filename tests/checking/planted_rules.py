@@ -18,8 +18,7 @@ import numpy as np
 import cgprimer
 from cgprimer import ExpressionGraph
 from cgprimer.checking.gradient import GradientCheck, gradient_check
-from cgprimer.core.language.names import names_in
-from cgprimer.core.language.syntax import Apply, Name, Number
+from cgprimer.core.language.syntax_tree import Apply, Name, Number, names_in
 from tests.checking import planted
 from tests.checking.planted import right, samples, with_habits
 from tests.checking.students import RULES, Habits, Node, Student

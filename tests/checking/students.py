@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cgprimer import ExpressionGraph
-from cgprimer.core.language.syntax import Apply, Name, Number
+from cgprimer.core.language.syntax_tree import Apply, Name, Number
 
 
 def _sigmoid(a: float) -> float:

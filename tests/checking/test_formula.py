@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import cgprimer
 from cgprimer import check_formula, rules
+from tests.approval import approved, refused
 from tests.cli.cli_tools import bad, good, read_json
 from tests.methods.graph_strategies import Case, cases
 
@@ -177,7 +178,7 @@ def test_likely_mistakes_are_named(answer, mistake):
 def test_the_inner_derivative_that_is_missing_is_named():
     (part,) = check_formula(cgprimer.parse("y = b + sin(w^2)"), "cos(w^2)", wrt=["w"]).parts
     assert (part.verdict, bool(part.mistake)) == ("wrong", True)
-    assert "left out" in part.message
+    approved(part.message)
 
 
 def test_arrays_are_answered_number_by_number_or_whole():
@@ -198,29 +199,29 @@ def test_the_package_agrees_with_itself_on_all_rows_of_derivations():
 @pytest.mark.parametrize(
     ("graph", "answer", "said"),
     [
-        (BOWL, "16", "1 of 2 components: expected x, y"),
-        (BOWL, "16,5; 30,5", "in this order\n  hint: or by name: dx = ...; the decimal"),
-        (BOWL, "16, 30, 2", "3 of 2 components"),
-        (BOWL, "dx = 16, 30", "has no name"),
-        (BOWL, "dx = 16, dx = 30", "two answers for x"),
-        (BOWL, "dx = 16, dq = 30", "'dq' is no component"),
-        (BOWL, "4*xx, 6*y", "did you mean 'x'?"),
-        (BOWL, "4*x(, 6*y", "1 of 2 components"),
+        (BOWL, "16", "1 ... 2 ... x ... y"),
+        (BOWL, "16,5; 30,5", "dx ="),
+        (BOWL, "16, 30, 2", "3 ... 2"),
+        (BOWL, "dx = 16, 30", ""),
+        (BOWL, "dx = 16, dx = 30", "x"),
+        (BOWL, "dx = 16, dq = 30", "'dq'"),
+        (BOWL, "4*xx, 6*y", "'x'"),
+        (BOWL, "4*x(, 6*y", "1 ... 2"),
         (BOWL, "4*x+, 6*y", "<answer for x>:1:5"),
         (BOWL, "4*pow(x, 2), 6*y", "a^b"),
-        (BOWL, "x[0], 6*y", "[0] stands behind a single number"),
-        ("d(sin(x)) = cos(y)", None, "'y' in the answer"),
-        ("d(sin(x)*y*z)= 1", "2", "a statement has its answer"),
-        ("d(sin(a)*b)= 1", None, "by what"),
-        ("sin(x) = 1", None, "no statement about a derivative"),
-        ("d(sin(x)) =", None, "no statement about a derivative"),
+        (BOWL, "x[0], 6*y", "[0]"),
+        ("d(sin(x)) = cos(y)", None, "'y'"),
+        ("d(sin(x)*y*z)= 1", "2", ""),
+        ("d(sin(a)*b)= 1", None, ""),
+        ("sin(x) = 1", None, ""),
+        ("d(sin(x)) =", None, ""),
         ("d(log(x - 50)) = 1/(x - 50)", None, "--at x=21"),
-        ("input x = -1; y = log(x)", "2", "no slope"),
+        ("input x = -1; y = log(x)", "2", ""),
     ],
 )
 def test_what_cannot_be_read_is_said(graph, answer, said):
     made = graph if graph[:2] in ("d(", "si") else cgprimer.parse(graph)
-    with pytest.raises(cgprimer.CgprimerError, match=re.escape(said)):
+    with refused(cgprimer.CgprimerError, said):
         check_formula(made, answer)
 
 
@@ -271,7 +272,7 @@ def test_the_command(tmp_path):
     good("check", "formula", "bowl.cg", "4*x, 6*y", "--junit", "r.xml", cwd=tmp_path)
     assert 'tests="2"' in (tmp_path / "r.xml").read_text()
     assert "--force" in bad("check", "formula", "bowl.cg", "4, 6", "--junit", "r.xml", cwd=tmp_path)
-    assert "what is the answer?" in bad("check", "formula", "bowl.cg", cwd=tmp_path)
+    approved(bad("check", "formula", "bowl.cg", cwd=tmp_path))
     assert "<answer for x>:1:5" in bad("check", "formula", "bowl.cg", "4*x+, 1", cwd=tmp_path)
 
 

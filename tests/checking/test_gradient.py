@@ -12,6 +12,7 @@ import pytest
 
 import cgprimer
 from cgprimer.checking.gradient import GradientCheck, gradient_check
+from tests.approval import approved, refused
 from tests.checking.planted import answers, graphs, right, samples, steep
 from tests.checking.students import Habits, Student
 
@@ -230,7 +231,7 @@ def test_one_path_only_as_the_original_module_follows() -> None:  # A1
         wrt="xa",
     )
     assert found["xa"].mistake == "one path of several"
-    assert "xa -> xy -> xz -> xw" in found["xa"].message
+    approved(found["xa"].message, "xa -> xy -> xz -> xw")
 
 
 def test_the_error_left_out_of_a_logistic_loss() -> None:  # B2
@@ -311,10 +312,10 @@ def test_ways_to_write_a_function(function: Any) -> None:
 @pytest.mark.parametrize(
     ("function", "said"),
     [
-        (lambda u, v: [u, v], "wrong signature: expected gradient(x, k, b)"),
+        (lambda u, v: [u, v], "wrong signature ... gradient(x, k, b)"),
         (lambda: [1, 2], "wrong signature"),
-        (lambda x, k, b: [1, 2, 3], "wrong shape: returned 3 of 2 entries"),
-        (lambda x, k, b: None, "not numbers: returned None"),
+        (lambda x, k, b: [1, 2, 3], "wrong shape ... 3 ... 2"),
+        (lambda x, k, b: None, "not numbers ... None"),
         (lambda x, k, b: "1, 2", "not numbers"),
         (lambda x, k, b: 1 / 0, "exception: ZeroDivisionError"),
         (lambda x, k, b: [1j, 2], "complex"),
@@ -322,19 +323,19 @@ def test_ways_to_write_a_function(function: Any) -> None:
 )
 def test_functions_that_give_no_answer(function: Any, said: str) -> None:
     found = cgprimer.check_gradient(cgprimer.parse(LINE), function)
-    assert said in str(found.failure)
+    approved(str(found.failure), said)
     assert [part.verdict for part in found.parts] == ["not run", "not run"]
 
 
 def test_what_is_missing_is_said_and_the_rest_is_graded() -> None:
     found = parts(cgprimer.parse(LINE), lambda x, k, b: {"k": x, "B": 1})
     assert found["k"].verdict == "right"
-    assert "has no 'b'; rename 'B' to 'b'" in found["b"].message
+    approved(found["b"].message, "'b' ... 'B'")
     found = parts(
         cgprimer.parse(LINE), lambda x, k, b: {"k": x if x > 0 else math.nan, "b": [1, 2]}
     )
-    assert "no number at" in found["k"].message
-    assert "the shape is [2], expected a number" in found["b"].message
+    approved(found["k"].message)
+    approved(found["b"].message, "[2]")
 
 
 def test_arrays_in_any_form() -> None:
@@ -355,7 +356,7 @@ def test_arrays_in_any_form() -> None:
     for function in (gradient, flat, lists):
         assert cgprimer.check_gradient(graph, function).points == 2
     found = parts(graph, lambda **given: {n: v.T for n, v in gradient(**given).items()})
-    assert "the shape is [2,3], expected [3,2]" in found["W1"].message
+    approved(found["W1"].message, "[2,3] ... [3,2]")
     found = parts(graph, lambda **given: {n: -v for n, v in gradient(**given).items()})
     assert found["W1"].mistake == found["w2"].mistake == "sign"
 
@@ -391,14 +392,14 @@ def test_the_value_is_checked_too() -> None:
     assert found["value"].verdict == "wrong"
     assert found["k"].verdict == "right"
     found = cgprimer.check_gradient(graph, line, value=True)
-    assert "return value, gradient" in str(found.failure)
+    approved(str(found.failure))
 
 
 def test_a_parameter_may_be_called_value() -> None:
     graph = cgprimer.parse("xw = value*xa^2 + b")
     made = cgprimer.check_gradient(graph, lambda xa, value, b: {"value": xa**2, "b": 1})
     assert [part.verdict for part in made.parts] == ["right", "right"]
-    with pytest.raises(cgprimer.UsageError, match="cannot be told from the value"):
+    with refused(cgprimer.UsageError):
         gradient_check(graph, value=True)
 
 
@@ -420,29 +421,28 @@ def test_no_right_value_is_told() -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"loss": "squared-error", "of": "xw"}, "either of or loss"),
-        ({"wrt": "zz"}, "no variable or parameter 'zz'"),
-        ({"of": "zz"}, "no variable 'zz'"),
-        ({"reduction": "max"}, "there is no reduction 'max'"),
-        ({"batch": 3, "wrt": "xa"}, "a value for each sample"),
-        ({"name": "my gradient"}, "cannot be the name of a function"),
-        ({"of": "xx"}, "xx does not depend on ab, bc, cd, ac"),
-        ({"loss": "sqared-error"}, "did you mean 'squared-error'"),
+        ({"loss": "squared-error", "of": "xw"}, ""),
+        ({"wrt": "zz"}, "'zz'"),
+        ({"of": "zz"}, "'zz'"),
+        ({"reduction": "max"}, "'max'"),
+        ({"batch": 3, "wrt": "xa"}, ""),
+        ({"name": "my gradient"}, ""),
+        ({"of": "xx"}, "xx ... ab ... bc ... cd ... ac"),
+        ({"loss": "sqared-error"}, "'squared-error'"),
     ],
 )
 def test_questions_that_cannot_be_asked(settings: dict[str, Any], said: str) -> None:
-    with pytest.raises(cgprimer.UsageError) as error:
+    with refused(cgprimer.UsageError, said):
         cgprimer.check_gradient(cgprimer.load("lecture"), line, **settings)
-    assert said in str(error.value)
 
 
 def test_a_batch_needs_inputs() -> None:
-    with pytest.raises(cgprimer.UsageError, match="no input"):
+    with refused(cgprimer.UsageError):
         cgprimer.check_gradient(cgprimer.load("olah"), lambda a, b: 0, batch=2)
 
 
 def test_without_a_point_there_is_no_question() -> None:
-    with pytest.raises(cgprimer.DifferentiationError, match="too few points"):
+    with refused(cgprimer.DifferentiationError):
         cgprimer.check_gradient(cgprimer.parse("y = log(0 - a^2); output y"), lambda a: 0)
 
 
@@ -459,7 +459,7 @@ def test_a_table_with_a_wrong_slope_is_not_believed() -> None:
     """Difference quotients know nothing of the table: where it is wrong, nothing is asked."""
     cgprimer.register_primitive("slanted", lambda a: a**2, partials="3*a")
     try:
-        with pytest.raises(cgprimer.DifferentiationError, match="difference quotients"):
+        with refused(cgprimer.DifferentiationError):
             cgprimer.check_gradient(cgprimer.parse("y = slanted(a); output y"), lambda a: 2 * a)
     finally:
         cgprimer.unregister_primitive("slanted")
@@ -520,13 +520,13 @@ def _values_twice(i1, i2, t1, t2, w1, w2, w3, w4, w5, w6, w7, w8, b1, b2):
 @pytest.mark.parametrize(
     ("name", "gradient", "options", "mistake", "said"),
     [
-        ("logistic_loss", _logistic, {}, "activation derivative missing", "of yhat by z"),
+        ("logistic_loss", _logistic, {}, "activation derivative missing", "yhat ... z"),
         ("cs231n_max", lambda x, y, z, w: (2 * y, 2 * x, 2, 2), {},
-         "activation derivative missing", "that of max in m"),
-        ("lecture", _opposite, {"loss": "squared-error"}, "sign", "factor of 2 is missing, too"),
+         "activation derivative missing", "max"),
+        ("lecture", _opposite, {"loss": "squared-error"}, "sign", "2"),
         ("exponential", lambda x, k: math.exp(k * x), {},
-         "inner derivative missing", "of k*x by k"),
-        ("mazur", _values_twice, {}, "derivative at the wrong point", "each sigmoid"),
+         "inner derivative missing", "k*x"),
+        ("mazur", _values_twice, {}, "derivative at the wrong point", ""),
     ],
 )  # fmt: skip
 def test_mistakes_that_students_make_on_the_examples(name, gradient, options, mistake, said):
@@ -534,7 +534,8 @@ def test_mistakes_that_students_make_on_the_examples(name, gradient, options, mi
     assert found.mistakes == (mistake,)
     wrong = [part for part in found.parts if part.verdict == "wrong"]
     assert wrong
-    assert all(said in part.message for part in wrong)
+    for part in wrong:
+        approved(part.message, said)
 
 
 def test_a_polynomial_with_1_too_much_is_no_difference_quotient_of_step_1():
@@ -768,3 +769,21 @@ def test_central_differences_of_a_deep_network_are_right(step: float) -> None:
 
     result = cgprimer.check_gradient(graph, gradient, points=10)
     assert {part.verdict for part in result.parts} == {"right"}, result
+
+
+def test_a_gradient_at_truncated_values_is_named() -> None:
+    graph = cgprimer.parse("xw = a*xa^2 + b*xa")
+    result = cgprimer.check_gradient(graph, lambda xa, a, b: {"a": int(xa) ** 2, "b": int(xa)})
+    assert result.mistakes == ("derivative at the wrong point",)
+
+
+@pytest.mark.parametrize("which", [0, -1])
+@pytest.mark.parametrize("divisor", [1, 3])
+def test_one_sample_in_the_place_of_a_batch_is_named(which: int, divisor: int) -> None:
+    def gradient(xa: Any, a: float, b: float, target: Any) -> dict[str, float]:
+        error = 2 * (a * xa[which] + b - target[which]) / divisor
+        return {"a": error * xa[which], "b": error}
+
+    graph = cgprimer.parse("xw = a*xa + b")
+    result = cgprimer.check_gradient(graph, gradient, loss="squared-error", batch=3)
+    assert result.mistakes == ("= instead of +=",)

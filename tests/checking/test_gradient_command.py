@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.approval import approved
 from tests.cli.cli_tools import bad, good, read_json
 
 RIGHT = """\
@@ -129,14 +130,14 @@ def gradient(x1, x2, w1, w2, w3, w4, b1, b2, v1, v2):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("lectur",), "did you mean 'lecture'"),
-        (("lecture", "--wrt", "zz"), "no variable or parameter 'zz'"),
+        (("lectur",), "'lecture'"),
+        (("lecture", "--wrt", "zz"), "'zz'"),
         (("lecture", "--points", "0"), "x>=1"),
-        (("lecture", "--of", "xz", "--loss", "huber"), "either of or loss"),
+        (("lecture", "--of", "xz", "--loss", "huber"), ""),
     ],
 )
 def test_wrong_use(submission: Path, arguments: tuple[str, ...], said: str) -> None:
-    assert said in bad("check", "gradient", arguments[0], submission, *arguments[1:])
+    approved(bad("check", "gradient", arguments[0], submission, *arguments[1:]), said)
 
 
 def test_a_tolerance(tmp_path: Path) -> None:

@@ -10,8 +10,9 @@ import cgprimer
 from cgprimer import check_formula
 from cgprimer.checking.handwriting import read_formula
 from cgprimer.checking.sheets.answers import number_in
-from cgprimer.core.language.names import names_in
-from cgprimer.core.primitives.notation import parse_expression, unparse
+from cgprimer.core.language.syntax_tree import names_in
+from cgprimer.core.operations.notation import parse_expression, unparse
+from tests.approval import refused
 
 NAMES = ("x", "y", "z", "e", "pi", "W", "ab")
 
@@ -297,7 +298,7 @@ def test_answers_of_a_graph_in_usual_notation():
     assert check_formula(graph, answer).points == 2
     lecture = cgprimer.load("lecture")
     assert check_formula(lecture, "3xz²xx", wrt="ab").points == 1
-    with pytest.raises(cgprimer.UsageError, match="unknown name 'xq'"):
+    with refused(cgprimer.UsageError, "'xq'"):
         check_formula(lecture, "3xq", wrt="ab")
 
 

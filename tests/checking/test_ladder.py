@@ -15,6 +15,7 @@ from cgprimer.checking.results import Result
 from cgprimer.checking.stages.graphs import student_graph
 from cgprimer.checking.stages.learning import descended
 from cgprimer.checking.stages.stage import Case, Stage
+from tests.approval import approved, refused
 from tests.checking.ladder_mistakes import (
     _MICROGRAD,
     _ORDER,
@@ -344,7 +345,7 @@ def test_how_far_a_submission_gets(tmp_path: Path) -> None:
 
 def test_a_name_that_is_nearly_right_is_to_be_renamed() -> None:
     result = cgprimer.check_engine(names_of(SOLUTION.replace("zero_grad", "zero_grads")), 6)
-    assert "rename `zero_grads` to `zero_grad`" in result.parts[0].message
+    approved(result.parts[0].message, "`zero_grads` ... `zero_grad`")
 
 
 @pytest.mark.slow
@@ -368,9 +369,9 @@ def test_pages_and_skeletons() -> None:
         for heading in ("The idea.", "The formula.", "What to write.", "How it is checked.",
                         "What to look at next."):  # fmt: skip
             assert heading in text
-    with pytest.raises(cgprimer.UsageError, match="no stage 11"):
+    with refused(cgprimer.UsageError, "11"):
         skeleton(11)
-    with pytest.raises(cgprimer.UsageError, match="no stage 11"):
+    with refused(cgprimer.UsageError, "11"):
         page(11)
 
 

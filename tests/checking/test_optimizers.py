@@ -15,6 +15,7 @@ from cgprimer.checking.optimizer_variants import RULES, Variant, simulate, varia
 from cgprimer.checking.optimizer_verdicts import runs
 from cgprimer.checking.results import Failure
 from cgprimer.training.optimizers import optimizer
+from tests.approval import approved
 from tests.checking.independent_optimizers import WRONG as INDEPENDENT
 from tests.checking.student_optimizers import (
     PLANTED,
@@ -191,6 +192,14 @@ def test_weight_decay(name: str, before: str, behind: str, mistake: str) -> None
     assert result.possible - result.points == (2 if mistake else 0)
 
 
+def test_weight_decay_is_judged_with_several_parameters_too() -> None:
+    first = "p = p*(1 - self.rate*self.wd) if k == min(gradients) else p"
+    text = DECAYING.format(name="AdamW", before=first, behind="pass")
+    result = cgprimer.check_optimizer(names_of(text))
+    assert result.possible - result.points == 2
+    assert result.parts[-1].verdict == "wrong"
+
+
 AHEAD = """
 class Nesterov:
     def __init__(self, rate=0.02, beta=0.9):
@@ -265,7 +274,7 @@ def test_a_name_that_is_nearly_right_is_to_be_renamed() -> None:
         names_of("class Mometum:\n    def step(self, p, g): pass\ndef norm(x): pass"), "momentum"
     )
     assert result.failure is not None
-    assert "rename `Mometum` to `Momentum`" in result.failure.message
+    approved(result.failure.message, "`Mometum` ... `Momentum`")
 
 
 def test_errors_have_their_line(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from cgprimer.checking import gradient as gradient_module
 from cgprimer.checking.gradient import GradientCheck, gradient_check
 from cgprimer.checking.questions import arguments_at
-from cgprimer.core.primitives.registry import FUNCTIONS, Primitive
+from cgprimer.core.operations.primitive_registry import FUNCTIONS, Primitive
 from tests.checking.piecewise import (
     ALONE,
     PIECEWISE,

@@ -18,6 +18,7 @@ from cgprimer.checking import sandbox, workspaces
 from cgprimer.checking.results import KINDS, Failure
 from cgprimer.checking.sandbox import Answers, Limits, Request, run_submission
 from cgprimer.errors import CgprimerError, UsageError
+from tests.approval import approved, refused
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="what Linux's kernel offers")
 ASKED: list[Request] = [{"call": "g", "arguments": [2.0, 4.0]}, {"call": "g", "arguments": [1, 0]}]
@@ -523,12 +524,12 @@ def test_names_of_a_notebook_are_called_here() -> None:
 
 
 def test_what_is_the_graders_own_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(CgprimerError, match=r"cannot read .*nosuch.py"):
+    with refused(CgprimerError, "nosuch.py"):
         run_submission(tmp_path / "nosuch.py", ASKED)
     file = tmp_path / "ann.py"
     file.write_text(G)
     monkeypatch.setattr(sandbox.confined, "__file__", str(tmp_path / "gone.py"))
-    with pytest.raises(CgprimerError, match=r"the sandbox cannot start: .*gone\.py"):
+    with refused(CgprimerError, "gone.py"):
         run_submission(file, ASKED)
 
 
@@ -538,7 +539,7 @@ def test_what_is_the_graders_own_fault(tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.mark.parametrize("name", ["time", "memory", "output", "processes", "file_size"])
 @pytest.mark.parametrize("value", [0, -1, float("inf"), float("nan"), 10**12, "5", True, None])
 def test_limits_are_finite_positive_and_not_absurd(name: str, value: Any) -> None:
-    with pytest.raises(UsageError, match=f"^{name} must be an? "):
+    with refused(UsageError, name):
         Limits(**{name: value})
 
 
@@ -558,7 +559,7 @@ def test_other_encodings_of_honest_students_are_read(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.name != "posix", reason="named pipes")
 def test_a_source_that_is_no_regular_file_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "ann.py")
-    with pytest.raises(UsageError, match="not a regular file"):
+    with refused(UsageError):
         run_submission(tmp_path / "ann.py", ASKED)
 
 
@@ -605,7 +606,7 @@ def test_answers_that_are_too_large_say_so(tmp_path: Path) -> None:
     found = answers(tmp_path, "def g(a, b):\n    return [[0]] * 600_000\n").failure
     assert found is not None
     assert found.kind == "answers"
-    assert "more than 1,000,000 numbers" in found.message
+    approved(found.message, "1,000,000")
 
 
 @linux

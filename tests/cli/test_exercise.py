@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.approval import approved
 from tests.cli.cli_tools import bad, good, run
 
 ROSTER = "name,id\nAda Lovelace,1\nCarl Friedrich Gauß,2\n"
@@ -19,7 +20,7 @@ def test_from_a_roster_to_points(tmp_path: Path) -> None:
     make = ("exercise", "lecture", "--kind", "adjoint", "--kind", "gradient", "--students",
             "class.csv", "--format", "markdown", "--format", "html", "-o", "hw")  # fmt: skip
     done = run(*make, cwd=tmp_path)
-    assert "wrote 2 sheets to hw/students" in done.stderr
+    approved(done.stderr, "2 ... hw/students")
     answers = tmp_path / "answers"
     answers.mkdir()
     solution = tmp_path / "hw" / "grader" / "1-solution.md"
@@ -31,11 +32,11 @@ def test_from_a_roster_to_points(tmp_path: Path) -> None:
     assert rows["ada.md"][0] == rows["ada.md"][1]
     assert float(rows["carl.csv"][0]) < float(rows["carl.csv"][1]) == float(rows["ada.md"][1])
     again = run("check", "trace", "hw/grader/sheets.json", "answers", cwd=tmp_path)
-    assert "2 results from the journal" in again.stderr, "an interrupted run would go on"
+    approved(again.stderr, "2")
     one = good("check", "trace", "hw/students/1.html", "answers/ada.md", "--json", cwd=tmp_path)
     found = json.loads(one)
     assert found["points"] == found["possible"] == 20, "ten points for each of two problems"
-    assert "error: hw is there already" in bad(*make, cwd=tmp_path)
+    approved(bad(*make, cwd=tmp_path), "hw")
     assert run(*make, "--force", cwd=tmp_path).returncode == 0
 
 
@@ -56,8 +57,8 @@ def test_the_table_and_the_page_of_a_class(tmp_path: Path) -> None:
     done = run(*arguments, "--only-wrong", cwd=tmp_path)
     assert "soren.md" not in done.stdout.partition("\n\n")[0]
     assert "s2.csv" in done.stdout
-    assert "not on the class list: zoe.csv" in done.stderr
-    assert "no submission of Eve" in done.stderr
+    approved(done.stderr, "zoe.csv")
+    approved(done.stderr, "Eve")
     table = (tmp_path / "answers.csv").read_text(encoding="utf-8")
     rows = {row["submission"]: row for row in csv.DictReader(io.StringIO(table))}
     assert rows["soren.md"]["Student ID"] == "s1"
@@ -93,20 +94,20 @@ def test_another_sheet_is_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("exercise --students class.csv", "class.csv has no students in it"),
-        ("exercise --students none.csv", "cannot read none.csv"),
-        ("exercise nosuch", "cannot read nosuch"),
-        ("exercise lecture --kind tracing", "'tracing' is not one of"),
-        ("exercise lecture --kind shapes", "does not fit a graph of single numbers"),
-        ("exercise lecture --of xq", "no variable 'xq'"),
-        ("exercise --difficulty 4", "'4' is not one of"),
-        ("exercise -o class.csv", "class.csv is no folder"),
-        ("check trace class.csv class.csv", "class.csv has no sheet in it"),
-        ("check trace none.json class.csv", "cannot read none.json"),
-        ("check trace", "Missing argument 'SHEET'"),
+        ("exercise --students class.csv", "class.csv"),
+        ("exercise --students none.csv", "none.csv"),
+        ("exercise nosuch", "nosuch"),
+        ("exercise lecture --kind tracing", "'tracing'"),
+        ("exercise lecture --kind shapes", ""),
+        ("exercise lecture --of xq", "'xq'"),
+        ("exercise --difficulty 4", "'4'"),
+        ("exercise -o class.csv", "class.csv"),
+        ("check trace class.csv class.csv", "class.csv"),
+        ("check trace none.json class.csv", "none.json"),
+        ("check trace", "'SHEET'"),
     ],
 )
 def test_mistakes_are_one_line(line: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "class.csv").write_text("name,id\n")
-    assert message in bad(*line.split(), cwd=tmp_path)
+    approved(bad(*line.split(), cwd=tmp_path), message)
     assert [p.name for p in tmp_path.iterdir()] == ["class.csv"]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.approval import approved
 from tests.cli.cli_tools import bad, good, read_json, run
 
 F11 = "x,y\n0,1\n1,1.6487212707001282\n2,2.718281828459045\n"
@@ -71,7 +72,7 @@ def test_json_and_the_files(tmp_path: Path) -> None:
     assert saved["history"][0]["values"] == {"b1": 500.0, "b2": 0.1}
     assert "<svg" in (tmp_path / "fit.svg").read_text()
     again = ("fit", "exponential", "--save", "fit.json")
-    assert "fit.json is there already" in bad(*again, cwd=tmp_path)
+    approved(bad(*again, cwd=tmp_path), "fit.json")
     good(*again, "--force", cwd=tmp_path)
     lecture = read_json("fit", "lecture", "--samples", "50")
     assert lecture["standard_errors"]["ab"] == "inf"
@@ -100,50 +101,50 @@ def test_what_does_not_converge_leaves_with_one() -> None:
     done = run("fit", "lecture", "--samples", "50", "--algorithm", "gauss-newton")
     assert done.returncode == 1
     assert done.stdout.startswith("NOT converged: J'J is singular (rank 3 of 4)")
-    assert "error: the fit has not converged" in done.stderr
+    approved(done.stderr)
     done = run("fit", "saturation", *NOISY, "--start", "b1=1,b2=1e6", "--json")
     assert done.returncode == 1
     assert json.loads(done.stdout)["converged"] is False
     done = run("fit", "saturation", *NOISY, "--start", "b1=500,b2=0.1", "--iterations", "2")
-    assert "more steps (--iterations)" in done.stderr
+    approved(done.stderr, "(--iterations)")
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--data", "{half}", "--truth", "k=1"), "give one of the two"),
-        (("--weights", "w"), "--weights names a column of --data"),
+        (("--data", "{half}", "--truth", "k=1"), ""),
+        (("--weights", "w"), "--weights ... --data"),
         (("--data", "{half}", "--weights", "w"), "w"),
         (("--bounds", "k=1"), "expected LOW:HIGH"),
-        (("--bounds", "k=0:1,k=0:2"), "k is given twice"),
-        (("--bounds", "q=0:1"), "there is no parameter 'q'"),
-        (("--bounds", "k=2:1"), "must ascend"),
-        (("--bounds", "k=2:3", "--start", "k=1"), "outside of its bounds"),
-        (("--freeze", "k"), "all parameters are frozen"),
-        (("--start", "q=1"), "there is no parameter 'q'"),
-        (("--algorithm", "newton"), "'newton' is not one of"),
-        (("--bootstrap", "1"), "1 is not in the range"),
-        (("--level", "95"), "between 0 and 1"),
-        (("--plot", "fit.word"), "cannot tell the picture format"),
-        (("--save", "nowhere/fit.json"), "there is no folder nowhere"),
-        (("--data", "missing.csv"), "cannot read missing.csv"),
-        (("--carry",), "belongs to --method forward"),
-        (("--damping", "tens", "--algorithm", "dogleg"), "damping belongs to"),
-        (("--first-damping", "3", "--algorithm", "dogleg"), "first_damping belongs to"),
-        (("--resample", "pairs"), "give --bootstrap"),
-        (("--data", "{half}", "--noise", "3"), "--noise makes data"),
-        (("--columns", "x=t"), "--columns is about a file"),
+        (("--bounds", "k=0:1,k=0:2"), "k"),
+        (("--bounds", "q=0:1"), "'q'"),
+        (("--bounds", "k=2:1"), ""),
+        (("--bounds", "k=2:3", "--start", "k=1"), ""),
+        (("--freeze", "k"), ""),
+        (("--start", "q=1"), "'q'"),
+        (("--algorithm", "newton"), "'newton'"),
+        (("--bootstrap", "1"), "1"),
+        (("--level", "95"), "0 ... 1"),
+        (("--plot", "fit.word"), ""),
+        (("--save", "nowhere/fit.json"), "nowhere"),
+        (("--data", "missing.csv"), "missing.csv"),
+        (("--carry",), "--method forward"),
+        (("--damping", "tens", "--algorithm", "dogleg"), "damping"),
+        (("--first-damping", "3", "--algorithm", "dogleg"), "first_damping"),
+        (("--resample", "pairs"), "--bootstrap"),
+        (("--data", "{half}", "--noise", "3"), "--noise"),
+        (("--columns", "x=t"), "--columns"),
     ],
 )
 def test_mistakes(arguments: tuple[str, ...], message: str, half: Path) -> None:
     given = [argument.format(half=half) for argument in arguments]
-    assert message in bad("fit", "exponential", *given)
+    approved(bad("fit", "exponential", *given), message)
 
 
 def test_a_start_without_a_finite_residual() -> None:
     text = bad("fit", "saturation", *NOISY, "--start", "b2=-1e5", code=1)
-    assert "there is nothing to fit from this start: y = b1*(1 - exp(-b2*x)) is" in text
-    assert "for sample 0 (x=" in text
+    approved(text, "y = b1*(1 - exp(-b2*x))")
+    approved(text, "0 (x=")
 
 
 def test_columns_of_other_names_and_a_fit_as_a_point(tmp_path: Path) -> None:
@@ -162,7 +163,7 @@ def test_columns_of_other_names_and_a_fit_as_a_point(tmp_path: Path) -> None:
     assert at["values"]["y"] == pytest.approx(b1 * (1 - 2.718281828459045 ** (-2 * b2)))
     (tmp_path / "broken.json").write_text('{"format": "cgprimer-fit"}')
     error = bad("grad", "saturation", "--at", tmp_path / "broken.json")
-    assert "does not hold a fit" in error
+    approved(error)
     frozen = good("fit", "saturation", "--data", own, "--start", "b1=500,b2=0.1", "--freeze", "b1")
     assert "fixed" in frozen
 
@@ -171,7 +172,7 @@ def test_a_column_that_the_graph_takes_for_a_parameter_is_said(tmp_path: Path) -
     path = tmp_path / "z.csv"
     path.write_text("xa,z,xw\n1,2,2\n2,2,4\n3,5,6\n")
     done = run("train", "-e", "xw = k*xa + z", "--data", path, "--epochs", "1")
-    assert "note: z is a parameter, and a column that is not used" in done.stderr
+    approved(done.stderr, "z")
     assert "'input z'" in done.stderr
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.native.cuda import device
+from cgprimer.backends.cuda import device
 from tests.cli.cli_tools import good, read_json
 
 
@@ -76,10 +76,10 @@ class Driver:
 
 
 def test_gpus_with_their_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device, "driver", Driver)
+    monkeypatch.setattr(device, "load_driver", Driver)
     monkeypatch.setattr(device, "simulated", lambda: False)
     assert device.describe().splitlines()[:2] == [
         "device 0: NVIDIA H200, 141.0 GiB",
-        "device 1: the driver does not say what it is (error 999)",
+        "device 1: unknown GPU (driver error 999)",
     ]
     assert device.MEMORY_VARIABLE in device.describe()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.approval import approved
 from tests.cli.cli_tools import LECTURE, bad, run
 
 WRONG = {
@@ -18,15 +19,20 @@ WRONG = {
     "no kind of plot": (["plot", "lecture"], "no command 'lecture'", "a FILE stands behind its"),
     "a method as file": (["grad", "forward"], "no file 'forward'", "option? --method forward"),
     "an option as file": (["draw", "adjoints"], "no file 'adjoints'", "an option? --adjoints"),
-    "a long text as file": (["grad", "xw = xa" + " + xa" * 99], "cannot read xw", "behind -e"),
+    "a long text as file": (["grad", "xw = xa" + " + xa" * 99], "cannot read xw", "with -e"),
     "a long text alone": (["xw = xa" + " + xa" * 99], "there is no command 'xw"),
     "unknown option": (["grad", LECTURE, "--foo"], "--foo"),
     "one dash": (["train", LECTURE, "-epochs", "3"], "No such option '-epochs'", "'--epochs'"),
     "values apart": (["grad", LECTURE, "--wrt", "xa", "ab"], "(ab); values", "joined by commas"),
     "option without value": (["grad", LECTURE, "--method"], "--method", "argument"),
     "missing file": (["grad", "nosuch.cg"], "cannot read nosuch.cg", "No such file"),
-    "text as file": (["grad", "xw = xa^2"], "cannot read xw = xa^2", "hint: expressions", "-e"),
-    "function without operand": (["grad", "-e", "xw = sin*2"], "as a function: sin(...)"),
+    "text as file": (
+        ["grad", "xw = xa^2"],
+        "cannot read xw = xa^2",
+        "hint: pass expressions",
+        "-e",
+    ),
+    "function without operand": (["grad", "-e", "xw = sin*2"], "call the function: sin(...)"),
     "no graph": (["grad"], "which graph?", "-e TEXT"),
     "file and text": (["grad", LECTURE, "-e", "xw=1"], "not both"),
     "two files": (["grad", LECTURE, LECTURE], "argument"),
@@ -111,7 +117,7 @@ def test_an_empty_file_is_named_as_such(command: str, tmp_path: Path) -> None:
 
 
 def test_empty_standard_input() -> None:
-    assert "no expressions in <stdin>" in bad("grad", "-", stdin="")
+    approved(bad("grad", "-", stdin=""), "<stdin>")
 
 
 def test_syntax_error_in_a_file_points_at_the_place(tmp_path: Path) -> None:
@@ -144,7 +150,7 @@ def test_malformed_data_names_file_and_line(tmp_path: Path) -> None:
 def test_resume_from_something_else(text: str, tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     path.write_text(text)
-    assert "does not hold a run" in bad("train", LECTURE, "--resume", path)
+    approved(bad("train", LECTURE, "--resume", path))
 
 
 def test_a_failed_job_is_exit_code_1() -> None:
@@ -163,7 +169,7 @@ def test_defects_show_their_traceback_only_on_request() -> None:
 
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="no such device")
 def test_files_without_an_end_are_refused() -> None:
-    assert "more than" in bad("grad", "/dev/zero")
+    approved(bad("grad", "/dev/zero"))
 
 
 @pytest.mark.skipif(not Path("/dev/stdin").exists(), reason="no such device")
@@ -180,16 +186,16 @@ def test_pipes_are_read(name: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("grad", "-e", "xw = xa + concatenate(2, 3)", "--at", "xa=1", "--wrt", "xa"), "one axis"),
-        (("trace", "-e", "xw = concatenate(xa, 2, 3, -1)", "--at", "xa=1"), "one axis"),
+        (("grad", "-e", "xw = xa + concatenate(2, 3)", "--at", "xa=1", "--wrt", "xa"), ""),
+        (("trace", "-e", "xw = concatenate(xa, 2, 3, -1)", "--at", "xa=1"), ""),
         (("grad", "-e", "input x[2]; xw = sum(x, 1/0)", "--at", "x=1"), "integers"),
-        (("check", "formula", "lecture", "1,2,3,4", "--at", "xa=0:1:3"), "one value"),
+        (("check", "formula", "lecture", "1,2,3,4", "--at", "xa=0:1:3"), ""),
         (("check", "formula", "lecture", "1,2,3,4", "--of", "xw", "--at", "xa=inf"), "finite"),
-        (("check", "formula", "d(x) = 1", "--at", "x=0:1:3"), "one value"),
+        (("check", "formula", "d(x) = 1", "--at", "x=0:1:3"), ""),
         (("check", "formula", "d(x) = 1", "--at", "x=inf"), "finite"),
     ],
 )
 def test_a_mistake_is_no_defect_of_the_package(arguments: tuple[str, ...], said: str) -> None:
     shown = bad(*arguments)
-    assert said in shown
+    approved(shown, said)
     assert "defect" not in shown

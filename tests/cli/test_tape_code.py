@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.core.loss_vertex import with_loss
-from cgprimer.core.losses import LOSS
-from cgprimer.native.listing import FORMS, code_text
+from cgprimer.backends.code_listing import FORMS, code_text
+from cgprimer.core.loss_expressions import LOSS
+from cgprimer.core.loss_node import with_loss
+from tests.approval import approved
 from tests.cli.cli_tools import EXAMPLES, LECTURE, bad, good
 from tests.cli.test_tape import LAYERS
 
@@ -63,10 +64,19 @@ def test_without_a_loss_there_is_a_value_for_each_sample() -> None:
     assert table[-1].split() == ["2", "store", "result", "0", "r1", "xw"]
 
 
-@pytest.mark.parametrize("text", [THREE, "begin = 2*xa; xw = begin*k + columns*xa^3; entry = xw"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        THREE,
+        "begin = 2*xa; xw = begin*k + columns*xa^3; entry = xw",
+        "entry = sin(k*xa); xw = entry^2 + entry",
+        "parameter w[2]; input x[2]; xw = sum(w*x)",
+    ],
+)
 def test_what_is_shown_of_llvm_is_llvm(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     binding = pytest.importorskip("llvmlite.binding")
-    monkeypatch.setattr("cgprimer.native.cpu.straight_line.Library", None)  # nothing is compiled
+    # Nothing is compiled.
+    monkeypatch.setattr("cgprimer.backends.cpu.straight_line.CompiledLibrary", None)
     shown = code_text(gradient_tape(text), "cpu", sums=True)
     called = {
         f"declare {kind} @{name}({operands})"
@@ -219,5 +229,5 @@ def test_the_kernels_source_needs_no_numba() -> None:
 
 
 def test_wrong_use_is_said_in_a_line() -> None:
-    assert "either --passes or --code" in bad("tape", LECTURE, "--passes", "--code", "cpu")
-    assert "'tpu' is not one of" in bad("tape", LECTURE, "--code", "tpu")
+    approved(bad("tape", LECTURE, "--passes", "--code", "cpu"), "--passes ... --code")
+    approved(bad("tape", LECTURE, "--code", "tpu"), "'tpu'")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.approval import approved
 from tests.cli.cli_tools import LECTURE, bad, environment, good, here, read_json, run
 
 SHORT = ("--samples", "200", "--epochs", "3")
@@ -147,7 +148,7 @@ def test_another_seed_does_not_go_on_where_it_has_drawn_a_share(tmp_path: Path) 
     path = tmp_path / "run.json"
     good("train", LECTURE, *SHORT, "--validation", "0.5", "--save", path)
     message = bad("train", LECTURE, *SHORT[:-2], "--epochs", "9", "--seed", "1", "--resume", path)
-    assert "began with seed 0, and cannot go on with 1" in message
+    approved(message, "0 ... 1")
     assert "--seed 0" in message
     good("train", LECTURE, *SHORT[:-2], "--epochs", "9", "--seed", "0", "--resume", path)
 
@@ -162,18 +163,18 @@ def test_validation_goes_on_with_the_run(tmp_path: Path) -> None:
     assert found["validation_losses"] == whole["validation_losses"]
     message = bad("train", LECTURE, *settings, "--epochs", "4", "--validation", "0.5",
                   "--resume", tmp_path / "run.json")  # fmt: skip
-    assert "began with validation 0.25" in message
+    approved(message, "0.25")
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("xa,xv\n1,2\n", "no column 'xw'"), ("xa,xw\n1,nan\n", "not finite"),
-     ("xa,xw\n", "no samples"), ("xa,xw\n1\n", "v.csv:2")],
+    [("xa,xv\n1,2\n", "'xw'"), ("xa,xw\n1,nan\n", ""),
+     ("xa,xw\n", ""), ("xa,xw\n1\n", "v.csv:2")],
 )  # fmt: skip
 def test_validation_files_with_mistakes(text: str, words: str, tmp_path: Path) -> None:
     path = tmp_path / "v.csv"
     path.write_text(text)
-    assert words in bad("train", LECTURE, *SHORT, "--validation", path)
+    approved(bad("train", LECTURE, *SHORT, "--validation", path), words)
 
 
 @pytest.mark.parametrize("share", ["0", "1", "1.5", "-0.1", "nan", "0.001"])
@@ -185,8 +186,8 @@ def test_shares_that_are_none(share: str) -> None:
 def test_resume_of_another_graph(tmp_path: Path) -> None:
     good("train", LECTURE, *SHORT, "--save", tmp_path / "run.json")
     message = bad("train", "-e", "xw = k*xa; parameter k=1", "--resume", tmp_path / "run.json")
-    assert "run of another graph" in message
-    assert "ab, bc, cd, ac" in message
+    approved(message)
+    approved(message, "ab ... bc ... cd ... ac")
 
 
 @pytest.mark.parametrize(
@@ -318,8 +319,8 @@ def test_arrays_are_trained_from_a_table(tmp_path: Path) -> None:
     assert drawn.returncode == 0, drawn.stderr
     wrong = here("train", "-e", NETWORK.replace("3]", "4]"), "--data", "d.csv", cwd=tmp_path)
     assert wrong.returncode == 2
-    assert "'x' is [4] in the graph, and [3] in the dataset" in wrong.stderr
-    assert "there is no column x[3]" in wrong.stderr
+    approved(wrong.stderr, "'x' ... [4] ... [3]")
+    approved(wrong.stderr, "x[3]")
 
 
 def test_a_run_killed_before_its_figure_gets_it_with_resume(tmp_path: Path) -> None:
@@ -332,6 +333,6 @@ def test_a_run_killed_before_its_figure_gets_it_with_resume(tmp_path: Path) -> N
         assert done.returncode == 0, done.stderr
         assert (folder / name).is_file()
     assert (folder / "parameters.json").read_text() == parameters
-    assert "epochs already" in bad("train", LECTURE, "--resume", folder)
+    approved(bad("train", LECTURE, "--resume", folder))
     good("train", LECTURE, "--resume", folder / "run.json", "--plot", tmp_path / "loss.svg")
     assert (tmp_path / "loss.svg").is_file()

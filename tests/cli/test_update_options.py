@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import pytest
 
+from tests.approval import approved
 from tests.cli.cli_tools import bad, good
 
 SMALL = ("--samples", "60", "--epochs", "2", "--learning-rate", "1e-6")
@@ -36,20 +36,20 @@ def test_a_run_with_everything_is_the_same_from_its_directory(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--optimizer", "p = p - rate*g/0"), "divides by zero"),
-        (("--optimizer", "v = g"), "does not assign p"),
+        (("--optimizer", "p = p - rate*g/0"), ""),
+        (("--optimizer", "v = g"), "p"),
         (("--optimizer", "momentun"), "momentum"),
         (("--optimizer", "momentum", "--hyper", "bta=1"), "'beta'"),
         (("--schedule", "cosin"), "'cosine'"),
-        (("--schedule", "rate*(0.5 - t)"), "learning rate of -"),
-        (("--l2", "abc"), "not a number"),
-        (("--l1", "ax=1"), "no parameter 'ax'"),
+        (("--schedule", "rate*(0.5 - t)"), "-"),
+        (("--l2", "abc"), ""),
+        (("--l1", "ax=1"), "'ax'"),
         (("--bounds", "ab=1"), "LOW:HIGH"),
         (("--bounds", "ab=2:1"), "ascend"),
-        (("--freeze", "ab,bq"), "no parameter 'bq'"),
-        (("--max-norm", "2", "--norm", "0.5"), "norm must be a number from 1 on"),
-        (("--optimizer", "l-bfgs", "--l1", "1"), "do not go together"),
+        (("--freeze", "ab,bq"), "'bq'"),
+        (("--max-norm", "2", "--norm", "0.5"), "norm ... 1"),
+        (("--optimizer", "l-bfgs", "--l1", "1"), "l-bfgs ... l1"),
     ],
 )
 def test_mistakes(arguments: tuple[str, ...], said: str) -> None:
-    assert re.search(said, bad("train", "lecture", *SMALL, *arguments))
+    approved(bad("train", "lecture", *SMALL, *arguments), said)

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 import cgprimer
+from cgprimer.backends.cuda.cuda_engine import CudaEngine
+from cgprimer.backends.numpy_blocks import ENGINE as NUMPY
 from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.methods.contract import DerivativeProgram
-from cgprimer.core.tape.passes import with_seeds
-from cgprimer.core.tape.scalars import scalarize
+from cgprimer.core.methods.derivative_program import DerivativeProgram
+from cgprimer.core.tape.scalarization import scalarize
 from cgprimer.core.tape.tape import Tape
-from cgprimer.native.blocks import ENGINE as NUMPY
-from cgprimer.native.cuda.engine import CudaEngine
+from cgprimer.core.tape.tape_passes import with_seeds
 from cgprimer.training.objective import Objective
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.cg"))

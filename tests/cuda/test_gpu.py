@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.core.primitives import arrays, primitives
+from cgprimer.backends.cuda import device
+from cgprimer.backends.cuda.cuda_engine import ENGINE, CudaEngine
+from cgprimer.backends.cuda.device import LaunchSettings
+from cgprimer.backends.numpy_blocks import ENGINE as NUMPY
+from cgprimer.core.operations import numpy_arithmetic, primitives
 from cgprimer.core.tape.builder import Builder
-from cgprimer.native.blocks import ENGINE as NUMPY
-from cgprimer.native.cuda import device
-from cgprimer.native.cuda.device import Settings
-from cgprimer.native.cuda.engine import ENGINE, CudaEngine
 from tests.cuda import cuda_tools as tools
 
 REASON = "the simulator runs" if device.simulated() else device.unavailable()
 pytestmark = pytest.mark.skipif(bool(REASON), reason=REASON or "there is a GPU")
 
-INTERPRETER = CudaEngine(Settings(straight=-1))
+INTERPRETER = CudaEngine(LaunchSettings(straight_line=-1))
 BOTH = pytest.mark.parametrize("engine", [ENGINE, INTERPRETER], ids=["straight", "interpreter"])
 AWKWARD = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e-300, 800.0, -800.0)
 SIZES = (0, 1, 31, 32, 33, 255, 257, 100_003)
@@ -51,7 +51,7 @@ def test_numbers_of_samples(engine: CudaEngine, reduction: str, dtype: str) -> N
 def test_networks(sizes: tuple[int, ...]) -> None:
     tape = tools.gradient_tape(tools.network(*sizes))
     found = tools.assert_agrees(ENGINE, tape, (1, 100, 3000))
-    assert not found.given.straight
+    assert not found.code.straight_line
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -60,7 +60,7 @@ def test_primitives(row, dtype: str) -> None:
     rng = np.random.default_rng(0)
     grid = rng.choice([*AWKWARD, *rng.normal(0, 2, 50)], (row.arity, 2000)).astype(dtype)
     with np.errstate(all="ignore"):
-        expected = np.asarray(arrays.function(row.name)(*grid), dtype)
+        expected = np.asarray(numpy_arithmetic.numpy_function(row.name)(*grid), dtype)
     builder = Builder()
     value = builder.emit(row.name, *(builder.column(n) for n in "abc"[: row.arity]), pinned=True)
     tape = builder.finish({"out": value})
@@ -83,5 +83,5 @@ def test_the_same_numbers_in_every_run(engine: CudaEngine) -> None:
 
 
 def test_little_memory() -> None:
-    engine = CudaEngine(Settings(memory=2**20))
+    engine = CudaEngine(LaunchSettings(memory=2**20))
     tools.assert_agrees(engine, tools.gradient_tape(tools.network(3, 4, 1)), (100_000,))

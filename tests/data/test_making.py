@@ -13,6 +13,7 @@ import pytest
 import cgprimer
 from cgprimer.data import Dataset, make_dataset
 from cgprimer.errors import DataError, MissingValueError, UsageError
+from tests.approval import refused
 
 LINE = cgprimer.parse("xw = k*xa + xb; parameter k = 2")
 
@@ -119,19 +120,19 @@ def test_targets_are_the_outputs() -> None:
 @pytest.mark.parametrize(
     ("settings", "error", "said"),
     [
-        ({"samples": 0}, UsageError, "whole number from 1 on, not 0"),
-        ({"noise": -1.0}, UsageError, "from 0 on, not -1"),
-        ({"noise": float("nan")}, UsageError, "must be finite, not nan"),
-        ({"low": 1.0, "high": 0.0}, UsageError, "'xa' are the wrong way round"),
-        ({"low": float("nan")}, UsageError, "must be finite, not nan"),
-        ({"low": {"xa": 0.0}}, UsageError, "no low bound is given for 'xb'"),
-        ({"high": {"xb": 0.0}}, UsageError, "no high bound is given for 'xa'"),
-        ({"truth": {"zz": 1.0}}, UsageError, "no parameter 'zz'"),
-        ({"truth": {"xa": 1.0}}, UsageError, "no parameter 'xa'"),
+        ({"samples": 0}, UsageError, "1 ... 0"),
+        ({"noise": -1.0}, UsageError, "0 ... -1"),
+        ({"noise": float("nan")}, UsageError, "nan"),
+        ({"low": 1.0, "high": 0.0}, UsageError, "'xa'"),
+        ({"low": float("nan")}, UsageError, "nan"),
+        ({"low": {"xa": 0.0}}, UsageError, "low ... 'xb'"),
+        ({"high": {"xb": 0.0}}, UsageError, "'xa'"),
+        ({"truth": {"zz": 1.0}}, UsageError, "'zz'"),
+        ({"truth": {"xa": 1.0}}, UsageError, "'xa'"),
     ],
 )
 def test_wrong_arguments(settings: dict, error: type[Exception], said: str) -> None:
-    with pytest.raises(error, match=said):
+    with refused(error, said):
         make_dataset(LINE, **settings)
 
 
@@ -149,16 +150,16 @@ def test_a_negative_seed_is_wrong_use() -> None:
 
 
 def test_missing_truth_is_named() -> None:
-    with pytest.raises(MissingValueError, match="no true value for k, b"):
+    with refused(MissingValueError, "k ... b"):
         make_dataset(cgprimer.parse("xw = k*xa + b"))
-    with pytest.raises(MissingValueError, match=r"no true value for b(.|\n)*--truth"):
+    with refused(MissingValueError, "b ... --truth"):
         make_dataset(cgprimer.parse("xw = k*xa + b"), truth={"k": 1})
 
 
 def test_targets_outside_the_domain_are_refused() -> None:
-    with pytest.raises(DataError, match=r"'xw' is nan for 4,9\d\d of 10,000 samples") as caught:
+    with refused(DataError, "'xw' ... nan ... 4,9 ... 10,000") as caught:
         make_dataset(cgprimer.parse("xw = k*log(xa); parameter k = 1"))
-    assert "first at xa=-0.4604" in str(caught.value)
+    assert "xa=-0.4604" in str(caught.value)
     assert "--low" in str(caught.value)
     make_dataset(cgprimer.parse("xw = k*log(xa); parameter k = 1"), low=0.1)
 
@@ -180,19 +181,19 @@ def test_from_arrays() -> None:
 @pytest.mark.parametrize(
     ("inputs", "targets", "said"),
     [
-        ({}, {}, "at least one column"),
-        ({"xa": [1.0]}, {"xw": [1.0, 2.0]}, "different lengths: input xa 1, target xw 2"),
-        ({"xa": 1.0}, {}, "'xa' has 0 dimensions"),
-        ({"xa": ["a", "b"]}, {}, "'xa' is not an array of real numbers"),
-        ({"xa": np.ma.array([1.0, 2.0], mask=[0, 1])}, {}, "it is masked"),
-        ({"xa": [1j]}, {}, "not an array of real numbers"),
-        ({"xa": [None]}, {}, "not an array of real numbers"),
-        ({"xa": [[1.0], [2.0, 3.0]]}, {}, "not an array of real numbers"),
-        ({"xa": [1.0]}, {"xw": ["x"]}, "the target 'xw'"),
+        ({}, {}, ""),
+        ({"xa": [1.0]}, {"xw": [1.0, 2.0]}, "xa 1 ... xw 2"),
+        ({"xa": 1.0}, {}, "'xa' ... 0"),
+        ({"xa": ["a", "b"]}, {}, "'xa'"),
+        ({"xa": np.ma.array([1.0, 2.0], mask=[0, 1])}, {}, ""),
+        ({"xa": [1j]}, {}, ""),
+        ({"xa": [None]}, {}, ""),
+        ({"xa": [[1.0], [2.0, 3.0]]}, {}, ""),
+        ({"xa": [1.0]}, {"xw": ["x"]}, "'xw'"),
     ],
 )
 def test_from_arrays_errors(inputs: dict, targets: dict, said: str) -> None:
-    with pytest.raises(DataError, match=said):
+    with refused(DataError, said):
         Dataset.from_arrays(inputs, targets)
 
 
@@ -213,7 +214,7 @@ def test_from_data_frames() -> None:
 
 @pytest.mark.parametrize("given", [[1.0], np.eye(2), None, 5, {0: [1.0]}, {"x\x1b": [1.0]}])
 def test_from_what_has_no_names(given: object) -> None:
-    with pytest.raises(UsageError, match=r"map names to columns|cannot be the name"):
+    with refused(UsageError):
         Dataset.from_arrays(given)  # type: ignore[arg-type]
 
 
@@ -262,7 +263,7 @@ def test_an_input_with_a_domain_has_no_bounds() -> None:
     bounds = {"low": {"x": 0.0}, "high": {"x": 2.0}}
     data = make_dataset(graph, truth={"k": 2.0}, samples=50, **bounds)
     assert data.inputs["x"].min() >= 0.0
-    with pytest.raises(UsageError, match="'y' is sampled from its domain"):
+    with refused(UsageError, "'y'"):
         make_dataset(graph, truth={"k": 2.0}, low={"x": 0.0, "y": 0.0})
 
 

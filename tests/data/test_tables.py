@@ -17,6 +17,7 @@ from pyarrow import parquet
 import cgprimer
 from cgprimer.data import Blocks, Dataset, csv_files
 from cgprimer.errors import CgprimerError, DataError, UsageError
+from tests.approval import refused
 
 GRAPH = cgprimer.parse("y = k*x; input x[2]; parameter k[2]; output y", name="g")
 LINE = cgprimer.parse("xw = k*xa + b")
@@ -41,9 +42,9 @@ def test_frames_by_names_of_columns(kind: int) -> None:
     found = Dataset.from_frame(frame, LINE, columns={"xa": "height", "xw": "n"})
     assert (found.inputs["xa"].tolist(), found.targets["xw"].tolist()) == ([1, 2], [3, 4])
     found.inputs["xa"][0] = 9.0  # an array of its own
-    with pytest.raises(DataError, match=r"'day' has the type .*string.*, which is no number"):
+    with refused(DataError, "'day' ... string"):
         Dataset.from_frame(frame, inputs=["day"])
-    with pytest.raises(DataError, match=r"there is no column 'hight'(.|\n)*'height'"):
+    with refused(DataError, "'hight' ... 'height'"):
         Dataset.from_frame(frame, LINE, columns={"xa": "hight", "xw": "n"})
 
 
@@ -64,7 +65,7 @@ def test_elements_of_arrays_have_other_names_too(tmp_path: Path) -> None:
     assert (found.inputs["x"].tolist(), found.targets["y"].tolist()) == ([[2.0, 1.0]], [1.0])
     found = Dataset.load(table, columns={"x": "p"}, **given)  # type: ignore[arg-type]
     assert (found.inputs["x"].tolist(), found.targets["y"].tolist()) == ([[3.0, 4.0]], [9.0])
-    with pytest.raises(UsageError, match="no input or output 'z'"):
+    with refused(UsageError, "'z'"):
         Dataset.load(table, columns={"z": "a"}, **given)  # type: ignore[arg-type]
     whole = Dataset.from_frame(
         pyarrow.table({"x": pyarrow.FixedSizeListArray.from_arrays([1.0, 2.0, 3.0, 4.0], 2)}),
@@ -76,16 +77,16 @@ def test_elements_of_arrays_have_other_names_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("column", "said"),
     [
-        (["a", "b"], "has the type string"),
-        ([1.0, None], "sample 1 of the column 'xa' has no value"),
-        ([1.0, float("inf")], "sample 1 of the column 'xa' is inf"),
-        ([[1.0], [2.0, 3.0]], "has the type list"),
+        (["a", "b"], ""),
+        ([1.0, None], "1 ... 'xa'"),
+        ([1.0, float("inf")], "1 ... 'xa' ... inf"),
+        ([[1.0], [2.0, 3.0]], ""),
     ],
 )
 def test_columns_of_parquet_that_are_no_numbers(column: Any, said: str, tmp_path: Path) -> None:
     path = tmp_path / "d.parquet"
     parquet.write_table(pyarrow.table({"xa": column, "xw": [1.0, 2.0]}), path)
-    with pytest.raises(DataError, match=said) as caught:
+    with refused(DataError, said) as caught:
         Dataset.load(path, inputs=["xa"], targets=["xw"])
     assert "d.parquet" in str(caught.value)
     assert Dataset.load(path, targets=["xw"]).targets["xw"].tolist() == [1.0, 2.0]
@@ -111,7 +112,7 @@ def test_integers_decimals_and_dictionaries_are_numbers(tmp_path: Path) -> None:
 def test_what_is_no_parquet(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "d.parquet"
     path.write_bytes(content)
-    with pytest.raises(DataError, match=r"d.parquet is no Parquet file"):
+    with refused(DataError, "d.parquet"):
         Dataset.load(path)
     Dataset.from_arrays({"xa": np.arange(5000.0)}, {"xw": np.arange(5000.0)}).save(path)
     whole = path.read_bytes()
@@ -121,10 +122,10 @@ def test_what_is_no_parquet(content: bytes, tmp_path: Path) -> None:
     path.write_bytes(whole[:100] + bytes(20_000) + whole[20_100:])
     with pytest.raises(CgprimerError, match=r"d.parquet"):
         Dataset.load(path)
-    with pytest.raises(UsageError, match=r"cannot read .*No such file"):
+    with refused(UsageError):
         Dataset.load(tmp_path / "nosuch.parquet")
     (tmp_path / "folder.parquet").mkdir()
-    with pytest.raises(UsageError, match="cannot read"):
+    with refused(UsageError):
         Dataset.load(tmp_path / "folder.parquet")
 
 
@@ -136,7 +137,7 @@ def test_one_name_for_an_input_and_a_target(tmp_path: Path) -> None:
         assert found.inputs["xa"].tolist() == [1.0, 2.0]
         assert found.targets["xa"].tolist() == [3.0, 4.0]
     for kind in ("csv", "parquet"):
-        with pytest.raises(DataError, match="'xa' is an input and a target"):
+        with refused(DataError, "'xa'"):
             data.save(tmp_path / f"d.{kind}")
 
 
@@ -160,13 +161,13 @@ def test_only_the_arrays_asked_for_are_read_and_no_bomb_unpacks(tmp_path: Path) 
     bomb(path, "notes", 40_000_000)
     found = Dataset.load(path, inputs=["xa"], targets=["xw"])
     assert found.targets["xw"].tolist() == [0.0, 1.0, 2.0]
-    with pytest.raises(DataError, match="unpack to 320,000,000: that is refused"):
+    with refused(DataError, "320,000,000"):
         Dataset.load(path, inputs=["notes"])
     with path.open("ab") as file:  # behind the archive: it may still be read
         file.write(b"!")
     np.savez(path, xa=np.array([None]), xw=np.arange(3.0))
     assert len(Dataset.load(path, inputs=["xw"])) == 3  # what nobody asks for may be anything
-    with pytest.raises(DataError, match="not a file of numpy arrays"):
+    with refused(DataError):
         Dataset.load(path, inputs=["xa"])
 
 
@@ -176,7 +177,7 @@ def test_a_header_that_lies(tmp_path: Path) -> None:
     np.save(good, np.arange(3.0))
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("xa.npy", good.getvalue().replace(b"(3,)", b"(9,)"))
-    with pytest.raises(DataError, match="not a file of numpy arrays"):
+    with refused(DataError):
         Dataset.load(path, inputs=["xa"])
 
 
@@ -191,32 +192,32 @@ def test_arrays_are_mapped_in_any_order_of_their_numbers(tmp_path: Path) -> None
     found = Dataset.load(tmp_path / "d.npy", inputs=["xa"], targets=["xw"])
     assert found.targets["xw"].tolist() == [2.0, 4.0]
     np.save(tmp_path / "d.npy", np.ones((3, 2)))
-    with pytest.raises(DataError, match="one array without names"):
+    with refused(DataError):
         Dataset.load(tmp_path / "d.npy")
-    with pytest.raises(UsageError, match=r"not written as .npy"):
+    with refused(UsageError, "npy"):
         found.save(tmp_path / "d.npy")
 
 
 def test_compressed_files_are_said_to_be(tmp_path: Path) -> None:
     packed = gzip.compress(b"xa,xw\n1,2\n")
     (tmp_path / "d.csv").write_bytes(packed)
-    with pytest.raises(DataError, match=r"d.csv is compressed; unpack it first"):
+    with refused(DataError, "d.csv"):
         Dataset.load(tmp_path / "d.csv")
     (tmp_path / "d.csv.gz").write_bytes(packed)
-    with pytest.raises(UsageError, match=r"unknown ending '.gz'(.|\n)*unpack it first"):
+    with refused(UsageError, "gz'"):
         Dataset.load(tmp_path / "d.csv.gz")
 
 
 ODD = [
     ("xa,note,xw\n1,\xff,2\n", None),
-    ("xa,note,xw\n\xff,a,2\n", r":2: .*'xa' is not UTF-8 text"),
-    ("\xffxa,xw\n1,2\n", "is not UTF-8 text"),
-    ('xa,note,xw\n1,"a\nb, c",2\n3, "d\n",4\nx,y,5\n', r":6: 'x' in the column 'xa'"),
+    ("xa,note,xw\n\xff,a,2\n", ":2: ... 'xa' ... UTF-8"),
+    ("\xffxa,xw\n1,2\n", "UTF-8"),
+    ('xa,note,xw\n1,"a\nb, c",2\n3, "d\n",4\nx,y,5\n', ":6: 'x' ... 'xa'"),
     ('xa,note,xw\n1,5" pipe,2\n3,,4\n', None),
-    ('xa,note,xw\n1,"open,2\n3,,4\n', "fields|no CSV"),
-    ("xa,note,xw\n1,\x1b[31m,2\n\x1b[31m,b,2\n", r":3: '\\x1b\[31m' in the column 'xa'"),
+    ('xa,note,xw\n1,"open,2\n3,,4\n', ""),
+    ("xa,note,xw\n1,\x1b[31m,2\n\x1b[31m,b,2\n", r":3: '\x1b[31m' ... 'xa'"),
     ('xa, "note", xw\n1, "a, b", "2"\n', None),
-    ("xa,xa,note,note,xw\n1,2,3,4,5\n", "'xa' stands twice"),
+    ("xa,xa,note,note,xw\n1,2,3,4,5\n", "'xa'"),
     ("xa,note,note,xw\n1,3,4,2\n", None),
     ("xa,note,xw\r1,a,2\r3,b,4\r", None),
 ]
@@ -236,7 +237,7 @@ def test_odd_texts(
             found = load(path, **roles).block(0)
             assert (found.inputs["xa"][0], found.targets["xw"][0]) == (1.0, 2.0)
         else:
-            with pytest.raises(DataError, match=said) as caught:
+            with refused(DataError, said) as caught:
                 load(path, **roles)
             assert "\x1b" not in str(caught.value)
 
@@ -252,14 +253,14 @@ def test_lines_are_counted_over_blocks(tmp_path: Path, monkeypatch: pytest.Monke
     assert parts.where(np.array([150])).targets["xw"].tolist() == [150 / 7]
     rows[150] = 'z,"note\n150",1'
     path.write_text("\n".join(["xa,note,xw", *rows]) + "\n")
-    with pytest.raises(DataError, match=r"d.csv:303: 'z' in the column 'xa' is not a number"):
+    with refused(DataError, "d.csv:303 ... 'z' ... 'xa'"):
         Dataset.load(path, **roles)
 
 
 def test_a_target_that_no_output_matches(tmp_path: Path) -> None:
     path = tmp_path / "d.csv"
     path.write_text("xa,label\n1,2\n")
-    with pytest.raises(DataError, match="there is no column 'xw'; the columns are xa, label"):
+    with refused(DataError, "'xw' ... xa"):
         cgprimer.train(LINE, path)
     assert cgprimer.train(LINE, Dataset.from_frame(
         pyarrow.table({"xa": [1.0], "label": [2.0]}), LINE, columns={"xw": "label"}
@@ -273,8 +274,8 @@ def test_headers_that_nothing_follows(tmp_path: Path) -> None:
     np.savez(npz, xa=np.zeros((10**17, 0)), xw=np.zeros((10**17, 0)))  # and no byte of them
     parquet.write_table(pyarrow.table({"xw_xw_xw": [1.0]}), whole)
     whole.write_bytes(whole.read_bytes().replace(b"xw_xw_xw", b"xw_\xa5w_xw"))
-    for path, said in ((npy, "not a file of"), (npz, "holds no numbers"), (whole, "no Parquet")):
-        with pytest.raises(DataError, match=said):
+    for path, said in ((npy, ""), (npz, ""), (whole, "")):
+        with refused(DataError, said):
             Dataset.load(path)
 
 

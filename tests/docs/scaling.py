@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import count as counting
 from typing import Any
 
-from cgprimer.number_format import number
 from cgprimer.plots import slide
+from cgprimer.support.number_format import number
 from cgprimer.workers.delays import delays_of
 from cgprimer.workers.protocols import Task, plan
 from cgprimer.workers.simulator import SimulatedTeam

@@ -14,8 +14,9 @@ import cgprimer
 from cgprimer.checking.sheets.problems import Problem, Worksheet
 from cgprimer.checking.sheets.questions import RULES, worked
 from cgprimer.checking.sheets.tables import value_of
-from cgprimer.files import examples
+from cgprimer.support.files import examples
 from cgprimer.training.optimizers import optimizer
+from tests.approval import refused
 
 
 def made(kind: str, text: str, **asked: object) -> Worksheet:
@@ -206,5 +207,5 @@ def test_the_first_wrong_row_is_found() -> None:
     ],
 )
 def test_damaged_questions_are_told(problem: Problem) -> None:
-    with pytest.raises(cgprimer.CgprimerError, match="of the sheet"):
+    with refused(cgprimer.CgprimerError):
         worked(problem)

@@ -20,6 +20,7 @@ from cgprimer.errors import CgprimerError, DataError, UsageError
 from cgprimer.exercises import documents, making, neat
 from cgprimer.exercises.exercise import EVERYBODY, Exercise, exercises_for, write_exercises
 from cgprimer.exercises.roster import Student, read_roster, safe_name
+from tests.approval import refused
 
 TEXTS = ("to_markdown", "to_html", "to_latex", "to_notebook")
 
@@ -131,27 +132,27 @@ def test_two_hundred_students(tmp_path: Path) -> None:
 
 def test_too_few_different_sheets_are_told() -> None:
     graph = cgprimer.parse("xw = xa*xa")
-    with pytest.raises(UsageError, match=r"only \d+ different sheets were found"):
+    with refused(UsageError, "only"):
         list(exercises_for(class_of(40), graph, kinds="gradient", seed=1))
 
 
 @pytest.mark.parametrize(
     ("text", "kinds", "message"),
     [
-        ("input x[2]; parameter W[3,2]; xw = sum(W @ x)", "trace", "does not fit a graph of arr"),
-        ("xw = a*xa", "shapes", "does not fit a graph of single"),
-        ("xw = xa^2", "optimizer", "without parameters"),
+        ("input x[2]; parameter W[3,2]; xw = sum(W @ x)", "trace", ""),
+        ("xw = a*xa", "shapes", ""),
+        ("xw = xa^2", "optimizer", ""),
         ("xb = dropout(a*xa, 0.5)", "all", "layers"),
-        ("xb = a*xa; xc = a/xa", "trace", "several outputs"),
-        ("xw = a*xa", "tracing", "no kind of exercise 'tracing'"),
-        ("xw = exp(exp(exp(100*xa + 10*a)))", "adjoint", "no numbers were found"),
+        ("xb = a*xa; xc = a/xa", "trace", ""),
+        ("xw = a*xa", "tracing", "'tracing'"),
+        ("xw = exp(exp(exp(100*xa + 10*a)))", "adjoint", ""),
     ],
 )
 def test_what_cannot_be_asked_is_told(
     text: str, kinds: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(making, "_TRIES", 50)
-    with pytest.raises(UsageError, match=message):
+    with refused(UsageError, message):
         cgprimer.exercise(cgprimer.parse(text), kinds=kinds)
 
 
@@ -159,7 +160,7 @@ def test_difficulties_have_names() -> None:
     assert cgprimer.exercise(kinds="trace", difficulty="hard") == cgprimer.exercise(
         kinds="trace", difficulty=3
     )
-    with pytest.raises(UsageError, match="no difficulty '4'"):
+    with refused(UsageError, "'4'"):
         cgprimer.exercise(difficulty=4)
 
 
@@ -206,7 +207,7 @@ def test_changed_sheets_are_told(tmp_path: Path) -> None:
     sheet = cgprimer.exercise(kinds="trace")
     file = tmp_path / "sheet.md"
     file.write_text(sheet.to_markdown().replace('"xw"', '"xp"'))
-    with pytest.raises(DataError, match="was changed"):
+    with refused(DataError):
         read_sheets(file)
     for text in (
         "",
@@ -215,7 +216,7 @@ def test_changed_sheets_are_told(tmp_path: Path) -> None:
         '<!-- cgprimer-sheet {"a": 1} -->',
     ):
         file.write_text(text)
-        with pytest.raises(DataError, match="no sheet"):
+        with refused(DataError):
             read_sheets(file)
     file = tmp_path / "sheets.json"
     for text in ("", "[]", '{"sheets": [1]}', '{"sheets": []}', "[" * 100_000, "null"):
@@ -248,7 +249,7 @@ def test_pdf(tmp_path: Path) -> None:
 
 def test_without_pdflatex_it_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(UsageError, match="PDF needs pdflatex") as told:
+    with refused(UsageError, "PDF") as told:
         write_exercises([], tmp_path, formats=["pdf"])
     assert "latex" in told.value.hint
 
@@ -297,16 +298,16 @@ def test_rosters(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "no column 'name' or 'id'"),
-        ("name,id\n", "has no students in it"),
-        ("group,section\na@b,1\n", "no column 'name' or 'id'"),
-        ("name\nAnn\nBob\nann\n", r"line 4: 'ann' stands in line 2 already"),
-        ("name,id\nAnn,1\nBob,1\n", r"line 3: '1' stands in line 2 already"),
-        ("name,id\nAnn,1\nBob,\n", "line 3: Bob has no id"),
+        ("", "'name' ... 'id'"),
+        ("name,id\n", ""),
+        ("group,section\na@b,1\n", "'name' ... 'id'"),
+        ("name\nAnn\nBob\nann\n", "4 ... 'ann' ... 2"),
+        ("name,id\nAnn,1\nBob,1\n", "3 ... '1' ... 2"),
+        ("name,id\nAnn,1\nBob,\n", "3 ... Bob ... id"),
     ],
 )
 def test_rosters_that_are_none(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(DataError, match=message):
+    with refused(DataError, message):
         roster(tmp_path, text)
 
 
@@ -383,3 +384,30 @@ def test_a_sheet_is_data() -> None:
     assert isinstance(sheet, Exercise | Sheet)
     assert repr(sheet) == f"<Sheet {sheet.identifier}: trace>"
     assert set(sheet.to_dict()) == {"format", "sheet", "title", "student", "problems"}
+
+
+def traced(text: str, seed: int) -> cgprimer.ExpressionGraph:
+    """A graph with the numbers that a student is given for its trace."""
+    sheet = cgprimer.exercise(cgprimer.parse(text), kinds="trace", seed=seed, difficulty=3)
+    return cgprimer.parse(sheet.problems[0].graph)
+
+
+def test_no_maximum_of_equal_numbers_is_asked_for() -> None:
+    for seed in range(40):
+        graph = traced("xb = a*xa; xc = max(xb, b); xw = xc + a", seed)
+        assert graph.evaluate()["xb"] != graph.values["b"], seed
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "xb = 2*xa; xc = xb + a; xd = xc - xa; xw = xd + b",  # 0 at its end
+        "xb = xa + a; xc = xb + b; xd = xc*a; xe = xd + xb; xw = xe + a",  # 0 before its end
+    ],
+)
+def test_most_numbers_of_a_trace_are_not_zero(text: str) -> None:
+    for seed in range(150):
+        graph = traced(text, seed)
+        values = [graph.evaluate()[name] for name in graph.definitions]
+        assert values[-1] != 0
+        assert 3 * values.count(0.0) <= len(values), seed

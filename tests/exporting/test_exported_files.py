@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import cgprimer
-from cgprimer.core.primitives import primitives
+from cgprimer.core.operations import primitives
 from cgprimer.errors import UsageError
 from cgprimer.exporting.export import TARGETS
 from tests.arrays.array_graphs import Case as ArrayCase
@@ -134,7 +134,7 @@ def test_random_graphs_of_arrays(
     for case in several:
         graph, tape = case.graph, cgprimer.tape(case.graph)
         output = graph.outputs[-1]
-        rank = len(tape.shapes[tape.outputs[output]]) if tape.shapes else 0
+        rank = len(tape.shapes[tape.outputs[output]])
         of = output + (f"[{','.join('0' * rank)}]" if rank else "")
         at = {name: case.values[name] for name in case.leaves}
         free = (*graph.inputs, *graph.parameters)
@@ -327,3 +327,32 @@ def test_what_a_file_defines_is_there_for_others(target: str, tmp_path: Path) ->
     text = "import exported\nprint(float(exported.gradient(0.5, 1, 2, 3, 4)['ac']))"
     done = run(text, target if target != "python" else "numpy", tmp_path)
     assert done.stdout == "11.34375\n", done.stderr
+
+
+NUMERIC = tuple(target for target in TARGETS[:6] if target != "sympy")  # sympy exports formulas
+
+
+@pytest.mark.parametrize("target", targets("python", "c", of=NUMERIC))
+def test_the_step_of_differences(target: str, tmp_path: Path) -> None:
+    """At 8 it is 8 times the cube root of eps, a power of two: no digit of the cube is rounded."""
+    graph = cgprimer.parse("input xa = 8; xw = xa*xa*xa")
+    found = right(cgprimer.export(graph, target, method="finite-difference"), target, tmp_path)
+    assert found["d xw / d xa"] == 192 + 2.0**-28
+
+
+@pytest.mark.parametrize("number", ["nan", "inf", "-inf"])
+@pytest.mark.parametrize("target", targets("python", "c", of=TARGETS[:6]))
+def test_a_number_that_is_not_finite_is_seen(target: str, number: str, tmp_path: Path) -> None:
+    """A result that is not finite where a number is right, and the other way round."""
+    text = cgprimer.export(cgprimer.parse("input xa = 3; xw = 1.75*xa"), target)
+    shown = {"nan": "NAN", "inf": "INFINITY", "-inf": "-INFINITY"}[number]
+    written = shown if target == "c" else f"float('{number}')"
+    factor = r"sympy\.Rational\(\"1\.75\"\)" if target == "sympy" else r"1\.75"
+    expected, result = r"(?<=[{ ])5\.25\b", rf"{factor}(?=\*| \*)"
+    for pattern in (expected, result):
+        start = functions(text, target).start if pattern == result else 0
+        planted = text[:start] + re.sub(pattern, written, text[start:])
+        assert planted != text
+        done = run(planted, target, tmp_path)
+        assert done.returncode == 1, planted
+        assert "WRONG" in done.stdout

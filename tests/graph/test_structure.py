@@ -14,6 +14,7 @@ from hypothesis import given, settings
 
 import cgprimer
 from cgprimer.errors import CycleError, UsageError
+from tests.approval import refused
 from tests.graph.graph_texts import Plan, names_in, plans
 
 LECTURE = "xx=xa^2; xy=ab*xx+ac*xa; xz=bc*xx+xy; xw=cd*xx+xz^3"
@@ -147,9 +148,9 @@ def test_declared_outputs_replace_the_ones_that_lead_to_nothing() -> None:
 
 
 def test_several_outputs_are_named_where_one_is_needed() -> None:
-    with pytest.raises(UsageError, match="xb, xc"):
+    with refused(UsageError, "xb ... xc"):
         cgprimer.parse("xb = xa; xc = xa").only_output()
-    with pytest.raises(UsageError, match="no output"):
+    with refused(UsageError):
         cgprimer.parse("input xa").only_output()
 
 
@@ -212,7 +213,7 @@ def test_a_graph_is_frozen() -> None:
 )
 def test_its_dictionaries_and_lists_are_read_only(write) -> None:
     graph = cgprimer.parse(LECTURE)
-    with pytest.raises(UsageError, match="a graph does not change"):
+    with refused(UsageError):
         write(graph)
     again = cgprimer.parse(LECTURE)
     assert graph.depends_on == again.depends_on

@@ -6,8 +6,8 @@ import ast
 
 from hypothesis import strategies as st
 
-from cgprimer.core.language.syntax import Apply, Expression, Name, Number, postorder
-from cgprimer.core.primitives import primitives
+from cgprimer.core.language.syntax_tree import Apply, Expression, Name, Number, postorder
+from cgprimer.core.operations import primitives
 
 # Names that contain one another, that are words of the language, and that are not ASCII.
 NAMES = (

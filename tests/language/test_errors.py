@@ -20,6 +20,7 @@ from cgprimer.errors import (
     UsageError,
     did_you_mean,
 )
+from tests.approval import approved, refused
 
 
 def underlined(line: str, carets: str) -> str:
@@ -42,7 +43,7 @@ class Case:
     line: int
     column: int
     under: str  # what the carets underline; empty at the end of a line
-    says: str
+    says: str  # the values that the message contains
     hint: str = ""
 
 
@@ -55,148 +56,144 @@ SYNTAX, FUNCTION, DEFINITION, CYCLE = (
 
 CASES = [
     # unknown functions
-    Case("xw = tahn(xa)", FUNCTION, 1, 6, "tahn", "no function 'tahn'", "'tanh'"),
-    Case("xw = 2*sinn(xa)", FUNCTION, 1, 8, "sinn", "no function 'sinn'", "'sin'"),
-    Case("xw = xa*sgmoid(xb)", FUNCTION, 1, 9, "sgmoid", "no function 'sgmoid'", "'sigmoid'"),
-    Case("xw = zzzz(xa)", FUNCTION, 1, 6, "zzzz", "no function 'zzzz'", "zzzz*("),
-    Case("xw = a(xa + xb)", FUNCTION, 1, 6, "a", "no function 'a'", "a*("),
-    Case("xw = sin (tahn  (xa))", FUNCTION, 1, 11, "tahn", "no function 'tahn'", "'tanh'"),
+    Case("xw = tahn(xa)", FUNCTION, 1, 6, "tahn", "'tahn'", "'tanh'"),
+    Case("xw = 2*sinn(xa)", FUNCTION, 1, 8, "sinn", "'sinn'", "'sin'"),
+    Case("xw = xa*sgmoid(xb)", FUNCTION, 1, 9, "sgmoid", "'sgmoid'", "'sigmoid'"),
+    Case("xw = zzzz(xa)", FUNCTION, 1, 6, "zzzz", "'zzzz'", "zzzz*("),
+    Case("xw = a(xa + xb)", FUNCTION, 1, 6, "a", "'a'", "a*("),
+    Case("xw = sin (tahn  (xa))", FUNCTION, 1, 11, "tahn", "'tahn'", "'tanh'"),
     # wrong number of arguments
-    Case("xw = sin(xa, xb)", FUNCTION, 1, 6, "sin(xa, xb)", "'sin' takes 1 argument, not 2"),
-    Case("xw = 1 + where(xa)", FUNCTION, 1, 10, "where(xa)", "'where' takes 3 arguments, not 1"),
-    Case("xw = where(1, 2)", FUNCTION, 1, 6, "where(1, 2)", "takes 3 arguments, not 2"),
-    Case("xw = log(1, 2, 3)", FUNCTION, 1, 6, "log(1, 2, 3)", "takes 1 or 2 arguments, not 3"),
-    Case(
-        "xw = leaky_relu(1, 2, 3)", FUNCTION, 1, 6, "leaky_relu(1, 2, 3)", "1 or 2 arguments, not 3"
-    ),
-    Case("xw = sin()", SYNTAX, 1, 10, ")", "expected an expression in the call of 'sin'"),
-    Case("xw = max(xa,)", SYNTAX, 1, 13, ")", "expected an expression in the call of 'max'"),
-    Case("xw = max(,xa)", SYNTAX, 1, 10, ",", "expected an expression"),
+    Case("xw = sin(xa, xb)", FUNCTION, 1, 6, "sin(xa, xb)", "'sin' ... 1 ... 2"),
+    Case("xw = 1 + where(xa)", FUNCTION, 1, 10, "where(xa)", "'where' ... 3 ... 1"),
+    Case("xw = where(1, 2)", FUNCTION, 1, 6, "where(1, 2)", "3 ... 2"),
+    Case("xw = log(1, 2, 3)", FUNCTION, 1, 6, "log(1, 2, 3)", "1 ... 2 ... 3"),
+    Case("xw = leaky_relu(1, 2, 3)", FUNCTION, 1, 6, "leaky_relu(1, 2, 3)", "1 ... 2 ... 3"),
+    Case("xw = sin()", SYNTAX, 1, 10, ")", "'sin'"),
+    Case("xw = max(xa,)", SYNTAX, 1, 13, ")", "'max'"),
+    Case("xw = max(,xa)", SYNTAX, 1, 10, ",", ""),
     # a missing operator
-    Case("xw = 2xa", SYNTAX, 1, 6, "2xa", "missing operator between '2' and 'xa'", "2*xa"),
+    Case("xw = 2xa", SYNTAX, 1, 6, "2xa", "'2' ... 'xa'", "2*xa"),
     Case(
         "xw = xb + 2.5xa^2",
         SYNTAX,
         1,
         11,
         "2.5xa",
-        "missing operator between '2.5' and 'xa'",
+        "'2.5' ... 'xa'",
         "2.5*xa",
     ),
-    Case("xw = 2(xa)", SYNTAX, 1, 6, "2(", "missing operator between '2' and '('", "*"),
-    Case("xw = (xa)(xb)", SYNTAX, 1, 9, ")(", "missing operator between ')' and '('", "*"),
-    Case("xw = (xa) xb", SYNTAX, 1, 9, ") xb", "missing operator between ')' and 'xb'", "*"),
-    Case("xw = xa xb", SYNTAX, 1, 6, "xa xb", "missing operator between 'xa' and 'xb'", "operator"),
-    Case(
-        "xw = (xa xb)", SYNTAX, 1, 7, "xa xb", "missing operator between 'xa' and 'xb'", "operator"
-    ),
+    Case("xw = 2(xa)", SYNTAX, 1, 6, "2(", "'2' ... '('", "*"),
+    Case("xw = (xa)(xb)", SYNTAX, 1, 9, ")(", "')' ... '('", "*"),
+    Case("xw = (xa) xb", SYNTAX, 1, 9, ") xb", "')' ... 'xb'", "*"),
+    Case("xw = xa xb", SYNTAX, 1, 6, "xa xb", "'xa' ... 'xb'", "operator"),
+    Case("xw = (xa xb)", SYNTAX, 1, 7, "xa xb", "'xa' ... 'xb'", "operator"),
     # a missing operand
-    Case("xw =", SYNTAX, 1, 5, "", "expected an expression after 'xw ='"),
-    Case("xw = ; xz = 1", SYNTAX, 1, 6, ";", "expected an expression after 'xw ='"),
+    Case("xw =", SYNTAX, 1, 5, "", "'xw ='"),
+    Case("xw = ; xz = 1", SYNTAX, 1, 6, ";", "'xw ='"),
     Case("xw = 2*", SYNTAX, 1, 8, "", "after '*'"),
-    Case("xw = 1 +* 2", SYNTAX, 1, 9, "*", "after '+', found '*'"),
-    Case("xw = *xa", SYNTAX, 1, 6, "*", "expected an expression"),
-    Case("xw = 2^\nxz = 3", SYNTAX, 1, 8, "", "after '^', found the end of the line"),
-    Case("xw = ()", SYNTAX, 1, 7, ")", "expected an expression in these parentheses"),
+    Case("xw = 1 +* 2", SYNTAX, 1, 9, "*", "'+' ... '*'"),
+    Case("xw = *xa", SYNTAX, 1, 6, "*", ""),
+    Case("xw = 2^\nxz = 3", SYNTAX, 1, 8, "", "'^'"),
+    Case("xw = ()", SYNTAX, 1, 7, ")", ""),
     Case("xw = (xa, xb)", SYNTAX, 1, 9, ",", "comma"),
     Case("xw = xa, xb", SYNTAX, 1, 8, ",", "','"),
     # = missing or too many
-    Case("xw xa", SYNTAX, 1, 4, "xa", "expected '=' after 'xw'"),
+    Case("xw xa", SYNTAX, 1, 4, "xa", "'=' ... 'xw'"),
     Case(
         "xw",
         SYNTAX,
         1,
         3,
         "",
-        "expected '=' after 'xw', found the end of the text",
-        "name = expression",
+        "'=' ... 'xw'",
+        "=",
     ),
-    Case("xw + xa", SYNTAX, 1, 4, "+", "expected '=' after 'xw', found '+'", "name = expression"),
-    Case("xz = 1\n  xw(xa)", SYNTAX, 2, 5, "(", "expected '=' after 'xw'", "name = expression"),
-    Case("= 2", SYNTAX, 1, 1, "=", "expected a statement, found '='", "name = expression"),
-    Case("2 = xw", SYNTAX, 1, 1, "2", "expected a statement, found '2'", "name = expression"),
-    Case("xw == 2", SYNTAX, 1, 5, "=", "expected an expression after 'xw =', found '='"),
-    Case("xw = 2 = 3", SYNTAX, 1, 8, "=", "expected the end of the statement"),
-    Case("inputs xa = 1", SYNTAX, 1, 8, "xa", "expected '=' after 'inputs'", "'input'"),
+    Case("xw + xa", SYNTAX, 1, 4, "+", "'=' ... 'xw' ... '+'", "="),
+    Case("xz = 1\n  xw(xa)", SYNTAX, 2, 5, "(", "'=' ... 'xw'", "="),
+    Case("= 2", SYNTAX, 1, 1, "=", "'='", "="),
+    Case("2 = xw", SYNTAX, 1, 1, "2", "'2'", "="),
+    Case("xw == 2", SYNTAX, 1, 5, "=", "'xw =' ... '='"),
+    Case("xw = 2 = 3", SYNTAX, 1, 8, "=", ""),
+    Case("inputs xa = 1", SYNTAX, 1, 8, "xa", "'=' ... 'inputs'", "'input'"),
     # parentheses
-    Case("xw = sin(xa", SYNTAX, 1, 9, "(", "never closed", "')'"),
-    Case("xw = (xa + sin(xb)\nxz = 2", SYNTAX, 1, 6, "(", "never closed", "')'"),
-    Case("xw = (xa + (xb*xc) + tanh (xd + 1\n\n", SYNTAX, 1, 27, "(", "never closed", "')'"),
-    Case("xv = 1\nxw = 2*(xa;xz = 1)", SYNTAX, 2, 8, "(", "never closed", "')'"),
-    Case("xw = (xa + \ninput xb = 2", SYNTAX, 1, 6, "(", "never closed", "')'"),
-    Case("xw = (xa # )\n", SYNTAX, 1, 6, "(", "never closed", "')'"),
-    Case("xw = (sin # (\n (xa", SYNTAX, 2, 2, "(", "never closed", "')'"),
-    Case("xw = sin\n(xa)", SYNTAX, 1, 6, "sin", "the parenthesis of a call stands on its line"),
-    Case("xw = xa)", SYNTAX, 1, 8, ")", "closes nothing", "remove"),
+    Case("xw = sin(xa", SYNTAX, 1, 9, "(", "", "')'"),
+    Case("xw = (xa + sin(xb)\nxz = 2", SYNTAX, 1, 6, "(", "", "')'"),
+    Case("xw = (xa + (xb*xc) + tanh (xd + 1\n\n", SYNTAX, 1, 27, "(", "", "')'"),
+    Case("xv = 1\nxw = 2*(xa;xz = 1)", SYNTAX, 2, 8, "(", "", "')'"),
+    Case("xw = (xa + \ninput xb = 2", SYNTAX, 1, 6, "(", "", "')'"),
+    Case("xw = (xa # )\n", SYNTAX, 1, 6, "(", "", "')'"),
+    Case("xw = (sin # (\n (xa", SYNTAX, 2, 2, "(", "", "')'"),
+    Case("xw = sin\n(xa)", SYNTAX, 1, 6, "sin", ""),
+    Case("xw = xa)", SYNTAX, 1, 8, ")", "", "remove"),
     # what numpy and PyTorch write
-    Case("xw = sum(xa, to=0)", SYNTAX, 1, 9, "(", "never closed", "no names: sum(a, 0)"),
-    Case("xw = xa[0]]", SYNTAX, 1, 11, "]", "this bracket closes nothing", "remove"),
+    Case("xw = sum(xa, to=0)", SYNTAX, 1, 9, "(", "", "sum(a, 0)"),
+    Case("xw = xa[0]]", SYNTAX, 1, 11, "]", "", "remove"),
     Case("xw = sum([1, 2])", SYNTAX, 1, 10, "[", "found '['", "a[2] = [1,2]"),
-    Case("xw = xa.mm(w)", SYNTAX, 1, 8, ".", "unexpected character '.'", "a @ b"),
-    Case("xa[2] = [1, 2]", SYNTAX, 1, 3, "[", "expected '='", "declared: parameter W[8,4]"),
-    Case("input xa[-1]", SYNTAX, 1, 10, "-", "expected the sizes of 'xa'"),
-    Case("xw = reshape(xa)", FUNCTION, 1, 6, "reshape(xa)", "takes 2 to 32 arguments, not 1"),
+    Case("xw = xa.mm(w)", SYNTAX, 1, 8, ".", "", "@ b"),
+    Case("xa[2] = [1, 2]", SYNTAX, 1, 3, "[", "expected '='", "W[8,4]"),
+    Case("input xa[-1]", SYNTAX, 1, 10, "-", "'xa'"),
+    Case("xw = reshape(xa)", FUNCTION, 1, 6, "reshape(xa)", "32 ... 1"),
     # characters
-    Case("xw = xa × 2", SYNTAX, 1, 9, "×", "unexpected character '×'", "'*'"),
-    Case("xw = xa·2", SYNTAX, 1, 8, "·", "unexpected character '·'", "'*'"),
-    Case("xw = xa²", SYNTAX, 1, 8, "²", "unexpected character '²'", "'^2'"),
-    Case("xw = xa³ + 1", SYNTAX, 1, 8, "³", "unexpected character '³'", "'^3'"),
-    Case("xw = (xa)²", SYNTAX, 1, 10, "²", "unexpected character '²'", "'^2'"),
-    Case("xw = −xa", SYNTAX, 1, 6, "−", "unexpected character '−'", "'-'"),
-    Case("xw = xa ÷ 2", SYNTAX, 1, 9, "÷", "unexpected character '÷'", "'/'"),
+    Case("xw = xa × 2", SYNTAX, 1, 9, "×", "", "'*'"),
+    Case("xw = xa·2", SYNTAX, 1, 8, "·", "", "'*'"),
+    Case("xw = xa²", SYNTAX, 1, 8, "²", "'²'", "'^2'"),
+    Case("xw = xa³ + 1", SYNTAX, 1, 8, "³", "'³'", "'^3'"),
+    Case("xw = (xa)²", SYNTAX, 1, 10, "²", "'²'", "'^2'"),
+    Case("xw = −xa", SYNTAX, 1, 6, "−", "", "'-'"),
+    Case("xw = xa ÷ 2", SYNTAX, 1, 9, "÷", "", "'/'"),
     Case("xw = [xa]", SYNTAX, 1, 6, "[", "found '['", "'('"),
-    Case("xz = 1\nxw = xa $ 2", SYNTAX, 2, 9, "$", "unexpected character '$'"),
-    Case("xw = xa.T", SYNTAX, 1, 8, ".", "unexpected character '.'", "transpose(a)"),
-    Case("xw = sum(xa, axis=0)", SYNTAX, 1, 14, "axis", "have no names", "axis 0: sum(a, 0)"),
-    Case("xw = max(xa, axis=0)", SYNTAX, 1, 14, "axis", "have no names", "largest(a, 0)"),
-    Case("xw = 'a'", SYNTAX, 1, 6, "'", "unexpected character"),
-    Case("xw = “a”", SYNTAX, 1, 6, "“", "unexpected character", "without quotation marks"),
-    Case("xw = xa⁻¹²*2", SYNTAX, 1, 8, "⁻", "unexpected character '⁻'", "'^-12'"),
-    Case("xw = kˆ2*xa", SYNTAX, 1, 7, "ˆ", "unexpected character 'ˆ'", "'^'"),  # of LaTeX's PDFs
-    Case("xw = x₁", SYNTAX, 1, 7, "₁", "unexpected character '₁'", "'_1'"),
-    Case("xe\u0301 = 2", SYNTAX, 1, 3, "\u0301", "character 'U+0301'", "with its accent"),
-    Case("xw = sin\u2061(xa)", SYNTAX, 1, 9, "\u2061", "character 'U+2061'", "remove it"),
-    Case("// slope", SYNTAX, 1, 1, "/", "expected a statement, found '/'", "begins with '#'"),
-    Case("% slope", SYNTAX, 1, 1, "%", "unexpected character '%'", "begins with '#'"),
-    Case("xw = \\sin(xa)", SYNTAX, 1, 6, "\\", "unexpected character", "LaTeX"),
-    Case("xw = np.sin(xa)", SYNTAX, 1, 8, ".", "unexpected character '.'", "write sin(a) for"),
-    Case("xw = tan^2(xa)", SYNTAX, 1, 10, "2(", "missing operator", "tan(...)^2"),
-    Case("xw = tan**-1 (xa)", SYNTAX, 1, 12, "1 (", "missing operator", "write atan(...)"),
+    Case("xz = 1\nxw = xa $ 2", SYNTAX, 2, 9, "$", ""),
+    Case("xw = xa.T", SYNTAX, 1, 8, ".", "", "transpose(a)"),
+    Case("xw = sum(xa, axis=0)", SYNTAX, 1, 14, "axis", "", "sum(a, 0)"),
+    Case("xw = max(xa, axis=0)", SYNTAX, 1, 14, "axis", "", "largest(a, 0)"),
+    Case("xw = 'a'", SYNTAX, 1, 6, "'", ""),
+    Case("xw = “a”", SYNTAX, 1, 6, "“", "", ""),
+    Case("xw = xa⁻¹²*2", SYNTAX, 1, 8, "⁻", "", "'^-12'"),
+    Case("xw = kˆ2*xa", SYNTAX, 1, 7, "ˆ", "'ˆ'", "'^'"),  # of LaTeX's PDFs
+    Case("xw = x₁", SYNTAX, 1, 7, "₁", "'₁'", "'_1'"),
+    Case("xe\u0301 = 2", SYNTAX, 1, 3, "\u0301", "character 'U+0301'", ""),
+    Case("xw = sin\u2061(xa)", SYNTAX, 1, 9, "\u2061", "character 'U+2061'", ""),
+    Case("// slope", SYNTAX, 1, 1, "/", "'/'", ""),
+    Case("% slope", SYNTAX, 1, 1, "%", "", ""),
+    Case("xw = \\sin(xa)", SYNTAX, 1, 6, "\\", "", "LaTeX"),
+    Case("xw = np.sin(xa)", SYNTAX, 1, 8, ".", "", "sin(a)"),
+    Case("xw = tan^2(xa)", SYNTAX, 1, 10, "2(", "", "tan(...)^2"),
+    Case("xw = tan**-1 (xa)", SYNTAX, 1, 12, "1 (", "", "write atan(...)"),
     Case("xw = xa\x00", SYNTAX, 1, 8, "\x00", "U+0000"),
     # numbers
-    Case("xw = 2*1e999", SYNTAX, 1, 8, "1e999", "too large"),
-    Case("input xa = -1e309", SYNTAX, 1, 13, "1e309", "too large"),
+    Case("xw = 2*1e999", SYNTAX, 1, 8, "1e999", ""),
+    Case("input xa = -1e309", SYNTAX, 1, 13, "1e309", ""),
     # declarations
-    Case("input xa = b", SYNTAX, 1, 12, "b", "as the value of 'xa', found 'b'"),
-    Case("input xa = sin(2)", SYNTAX, 1, 12, "sin", "as the value of 'xa', found 'sin'"),
-    Case("input sin(2)", SYNTAX, 1, 10, "(", "expected the end of the statement, found '('"),
-    Case("input a, sin(2)", SYNTAX, 1, 13, "(", "expected the end of the statement, found '('"),
-    Case("input xa = ", SYNTAX, 1, 12, "", "expected a number as the value of 'xa'"),
-    Case("input xa = --1", SYNTAX, 1, 13, "-", "expected a number as the value of 'xa'"),
-    Case("input xa = 1, ", SYNTAX, 1, 15, "", "expected a name after 'input'"),
-    Case("input xa = 1 + 2", SYNTAX, 1, 14, "+", "expected the end of the statement, found '+'"),
-    Case("parameter a b", SYNTAX, 1, 13, "b", "expected the end of the statement, found 'b'"),
+    Case("input xa = b", SYNTAX, 1, 12, "b", "'xa' ... 'b'"),
+    Case("input xa = sin(2)", SYNTAX, 1, 12, "sin", "'xa' ... 'sin'"),
+    Case("input sin(2)", SYNTAX, 1, 10, "(", ""),
+    Case("input a, sin(2)", SYNTAX, 1, 13, "(", ""),
+    Case("input xa = ", SYNTAX, 1, 12, "", "'xa'"),
+    Case("input xa = --1", SYNTAX, 1, 13, "-", "'xa'"),
+    Case("input xa = 1, ", SYNTAX, 1, 15, "", "'input'"),
+    Case("input xa = 1 + 2", SYNTAX, 1, 14, "+", "'+'"),
+    Case("parameter a b", SYNTAX, 1, 13, "b", "'b'"),
     # domains
-    Case("input y in {}; w = y", SYNTAX, 1, 12, "{", "at least one value"),
-    Case("input y in {0, 1, 0}; w = y", SYNTAX, 1, 19, "0", "each value once; 0 is repeated"),
-    Case("input y in {0, a}; w = y", SYNTAX, 1, 16, "a", "expected a number", ""),
-    Case("input y in {0 1}; w = y", SYNTAX, 1, 15, "1", "expected ',' or '}' in the domain of 'y'"),
-    Case("input y in {0, 1; w = y", SYNTAX, 1, 17, ";", "expected ',' or '}' in the domain of 'y'"),
-    Case("input y in {1e999}; w = y", SYNTAX, 1, 13, "1e999", "too large"),
-    Case("input y = 2 in {0, 1}; w = y", SYNTAX, 1, 11, "2", "value of 'y' must be in its domain"),
-    Case("input y[2] = [1, 1] in one-hot; w = y", SYNTAX, 1, 14, "[", "must be one-hot"),
-    Case("input y in one-hot; w = y", SYNTAX, 1, 12, "one", "this one is a number"),
-    Case("input y[1] in one-hot; w = y", SYNTAX, 1, 15, "one", "one class only"),
-    Case("parameter k in {0, 1}; w = k", SYNTAX, 1, 13, "in", "only an input can", "input k"),
-    Case("output w in {0, 1}; w = k", SYNTAX, 1, 10, "in", "only an input can", "remove"),
-    Case("input y in; w = y", SYNTAX, 1, 11, ";", "expected a domain after 'in'", "{0, 1}"),
-    Case("input y in (0, 1); w = y", SYNTAX, 1, 9, "in", "after 'in', found '('", "{0, 1}"),
-    Case("input y in [0, 1]; w = y", SYNTAX, 1, 12, "[", "after 'in', found '['", "{0, 1}"),
-    Case("input y[2] in onehot; w = y", SYNTAX, 1, 15, "onehot", "found 'onehot'", "in one-hot"),
-    Case("input y in {0, 1} = 1; w = y", SYNTAX, 1, 19, "=", "expected the end of the statement"),
-    Case("output xq; xw = 1", DEFINITION, 1, 8, "xq", "nothing defines it"),
-    Case("output xww; xw = 1", DEFINITION, 1, 8, "xww", "nothing defines it", "'xw'"),
-    Case("output xw = 3; xw = 1", DEFINITION, 1, 8, "xw", "cannot be given a value", "output xw"),
+    Case("input y in {}; w = y", SYNTAX, 1, 12, "{", ""),
+    Case("input y in {0, 1, 0}; w = y", SYNTAX, 1, 19, "0", "0"),
+    Case("input y in {0, a}; w = y", SYNTAX, 1, 16, "a", "", ""),
+    Case("input y in {0 1}; w = y", SYNTAX, 1, 15, "1", "'y'"),
+    Case("input y in {0, 1; w = y", SYNTAX, 1, 17, ";", "'y'"),
+    Case("input y in {1e999}; w = y", SYNTAX, 1, 13, "1e999", ""),
+    Case("input y = 2 in {0, 1}; w = y", SYNTAX, 1, 11, "2", "'y'"),
+    Case("input y[2] = [1, 1] in one-hot; w = y", SYNTAX, 1, 14, "[", "one-hot"),
+    Case("input y in one-hot; w = y", SYNTAX, 1, 12, "one", ""),
+    Case("input y[1] in one-hot; w = y", SYNTAX, 1, 15, "one", ""),
+    Case("parameter k in {0, 1}; w = k", SYNTAX, 1, 13, "in", "", "k"),
+    Case("output w in {0, 1}; w = k", SYNTAX, 1, 10, "in", "", "remove"),
+    Case("input y in; w = y", SYNTAX, 1, 11, ";", "'in'", "{0, 1}"),
+    Case("input y in (0, 1); w = y", SYNTAX, 1, 9, "in", "'in'", "{0, 1}"),
+    Case("input y in [0, 1]; w = y", SYNTAX, 1, 12, "[", "'in' ... '['", "{0, 1}"),
+    Case("input y[2] in onehot; w = y", SYNTAX, 1, 15, "onehot", "found 'onehot'", "one-hot"),
+    Case("input y in {0, 1} = 1; w = y", SYNTAX, 1, 19, "=", ""),
+    Case("output xq; xw = 1", DEFINITION, 1, 8, "xq", ""),
+    Case("output xww; xw = 1", DEFINITION, 1, 8, "xww", "", "'xw'"),
+    Case("output xw = 3; xw = 1", DEFINITION, 1, 8, "xw", "", "xw"),
     # circles
     Case("xa = xb; xb = xa", CYCLE, 1, 1, "xa", "xa -> xb -> xa"),
     Case("xw = xw + 1", CYCLE, 1, 1, "xw", "xw -> xw"),
@@ -211,7 +208,7 @@ def test_errors(case: Case) -> None:
     assert (error.line, error.column) == (case.line, case.column)
     first, line, carets, *_ = str(error).split("\n")
     assert first.startswith(f"lesson.cg:{case.line}:{case.column}: ")
-    assert case.says in first
+    approved(str(error), case.says)
     line = line.replace("\N{SYMBOL FOR NULL}", "\x00")  # shown, as every control character is
     assert line[2:] == case.text.split("\n")[case.line - 1]
     assert underlined(line, carets) == case.under
@@ -234,28 +231,28 @@ def test_one_except_clause_catches_them_all_and_they_mean_wrong_input(
 @pytest.mark.parametrize(
     ("text", "first", "second", "says"),
     [
-        ("xw = 1\nxz = 2\nxw = 3", (1, 1), (3, 1), "'xw' is defined twice"),
-        ("xz = 1; xw = 2\n  xw = 3", (1, 9), (2, 3), "'xw' is defined twice"),
-        ("input a\nxw = a\nparameter a", (1, 7), (3, 11), "'a' is declared twice"),
-        ("input a, b = 1, a", (1, 7), (1, 17), "'a' is declared twice"),
+        ("xw = 1\nxz = 2\nxw = 3", (1, 1), (3, 1), "'xw'"),
+        ("xz = 1; xw = 2\n  xw = 3", (1, 9), (2, 3), "'xw'"),
+        ("input a\nxw = a\nparameter a", (1, 7), (3, 11), "'a'"),
+        ("input a, b = 1, a", (1, 7), (1, 17), "'a'"),
         (
             "input xw = 1\n\nxw = 3",
             (1, 7),
             (3, 1),
-            "'xw' is declared 'input' but an expression defines it",
+            "'xw' ... 'input'",
         ),
         (
             "c = 3\nparameter c",
             (2, 11),
             (1, 1),
-            "'c' is declared 'parameter' but an expression defines it",
+            "'c' ... 'parameter'",
         ),
     ],
 )
 def test_an_error_with_two_places_shows_both(text, first, second, says) -> None:
     error = complaint(text)
     assert type(error) is DefinitionError
-    assert says in error.message
+    approved(str(error), says)
     assert (error.line, error.column) == second
     ((_, related),) = error.related
     assert related.source.position(related.start) == first
@@ -271,7 +268,7 @@ def test_a_cycle_gives_its_whole_path_and_nothing_beside_it() -> None:
     assert isinstance(error, CycleError)
     # Arrows are edges, from what is used to what uses it, and begin at the first in the text.
     assert error.path == ("xc", "xa", "xb", "xc")
-    assert "xc -> xa -> xb -> xc" in str(error)
+    assert "xc -> xa -> xb -> xc" in approved(str(error))
 
 
 def test_a_long_cycle_is_found_without_recursion() -> None:
@@ -307,7 +304,7 @@ def test_lines_and_columns_do_not_depend_on_the_line_end(newline: str) -> None:
 
 def test_only_the_first_complaint_is_made_about_parentheses_inside_one_another() -> None:
     error = complaint("xw = (1 + (2 + (3")
-    assert "never closed" in error.message
+    approved(str(error))
     assert error.line == 1
     assert error.span.source.text[error.span.start] == "("
 
@@ -343,7 +340,7 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("wrong", [None, 3, 1.5, ["xw = 1", 2], [None], {1: 2}, b"xw = 1"])
 def test_what_is_no_text_is_a_usage_error(wrong) -> None:
-    with pytest.raises(UsageError, match="expressions cannot be"):
+    with refused(UsageError, "expressions"):
         cgprimer.parse(wrong)
 
 

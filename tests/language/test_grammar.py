@@ -14,11 +14,11 @@ import cgprimer
 from cgprimer.analysis.elements import in_elements
 from cgprimer.core.derivatives import graph_with_loss
 from cgprimer.core.language.parser import parse_program
-from cgprimer.core.language.syntax import Declaration, Definition
+from cgprimer.core.language.syntax_tree import Declaration, Definition
 from cgprimer.core.language.tokens import spans, tokenize
-from cgprimer.core.primitives import primitives
-from cgprimer.core.primitives.notation import parse_expression
-from cgprimer.core.primitives.registry import FUNCTIONS
+from cgprimer.core.operations import primitives
+from cgprimer.core.operations.notation import parse_expression
+from cgprimer.core.operations.primitive_registry import FUNCTIONS
 from cgprimer.errors import Source
 from tests.language.language_trees import python_shape, shape
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import cgprimer
 from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.language.syntax import Apply, Name, Number
-from cgprimer.core.primitives.notation import number_text, parse_expression, unparse
-from cgprimer.core.primitives.registry import FUNCTIONS
+from cgprimer.core.language.syntax_tree import Apply, Name, Number
+from cgprimer.core.operations.notation import number_text, parse_expression, unparse
+from cgprimer.core.operations.primitive_registry import FUNCTIONS
 from cgprimer.core.tape.lowering import lower
 from cgprimer.errors import CgprimerError, SourceError
 from tests.language.language_trees import NAMES, shape, trees

@@ -12,6 +12,7 @@ from cgprimer import CgprimerError
 from cgprimer.lecture import ComputationalGraphPrimer
 from cgprimer.lecture.differences import NAME, method_of, vertex_differences
 from cgprimer.lecture.layered import batches
+from tests.approval import refused
 
 EXPRESSIONS = ["xx=xa^2", "xy=ab*xx+ac*xa", "xz=bc*xx+xy", "xw=cd*xx+xz^3"]
 TRUTH = {"ab": 1.0, "bc": 2.0, "cd": 3.0, "ac": 4.0}
@@ -214,10 +215,10 @@ def test_batches_are_drawn_from_both_classes_and_divided_by_their_maximum() -> N
 
 
 def test_the_layers_that_were_said_are_checked() -> None:
-    with pytest.raises(CgprimerError, match=r"layers_config is \[4, 3, 1\]") as caught:
+    with refused(CgprimerError, "layers_config is [4, 3, 1]") as caught:
         network(layers_config=[4, 3, 1])
     assert "xp, xq, xr, xs; xw, xz; xo" in str(caught.value.hint)
-    with pytest.raises(CgprimerError, match="num_layers is 2, and the expressions have 3"):
+    with refused(CgprimerError, "num_layers ... 2 ... 3"):
         network(num_layers=2, layers_config=None)
 
 
@@ -260,7 +261,7 @@ def test_the_silly_function_has_a_backward_pass_of_its_own() -> None:
 def test_training_with_a_function_of_ones_own(capsys: pytest.CaptureFixture[str]) -> None:
     cgp = ComputationalGraphPrimer(learning_rate=1e-5, epochs=2, seed=0)
     own = ComputationalGraphPrimer.AutogradCustomization(cgp=cgp, num_samples_per_class=200)
-    with pytest.raises(CgprimerError, match="no data") as caught:
+    with refused(CgprimerError) as caught:
         own.train_with_straight_autograd()
     assert "gen_training_data" in str(caught.value.hint)
     own.gen_training_data()
@@ -341,7 +342,7 @@ def test_an_expression_that_is_none_is_shown_as_it_was_written() -> None:
 @pytest.mark.parametrize("wrong", ["training_iterations", "batch_size", "dataset_size"])
 def test_numbers_that_are_none_are_refused(wrong: str) -> None:
     cgp = neuron(**{wrong: 0})
-    with pytest.raises(CgprimerError, match=wrong):
+    with refused(CgprimerError, wrong):
         cgp.run_training_loop_one_neuron_model(cgp.gen_training_data())
 
 

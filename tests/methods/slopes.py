@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 import mpmath
 
 from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.language.syntax import Name, fold
-from cgprimer.core.primitives import formulas
+from cgprimer.core.language.syntax_tree import Name, fold
+from cgprimer.core.operations import symbolic_arithmetic
 
 DIGITS = 60
 STEP = mpmath.mpf("1e-20")
@@ -21,7 +21,11 @@ STEP = mpmath.mpf("1e-20")
 
 def value_of(name: str, operands: Sequence[object]) -> object:
     """A primitive on mpmath's numbers."""
-    return operands[0] if name == "stop_gradient" else formulas.function(name)(*operands)
+    return (
+        operands[0]
+        if name == "stop_gradient"
+        else symbolic_arithmetic.mpmath_function(name)(*operands)
+    )
 
 
 def moved(

@@ -14,6 +14,7 @@ from cgprimer.errors import (
     PathLimitError,
     UsageError,
 )
+from tests.approval import refused
 
 GRAPH = cgprimer.parse(
     "input xa = 0.5; parameter ab = 1, bc = 2; xx = ab*xa^2; xw = bc*xx + sin(xx)"
@@ -32,14 +33,14 @@ def test_too_many_paths_are_counted_and_not_walked():
     with pytest.raises(PathLimitError, match="1,048,576 paths") as caught:
         cgprimer.gradient(ladder(20), method="path-sum")
     assert "10,000" in caught.value.message
-    assert "--path-limit" in caught.value.hint
-    with pytest.raises(PathLimitError, match=r"about 10\^60 paths"):
+    assert "`limit=N`" in caught.value.hint
+    with refused(PathLimitError, "10^60"):
         cgprimer.gradient(ladder(200), method="path-sum")
 
 
 def test_the_path_limit_is_a_choice():
     graph = ladder(6)
-    with pytest.raises(PathLimitError, match="64 paths, more than the limit of 63"):
+    with refused(PathLimitError, "64 ... 63"):
         cgprimer.gradient(graph, method="path-sum", limit=63)
     found = cgprimer.gradient(graph, method="path-sum", limit=64)
     assert found == pytest.approx(cgprimer.gradient(graph), rel=1e-13)
@@ -55,18 +56,16 @@ def test_all_other_methods_take_the_ladder():
 
 
 def test_expressions_that_swell_are_refused_before_they_do():
-    with pytest.raises(
-        ExpressionSwellError, match="operations, more than the limit of 5,000"
-    ) as caught:
+    with refused(ExpressionSwellError, "5,000") as caught:
         cgprimer.gradient(ladder(40), method="symbolic")
-    assert "--symbolic-limit" in caught.value.hint
+    assert "`limit=N`" in caught.value.hint
     assert "reverse" in caught.value.hint
 
 
 def test_the_symbolic_limit_is_a_choice():
     graph = ladder(3)
     size = 29  # 8 written-out copies of p*xa and 21 operations over them
-    with pytest.raises(ExpressionSwellError, match=f"has {size} operations"):
+    with refused(ExpressionSwellError, f"{size}"):
         cgprimer.gradient(graph, method="symbolic", limit=size - 1)
     found = cgprimer.gradient(graph, method="symbolic", limit=size)
     assert found == pytest.approx(cgprimer.gradient(graph), rel=1e-13)
@@ -108,20 +107,20 @@ def test_complex_steps_do_not_leave_the_real_line(text):
 @pytest.mark.parametrize(
     ("how", "message", "hint"),
     [
-        ({"method": "revers"}, "no method 'revers'", "did you mean 'reverse'?"),
-        ({"method": "zzz"}, "no method 'zzz'", "finite-difference"),
-        ({"method": "forward", "cary": True}, "no option 'cary'", "carry"),
-        ({"method": "reverse", "carry": True}, "no option 'carry'", "simplify"),
-        ({"method": "finite-difference", "scheme": "centre"}, "no scheme 'centre'", "central"),
-        ({"method": "symbolic", "step": 1.0}, "no option 'step'", "share, limit"),
-        ({"of": "xv"}, "no variable 'xv'", ""),
+        ({"method": "revers"}, "'revers'", "'reverse'"),
+        ({"method": "zzz"}, "'zzz'", "finite-difference"),
+        ({"method": "forward", "cary": True}, "'cary'", "carry"),
+        ({"method": "reverse", "carry": True}, "'carry'", "simplify"),
+        ({"method": "finite-difference", "scheme": "centre"}, "'centre'", "central"),
+        ({"method": "symbolic", "step": 1.0}, "'step'", ""),
+        ({"of": "xv"}, "'xv'", ""),
         ({"wrt": "ba"}, "'ba'", ""),
-        ({"wrt": "abb"}, "'abb'", "did you mean 'ab'?"),
-        ({"engine": "numpi"}, "no engine 'numpi'", "did you mean 'numpy'?"),
+        ({"wrt": "abb"}, "'abb'", "'ab'"),
+        ({"engine": "numpi"}, "'numpi'", "'numpy'"),
     ],
 )
 def test_wrong_names_come_with_a_hint(how, message, hint):
-    with pytest.raises(UsageError, match=message) as caught:
+    with refused(UsageError, message) as caught:
         cgprimer.gradient(GRAPH, **how)
     assert hint in caught.value.hint
     assert isinstance(caught.value, CgprimerError)
@@ -130,29 +129,29 @@ def test_wrong_names_come_with_a_hint(how, message, hint):
 
 @pytest.mark.parametrize("step", [0.0, -1e-3, float("nan")])
 def test_a_step_must_be_positive(step):
-    with pytest.raises(UsageError, match="must be positive"):
+    with refused(UsageError):
         cgprimer.gradient(GRAPH, method="finite-difference", step=step)
 
 
 @pytest.mark.parametrize("wrt", [(), [], [1]])
 def test_wrt_must_name_something(wrt):
-    with pytest.raises(UsageError, match="wrt must be a name or names"):
+    with refused(UsageError, "wrt"):
         cgprimer.gradient(GRAPH, wrt=wrt)
 
 
 def test_several_outputs_to_choose_from():
     graph = cgprimer.parse("xb = p*xa; xc = p^2")
-    with pytest.raises(UsageError, match="several outputs: xb, xc"):
+    with refused(UsageError, "xb ... xc"):
         cgprimer.gradient(graph, {"p": 1, "xa": 1})
-    with pytest.raises(UsageError, match="several outputs: xb, xc"):
+    with refused(UsageError, "xb ... xc"):
         cgprimer.differentiate(cgprimer.tape(graph))
 
 
 def test_nothing_to_differentiate_with_respect_to():
     graph = cgprimer.parse("xw = 2 + 1")
-    with pytest.raises(UsageError, match="no parameter"):
+    with refused(UsageError):
         cgprimer.gradient(graph)
-    with pytest.raises(UsageError, match="no parameters"):
+    with refused(UsageError):
         cgprimer.differentiate(cgprimer.tape(graph))
 
 
@@ -167,13 +166,13 @@ def test_a_graph_without_parameters_is_differentiated_with_respect_to_its_inputs
 def test_unknown_names_on_a_tape():
     tape = cgprimer.tape(GRAPH)
     for how in ({"of": "xq"}, {"wrt": "zz"}):
-        with pytest.raises(UsageError, match="no value called"):
+        with refused(UsageError):
             cgprimer.differentiate(tape, **how)
 
 
 def test_a_missing_value_is_named():
     graph = cgprimer.parse("xw = ab*xa")
-    with pytest.raises(MissingValueError, match="no value for ab"):
+    with refused(MissingValueError, "ab"):
         cgprimer.gradient(graph, {"xa": 1.0})
 
 
@@ -194,22 +193,28 @@ def test_nothing_leads_from_there_to_here(method):
 
 @pytest.mark.parametrize("method", ["finite-difference", "reverse-over-finite-difference", "nope"])
 def test_second_derivatives_need_a_first_in_one_run(method):
-    with pytest.raises(UsageError, match="cannot be the inner method"):
+    with refused(UsageError):
         cgprimer.hessian(GRAPH, method=method)
 
 
 def test_symbolic_formulas_have_no_inner_variables_to_move_again():
-    with pytest.raises(UsageError, match="'xx' cannot be moved"):
+    with refused(UsageError, "'xx'"):
         cgprimer.hessian(GRAPH, wrt=["ab", "xx"], method="forward-over-symbolic")
 
 
 def test_a_vector_is_needed():
-    with pytest.raises(UsageError, match="a vector is needed"):
+    with refused(UsageError):
         cgprimer.hessian_vector_product(GRAPH)
 
 
 @pytest.mark.parametrize("wrong", ["xw = k*xa", None, ["xw = k*xa"]])
 def test_a_text_is_no_graph(wrong):
     for call in (cgprimer.gradient, cgprimer.tape, cgprimer.compare, cgprimer.trace, cgprimer.draw):
-        with pytest.raises(cgprimer.CgprimerError, match=r"(?s)graph cannot be .*cgprimer\.parse"):
+        with refused(cgprimer.CgprimerError, "graph ... cgprimer.parse"):
             call(wrong)
+
+
+def test_all_samples_have_one_vector():
+    graph = cgprimer.parse("xw = xa^3*k")
+    with pytest.raises(cgprimer.errors.ShapeError):
+        cgprimer.hessian_vector_product(graph, {"xa": 2.0, "k": 5.0}, {"xa": [1.0, 2.0]})

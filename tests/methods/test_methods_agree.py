@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import cgprimer
-from cgprimer.core.primitives import primitive
+from cgprimer.core.operations import find_primitive
 from cgprimer.errors import ExpressionSwellError, PathLimitError
 from tests.methods.graph_strategies import Case, cases, graphs
 from tests.methods.slopes import moved, second_slopes, slopes
@@ -87,6 +87,41 @@ def test_one_point_and_many_agree(case, method):
         assert np.max(np.abs(many[name] - value)) <= tolerance * case.scale
 
 
+@st.composite
+def polynomials(draw) -> str:
+    """Sums and products of three names: they are rounded alike for numbers and for arrays."""
+    names, lines = ["xa", "xb", "k"], []
+    for number in range(1, draw(st.integers(2, 6)) + 1):
+        left, right = draw(st.sampled_from(names)), draw(st.sampled_from(names))
+        names.append(f"v{number}")
+        lines.append(f"{names[-1]} = {left} {draw(st.sampled_from('+-**'))} {right}")
+    return "; ".join([*lines, f"xw = {' + '.join(names)}"])
+
+
+SCHEMES = tuple(
+    ("finite-difference", options)
+    for options in ({"scheme": "forward"}, {"step": 0.01}, {"scheme": "forward", "step": 0.01})
+)
+EVERY = [
+    pytest.param(*one, marks=[pytest.mark.slow] if one[0] == "symbolic" else [])
+    for one in (*METHODS, *SCHEMES)
+]
+COORDINATES = st.floats(-1e6, 1e6) | st.floats(-2.0, 2.0) | st.sampled_from((0.0, 1.0, -1e-9))
+
+
+@slower
+@given(text=polynomials(), points=st.lists(st.tuples(*[COORDINATES] * 3), min_size=1, max_size=3))
+@pytest.mark.parametrize(("method", "options"), EVERY, ids=str)
+def test_a_single_point_equals_its_row_of_a_batch(method, options, text, points):
+    graph, names = cgprimer.parse(text), ("xa", "xb", "k")
+    batch = dict(zip(names, np.array(points).T, strict=True))
+    rows = cgprimer.gradient(graph, batch, wrt=names, method=method, **options)
+    for row, point in enumerate(points):
+        at = dict(zip(names, point, strict=True))
+        single = cgprimer.gradient(graph, at, wrt=names, method=method, **options)
+        assert {name: values[row] for name, values in rows.items()} == single
+
+
 @quick
 @given(graph=graphs())
 def test_what_methods_cost(graph):
@@ -153,7 +188,7 @@ def test_a_planted_fault_does_not_pass(name, partials, method):
     expected = cgprimer.gradient(healthy, at, wrt=case.names)
     found = cgprimer.gradient(healthy, at, wrt=case.names, method=method)
     assert_near(case, found, expected, tolerance, method)
-    with replaced(replace(primitive(name), partials=partials)):
+    with replaced(replace(find_primitive(name), partials=partials)):
         graph = cgprimer.parse(text)  # another graph: programs are remembered by their graph
         wrong = cgprimer.gradient(graph, at, wrt=case.names)
         alike = cgprimer.gradient(graph, at, wrt=case.names, method="forward")

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.core import run as running
+from cgprimer.core.evaluation import runner as running
+from tests.approval import refused
 
 Runner = partial(running.Runner, engine="numpy")
 
@@ -34,7 +35,7 @@ def program(method: str, **options):
 
 
 def block_size(method: str) -> int:
-    return Runner(program(method)).execute.block
+    return Runner(program(method)).execute.block_size
 
 
 @pytest.mark.parametrize("method", cgprimer.methods())
@@ -154,9 +155,9 @@ def test_differences_in_single_precision_choose_their_step_for_it(scheme):
 
 
 def test_dtype_and_engine_are_checked():
-    with pytest.raises(cgprimer.CgprimerError, match="no dtype 'float16'"):
+    with refused(cgprimer.CgprimerError, "'float16'"):
         Runner(program("reverse"), dtype="float16")
-    with pytest.raises(cgprimer.CgprimerError, match="no engine 'abacus'"):
+    with refused(cgprimer.CgprimerError, "'abacus'"):
         Runner(program("reverse"), engine="abacus")
 
 

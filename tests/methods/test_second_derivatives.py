@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.core.run import Runner
+from cgprimer.core.evaluation.runner import Runner
+from tests.approval import refused
 from tests.methods.slopes import second_slopes
 
 SMOOTH = cgprimer.parse(
@@ -226,7 +227,7 @@ def test_by_an_inner_variable_beside_the_way_there_is_nothing_to_differentiate()
         lambda: cgprimer.hessian(graph, at, of="xu", wrt=["xv", "xa"]),
         lambda: cgprimer.hessian_vector_product(graph, at, {"xv": 1}, of="xu"),
     ):
-        with pytest.raises(cgprimer.UsageError, match="'xu' does not depend on 'xv'"):
+        with refused(cgprimer.UsageError, "'xu' ... 'xv'"):
             second()
 
 

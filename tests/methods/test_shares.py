@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 
 import cgprimer
-from cgprimer.core.methods.contract import DerivativeProgram
-from cgprimer.core.methods.edges import edge_tape
-from cgprimer.core.run import values_of
+from cgprimer.backends.plans.optimization import optimize
+from cgprimer.core.evaluation.evaluator import values_of
+from cgprimer.core.methods.derivative_program import DerivativeProgram
+from cgprimer.core.methods.edge_tape import edge_tape
 from cgprimer.core.tape.tape import Tape
-from cgprimer.native.plans.optimization import optimize
 from tests.methods.graph_strategies import Case, cases
 
 LECTURE = cgprimer.parse("xx=xa^2; xy=ab*xx+ac*xa; xz=bc*xx+xy; xw=cd*xx+xz^3")

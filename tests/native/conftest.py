@@ -4,16 +4,18 @@ from collections.abc import Iterator
 
 import pytest
 
-from cgprimer.native import blocks, encoding
-from cgprimer.native.plans import making, printing
+from cgprimer.backends import numpy_blocks, plan_encoding
+from cgprimer.backends.plans import plan_printing, planning
 from tests.native.plan_rules import checked_plan, checked_storage
 
 
 @pytest.fixture(autouse=True, scope="session")
 def plans_keep_the_rules() -> Iterator[None]:
-    planned, stored = making._planned, encoding.storage_of
+    planned, allocated = planning._plan_optimized, plan_encoding.allocate_rows
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(making, "_planned", lambda *a, **k: checked_plan(planned(*a, **k)))
-        for module in (blocks, encoding, printing):
-            patch.setattr(module, "storage_of", lambda plan: checked_storage(plan, stored(plan)))
+        patch.setattr(planning, "_plan_optimized", lambda *a, **k: checked_plan(planned(*a, **k)))
+        for module in (numpy_blocks, plan_encoding, plan_printing):
+            patch.setattr(
+                module, "allocate_rows", lambda plan: checked_storage(plan, allocated(plan))
+            )
         yield

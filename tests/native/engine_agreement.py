@@ -9,16 +9,17 @@ from unittest import mock
 
 import numpy as np
 
-from cgprimer.core.engines import Reduction, select
-from cgprimer.core.primitives import arrays
+from cgprimer.backends.cpu import cpu_engine
+from cgprimer.core.evaluation.engines import Reduction, select
+from cgprimer.core.operations import numpy_arithmetic
 from cgprimer.core.tape.tape import Tape
-from cgprimer.native.cpu import engine
 
 Array = Any
 FORMS = ("straight", "interpreted")
 REDUCTIONS: tuple[Reduction, ...] = ("none", "sum")
 DTYPES = ("float64", "float32")
 CLOSE = {"float64": 1e-12, "float32": 2e-5}
+CLASSES = {"straight": "StraightLineExecutable", "interpreted": "InterpretedExecutable"}
 # Of straight-line code so much that nothing in these tests goes to the interpreter; none at all.
 _LONGEST = {"straight": 4000, "interpreted": -1}
 
@@ -26,7 +27,7 @@ _LONGEST = {"straight": 4000, "interpreted": -1}
 @contextmanager
 def form(name: str) -> Iterator[None]:
     """The engine makes straight-line code of everything, or code for the interpreter."""
-    with mock.patch.object(engine, "STRAIGHT", _LONGEST[name]):
+    with mock.patch.object(cpu_engine, "STRAIGHT", _LONGEST[name]):
         yield
 
 
@@ -34,7 +35,7 @@ def compiled(tape: Tape, name: str, reduction: Reduction = "none", dtype: str = 
     """A tape compiled in one form; fails if the engine has taken the other one."""
     with form(name):
         made = select("cpu").compile(tape, reduction=reduction, dtype=dtype)
-    assert type(made).__name__ == {"straight": "Fused", "interpreted": "Interpreted"}[name]
+    assert type(made).__name__ == CLASSES[name]
     return made
 
 
@@ -55,7 +56,7 @@ def directly(
                 chosen = columns if leaf.kind == "column" else scalars
                 values.append(np.asarray(chosen[leaf.name], float))
         for name, operands in tape.instructions:
-            values.append(arrays.function(name)(*[values[o] for o in operands]))
+            values.append(numpy_arithmetic.numpy_function(name)(*[values[o] for o in operands]))
     return {n: np.array(np.broadcast_to(values[i], samples)) for n, i in tape.outputs.items()}
 
 

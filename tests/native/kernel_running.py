@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from llvmlite import binding, ir
 
-from cgprimer.native.cpu.operations import Emitter, register_symbols
+from cgprimer.backends.cpu.primitive_ir import Emitter, register_symbols
 
 Write = Callable[[Emitter, Any, list[Any]], list[Any]]  # emitter, builder, operands: results
 COUNT = ir.IntType(64)
@@ -72,8 +72,8 @@ class Kernels:
         pointers = [a.ctypes.data for a in (*given, *made)]
         kind = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(pointers), ctypes.c_int64)
         kind(self.address(name))(*pointers, full)
-        shaped = [m[:count] for m in made]
-        return shaped[0] if results == 1 else tuple(shaped)
+        with_lanes_of = [m[:count] for m in made]
+        return with_lanes_of[0] if results == 1 else tuple(with_lanes_of)
 
 
 def _loop(emitter: Emitter, name: str, operands: int, results: int, write: Write) -> None:
@@ -110,7 +110,7 @@ def applied(name: str) -> Write:
 
 def with_exponent(exponent: float) -> Write:
     """A power whose exponent is known while the code is written."""
-    from cgprimer.native.cpu.lanes import splat
+    from cgprimer.backends.cpu.vector_ir import splat
 
     return lambda emitter, builder, operands: [
         emitter.apply(builder, "pow", operands[0], splat(emitter.type, exponent))

@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 import cgprimer
+from cgprimer.backends.cpu.llvm_library import target_processor
 from cgprimer.core.methods import differentiate
-from cgprimer.core.primitives import arrays, primitives
+from cgprimer.core.operations import numpy_arithmetic, primitives
 from cgprimer.core.tape.builder import Builder
-from cgprimer.native.cpu.library import processor
 from tests.native.engine_agreement import (
     DTYPES,
     FORMS,
@@ -43,7 +43,7 @@ def every_primitive() -> int:
                     samples = len(given[0])
                     wanted = {
                         row.name: np.broadcast_to(
-                            arrays.function(row.name)(*given[: row.arity]), samples
+                            numpy_arithmetic.numpy_function(row.name)(*given[: row.arity]), samples
                         )
                         for row in rows
                     }
@@ -83,4 +83,4 @@ if __name__ == "__main__":
     count = every_primitive()
     graphs()
     training()
-    print(f"{processor().bits} bits, {count} primitives")
+    print(f"{target_processor().bits} bits, {count} primitives")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from cgprimer.core.primitives import primitives
+from cgprimer.backends.plans.plan import AffineGroup, OuterProduct, Plan, Step
+from cgprimer.backends.plans.row_allocation import RowAllocation
+from cgprimer.core.operations import primitives
 from cgprimer.errors import TapeError
-from cgprimer.native.plans.plan import Affine, Outer, Plan, Step
-from cgprimer.native.plans.storage import Storage
 
 _ARITY = {"fma": 3, "fms": 3, "fnma": 3, "sincos": 1}  # of steps that are no primitives
 _RESULTS = {"sincos": 2}
@@ -97,19 +97,21 @@ def _check_group(
 ) -> None:
     group = plan.groups.get(position)
     if step.name == "affine":
-        if not isinstance(group, Affine):
+        if not isinstance(group, AffineGroup):
             raise _refused(where, "has no affine group")
         _check_affine(step, group, state, where)
         return
-    if not isinstance(group, Outer):
+    if not isinstance(group, OuterProduct):
         raise _refused(where, "has no outer group")
     if step.operands != (*group.left, *group.right) or step.results:
         raise _refused(where, "does not have its group's operands")
     if any(state[v] != _VARYING for v in step.operands):
         raise _refused(where, "has a factor that does not vary with the sample")
-    if len(group.numbers) != len(group.left) or {*map(len, group.numbers)} != {len(group.right)}:
+    if len(group.accumulators) != len(group.left) or {*map(len, group.accumulators)} != {
+        len(group.right)
+    }:
         raise _refused(where, "has a table of another shape than its group")
-    for row in group.numbers:
+    for row in group.accumulators:
         for number in row:
             if number != -1:
                 _fill(filled, number, where)
@@ -117,7 +119,7 @@ def _check_group(
                     raise _refused(where, f"accumulator {number} is of another value")
 
 
-def _check_affine(step: Step, group: Affine, state: list[int], where: str) -> None:
+def _check_affine(step: Step, group: AffineGroup, state: list[int], where: str) -> None:
     if step.operands != group.inputs or step.results != group.outputs:
         raise _refused(where, "does not have its group's operands and results")
     if len(set(group.inputs)) != len(group.inputs) or not group.outputs:
@@ -175,7 +177,7 @@ def _refused(where: str, what: str) -> TapeError:
     return TapeError(f"{where} {what}" if not what.startswith("operand") else f"{where}: {what}")
 
 
-def checked_storage(plan: Plan, found: Storage) -> Storage:
+def checked_storage(plan: Plan, found: RowAllocation) -> RowAllocation:
     """The rows themselves, if no value is overwritten while it is needed.
 
     Runs through the steps with the values' numbers in the rows in place of values.

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 import cgprimer
+from cgprimer.backends.plans.plan import Plan
+from cgprimer.backends.plans.row_allocation import RowAllocation
 from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.loss_vertex import with_loss
-from cgprimer.core.losses import LOSS
-from cgprimer.core.primitives import arrays
+from cgprimer.core.loss_expressions import LOSS
+from cgprimer.core.loss_node import with_loss
+from cgprimer.core.operations import numpy_arithmetic
 from cgprimer.core.tape.tape import Tape
-from cgprimer.native.plans.plan import Plan
-from cgprimer.native.plans.storage import Storage
 from tests.tape.tape_running import EXACT
 
 Number = Any
@@ -28,7 +28,7 @@ Apply = Callable[[str, Sequence[Number]], Number]
 
 def in_doubles(name: str, operands: Sequence[Number]) -> np.float64:
     with np.errstate(all="ignore"):
-        return np.float64(arrays.function(name)(*operands))
+        return np.float64(numpy_arithmetic.numpy_function(name)(*operands))
 
 
 def in_fractions(name: str, operands: Sequence[Number]) -> Fraction:
@@ -46,7 +46,7 @@ def run_plan(
     sums: bool,
     apply: Apply = in_doubles,
     number: Callable[[float], Number] = np.float64,
-    rows: Storage | None = None,
+    rows: RowAllocation | None = None,
 ) -> dict[str, Any]:
     """For each output its values for the samples, or their sum."""
     totals = [number(0.0)] * len(plan.accumulators)
@@ -98,7 +98,7 @@ def one_step(plan, position, step, read, write, totals, apply) -> None:
                 write(output, total if bias < 0 else apply("add", [total, read(bias)]))
         case "outer":
             group = plan.groups[position]
-            for left, numbers in zip(group.left, group.numbers, strict=True):
+            for left, numbers in zip(group.left, group.accumulators, strict=True):
                 for right, accumulator in zip(group.right, numbers, strict=True):
                     if accumulator >= 0:
                         totals[accumulator] += apply("mul", [read(left), read(right)])

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from cgprimer import cache
-from cgprimer.cache import folder, kept, key_of, load, store
+from cgprimer.support import disk_cache
+from cgprimer.support.disk_cache import cached, folder, key_of, load, store
+from tests.approval import warned
 
 KEY = key_of("a test")
 CONTENT = bytes(range(256)) * 50
@@ -42,11 +43,11 @@ def counted(content: bytes = CONTENT) -> tuple[Callable[[], bytes], list[int]]:
 
 def test_what_is_kept_is_made_once(place: Path) -> None:
     make, calls = counted()
-    assert [kept("kind", KEY, make) for _ in range(3)] == [CONTENT] * 3
+    assert [cached("kind", KEY, make) for _ in range(3)] == [CONTENT] * 3
     assert len(calls) == 1
     assert [file.name for file in place.iterdir()] == [file_of(place).name]
-    assert kept("kind", key_of("another"), make) == CONTENT
-    assert kept("another", KEY, make) == CONTENT
+    assert cached("kind", key_of("another"), make) == CONTENT
+    assert cached("another", KEY, make) == CONTENT
     assert len(calls) == 3
 
 
@@ -78,14 +79,14 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
 @pytest.mark.parametrize("what", DAMAGE)
 def test_a_file_that_is_damaged_is_made_again(what: str, place: Path) -> None:
     make, calls = counted()
-    kept("kind", KEY, make)
+    cached("kind", KEY, make)
     whole = file_of(place).read_bytes()
     file_of(place).write_bytes(DAMAGE[what](whole))
     assert load("kind", KEY) is None
-    assert kept("kind", KEY, make) == CONTENT
+    assert cached("kind", KEY, make) == CONTENT
     assert len(calls) == 2
     assert file_of(place).read_bytes() == whole
-    kept("kind", KEY, make)
+    cached("kind", KEY, make)
     assert len(calls) == 2
 
 
@@ -93,7 +94,7 @@ def test_a_folder_in_place_of_a_file(place: Path) -> None:
     file_of(place).mkdir(parents=True)
     (file_of(place) / "inside").write_text("not ours")
     make, calls = counted()
-    assert [kept("kind", KEY, make) for _ in range(2)] == [CONTENT] * 2
+    assert [cached("kind", KEY, make) for _ in range(2)] == [CONTENT] * 2
     assert len(calls) == 2
     assert (file_of(place) / "inside").read_text() == "not ours"
     assert [file.name for file in place.iterdir()] == [file_of(place).name]  # no leftovers
@@ -104,8 +105,8 @@ def test_a_file_in_place_of_the_folder(place: Path) -> None:
     place.parent.mkdir()
     place.write_text("a file")
     make, calls = counted()
-    assert kept("kind", KEY, make) == CONTENT
-    assert kept("kind", KEY, make) == CONTENT
+    assert cached("kind", KEY, make) == CONTENT
+    assert cached("kind", KEY, make) == CONTENT
     assert len(calls) == 2
     assert place.read_text() == "a file"
 
@@ -114,14 +115,14 @@ def test_a_file_in_place_of_the_folder(place: Path) -> None:
 def test_a_folder_that_cannot_be_written_to_or_read(place: Path) -> None:
     make, calls = counted()
     place.mkdir(parents=True)
-    kept("kind", KEY, make)
+    cached("kind", KEY, make)
     place.chmod(0o500)
     try:
-        assert kept("kind", KEY, make) == CONTENT
+        assert cached("kind", KEY, make) == CONTENT
         assert len(calls) == 1  # what is there is read
-        assert kept("kind", key_of("new"), make) == CONTENT
+        assert cached("kind", key_of("new"), make) == CONTENT
         place.chmod(0o000)
-        assert kept("kind", KEY, make) == CONTENT
+        assert cached("kind", KEY, make) == CONTENT
         assert len(calls) == 3
     finally:
         place.chmod(0o700)
@@ -137,7 +138,7 @@ def test_a_disk_that_takes_nothing(
     make, calls = counted()
     with monkeypatch.context() as patch:
         patch.setattr(fails, refused)
-        assert [kept("kind", KEY, make) for _ in range(2)] == [CONTENT] * 2
+        assert [cached("kind", KEY, make) for _ in range(2)] == [CONTENT] * 2
         assert not store("kind", KEY, CONTENT)
     assert len(calls) == 2
     assert not place.exists() or list(place.iterdir()) == []
@@ -153,7 +154,7 @@ def test_nothing_is_kept_if_so_wished(
     monkeypatch.chdir(tmp_path)
     make, calls = counted()
     assert folder() is None
-    assert [kept("kind", KEY, make) for _ in range(2)] == [CONTENT] * 2
+    assert [cached("kind", KEY, make) for _ in range(2)] == [CONTENT] * 2
     assert len(calls) == 2
     assert list(tmp_path.iterdir()) == []
 
@@ -178,17 +179,17 @@ def test_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(Path, "home", homeless)
     assert folder() is None
-    assert kept("kind", KEY, lambda: CONTENT) == CONTENT
+    assert cached("kind", KEY, lambda: CONTENT) == CONTENT
 
 
 @pytest.mark.parametrize("name", ["a\0b", "x" * 5000])
 def test_names_that_no_folder_can_have(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(cache, "folder", lambda: tmp_path / name)
+    monkeypatch.setattr(disk_cache, "folder", lambda: tmp_path / name)
     assert not store("kind", KEY, CONTENT)
     assert load("kind", KEY) is None
-    assert kept("kind", KEY, lambda: CONTENT) == CONTENT
+    assert cached("kind", KEY, lambda: CONTENT) == CONTENT
 
 
 # --- room ----------------------------------------------------------------------------------------
@@ -196,7 +197,7 @@ def test_names_that_no_folder_can_have(
 
 def test_the_oldest_go_when_there_is_no_room(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     size = len(CONTENT) + 200
-    monkeypatch.setattr(cache, "_LIMIT_BYTES", 3 * size)
+    monkeypatch.setattr(disk_cache, "_LIMIT_BYTES", 3 * size)
     (place.parent).mkdir(exist_ok=True)
     place.mkdir()
     (place / "notes.txt").write_bytes(b"x" * 10 * size)  # not ours: neither counted nor touched
@@ -214,7 +215,7 @@ def test_the_oldest_go_when_there_is_no_room(place: Path, monkeypatch: pytest.Mo
 def test_the_oldest_go_when_there_are_too_many_to_look_at(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cache, "_LIMIT_FILES", 3)
+    monkeypatch.setattr(disk_cache, "_LIMIT_FILES", 3)
     for number in range(6):
         assert store("kind", key_of(str(number)), CONTENT)
         os.utime(file_of(place, key=key_of(str(number))), (1000 + number, 1000 + number))
@@ -225,7 +226,7 @@ def test_what_is_larger_than_all_room_is_kept_alone(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store("kind", key_of("before"), CONTENT)
-    monkeypatch.setattr(cache, "_LIMIT_BYTES", 100)
+    monkeypatch.setattr(disk_cache, "_LIMIT_BYTES", 100)
     assert store("kind", KEY, CONTENT)
     assert load("kind", KEY) == CONTENT
     assert load("kind", key_of("before")) is None
@@ -236,7 +237,7 @@ def test_a_folder_among_the_files_does_not_stop_the_clearing(
 ) -> None:
     file_of(place, key="0").mkdir(parents=True)
     os.utime(file_of(place, key="0"), (1, 1))
-    monkeypatch.setattr(cache, "_LIMIT_BYTES", 100)
+    monkeypatch.setattr(disk_cache, "_LIMIT_BYTES", 100)
     for number in range(3):
         assert store("kind", key_of(str(number)), CONTENT)
     assert sum(file.is_file() for file in place.iterdir()) == 1
@@ -256,9 +257,9 @@ NOBODY = 65_534
 @pytest.fixture
 def said() -> Iterator[None]:
     """Each test hears the warning that is given once."""
-    cache._warn.cache_clear()
+    disk_cache._warn.cache_clear()
     yield
-    cache._warn.cache_clear()
+    disk_cache._warn.cache_clear()
 
 
 def untrusted(part: str, place: Path) -> Callable[[], None]:
@@ -280,11 +281,11 @@ def test_a_folder_that_others_can_write_to_is_not_used(part: str, place: Path, s
     assert load("kind", KEY) == CONTENT
     untrusted(part, place)()
     before = sorted(place.iterdir())
-    with pytest.warns(UserWarning, match="not kept: (others can write to|.* another user)"):
+    with warned(UserWarning):
         assert load("kind", KEY) is None
-    assert kept("kind", key_of("another"), lambda: b"made") == b"made"  # no second warning
+    assert cached("kind", key_of("another"), lambda: b"made") == b"made"  # no second warning
     assert sorted(place.iterdir()) == before
-    assert cache.description().startswith("nothing is kept: ")
+    assert disk_cache.description().startswith("nothing is kept: ")
 
 
 @UNIX
@@ -324,7 +325,7 @@ def test_missing_folders_are_the_users_own(place: Path) -> None:
 
 _RUN = """
 import numpy as np, cgprimer
-from cgprimer.core.engines import select
+from cgprimer.core.evaluation.engines import select
 for number in {numbers}:
     tape = cgprimer.tape(cgprimer.parse(f"xw = xa + {{number}}"))
     run = select("cpu").compile(tape, reduction="sum", dtype="float64")
@@ -347,8 +348,8 @@ def test_planted_code_is_not_run(part: str, place: Path) -> None:
     assert computed(1, 2).stdout == "64.0\n128.0\n"
     one, two = sorted(place.glob("straight-line-*"), key=lambda file: file.stat().st_mtime)
     if part:  # a planted file may well have a right checksum
-        data = one.read_bytes()[len(cache._MAGIC) + 32 :]
-        two.write_bytes(cache._head(two.name, data) + data)
+        data = one.read_bytes()[len(disk_cache._MAGIC) + 32 :]
+        two.write_bytes(disk_cache._header(two.name, data) + data)
         untrusted(part, place)()
     else:  # two valid files changed about
         two.write_bytes(one.read_bytes())
@@ -367,7 +368,7 @@ def test_threads_that_keep_the_same_thing(place: Path) -> None:
     def work() -> None:
         barrier.wait()
         for number in range(20):
-            found.append(kept("kind", key_of(str(number)), lambda n=number: CONTENT + bytes([n])))
+            found.append(cached("kind", key_of(str(number)), lambda n=number: CONTENT + bytes([n])))
 
     workers = [threading.Thread(target=work) for _ in range(6)]
     for worker in workers:
@@ -383,10 +384,10 @@ def test_threads_that_keep_the_same_thing(place: Path) -> None:
 
 _MANY = """
 import sys
-from cgprimer.cache import kept, key_of
+from cgprimer.support.disk_cache import cached, key_of
 for number in range(150):
     content = bytes([number]) * 20_000
-    assert kept("kind", key_of(str(number)), lambda: content) == content
+    assert cached("kind", key_of(str(number)), lambda: content) == content
 """
 
 
@@ -413,8 +414,8 @@ def test_the_state_of_the_package_follows_its_files(
     for name in ("one.py", "sub/two.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("x = 1\n")
-    monkeypatch.setattr(cache, "__file__", str(tmp_path / "cache.py"))
-    state = cache.package_state.__wrapped__
+    monkeypatch.setattr(disk_cache, "__file__", str(tmp_path / "support" / "disk_cache.py"))
+    state = disk_cache.package_state.__wrapped__
     first = state()
     assert state() == first
     (tmp_path / "sub" / "two.py").write_text("x = 22\n")

@@ -14,10 +14,10 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import cgprimer
+from cgprimer.core.evaluation.runner import Runner
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods import differentiate
-from cgprimer.core.primitives import Primitive, arrays, primitive, primitives
-from cgprimer.core.run import Runner
+from cgprimer.core.operations import Primitive, find_primitive, numpy_arithmetic, primitives
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape
 from tests.native.engine_agreement import (
@@ -89,7 +89,7 @@ def sizes(tape: Tape, columns: dict[str, Any], scalars: dict[str, float], sample
             given_values = {**scalars, **columns}
             values.append(leaf.value if leaf.kind == "constant" else given_values[leaf.name])
         for name, operands in tape.instructions:
-            values.append(arrays.function(name)(*[values[o] for o in operands]))
+            values.append(numpy_arithmetic.numpy_function(name)(*[values[o] for o in operands]))
     return np.max([np.abs(np.broadcast_to(v, samples)) for v in [1.0, *values]], axis=0)
 
 
@@ -235,7 +235,7 @@ def test_every_primitive_at_awkward_points(form_name: str, arity: int, dtype: st
     found = compiled(tape, form_name, "none", dtype)(columns, {}, len(points[0]))
     for name, row in rows.items():
         with np.errstate(all="ignore"):
-            wanted = np.asarray(arrays.function(row.name)(*points)).astype(dtype)
+            wanted = np.asarray(numpy_arithmetic.numpy_function(row.name)(*points)).astype(dtype)
         tiny = np.finfo(dtype).tiny  # subnormal results have fewer digits
         size = np.where(np.isfinite(wanted), np.maximum(np.abs(wanted), tiny), 1.0)
         if name == "logaddexp":
@@ -254,7 +254,9 @@ def test_sums_of_every_primitive_are_sums_of_its_values(form_name: str) -> None:
         sums = compiled(tape, form_name, "sum")(columns, {}, 77)
         for name, row in rows.items():
             with np.errstate(all="ignore"):
-                wanted = np.sum(np.broadcast_to(arrays.function(row.name)(*points), 77))
+                wanted = np.sum(
+                    np.broadcast_to(numpy_arithmetic.numpy_function(row.name)(*points), 77)
+                )
             assert_alike({name: sums[name]}, {name: wanted}, scale=77.0)
 
 
@@ -271,7 +273,7 @@ _ALONE += [("straight", name) for name in ("sin", "pow", "where", "log", "max", 
 @pytest.mark.parametrize(("form_name", "name"), _ALONE)
 def test_primitives_of_single_numbers(form_name: str, name: str) -> None:
     """What no sample changes is computed apart from the samples: the same values there."""
-    row = primitive(name)
+    row = find_primitive(name)
     builder = Builder()
     scalars = [builder.scalar(f"s{number}") for number in range(row.arity)]
     value = builder.emit(row.name, *scalars)

@@ -17,11 +17,12 @@ import pytest
 pytest.importorskip("llvmlite")
 
 import cgprimer
-from cgprimer.core.engines import select
+from cgprimer.backends.cpu import worker_threads
+from cgprimer.core.evaluation.engines import select
+from cgprimer.core.registration import register_primitive, unregister_primitive
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import EngineError, UsageError
-from cgprimer.native.cpu import threads
-from cgprimer.registration import register_primitive, unregister_primitive
+from tests.approval import refused
 from tests.native.engine_agreement import DTYPES, REDUCTIONS, assert_alike, by_numpy, check
 
 Register = Callable[..., Any]
@@ -174,8 +175,8 @@ def test_it_may_fail_on_single_numbers_and_in_another_thread(
     assert run({"xa": XA}, {"k": 2.0}, SAMPLES)["xw"][0] == 4.0
     with pytest.raises(Unhappy, match=r"3\.5"):
         run({"xa": XA}, {"k": 3.5}, SAMPLES)
-    monkeypatch.setenv(threads.THREADS, "3")
-    monkeypatch.setattr(threads, "WORTH", 1)
+    monkeypatch.setenv(worker_threads.THREADS, "3")
+    monkeypatch.setattr(worker_threads, "WORTH", 1)
     run = on_cpu("xw = negative(xa)", "sum")
     with pytest.raises(Unhappy, match=r"2\.9|3\.0"):
         run({"xa": XA}, {}, SAMPLES)
@@ -191,10 +192,10 @@ def test_warnings_and_results_that_do_not_fit(registered: Register) -> None:
     with pytest.raises(UserWarning, match="careful"):  # the tests' own rule: warnings are errors
         on_cpu("xw = warns(xa)")({"xa": XA}, {}, SAMPLES)
     registered("shorter", lambda a: a[:2], partials="1")
-    with pytest.raises(EngineError, match="'shorter' returned the shape"):
+    with refused(EngineError, "'shorter'"):
         on_cpu("xw = shorter(xa)")({"xa": XA}, {}, SAMPLES)
     registered("imaginary", lambda a: a * 1j, partials="1")
-    with pytest.raises(EngineError, match="'imaginary' returned numbers of the type complex"):
+    with refused(EngineError, "'imaginary'"):
         on_cpu("xw = imaginary(xa)")({"xa": XA}, {}, SAMPLES)
 
 
@@ -208,7 +209,7 @@ def test_nan_and_infinity_inside_the_function_are_values(registered: Register) -
 
 def test_names_of_steps_are_refused(registered: Register) -> None:
     for name in ("fma", "sum", "outer", "affine", "sincos"):
-        with pytest.raises(UsageError, match=name):
+        with refused(UsageError, name):
             registered(name, lambda a: a, partials="1")
     for name in ("load", "store", "end", "call", "splat"):  # words of the interpreter's own
         registered(name, lambda a: a + 1, partials="1")
@@ -264,7 +265,7 @@ def test_a_failure_reaches_the_call_that_it_belongs_to(registered: Register) -> 
 INTERRUPTED = """
 import os, signal, sys, threading, time
 import numpy as np, cgprimer
-from cgprimer.core.engines import select
+from cgprimer.core.evaluation.engines import select
 cgprimer.register_primitive("bump", lambda a: np.sin(a) + 1.0, partials="cos(a)")
 run = select("cpu").compile(
     cgprimer.tape(cgprimer.parse("xw=bump(bump(xa))")), reduction="none", dtype="float64"

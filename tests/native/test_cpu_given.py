@@ -13,6 +13,7 @@ pytest.importorskip("llvmlite")
 import cgprimer
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import EngineError
+from tests.approval import refused
 from tests.native.engine_agreement import DTYPES, FORMS, REDUCTIONS, compiled
 
 CASES = [(name, reduction) for name in FORMS for reduction in REDUCTIONS]
@@ -145,16 +146,16 @@ WRONG: dict[str, tuple[Any, str]] = {
 def test_a_column_that_is_none_is_named(what: str, form_name: str) -> None:
     column, message = WRONG[what]
     for reduction in REDUCTIONS:
-        with pytest.raises(EngineError, match=message) as caught:
+        with refused(EngineError, message) as caught:
             program(form_name, reduction)({"xa": column, "xb": XB}, {"k": 1.0, "m": 1.0}, SAMPLES)
         assert "'xa'" in str(caught.value)
 
 
 @pytest.mark.parametrize("form_name", FORMS)
 def test_a_column_that_is_missing_is_named(form_name: str) -> None:
-    with pytest.raises(EngineError, match="no column 'xb'"):
+    with refused(EngineError, "'xb'"):
         program(form_name, "sum")({"xa": XA, "xB": XB}, {"k": 1.0, "m": 1.0}, SAMPLES)
-    with pytest.raises(EngineError, match=r"no column 'xa'.*none"):
+    with refused(EngineError, "'xa' ... none"):
         program(form_name, "sum")({}, {"k": 1.0, "m": 1.0}, 0)
 
 
@@ -165,7 +166,7 @@ def test_a_column_that_is_missing_is_named(form_name: str) -> None:
     ids=lambda value: type(value).__name__,
 )
 def test_a_scalar_that_is_none_is_named(value: Any, form_name: str) -> None:
-    with pytest.raises(EngineError, match="the value of 'm' is not one real number"):
+    with refused(EngineError, "'m'"):
         program(form_name, "sum")({"xa": XA, "xb": XB}, {"k": 1.0, "m": value}, SAMPLES)
 
 
@@ -177,7 +178,7 @@ def test_scalars_that_are_all_arrays(values: tuple[Any, ...], form_name: str) ->
     """Together they are a fine matrix; none of them is one number."""
     text = "xw = xa*" + "*".join("km"[: len(values)])
     run = compiled(cgprimer.tape(cgprimer.parse(text)), form_name, "sum")
-    with pytest.raises(EngineError, match="the value of 'k' is not one real number"):
+    with refused(EngineError, "'k'"):
         run({"xa": XA}, dict(zip("km", values, strict=False)), SAMPLES)
 
 
@@ -188,7 +189,7 @@ def test_scalars_of_all_kinds_and_a_missing_one(form_name: str) -> None:
     wanted = run(columns, {"k": 2.0, "m": 3.0}, SAMPLES)["xw"]
     for two in (2, np.float32(2), np.int8(2), np.array(2.0), np.array(2, ">i4"), np.longdouble(2)):
         assert run(columns, {"k": two, "m": 3, "more": None}, SAMPLES)["xw"] == wanted
-    with pytest.raises(EngineError, match="no value for 'm'"):
+    with refused(EngineError, "'m'"):
         run(columns, {"k": 2.0, "mm": 1.0}, SAMPLES)
 
 

@@ -12,16 +12,16 @@ import pytest
 pytest.importorskip("llvmlite")
 
 import cgprimer
-from cgprimer.core.loss_vertex import with_loss
-from cgprimer.core.losses import LOSS
+from cgprimer.backends.cpu import interpreter
+from cgprimer.backends.cpu.interpreter_handlers import TILE, opcodes
+from cgprimer.backends.plans.plan import AffineGroup, OuterProduct
+from cgprimer.backends.plans.planning import build_plan
+from cgprimer.core.loss_expressions import LOSS
+from cgprimer.core.loss_node import with_loss
 from cgprimer.core.methods import differentiate
-from cgprimer.core.primitives import primitive
+from cgprimer.core.operations import find_primitive
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Leaf, Tape
-from cgprimer.native.cpu import interpreted
-from cgprimer.native.cpu.handlers import TILE, opcodes
-from cgprimer.native.plans.making import plan
-from cgprimer.native.plans.plan import Affine, Outer
 from tests.native.engine_agreement import (
     DTYPES,
     FORMS,
@@ -98,7 +98,7 @@ def test_products_in_sums_with_operands_of_every_kind(form_name: str) -> None:
             pair = (product, z) if first else (z, product)
             outputs[f"{name} {a}{b}{c} {first}"] = builder.emit(name, *pair)
     tape = builder.finish(outputs)
-    fused = {step.name for step in plan(tape, sums=False).varying}
+    fused = {step.name for step in build_plan(tape, sums=False).varying}
     assert {"fma", "fms", "fnma"} <= fused
     run = compiled(tape, form_name)
     for seed in range(10):
@@ -145,11 +145,11 @@ def test_matrices_of_all_small_sizes(inputs: int) -> None:
 def test_these_matrices_are_matrices_and_not_multiples_of_a_tile() -> None:
     found = set()
     for inputs, outputs in itertools.product(range(2, 10), range(1, 10)):
-        groups = plan(loss_tape(layer(inputs, outputs)), sums=True).groups.values()
+        groups = build_plan(loss_tape(layer(inputs, outputs)), sums=True).groups.values()
         for group in groups:
-            sizes = group.outputs if isinstance(group, Affine) else group.left
+            sizes = group.outputs if isinstance(group, AffineGroup) else group.left
             found.add((type(group), len(sizes) % TILE))
-    assert found == {(kind, rest) for kind in (Affine, Outer) for rest in range(TILE)}
+    assert found == {(kind, rest) for kind in (AffineGroup, OuterProduct) for rest in range(TILE)}
 
 
 @pytest.mark.parametrize(("inputs", "outputs"), [(2, 3), (5, 7), (9, 2)])
@@ -207,7 +207,7 @@ def test_sine_and_cosine_of_one_value(form_name: str, dtype: str) -> None:
         " output a, b, c, d, e"
     )
     tape = cgprimer.tape(graph)
-    assert "sincos" in {step.name for step in plan(tape, sums=False).varying}
+    assert "sincos" in {step.name for step in build_plan(tape, sums=False).varying}
     column = np.concatenate([np.linspace(-20, 20, 41), [0.0, -0.0, 1e3, -1e5]])
     check(tape, form_name, {"xa": column.astype(dtype)}, {"k": 0.75}, 45, dtype=dtype)
     special = np.array([np.inf, -np.inf, np.nan, 1.0])
@@ -309,12 +309,12 @@ def test_a_row_in_the_place_of_a_built_in_one_shifts_no_handler() -> None:
     tape = cgprimer.tape(cgprimer.parse("xw = tanh(xa) + sqrt(xa); xv = exp(xa); output xw, xv"))
     columns = {"xa": np.linspace(0.1, 2.0, 19)}
     known = opcodes()
-    mine = replace(primitive("cos"), function=lambda a: a * 0 + 7.0)
+    mine = replace(find_primitive("cos"), function=lambda a: a * 0 + 7.0)
     with replaced(mine):
         assert opcodes().items() < known.items()
         check(tape, "interpreted", columns, {}, 19)
         other = cgprimer.tape(cgprimer.parse("xw = cos(xa) + cos(k)"))
         found = compiled(other, "interpreted")(columns, {"k": 1.0}, 19)
         np.testing.assert_array_equal(found["xw"], np.full(19, 14.0))
-        interpreted.Machine("float64")  # compiled anew in the meantime
+        interpreter.LoadedInterpreter("float64")  # compiled anew in the meantime
     check(tape, "interpreted", columns, {}, 19)

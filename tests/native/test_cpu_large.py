@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("llvmlite")
 
 import cgprimer
-from cgprimer.core.engines import select
+from cgprimer.core.evaluation.engines import select
 from cgprimer.core.methods import differentiate
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape

@@ -14,8 +14,8 @@ pytest.importorskip("llvmlite")
 
 from llvmlite import ir
 
-from cgprimer.core.primitives import Primitive, arrays, primitive, primitives
-from cgprimer.native.cpu.operations import FUSED, POWERS, SUPPORTED, Emitter
+from cgprimer.backends.cpu.primitive_ir import FUSED, INLINE_EXPONENTS, SUPPORTED, Emitter
+from cgprimer.core.operations import Primitive, find_primitive, numpy_arithmetic, primitives
 from tests.native.kernel_running import Kernels, Write, applied, sine_and_cosine, with_exponent
 
 BUILT_IN = [row for row in primitives() if row.built_in]
@@ -39,7 +39,10 @@ def _operations() -> list[tuple[str, int, int, Write]]:
         (row.name, row.arity, 1, applied(row.name)) for row in BUILT_IN
     ]
     made += [(name, 3, 1, applied(name)) for name in FUSED]
-    made += [(f"pow_{number}", 1, 1, with_exponent(p)) for number, p in enumerate(sorted(POWERS))]
+    made += [
+        (f"pow_{number}", 1, 1, with_exponent(p))
+        for number, p in enumerate(sorted(INLINE_EXPONENTS))
+    ]
     return [*made, ("sincos", 1, 2, sine_and_cosine)]
 
 
@@ -70,7 +73,7 @@ def points(arity: int) -> tuple[np.ndarray, ...]:
 def expected(row: Primitive, dtype: str) -> tuple[list[np.ndarray], np.ndarray]:
     with np.errstate(all="ignore"):
         operands = [p.astype(dtype) for p in points(row.arity)]
-        return operands, np.asarray(arrays.function(row.name)(*operands))
+        return operands, np.asarray(numpy_arithmetic.numpy_function(row.name)(*operands))
 
 
 def kind_of(values: np.ndarray) -> np.ndarray:
@@ -150,7 +153,7 @@ def test_fused_operations_add_to_a_product(dtype: str, width: int) -> None:
 
 
 @pytest.mark.parametrize(("dtype", "width"), KINDS)
-@pytest.mark.parametrize("exponent", sorted(POWERS))
+@pytest.mark.parametrize("exponent", sorted(INLINE_EXPONENTS))
 def test_known_exponents_need_no_logarithm(exponent: float, dtype: str, width: int) -> None:
     (x,) = points(1)
     x = x[(np.abs(x) < 1e70) & (np.abs(x) > 1e-70) | (x == 0) | ~np.isfinite(x)]
@@ -160,7 +163,7 @@ def test_known_exponents_need_no_logarithm(exponent: float, dtype: str, width: i
         # An array of exponents: at a single 1/2 numpy takes the root, which is nan at -inf.
         want = np.power(x, np.full_like(x, exponent))
     run = kernels(dtype, width)
-    got = run(f"pow_{sorted(POWERS).index(exponent)}", x)
+    got = run(f"pow_{sorted(INLINE_EXPONENTS).index(exponent)}", x)
     assert_as_numpy("pow", got, want, x)
 
 
@@ -269,7 +272,7 @@ def test_a_function_is_made_once_in_a_module() -> None:
 def test_fast_arithmetic_stays_outside_of_mathematical_functions() -> None:
     module, emitter, builder, x = _written(flags=("reassoc", "nsz", "arcp", "contract"))
     for name in ("exp", "log", "pow", "sec", "gelu", "tanh", "sin"):
-        emitter.apply(builder, name, *[x] * primitive(name).arity)
+        emitter.apply(builder, name, *[x] * find_primitive(name).arity)
     assert "reassoc" not in str(module)
     builder.ret(emitter.apply(builder, "add", x, x))
     lines = [line for line in str(module).splitlines() if "reassoc" in line]

@@ -18,9 +18,9 @@ import pytest
 pytest.importorskip("llvmlite")
 
 import cgprimer
-from cgprimer.core.engines import select
-from cgprimer.native.cpu import threads
-from cgprimer.registration import register_primitive, unregister_primitive
+from cgprimer.backends.cpu import worker_threads
+from cgprimer.core.evaluation.engines import select
+from cgprimer.core.registration import register_primitive, unregister_primitive
 
 XA = np.linspace(0.0, 1.0, 5000)
 
@@ -29,8 +29,8 @@ XA = np.linspace(0.0, 1.0, 5000)
 def three_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every call is cut in three, however small it is."""
     monkeypatch.setenv("CGPRIMER_CACHE", "off")
-    monkeypatch.setenv(threads.THREADS, "3")
-    monkeypatch.setattr(threads, "WORTH", 1)
+    monkeypatch.setenv(worker_threads.THREADS, "3")
+    monkeypatch.setattr(worker_threads, "WORTH", 1)
 
 
 def program(text: str) -> Any:
@@ -55,7 +55,7 @@ def test_every_list_of_arguments_is_called_once_and_before_the_end() -> None:
     for count in range(6):
         done.clear()
         calls = [[number, -number, 2**40 + number] for number in reversed(range(count))]
-        threads.run(address, calls)
+        worker_threads.run_in_threads(address, calls)
         assert sorted(done) == sorted(calls)
     assert alive
 
@@ -64,7 +64,7 @@ def test_several_threads_work_at_the_same_time() -> None:
     """All of them meet: with fewer threads nobody would get past the barrier."""
     barrier = threading.Barrier(3, timeout=60)
     address, alive = compiled_function(lambda _: (barrier.wait(), None)[1])
-    threads.run(address, [[1], [2], [3]])
+    worker_threads.run_in_threads(address, [[1], [2], [3]])
     assert not barrier.broken
     assert alive
 
@@ -74,9 +74,9 @@ def test_calls_inside_of_calls() -> None:
     done: list[int] = []
     inner, inner_alive = compiled_function(lambda given: done.append(given[0]))
     outer, alive = compiled_function(
-        lambda given: threads.run(inner, [[10 * given[0] + k] for k in range(3)])
+        lambda given: worker_threads.run_in_threads(inner, [[10 * given[0] + k] for k in range(3)])
     )
-    threads.run(outer, [[1], [2], [3]])
+    worker_threads.run_in_threads(outer, [[1], [2], [3]])
     assert sorted(done) == [10, 11, 12, 20, 21, 22, 30, 31, 32]
     assert inner_alive
     assert alive
@@ -128,7 +128,7 @@ def test_ctrl_c_waits_until_all_threads_are_done(signalling: list[str]) -> None:
         assert run({"xa": XA}, {}, 5000)["xw"] == whole
     barrier = threading.Barrier(3, timeout=20)  # and every worker is there for the next call
     address, alive = compiled_function(lambda _: (barrier.wait(), None)[1])
-    threads.run(address, [[1], [2], [3]])
+    worker_threads.run_in_threads(address, [[1], [2], [3]])
     assert alive
 
 
@@ -136,9 +136,9 @@ _CHILD = """
 import os, sys
 import numpy as np
 import cgprimer
-from cgprimer.core.engines import select
-from cgprimer.native.cpu import threads
-threads.WORTH = 1
+from cgprimer.core.evaluation.engines import select
+from cgprimer.backends.cpu import worker_threads
+worker_threads.WORTH = 1
 tape = cgprimer.tape(cgprimer.parse("xw = sin(xa)*k"))
 run = select("cpu").compile(tape, reduction="sum", dtype="float64")
 xa = np.linspace(0, 1, 50_000)
@@ -178,7 +178,7 @@ def test_other_exceptions_of_signal_handlers_wait_for_the_workers_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("CGPRIMER_THREADS", "2")
-    monkeypatch.setattr(threads, "WORTH", 1)
+    monkeypatch.setattr(worker_threads, "WORTH", 1)
     done = threading.Event()
 
     @ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 7)
@@ -196,9 +196,9 @@ def test_other_exceptions_of_signal_handlers_wait_for_the_workers_too(
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.1)
         with pytest.raises(TimeoutError):
-            threads.run(address, [(0,), (1,)])
+            worker_threads.run_in_threads(address, [(0,), (1,)])
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert done.is_set()
-    assert not any(worker.lock.locked() for worker in threads._workers)
+    assert not any(worker.lock.locked() for worker in worker_threads._workers)

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.core.engines import select
+from cgprimer.core.evaluation.engines import select
 from cgprimer.errors import EngineError, UsageError
+from tests.approval import refused
 
 ENGINES = ["numpy", pytest.param("cpu", marks=pytest.mark.skipif(
     bool(__import__("importlib.util").util.find_spec("llvmlite")) is False,
@@ -91,7 +92,7 @@ def test_a_primitive_that_returns_nonsense_is_named(
     engine: str, name: str, registered: None
 ) -> None:
     graph = cgprimer.parse(f"xw = {name}(k*xa)")
-    with pytest.raises(EngineError, match=f"the primitive '{name}' returned"):
+    with refused(EngineError, f"'{name}'"):
         cgprimer.gradient(graph, {"k": 3.0, "xa": np.ones(50)}, engine=engine)
 
 

@@ -16,15 +16,15 @@ import pytest
 pytest.importorskip("llvmlite")
 
 import cgprimer
+from cgprimer.backends import program_cache as keeping
+from cgprimer.backends.cpu import interpreter, interpreter_code, llvm_library
+from cgprimer.backends.program_cache import from_bytes, kept_program, to_bytes
+from cgprimer.core.evaluation.runner import Runner
 from cgprimer.core.methods import differentiate, methods
-from cgprimer.core.methods.contract import DerivativeProgram
-from cgprimer.core.primitives import primitive
-from cgprimer.core.run import Runner
+from cgprimer.core.methods.derivative_program import DerivativeProgram
+from cgprimer.core.operations import find_primitive
+from cgprimer.core.registration import register_primitive, unregister_primitive
 from cgprimer.core.tape.tape import Tape
-from cgprimer.native import programs as keeping
-from cgprimer.native.cpu import code, interpreted, library
-from cgprimer.native.programs import from_bytes, kept_program, to_bytes
-from cgprimer.registration import register_primitive, unregister_primitive
 from tests.native.engine_agreement import (
     DTYPES,
     REDUCTIONS,
@@ -50,7 +50,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache folder of the test's own; programs of any size are kept."""
     monkeypatch.setenv("CGPRIMER_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(keeping, "WORTH_KEEPING", 0)
-    monkeypatch.setattr(interpreted, "_WORTH_KEEPING", 0)
+    monkeypatch.setattr(interpreter, "_WORTH_KEEPING", 0)
     return tmp_path / "cache"
 
 
@@ -181,12 +181,21 @@ def test_a_row_in_the_place_of_another_is_not_shared() -> None:
 
     right = 1 - np.tanh(0.5) ** 2
     assert slope() == pytest.approx(right)
-    with replaced(replace(primitive("tanh"), partials=("1 + out*out",))):
+    with replaced(replace(find_primitive("tanh"), partials=("1 + out*out",))):
         assert slope() == pytest.approx(1 + np.tanh(0.5) ** 2)
     assert slope() == pytest.approx(right)
-    with replaced(replace(primitive("tanh"), partials=("5",), function=np.tanh)):
+    with replaced(replace(find_primitive("tanh"), partials=("5",), function=np.tanh)):
         assert slope() == pytest.approx(5.0)
     assert slope() == pytest.approx(right)
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "straight"])
+def test_code_is_not_shared_with_other_outputs(engine: str) -> None:
+    tape = cgprimer.tape(cgprimer.parse("xg = tanh(k*xa); xw = xg + k"))
+    inner = replace(tape, outputs={"xw": tape.names["xg"]})
+    for one, value in ((tape, np.tanh(0.5) + 0.5), (inner, np.tanh(0.5))):
+        found = compiled(one, engine, "none")({"xa": np.ones(1)}, {"k": 0.5}, 1)
+        assert found["xw"] == pytest.approx([value])
 
 
 # --- code ----------------------------------------------------------------------------------------
@@ -202,8 +211,8 @@ def test_code_comes_back_as_it_was(reduction: Any, dtype: str, place: Path) -> N
     columns, scalars = random_point(tape, 75, dtype=dtype)
     first = compiled(tape, "interpreted", reduction, dtype)
     assert "code" in kinds(place)
-    again = code.Code.from_bytes(first.code.to_bytes())
-    for name in code.Code.__dataclass_fields__:
+    again = interpreter_code.InterpreterCode.from_bytes(first.code.to_bytes())
+    for name in interpreter_code.InterpreterCode.__dataclass_fields__:
         found, wanted = getattr(again, name), getattr(first.code, name)
         assert type(found) is type(wanted), name
         if isinstance(wanted, np.ndarray):
@@ -233,14 +242,14 @@ def test_every_choice_has_code_of_its_own(place: Path, monkeypatch: pytest.Monke
                 compiled(tape, form_name, reduction, dtype)
                 assert len(kinds(place)) == seen
     # Another processor, or another version of the package.
-    usual = library.processor()
-    plainer = library.Processor("", "", usual.bits, usual.registers)
+    usual = llvm_library.target_processor()
+    plainer = llvm_library.TargetProcessor("", "", usual.bits, usual.registers)
     with monkeypatch.context() as patch:
-        patch.setattr(library, "processor", lambda: plainer)
+        patch.setattr(llvm_library, "target_processor", lambda: plainer)
         compiled(tape, "straight")
         assert len(kinds(place)) == seen + 1
-    monkeypatch.setattr(library, "package_state", lambda: "a later version")
-    monkeypatch.setattr(library, "_LOADED", {})  # another process has loaded nothing yet
+    monkeypatch.setattr(llvm_library, "package_state", lambda: "a later version")
+    monkeypatch.setattr(llvm_library, "_LOADED", {})  # another process has loaded nothing yet
     compiled(tape, "straight")
     assert len(kinds(place)) == seen + 2
 
@@ -252,20 +261,20 @@ import sys
 import numpy as np
 import cgprimer
 from llvmlite import binding
-from cgprimer.native import programs as keeping
-from cgprimer.native.cpu import interpreted
+from cgprimer.backends import program_cache as keeping
+from cgprimer.backends.cpu import interpreter
 
-keeping.WORTH_KEEPING = interpreted._WORTH_KEEPING = 0
+keeping.WORTH_KEEPING = interpreter._WORTH_KEEPING = 0
 if sys.argv[1] == "warm":
     def never(*_, **__):
         raise AssertionError("compiled again")
     real = binding.parse_assembly
     binding.parse_assembly = lambda text, *more: never() if text else real("")
     keeping.differentiate = never
-    interpreted.encoded = never
+    interpreter.encoded = never
 data = cgprimer.Dataset.from_arrays({"xa": np.linspace(-1, 1, 50)}, {"xw": np.linspace(0, 3, 50)})
-from cgprimer.native.cpu import engine
-for engine.STRAIGHT in (400, -1):  # with a graph of its own: one keeps what was compiled for it
+from cgprimer.backends.cpu import cpu_engine
+for cpu_engine.STRAIGHT in (400, -1):  # with a graph of its own: one keeps what was compiled for it
     graph = cgprimer.parse("xh = tanh(k*xa + b); xw = xh*k + xa; parameter k = 2, b = 1")
     call = cgprimer.loss_and_gradient(graph, data, engine="cpu")
     print(call({"k": 1.5, "b": 0.5}))

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cgprimer
-from cgprimer.core.engines import select
+from cgprimer.backends.numpy_blocks import NumpyExecutable
+from cgprimer.backends.plans.plan import AffineGroup
+from cgprimer.core.evaluation.engines import select
 from cgprimer.core.tape.tape import Tape
-from cgprimer.native.blocks import NumpyExecutable
-from cgprimer.native.plans.plan import Affine
 from tests.native.plan_running import loss_program, network
 from tests.tape.tape_running import outputs
 
@@ -52,7 +52,7 @@ def test_a_network_is_computed_as_its_tape_says(reduction, samples: int, dtype: 
 def test_blocks_make_no_difference(blocks: int, more: int) -> None:
     run = NumpyExecutable(NETWORK, reduction="sum", dtype="float64")
     each = NumpyExecutable(NETWORK, reduction="none", dtype="float64")
-    samples = max(0, run.block * blocks + more)
+    samples = max(0, run.block_size * blocks + more)
     columns, scalars = point(NETWORK, samples)
     found, wanted = run(columns, scalars, samples), each(columns, scalars, samples)
     for name, value in wanted.items():
@@ -62,7 +62,7 @@ def test_blocks_make_no_difference(blocks: int, more: int) -> None:
 def test_large_matrices_are_cut_into_parts_and_nothing_is_lost() -> None:
     wide = loss_program(network(40, 70, 70, 2))
     run = NumpyExecutable(wide, reduction="sum", dtype="float64")
-    assert any(isinstance(g, Affine) and len(g.inputs) == 70 for g in run.plan.groups.values())
+    assert any(isinstance(g, AffineGroup) and len(g.inputs) == 70 for g in run.plan.groups.values())
     columns, scalars = point(wide, 700)
     plain = select("plain").compile(wide, reduction="none", dtype="float64")
     found, wanted = run(columns, scalars, 700), plain(columns, scalars, 700)

@@ -8,16 +8,16 @@ from dataclasses import replace
 import pytest
 
 import cgprimer
+from cgprimer.backends.plans.plan import AffineGroup, OuterProduct, Plan, Step
+from cgprimer.backends.plans.planning import build_plan
+from cgprimer.backends.plans.row_allocation import RowAllocation, allocate_rows
 from cgprimer.errors import TapeError
-from cgprimer.native.plans.making import plan
-from cgprimer.native.plans.plan import Affine, Outer, Plan, Step
-from cgprimer.native.plans.storage import Storage, storage_of
 from tests.native.plan_rules import checked_plan, checked_storage
 from tests.native.plan_running import loss_program, network
 
-SUMS = plan(loss_program(network(3, 4, 3, 1)), sums=True)
-PLAIN = plan(cgprimer.tape(network(3, 4, 3, 1)), sums=False)
-TRIG = plan(
+SUMS = build_plan(loss_program(network(3, 4, 3, 1)), sums=True)
+PLAIN = build_plan(cgprimer.tape(network(3, 4, 3, 1)), sums=False)
+TRIG = build_plan(
     cgprimer.tape(
         cgprimer.parse("xb = k*m*sin(xa); xw = xb*cos(xa) + exp(k)*xa; xv = k; output xw, xv")
     ),
@@ -46,8 +46,8 @@ def with_group(found: Plan, name: str, change: Callable) -> Plan:
     return replace(found, groups={**found.groups, at: change(found.groups[at])})
 
 
-AFFINE: Affine = SUMS.groups[place(SUMS, "affine")]  # type: ignore[assignment]
-OUTER: Outer = SUMS.groups[place(SUMS, "outer")]  # type: ignore[assignment]
+AFFINE: AffineGroup = SUMS.groups[place(SUMS, "affine")]  # type: ignore[assignment]
+OUTER: OuterProduct = SUMS.groups[place(SUMS, "outer")]  # type: ignore[assignment]
 TANH = SUMS.varying[place(SUMS, "tanh")]
 COLUMN = SUMS.tape.names["x0"]
 
@@ -97,18 +97,24 @@ FAULTS = {
     "a bias of -2": with_group(SUMS, "affine", lambda g: g._replace(biases=(-2, *g.biases[1:]))),
     "another left side": with_group(SUMS, "outer", lambda g: g._replace(left=g.right)),
     "a row of numbers too few": with_group(
-        SUMS, "outer", lambda g: g._replace(numbers=(*g.numbers, g.numbers[0]))
+        SUMS, "outer", lambda g: g._replace(accumulators=(*g.accumulators, g.accumulators[0]))
     ),
     "a short row of numbers": with_group(
-        SUMS, "outer", lambda g: g._replace(numbers=(g.numbers[0][1:], *g.numbers[1:]))
+        SUMS,
+        "outer",
+        lambda g: g._replace(accumulators=(g.accumulators[0][1:], *g.accumulators[1:])),
     ),
     "a number that is taken": with_group(
         SUMS,
         "outer",
-        lambda g: g._replace(numbers=((g.numbers[0][0],) * len(g.right), *g.numbers[1:])),
+        lambda g: g._replace(
+            accumulators=((g.accumulators[0][0],) * len(g.right), *g.accumulators[1:])
+        ),
     ),
     "a number of -2": with_group(
-        SUMS, "outer", lambda g: g._replace(numbers=((-2, *g.numbers[0][1:]), *g.numbers[1:]))
+        SUMS,
+        "outer",
+        lambda g: g._replace(accumulators=((-2, *g.accumulators[0][1:]), *g.accumulators[1:])),
     ),
     "a uniform step that uses a sample": replace(
         TRIG, uniform=(TRIG.uniform[0]._replace(operands=(0, 0)), *TRIG.uniform[1:])
@@ -141,7 +147,7 @@ FAULTS = {
 @pytest.mark.parametrize("found", [SUMS, PLAIN, TRIG], ids=["sums", "plain", "trig"])
 def test_sound_plans_are_given_back(found: Plan) -> None:
     assert checked_plan(found) is found
-    placed = storage_of(found)
+    placed = allocate_rows(found)
     assert checked_storage(found, placed) is placed
 
 
@@ -170,7 +176,7 @@ def test_every_step_that_is_left_out_or_done_twice_is_noticed(found: Plan) -> No
 
 @pytest.mark.parametrize("found", [SUMS, PLAIN, TRIG], ids=["sums", "plain", "trig"])
 def test_rows_are_used_again(found: Plan) -> None:
-    placed = storage_of(found)
+    placed = allocate_rows(found)
     made = {v for s in found.varying if s.name not in ("sum", "dot", "outer") for v in s.results}
     assert placed.row_of.keys() == made
     assert placed.count < len(made)
@@ -192,7 +198,7 @@ def alive(found: Plan) -> dict[int, tuple[int, int]]:
 
 @pytest.mark.parametrize("found", [SUMS, PLAIN, TRIG], ids=["sums", "plain", "trig"])
 def test_a_value_put_onto_one_that_is_alive_is_noticed(found: Plan) -> None:
-    placed = storage_of(found)
+    placed = allocate_rows(found)
     span = alive(found)
     tried = 0
     for value, (made, _) in span.items():
@@ -201,45 +207,46 @@ def test_a_value_put_onto_one_that_is_alive_is_noticed(found: Plan) -> None:
                 tried += 1
                 moved = {**placed.row_of, value: placed.row_of[other]}
                 with pytest.raises(TapeError):
-                    checked_storage(found, Storage(moved, placed.count))
+                    checked_storage(found, RowAllocation(moved, placed.count))
     assert tried
 
 
 def test_results_of_a_matrix_do_not_lie_on_its_inputs() -> None:
-    placed = storage_of(PLAIN)
-    second = [g for g in PLAIN.groups.values() if isinstance(g, Affine)][1]
+    placed = allocate_rows(PLAIN)
+    second = [g for g in PLAIN.groups.values() if isinstance(g, AffineGroup)][1]
     read = [placed.row_of[v] for v in second.inputs]
     assert not {*read} & {placed.row_of[v] for v in second.outputs}
     moved = dict(zip(second.outputs, read, strict=False))
     with pytest.raises(TapeError):
-        checked_storage(PLAIN, Storage({**placed.row_of, **moved}, placed.count))
+        checked_storage(PLAIN, RowAllocation({**placed.row_of, **moved}, placed.count))
 
 
 def test_results_of_a_matrix_are_neighbours() -> None:
-    placed = storage_of(plan(loss_program(network(8, 16, 16, 16, 1)), sums=True))
-    found = plan(loss_program(network(8, 16, 16, 16, 1)), sums=True)
+    placed = allocate_rows(build_plan(loss_program(network(8, 16, 16, 16, 1)), sums=True))
+    found = build_plan(loss_program(network(8, 16, 16, 16, 1)), sums=True)
     for group in found.groups.values():
-        if isinstance(group, Affine):
+        if isinstance(group, AffineGroup):
             places = [placed.row_of[v] for v in group.outputs]
             assert places == list(range(places[0], places[0] + len(places)))
 
 
 def test_a_row_beyond_the_end_and_a_row_that_is_missing_are_noticed() -> None:
-    placed = storage_of(TRIG)
+    placed = allocate_rows(TRIG)
     value = TRIG.varying[0].results[0]
     with pytest.raises(TapeError):
-        checked_storage(TRIG, Storage({**placed.row_of, value: placed.count}, placed.count))
+        checked_storage(TRIG, RowAllocation({**placed.row_of, value: placed.count}, placed.count))
     with pytest.raises(TapeError):
         checked_storage(
-            TRIG, Storage({v: r for v, r in placed.row_of.items() if v != value}, placed.count)
+            TRIG,
+            RowAllocation({v: r for v, r in placed.row_of.items() if v != value}, placed.count),
         )
 
 
 def test_an_output_that_is_overwritten_is_noticed() -> None:
-    found = plan(
+    found = build_plan(
         cgprimer.tape(cgprimer.parse("xb = sin(xa); xw = exp(xa); output xb, xw")), sums=False
     )
-    placed = storage_of(found)
+    placed = allocate_rows(found)
     assert placed.count == 2
     with pytest.raises(TapeError, match="'xb'"):
-        checked_storage(found, Storage(dict.fromkeys(placed.row_of, 0), 2))
+        checked_storage(found, RowAllocation(dict.fromkeys(placed.row_of, 0), 2))

@@ -12,13 +12,12 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import cgprimer
+from cgprimer.backends.plans.optimization import extract_constant_factors, optimize
+from cgprimer.backends.plans.plan import FUSED, AffineGroup, Plan
+from cgprimer.backends.plans.planning import build_plan
+from cgprimer.backends.plans.row_allocation import allocate_rows
 from cgprimer.core.tape.lowering import lower
 from cgprimer.core.tape.tape import Tape
-from cgprimer.native.plans.constant_factors import constant_factors
-from cgprimer.native.plans.making import plan
-from cgprimer.native.plans.optimization import optimize
-from cgprimer.native.plans.plan import FUSED, Affine, Plan
-from cgprimer.native.plans.storage import storage_of
 from tests.methods.graph_strategies import Case, cases
 from tests.native.plan_running import in_fractions, loss_program, network, run_plan
 from tests.tape.tape_running import all_values, exact_outputs, outputs, texts
@@ -47,8 +46,8 @@ def test_networks_compute_what_their_tapes_do(method: str, sums: bool, bypass: b
     rng = np.random.default_rng(5)
     scalars = {n: rng.uniform(-1, 1) for n in tape.of_kind("scalar")}
     samples = [{n: rng.uniform(-1, 1) for n in tape.of_kind("column")} for _ in range(3)]
-    found = plan(tape, sums=sums)
-    got = run_plan(found, samples, scalars, sums=sums, rows=storage_of(found))
+    found = build_plan(tape, sums=sums)
+    got = run_plan(found, samples, scalars, sums=sums, rows=allocate_rows(found))
     each = [outputs(tape, {**scalars, **sample}) for sample in samples]
     for name in tape.outputs:
         expected = [one[name] for one in each]
@@ -92,8 +91,8 @@ def agree_exactly(tape: Tape, sums: bool, data: st.DataObject) -> Plan:
         each = [exact_outputs(tape, {**scalars, **sample}) for sample in samples]
     except ZeroDivisionError:
         assume(False)
-    found = plan(tape, sums=sums)
-    for places in (None, storage_of(found)):
+    found = build_plan(tape, sums=sums)
+    for places in (None, allocate_rows(found)):
         got = run_plan(
             found, samples, scalars, sums=sums, apply=in_fractions, number=Fraction, rows=places
         )
@@ -124,7 +123,7 @@ def test_the_strategy_makes_groups() -> None:
     @given(text=sums_of_products())
     @settings(max_examples=60, database=None, suppress_health_check=PATIENT)
     def look(text: str) -> None:
-        seen.update(step for step in names(plan(lowered(text), sums=True)) if step in FUSED)
+        seen.update(step for step in names(build_plan(lowered(text), sums=True)) if step in FUSED)
 
     look()
     assert seen["affine"] >= 10
@@ -153,8 +152,8 @@ def test_plans_of_random_graphs_compute_what_their_tapes_do(
     scale = max(case.scale, *(abs(v) for v in all_values(tape, given_values) if np.isfinite(v)))
     assume(scale < 1e6)
     expected = outputs(tape, given_values)
-    found = plan(tape, sums=sums)
-    got = run_plan(found, [given_values], given_values, sums=sums, rows=storage_of(found))
+    found = build_plan(tape, sums=sums)
+    got = run_plan(found, [given_values], given_values, sums=sums, rows=allocate_rows(found))
     for name, value in expected.items():
         np.testing.assert_allclose(
             got[name] if sums else got[name][0], value, rtol=1e-12, atol=1e-12 * scale
@@ -166,26 +165,26 @@ def test_plans_of_random_graphs_compute_what_their_tapes_do(
 
 def test_a_plan_is_the_same_every_time() -> None:
     tape = loss_program(network(4, 8, 8, 1))
-    one, two = plan(tape, sums=True), plan(tape, sums=True)
+    one, two = build_plan(tape, sums=True), build_plan(tape, sums=True)
     assert (one.uniform, one.varying, one.groups) == (two.uniform, two.varying, two.groups)
-    assert storage_of(one).row_of == storage_of(two).row_of
+    assert allocate_rows(one).row_of == allocate_rows(two).row_of
 
 
 @pytest.mark.parametrize("terms", [20_000])
 def test_a_long_sum_is_one_group_and_no_recursion(terms: int) -> None:
     text = " + ".join(f"w{i}*x{i}" for i in range(terms))
-    found = plan(lowered(f"xw = {text}"), sums=False)
-    assert [len(g.inputs) for g in found.groups.values() if isinstance(g, Affine)] == [terms]
+    found = build_plan(lowered(f"xw = {text}"), sums=False)
+    assert [len(g.inputs) for g in found.groups.values() if isinstance(g, AffineGroup)] == [terms]
     alternating = "".join(f"{'+-'[i % 2]} x{i}*xb{i % 7}" for i in range(terms))
-    fused = plan(lowered(f"xw = {alternating}"), sums=False)
+    fused = build_plan(lowered(f"xw = {alternating}"), sums=False)
     assert Counter(names(fused)).total() == terms
-    assert storage_of(fused).count <= 2
+    assert allocate_rows(fused).count <= 2
 
 
 def test_a_deep_chain_takes_one_row() -> None:
     text = "\n".join(f"x{i} = sin(x{i - 1})" for i in range(1, 20_001))
-    found = plan(lowered(text), sums=False)
-    assert storage_of(found).count == 1
+    found = build_plan(lowered(text), sums=False)
+    assert allocate_rows(found).count == 1
 
 
 def test_the_number_of_steps_of_python_grows_with_the_tape() -> None:
@@ -203,8 +202,8 @@ def test_the_number_of_steps_of_python_grows_with_the_tape() -> None:
         before = sys.gettrace()
         sys.settrace(count_one)
         try:
-            found = plan(tape, sums=True)
-            storage_of(found)
+            found = build_plan(tape, sums=True)
+            allocate_rows(found)
         finally:
             sys.settrace(before)
         return len(tape), count
@@ -217,5 +216,5 @@ def test_the_number_of_steps_of_python_grows_with_the_tape() -> None:
 
 def test_factors_within_bounds_leave_and_others_stay() -> None:
     tape = optimize(cgprimer.tape(cgprimer.parse("xw = (32*xa)*(32*xb)*xc")))
-    _, factors = constant_factors(tape)
+    _, factors = extract_constant_factors(tape)
     assert abs(factors["xw"]) <= 64

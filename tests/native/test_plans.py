@@ -8,12 +8,11 @@ from itertools import pairwise
 import pytest
 
 import cgprimer
+from cgprimer.backends.plans.plan import AffineGroup, OuterProduct, Plan
+from cgprimer.backends.plans.planning import build_plan
 from cgprimer.core.tape.lowering import lower
-from cgprimer.core.tape.printing import labels
-from cgprimer.core.tape.tape import Tape
+from cgprimer.core.tape.tape import Tape, labels
 from cgprimer.errors import UsageError
-from cgprimer.native.plans.making import plan
-from cgprimer.native.plans.plan import Affine, Outer, Plan
 from tests.native.plan_running import loss_program, network
 
 
@@ -22,7 +21,7 @@ def lowered(text: str) -> Tape:
 
 
 def planned(text: str, *, sums: bool = False) -> Plan:
-    return plan(lowered(text), sums=sums)
+    return build_plan(lowered(text), sums=sums)
 
 
 def names(found: Plan) -> list[str]:
@@ -63,7 +62,7 @@ LAYER = "\n".join(
 
 def test_a_layer_is_a_matrix() -> None:
     found = planned(LAYER)
-    (group,) = groups(found, Affine)
+    (group,) = groups(found, AffineGroup)
     assert called(found, group.inputs) == ["xa0", "xa1", "xa2", "xa3"]
     assert called(found, group.outputs) == ["xz0", "xz1"]
     assert called(found, group.weights[1]) == ["w10", "w11", "w12", "w13"]
@@ -105,7 +104,7 @@ def test_a_layer_is_a_matrix() -> None:
 )  # fmt: skip
 def test_sums_are_taken_apart(text: str, inputs: str, weights: str, biases: str, left: list[str]):
     found = planned(text)
-    (group,) = groups(found, Affine)
+    (group,) = groups(found, AffineGroup)
     row = dict(zip(called(found, group.inputs), called(found, group.weights[0]), strict=True))
     assert row == dict(zip(inputs.split(), weights.split(), strict=True))
     assert called(found, group.biases) == biases.split()
@@ -115,7 +114,7 @@ def test_sums_are_taken_apart(text: str, inputs: str, weights: str, biases: str,
 def test_a_value_without_a_weight_is_one_with_the_weight_one_where_sums_share_it() -> None:
     lines = [f"xz{j} = a{j}*x1 + b{j}*x2 {'-+'[j % 2]} x3" for j in range(4)]
     found = planned("\n".join(lines))
-    (group,) = groups(found, Affine)
+    (group,) = groups(found, AffineGroup)
     assert called(found, group.inputs) == ["x1", "x2", "x3"]
     assert called(found, [row[2] for row in group.weights]) == ["new", "1", "new", "1"]
     assert [s.name for s in found.uniform] == ["neg"]  # -1, once
@@ -125,7 +124,7 @@ def test_a_value_without_a_weight_is_one_with_the_weight_one_where_sums_share_it
 def test_a_bypass_of_its_own_for_each_sum_does_not_hide_the_layer() -> None:
     lines = [f"xz{j} = tanh(a{j}*x1 + b{j}*x2 + x{j + 3})" for j in range(4)]
     found = planned("\n".join(lines))
-    (group,) = groups(found, Affine)
+    (group,) = groups(found, AffineGroup)
     assert called(found, group.inputs) == ["x1", "x2"]
     assert Counter(names(found)) == {"affine": 1, "add": 4, "tanh": 4}
 
@@ -141,13 +140,13 @@ def test_a_bypass_of_its_own_for_each_sum_does_not_hide_the_layer() -> None:
     ],
 )
 def test_what_is_no_matrix_is_left_alone(text: str) -> None:
-    assert groups(planned(text), Affine) == []
+    assert groups(planned(text), AffineGroup) == []
 
 
 def test_partial_sums_that_others_need_stay() -> None:
     inner = " + ".join(f"a{i}*x{i}" for i in range(8))
     found = planned(f"xs = {inner}; xw = xs + b*x9; xv = sin(xs); output xw, xv")
-    (group,) = groups(found, Affine)
+    (group,) = groups(found, AffineGroup)
     assert called(found, group.outputs) == ["xs"]
     assert sorted(names(found)) == ["affine", "fma", "sin"]
 
@@ -156,7 +155,7 @@ def test_partial_sums_that_others_need_stay() -> None:
 def test_a_product_that_others_need_is_a_value_like_any_other(more: str) -> None:
     rest = " + ".join(f"a{i}*x{i}" for i in range(1, 9))
     found = planned(f"xp = a0*x0; xw = xp + {rest}; {more}")
-    (group,) = groups(found, Affine)
+    (group,) = groups(found, AffineGroup)
     assert called(found, group.inputs) == [f"x{i}" for i in range(1, 9)]
     assert [n for n in names(found) if n != "sin"] == ["mul", "affine", "add"]
 
@@ -165,18 +164,18 @@ def test_a_product_that_others_need_is_a_value_like_any_other(more: str) -> None
 
 
 def shapes(found: Plan, kind: type) -> list[tuple[int, int]]:
-    if kind is Affine:
-        return [(len(g.outputs), len(g.inputs)) for g in groups(found, Affine)]
-    return [(len(g.left), len(g.right)) for g in groups(found, Outer)]
+    if kind is AffineGroup:
+        return [(len(g.outputs), len(g.inputs)) for g in groups(found, AffineGroup)]
+    return [(len(g.left), len(g.right)) for g in groups(found, OuterProduct)]
 
 
 def test_a_network_and_its_reverse_sweep_are_matrices() -> None:
-    found = plan(loss_program(network(4, 8, 8, 1)), sums=True)
+    found = build_plan(loss_program(network(4, 8, 8, 1)), sums=True)
     # forward 4 -> 8 -> 8 -> 1, back 8 -> 8; the adjoints of a single output are products
-    assert shapes(found, Affine) == [(8, 4), (8, 8), (1, 8), (8, 8)]
-    assert shapes(found, Outer) == [(1, 8), (8, 8), (8, 4)]
-    back = groups(found, Affine)[3]
-    forth = groups(found, Affine)[1]
+    assert shapes(found, AffineGroup) == [(8, 4), (8, 8), (1, 8), (8, 8)]
+    assert shapes(found, OuterProduct) == [(1, 8), (8, 8), (8, 4)]
+    back = groups(found, AffineGroup)[3]
+    forth = groups(found, AffineGroup)[1]
     first_layer = [f"h1_{i}" for i in range(8)]
     by_name = dict(zip(called(found, back.outputs), back.weights, strict=True))
     order = [int(n.rpartition("_")[2]) for n in called(found, back.inputs)]
@@ -192,12 +191,14 @@ def test_a_network_and_its_reverse_sweep_are_matrices() -> None:
 @pytest.mark.parametrize("sizes", [(3, 5, 2), (2, 4, 4, 4, 3), (6, 6, 6)])
 @pytest.mark.parametrize("bypass", [False, True])
 def test_every_layer_is_found(sizes: tuple[int, ...], bypass: bool) -> None:
-    found = plan(loss_program(network(*sizes, bypass=bypass)), sums=True)
+    found = build_plan(loss_program(network(*sizes, bypass=bypass)), sums=True)
     forward = [(b, a) for a, b in pairwise(sizes) if a * b >= 8]
     back = [(a, b) for a, b in pairwise(sizes[1:]) if a * b >= 8]
-    assert Counter(shapes(found, Affine)) == Counter([*forward, *back])
+    assert Counter(shapes(found, AffineGroup)) == Counter([*forward, *back])
     weights = [{a, b} for a, b in pairwise(sizes)]
-    assert sorted(map(sorted, map(set, shapes(found, Outer)))) == sorted(map(sorted, weights))
+    assert sorted(map(sorted, map(set, shapes(found, OuterProduct)))) == sorted(
+        map(sorted, weights)
+    )
 
 
 # --- reductions ----------------------------------------------------------------------------------
@@ -235,13 +236,13 @@ def test_equal_values_share_an_accumulator_and_inputs_are_summed_too() -> None:
 def test_all_products_of_two_lists_are_a_block() -> None:
     lines = [f"xw{i}{j} = x{i}*xb{j}" for i in range(3) for j in range(4)]
     found = planned("\n".join(lines), sums=True)
-    (group,) = groups(found, Outer)
+    (group,) = groups(found, OuterProduct)
     assert [sorted(called(found, side)) for side in (group.left, group.right)] == [
         ["x0", "x1", "x2"],
         ["xb0", "xb1", "xb2", "xb3"],
     ]
     assert names(found) == ["outer"]
-    for value, row in zip(called(found, group.left), group.numbers, strict=True):
+    for value, row in zip(called(found, group.left), group.accumulators, strict=True):
         for other, number in zip(called(found, group.right), row, strict=True):
             assert found.summed[f"xw{value[1:]}{other[2:]}"] == number
 
@@ -250,8 +251,8 @@ def test_a_block_may_have_gaps() -> None:
     wanted = [(i, j) for i in range(3) for j in range(4) if (i, j) != (1, 2)]
     lines = [f"xw{i}{j} = x{i}*xb{j}" for i, j in wanted]
     found = planned("\n".join(lines), sums=True)
-    (group,) = groups(found, Outer)
-    assert sum(row.count(-1) for row in group.numbers) == 1
+    (group,) = groups(found, OuterProduct)
+    assert sum(row.count(-1) for row in group.accumulators) == 1
     assert names(found) == ["outer"]
 
 
@@ -259,7 +260,7 @@ def test_a_weight_gradient_that_something_else_needs_leaves_a_gap() -> None:
     lines = [f"xw{i}{j} = x{i}*xb{j}" for i in range(3) for j in range(4)]
     found = planned("\n".join([*lines, "xq = sin(xw12)"]), sums=True)
     # xw12 is no output any more: sin takes it
-    assert sum(row.count(-1) for row in groups(found, Outer)[0].numbers) == 1
+    assert sum(row.count(-1) for row in groups(found, OuterProduct)[0].accumulators) == 1
     assert names(found) == ["mul", "outer", "sin", "sum"] or Counter(names(found)) == {
         "mul": 1, "outer": 1, "sin": 1, "sum": 1,
     }  # fmt: skip
@@ -271,9 +272,9 @@ def test_blocks_that_share_a_side_are_told_apart() -> None:
     pairs += [(f"xh{i}", f"xz{j}") for i in range(6) for j in range(2)]
     lines = [f"xw{n} = {a}*{b}" for n, (a, b) in enumerate(pairs)]
     found = planned("\n".join(lines), sums=True)
-    assert names(found) == ["outer"] * len(groups(found, Outer))
-    assert len(groups(found, Outer)) == 2
-    assert not any(-1 in row for g in groups(found, Outer) for row in g.numbers)
+    assert names(found) == ["outer"] * len(groups(found, OuterProduct))
+    assert len(groups(found, OuterProduct)) == 2
+    assert not any(-1 in row for g in groups(found, OuterProduct) for row in g.accumulators)
 
 
 @pytest.mark.parametrize(

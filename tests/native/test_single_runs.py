@@ -12,13 +12,13 @@ import pytest
 pytest.importorskip("llvmlite")
 
 import cgprimer
-from cgprimer.core.engines import select
-from cgprimer.core.loss_vertex import with_loss
-from cgprimer.core.losses import LOSS
+from cgprimer.backends.program_cache import joined_passes
+from cgprimer.core.evaluation.engines import select
+from cgprimer.core.evaluation.runner import Runner
+from cgprimer.core.loss_expressions import LOSS
+from cgprimer.core.loss_node import with_loss
 from cgprimer.core.methods import differentiate
-from cgprimer.core.methods.contract import Pass, Read
-from cgprimer.core.run import Runner
-from cgprimer.native.programs import joined_passes
+from cgprimer.core.methods.derivative_program import Pass, Read
 from cgprimer.training.objective import Objective
 from cgprimer.training.optimizers import optimizer
 from tests.native.engine_agreement import FORMS, form
@@ -98,10 +98,10 @@ def test_there_is_no_single_run_for_differences_and_for_too_much() -> None:
         program = differentiate(tape, method="finite-difference", scheme=scheme)
         assert joined_passes(program) is None
     program = differentiate(tape, method="forward")
-    with mock.patch("cgprimer.native.programs.LARGEST", program.operation_count - 1):
+    with mock.patch("cgprimer.backends.program_cache.LARGEST", program.operation_count - 1):
         assert joined_passes(program) is None
     settings: dict[str, Any] = {"epochs": 1, "learning_rate": 0.01}
-    with mock.patch("cgprimer.native.programs.LARGEST", 1):
+    with mock.patch("cgprimer.backends.program_cache.LARGEST", 1):
         run = cgprimer.train(graph(), data(), engine="cpu", **settings)
     wanted = cgprimer.train(graph(), data(), engine="numpy", **settings)
     assert run.parameters == pytest.approx(wanted.parameters, rel=1e-10)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import NamedTuple
 
-from cgprimer.core.primitives import Primitive, primitives
+from cgprimer.core.operations import Primitive, primitives
 
 WRITTEN = {"add": "+", "sub": "-", "mul": "*", "div": "/", "pow": "^", "neg": "-", "copy": ""}
 TAME = ("sin", "cos", "tanh", "sigmoid", "atan", "softplus", "max", "min")  # finite everywhere

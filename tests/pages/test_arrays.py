@@ -18,6 +18,7 @@ from cgprimer.pages.stepping.page import page, write_steps
 from cgprimer.pages.stepping.slide_tables import columns, known
 from cgprimer.pages.stepping.slides import headline
 from cgprimer.pages.stepping.steps import plain
+from tests.approval import refused
 from tests.pages.conftest import opened
 
 F1 = """input x[2] = [1, 2]; parameter w1[2,2] = [[1, -1], [.5, -2]], w2[2] = [1, 3], y = 1
@@ -91,10 +92,10 @@ def test_what_a_step_computes_is_a_matrix_where_it_stands_alone() -> None:
 
 
 def test_what_cannot_be_stepped_through_is_said() -> None:
-    with pytest.raises(DifferentiationError, match="from one number, and 'xh' is an array"):
+    with refused(DifferentiationError, "'xh'"):
         stepping(parse(F1), of="xh")
     big = parse("input x[64] = .1; parameter W[64,64] = .01; xl = sum(tanh(W @ x))")
-    with pytest.raises(DifferentiationError, match="steps, more than the 5,000"):
+    with refused(DifferentiationError, "5,000"):
         stepping(big, methods=("reverse",), scalars=True)
     assert len(stepping(big).frames("reverse")) < 30
 
@@ -127,6 +128,6 @@ def test_in_a_browser(browser: Any, tmp_path: Path) -> None:
 
 
 def test_one_number_of_an_array_is_stepped_through_among_numbers() -> None:
-    with pytest.raises(UsageError, match=r"'w1\[0,1\]' is one number(.|\n)*--scalars"):
+    with refused(UsageError, "'w1[0,1]' ... --scalars"):
         stepping(parse(F1), wrt="w1[0,1]")
     assert stepping(parse(F1), wrt="w1[0,1]", scalars=True).frames("forward")

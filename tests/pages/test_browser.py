@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.core.primitives import arrays, primitive, primitives
-from cgprimer.number_format import SHORT, marked
+from cgprimer.core.operations import find_primitive, numpy_arithmetic, primitives
 from cgprimer.pages.stepping.frames import Frame, stepping
 from cgprimer.pages.stepping.method_steps import METHODS
 from cgprimer.pages.stepping.page import step
 from cgprimer.pages.stepping.slide_tables import moved
+from cgprimer.support.number_format import SHORT, marked
 from tests.pages.conftest import measured, opened, press, resize, wait
 
 pytestmark = pytest.mark.browser
@@ -272,7 +272,7 @@ def test_the_arithmetic_of_every_primitive(page: Any) -> None:
     assert set(known) >= set(built_in)
     wrong = []
     for name in built_in:
-        row = primitive(name)
+        row = find_primitive(name)
         columns = rng.permuted(np.tile(values, (row.arity, 3)), axis=1).tolist()
         points = [tuple(map(float, point)) for point in zip(*columns, strict=True)]
         # Every edge with every other, ties among them; every number with itself.
@@ -280,7 +280,7 @@ def test_the_arithmetic_of_every_primitive(page: Any) -> None:
         points += [(value,) * row.arity for value in values]
         with np.errstate(all="ignore"):
             wanted = [
-                float(arrays.function(row.name)(*(np.float64(v) for v in point)))
+                float(numpy_arithmetic.numpy_function(row.name)(*(np.float64(v) for v in point)))
                 for point in points
             ]
         got = page.execute_script(

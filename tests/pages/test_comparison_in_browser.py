@@ -14,9 +14,9 @@ import pytest
 
 import cgprimer
 from cgprimer.analysis.comparison import Comparison, compare
-from cgprimer.number_format import marked
 from cgprimer.pages.comparison import sentences
 from cgprimer.pages.comparison.slides import save_comparison
+from cgprimer.support.number_format import marked
 from tests.pages.conftest import opened, resize
 
 pytestmark = pytest.mark.browser

@@ -13,14 +13,15 @@ import pytest
 
 import cgprimer
 from cgprimer.analysis.elements import in_elements
-from cgprimer.core.methods.finite_difference import StepRule
+from cgprimer.core.methods.step_rule import StepRule
 from cgprimer.errors import CgprimerError, DifferentiationError, UsageError
-from cgprimer.files import json_text
 from cgprimer.pages.stepping.frames import Frame, stepping
 from cgprimer.pages.stepping.graph_places import LETTER, placed
 from cgprimer.pages.stepping.method_steps import METHODS
 from cgprimer.pages.stepping.slide_tables import moved
 from cgprimer.pictures.lettering import text_width
+from cgprimer.support.files import json_text
+from tests.approval import refused
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LECTURE = cgprimer.load(EXAMPLES / "lecture.cg")
@@ -116,9 +117,9 @@ def test_it_is_plain_data_with_numbers_that_are_not_finite() -> None:
 
 
 def test_bad_input_is_one_clear_error() -> None:
-    with pytest.raises(UsageError, match="no stepping through the method 'symbolic'"):
+    with refused(UsageError, "'symbolic'"):
         stepping(LECTURE, methods=["symbolic"])
-    with pytest.raises(UsageError, match="no level"):
+    with refused(UsageError):
         stepping(LECTURE, level="layers")
     with pytest.raises(CgprimerError, match="xq"):
         stepping(LECTURE, wrt="xq")
@@ -236,7 +237,7 @@ def test_what_would_take_minutes_is_refused_before_the_work(
     monkeypatch.setattr("cgprimer.pages.stepping.method_steps.with_seeds", None)
     shown = stepping(cgprimer.parse(text), point, methods=["forward", "reverse"])
     assert [bool(walk.refused) for walk in shown.walks] == [True, False]
-    with pytest.raises(UsageError, match="311 vertices stand side by side"):
+    with refused(UsageError, "311"):
         placed(shown.scene)
 
 
@@ -320,10 +321,10 @@ def test_the_text_of_a_value_that_is_moved(value: float, unmoved: float | None, 
 
 
 def test_schemes_and_steps_that_cannot_be() -> None:
-    with pytest.raises(UsageError, match="no stepping through the scheme 'complex-step'"):
+    with refused(UsageError, "'complex-step'"):
         stepping(LECTURE, scheme="complex-step")
     for h in (0.0, -1.0, math.inf, math.nan):
-        with pytest.raises(UsageError, match="must be positive and finite"):
+        with refused(UsageError):
             stepping(LECTURE, h=h)
 
 
@@ -332,21 +333,21 @@ def test_schemes_and_steps_that_cannot_be() -> None:
 )
 def test_options_of_differences_are_not_ignored(name: str, value: object) -> None:
     options: dict[str, Any] = {name: value}
-    for refused in (
+    for call in (
         lambda: stepping(LECTURE, methods=["reverse"], **options),
         lambda: cgprimer.step(LECTURE, method="reverse", methods=["reverse"], **options),
     ):
-        with pytest.raises(UsageError, match=f"{name}={value!r} belongs to the method finite-"):
-            refused()
+        with refused(UsageError, f"{name}={value!r}"):
+            call()
     page = cgprimer.step(LECTURE, method="finite-difference", methods=["reverse"], **options)
     assert "finite-difference" in page
 
 
 def test_a_step_is_a_number() -> None:
     for wrong in (True, "x", "1e-3", [1.0], 1j):
-        with pytest.raises(UsageError, match="the step h must be a number, not"):
+        with refused(UsageError, "h"):
             stepping(LECTURE, h=wrong)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="must be positive and finite"):
+    with refused(UsageError):
         stepping(LECTURE, h=10**400)
     for h in (1, np.float32(1.0), Fraction(1)):
         found = stepping(LECTURE, h=h).walk("finite-difference").h  # type: ignore[arg-type]
@@ -355,7 +356,7 @@ def test_a_step_is_a_number() -> None:
 
 
 def test_no_method_at_all() -> None:
-    with pytest.raises(UsageError, match="no method"):
+    with refused(UsageError):
         stepping(LECTURE, methods=[])
 
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import cgprimer
-from cgprimer.number_format import SHORT, marked, number
 from cgprimer.pages.stepping.frames import Stepping, stepping
 from cgprimer.pages.stepping.page import step
+from cgprimer.support.number_format import SHORT, marked, number
 from tests.pages.conftest import measured, opened, resize, wait
 
 pytestmark = pytest.mark.browser

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 import cgprimer
-from cgprimer.number_format import marked
 from cgprimer.pages.stepping.frames import stepping
 from cgprimer.pages.stepping.page import step
 from cgprimer.pages.watching.live import Live
 from cgprimer.pages.watching.server import serving
+from cgprimer.support.number_format import marked
 from tests.pages.conftest import measured, opened, press, resize, wait
 
 pytestmark = pytest.mark.browser

@@ -13,7 +13,7 @@ from importlib.resources import files
 
 import pytest
 
-from cgprimer.number_format import equals, marked, number
+from cgprimer.support.number_format import equals, marked, number
 
 AWKWARD = [
     *(71.0625, 71.06250000000001, 2.675, 0.5, 1.5, 2.5, -2.5, 0.125, 1e-9, 9.9995, 99999.5),

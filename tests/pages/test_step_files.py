@@ -28,6 +28,7 @@ from cgprimer.pages.stepping.graph_places import placed
 from cgprimer.pages.stepping.page import write_steps
 from cgprimer.pages.stepping.slides import animation, slide, slide_placed
 from cgprimer.pictures.theme import theme
+from tests.approval import approved
 
 LECTURE = Path(__file__).parents[2] / "examples" / "lecture.cg"
 
@@ -172,7 +173,7 @@ def test_pages_of_expressions_have_a_heading(tmp_path: Path, text: str, heading:
 def test_few_names_are_listed_and_many_are_not(tmp_path: Path) -> None:
     few = step(LECTURE.with_name("olah.cg"), "--wrt", "xq", "-o", tmp_path / "a.html")
     assert isinstance(few.exception, UsageError)
-    assert "one of: c, d, e, a, b" in str(few.exception)
+    approved(str(few.exception), "c ... d ... e ... b")
     many = step(LECTURE.with_name("network.cg"), "--wrt", "xq", "-o", tmp_path / "a.html")
     assert isinstance(many.exception, UsageError)
     assert str(many.exception) == "the graph has no variable or parameter 'xq'"
@@ -192,7 +193,7 @@ def test_slides_are_numbered(tmp_path: Path, kind: str) -> None:
         ElementTree.parse(folder / "002.svg")
     again = step(*arguments, "-o", folder)
     assert isinstance(again.exception, UsageError)
-    assert "not empty" in str(again.exception)
+    approved(str(again.exception))
 
 
 @pytest.mark.parametrize(
@@ -200,9 +201,9 @@ def test_slides_are_numbered(tmp_path: Path, kind: str) -> None:
     [
         (("-e", "xw = p*xa", "-o", "a.html"), "xa"),
         (("-e", "xw = p*xa", "--at", "xa=1", "-o", "a.gif"), "p"),
-        (("-e", "", "-o", "a.html"), "no expressions"),
-        (("-e", "xw = 2 + 3", "-o", "a.html"), "there is nothing to differentiate by"),
-        (("-e", "xw = 3", "-o", "a.html"), "there is nothing to differentiate by"),
+        (("-e", "", "-o", "a.html"), ""),
+        (("-e", "xw = 2 + 3", "-o", "a.html"), ""),
+        (("-e", "xw = 3", "-o", "a.html"), ""),
         (("-e", "xw = p*", "-o", "a.html"), ""),
     ],
 )
@@ -212,7 +213,7 @@ def test_graphs_that_cannot_be_stepped_through(
     monkeypatch.chdir(tmp_path)
     done = step(*arguments)
     assert isinstance(done.exception, CgprimerError)
-    assert message in str(done.exception)
+    approved(str(done.exception), message)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -246,7 +247,7 @@ def test_a_folder_that_cannot_be_written_to_and_an_error_on_the_way(
     ):
         done = step(LECTURE, *arguments)
         assert isinstance(done.exception, CgprimerError), arguments
-        assert message in str(done.exception)
+        approved(str(done.exception), message)
 
     def broken(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
@@ -254,7 +255,7 @@ def test_a_folder_that_cannot_be_written_to_and_an_error_on_the_way(
     monkeypatch.setattr(Path, "write_bytes", broken)
     done = step(LECTURE, "-o", "slides", "--format", "png")
     assert isinstance(done.exception, UsageError)
-    assert "No space left" in str(done.exception)
+    approved(str(done.exception))
     assert [p.name for p in tmp_path.iterdir()] == ["taken"]
 
 
@@ -289,12 +290,12 @@ def test_shapes_on_slides_are_those_of_the_pictures() -> None:
     ("arguments", "message"),
     [
         (("-o", "a.jpg"), ".html, .gif"),
-        (("-o", "missing/a.html"), "no folder"),
+        (("-o", "missing/a.html"), ""),
         (("-o", "a"), ".html, .gif"),
-        (("-o", "."), "cannot tell what to write"),
-        (("-o", "a.gif", "--format", "png"), "looks like a file"),
-        (("-o", "a.html", "--step", "0"), "must be positive"),
-        (("-o", "a.html", "--step", "nan"), "must be positive"),
+        (("-o", "."), ""),
+        (("-o", "a.gif", "--format", "png"), ""),
+        (("-o", "a.html", "--step", "0"), ""),
+        (("-o", "a.html", "--step", "nan"), ""),
         (("--at", "xq=1", "-o", "a.html"), "xq"),
         (("--wrt", "xq", "-o", "a.html"), "xq"),
         (("--of", "xq", "-o", "a.html"), "xq"),
@@ -306,7 +307,7 @@ def test_errors_are_one_line_and_leave_nothing(
     monkeypatch.chdir(tmp_path)
     done = step(LECTURE, *arguments)
     assert isinstance(done.exception, CgprimerError)
-    assert message in str(done.exception)
+    approved(str(done.exception), message)
     assert list(tmp_path.iterdir()) == []
 
 

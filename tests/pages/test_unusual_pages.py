@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 import cgprimer
-from cgprimer.core.methods.finite_difference import StepRule
+from cgprimer.core.methods.step_rule import StepRule
 from cgprimer.errors import CgprimerError
-from cgprimer.number_format import SHORT, marked
 from cgprimer.pages.stepping.frames import Stepping, stepping
 from cgprimer.pages.stepping.page import page, step
+from cgprimer.support.number_format import SHORT, marked
 from tests.pages.conftest import measured, opened, texts
 from tests.pages.stepping_graphs import problem
 from tests.pages.test_random_graphs import LATE, LATER, SHARED

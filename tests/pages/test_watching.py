@@ -20,6 +20,7 @@ from cgprimer.cli import watching
 from cgprimer.errors import UsageError
 from cgprimer.pages.watching.live import Live
 from cgprimer.pages.watching.server import serving
+from tests.approval import approved
 from tests.cli.cli_tools import LECTURE, environment, here
 
 GOOD, BAD = "xw = k*xa^2\nparameter k = 3\ninput xa = 0.5\n", "xw = k*\n"
@@ -231,12 +232,12 @@ def test_a_browser_that_says_nothing_or_hangs_up_holds_nobody_up(
 
 
 def test_a_port_that_is_taken(path: Path, served: int) -> None:
-    with pytest.raises(UsageError, match=f"cannot serve at port {served}: address already in use"):
+    with pytest.raises(UsageError) as caught:
         serving(reading(path), "graph.cg", port=served).__enter__()
+    approved(str(caught.value).replace(str(served), "<port>"), "<port>")
     done = here("step", path, "--watch", "--port", served)
     assert done.returncode == 2
-    assert f"error: cannot serve at port {served}" in done.stderr
-    assert "hint: another --port" in done.stderr
+    approved(done.stderr.replace(str(served), "<port>"), "<port> ... --port")
 
 
 # --- the commands --------------------------------------------------------------------------------
@@ -363,12 +364,12 @@ def test_a_text_that_can_be_mended_is_waited_for(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--port", "8000"), "--port belongs to --watch"),
-        (("--open",), "--open belongs to --watch"),
+        (("--port", "8000"), "--port ... --watch"),
+        (("--open",), "--open ... --watch"),
         (("--watch", "--port", "70000"), "70000"),
-        (("--watch", "--level", "nothing"), "'nothing' is not one of"),
-        (("--watch", "--format", "png"), "--format fills a folder once"),
-        (("--watch", "-o", "nowhere/a.html"), "there is no folder nowhere"),
+        (("--watch", "--level", "nothing"), "'nothing'"),
+        (("--watch", "--format", "png"), "--format"),
+        (("--watch", "-o", "nowhere/a.html"), ""),
         (("--watch", "--wrt", "zz"), "'zz'"),
     ],
 )
@@ -378,7 +379,7 @@ def test_wrong_use_ends_at_once(
     monkeypatch.setattr(watching, "time", Watched())
     done = here("step", path, *arguments)
     assert done.returncode == 2
-    assert said in done.stderr
+    approved(done.stderr, said)
 
 
 def test_only_files_can_be_followed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -386,12 +387,12 @@ def test_only_files_can_be_followed(monkeypatch: pytest.MonkeyPatch) -> None:
     for arguments in (("-e", "xw = 2*xa"), ("-",)):
         done = here("draw", *arguments, "--watch", stdin=GOOD)
         assert done.returncode == 2
-        assert "--watch follows a file, and there is none" in done.stderr
+        approved(done.stderr, "--watch")
     done = here("draw", "lectur", "--watch")
     assert done.returncode == 2
-    assert "did you mean 'lecture'" in done.stderr
+    approved(done.stderr, "'lecture'")
     done = here("compare", LECTURE, "--watch", "--json")
-    assert "--watch shows a page and --json prints" in done.stderr
+    approved(done.stderr, "--watch ... --json")
 
 
 def test_ctrl_c_ends_it_at_once(path: Path) -> None:

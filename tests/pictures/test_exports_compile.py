@@ -50,7 +50,7 @@ def first_path(graph: cgprimer.ExpressionGraph) -> list[str]:
 
 def settings(graph: cgprimer.ExpressionGraph) -> Iterator[dict[str, Any]]:
     seed = elements_of(graph, (graph.inputs or graph.parameters)[0])[0]
-    arrays, number = bool(cgprimer.tape(graph).shapes), not shape_in(graph, graph.outputs[0])
+    arrays, number = cgprimer.tape(graph).has_arrays, not shape_in(graph, graph.outputs[0])
     for level in ("variables", "operations"):
         yield {"level": level}
         yield {

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 from matplotlib.figure import Figure
 
 from cgprimer.errors import UsageError
+from cgprimer.pictures.formats import diagram_text, save_diagram
 from cgprimer.pictures.saving import save_figure
+from cgprimer.pictures.slide_layout import slide_layout
+from tests.approval import refused
+from tests.pictures.drawing_graphs import scattered
 
 _FIRST_BYTES = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
 
@@ -31,13 +39,13 @@ def test_unknown_extension_names_the_known_ones(tmp_path: Path, name: str) -> No
 
 def test_a_file_in_the_place_of_the_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("kept")
-    with pytest.raises(UsageError, match="cannot write"):
+    with refused(UsageError):
         save_figure(Figure(figsize=(1, 1)), tmp_path / "file" / "a.png")
     assert [p.read_text() for p in tmp_path.iterdir()] == ["kept"]
 
 
 def test_missing_folder(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="cannot write"):
+    with refused(UsageError):
         save_figure(Figure(figsize=(1, 1)), tmp_path / "missing" / "a.png")
 
 
@@ -45,7 +53,7 @@ def test_missing_folder(tmp_path: Path) -> None:
 def test_unwritable_folder(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     try:
-        with pytest.raises(UsageError, match="cannot write"):
+        with refused(UsageError):
             save_figure(Figure(figsize=(1, 1)), tmp_path / "a.png")
     finally:
         tmp_path.chmod(0o700)
@@ -62,7 +70,7 @@ def test_a_failed_rename_leaves_the_old_file_and_no_partial_one(
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "replace", refuse)
-    with pytest.raises(UsageError, match="Permission denied"):
+    with refused(UsageError):
         save_figure(Figure(figsize=(1, 1)), path)
     assert [p.read_text() for p in tmp_path.iterdir()] == ["old"]
 
@@ -87,3 +95,41 @@ def test_a_huge_figure_is_saved_with_fewer_dots(tmp_path: Path) -> None:
     save_figure(Figure(figsize=(400, 2)), tmp_path / "a.png")
     with Image.open(tmp_path / "a.png") as image:
         assert max(image.size) <= 16_000
+
+
+# --- geometry ------------------------------------------------------------------------------------
+
+
+def test_tikz_has_the_geometry_of_the_layout() -> None:
+    """Lengths are points and y goes downwards, as the axes of the picture declare."""
+    diagram = scattered(12, seed=1)
+    text, layout = diagram_text(diagram, "tex"), slide_layout(diagram).layout
+    axes = re.search(r"\\begin\{tikzpicture\}\[x=(-?\d+)bp, y=(-?\d+)bp", text)
+    assert axes
+    assert axes.groups() == ("1", "-1")
+    centres = re.findall(r"\\node\[align=center.*? at \((.+?),(.+?)\)", text)
+    boxes = [(box.x, box.y) for box in layout.boxes.values()]
+    assert np.array(centres, float) == pytest.approx(np.array(boxes), abs=0.06)
+    for route, line in zip(layout.routes, re.findall(r"\\draw\[.*?\] (.*);", text), strict=True):
+        points = [tuple(map(float, p)) for p in re.findall(r"\((.+?),(.+?)\)", line)]
+        assert np.array(points) == pytest.approx(np.array(route), abs=0.06)
+
+
+def test_svg_has_the_geometry_of_the_layout(tmp_path: Path) -> None:
+    """Boxes where the layout has them, moved by the margins of the picture."""
+    diagram = scattered(12, seed=1)
+    save_diagram(diagram, tmp_path / "a.svg")
+    text = (tmp_path / "a.svg").read_text(encoding="utf-8")
+    centres = []
+    for path in re.findall(r'<path d="([^"]*)z\s*" clip-path', text):
+        points = np.array([xy.split()[-2:] for xy in path.strip().splitlines()], float)
+        centres.append((points.min(axis=0) + points.max(axis=0)) / 2)
+    boxes = [(box.x, box.y) for box in slide_layout(diagram).layout.boxes.values()]
+    moved = [np.array(boxes) + centre - boxes[0] for centre in centres]
+    assert any(np.allclose(_nearest(each, centres), each, rtol=0, atol=0.1) for each in moved)
+
+
+def _nearest(points: npt.NDArray[np.float64], among: list[npt.NDArray[np.float64]]) -> Any:
+    """The nearest of some points to each."""
+    distances = np.abs(points[:, None] - np.array(among)).sum(axis=2)
+    return np.array(among)[distances.argmin(axis=1)]

@@ -6,7 +6,6 @@ import warnings
 import xml.etree.ElementTree
 from pathlib import Path
 
-import pytest
 from click.testing import CliRunner
 
 import cgprimer
@@ -14,12 +13,13 @@ from cgprimer.cli.draw import command
 from cgprimer.pictures.diagram import Diagram, Node
 from cgprimer.pictures.formats import TEXTS, diagram_text, save_diagram
 from cgprimer.pictures.graph_diagrams import graph_diagram
+from tests.approval import approved, warned
 
 
 def test_letters_that_no_font_has_are_named_once(tmp_path: Path) -> None:
     never = "\U0001f9ff\ue123"  # no text font draws the second: it is for private use
     diagram = Diagram((Node("a", f"a{never}", "input"),), (), title=never)
-    with pytest.warns(UserWarning, match="boxes stand for them") as seen:
+    with warned(UserWarning) as seen:
         save_diagram(diagram, tmp_path / "a.png")
     assert len(seen) == 1
     assert str(seen[0].message).count("\ue123") == 1
@@ -43,4 +43,4 @@ def test_an_operand_in_two_places_is_said() -> None:
 
 def test_a_folder_is_no_picture(tmp_path: Path) -> None:
     ran = CliRunner().invoke(command, ["-e", "y = k*xa", "-o", str(tmp_path)])
-    assert "is a folder" in str(ran.exception)
+    approved(str(ran.exception))

@@ -6,12 +6,12 @@ import sys
 from typing import Any
 
 import numpy as np
-import pytest
 
 import cgprimer
 from cgprimer import Value
 from cgprimer.pictures.diagram import Diagram
 from cgprimer.pictures.recorded import recorded_diagram
+from tests.approval import refused
 
 
 def diagram(shown: Any, **options: Any) -> Diagram:
@@ -79,9 +79,9 @@ def test_overlays_go_with_values_and_recordings() -> None:
 
 
 def test_what_cannot_be_drawn_says_so() -> None:
-    with pytest.raises(cgprimer.UsageError, match="graph cannot be 'xw = xa'"):
+    with refused(cgprimer.UsageError, "graph ... 'xw = xa'"):
         cgprimer.draw("xw = xa")
     y = Value(2.0) * 3.0
     y.backward()
-    with pytest.raises(cgprimer.UsageError, match="freed by a backward pass"):
+    with refused(cgprimer.UsageError):
         cgprimer.draw(y)

@@ -13,6 +13,7 @@ from cgprimer.plots.function import function_curves
 from cgprimer.plots.gradients import gradients
 from cgprimer.plots.landscape import landscape
 from cgprimer.training.objective import Objective, loss_and_gradient
+from tests.approval import refused
 
 F1 = """input x[2] = [1, 2]; parameter w1[2,2] = [[1, -1], [.5, -2]], w2[2] = [1, 3], y = 1
 xh = x @ w1; xr = relu(xh); xp = xr @ w2; xL = (xp - y)^2"""
@@ -58,14 +59,14 @@ def test_a_landscape_over_numbers_of_arrays_is_that_of_the_numbers() -> None:
 @pytest.mark.parametrize(
     ("wrt", "said"),
     [
-        ("w1", r"'w1' is an array, of the shape \[2,2\]"),
-        ("w1[2,0]", r"no variable or parameter 'w1\[2,0\]'"),
-        (None, "with respect to which name"),
+        ("w1", "'w1' ... [2,2]"),
+        ("w1[2,0]", "'w1[2,0]'"),
+        (None, ""),
     ],
 )
 def test_names_that_are_no_numbers(curve: object, wrt: str | None, said: str) -> None:
     assert callable(curve)
-    with pytest.raises(UsageError, match=said) as found:
+    with refused(UsageError, said) as found:
         curve(parse(F1), wrt=wrt)
     assert found.value.hint
 
@@ -77,7 +78,7 @@ def test_adjoints_of_an_element_by_depth() -> None:
 
 
 def test_a_surface_is_over_numbers() -> None:
-    with pytest.raises(UsageError, match="'w' is an array") as found:
+    with refused(UsageError, "'w'") as found:
         landscape(parse(LINE), ["w", "b"])
     assert "w[0]" in found.value.hint
 

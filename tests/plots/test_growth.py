@@ -12,6 +12,7 @@ from cgprimer.plots import cost as costs
 from cgprimer.plots.cost import FAMILIES, cost_growth
 from cgprimer.plots.swell import FAMILIES as NESTINGS
 from cgprimer.plots.swell import swell_counts
+from tests.approval import refused
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -71,7 +72,7 @@ def test_formulas_beyond_the_limit_are_left_out() -> None:
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: cost_growth("netwrok"), "did you mean 'network'"),
+        (lambda: cost_growth("netwrok"), "'network'"),
         (lambda: cost_growth("sum", [0]), "positive"),
         (lambda: cost_growth("sum", []), "positive"),
         (lambda: cost_growth("sum", [1], methods=["backward"]), "backward"),
@@ -80,5 +81,5 @@ def test_formulas_beyond_the_limit_are_left_out() -> None:
     ],
 )
 def test_mistakes(call: object, words: str) -> None:
-    with pytest.raises(UsageError, match=words):
+    with refused(UsageError, words):
         call()  # type: ignore[operator]

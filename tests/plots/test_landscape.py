@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cgprimer.core.graph.loading import load, parse
 from cgprimer.data import make_dataset
 from cgprimer.errors import (
     CgprimerError,
@@ -15,7 +16,6 @@ from cgprimer.errors import (
     MissingValueError,
     UsageError,
 )
-from cgprimer.loading import load, parse
 from cgprimer.plots.function import function_curves
 from cgprimer.plots.landscape import Landscape, landscape, relief
 from cgprimer.plots.loss import over_time, smoothed
@@ -23,6 +23,7 @@ from cgprimer.plots.runs import axis_of, common_truth, named_runs
 from cgprimer.training.checkpoint import save_run
 from cgprimer.training.loop import train
 from cgprimer.training.objective import loss_and_gradient
+from tests.approval import refused
 
 LINE = parse("xw = k*xa + b; parameter k = 3, b = -1")
 
@@ -144,21 +145,21 @@ def test_a_path_that_diverges_ends_at_its_last_finite_point() -> None:
 @pytest.mark.parametrize(
     ("over", "settings", "kind", "words"),
     [
-        (["k"], {}, UsageError, "two different"),
-        (["k", "k"], {}, UsageError, "two different"),
-        (["k", "xa"], {}, UsageError, "no parameter 'xa'"),
+        (["k"], {}, UsageError, ""),
+        (["k", "k"], {}, UsageError, ""),
+        (["k", "xa"], {}, UsageError, "'xa'"),
         (["k", "b"], {"optimizers": ["adamm"]}, UsageError, "adamm"),
         (["k", "b"], {"ranges": [(1, 0), (0, 1)]}, UsageError, "ascend"),
-        (["k", "b"], {"ranges": [(0, 1)]}, UsageError, "each of the two"),
+        (["k", "b"], {"ranges": [(0, 1)]}, UsageError, ""),
         (["k", "b"], {"rates": {"sgd": -1.0}}, UsageError, "positive"),
         (["k", "b"], {"start": {"xa": 1.0}}, UsageError, "start"),
-        (["k", "b"], {"at": {"xa": 1.0}}, UsageError, "no parameter 'xa'"),
+        (["k", "b"], {"at": {"xa": 1.0}}, UsageError, "'xa'"),
     ],
 )
 def test_mistakes_with_surfaces(
     over: list[str], settings: dict[str, object], kind: type[CgprimerError], words: str
 ) -> None:
-    with pytest.raises(kind, match=words):
+    with refused(kind, words):
         landscape(LINE, over, grid=3, **settings)  # type: ignore[arg-type]
 
 
@@ -183,23 +184,23 @@ def test_a_function_of_a_parameter_at_a_point() -> None:
 @pytest.mark.parametrize(
     ("text", "settings", "kind", "words"),
     [
-        ("xw = xa*xb", {}, UsageError, "which name"),
+        ("xw = xa*xb", {}, UsageError, ""),
         ("xw = k*xa", {}, MissingValueError, "'k'"),
         ("xw = xa", {"wrt": "q"}, UsageError, "'q'"),
         ("xw = xa", {"low": 1.0, "high": 1.0}, UsageError, "ascend"),
         ("xw = xa", {"order": 9}, UsageError, "order"),
-        ("xw = log(xa)", {"low": -2.0, "high": -1.0}, UsageError, "not defined"),
-        ("xw = log(xa)", {"tangent": 0.0}, DifferentiationError, "no tangent"),
-        ("xw = abs(xa)", {"tangent": 0.0}, DifferentiationError, "no tangent of xw at xa = 0"),
-        ("xw = relu(xa)", {"tangent": 0.0}, DifferentiationError, "no tangent"),
-        ("xw = step(xa)", {"tangent": 0.0}, DifferentiationError, "no tangent"),
-        ("xw = stop_gradient(xa^2)", {"tangent": 1.0}, DifferentiationError, "no tangent"),
+        ("xw = log(xa)", {"low": -2.0, "high": -1.0}, UsageError, ""),
+        ("xw = log(xa)", {"tangent": 0.0}, DifferentiationError, ""),
+        ("xw = abs(xa)", {"tangent": 0.0}, DifferentiationError, "xw ... xa = 0"),
+        ("xw = relu(xa)", {"tangent": 0.0}, DifferentiationError, ""),
+        ("xw = step(xa)", {"tangent": 0.0}, DifferentiationError, ""),
+        ("xw = stop_gradient(xa^2)", {"tangent": 1.0}, DifferentiationError, ""),
     ],
 )
 def test_mistakes_with_functions(
     text: str, settings: dict[str, object], kind: type[CgprimerError], words: str
 ) -> None:
-    with pytest.raises(kind, match=words):
+    with refused(kind, words):
         function_curves(parse(text), **settings)  # type: ignore[arg-type]
 
 
@@ -244,14 +245,14 @@ def test_saved_runs_come_back_by_name(tmp_path: Path) -> None:
 def test_mistakes_with_runs(tmp_path: Path) -> None:
     path = tmp_path / "no.json"
     path.write_text("{}")
-    with pytest.raises(DataError, match="does not hold a run"):
+    with refused(DataError):
         named_runs([path])
-    with pytest.raises(UsageError, match="cannot read"):
+    with refused(UsageError):
         named_runs([tmp_path / "nowhere.json"])
     with pytest.raises(UsageError, match="twice"):
         named_runs([path, path])
     save_run(train(LINE, make_dataset(LINE, samples=9), epochs=0), path, LINE)
-    with pytest.raises(UsageError, match="no step"):
+    with refused(UsageError):
         axis_of(named_runs([path]))
 
 

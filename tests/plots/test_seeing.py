@@ -19,6 +19,7 @@ from cgprimer.plots.descent import descents
 from cgprimer.plots.gradients import adjoint_sizes, sentence
 from cgprimer.plots.landscape import landscape
 from cgprimer.plots.variance import gradient_variances
+from tests.approval import refused
 
 LINE = cgprimer.parse("xw = k*xa + b; parameter k = 3, b = -1")
 
@@ -60,7 +61,7 @@ def test_gradients_vanish_explode_or_do_neither() -> None:
     assert said(relu).endswith("neither vanishes nor explodes")
     dead = cgprimer.parse("xb = -1*xa; xc = relu(xb); xd = 2*xc; output xd")
     assert said(dead, {"xa": 1.0}) == "nothing arrives from depth 2 on (xb)"
-    with pytest.raises(UsageError, match="nothing between"):
+    with refused(UsageError):
         plot.gradients(cgprimer.parse("xw = 3*xa"), {"xa": 1})
 
 
@@ -133,7 +134,7 @@ def test_planes_of_arrays_of_several_outputs_of_numbers_and_of_logits() -> None:
     assert not plane.classes
     assert end.words.count("accuracy") == 0
     assert len(plane.regions) == 6
-    with pytest.raises(UsageError, match="two inputs"):
+    with refused(UsageError):
         plot.boundary(cgprimer.train(LINE, cgprimer.make_dataset(LINE, samples=9)), numbers)
 
 
@@ -163,7 +164,7 @@ def test_each_step_goes_down_the_surface_of_its_batch() -> None:
     chosen = descent_by_batches(found)
     assert found[-1].at_point(chosen.points[-1])[0] < found[-1].at_point(chosen.points[0])[0]
     assert (abs(chosen.points - [3, -1]) <= 3).all()
-    with pytest.raises(UsageError, match="3 batches of 4 need 12"):
+    with refused(UsageError, "3 ... 4 ... 12"):
         plot.batches(LINE, data=data)
 
 

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 import numpy as np
 
 import cgprimer
-from cgprimer.core.primitives import OPERANDS, Primitive, primitive, primitives
-from cgprimer.core.primitives.registry import put_row
+from cgprimer.core.operations import OPERANDS, Primitive, find_primitive, primitives
+from cgprimer.core.operations.primitive_registry import put_row
 from tests.methods.slopes import slopes
 
 ROWS = primitives()
@@ -123,7 +123,7 @@ def same(found: float, expected: float, *, tolerance: float = 0.0) -> bool:
 @contextmanager
 def replaced(row: Primitive) -> Iterator[None]:
     """Another row in the place of the one with its name, for the length of a ``with`` block."""
-    old = primitive(row.name)
+    old = find_primitive(row.name)
     put_row(row)
     try:
         yield

@@ -13,7 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cgprimer
-from cgprimer.core.primitives import arrays, floats, formulas, primitive
+from cgprimer.core.operations import (
+    find_primitive,
+    float_arithmetic,
+    numpy_arithmetic,
+    symbolic_arithmetic,
+)
 from tests.methods.slopes import DIGITS
 from tests.primitives.row_tools import (
     OPERANDS_OF_GRAPH,
@@ -204,7 +209,7 @@ EDGES = [
 
 @pytest.mark.parametrize(("name", "operands", "value", "slopes"), EDGES)
 def test_edge(name, operands, value, slopes):
-    row = primitive(name)
+    row = find_primitive(name)
     points = [[operand] for operand in operands]
     # Numbers take another way through the package than arrays do.
     assert same(float(values(row, operands)), value, tolerance=1e-12)
@@ -224,7 +229,7 @@ def test_edge(name, operands, value, slopes):
 @pytest.mark.parametrize("method", ["forward", "reverse", "path-sum"])
 @pytest.mark.parametrize(("name", "operands", "value", "slopes"), EDGES[::5])
 def test_methods_that_read_the_table_share_its_edges(name, operands, value, slopes, method):
-    row = primitive(name)
+    row = find_primitive(name)
     names = OPERANDS_OF_GRAPH[: row.arity]
     # One name at a time: a pass of forward mode multiplies the other partials by a seed of zero,
     # and zero times an infinite partial is nan.
@@ -236,7 +241,7 @@ def test_methods_that_read_the_table_share_its_edges(name, operands, value, slop
 
 @pytest.mark.parametrize("name", ["relu", "leaky_relu", "abs", "max", "min", "clamp", "where"])
 def test_the_symbolic_method_has_the_same_kinks(name):
-    row = primitive(name)
+    row = find_primitive(name)
     names = OPERANDS_OF_GRAPH[: row.arity]
     for operands in itertools.product((-1.0, 0.0, 1.0), repeat=row.arity):
         if name == "clamp" and operands[1] >= operands[2]:
@@ -268,9 +273,9 @@ def test_a_power_with_a_written_exponent_has_the_edges_of_the_row(exponent):
 @pytest.mark.parametrize("name", ["expm1", "log1p", "sinh", "tanh", "asinh", "atanh", "sin", "erf"])
 @pytest.mark.parametrize("x", [1e-3, -1e-6, 1e-9, 1e-12, -1e-15, 1e-200])
 def test_digits_are_kept_near_zero(name, x):
-    row = primitive(name)
+    row = find_primitive(name)
     with mpmath.workdps(300):  # enough digits that 1 + 1e-200 is not 1
-        expected = formulas.function(row.name)(mpmath.mpf(x))
+        expected = symbolic_arithmetic.mpmath_function(row.name)(mpmath.mpf(x))
         error = abs(mpmath.mpf(float(values(row, [[x]])[0])) / expected - 1)
     assert error < 4e-16
 
@@ -278,9 +283,9 @@ def test_digits_are_kept_near_zero(name, x):
 @pytest.mark.parametrize("name", ["sigmoid", "softplus", "erfc", "gelu"])
 @pytest.mark.parametrize("x", [-20.0, -5.0, -1.0, 1.0, 5.0, 20.0])
 def test_digits_are_kept_in_the_tails(name, x):
-    row = primitive(name)
+    row = find_primitive(name)
     with mpmath.workdps(DIGITS):
-        expected = formulas.function(row.name)(mpmath.mpf(x))
+        expected = symbolic_arithmetic.mpmath_function(row.name)(mpmath.mpf(x))
         error = abs(mpmath.mpf(float(values(row, [[x]])[0])) / expected - 1)
     assert error < 1e-13
 
@@ -288,12 +293,14 @@ def test_digits_are_kept_in_the_tails(name, x):
 @pytest.mark.parametrize("name", ["asin", "acos", "atanh", "acosh", "asech", "asec", "acsc"])
 @pytest.mark.parametrize("gap", [2.0**-20, 2.0**-40, 2.0**-52])
 def test_slopes_are_right_close_to_the_edge(name, gap):
-    row = primitive(name)
+    row = find_primitive(name)
     x = 1.0 + gap if name in ("acosh", "asec", "acsc") else 1.0 - gap
     if x == 1.0:
         x = 1.0 - 2.0**-53  # the double before 1
     with mpmath.workdps(80):
-        expected = mpmath.diff(formulas.function(row.name), mpmath.mpf(x), h=mpmath.mpf("1e-30"))
+        expected = mpmath.diff(
+            symbolic_arithmetic.mpmath_function(row.name), mpmath.mpf(x), h=mpmath.mpf("1e-30")
+        )
         error = abs(mpmath.mpf(float(partials_by_reverse(row, [[x]])[0][0])) / expected - 1)
     assert error < 1e-14
 
@@ -318,7 +325,7 @@ def test_nothing_raises_or_warns_at_special_values(row):
 @pytest.mark.parametrize("scheme", ["central", "forward", "complex-step"])
 @pytest.mark.parametrize("name", ["mul", "div", "pow", "exp", "log", "tan", "tanh", "sqrt"])
 def test_differences_neither_raise_nor_warn_at_special_values(name, scheme):
-    row = primitive(name)
+    row = find_primitive(name)
     points = np.array(list(itertools.product(SPECIAL, repeat=row.arity))).T
     names = OPERANDS_OF_GRAPH[: row.arity]
     how = {"method": "finite-difference", "scheme": scheme}
@@ -342,7 +349,7 @@ def test_nothing_raises_or_warns_on_any_float(row, data):
         slopes = partials_by_reverse(row, points)
         numbers = partials_by_reverse(row, operands)
         with np.errstate(all="ignore"):
-            direct = arrays.function(row.name)(*(np.float64(o) for o in operands))
+            direct = numpy_arithmetic.numpy_function(row.name)(*(np.float64(o) for o in operands))
     assert value.shape == (1,)
     assert all(slope.shape == (1,) for slope in slopes)
     for slope, number in zip(slopes, numbers, strict=True):
@@ -353,7 +360,10 @@ def test_nothing_raises_or_warns_on_any_float(row, data):
 @pytest.mark.parametrize("row", ROWS, ids=ids)
 def test_one_sample_at_a_time_has_numpys_values(row):
     """Python's own floats: Python raises where IEEE 754 has a value."""
-    function, by_numpy = floats.function(row.name), arrays.function(row.name)
+    function, by_numpy = (
+        float_arithmetic.float_function(row.name),
+        numpy_arithmetic.numpy_function(row.name),
+    )
     with np.errstate(all="ignore"):
         for operands in itertools.product(SPECIAL, repeat=row.arity):
             if row.name == "pow" and operands == (-inf, 0.5):

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 import cgprimer
-from cgprimer.core.primitives import primitive
+from cgprimer.core.operations import find_primitive
 from tests.primitives.row_tools import check_partials, random_points, replaced
 
 FAULTS = [
@@ -40,7 +40,7 @@ FAULTS = [
 
 @pytest.mark.parametrize(("name", "partials"), FAULTS)
 def test_a_planted_fault_is_caught(name, partials):
-    row = primitive(name)
+    row = find_primitive(name)
     points = random_points(row, 25)
     with (
         replaced(replace(row, partials=partials)),
@@ -52,20 +52,20 @@ def test_a_planted_fault_is_caught(name, partials):
 
 @pytest.mark.parametrize("method", ["reverse", "forward", "path-sum"])
 def test_methods_read_the_table_and_nothing_else(method):
-    row = replace(primitive("sin"), partials=("7",))
+    row = replace(find_primitive("sin"), partials=("7",))
     with replaced(row):
         graph = cgprimer.parse("xw = sin(pa)")
         assert cgprimer.gradient(graph, {"pa": 0.0}, method=method) == {"pa": 7.0}
 
 
 def test_the_symbolic_method_does_not_read_the_table():
-    with replaced(replace(primitive("sin"), partials=("7",))):
+    with replaced(replace(find_primitive("sin"), partials=("7",))):
         graph = cgprimer.parse("xw = sin(pa)")
         assert cgprimer.gradient(graph, {"pa": 0.0}, method="symbolic") == {"pa": 1.0}
 
 
 def test_the_row_comes_back_after_an_error():
-    row = primitive("sin")
+    row = find_primitive("sin")
 
     def fail():
         with replaced(replace(row, partials=("7",))):
@@ -73,4 +73,4 @@ def test_the_row_comes_back_after_an_error():
 
     with pytest.raises(RuntimeError, match="stop"):
         fail()
-    assert primitive("sin") is row
+    assert find_primitive("sin") is row

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 
 import cgprimer
-from cgprimer.core.language.syntax import Apply, Expression, Name, Number
-from cgprimer.core.primitives import primitive
-from cgprimer.core.primitives.notation import parse_expression, readable, unparse
+from cgprimer.core.language.syntax_tree import Apply, Expression, Name, Number
+from cgprimer.core.operations import find_primitive
+from cgprimer.core.operations.notation import parse_expression, readable, unparse
 from tests.language.language_trees import trees
 
 TEXTS = {
@@ -38,7 +38,7 @@ def test_conditions_are_written_out(text: str) -> None:
 
 @pytest.mark.parametrize("name", ["max", "min", "relu"])
 def test_partials_read_as_a_choice_of_one_or_zero(name: str) -> None:
-    for partial in primitive(name).partials:
+    for partial in find_primitive(name).partials:
         text = readable(parse_expression(partial))
         assert text.startswith("1 if ")
         assert text.endswith(" else 0")

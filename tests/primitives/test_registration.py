@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.core.primitives import primitive, primitives
-from cgprimer.core.primitives.registry import ALIASES
+from cgprimer.core.operations import find_primitive, primitives
+from cgprimer.core.operations.primitive_registry import ALIASES
+from cgprimer.core.registration import register_primitive, unregister_primitive
 from cgprimer.errors import SourceError, UsageError
-from cgprimer.registration import register_primitive, unregister_primitive
+from tests.approval import refused
 
 TABLE_METHODS = ("forward", "reverse", "path-sum", "symbolic")
 
@@ -118,10 +119,10 @@ def test_a_partial_of_zero_hands_nothing_back(registered):
 
 @pytest.mark.parametrize(
     ("partials", "message"),
-    [("cos(x)", "names 'x'"), ("b", "names 'b'"), (("1", "c"), "names 'c'")],
+    [("cos(x)", "'x'"), ("b", "'b'"), (("1", "c"), "'c'")],
 )
 def test_a_partial_may_name_operands_and_result_only(partials, message):
-    with pytest.raises(UsageError, match=message):
+    with refused(UsageError, message):
         register_primitive("mine", np.sin, partials=partials)
     assert "mine" not in {row.name for row in primitives()}
 
@@ -135,21 +136,21 @@ def test_a_partial_that_does_not_parse(partials):
 
 @pytest.mark.parametrize("count", [0, 4])
 def test_one_to_three_operands(count):
-    with pytest.raises(UsageError, match="one to three operands"):
+    with refused(UsageError):
         register_primitive("mine", np.sin, partials=("1",) * count)
 
 
 @pytest.mark.parametrize("name", ["sin", "add", "pow", "log", "log_base", "stop_gradient"])
 def test_names_that_are_taken(name):
-    row = primitive(name)
+    row = find_primitive(name)
     with pytest.raises(UsageError, match="already"):
         register_primitive(name, np.sin, partials="1")
-    assert primitive(name) is row
+    assert find_primitive(name) is row
 
 
 @pytest.mark.parametrize("name", ["a", "b", "c", "out", "", "2x", "my sine", "f(x)", "x-y"])
 def test_names_that_no_function_can_have(name):
-    with pytest.raises(UsageError, match="cannot be the name"):
+    with refused(UsageError):
         register_primitive(name, np.sin, partials="1")
 
 
@@ -170,8 +171,8 @@ def test_unregister():
     register_primitive("mine", np.sin, partials="cos(a)")
     assert cgprimer.gradient(cgprimer.parse("xw = mine(p)"), {"p": 0.0}) == {"p": 1.0}
     unregister_primitive("mine")
-    with pytest.raises(UsageError, match="no primitive 'mine'"):
-        primitive("mine")
+    with refused(UsageError, "'mine'"):
+        find_primitive("mine")
     with pytest.raises(SourceError, match="mine"):
         cgprimer.parse("xw = mine(p)")
     register_primitive("mine", np.cos, partials="-sin(a)")  # the name is free again
@@ -181,13 +182,13 @@ def test_unregister():
 
 @pytest.mark.parametrize("name", ["sin", "add", "log_base"])
 def test_rows_of_the_package_stay(name):
-    with pytest.raises(UsageError, match="stays"):
+    with pytest.raises(UsageError, match="built-in"):
         unregister_primitive(name)
-    assert primitive(name)
+    assert find_primitive(name)
 
 
 def test_unregister_what_is_not_there():
-    with pytest.raises(UsageError, match="did you mean 'tanh'"):
+    with refused(UsageError, "'tanh'"):
         unregister_primitive("tanhh")
 
 

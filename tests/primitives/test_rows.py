@@ -7,9 +7,15 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.core.primitives import OPERANDS, Primitive, arrays, formulas, primitive
-from cgprimer.core.primitives.formulas import form
-from cgprimer.core.primitives.registry import FUNCTIONS
+from cgprimer.core.operations import (
+    OPERANDS,
+    Primitive,
+    find_primitive,
+    numpy_arithmetic,
+    symbolic_arithmetic,
+)
+from cgprimer.core.operations.primitive_registry import FUNCTIONS
+from cgprimer.core.operations.symbolic_arithmetic import form
 from tests.methods.slopes import DIGITS, second_slopes, slopes
 from tests.primitives.row_tools import (
     OPERANDS_OF_GRAPH,
@@ -37,10 +43,12 @@ def test_partials_are_the_slopes(row):
 def test_numpy_and_mpmath_agree(row):
     points = random_points(row, 100, seed=1)
     with np.errstate(all="ignore"):
-        found = arrays.function(row.name)(*points)
+        found = numpy_arithmetic.numpy_function(row.name)(*points)
     for sample, operands in enumerate(points.T):
         with mpmath.workdps(DIGITS):
-            expected = formulas.function(row.name)(*(mpmath.mpf(float(o)) for o in operands))
+            expected = symbolic_arithmetic.mpmath_function(row.name)(
+                *(mpmath.mpf(float(o)) for o in operands)
+            )
             error = abs(mpmath.mpf(float(found[sample])) - expected)
             assert error <= mpmath.mpf("4e-15") * max(1, abs(expected)), list(operands)
 
@@ -65,7 +73,7 @@ def test_sympy_agrees(row):
 
 
 def test_stop_gradient_is_the_value_and_hands_nothing_back():
-    row = primitive("stop_gradient")
+    row = find_primitive("stop_gradient")
     points = random_points(row, 10)
     np.testing.assert_array_equal(values(row, points), points[0])
     np.testing.assert_array_equal(partials_by_reverse(row, points)[0], np.zeros(10))
@@ -125,8 +133,8 @@ def test_second_derivatives_of_every_row(row):
 def test_single_precision_stays_single(row):
     points = random_points(row, 4, seed=6).astype(np.float32)
     with np.errstate(all="ignore"):
-        found = arrays.function(row.name)(*points)
-        exact = arrays.function(row.name)(*points.astype(np.float64))
+        found = numpy_arithmetic.numpy_function(row.name)(*points)
+        exact = numpy_arithmetic.numpy_function(row.name)(*points.astype(np.float64))
     assert found.dtype == np.float32, "a function that widens its operands makes an engine slow"
     np.testing.assert_allclose(found, exact, rtol=3e-5, atol=3e-6)
 
@@ -135,8 +143,10 @@ def test_single_precision_stays_single(row):
 def test_numpy_broadcasts_and_takes_numbers(row):
     points = random_points(row, 3)
     with np.errstate(all="ignore"):
-        matrix = arrays.function(row.name)(*(np.broadcast_to(p, (2, 3)) for p in points))
-        number = arrays.function(row.name)(*(float(p[0]) for p in points))
+        matrix = numpy_arithmetic.numpy_function(row.name)(
+            *(np.broadcast_to(p, (2, 3)) for p in points)
+        )
+        number = numpy_arithmetic.numpy_function(row.name)(*(float(p[0]) for p in points))
     assert np.shape(matrix) == (2, 3)
     assert np.shape(number) == ()
     assert float(number) == pytest.approx(float(matrix[0, 0]), rel=1e-15)

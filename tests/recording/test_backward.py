@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import cgprimer
 from cgprimer import DifferentiationError, UsageError, Value, grad, no_grad
-from cgprimer.recording.backward import adjoints
+from cgprimer.recording.backward_pass import adjoints
+from tests.approval import refused, warned
 
 
 def test_the_two_path_notes_with_one_parameter_that_requires_a_gradient() -> None:
@@ -53,9 +55,9 @@ def test_the_sine_chain() -> None:
     out = (3.0 * w + b).sin()
     assert str(out.grad_fn) == "Sin -> Add -> (Mul -> (None, AccumulateGrad w), AccumulateGrad b)"
     assert [f and f.name for f, _ in out.grad_fn.next_functions] == ["Add"]
-    with pytest.raises(DifferentiationError, match=r"scalars only(.|\n)*np.ones"):
+    with refused(DifferentiationError, "np.ones"):
         out.backward()
-    with pytest.raises(DifferentiationError, match=r"must have the shape of the value, \(25,\)"):
+    with refused(DifferentiationError, "(25,)"):
         out.backward(np.ones(24))
     out.backward(np.ones(25))
     np.testing.assert_allclose(w.grad, 3 * np.cos(4 * start), rtol=1e-12, atol=1e-12)
@@ -93,7 +95,7 @@ def test_a_graph_is_freed_by_its_pass_and_says_so_the_second_time(start: object)
 
 
 def test_nothing_that_requires_a_gradient_is_said() -> None:
-    with pytest.raises(DifferentiationError, match="requires a gradient"):
+    with refused(DifferentiationError):
         (Value(1.0, requires_grad=False) * 2.0).backward()
 
 
@@ -103,12 +105,16 @@ def test_data_that_a_pass_needs_may_not_change_before_it() -> None:
         return x, (x * x).sum()
 
     x, y = used()
+    assert x.data.tolist() == [1.0, 2.0]  # reading changes nothing
+    y.backward()
+    np.testing.assert_array_equal(x.grad, [2.0, 4.0])
+    x, y = used()
     x.data[0] = 5.0
-    with pytest.raises(DifferentiationError, match="'x' that the backward pass needs was changed"):
+    with pytest.raises(DifferentiationError, match="changed"):
         y.backward()
     x, y = used()
     x.data -= 1.0
-    with pytest.raises(DifferentiationError, match="changed after 'mul'"):
+    with pytest.raises(DifferentiationError, match="changed"):
         y.backward()
     x, y = used()
     x.data = np.zeros(2)
@@ -140,11 +146,58 @@ def test_what_is_changed_before_it_is_used_or_after_the_pass_is_nobodys_concern(
     np.testing.assert_array_equal(x.grad, [10.0, 14.0])
 
 
-def test_an_array_written_to_between_two_uses_is_noticed_by_the_first() -> None:
+def test_an_array_that_a_graph_uses_is_read_only_until_the_pass() -> None:
+    x, data = Value([1.0, 2.0]), Value([3.0, 4.0], requires_grad=False)
+    held, inputs = x.data, data.data
+    held[0] = 3.0
+    first = (x * data).sum()
+    for array in (held, inputs):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 9.0
+    with no_grad():
+        assert (x * 2.0).data.flags.writeable
+    first.backward()
+    held[0] = inputs[0] = 1.0
+    with no_grad():
+        _ = x * data
+    held[0] = 2.0
+    assert (x.data.tolist(), data.data.tolist()) == ([2.0, 2.0], [1.0, 4.0])
+
+
+def test_parameters_may_change_after_a_forward_pass_without_a_backward_pass() -> None:
+    w, x = Value(np.ones(3)), np.arange(3.0)
+    evaluations = []
+    for step in range(3):
+        loss = ((w * x) ** 2).sum()
+        loss.backward()
+        evaluations.append(((w * x) ** 2).sum())  # not under no_grad()
+        if step % 2:
+            w.data -= 0.1 * w.grad
+        else:
+            w.data[:] = w.data - 0.1 * w.grad
+        w.grad = None
+    np.testing.assert_allclose(w.data, [1.0, 0.8**3, 0.2**3])
+    for evaluation in evaluations:
+        with pytest.raises(DifferentiationError, match="changed"):
+            evaluation.backward()
+
+
+def test_an_array_is_released_when_data_are_assigned_or_a_transform_ends() -> None:
+    x, w = Value([1.0, 2.0]), Value([3.0, 4.0])
+    _ = x * 2.0
+    x.data = np.array(x.data)
+    x.data[0] = 5.0
+    assert grad(lambda v: (v * w).sum())(1.0) == 7.0
+    w.data[0] = 1.0
+    cgprimer.memory(lambda v: (v * w).sum(), 1.0)
+    w.data -= 1.0
+    assert (x.data.tolist(), w.data.tolist()) == ([5.0, 2.0], [0.0, 3.0])
+
+
+def test_parameters_that_are_assigned_between_two_uses_are_noticed_by_the_first() -> None:
     x = Value([1.0, 2.0])
-    held = x.data
     first = (x * x).sum()
-    held[0] = 9.0
+    x.data = [9.0, 2.0]
     second = (x * x).sum()
     second.backward()
     with pytest.raises(DifferentiationError, match="changed"):
@@ -155,7 +208,10 @@ def test_writing_into_a_view_is_noticed_or_changes_nothing_else() -> None:
     x = Value([1.0, 2.0])
     turned = x.reshape(2, 1)
     y = (x * x).sum()
-    turned.data[0, 0] = 5.0
+    with pytest.raises(ValueError, match="read-only"):
+        turned.data[0, 0] = 5.0
+    with no_grad():
+        turned -= 1.0  # a new array: the view's memory belongs to x
     y.backward()
     np.testing.assert_array_equal(x.grad, [2.0, 4.0])
 
@@ -182,7 +238,7 @@ def test_a_step_under_no_grad_is_a_step() -> None:
     assert w is same
     assert w.requires_grad
     np.testing.assert_array_equal(w.data, [0.125, -0.25])
-    with no_grad(), pytest.raises(UsageError, match=r"stays of this shape"):
+    with no_grad(), refused(UsageError):
         w += np.ones((3, 2))
 
 
@@ -283,11 +339,14 @@ def test_a_pass_can_stop_at_what_was_there_before() -> None:
     assert x not in found
 
 
-def test_a_result_that_is_written_into_before_it_is_used_is_noticed() -> None:
+def test_a_result_is_read_only_and_its_change_in_place_is_noticed() -> None:
     for used in (lambda y: y.sum(), lambda y: y):
         y = Value([1.0, 2.0]).exp()
-        y.data[0] = 0.0
-        with pytest.raises(DifferentiationError, match="changed after 'exp'"):
+        with pytest.raises(ValueError, match="read-only"):
+            y.data[0] = 0.0
+        with no_grad():
+            y *= 0.0
+        with refused(DifferentiationError, "'exp'"):
             used(y).backward(np.ones(used(y).shape))
 
 
@@ -297,7 +356,7 @@ def test_numbers_on_the_way_have_their_gradient_beside_arrays_and_inner_arrays_n
     s = y.sum()
     loss = s * s
     loss.backward(retain_graph=True)
-    with pytest.warns(UserWarning, match=r"keeps no gradient(.|\n)*no_grad\(\): w -= step"):
+    with warned(UserWarning, "no_grad() ... w -="):
         assert (s.grad, loss.grad, y.grad) == (18.0, 1.0, None)
     loss.backward()
     assert s.grad == 36.0
@@ -382,7 +441,7 @@ def test_mistakes_with_single_steps() -> None:
     with pytest.raises(DifferentiationError, match="shape"):
         y.grad_fn(np.ones(2))
     square = y.grad_fn.next_functions[0][0]
-    a.data[0] = 5.0
+    a.data = [5.0, 2.0]
     with pytest.raises(DifferentiationError, match="changed"):
         square(np.ones(2))
     z = a.sum()

@@ -7,6 +7,7 @@ import pytest
 
 from cgprimer import Node, UsageError, Value, checkpoint, grad, memory, primitive
 from cgprimer.errors import ShapeError
+from tests.approval import refused
 from tests.recording.test_functions import Silly, hamilton
 
 
@@ -79,17 +80,17 @@ def test_ones_own_functions_with_their_derivatives() -> None:
 
 
 def test_what_cannot_be_wrapped() -> None:
-    with pytest.raises(UsageError, match="wraps a function, not 3"):
+    with refused(UsageError, "3"):
         primitive(3)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="one for each argument"):
+    with refused(UsageError):
         primitive(np.exp, derivative=(1.0,))
-    with pytest.raises(UsageError, match="has 1 derivatives and was given 2"):
+    with refused(UsageError, "1 ... 2"):
         primitive(np.hypot, derivative=np.cos)(Value(1.0), 2.0)
-    with pytest.raises(UsageError, match="given 0 arguments, x="):
+    with refused(UsageError, "0 ... x="):
         primitive(np.sin, derivative=np.cos)(x=Value(1.0))
-    with pytest.raises(UsageError, match="one for each argument"):
+    with refused(UsageError):
         primitive(np.exp, derivative=1.0)
-    with pytest.raises(ShapeError, match=r"shapes \[2\] and \[3\] does not fit"):
+    with refused(ShapeError, "[2] ... [3]"):
         primitive(np.sin, derivative=lambda x: np.ones(3))(Value([1.0, 2.0])).sum().backward()
 
 
@@ -111,9 +112,9 @@ def test_what_is_kept_is_counted_once_and_what_was_given_apart() -> None:
     assert of_function.given == 160
     saved = memory(Silly.apply(x))
     assert [r.what for r in saved.rows] == ["x", "Silly", "Silly saved"]
-    with pytest.raises(UsageError, match="asked of a value"):
+    with refused(UsageError):
         memory(3.0)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="a function that returns one"):
+    with refused(UsageError):
         memory(lambda v: "text", 1.0)
 
 

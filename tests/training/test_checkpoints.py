@@ -13,6 +13,7 @@ import cgprimer
 from cgprimer.errors import DataError, UsageError
 from cgprimer.training.checkpoint import load_run, run_as_dict, save_run
 from cgprimer.training.loop import TrainingRun, train
+from tests.approval import refused
 from tests.training.training_graphs import lecture, lecture_data, line, line_data
 
 
@@ -80,7 +81,7 @@ def test_another_order_takes_the_optimizers_state_along(tmp_path: Path) -> None:
 def test_another_graph_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     save_run(train(line(), line_data(), epochs=1), path, line())
-    with pytest.raises(DataError, match="run of another graph: its parameters are k, b"):
+    with refused(DataError, "k ... b"):
         load_run(path, lecture())
 
 
@@ -90,7 +91,7 @@ def test_another_graph_is_refused(tmp_path: Path) -> None:
 def test_foreign_files_are_refused(text: str, tmp_path: Path) -> None:
     path = tmp_path / "foreign.json"
     path.write_text(text)
-    with pytest.raises(DataError, match=r"foreign.json does not hold a run(.|\n)*--save"):
+    with refused(DataError, "foreign.json ... --save"):
         load_run(path, line())
 
 
@@ -113,7 +114,7 @@ def test_wrong_fields_are_refused(change: dict[str, Any], tmp_path: Path) -> Non
     save_run(train(line(), line_data(), epochs=1), path, line())
     fields = json.loads(path.read_text()) | change
     path.write_text(json.dumps(fields))
-    with pytest.raises(DataError, match=r"run.json does not hold a run"):
+    with refused(DataError, "run.json"):
         load_run(path, line())
 
 
@@ -123,23 +124,23 @@ def test_truncated_files_are_refused(tmp_path: Path) -> None:
     whole = path.read_text()
     for share in (0.1, 0.5, 0.9):
         path.write_text(whole[: int(len(whole) * share)])
-        with pytest.raises(DataError, match="does not hold a run"):
+        with refused(DataError):
             load_run(path, line())
 
 
 def test_files_that_cannot_be_read_or_written(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="cannot read"):
+    with refused(UsageError):
         load_run(tmp_path / "nosuch.json", line())
-    with pytest.raises(UsageError, match="cannot read"):
+    with refused(UsageError):
         load_run(tmp_path, line())
     binary = tmp_path / "binary.json"
     binary.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(DataError, match="not UTF-8"):
         load_run(binary, line())
     run = train(line(), line_data(), epochs=1)
-    with pytest.raises(UsageError, match="cannot write"):
+    with refused(UsageError):
         save_run(run, tmp_path / "nosuch" / "run.json", line())
-    with pytest.raises(UsageError, match="cannot write"):
+    with refused(UsageError):
         save_run(run, tmp_path, line())
     assert sorted(p.name for p in tmp_path.iterdir()) == ["binary.json"]
 

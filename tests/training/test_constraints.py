@@ -17,6 +17,7 @@ from cgprimer.training.optimizers import OPTIMIZERS, optimizer
 from cgprimer.training.schedules import rates
 from cgprimer.training.update_rules import update_rule
 from cgprimer.training.vectors import Vectors
+from tests.approval import refused
 from tests.training.training_graphs import lecture, lecture_data, line, line_data
 
 ENGINES = ("plain", "numpy", "cpu")
@@ -232,43 +233,43 @@ def test_schedules(schedule: str, settings: dict[str, Any], expected: list[float
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"schedule": "cosin"}, "no schedule 'cosin'(.|\n)*'cosine'"),
-        ({"schedule": "rate/(1 + dec*t)"}, "names 'dec'(.|\n)*--hyper dec="),
-        ({"schedule": "rate*(1 - t)"}, "learning rate of -0"),
-        ({"schedule": "rate/t"}, "learning rate of inf at step 1 "),
-        ({"schedule": "rate*"}, "expected a number"),
+        ({"schedule": "cosin"}, "'cosin' ... 'cosine'"),
+        ({"schedule": "rate/(1 + dec*t)"}, "'dec' ... --hyper dec="),
+        ({"schedule": "rate*(1 - t)"}, "-0"),
+        ({"schedule": "rate/t"}, "inf ... 1"),
+        ({"schedule": "rate*"}, ""),
         ({"schedule": "sin(rate, 2)"}, "sin"),
-        ({"schedule": "exponential", "hyper": {"gama": 0.9}}, "'gama'(.|\n)*'gamma'"),
+        ({"schedule": "exponential", "hyper": {"gama": 0.9}}, "'gama' ... 'gamma'"),
         ({"schedule": "steps", "hyper": {"every": 0}}, "every"),
-        ({"warm_up": -1}, "warm_up must be a number from 0 on"),
-        ({"l2": -1}, "l2 must be a number from 0 on"),
-        ({"l2": {"kk": 1}}, "no parameter 'kk'"),
-        ({"l1": "a"}, "must be a number"),
-        ({"bounds": {"k": 1}}, "two numbers(.|\n)*k=0:1"),
+        ({"warm_up": -1}, "warm_up ... 0"),
+        ({"l2": -1}, "l2 ... 0"),
+        ({"l2": {"kk": 1}}, "'kk'"),
+        ({"l1": "a"}, ""),
+        ({"bounds": {"k": 1}}, "k=0:1"),
         ({"bounds": {"k": (2, 1)}}, "ascend"),
-        ({"bounds": {"k": (0, 1)}, "start": {"k": 2}}, "start of k, .*, lies outside"),
-        ({"freeze": ["k", "b"]}, "nothing to learn"),
-        ({"freeze": ["q"]}, "no parameter 'q'"),
-        ({"freeze": ["k[0]"]}, "no k\\[0\\]"),
-        ({"max_norm": 0}, "must be positive"),
-        ({"max_norm": {"k+q": 1}}, "no parameter 'q'"),
-        ({"max_norm": 1, "norm": 0.5}, "norm must be a number from 1 on"),
-        ({"scale": 2}, "given by name"),
-        ({"norm": 1}, "norm 1 is p of max_norm(.|\n)*--max-norm"),
+        ({"bounds": {"k": (0, 1)}, "start": {"k": 2}}, "k"),
+        ({"freeze": ["k", "b"]}, ""),
+        ({"freeze": ["q"]}, "'q'"),
+        ({"freeze": ["k[0]"]}, "no k[0]"),
+        ({"max_norm": 0}, ""),
+        ({"max_norm": {"k+q": 1}}, "'q'"),
+        ({"max_norm": 1, "norm": 0.5}, "norm ... 1"),
+        ({"scale": 2}, ""),
+        ({"norm": 1}, "1 ... p ... max_norm ... --max-norm"),
         (
             {"max_norm": 1, "bounds": {"k": (5, 10)}},
-            "leave a norm of [25] at least, and max_norm is 1",
+            "max_norm ... 1",
         ),
         (
             {"max_norm": 1, "norm": "inf", "bounds": {"k": (-9, -2)}},
-            "leave a norm of [25] at least, and max_norm is 1",
+            "max_norm ... 1",
         ),
-        ({"freeze": ["k"], "bounds": {"k": (5, 10)}}, "start of k, .*, lies outside"),
-        ({"batch_size": 1_000_000}, r"batch of 1,000,000 samples is larger(.|\n)*--batch-size all"),
+        ({"freeze": ["k"], "bounds": {"k": (5, 10)}}, "k"),
+        ({"batch_size": 1_000_000}, "1,000,000 ... --batch-size"),
     ],
 )
 def test_mistakes(settings: dict[str, Any], said: str) -> None:
-    with pytest.raises(CgprimerError, match=said):
+    with refused(CgprimerError, said):
         cgprimer.train(line(), line_data(), **settings)
 
 
@@ -281,7 +282,15 @@ def test_frozen_parameters_are_not_counted_in_a_norm() -> None:
 
 def test_a_frozen_parameter_needs_a_value() -> None:
     graph = cgprimer.parse("xw = k*xa + b")
-    with pytest.raises(UsageError, match=r"b is frozen(.|\n)*--start b="):
+    with refused(UsageError, "--start b="):
         cgprimer.train(graph, line_data(), freeze=["b"])
     run = cgprimer.train(graph, line_data(), freeze=["b"], start={"b": -1}, epochs=2)
     assert run.parameters["b"] == -1
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_l1_shrinks_by_the_rate_of_each_parameter(engine: str) -> None:
+    run = one_step(
+        "xw = 1*u + 1*v", {"u": 0.5, "v": 0.5}, 0.1, l1=0.1, scale={"u": 2}, engine=engine
+    )
+    assert run.parameters == pytest.approx({"u": 0.5 - 0.2 - 2 * 0.2 * 0.1, "v": 0.5 - 0.1 - 0.02})

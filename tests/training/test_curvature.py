@@ -10,6 +10,7 @@ import pytest
 import cgprimer
 from cgprimer.errors import NonFiniteError
 from cgprimer.training.curvature import stable_learning_rate
+from tests.approval import approved, refused
 
 LINE = cgprimer.parse("xw = k*xa + b; parameter k = 1, b = 2")
 
@@ -60,11 +61,11 @@ def test_a_run_that_diverges_says_it() -> None:
     data = cgprimer.make_dataset(LINE, samples=100)
     settings = {"optimizer": "sgd", "schedule": "constant", "batch_size": None}
     run = cgprimer.train(LINE, data, learning_rate=1.5, epochs=30, **settings)
-    assert "stable below a learning rate of about 0.99" in run.reason
-    with pytest.raises(NonFiniteError, match=r"stable below a learning rate of about 0\.99"):
+    approved(run.reason, "0.99")
+    with refused(NonFiniteError, "0.99"):
         cgprimer.train(LINE, data, learning_rate=1e30, epochs=30, **settings)
     lecture = cgprimer.load("lecture")
-    with pytest.raises(NonFiniteError, match="at the true values plain descent is stable below"):
+    with refused(NonFiniteError):
         cgprimer.train(lecture, cgprimer.make_dataset(lecture), optimizer="sgd", learning_rate=0.01)
 
 

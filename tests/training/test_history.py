@@ -16,6 +16,7 @@ from cgprimer.errors import DataError, NonFiniteError, UsageError
 from cgprimer.training.checkpoint import load_run, save_run
 from cgprimer.training.loop import TrainingRun, train
 from cgprimer.training.snapshots import MOST, Moments, moments
+from tests.approval import refused
 from tests.training.training_graphs import lecture, lecture_data, line, line_data
 
 SLOW: dict[str, Any] = {"optimizer": "sgd", "learning_rate": 1e-4, "schedule": "constant"}
@@ -71,24 +72,24 @@ def test_a_share_is_not_trained_on() -> None:
 
 @pytest.mark.parametrize("share", [0.0, 1.0, -0.5, 2, float("nan")])
 def test_no_share(share: float) -> None:
-    with pytest.raises(UsageError, match=r"between 0 and 1|must be finite"):
+    with refused(UsageError):
         train(line(), line_data(), validation=share)
 
 
 @pytest.mark.parametrize(
     ("validation", "kind", "words"),
     [
-        ("0.2", UsageError, "0.2: unknown ending"),
-        (True, UsageError, "not True"),
-        (0.01, DataError, "nothing to validate with"),
-        (0.95, DataError, "nothing to train on"),
-        (Dataset.from_arrays({"xa": [1.0]}, {"xv": [1.0]}), DataError, "no target 'xw'"),
-        (Dataset.from_arrays({"xa": [1.0]}, {"xw": [np.nan]}), DataError, "validation sample 0"),
-        (Dataset.from_arrays({"xa": []}, {"xw": []}), DataError, "no samples to validate"),
+        ("0.2", UsageError, "0.2"),
+        (True, UsageError, ""),
+        (0.01, DataError, ""),
+        (0.95, DataError, ""),
+        (Dataset.from_arrays({"xa": [1.0]}, {"xv": [1.0]}), DataError, "'xw'"),
+        (Dataset.from_arrays({"xa": [1.0]}, {"xw": [np.nan]}), DataError, "0"),
+        (Dataset.from_arrays({"xa": []}, {"xw": []}), DataError, ""),
     ],
 )
 def test_mistakes_with_validation(validation: Any, kind: type[Exception], words: str) -> None:
-    with pytest.raises(kind, match=words):
+    with refused(kind, words):
         train(line(), line_data(), validation=validation)
 
 
@@ -115,7 +116,7 @@ def test_validation_that_begins_or_ends_midway_leaves_nan() -> None:
 def test_another_share_cannot_go_on() -> None:
     data = lecture_data()
     run = train(lecture(), data, epochs=1, validation=0.25)
-    with pytest.raises(UsageError, match=r"began with validation 0.25"):
+    with refused(UsageError, "0.25"):
         train(lecture(), data, epochs=2, resume=run)
     assert len(train(lecture(), data, epochs=2, resume=run, validation=0.25).validation_losses) == 2
 
@@ -123,7 +124,7 @@ def test_another_share_cannot_go_on() -> None:
 def test_another_seed_would_draw_other_samples_to_validate_with() -> None:
     data = lecture_data()
     run = train(lecture(), data, epochs=1, validation=0.5, seed=0)
-    with pytest.raises(UsageError, match=r"began with seed 0, (.|\n)*--seed 0"):
+    with refused(UsageError, "--seed 0"):
         train(lecture(), data, epochs=2, resume=run, validation=0.5, seed=1)
     # Without a share, or with samples of their own, the seed only orders the samples.
     others = lecture_data(50, seed=1)
@@ -321,7 +322,7 @@ def test_records_that_do_not_fit_are_refused(change: dict[str, Any], tmp_path: P
     fields = json.loads(path.read_text())
     assert load_run(path, line()).recorded_steps == [1, 2]
     path.write_text(json.dumps(fields | change))
-    with pytest.raises(DataError, match="does not hold a run"):
+    with refused(DataError):
         load_run(path, line())
 
 

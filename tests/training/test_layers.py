@@ -9,11 +9,12 @@ import pytest
 
 import cgprimer
 from cgprimer.analysis.latex import latex
-from cgprimer.core.run import values_of
+from cgprimer.core.evaluation.evaluator import values_of
 from cgprimer.core.tape.tape import Leaf
 from cgprimer.training.checkpoint import load_run, save_run
 from cgprimer.training.layers import Masks
 from cgprimer.training.predictions import outputs_of
+from tests.approval import approved, refused
 from tests.cli.cli_tools import bad, good, read_json
 
 F10 = cgprimer.load("batch_normalization")
@@ -69,9 +70,9 @@ def test_a_trace_of_the_batch_shows_the_backward_formulas():
     forward = cgprimer.trace(F10, BATCH, wrt="gamma", level="variables")
     assert forward.row("xl").derivative.sum() == pytest.approx(6.735088935932649, rel=1e-13)
     assert [row.name for row in forward.rows] == ["x", "t", "gamma", "beta", "xy", "xl"]
-    with pytest.raises(cgprimer.UsageError, match="depend on each other"):
+    with refused(cgprimer.UsageError):
         cgprimer.trace(F10, BATCH, wrt="x")
-    with pytest.raises(cgprimer.UsageError, match="expected one sample"):
+    with refused(cgprimer.UsageError):
         cgprimer.trace(cgprimer.parse("xw = k*x"), {"x": [1.0, 2.0], "k": 1.0})
 
 
@@ -261,44 +262,44 @@ def test_patience_returns_the_statistics_of_the_best_epoch(small):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("xh = 2*dropout(xa, 1.5)", r":1:8: the p of dropout.*\n.*\n +\^+\n.*kept; PyTorch's p"),
-        ("xh = dropout(xa, p)", "is a number from 0 to 1"),
-        ("xh = batchnorm(xa, g, b, -1)", "added to the variance is a number, 0 or more"),
-        ("xh = batchnorm(xa, g)", "takes 3 or 4|batchnorm"),
+        ("xh = 2*dropout(xa, 1.5)", "1:8 ... PyTorch's p"),
+        ("xh = dropout(xa, p)", "0 ... 1"),
+        ("xh = batchnorm(xa, g, b, -1)", "0"),
+        ("xh = batchnorm(xa, g)", ""),
     ],
 )
 def test_settings_that_are_none(text, said):
-    with pytest.raises(cgprimer.SourceError, match=said):
+    with refused(cgprimer.SourceError, said):
         cgprimer.tape(cgprimer.parse(text))
 
 
 def test_a_batch_of_one_sample(small):
     data = small[0]
-    for batch, said in ((1, "choose another batch_size"), (11, "in batches of 11, 12 samples")):
-        with pytest.raises(cgprimer.UsageError, match=said):
+    for batch, said in ((1, "batch_size"), (11, "11 ... 12")):
+        with refused(cgprimer.UsageError, said):
             cgprimer.train(NORMALIZED, data, batch_size=batch)
-    with pytest.raises(cgprimer.UsageError, match="one sample here"):
+    with refused(cgprimer.UsageError):
         F10.evaluate({"x": [1.0], "t": 0.0})
 
 
 def test_what_cannot_carry_a_batch_says_so(small):
     data = small[0]
-    with pytest.raises(cgprimer.UsageError, match=r"batchnorm, too.*'cpu'"):
+    with refused(cgprimer.UsageError, "'cpu' ... batchnorm"):
         cgprimer.train(NORMALIZED, data, engine="cpu")
-    with pytest.raises(cgprimer.DifferentiationError, match="batchnorm, too"):
+    with refused(cgprimer.DifferentiationError):
         cgprimer.train(NORMALIZED, data, method="path-sum")
 
 
 def test_statistics_that_are_none(small, tmp_path):
     for name in ("mean.xq", "variance.xy.2"):
-        with pytest.raises(cgprimer.UsageError, match=r"none of the statistics|missing"):
+        with refused(cgprimer.UsageError):
             cgprimer.gradient(F10, {"x": 1.0, "t": 0.0, name: 0.5})
-    with pytest.raises(cgprimer.UsageError, match="none of the statistics"):
+    with refused(cgprimer.UsageError):
         F10.evaluate({"x": 1.0, "t": 0.0, "mean.xq": 0.5})
     made = cgprimer.train(NORMALIZED, small[0], epochs=1, batch_size=6)
     made.statistics = {"mean.xz": 0.0}
     save_run(made, tmp_path / "run.json", NORMALIZED)
-    with pytest.raises(cgprimer.DataError, match=r"'variance.xz' is missing"):
+    with refused(cgprimer.DataError, "'variance.xz'"):
         load_run(tmp_path / "run.json")
 
 
@@ -307,7 +308,7 @@ def test_a_small_p_is_asked_about_and_what_is_not_finite_is_found():
     data = cgprimer.Dataset.from_arrays({"xa": [1.0, 2.0]}, {"xw": [1.0, 2.0]})
     with (
         pytest.warns(UserWarning, match="0.1 only.*PyTorch"),
-        pytest.raises(cgprimer.TrainingError, match=r"xw = log\(xh\) is -inf for sample"),
+        refused(cgprimer.TrainingError, "xw = log(xh) ... -inf"),
     ):
         cgprimer.train(graph, data)
 
@@ -325,7 +326,7 @@ def test_texts_formulas_and_pictures():
     assert formulas["xh"] == "xy/2"
     assert "sqrt(variance_xy + 1/100000)" in formulas["xy"]
     assert str(cgprimer.tape(graph, "training")).count("batch_mean(") == 2
-    with pytest.raises(cgprimer.UsageError, match="no mode"):
+    with refused(cgprimer.UsageError):
         cgprimer.tape(graph, "train")
 
 
@@ -360,6 +361,4 @@ def test_commands(tmp_path):
     found = read_json("grad", text, "--at", learnt, "--wrt", "g", "--json")
     np.testing.assert_allclose(found["gradient"]["xo"]["g"], expected, rtol=1e-12)
     assert "d xo / d g = [" in good("grad", text, "--at", learnt, "--wrt", "g")
-    assert "one sample here" in bad(
-        "trace", "batch_normalization", "--method", "reverse", "--at", "x=[1],t=0"
-    )
+    approved(bad("trace", "batch_normalization", "--method", "reverse", "--at", "x=[1],t=0"))

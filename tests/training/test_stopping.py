@@ -13,6 +13,7 @@ import cgprimer
 from cgprimer.errors import DataError, UsageError
 from cgprimer.training.metrics import accuracy, confusion, r_squared
 from cgprimer.training.snapshots import MOST_LOSSES
+from tests.approval import refused
 
 LINE = cgprimer.parse("xw = k*xa + b")
 random = np.random.default_rng(7)
@@ -53,7 +54,7 @@ def test_a_run_with_patience_goes_on_bit_by_bit(tmp_path: Path) -> None:
 
 
 def test_patience_needs_other_samples() -> None:
-    with pytest.raises(UsageError, match=r"patience(.|\n)*validation"):
+    with refused(UsageError, "patience ... validation"):
         cgprimer.train(LINE, TRAIN, patience=3)
     for wrong in (0, -1, 2.5):
         with pytest.raises(UsageError, match="patience"):
@@ -64,7 +65,7 @@ def test_metrics_are_taken_after_each_epoch() -> None:
     run = cgprimer.train(LINE, TRAIN, epochs=4, metrics=("r2",), **{**SETTINGS, "validation": None})
     assert len(run.metrics["r2"]) == 4
     assert run.metrics["r2"][-1] == pytest.approx(run.score(TRAIN).r2, rel=1e-12)
-    with pytest.raises(UsageError, match=r"no metric 'accurracy'(.|\n)*accuracy"):
+    with refused(UsageError, "'accurracy' ... accuracy"):
         cgprimer.train(LINE, TRAIN, metrics="accurracy")
 
 
@@ -86,7 +87,7 @@ def test_ties_go_to_the_lowest_label_and_numbers_are_no_classes() -> None:
     assert confusion(two, true).labels == ("a", "b")
     assert accuracy(two, true) == 1.0
     assert accuracy({"y": [0.2]}, {"y": [1.0]}) == 0.0, "of one class there are two all the same"
-    with pytest.raises(DataError, match="no classes"):
+    with refused(DataError):
         accuracy({"y": [0.2]}, {"y": [0.5]})
     assert math.isnan(r_squared({"y": [1.0, 2.0]}, {"y": [3.0, 3.0]}))
 
@@ -158,10 +159,10 @@ def test_a_loss_in_other_columns_has_a_score_and_no_metrics() -> None:
     run = cgprimer.train(LINE, data, loss="(xw - y)^2", epochs=1)
     assert run.score(data).loss == run.loss
     assert math.isnan(run.score(data).r2)
-    with pytest.raises(DataError, match=r"no target 'xw'(.|\n)*--columns xw="):
+    with refused(DataError, "'xw' ... --columns xw="):
         cgprimer.train(LINE, data, loss="(xw - y)^2", metrics="r2")
     numbers = cgprimer.Dataset.from_arrays({"xa": _X}, {"xw": 2 * _X})
     began: list[Any] = []
-    with pytest.raises(DataError, match="no classes"):
+    with refused(DataError):
         cgprimer.train(LINE, numbers, metrics="accuracy", on_checkpoint=began.append)
     assert not began

@@ -13,6 +13,7 @@ from cgprimer.errors import UsageError
 from cgprimer.training.loop import train
 from cgprimer.training.objective import Objective, loss_and_gradient
 from cgprimer.training.optimizers import OPTIMIZERS, adam, momentum, optimizer, sgd
+from tests.approval import refused
 from tests.training.training_graphs import lecture, lecture_data, line, line_data
 
 START = {"k": 0.25, "b": 0.5}
@@ -101,7 +102,7 @@ def test_update_rules_are_pure() -> None:
 
 
 def test_unknown_optimizer() -> None:
-    with pytest.raises(UsageError, match=r"no optimizer 'adan'(.|\n)*'adam'"):
+    with refused(UsageError, "'adan' ... 'adam'"):
         optimizer("adan")
 
 

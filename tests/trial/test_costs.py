@@ -16,6 +16,7 @@ from cgprimer.errors import PathLimitError, UsageError
 from cgprimer.pictures.geometry import Box
 from cgprimer.pictures.labels import _GAP, _Grid, _rows
 from cgprimer.pictures.layout import lay_out
+from tests.approval import refused
 
 pytestmark = pytest.mark.slow
 
@@ -55,7 +56,7 @@ def test_many_short_paths():
 
 
 def test_paths_that_are_long_and_many_are_refused_before_any_is_walked():
-    with pytest.raises(PathLimitError, match=r"the 2,000 paths have 2,001,000 edges"):
+    with refused(PathLimitError, "2,000 ... 2,001,000"):
         cgprimer.gradient(chain(2_000, " + p*xin"), method="path-sum")
 
 
@@ -89,7 +90,7 @@ def test_a_comparison_of_a_long_graph_skips_what_is_refused():
 def test_a_picture_that_would_take_minutes_is_refused_at_once():
     names = [f"x{i}" for i in range(400)]
     edges = [*pairwise(names), *(("x0", name) for name in names[2:])]
-    with pytest.raises(UsageError, match=r"400 vertices pass 79,401 layers"):
+    with refused(UsageError, "400 ... 79,401"):
         lay_out(dict.fromkeys(names, (40.0, 20.0)), edges, [None] * len(edges))
 
 

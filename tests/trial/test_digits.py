@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.core.primitives import formulas, primitive
+from cgprimer.core.operations import find_primitive, symbolic_arithmetic
+from tests.approval import refused
 from tests.primitives.row_tools import ROWS, at, ids, one_line, random_points
 
 EXACT = ("forward", "reverse", "symbolic", "path-sum")
@@ -64,7 +65,7 @@ def test_a_complex_step_of_a_tiny_variable(function, power):
 
 def _slopes(row, point, order):
     """The derivative in the first operand, with 80 digits; None where it has no finite one."""
-    function = formulas.function(row.name)
+    function = symbolic_arithmetic.mpmath_function(row.name)
     others = [mpmath.mpf(p) for p in point[1:]]
     with mpmath.workdps(80):
         try:
@@ -89,7 +90,7 @@ def test_every_primitive_at_ordinary_and_awkward_points(row):
         where = at(row, point)
         if not np.isfinite(graph.evaluate(where)["xw"]):
             continue
-        kinks = {0.0, *point[1:]} if not primitive(row.name).analytic else set()
+        kinks = {0.0, *point[1:]} if not find_primitive(row.name).analytic else set()
         if any(abs(point[0] - kink) < 1e-6 for kink in kinks):
             continue  # a difference would cross the kink
         for order in (1, 2):
@@ -136,7 +137,7 @@ def test_an_input_beyond_single_precision_is_named_itself():
     graph = cgprimer.parse("xu = xa*p; xw = xu + 1")
     data = cgprimer.Dataset.from_arrays({"xa": [1.0, 1e300]}, {"xw": [1.0, 2.0]})
     for made in (cgprimer.train, cgprimer.loss_and_gradient):
-        with pytest.raises(cgprimer.DataError, match="the input 'xa' is beyond float32"):
+        with refused(cgprimer.DataError, "'xa' ... float32"):
             made(graph, data, dtype="float32")
 
 

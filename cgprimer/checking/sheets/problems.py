@@ -16,11 +16,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from cgprimer.core.language.syntax import Apply, Expression, Name, Number
-from cgprimer.core.primitives.notation import unparse
 from cgprimer.errors import DataError
-from cgprimer.files import json_text
-from cgprimer.number_format import number, numbers
+from cgprimer.expressions import Apply, Expression, Name, Number, unparse
+from cgprimer.support.files import json_text
+from cgprimer.support.number_format import number, numbers
 
 KINDS = (
     "trace", "tangent", "adjoint", "paths", "gradient", "shapes", "optimizer", "picture", "mistake",

@@ -29,13 +29,21 @@ from cgprimer.checking.sheets.tables import (
     worked_blank,
 )
 from cgprimer.core.derivatives import gradient
-from cgprimer.core.graph import ExpressionGraph, parse
-from cgprimer.core.language.names import replaced
 from cgprimer.core.language.parser import parse_program
-from cgprimer.core.language.syntax import Apply, Definition, Expression, Name, Number, fold
-from cgprimer.core.primitives.registry import FUNCTIONS
+from cgprimer.core.operations.primitive_registry import FUNCTIONS
 from cgprimer.errors import CgprimerError, DataError
-from cgprimer.number_format import number, numbers
+from cgprimer.expressions import (
+    Apply,
+    Definition,
+    Expression,
+    ExpressionGraph,
+    Name,
+    Number,
+    fold,
+    parse,
+    substitute,
+)
+from cgprimer.support.number_format import number, numbers
 
 # --- matrices ------------------------------------------------------------------------------------
 
@@ -61,7 +69,7 @@ def _shapes(graph: ExpressionGraph, asked: Known) -> Worksheet:
             continue
         back = row in found.backward
         form = "number" if isinstance(row.value, float) else "array"
-        tree = replaced(row.tree, inner)
+        tree = substitute(row.tree, inner)
         if written and not (back or row.name in written or row.name == found.of):
             inner[row.name] = tree
             continue

@@ -10,8 +10,9 @@ from typing import Any
 
 from cgprimer.checking.sheets.problems import Blank
 from cgprimer.checking.sheets.tables import multiplied, total, value_of
-from cgprimer.core.language.names import names_in, replaced
-from cgprimer.core.language.syntax import Apply, Expression, Name, Number, postorder
+from cgprimer.core.language.syntax_tree import operator_name
+from cgprimer.core.language.value_names import is_internal
+from cgprimer.expressions import Apply, Expression, Name, Number, names_in, postorder, substitute
 
 SIGN = "sign"
 OVERWRITTEN = "= instead of +="
@@ -63,10 +64,10 @@ def slips(blank: Blank, known: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def _elsewhere(tree: Expression, known: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield partials at any other value of the table: the least likely of all."""
-    for name in sorted(n for n in names_in(tree) if "." not in n):
-        for other in [n for n in known if "." not in n and n != name][:_MOST_OTHERS]:
+    for name in sorted(n for n in names_in(tree) if not is_internal(n)):
+        for other in [n for n in known if not is_internal(n) and n != name][:_MOST_OTHERS]:
             try:
-                yield POINT, value_of(replaced(tree, {name: Name(other)}), known)
+                yield POINT, value_of(substitute(tree, {name: Name(other)}), known)
             except (KeyError, ValueError):
                 continue
 
@@ -84,7 +85,7 @@ def _changed(tree: Expression, blank: Blank, flows: bool) -> Iterator[tuple[str,
         for name, other in _changed_addend(addend, blank, flows):
             yield name, total([*addends[:k], other, *addends[k + 1 :]])
     if not flows and isinstance(tree, Apply):
-        for operation in _OTHERS.get(tree.primitive, ()):
+        for operation in _OTHERS.get(operator_name(tree.primitive), ()):
             yield OPERATION, Apply(operation, tree.arguments)
         if len(tree.arguments) == 2 and tree.primitive in ("sub", "div"):
             yield OPERATION, Apply(tree.primitive, tree.arguments[::-1])
@@ -132,9 +133,9 @@ def _changed_addend(
     if flows or blank.name.startswith("edge."):
         here = {blank.row, *(f.name[4:] for f in factors if _is_flow(f) and isinstance(f, Name))}
         here |= set(blank.name.split(".")[1:]) if blank.name.startswith("edge.") else set()
-        for name in sorted(n for n in names_in(addend) if "." not in n):
+        for name in sorted(n for n in names_in(addend) if not is_internal(n)):
             for other in sorted(here - {name}):
-                yield POINT, replaced(addend, {name: Name(other)})
+                yield POINT, substitute(addend, {name: Name(other)})
         for node in postorder(addend):
             if isinstance(node, Apply) and node.primitive == "pow":
                 yield EXPONENT, _raised(addend, node)
@@ -149,7 +150,7 @@ def _is_flow(node: Expression) -> bool:
 
 
 def _is_plain(node: Expression) -> bool:
-    return isinstance(node, Name) and "." not in node.name
+    return isinstance(node, Name) and not is_internal(node.name)
 
 
 def _flat(tree: Expression, operation: str) -> list[Expression]:

@@ -14,15 +14,13 @@ from typing import Any
 
 from cgprimer.analysis.trace import TraceRow, trace
 from cgprimer.checking.sheets.problems import Blank, Cell, Worksheet
-from cgprimer.core.derivatives import gradient, tape
-from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.language.syntax import Apply, Expression, Name, Number, fold
-from cgprimer.core.methods import differentiate
-from cgprimer.core.methods.edges import edge_tape
-from cgprimer.core.run import arithmetic
-from cgprimer.core.tape.printing import labels
+from cgprimer.core.derivatives import gradient
+from cgprimer.core.evaluation.evaluator import arithmetic
+from cgprimer.core.methods.edge_tape import edge_tape
 from cgprimer.errors import CgprimerError
-from cgprimer.number_format import number
+from cgprimer.expressions import Apply, Expression, ExpressionGraph, Name, Number, fold
+from cgprimer.support.number_format import number
+from cgprimer.tapes import differentiate, labels, tape
 
 Known = Mapping[str, Any]
 _MOST_PATHS = 40  # of a name

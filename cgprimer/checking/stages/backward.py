@@ -12,8 +12,9 @@ from cgprimer.checking.stages.graphs import Explanations, explanations
 from cgprimer.checking.stages.stage import Case, Stage, Task, close, of_cases
 from cgprimer.checking.stages.values import COMPOUND, DIAMOND, LECTURE, SINGLE, SQUARE, long_chain
 from cgprimer.checking.verdicts import doubtful, noted, right, wrong
-from cgprimer.core.graph import parse
+from cgprimer.core.language.syntax_tree import operator_name
 from cgprimer.errors import listed
+from cgprimer.expressions import parse
 
 # --- 4: reverse -----------------------------------------------------------------------------------
 
@@ -65,9 +66,11 @@ def _local(answers: Sequence[Any]) -> Finding:
             return finding(wrong(mistake, says, case.text.removeprefix("c = ")), fitting)
     named: dict[str, str] = {}
     for case, answer in single or bad:
-        named.setdefault(case.tape.instructions[-1].primitive, _how(case, answer["grads"]))
+        named.setdefault(
+            operator_name(case.tape.instructions[-1].primitive), _how(case, answer["grads"])
+        )
     says = "; ".join(f"{op}: {how}" for op, how in named.items())
-    if len(named) == len({case.tape.instructions[-1].primitive for case in SINGLE}):
+    if len(named) == len({operator_name(case.tape.instructions[-1].primitive) for case in SINGLE}):
         return finding(wrong("", f"wrong for every operation, so look at backward itself: {says}"))
     return finding(wrong("wrong derivative of " + ", ".join(named), says))
 
@@ -85,7 +88,7 @@ def _shared(explanations: Sequence[Mapping[str, str]]) -> dict[str, str]:
 
 def _how(case: Case, grads: Sequence[Any]) -> str:
     """In what way the derivatives of one operation are wrong."""
-    op = case.tape.instructions[-1].primitive
+    op = operator_name(case.tape.instructions[-1].primitive)
     expected = case.gradient
     if len(grads) == 2 and close(list(grads), expected[::-1]) and expected[0] != expected[1]:
         return "the derivatives of the two operands are swapped"

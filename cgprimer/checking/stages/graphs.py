@@ -14,14 +14,11 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 from cgprimer.checking.stages.stage import close
-from cgprimer.core.derivatives import tape as tape_of
-from cgprimer.core.graph import ExpressionGraph, parse
-from cgprimer.core.language.syntax import Apply, Name, Number
-from cgprimer.core.methods import differentiate
-from cgprimer.core.primitives import floats, primitive
-from cgprimer.core.primitives.notation import unparse
-from cgprimer.core.run import values_of
+from cgprimer.core.operations import find_primitive, float_arithmetic
 from cgprimer.errors import CgprimerError
+from cgprimer.expressions import Apply, ExpressionGraph, Name, Number, parse, unparse
+from cgprimer.tapes import differentiate, values_of
+from cgprimer.tapes import tape as tape_of
 
 _EXPONENT = r"-?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?"
 _SMALL = 100  # values of a graph in which single operations are looked at
@@ -86,14 +83,14 @@ def _expression(nodes: Sequence[Node], node: Node, names: Mapping[int, str]) -> 
         if name == "pow" and exponent is not None:
             operands, numbers = [*operands, Number(exponent)], [*numbers, exponent]
         fits = len(numbers) == _arity(name)
-        if fits and close(node["data"], floats.function(name)(*numbers)):
+        if fits and close(node["data"], float_arithmetic.float_function(name)(*numbers)):
             return unparse(Apply(name, tuple(operands)))
     return None
 
 
 def _arity(name: str) -> int:
     """The number of operands; 0 of what is no operation of the ladder."""
-    row = primitive(name) if name in OPERATIONS else None
+    row = find_primitive(name) if name in OPERATIONS else None
     return row.arity if row else 0
 
 

@@ -10,10 +10,9 @@ from typing import Any
 from cgprimer.checking.results import Failure, Part
 from cgprimer.checking.stages.stage import Ask, Case, Stage, Task, close, of_cases
 from cgprimer.checking.verdicts import right, wrong
-from cgprimer.core.derivatives import tape as tape_of
-from cgprimer.core.graph import parse
-from cgprimer.core.methods import differentiate
-from cgprimer.core.run import values_of
+from cgprimer.expressions import parse
+from cgprimer.tapes import differentiate, values_of
+from cgprimer.tapes import tape as tape_of
 
 Move = Callable[[float, float, float, int], float]  # parameter, gradient, sum so far, step -> new
 

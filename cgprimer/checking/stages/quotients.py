@@ -10,8 +10,8 @@ from typing import Any
 from cgprimer.checking.results import Part
 from cgprimer.checking.stages.stage import Case, Stage, Task, close, of_cases
 from cgprimer.checking.verdicts import doubtful, right, wrong
-from cgprimer.core.run import values_of
 from cgprimer.core.second_derivatives import hessian
+from cgprimer.tapes import values_of
 
 # --- 1: the difference quotient -------------------------------------------------------------------
 

@@ -11,11 +11,10 @@ from cgprimer.checking.results import Failure, Part
 from cgprimer.checking.stages.diagnosis import Finding, attribute, finding
 from cgprimer.checking.verdicts import failed, scored, wrong
 from cgprimer.core.derivatives import gradient
-from cgprimer.core.derivatives import tape as tape_of
-from cgprimer.core.graph import ExpressionGraph, parse
-from cgprimer.core.run import values_of
-from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import CgprimerError
+from cgprimer.expressions import ExpressionGraph, parse
+from cgprimer.tapes import Tape, values_of
+from cgprimer.tapes import tape as tape_of
 
 CLOSE = 1e-9  # relative: rounding in another order is less
 Verdict = Part | Finding

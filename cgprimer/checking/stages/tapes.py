@@ -11,7 +11,7 @@ from cgprimer.checking.stages.graphs import OPERATIONS, explanations, operation
 from cgprimer.checking.stages.stage import Ask, Case, Stage, Task, close, of_cases
 from cgprimer.checking.stages.values import LECTURE, LONG
 from cgprimer.checking.verdicts import doubtful, right, waiting, wrong
-from cgprimer.core.primitives import floats, primitive
+from cgprimer.core.operations import find_primitive, float_arithmetic
 
 _CASES = (
     Case("t1 = z*(-1); t2 = exp(t1); t3 = t2 + 1; y = 1/t3", {"z": 1.5}),
@@ -55,10 +55,10 @@ def _tape(case: Case, answer: Any) -> Part:
         if said not in OPERATIONS:
             says = f"{op!r} is no operation that is known here"
             return doubtful("unusual operation", says)
-        if len(data) != primitive(said).arity:
+        if len(data) != find_primitive(said).arity:
             says = "this is not its number of operands: an exponent is one, or stands in the name"
             return wrong("rows do not replay", f"{says}, as '**2'", where)
-        if not close(value, float(floats.function(said)(*data))):
+        if not close(value, float(float_arithmetic.float_function(said)(*data))):
             says = "the operation, done with the values of its operands, gives another value"
             return wrong("rows do not replay", says, where)
     if not close(tape[-1][2], case.values[-1]):

@@ -12,9 +12,9 @@ import click
 from cgprimer.checking.batch import Check, submissions_in
 from cgprimer.cli.checks.shared import check_command
 from cgprimer.cli.common import check_outputs, note
-from cgprimer.core.graph import ExpressionGraph
 from cgprimer.errors import UsageError
-from cgprimer.number_format import SHORT, number
+from cgprimer.expressions import ExpressionGraph
+from cgprimer.support.number_format import SHORT, number
 
 
 @check_command(

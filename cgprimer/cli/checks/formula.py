@@ -10,8 +10,8 @@ from cgprimer.checking.report import junit_xml
 from cgprimer.checking.results import LEVELS
 from cgprimer.cli.common import check_outputs, echo_json, make_command, note
 from cgprimer.cli.options import DOMAIN, FORCE, JSON, KEEP, LOSS
-from cgprimer.files import write_whole
-from cgprimer.loading import load
+from cgprimer.core.graph.loading import load
+from cgprimer.support.files import write_whole
 
 
 @make_command(

@@ -10,7 +10,7 @@ from cgprimer.checking.batch import Check
 from cgprimer.cli.checks.shared import check_command
 from cgprimer.cli.common import note
 from cgprimer.cli.options import DOMAIN, KEEP, LOSS, WRT
-from cgprimer.loading import load
+from cgprimer.core.graph.loading import load
 
 
 @check_command(

@@ -29,7 +29,7 @@ from cgprimer.checking.sandbox import RANGES, Limits
 from cgprimer.cli.common import check_outputs, echo_json, make_command, note, progress_bar
 from cgprimer.errors import UsageError, listed, plural
 from cgprimer.exercises.roster import Student, read_roster, students_by_submission
-from cgprimer.files import json_text, write_whole
+from cgprimer.support.files import json_text, write_whole
 
 
 def _range(limit: str) -> str:

@@ -1,7 +1,7 @@
-"""The expression graph: which variable depends on which, and which leads to which.
+"""The expression graph: its variables, parameters and edges.
 
 Vertices are the variables (names beginning with ``x``, names on a left-hand side, and names
-declared ``input``); every other name is a learnable parameter. An edge runs from a variable to
+declared ``input``); every other name is a learnable parameter. An edge leads from a variable to
 each variable whose expression uses it.
 """
 
@@ -12,19 +12,18 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from cgprimer.core.language.domains import Domain
-from cgprimer.core.language.initializers import START_STREAM, VALUES_STREAM, Initializer
-from cgprimer.core.language.syntax import (
+from cgprimer.core.language.syntax_tree import (
     Apply,
     Definition,
     Expression,
     Name,
     Program,
-    element_place,
     fold,
+    names_in,
     postorder,
 )
-from cgprimer.core.primitives import floats
+from cgprimer.core.language.value_names import is_internal, parse_element
+from cgprimer.core.operations import float_arithmetic
 from cgprimer.errors import (
     MissingValueError,
     ShapeError,
@@ -34,32 +33,36 @@ from cgprimer.errors import (
     name_hint,
     plural,
 )
-from cgprimer.numbers_and_arrays import Value, as_value, common_shape
+from cgprimer.support.array_values import Value, as_value, common_shape
+from cgprimer.support.type_checks import check_type
 
 if TYPE_CHECKING:
     import networkx
     import sympy
 
+    from cgprimer.core.language.initializers import Initializer
+    from cgprimer.core.language.input_domains import Domain
+
 _CONSTANTS = {"e": "exp(1)", "pi": "3.141592653589793", "π": "3.141592653589793"}
 _LAYERS = frozenset({"dropout", "batchnorm"})
-_MOST_LINES, _FIRST_LINES = 1_000, 100  # that print shows: all, or so many of more
+_MAX_LINES, _FIRST_LINES = 1_000, 100  # print shows all lines, or the first of a longer text
 V = TypeVar("V")
 
 
 def _refuse(self: Any, *args: Any, **more: Any) -> NoReturn:
     raise UsageError(
-        "a graph does not change: its dictionaries and lists are read only",
-        hint="change the text and parse it again; copy.deepcopy makes a copy that may be changed",
+        "the dictionaries and lists of a graph are read-only",
+        hint="edit the text and parse it again, or change a copy made by copy.deepcopy",
     )
 
 
 def _nested_tuples(rows: Any) -> Any:
-    """Return nested lists as nested tuples; there are as many levels as a shape has axes."""
+    """Return nested lists as nested tuples."""
     return tuple(map(_nested_tuples, rows)) if isinstance(rows, list) else rows
 
 
 class FrozenList(list[V]):
-    """A list that stays as it is. Copies and pickles of it are plain lists."""
+    """A read-only list. Copies and pickles of it are ordinary lists."""
 
     __slots__ = ()
     append = extend = insert = remove = pop = clear = sort = reverse = _refuse
@@ -70,7 +73,7 @@ class FrozenList(list[V]):
 
 
 class FrozenDict(dict[str, V]):
-    """A dictionary that stays as it is. Copies and pickles of it are plain dictionaries."""
+    """A read-only dictionary. Copies and pickles of it are ordinary dictionaries."""
 
     __slots__ = ()
     pop = popitem = clear = update = setdefault = _refuse
@@ -82,23 +85,24 @@ class FrozenDict(dict[str, V]):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ExpressionGraph:
-    """A directed acyclic graph of expressions. Made by :func:`cgprimer.parse`.
+    """A directed acyclic graph of expressions, created by :func:`cgprimer.parse`.
 
     Attributes:
-        program: the statements that it was built from, and their source.
-        variables: every vertex, in topological order, ties by first appearance in the text.
-        inputs: variables that nothing defines.
-        outputs: variables that lead to nothing, or those that ``output`` names.
+        program: the statements that the graph was built from, and their source.
+        variables: the vertices in topological order, ties by first appearance in the text.
+        inputs: variables without a definition.
+        outputs: variables that no other variable uses, or those declared ``output``.
         parameters: learnable parameters, by first appearance in the text.
-        declared_values: what declarations give: a number, nested tuples or an initializer.
-        definitions: the expression of every variable that has one.
+        declared_values: declared values of inputs and parameters: numbers, nested tuples or
+            initializers.
+        definitions: the expression of each defined variable.
         depends_on: for each variable the variables that its expression uses.
         leads_to: for each variable the variables whose expressions use it.
-        shapes: of inputs and parameters that are arrays, as declared.
+        shapes: the declared shapes of inputs and parameters that are arrays.
         domains: the declared domains of inputs: a tuple of numbers, or ``"one-hot"``.
 
-    Both dictionaries list vertices in the order of ``variables`` and leave out empty lists. All
-    dictionaries and lists are read only: writing to one is a UsageError.
+    ``depends_on`` and ``leads_to`` list vertices in the order of ``variables`` and omit empty
+    lists. All dictionaries and lists are read-only: writing to one raises UsageError.
 
     >>> from cgprimer.core.graph import parse
     >>> graph = parse("xx=xa^2; xy=ab*xx+ac*xa; xz=bc*xx+xy; xw=cd*xx+xz^3")
@@ -122,28 +126,36 @@ class ExpressionGraph:
 
     @cached_property
     def initializers(self) -> dict[str, Initializer]:
-        """The initializers of inputs and parameters that are declared with one.
+        """The declared initializers of inputs and parameters.
 
         >>> from cgprimer.core.graph import parse
         >>> parse("parameter w = normal(0.1), b = 2; xw = w*xa + b").initializers
         {'w': Initializer(name='normal', arguments=(0.1,))}
         """
-        given = self.declared_values.items()
-        return FrozenDict({n: value for n, value in given if isinstance(value, Initializer)})
+        declared = self.declared_values.items()
+        if not declared:
+            return FrozenDict()
+        from cgprimer.core.language.initializers import Initializer
+
+        return FrozenDict({n: value for n, value in declared if isinstance(value, Initializer)})
 
     @cached_property
     def values(self) -> dict[str, Any]:
         """The declared values as numbers, or nested tuples of numbers.
 
-        Those of initializers are sampled when this is first read, always with seed 0: every
-        command evaluates the graph at the same point.
+        Initializers are sampled on the first access, always with seed 0, so that every command
+        evaluates the graph at the same point.
         """
-        found = dict(self.declared_values)
-        for name, law in self.initializers.items():
+        if not self.initializers:
+            return self.declared_values
+        from cgprimer.core.language.initializers import VALUES_STREAM
+
+        values = dict(self.declared_values)
+        for name, initializer in self.initializers.items():
             shape = self.shapes.get(name, ())
-            sample = law.sample(name, shape, seed=0, stream=VALUES_STREAM)
-            found[name] = _nested_tuples(sample.tolist()) if shape else sample
-        return FrozenDict(found)
+            sample = initializer.sample(name, shape, seed=0, stream=VALUES_STREAM)
+            values[name] = _nested_tuples(sample.tolist()) if shape else sample
+        return FrozenDict(values)
 
     def sampled_start(self, seed: int) -> dict[str, Any]:
         """Return start values of the parameters that have an initializer.
@@ -153,18 +165,20 @@ class ExpressionGraph:
 
         Returns:
             Names to floats or arrays. They differ from ``values``, which are the ground truth of
-            made data.
+            generated data.
         """
-        found = {}
+        from cgprimer.core.language.initializers import START_STREAM
+
+        start = {}
         for name in self.parameters:
-            if law := self.initializers.get(name):
+            if initializer := self.initializers.get(name):
                 shape = self.shapes.get(name, ())
-                found[name] = law.sample(name, shape, seed=seed, stream=START_STREAM)
-        return found
+                start[name] = initializer.sample(name, shape, seed=seed, stream=START_STREAM)
+        return start
 
     @property
     def source(self) -> Source:
-        """The text that it was parsed from."""
+        """The text that the graph was parsed from."""
         return self.program.source
 
     def __repr__(self) -> str:
@@ -174,117 +188,129 @@ class ExpressionGraph:
 
     @property
     def text(self) -> str:
-        """Text that parses to the same graph: the statements in their order, names in theirs."""
-        from cgprimer.core.primitives.notation import program_text
+        """Text that parses to the same graph, with the statements in their original order."""
+        from cgprimer.core.operations.notation import program_text
 
         return program_text(self.program)
 
     def __str__(self) -> str:
-        """The text; of a graph that nobody reads to its end, the first lines."""
+        """Return the text of the graph, or only its first lines if it is very long."""
         lines = self.text.split("\n")
-        if len(lines) > _MOST_LINES:
+        if len(lines) > _MAX_LINES:
             more = f"{len(lines) - _FIRST_LINES:,} more lines"
-            lines[_FIRST_LINES:] = [f"... {more}; graph.text has all of them"]
+            lines[_FIRST_LINES:] = [f"... {more}; see graph.text"]
         return "\n".join(lines)
 
     def expression(self, name: str) -> str:
-        """The right-hand side that defines a variable, as text.
+        """Return the right-hand side of a variable's definition as text.
 
         >>> from cgprimer.core.graph import parse
         >>> parse("xw = (cd*xx) + xz**3").expression("xw")
         'cd*xx + xz^3'
         """
         if str(name) not in self.definitions:
-            raise UsageError(f"nothing defines {name!r}", hint=name_hint(name, self.definitions))
-        from cgprimer.core.primitives.notation import unparse
+            hint = name_hint(name, self.definitions)
+            raise UsageError(f"{name!r} has no definition", hint=hint)
+        from cgprimer.core.operations.notation import unparse
 
         return unparse(self.definitions[name])
 
     @cached_property
     def parameters_of(self) -> dict[str, list[str]]:
-        """For each variable the parameters that stand in its expression, in parameter order."""
+        """The parameters in each variable's expression, in the order of ``parameters``."""
         rank = {name: i for i, name in enumerate(self.parameters)}
         names = {s.name: s.names for s in self.program.statements if isinstance(s, Definition)}
-        own = {n: rank.keys() & names[n] for n in self.definitions}
-        used = {n: FrozenList(sorted(o, key=rank.__getitem__)) for n, o in own.items()}
+        used = {
+            name: FrozenList(sorted(rank.keys() & names[name], key=rank.__getitem__))
+            for name in self.definitions
+        }
         return FrozenDict({name: parameters for name, parameters in used.items() if parameters})
 
     def only_output(self) -> str:
-        """The output, where there is just one.
+        """Return the only output.
 
         Raises:
-            UsageError: there are several (the message lists them) or none.
+            UsageError: the graph has several outputs (the message lists them) or none.
         """
         if len(self.outputs) != 1:
             what = f"several outputs: {', '.join(self.outputs)}" if self.outputs else "no output"
-            raise UsageError(f"the graph has {what}", hint="say which one with of=... (--of NAME)")
+            raise UsageError(f"the graph has {what}", hint="choose one with `of=NAME`")
         return self.outputs[0]
 
     def point(
         self, at: Mapping[str, Value] | None = None, *, needed: Iterable[str] | None = None
     ) -> dict[str, Value]:
-        """Values of all inputs and parameters: those of ``at``, else the declared ones.
+        """Return values of the inputs and parameters: those of ``at``, else the declared ones.
 
         Args:
             at: names to numbers or arrays; arrays must broadcast together.
-            needed: names that must have a value; all inputs and parameters unless given.
+            needed: names that must have a value; by default all inputs and parameters.
 
         Raises:
             MissingValueError: a needed name has no value.
-            UsageError: another name, no real number, or arrays that do not broadcast.
+            UsageError: an unknown name, a value that is not real, or arrays that do not broadcast.
         """
         if at is not None and not isinstance(at, Mapping):
-            raise UsageError(f"a point is written {{'xa': 0.5}}, not as a {type(at).__name__}")
+            raise UsageError(
+                f"the point `at` must be a dict such as {{'xa': 0.5}}, got {type(at).__name__}"
+            )
         free, shapes = dict.fromkeys((*self.inputs, *self.parameters)), self.shapes
-        given = {n: as_value(n, v, shapes[n]) if n in shapes else v for n, v in self.values.items()}
-        if any("[" in str(name) for name in at or ()):
-            from cgprimer.array_elements import put_in_place
+        values = {
+            name: as_value(name, value, shapes[name]) if name in shapes else value
+            for name, value in self.values.items()
+        }
+        if any(name not in free for name in at or ()):  # elements such as W[0,1]
+            from cgprimer.support.array_elements import put_elements
 
-            at = put_in_place(at or {}, given, shapes, element_place)
+            at = put_elements(at or {}, values, shapes, parse_element)
         for name, value in (at or {}).items():
             if name not in free:
-                if self.layered and "." in str(name):  # a running statistic
-                    given[name] = as_value(name, value)
+                if self.layered and is_internal(str(name)):  # a running statistic
+                    values[name] = as_value(name, value)
                     continue
                 if name in self.definitions:
-                    raise UsageError(f"{name!r} is computed by the graph: it is not given")
-                said = f"no input or parameter is called {name!r}"
-                raise UsageError(said, hint=name_hint(name, free))
-            given[name] = as_value(name, value, shapes.get(name, ()))
-        missing = [n for n in (free if needed is None else needed) if n in free and n not in given]
+                    raise UsageError(f"{name!r} is computed by the graph and cannot be given")
+                message = f"the graph has no input or parameter {name!r}"
+                raise UsageError(message, hint=name_hint(name, free))
+            values[name] = as_value(name, value, shapes.get(name, ()))
+        wanted = free if needed is None else needed
+        missing = [name for name in wanted if name in free and name not in values]
         if missing:
             hint = self._missing_hint(missing[0])
             raise MissingValueError(f"no value for {', '.join(missing)}", hint=hint)
         try:
-            self.samples(given)
+            self.samples(values)
         except ValueError:
-            texts = [f"{n} {v.shape}" for n, v in given.items() if not isinstance(v, float)]
-            raise UsageError(f"the arrays do not broadcast together: {', '.join(texts)}") from None
-        return given
+            texts = [f"{n} {v.shape}" for n, v in values.items() if not isinstance(v, float)]
+            raise UsageError(f"cannot broadcast the arrays together: {', '.join(texts)}") from None
+        return values
 
     @cached_property
     def layers(self) -> frozenset[str]:
-        """Names of the layer functions that the expressions apply."""
-        # Large graphs seldom have layers: without this search every tree would be walked.
-        if not any(name in self.source.text for name in _LAYERS):
+        """Names of the layer functions (dropout, batchnorm) that the expressions call."""
+        # Large graphs rarely have layers: this search avoids a traversal of every tree.
+        if not any(name in self.program.source.text for name in _LAYERS):
             return frozenset()
         nodes = (node for tree in self.definitions.values() for node in postorder(tree))
         return _LAYERS & {node.primitive for node in nodes if isinstance(node, Apply)}
 
-    @property
+    @cached_property
     def layered(self) -> bool:
-        """Whether it has a layer whose computation differs between training and use."""
+        """True if a layer of the graph computes differently in training and afterwards."""
         return bool(self.layers)
 
     def samples(self, point: Mapping[str, Value]) -> tuple[int, ...]:
-        """The shape of the samples at a point; ``()`` where there is one."""
+        """Return the shape of the samples at a point; ``()`` for a single sample."""
         if self.layered:
-            point = {name: value for name, value in point.items() if "." not in name}
+            point = {name: value for name, value in point.items() if not is_internal(name)}
         return common_shape(point, self.shapes)
 
     def mode(self, point: Mapping[str, Value]) -> str:
-        """How layers are written out at a point: see :mod:`cgprimer.core.primitives.layers`."""
-        from cgprimer.core.primitives.layers import mode_of
+        """Return how layers are expanded at a point.
+
+        See :mod:`cgprimer.core.operations.layer_expansions`.
+        """
+        from cgprimer.core.operations.layer_expansions import mode_of
 
         return mode_of(self.layers, point, self.samples(point)) if self.layered else ""
 
@@ -292,28 +318,26 @@ class ExpressionGraph:
         used = {n for s in self.program.statements if isinstance(s, Definition) for n in s.names}
         unused = [n for n in self.declared_values if n not in used]
         if unused:
-            return "; ".join(f"{n!r} has a value but stands in no expression" for n in unused)
+            return "; ".join(f"{n!r} has a value but no expression uses it" for n in unused)
         other = next((n for n in self.definitions if n.casefold() == name.casefold()), None)
         if other is not None:
-            return f"did you mean {other!r}? Capital and small letters differ"
+            return f"did you mean {other!r}? Names are case-sensitive"
         if name in _CONSTANTS:
-            return f"there are no named constants: write {_CONSTANTS[name]}"
+            return f"constants have no names: write {_CONSTANTS[name]}"
         sizes = f"[{','.join(map(str, self.shapes[name]))}]" if name in self.shapes else ""
-        declared = f"or in the text: {self.role(name)} {name}{sizes} = 0.5"
-        declared += f"; or call it, as a function: {name}(...)" * (name in floats.FUNCTIONS)
-        return f"give one: at={{{name!r}: 0.5}}, --at {name}=0.5, {declared}"
+        declared = f"or declare it: {self.role(name)} {name}{sizes} = 0.5"
+        declared += f"; or call the function: {name}(...)" * (name in float_arithmetic.FUNCTIONS)
+        return f"pass `at={{{name!r}: 0.5}}`, {declared}"
 
     def evaluate(self, at: Mapping[str, Value] | None = None) -> dict[str, Value]:
-        """The value of every variable.
-
-        This walks the syntax trees, with no tape and no engine between.
+        """Compute the value of every variable directly from the syntax trees, without an engine.
 
         Args:
-            at: names of inputs and parameters to numbers or arrays (shape: the samples).
+            at: names of inputs and parameters to numbers or arrays of samples.
 
         Returns:
-            Floats if every value is a number, else arrays of the common shape. Outside a
-            function's domain a value is nan, at a pole it is infinite; nothing raises.
+            Floats if every value is a number, else arrays of the common shape. A value outside a
+            function's domain is nan, at a pole it is infinite; neither raises an error.
 
         >>> from cgprimer.core.graph import parse
         >>> graph = parse("input xa = 0.5; xx = xa^2; xw = 3*xx")
@@ -322,79 +346,78 @@ class ExpressionGraph:
         >>> graph.evaluate({"xa": [1.0, 2.0]})["xw"]
         array([ 3., 12.])
         """
-        known = self.point(at)
-        shape = self.samples(known)
+        point = self.point(at)
+        shape = self.samples(point)
         if self.shapes:
-            return self._values_of_arrays(known, shape)
+            return self._array_values(point, shape)
         try:
             if not shape:
-                return self._values(known, floats.function)
+                return self._values(point, float_arithmetic.float_function)
             import numpy as np
 
-            from cgprimer.core.primitives import arrays
+            from cgprimer.core.operations import numpy_arithmetic
 
             with np.errstate(all="ignore"):
-                found = self._values(known, arrays.function)
+                values = self._values(point, numpy_arithmetic.numpy_function)
         except UsageError:  # a function of arrays, applied to numbers
-            return self._values_of_arrays(known, shape)
-        return {name: np.array(np.broadcast_to(value, shape)) for name, value in found.items()}
+            return self._array_values(point, shape)
+        return {name: np.array(np.broadcast_to(value, shape)) for name, value in values.items()}
 
-    def _values_of_arrays(
-        self, known: dict[str, Value], shape: tuple[int, ...]
-    ) -> dict[str, Value]:
-        """The same where values have shapes: each is kept with its own, apart from the samples'."""
-        from cgprimer.core.primitives.array_functions import apply
-        from cgprimer.core.primitives.numbers import Numbers, Shaped
+    def _array_values(self, point: dict[str, Value], samples: tuple[int, ...]) -> dict[str, Value]:
+        """Return the values of a graph with arrays; each value has its shape after the samples'."""
+        from cgprimer.core.operations.eager_values import SampleArray, ValueBuilder
+        from cgprimer.core.operations.function_expansions import emit_applied
 
-        numbers = Numbers(known, self.mode(known))
-        found = {n: Shaped(value, self.shapes.get(n, ())) for n, value in known.items()}
+        numbers = ValueBuilder(point, self.mode(point))
+        values = {n: SampleArray(value, self.shapes.get(n, ())) for n, value in point.items()}
         applied = 0
 
         def value_of(leaf: Any) -> Any:
-            return found[leaf.name] if isinstance(leaf, Name) else leaf.value
+            return values[leaf.name] if isinstance(leaf, Name) else leaf.value
 
         def emit(row: str, arguments: list[Any]) -> Any:
             nonlocal applied
             applied += 1
-            return apply(numbers, row, arguments)
+            return emit_applied(numbers, row, arguments)
 
         for name, expression in self.definitions.items():
             applied, numbers.vertex = 0, name
             try:
-                found[name] = numbers.shaped(fold(expression, value_of, emit))
+                values[name] = numbers.to_array(fold(expression, value_of, emit))
             except ShapeError as error:
                 raise self.misfit(name, applied - 1, error) from None
-        numbers.check_given()
-        return {name: found[name].over(shape) for name in self.variables}
+        numbers.check_statistics()
+        return {name: values[name].broadcast_to_samples(samples) for name in self.variables}
 
     def misfit(self, name: str, operation: int, error: ShapeError) -> ShapeError:
-        """The error of an operation of a definition, with its place; they count as applied."""
-        from cgprimer.core.primitives.notation import unparse
+        """Return a shape error with the position of an operation, counted in execution order."""
+        from cgprimer.core.operations.notation import unparse
 
         operations = [n for n in postorder(self.definitions[name]) if isinstance(n, Apply)]
         statements = self.program.statements
-        here = next(s for s in statements if isinstance(s, Definition) and s.name == name)
-        place = self.program.span_of(here, unparse(operations[operation]))
-        named = [n.name for n in postorder(operations[operation]) if isinstance(n, Name)]
-        near = next((n for n in named if n.swapcase() in self.shapes and n not in self.shapes), "")
-        hint = f"{near!r} is a number, {near.swapcase()!r} has sizes" if near else error.hint
-        return TextShapeError(error.message, place, hint=hint)
+        definition = next(s for s in statements if isinstance(s, Definition) and s.name == name)
+        span = self.program.expression_span(definition, unparse(operations[operation]))
+        names = names_in(operations[operation])
+        near = next((n for n in names if n.swapcase() in self.shapes and n not in self.shapes), "")
+        hint = f"{near!r} is a scalar, {near.swapcase()!r} is an array" if near else error.hint
+        return TextShapeError(error.message, span, hint=hint)
 
     def _values(
-        self, known: dict[str, Value], function: Callable[[str], Callable[..., Any]]
+        self, values: dict[str, Value], function: Callable[[str], Callable[..., Any]]
     ) -> dict[str, Value]:
         for name, expression in self.definitions.items():
-            known[name] = fold(
+            values[name] = fold(
                 expression,
-                lambda leaf: known[leaf.name] if isinstance(leaf, Name) else leaf.value,
+                lambda leaf: values[leaf.name] if isinstance(leaf, Name) else leaf.value,
                 lambda row, arguments: function(row)(*arguments),
             )
-        return {name: known[name] for name in self.variables}
+        return {name: values[name] for name in self.variables}
 
     def to_networkx(self) -> networkx.DiGraph:
-        """The graph as networkx sees it.
+        """Convert the graph to networkx.
 
-        Nodes carry ``role`` (input, inner or output), ``expression`` and ``parameters``.
+        Nodes have the attributes ``role`` (input, inner or output), ``expression`` and
+        ``parameters``.
 
         >>> from cgprimer.core.graph import parse
         >>> sorted(parse("xb = xa^2; xc = xa*xb").to_networkx().edges)
@@ -402,30 +425,31 @@ class ExpressionGraph:
         """
         import networkx
 
-        found = networkx.DiGraph()
+        graph = networkx.DiGraph()
         for name in self.variables:
             text = self.expression(name) if name in self.definitions else None
             parameters = tuple(self.parameters_of.get(name, ()))
-            found.add_node(name, role=self.role(name), expression=text, parameters=parameters)
-        found.add_edges_from((u, v) for u, heads in self.leads_to.items() for v in heads)
-        return found
+            graph.add_node(name, role=self.role(name), expression=text, parameters=parameters)
+        graph.add_edges_from((u, v) for u, heads in self.leads_to.items() for v in heads)
+        return graph
 
     def role(self, name: str) -> str:
-        """``input``, ``inner``, ``output`` or ``parameter``."""
-        if str(name) not in self._roles:
-            raise UsageError(f"there is no {name!r}", hint=name_hint(name, self._roles))
-        return self._roles[name]
+        """Return the role of a name: ``input``, ``inner``, ``output`` or ``parameter``."""
+        if str(name) not in self.roles:
+            raise UsageError(f"the graph has no {name!r}", hint=name_hint(name, self.roles))
+        return self.roles[name]
 
     @cached_property
-    def _roles(self) -> dict[str, str]:
+    def roles(self) -> dict[str, str]:
+        """The role of every name: ``input``, ``inner``, ``output`` or ``parameter``."""
         roles = {"parameter": self.parameters, "inner": self.definitions, "input": self.inputs}
         roles["output"] = self.outputs
         return {name: role for role, names in roles.items() for name in names}
 
     def to_sympy(self) -> dict[str, sympy.Expr]:
-        """Every defined variable as a sympy expression in the symbols of its own right-hand side.
+        """Return each definition as a sympy expression in the names of its right-hand side.
 
-        Of an array every element, in elements: ``xh[0]`` in ``W[0,0]`` and so on.
+        An array is written as its elements: ``xh[0]`` in terms of ``W[0,0]`` and so on.
 
         >>> from cgprimer.core.graph import parse
         >>> parse("xx = xa^2; xw = 3*xx").to_sympy()
@@ -433,6 +457,18 @@ class ExpressionGraph:
         >>> parse("input x[2]; xw = k*sum(x^2)").to_sympy()
         {'xw': k*(x[0]**2 + x[1]**2)}
         """
-        from cgprimer.core.primitives.numbers import formulas_of_elements
+        from cgprimer.core.operations.eager_values import formulas_of_elements
 
         return formulas_of_elements(self.definitions, self.shapes)
+
+
+def check_graph(graph: object) -> None:
+    """Check that an argument is a graph.
+
+    Raises:
+        UsageError: it is something else; the hint says how a graph is made of it.
+    """
+    hint = "cgprimer.parse(text) builds one from a text, cgprimer.load(path) from a file"
+    if hasattr(graph, "graph"):
+        hint = "a recording has a graph: recording.graph"
+    check_type("graph", graph, ExpressionGraph, "an ExpressionGraph", hint=hint)

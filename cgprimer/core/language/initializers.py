@@ -1,9 +1,9 @@
-"""Initializers: laws from which the values of a declaration are sampled.
+"""Initializers: probability distributions of the values of a declaration.
 
 ``parameter W[32,16] = glorot`` declares values without writing 512 numbers. An initializer is part
-of the text; it becomes numbers only when values are needed. Samples depend on a seed, on what they
-are for, on the name of the parameter and on its shape, and on nothing else in the text: editing
-one declaration does not change the values of the others.
+of the text; numbers are sampled only when values are needed. They depend on a seed, on their use
+(declared values or start values), and on the name and the shape of the parameter. Nothing else in
+the text matters: editing one declaration does not change the values of the others.
 
 Sources: Glorot and Bengio 2010, "Understanding the difficulty of training deep feedforward neural
 networks"; He, Zhang, Ren, Sun 2015, "Delving deep into rectifiers".
@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from cgprimer.core.language.syntax import Shape
+from cgprimer.core.language.syntax_tree import Shape
 
-#: Every initializer: the names of its arguments.
+#: The initializers with the names of their arguments.
 INITIALIZERS = {
     "zeros": (),
     "ones": (),
@@ -30,13 +30,13 @@ INITIALIZERS = {
 }
 NEEDING_FANS = ("glorot", "he")  # their variance depends on the sizes of a matrix
 
-VALUES_STREAM = 1  # values of the text: the point of `grad`, the ground truth of made data
+VALUES_STREAM = 1  # values of the text: the point of `grad`, the ground truth of generated data
 START_STREAM = 2  # start values of a training run
 
 
 @dataclass(frozen=True, slots=True)
 class Initializer:
-    """A law for the values of a declaration: its name and its arguments.
+    """A distribution from which declared values are sampled: its name and its arguments.
 
     >>> Initializer("uniform", (-1.0, 1.0)).sample("w", (), seed=0, stream=START_STREAM) < 1.0
     True
@@ -46,11 +46,11 @@ class Initializer:
     arguments: tuple[float, ...] = ()
 
     def sample(self, name: str, shape: Shape, *, seed: int, stream: int) -> Any:
-        """Return values of a parameter: a float, or an array of its shape.
+        """Return sampled values of a parameter: a float, or an array of its shape.
 
         Args:
             name: the name of the parameter.
-            shape: its shape; ``()`` for a number.
+            shape: its shape; ``()`` for a scalar.
             seed: random seed.
             stream: ``VALUES_STREAM`` or ``START_STREAM``, whose samples are independent.
 
@@ -63,12 +63,12 @@ class Initializer:
             value = float(self.name == "ones")
             return np.full(shape, value) if shape else value
         digest = int.from_bytes(sha256(name.encode()).digest()[:8], "little")
-        random = np.random.default_rng([seed, stream, digest])
+        generator = np.random.default_rng([seed, stream, digest])
         if self.name in ("normal", "he"):
-            found = random.normal(0.0, self._deviation(shape), shape)
+            values = generator.normal(0.0, self._deviation(shape), shape)
         else:
-            found = random.uniform(*self._bounds(shape), shape)
-        return found if shape else float(found)
+            values = generator.uniform(*self._bounds(shape), shape)
+        return values if shape else float(values)
 
     def _deviation(self, shape: Shape) -> float:
         return math.sqrt(2 / shape[-1]) if self.name == "he" else self.arguments[0]
@@ -82,7 +82,7 @@ class Initializer:
 
 
 def arguments_problem(name: str, arguments: Sequence[float]) -> str:
-    """Return why an initializer cannot have these arguments; empty if it can.
+    """Return an error message if the arguments do not fit the initializer, else an empty text.
 
     >>> arguments_problem("normal", [])
     "initializer 'normal' takes 1 argument (standard deviation), got 0"
@@ -104,7 +104,7 @@ def arguments_problem(name: str, arguments: Sequence[float]) -> str:
 
 
 def shape_problem(name: str, shape: Shape) -> str:
-    """Return why values of this shape cannot have the initializer; empty if they can."""
+    """Return an error message if the initializer cannot have this shape, else an empty text."""
     if name not in NEEDING_FANS or len(shape) >= 2:
         return ""
     kind = "vector" if shape else "scalar"

@@ -1,9 +1,8 @@
-"""Text to tokens.
+"""The tokenizer: one regular expression that splits a text into tokens.
 
-One regular expression, one pass in C; a token is nothing but its characters, so that a million of
-them stay cheap. Where a token stands is asked only when something is wrong there. White space and
-comments (from ``#`` to the end of the line) are no tokens; a new line is one, for the parser
-knows whether it stands inside parentheses.
+A token is only its characters, so that a million of them are cheap; positions are computed when an
+error message needs them. White space and comments (from ``#`` to the end of the line) are skipped.
+A line break is a token: the parser ignores it inside parentheses.
 """
 
 from __future__ import annotations
@@ -12,6 +11,9 @@ import re
 
 from cgprimer.errors import Source, Span
 
+ROLES = ("input", "parameter", "output")  # words that begin a declaration
+ENDS = ("\n", ";", "")  # tokens that end a statement
+
 _SPACE = r"[ \t\r\f\v\ufeff\u00a0]"
 _PATTERN = re.compile(
     rf"""
@@ -19,7 +21,7 @@ _PATTERN = re.compile(
     ( [^\W\dˆ][^\Wˆ]*(?:(?:{_SPACE}|\n|\#[^\n]*\n)*\()?      # a name; a call with its "("
     | \*\*|[-+*/^@(),=;:\[\]\n]
     | (?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?
-    | \Z|.                                             # the end; a character that means nothing
+    | \Z|.                                             # the end; an invalid character
     )
     """,
     re.VERBOSE | re.DOTALL,
@@ -27,7 +29,7 @@ _PATTERN = re.compile(
 
 
 def tokenize(text: str) -> list[str]:
-    """All tokens of a text, with an empty one at the end. A name that is called ends in ``(``.
+    """Split a text into tokens. The last token is empty; the name of a function call ends in ``(``.
 
     >>> tokenize("xw = cd*sin (xx)")
     ['xw', '=', 'cd', '*', 'sin (', 'xx', ')', '']
@@ -36,23 +38,23 @@ def tokenize(text: str) -> list[str]:
 
 
 def spans(source: Source) -> list[Span]:
-    """Where each of the tokens stands.
+    """Return the position of each token.
 
     >>> [(span.start, span.end) for span in spans(Source("<text>", "xw = 2^xa"))]
     [(0, 2), (3, 4), (5, 6), (6, 7), (7, 9), (9, 9)]
     """
-    return [Span(source, *found.span(1)) for found in _PATTERN.finditer(source.text)]
+    return [Span(source, *match.span(1)) for match in _PATTERN.finditer(source.text)]
 
 
-def called(token: str) -> str:
-    """Return the name before the parenthesis of a call; empty if the token is not a call.
+def function_name(token: str) -> str:
+    """Return the name before the parenthesis of a call, or an empty text for other tokens.
 
-    >>> called("sin ("), called("("), called("sin")
+    >>> function_name("sin ("), function_name("("), function_name("sin")
     ('sin', '', '')
     """
     return token[:-1].partition("#")[0].rstrip() if token.endswith("(") else ""
 
 
 def is_number(token: str) -> bool:
-    """Whether a token is a number; names are what ``str.isidentifier`` says."""
+    """Return whether a token is a number."""
     return token[:1] in "0123456789." and token not in ("", ".")

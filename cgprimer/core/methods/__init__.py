@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from typing import Any
 
-from cgprimer.core.methods.contract import DerivativeProgram, Differentiator, Names, as_names
+from cgprimer.core.methods.derivative_program import (
+    DerivativeProgram,
+    Differentiator,
+    Names,
+    as_names,
+)
 from cgprimer.core.tape.tape import Tape
-from cgprimer.core.tape.verifier import checked
+from cgprimer.core.tape.verifier import verify
 from cgprimer.errors import DifferentiationError, UsageError
-from cgprimer.garbage_collection import collector_paused
-from cgprimer.plugins import Registry
+from cgprimer.support.garbage_collection import collector_paused
+from cgprimer.support.plugins import Registry
+from cgprimer.support.type_checks import check_type
 
-_OWN = ("finite-difference", "symbolic", "forward", "reverse", "path-sum")
+_BUILT_IN = ("finite-difference", "symbolic", "forward", "reverse", "path-sum")
 METHODS: Registry[Differentiator] = Registry(
     "method",
     "cgprimer.methods",
-    {name: f"{__name__}.{name.replace('-', '_')}:differentiate" for name in _OWN},
+    {name: f"{__name__}.{name.replace('-', '_')}:differentiate" for name in _BUILT_IN},
 )
 WITH_SHAPES = ("forward", "reverse")  # others differentiate arrays element by element
 
 
 def methods() -> tuple[str, ...]:
-    """The names of all differentiators.
+    """Return the names of all methods.
 
     >>> methods()[:5]
     ('finite-difference', 'symbolic', 'forward', 'reverse', 'path-sum')
@@ -38,7 +45,7 @@ def differentiate(
     method: str = "reverse",
     **options: Any,
 ) -> DerivativeProgram:
-    """The program that computes derivatives of a tape.
+    """Return the program that computes derivatives of a tape.
 
     Args:
         tape: what is differentiated.
@@ -71,44 +78,61 @@ def differentiate(
     # output  bar_bc
     # 1 pass
     """
+    check_type("tape", tape, Tape, "a Tape", hint="cgprimer.tape(graph) builds the tape of a graph")
     function = METHODS[method]
-    if of is None:
-        if len(tape.outputs) != 1:
-            several = f"there are several outputs: {', '.join(tape.outputs)}"
-            raise UsageError(several, hint="say which with of=... (--of NAME)")
-        of = tuple(tape.outputs)
-    if wrt is None:
-        wrt = tape.of_kind("scalar") or tape.of_kind("column")
-        if not wrt:
-            raise UsageError("there are no parameters or inputs to differentiate with respect to")
-    allowed = list(inspect.signature(function).parameters)[3:]
-    for name in options:
-        if name == "dtype":
-            raise UsageError(
-                "derivatives at a point are computed in double precision",
-                hint="float32 is for data: loss_and_gradient(..., dtype='float32'), train --dtype",
-            )
-        if name not in allowed:
-            has = f"its options are: {', '.join(allowed)}" if allowed else "it has no options"
-            said = f"there is no argument {name!r}, and {method!r} has no option {name!r}"
-            raise UsageError(said, hint=has)
-    if method != "reverse" and tape.custom:
-        from cgprimer.core.primitives.shaped import no_derivative
-
-        raise no_derivative(tape.custom[0])
-    together = any(getattr(name, "kind", "") == "batch_mean" for name, _ in tape.instructions)
-    if together and method in ("symbolic", "path-sum"):
-        raise DifferentiationError(
-            f"{method!r} looks at one sample, and 'batch_mean' (in batchnorm, too) at all of them",
-            hint="take reverse, forward or finite-difference",
-        )
+    if options:
+        _check_options(method, function, options)
+    _check_supported(method, tape)
     with collector_paused():
-        names = as_names(of, "of"), as_names(wrt, "wrt")
-        if tape.shapes and (method not in WITH_SHAPES or options.get("carry")):
+        names = _names(tape, of, wrt)
+        if tape.has_arrays and (method not in WITH_SHAPES or options.get("carry")):
             from cgprimer.core.methods.elementwise import differentiate_elements
 
             program = differentiate_elements(function, tape, *names, **options)
         else:
             program = function(tape, *names, **options)
-        checked(program.tape)
+        verify(program.tape)
     return program
+
+
+def _names(
+    tape: Tape, of: Names | None, wrt: Names | None
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names to differentiate, and those with respect to which; with the defaults."""
+    if of is None and len(tape.outputs) != 1:
+        outputs = f"the tape has several outputs: {', '.join(tape.outputs)}"
+        raise UsageError(outputs, hint="choose one with `of=NAME`")
+    if wrt is None:
+        wrt = tape.of_kind("scalar") or tape.of_kind("column")
+        if not wrt:
+            raise UsageError("the tape has no parameters or inputs to differentiate by")
+    return as_names(tuple(tape.outputs) if of is None else of, "of"), as_names(wrt, "wrt")
+
+
+def _check_options(method: str, function: Differentiator, options: Mapping[str, Any]) -> None:
+    """Raise an error if a method does not have one of the options."""
+    allowed = list(inspect.signature(function).parameters)[3:]
+    for name in options:
+        if name == "dtype":
+            raise UsageError(
+                "derivatives at a point are computed in double precision",
+                hint="float32 is for data: `loss_and_gradient(..., dtype='float32')`",
+            )
+        if name not in allowed:
+            hint = f"its options are: {', '.join(allowed)}" if allowed else "it has no options"
+            message = f"there is no argument {name!r}, and {method!r} has no option {name!r}"
+            raise UsageError(message, hint=hint)
+
+
+def _check_supported(method: str, tape: Tape) -> None:
+    """Raise an error if a method cannot differentiate a tape."""
+    if method != "reverse" and tape.custom:
+        from cgprimer.core.operations.custom_operations import forward_mode_error
+
+        raise forward_mode_error(tape.custom[0])
+    if method in ("symbolic", "path-sum") and tape.combines_samples:
+        raise DifferentiationError(
+            f"{method!r} differentiates sample by sample, and 'batch_mean' (part of batchnorm)"
+            " needs all samples",
+            hint="use reverse, forward or finite-difference",
+        )

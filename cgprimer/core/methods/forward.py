@@ -13,25 +13,25 @@ Source: Griewank and Walther, "Evaluating Derivatives", 2nd ed., section 3.1.
 
 from __future__ import annotations
 
-from cgprimer.core.methods.contract import (
+from cgprimer.core.methods.derivative_program import (
     DerivativeProgram,
     Pass,
     Read,
     derivative_name,
-    fresh,
     shapes_of,
     unit_seeds,
+    unused_name,
 )
+from cgprimer.core.operations.primitive_registry import find_operation
 from cgprimer.core.tape.builder import Builder
-from cgprimer.core.tape.lowering import emit_flow_on
-from cgprimer.core.tape.passes import depends, reachable
 from cgprimer.core.tape.tape import Tape
+from cgprimer.core.tape.tape_passes import depends, reachable
 
 
 def differentiate(
     tape: Tape, of: tuple[str, ...], wrt: tuple[str, ...], *, carry: bool = False
 ) -> DerivativeProgram:
-    """The program of forward mode; ``carry`` takes all tangents along in one pass."""
+    """Return the program of forward mode; with ``carry`` one pass computes all tangents."""
     roots = [tape.index(name) for name in of]
     keep = reachable(tape, roots)
     builder = Builder()
@@ -51,7 +51,7 @@ def differentiate(
         passes = (Pass(tuple(Read(t, name, derivative_name(t, name)) for t in of for name in wrt)),)
     else:
         names = {name: seed_name(tape, name) for name in wrt}
-        dots = {target: fresh("dot", target, tape) for target in of}
+        dots = {target: unused_name("dot", target, tape) for target in of}
         seeds: dict[int, int] = {}
         for name in wrt:
             index = tape.index(name)
@@ -63,22 +63,24 @@ def differentiate(
             for target, root in zip(of, roots, strict=True)
         }
         passes = tuple(
-            Pass(tuple(Read(target, name, dots[target]) for target in of), given)
-            for name, given in unit_seeds({names[w]: (w, shapes.get(w, ())) for w in wrt})
+            Pass(
+                tuple(Read(target, name, dots[target], column=index) for target in of), seed_values
+            )
+            for name, index, seed_values in unit_seeds(
+                {names[w]: (w, shapes.get(w, ())) for w in wrt}
+            )
         )
     outputs = {name: value[root] for name, root in zip(of, roots, strict=True)} | tangents
     for name, index in tangents.items():
         builder.names.setdefault(name, index)
     finished = builder.finish(outputs, prune=True)
-    return DerivativeProgram(
-        "forward", finished, of, wrt, passes, shapes=shapes, by_column=not carry
-    )
+    return DerivativeProgram("forward", finished, of, wrt, passes, shapes=shapes)
 
 
 def push(
     builder: Builder, tape: Tape, keep: list[bool], directions: list[tuple[dict[int, int], str]]
 ) -> tuple[dict[int, int], list[dict[int, int]]]:
-    """Copy the tape, each instruction followed by its tangents: no value is held for long.
+    """Copy the tape, each instruction followed by its tangents, so that values live briefly.
 
     A direction is the tangents that are given (of leaves, and added to those of inner values), and
     what is put behind the names of its tangents. Returns the primal's values in the builder, and
@@ -90,21 +92,24 @@ def push(
     def differentiate_instruction(index: int, value: dict[int, int]) -> int:
         primitive, operands = tape.instructions[index - len(tape.leaves)]
         values = tuple(value[o] for o in operands)
+        operation = find_operation(primitive)
         for (_, suffix), dot, reached in zip(directions, tangents, active, strict=True):
             if not reached[index]:
                 continue
             seed = dot.pop(index, None)  # of an inner value: added to what comes along the edges
-            for which, operand in enumerate(operands):
+            for position, operand in enumerate(operands):
                 if operand not in dot:
                     continue
-                flow = emit_flow_on(builder, primitive, which, values, value[index], dot[operand])
-                if flow is not None:
-                    product, partial = flow
-                    builder.hand(dot, index, product, values[which], value[index], partial)
+                contribution = operation.jvp(builder, position, dot[operand], values, value[index])
+                if contribution is not None:
+                    product, partial = contribution
+                    builder.add_contribution(
+                        dot, index, product, values[position], value[index], partial
+                    )
             if seed is not None:
                 dot[index] = builder.emit("add", dot[index], seed) if index in dot else seed
             if index in dot and index in tape.labels:
-                name = fresh("dot", tape.labels[index], tape) + suffix
+                name = unused_name("dot", tape.labels[index], tape) + suffix
                 builder.names.setdefault(name, dot[index])
         return value[index]
 
@@ -112,5 +117,5 @@ def push(
 
 
 def seed_name(tape: Tape, name: str) -> str:
-    """The scalar that seeds a variable: a leaf's tangent, or what is added to an inner one's."""
-    return fresh("dot" if tape.index(name) < len(tape.leaves) else "seed", name, tape)
+    """Return the scalar that seeds a variable: its tangent, or a summand of an inner one's."""
+    return unused_name("dot" if tape.index(name) < len(tape.leaves) else "seed", name, tape)

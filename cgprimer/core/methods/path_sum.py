@@ -16,22 +16,22 @@ from __future__ import annotations
 
 from itertools import pairwise, product
 
-from cgprimer.core.methods.contract import DerivativeProgram, one_pass
-from cgprimer.core.methods.edges import edge_partials
+from cgprimer.core.methods.derivative_program import DerivativeProgram, one_pass
+from cgprimer.core.methods.edge_tape import edge_partials
 from cgprimer.core.tape.builder import Builder
-from cgprimer.core.tape.passes import reachable
 from cgprimer.core.tape.tape import Tape
+from cgprimer.core.tape.tape_passes import reachable
 from cgprimer.errors import PathLimitError, counted
 
 LIMIT = 10_000  #: paths beyond which the method refuses, unless told otherwise
-_HINT = "reverse mode needs one pass, or raise the limit: limit=... (--path-limit N)"
+_HINT = "reverse mode needs one pass, or raise the limit: `limit=N`"
 _EDGES = 100  # of a path, on average: more of them in all are refused, too
 
 
 def differentiate(
     tape: Tape, of: tuple[str, ...], wrt: tuple[str, ...], *, limit: int = LIMIT
 ) -> DerivativeProgram:
-    """The program of the sum over paths; at most ``limit`` may be walked.
+    """Return the program of the sum over at most ``limit`` paths.
 
     Raises:
         PathLimitError: there are more; the message says how many.
@@ -65,17 +65,17 @@ def differentiate(
     labels = {**dict(zip(roots, of, strict=True)), **tape.labels}
     for target, name in product(of, wrt):
         source, root = tape.index(name), tape.index(target)
-        found = list_paths(heads, source, root, leading[root])
+        walks = list_paths(heads, source, root, leading[root])
         paths[target, name] = tuple(
-            tuple(labels.get(vertex, f"value {vertex}") for vertex in path) for path in found
+            tuple(labels.get(vertex, f"value {vertex}") for vertex in path) for path in walks
         )
         total_of_paths: int | None = None
-        for path in found:
+        for path in walks:
             along = builder.constant(1.0)
             for tail, head in pairwise(path):
                 along = builder.emit("mul", along, edges[tail, head])
-            known = total_of_paths
-            total_of_paths = along if known is None else builder.emit("add", known, along)
+            earlier = total_of_paths
+            total_of_paths = along if earlier is None else builder.emit("add", earlier, along)
         zero = builder.constant(0.0)
         derivatives[target, name] = zero if total_of_paths is None else total_of_paths
     values = {name: value[root] for name, root in zip(of, roots, strict=True)}
@@ -83,7 +83,7 @@ def differentiate(
 
 
 def count_paths(heads: dict[int, list[int]], root: int) -> dict[int, int]:
-    """For each vertex that leads to the root, how many paths do; without walking them."""
+    """Return the number of paths to the root for each vertex that leads there; walk none."""
     counts = {root: 1}
     for vertex in sorted(heads, reverse=True):  # values are numbered in topological order
         if vertex < root:
@@ -94,7 +94,7 @@ def count_paths(heads: dict[int, list[int]], root: int) -> dict[int, int]:
 
 
 def count_edges(heads: dict[int, list[int]], root: int, paths: dict[int, int]) -> dict[int, int]:
-    """For each vertex that leads to the root, how many edges its paths have in all."""
+    """Return the number of edges of all paths to the root, for each vertex that leads there."""
     edges = {root: 0}
     for vertex in sorted(paths, reverse=True):
         if vertex < root:
@@ -106,19 +106,19 @@ def count_edges(heads: dict[int, list[int]], root: int, paths: dict[int, int]) -
 def list_paths(
     heads: dict[int, list[int]], source: int, root: int, leading: dict[int, int]
 ) -> list[list[int]]:
-    """Every path from a vertex to another, by length and then in order.
+    """Return every path from one vertex to another, by length and then in order.
 
     ``leading`` has the vertices that lead to the root; the others are no way to go.
     """
-    found: list[list[int]] = []
+    walks: list[list[int]] = []
     path: list[int] = []
     stack = [(source, 0)] if source in leading else []  # and how many vertices stand before it
     while stack:
         vertex, depth = stack.pop()
         path[depth:] = [vertex]
         if vertex == root:
-            found.append(path.copy())
+            walks.append(path.copy())
         else:
             ways = [head for head in heads.get(vertex, ()) if head in leading]
             stack.extend((head, depth + 1) for head in ways)
-    return sorted(found, key=lambda path: (len(path), path))
+    return sorted(walks, key=lambda path: (len(path), path))

@@ -16,18 +16,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from cgprimer.core.methods.contract import (
+from cgprimer.core.language.syntax_tree import Shape
+from cgprimer.core.methods.derivative_program import (
     DerivativeProgram,
     Pass,
     Read,
-    fresh,
     shapes_of,
     unit_seeds,
+    unused_name,
 )
+from cgprimer.core.operations.primitive_registry import Applied, find_operation
 from cgprimer.core.tape.builder import Builder
-from cgprimer.core.tape.lowering import emit_flow_back
-from cgprimer.core.tape.passes import depends, reachable
 from cgprimer.core.tape.tape import Tape
+from cgprimer.core.tape.tape_passes import depends, reachable
 
 
 def differentiate(
@@ -66,35 +67,57 @@ def differentiate(
 
     builder = Builder() if simplify else _UnsimplifiedBuilder(tape)
     value = builder.extend(tape, keep=needed)
-    # A seed for each output, if there are several; a pass sets one of them to 1, or one element.
     shapes = shapes_of(tape, (*of, *wrt))
-    several = len(of) > 1 or of[0] in shapes
-    kind = "seed" if several else "bar"  # the seed of a single output is its adjoint
-    seeded = of if several or not simplify else ()
-    seeds = {fresh(kind, name, tape): (name, shapes.get(name, ())) for name in seeded}
-    adjoints = {} if seeds else {roots[0]: builder.constant(1.0)}
-    for root, (name, (_, shape)) in zip(roots, seeds.items(), strict=False):
-        seed = builder.leaf("scalar", name, shape=shape)
-        adjoints[root] = builder.emit("add", adjoints[root], seed) if root in adjoints else seed
+    seeds = _seeds(tape, of, shapes, simplify)
+    adjoints = _seed_adjoints(builder, roots, seeds)
     region = [i for i in range(len(tape.leaves), tape.size) if needed[i] and active[i]]
     sweep(builder, backwards(tape, value, region, active), adjoints)
     for index in reversed(region):
         if index in adjoints and index in tape.labels:
-            builder.names.setdefault(fresh("bar", tape.labels[index], tape), adjoints[index])
+            builder.names.setdefault(unused_name("bar", tape.labels[index], tape), adjoints[index])
 
     zero = builder.constant(0.0)
     outputs = {name: value[root] for name, root in zip(of, roots, strict=True)}
-    bars = {name: fresh("bar", name, tape) for name in wrt}
+    bars = {name: unused_name("bar", name, tape) for name in wrt}
     for name, source in zip(wrt, sources, strict=True):
         outputs[bars[name]] = builder.broadcast(adjoints.get(source, zero), shapes.get(name, ()))
         builder.names.setdefault(bars[name], outputs[bars[name]])
-    each = unit_seeds(seeds) if seeds else [(of[0], {})]
-    passes = tuple(Pass(tuple(Read(name, w, bars[w]) for w in wrt), given) for name, given in each)
+    passes = tuple(
+        Pass(tuple(Read(name, w, bars[w], row=row) for w in wrt), seed_values)
+        for name, row, seed_values in (unit_seeds(seeds) if seeds else [(of[0], (), {})])
+    )
     finished = builder.finish(outputs, prune=True)
     names = frozenset(tape.names)
     return DerivativeProgram(
         "reverse", finished, of, wrt, passes, primal_names=names, shapes=shapes
     )
+
+
+def _seeds(
+    tape: Tape, of: tuple[str, ...], shapes: Mapping[str, Shape], simplify: bool
+) -> dict[str, tuple[str, Shape]]:
+    """Return the name and shape of the output for each seed.
+
+    There is a seed for each output if there are several: a pass sets one of them, or one element,
+    to 1. The seed of a single output is its adjoint, a constant of the simplified program.
+    """
+    several = len(of) > 1 or of[0] in shapes
+    kind = "seed" if several else "bar"
+    seeded = of if several or not simplify else ()
+    return {unused_name(kind, name, tape): (name, shapes.get(name, ())) for name in seeded}
+
+
+def _seed_adjoints(
+    builder: Builder, roots: Sequence[int], seeds: Mapping[str, tuple[str, Shape]]
+) -> dict[int, int]:
+    """Return the adjoints of the outputs: a leaf for each seed, or 1 without seeds."""
+    if not seeds:
+        return {roots[0]: builder.constant(1.0)}
+    adjoints: dict[int, int] = {}
+    for root, (name, (_, shape)) in zip(roots, seeds.items(), strict=False):
+        seed = builder.leaf("scalar", name, shape=shape)
+        adjoints[root] = builder.emit("add", adjoints[root], seed) if root in adjoints else seed
+    return adjoints
 
 
 class _UnsimplifiedBuilder(Builder):
@@ -104,12 +127,12 @@ class _UnsimplifiedBuilder(Builder):
         super().__init__(share=False)
         self.labels = tape.labels
 
-    def hand(
+    def add_contribution(
         self, totals: dict[int, int], to: int, product: int, tail: int, head: int, partial: int
     ) -> None:
         if to in self.labels and self.value_of(partial) == 1.0:  # else two names of one value
             product = self.emit("copy", product, pinned=True)
-        super().hand(totals, to, product, tail, head, partial)
+        super().add_contribution(totals, to, product, tail, head, partial)
 
 
 def sweep(builder: Any, steps: Iterable[Step | tuple[Any, ...]], adjoints: dict[Any, Any]) -> None:
@@ -123,15 +146,16 @@ def sweep(builder: Any, steps: Iterable[Step | tuple[Any, ...]], adjoints: dict[
     """
     for head, primitive, tails, values, out in steps:
         bar = adjoints.get(head)
-        if bar is None:  # nothing that the output needs
+        if bar is None or not tails:  # not needed for the output, or a leaf
             continue
-        for which, tail in enumerate(tails):
+        operation = find_operation(primitive)
+        for position, tail in enumerate(tails):
             if tail is None:
                 continue
-            flow = emit_flow_back(builder, primitive, which, values, out, bar)
-            if flow is not None:
-                product, partial = flow
-                builder.hand(adjoints, tail, product, values[which], out, partial)
+            contribution = operation.vjp(builder, position, bar, values, out)
+            if contribution is not None:
+                product, partial = contribution
+                builder.add_contribution(adjoints, tail, product, values[position], out, partial)
 
 
 class Step(NamedTuple):
@@ -146,7 +170,7 @@ class Step(NamedTuple):
     """
 
     head: Any
-    primitive: str
+    primitive: Applied
     tails: tuple[Any, ...]
     values: tuple[Any, ...]
     out: Any

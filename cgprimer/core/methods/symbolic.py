@@ -1,15 +1,15 @@
 """Symbolic differentiation: sympy differentiates the whole expression, and the result is lowered.
 
-The expression of the output is written out in full, differentiated as a formula, and turned back
-into instructions. Nothing here reads the primitive table's derivatives (but for rows without a
-sympy form, such as registered ones), so agreement with the other methods is evidence.
+The expression of the output is expanded in full, differentiated as a formula, and converted back to
+instructions. The derivatives in the primitive table are used only for primitives without a sympy
+form, such as registered ones. The method is therefore an independent check of the other methods.
 
-Formulas swell: a value used twice is written twice, and the product rule copies it again. With
-``share=True`` (the default) parts that sympy writes alike are computed once; ``share=False`` shows
-the size of the formulas themselves. Beyond ``limit`` operations the method refuses.
+Formulas swell: a value that is used twice is expanded twice, and the product rule copies it again.
+With ``share=True`` (the default), equal subexpressions are computed once; ``share=False`` shows the
+size of the formulas themselves. An expression with more than ``limit`` operations is an error.
 
-sympy may cancel: ``xa^2/xa`` is ``xa`` to it. The derivative is then right where the original is
-undefined.
+sympy may simplify ``xa^2/xa`` to ``xa``. The derivative then has a value where the original
+expression is undefined.
 """
 
 from __future__ import annotations
@@ -20,25 +20,26 @@ from functools import cache, partial, reduce
 from importlib.util import find_spec
 from typing import Any
 
-from cgprimer.core.methods.contract import DerivativeProgram, one_pass
-from cgprimer.core.primitives import primitive, primitives
-from cgprimer.core.primitives.formulas import form, opaque_function, symbolic_call
+from cgprimer.core.language.syntax_tree import operator_name
+from cgprimer.core.methods.derivative_program import DerivativeProgram, one_pass
+from cgprimer.core.operations import find_primitive, primitives
+from cgprimer.core.operations.symbolic_arithmetic import form, opaque_function, symbolic_call
 from cgprimer.core.tape.builder import Builder
-from cgprimer.core.tape.passes import depends, reachable
 from cgprimer.core.tape.tape import Tape
+from cgprimer.core.tape.tape_passes import depends, reachable
 from cgprimer.errors import DifferentiationError, ExpressionSwellError, counted
 
-LIMIT = 5_000  #: operations of the written-out expression beyond which the method refuses
+LIMIT = 5_000  #: the largest number of operations of an expanded expression
 
 
 def differentiate(
     tape: Tape, of: tuple[str, ...], wrt: tuple[str, ...], *, share: bool = True, limit: int = LIMIT
 ) -> DerivativeProgram:
-    """The program of symbolic differentiation: one pass.
+    """Return the program of symbolic differentiation, of one pass.
 
     Args:
         share: compute equal parts of the formulas once.
-        limit: the most operations that the written-out expression may have.
+        limit: the largest number of operations of the expanded expression.
 
     Raises:
         ExpressionSwellError: the expression, or the formula of a derivative, is larger.
@@ -56,26 +57,28 @@ def differentiate(
             raise ExpressionSwellError(
                 f"written out in full, {name} has {counted(size)} operations,"
                 f" more than the limit of {limit:,}",
-                hint="use reverse mode, or raise the limit: limit=... (--symbolic-limit N)",
+                hint="use reverse mode, or raise the limit: `limit=N`",
             )
     builder = Builder(share=share)
     value = builder.extend(tape, keep=needed)
     derivatives = {}
     for target, root in zip(of, roots, strict=True):
-        known: dict[Any, int] = {}
+        lowered: dict[Any, int] = {}
         for name in wrt:
             derivative = _derivative(tape, root, tape.index(name))
             most = 50 * (limit if share else 20 * limit)
-            found = _lowered(builder, value, derivative, known, most)
-            if (number := builder.value_of(found)) is not None and math.isnan(number):
-                found = builder.emit("mul", found, value[tape.index(name)])  # not 0 when derived
-            derivatives[target, name] = found
+            derived = _lower_expression(builder, value, derivative, lowered, most)
+            if (number := builder.value_of(derived)) is not None and math.isnan(number):
+                derived = builder.emit(
+                    "mul", derived, value[tape.index(name)]
+                )  # not 0 when derived
+            derivatives[target, name] = derived
     values = {name: value[root] for name, root in zip(of, roots, strict=True)}
     return one_pass("symbolic", builder, tape, wrt, values, derivatives)
 
 
 def written_out_size(tape: Tape, root: int) -> int:
-    """Operations of a value's expression when every shared part is written again."""
+    """Return the number of operations of a value's expression if no subexpression is shared."""
     first = len(tape.leaves)
     sizes = [0] * (root + 1)
     for index in range(first, root + 1):
@@ -84,33 +87,33 @@ def written_out_size(tape: Tape, root: int) -> int:
 
 
 def _derivative(tape: Tape, root: int, source: int) -> Any:
-    """sympy's derivative of one value with respect to another, in symbols named ``v<index>``."""
+    """Return sympy's derivative of one value by another, in symbols named ``v<index>``."""
     import sympy
 
     needed, reached = reachable(tape, [root]), depends(tape, [source])
-    found: dict[int, Any] = {}
+    expressions: dict[int, Any] = {}
     try:
         for index in (i for i in range(root + 1) if needed[i]):
             instruction = tape.instruction(index)
             leaf = None if instruction else tape.leaves[index]
             if instruction and index != source and reached[index]:
-                arguments = [found[o] for o in instruction.operands]
-                found[index] = _call(instruction.primitive, arguments)
+                arguments = [expressions[o] for o in instruction.operands]
+                expressions[index] = _call(operator_name(instruction.primitive), arguments)
             elif leaf and leaf.kind == "constant" and math.isfinite(leaf.value):
-                found[index] = _exact(leaf.value)  # nan would swallow a whole sum
+                expressions[index] = _exact(leaf.value)  # nan would absorb a whole sum
             else:  # what does not depend on the variable stays a symbol: it is computed already
-                found[index] = sympy.Symbol(f"v{index}", real=True)
-        if found[root].has(sympy.zoo, sympy.nan):  # they would swallow the rest of a sum
+                expressions[index] = sympy.Symbol(f"v{index}", real=True)
+        if expressions[root].has(sympy.zoo, sympy.nan):  # they would absorb the rest of a sum
             return sympy.nan
-        return sympy.diff(found[root], sympy.Symbol(f"v{source}", real=True))
+        return sympy.diff(expressions[root], sympy.Symbol(f"v{source}", real=True))
     except (TypeError, ValueError, NotImplementedError, RecursionError) as error:
         raise DifferentiationError(f"sympy cannot differentiate this expression: {error}") from None
 
 
 def _exact(value: float) -> Any:
-    """A double as sympy's number: whole and decimal ones exactly, extreme ones as floats.
+    """Return a double as sympy's number: integers and decimals exactly, extreme ones as floats.
 
-    Powers of huge exact integers would be computed digit by digit, for ever.
+    Powers of huge exact integers would take too long to compute digit by digit.
     """
     import sympy
 
@@ -147,48 +150,48 @@ _STATED = {
 
 
 @cache
-def _stated(name: str) -> Any:
-    return opaque_function(replace(primitive(name), partials=_STATED[name]), _call)
+def _opaque_form(name: str) -> Any:
+    return opaque_function(replace(find_primitive(name), partials=_STATED[name]), _call)
 
 
 def _call(name: str, arguments: list[Any]) -> Any:
-    """A primitive applied to sympy expressions."""
+    """Apply a primitive to sympy expressions."""
     if name in _STATED:
-        return _stated(name)(*arguments)
-    row = primitive(name)
+        return _opaque_form(name)(*arguments)
+    row = find_primitive(name)
     if name == "pow" and arguments[0] == 0:  # sympy's derivative would have a logarithm of 0
         return opaque_function(replace(row, partials=("0", "0")), _call)(*arguments)
     opaque = form(row) is None
     return opaque_function(row, _call)(*arguments) if opaque else symbolic_call(name, arguments)
 
 
-def _lowered(
-    builder: Builder, value: dict[int, int], expression: Any, known: dict[Any, int], most: int
+def _lower_expression(
+    builder: Builder, value: dict[int, int], expression: Any, lowered: dict[Any, int], most: int
 ) -> int:
-    """Emit a sympy expression, walking it with a stack of its own; ``known`` has what was met."""
+    """Emit a sympy expression, using an explicit stack; ``lowered`` holds finished parts."""
     results: list[int] = []
     stack: list[tuple[Any, bool]] = [(expression, False)]
     budget = len(builder.entries) + most
     while stack:
-        node, done = stack.pop()
-        if builder.share and node in known:
-            results.append(known[node])
-        elif node.args and not done:
+        node, expanded = stack.pop()
+        if builder.share and node in lowered:
+            results.append(lowered[node])
+        elif node.args and not expanded:
             stack.append((node, True))
             stack.extend((argument, False) for argument in reversed(node.args))
         else:
             first = len(results) - len(node.args)
-            results[first:] = [_emitted(builder, value, node, results[first:])]
-            known[node] = results[-1]
+            results[first:] = [_emit_node(builder, value, node, results[first:])]
+            lowered[node] = results[-1]
             if len(builder.entries) > budget:
                 raise ExpressionSwellError(
                     f"the formula of the derivative has more than {budget:,} operations",
-                    hint="use reverse mode, or share=True (--symbolic-share)",
+                    hint="use reverse mode, or `share=True`",
                 )
     return results[0]
 
 
-def _emitted(builder: Builder, value: dict[int, int], node: Any, arguments: list[int]) -> int:
+def _emit_node(builder: Builder, value: dict[int, int], node: Any, arguments: list[int]) -> int:
     """Emit one node of a sympy expression."""
     emit, constant = builder.emit, builder.constant
     if node.is_Symbol:
@@ -218,7 +221,7 @@ def _emitted(builder: Builder, value: dict[int, int], node: Any, arguments: list
 
 
 def _product(builder: Builder, node: Any, arguments: list[int]) -> int:
-    """A product: negative powers gathered into one division, the number in front last."""
+    """Emit a product: negative powers as one division, the numeric factor last."""
     one = builder.constant(1.0)
     above, below, coefficient = [one], [one], 1.0
     for factor, argument in zip(node.args, arguments, strict=True):

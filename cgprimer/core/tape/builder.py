@@ -10,11 +10,11 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any
 
-from cgprimer.core.language.syntax import Shape, Structural
-from cgprimer.core.primitives import floats
-from cgprimer.core.tape.tape import Instruction, Kind, Leaf, Share, Tape
+from cgprimer.core.language.syntax_tree import Shape, operator_name
+from cgprimer.core.operations.float_arithmetic import float_function
+from cgprimer.core.operations.primitive_registry import Applied, find_operation
+from cgprimer.core.tape.tape import Contribution, Instruction, Kind, Leaf, Tape
 
 _LOOK_THROUGH = ("add", "neg")  # simplified by what their operands are, constants or not
 _new = tuple.__new__  # a third of the time of Instruction(...), in loops of a million
@@ -41,20 +41,20 @@ class Builder:
     True
     """
 
-    mode = vertex = ""  # how layers are written out, and where: layers.py
+    mode = vertex = ""  # how layers are written out, and where: layer_expansions.py
 
     def __init__(self, *, share: bool = True, simplify: bool = True) -> None:
         self.share = share
         self.simplify = simplify
         self.entries: list[Leaf | Instruction] = []
         self.names: dict[str, int] = {}
-        self.shapes: dict[int, Shape] = {}  # of values that are no single numbers
+        self.shapes: list[Shape] = []  # of every value, per sample
+        self.has_arrays = False
         self.pinned: set[int] = set()
-        self.shares: list[tuple[Share, int | None]] = []  # each with the total before it
+        self.shares: list[tuple[Contribution, int | None]] = []  # each with the total before it
         self.moved: list[int] = []  # once finished: where each value is on the tape, or -1
-        self._known: dict[tuple[str, tuple[int, ...]], int] = {}
+        self._instructions: dict[tuple[Applied, tuple[int, ...]], int] = {}
         self._constants: dict[str | float, int] = {}
-        self.rules: dict[tuple[str, int], Any] = {}  # partials, ready to be emitted
         self._value_of: dict[int, float] = {}
         self.value_of = self._value_of.get  # the number of a constant; None of anything else
 
@@ -64,17 +64,17 @@ class Builder:
         """A column or a scalar, the same one for the same name; or a constant of a value."""
         if kind == "constant":
             return self.constant(value)
-        found = self.names.get(name)
-        if found is None:
-            found = self.names[name] = len(self.entries)
+        index = self.names.get(name)
+        if index is None:
+            index = self.names[name] = len(self.entries)
             self.entries.append(Leaf(kind, name, value, shape))
-            if shape:
-                self.shapes[found] = shape
-        return found
+            self.shapes.append(shape)
+            self.has_arrays = self.has_arrays or bool(shape)
+        return index
 
     def shape(self, index: int) -> Shape:
-        """The shape of a value, per sample."""
-        return self.shapes.get(index, ())
+        """Return the shape of a value, per sample."""
+        return self.shapes[index]
 
     def column(self, name: str) -> int:
         """A leaf with one value per sample."""
@@ -88,103 +88,92 @@ class Builder:
         """A number. Zero and minus zero are two constants, and every nan is the same."""
         value = float(value)
         key = value if value and value == value else value.hex()  # noqa: PLR0124 - nan
-        found = self._constants.get(key)
-        if found is None:
-            found = self._constants[key] = len(self.entries)
+        index = self._constants.get(key)
+        if index is None:
+            index = self._constants[key] = len(self.entries)
             self.entries.append(Leaf("constant", value.hex(), value))
-            self._value_of[found] = value
-        return found
+            self.shapes.append(())
+            self._value_of[index] = value
+        return index
 
     # --- instructions --------------------------------------------------------------------------
 
-    def emit(self, name: str, *operands: int, pinned: bool = False) -> int:
-        """The value of a primitive applied to values."""
-        if self.shapes or type(name) is not str:
-            return self._emit_shaped(name, operands, pinned=pinned)
-        entries = self.entries
-        if pinned:
-            self.pinned.add(len(entries))
-            entries.append(_new(Instruction, (name, operands)))
-            return len(entries) - 1
-        value_of = self._value_of
+    def emit(self, applied: Applied, *operands: int, pinned: bool = False) -> int:
+        """Return the value of an operation applied to values; equal instructions are one."""
+        # A program of a million instructions comes through here: few functions are called.
+        shape: Shape = ()
+        elementwise = isinstance(applied, str)
+        if self.has_arrays or not elementwise:
+            shape = find_operation(applied).shape(*[self.shapes[o] for o in operands])
+            self.has_arrays = True
+            if elementwise and self.simplify:
+                operands = self._without_broadcasts(operands, shape)
+        entries, value_of = self.entries, self._value_of
         first, last = operands[0], operands[-1]
         if (
-            first in value_of
-            or last in value_of
-            or (name in _LOOK_THROUGH and "neg" in (entries[first][0], entries[last][0]))
+            elementwise
+            and not pinned
+            and (
+                first in value_of
+                or last in value_of
+                or (applied in _LOOK_THROUGH and "neg" in (entries[first][0], entries[last][0]))
+            )
         ):
-            simple = self._simpler(name, operands)
+            simple = self._simpler(applied, operands)
             if simple is not None:
-                return simple
-        instruction = _new(Instruction, (name, operands))
-        # A program of a million instructions comes through here: nothing is called twice.
-        here = len(entries)
-        found = self._known.setdefault(instruction, here) if self.share else here
-        if found == here:
-            entries.append(instruction)
-        return found
+                return self.broadcast(simple, shape)
+        if shape and elementwise:  # a constant fits every shape
+            operands = tuple([o if o in value_of else self.broadcast(o, shape) for o in operands])
+        instruction, index = _new(Instruction, (applied, operands)), len(entries)
+        if pinned:
+            self.pinned.add(index)
+        elif self.share:
+            existing = self._instructions.setdefault(instruction, index)
+            if existing != index:
+                return existing
+        entries.append(instruction)
+        self.shapes.append(shape)
+        return index
 
-    def _emit_shaped(self, name: str, operands: tuple[int, ...], *, pinned: bool) -> int:
-        """The same where values have shapes: elementwise ones broadcast operands to one shape."""
-        from cgprimer.core.primitives.structural import common_shape_of, result_shape
+    def _without_broadcasts(self, operands: tuple[int, ...], shape: Shape) -> tuple[int, ...]:
+        """Return operands with constants instead of constants that were repeated to a shape.
 
-        ours = [self.shape(o) for o in operands]
-        if isinstance(name, Structural):
-            shape = result_shape(name, *ours)
-        else:
-            shape = common_shape_of(name, *ours)
-            if self.simplify:
-                operands = self._without_repeated(operands, shape)
-            known = None if pinned else self._simpler(name, operands)
-            if known is not None:
-                return self.broadcast(known, shape)
-            operands = tuple(
-                [o if o in self._value_of else self.broadcast(o, shape) for o in operands]
-            )  # a constant fits every shape
-        instruction, here = _new(Instruction, (name, operands)), len(self.entries)
-        shared = self.share and not pinned
-        made = self._known.setdefault(instruction, here) if shared else here
-        if made == here:
-            self.entries.append(instruction)
-            self.pinned.update([here] if pinned else [])
-            if shape:
-                self.shapes[here] = shape
-        return made
-
-    def _without_repeated(self, operands: tuple[int, ...], shape: Shape) -> tuple[int, ...]:
-        """Constants in the place of those that were repeated to the shape that others have."""
+        Those that were repeated stay if no other operand has the shape.
+        """
         bare: list[int] = []
         for o in operands:
-            name, used, *_ = self.entries[o]
-            repeated = getattr(name, "kind", "") == "broadcast" and used[0] in self._value_of
+            applied, used, *_ = self.entries[o]
+            repeated = operator_name(applied) == "broadcast" and used[0] in self._value_of
             bare.append(int(used[0]) if repeated else o)
-        return tuple(bare) if shape in map(self.shape, bare) else operands
+        return tuple(bare) if shape in [self.shapes[o] for o in bare] else operands
 
     def broadcast(self, index: int, shape: Shape) -> int:
         """A value repeated to a shape, as numpy does it; itself where it has the shape."""
-        own = self.shape(index)
-        if own == shape:
+        current = self.shapes[index]
+        if current == shape:
             return index
-        return self.emit(Structural("broadcast", len(own), shape), index)
+        from cgprimer.core.operations.shape_operations import Broadcast
+
+        return self.emit(Broadcast.of(len(current), shape), index)
 
     def pin(self, index: int) -> None:
         """Keep an instruction that was just emitted from being given to anybody else."""
         entry = self.entries[index]
-        if isinstance(entry, Instruction) and self._known.get(entry) == index:
-            del self._known[entry]
+        if isinstance(entry, Instruction) and self._instructions.get(entry) == index:
+            del self._instructions[entry]
         self.pinned.add(index)
 
     def product(self, bar: int, partial: int) -> int:
         """An adjoint times a partial; nothing is emitted where the partial is 1."""
         return bar if self.value_of(partial) == 1.0 else self.emit("mul", bar, partial)
 
-    def hand(
+    def add_contribution(
         self, totals: dict[int, int], to: int, product: int, tail: int, head: int, partial: int
     ) -> None:
         """Add a product to the adjoint or tangent of a value, and note the share: paths meet."""
-        known = totals.get(to)
-        total = totals[to] = product if known is None else self.emit("add", known, product)
-        self.shares.append((_new(Share, (tail, head, partial, product, total)), known))
+        earlier = totals.get(to)
+        total = totals[to] = product if earlier is None else self.emit("add", earlier, product)
+        self.shares.append((_new(Contribution, (tail, head, partial, product, total)), earlier))
 
     def name(self, index: int, name: str) -> int:
         """Give a value a name; returns the value."""
@@ -214,35 +203,25 @@ class Builder:
         for name, index in tape.names.items():
             names[index].append(name)
         first, instructions = len(tape.leaves), tape.instructions
-        entries, known, value_of = self.entries, self._known, self._value_of
-        shaped = bool(tape.shapes)
         for index, leaf in enumerate(tape.leaves):
             if keep is None or keep[index] or leaf.kind != "constant":
                 new[index] = self.leaf(*leaf)
         for index in range(first, tape.size):
             if keep is not None and not keep[index]:
                 continue
-            name, operands = instructions[index - first]
+            applied, operands = instructions[index - first]
             if len(operands) == 2:
                 left, right = operands
                 moved: tuple[int, ...] = (new[left], new[right])
             else:
                 moved = tuple([new[o] for o in operands])
-            own, here = names.get(index), len(entries)
-            if own is not None:  # named at once: what ``then`` emits must not name it first
-                new[index] = self.emit(name, *moved, pinned=True)
-                self.names.update(dict.fromkeys(own, here))
-            elif name in _LOOK_THROUGH or shaped or moved[0] in value_of or moved[-1] in value_of:
-                new[index] = self.emit(name, *moved)
-            else:  # as emit does it, without the call: a million instructions come through here
-                instruction = _new(Instruction, (name, moved))
-                found = new[index] = known.setdefault(instruction, here) if self.share else here
-                if found == here:
-                    entries.append(instruction)
+            own_names = names.get(index, ())
+            new[index] = self.emit(applied, *moved, pinned=bool(own_names))
+            if own_names:  # named at once: what ``then`` emits must not name it first
+                self.names.update(dict.fromkeys(own_names, new[index]))
             if then is not None:
                 new[index] = then(index, new)
-                if own is not None:
-                    self.names.update(dict.fromkeys(own, new[index]))
+                self.names.update(dict.fromkeys(own_names, new[index]))
         for name, index in tape.names.items():
             if index in new:  # other names of leaves
                 self.names.setdefault(name, new[index])
@@ -262,45 +241,49 @@ class Builder:
             missing = [i for share in shares for i in share if not needed[i]]
             if missing:
                 needed = self._needed([*outputs.values(), *missing])
-        named = set(self.names.values())  # a constant that has a name, such as bar_xw = 1, is shown
+        # A constant that has a name, such as bar_xw = 1, is shown.
+        named_values = set(self.names.values())
         leaves: dict[str, list[int]] = {"column": [], "scalar": [], "constant": []}
-        kept: list[int] = []
+        computed: list[int] = []
         for index, (entry, wanted) in enumerate(zip(entries, needed, strict=True)):
             if type(entry) is Instruction:
                 if wanted:
-                    kept.append(index)
-            elif wanted or entry[0] != "constant" or index in named:
-                leaves[entry[0]].append(index)
+                    computed.append(index)
+            elif wanted or entry[0] != "constant" or index in named_values:
+                leaves[str(entry[0])].append(index)
         new = self.moved = [-1] * len(entries)
         first = list(chain.from_iterable(leaves.values()))
-        for position, index in enumerate(chain(first, kept)):
+        for position, index in enumerate(chain(first, computed)):
             new[index] = position
         instructions = []
-        for index in kept:
-            name, operands = entries[index]  # type: ignore[misc]
+        for index in computed:
+            applied, operands = entries[index]  # type: ignore[misc]
             if len(operands) == 2:
                 moved: tuple[int, ...] = (new[operands[0]], new[operands[1]])
             else:
                 moved = tuple([new[o] for o in operands])
-            instructions.append(_new(Instruction, (name, moved)))
+            instructions.append(_new(Instruction, (applied, moved)))
         return Tape(
             leaves=tuple([entries[i] for i in first]),  # type: ignore[misc]
             instructions=tuple(instructions),
             outputs={name: new[i] for name, i in outputs.items()},
             names={name: new[i] for name, i in self.names.items() if new[i] >= 0},
-            shares=tuple([_new(Share, [new[i] for i in share]) for share in shares]),
+            shares=tuple([_new(Contribution, [new[i] for i in share]) for share in shares]),
+            shapes=tuple([self.shapes[i] for i in chain(first, computed)])
+            if self.has_arrays
+            else ((),) * (len(first) + len(computed)),
         )
 
-    def _needed_shares(self, needed: list[bool]) -> list[Share]:
+    def _needed_shares(self, needed: list[bool]) -> list[Contribution]:
         """Shares of sums that are needed: a sum may be a constant although its parts are two."""
         # A constant that has a name, such as bar_xw = -1, is shown, and so is where it comes from.
         wanted: set[int | None] = {i for i in self.names.values() if i in self._value_of}
-        kept = []
+        needed_shares = []
         for share, before in reversed(self.shares):
             if needed[share[4]] or share[4] in wanted:
-                kept.append(share)
+                needed_shares.append(share)
                 wanted.add(before)
-        return kept[::-1]
+        return needed_shares[::-1]
 
     def _needed(self, roots: Iterable[int]) -> list[bool]:
         needed = [False] * len(self.entries)
@@ -314,14 +297,14 @@ class Builder:
 
     # --- simplification ------------------------------------------------------------------------
 
-    def _simpler(self, name: str, operands: tuple[int, ...]) -> int | None:
+    def _simpler(self, name: Applied, operands: tuple[int, ...]) -> int | None:
         """A value that equals the instruction and costs nothing, if there is one."""
         value_of = self.value_of
         left, right = value_of(operands[0]), value_of(operands[-1])
         if left is not None and right is not None:
             values = [value_of(o) for o in operands]
             if None not in values:
-                return self.constant(floats.function(name)(*values))
+                return self.constant(float_function(name)(*values))
         if not self.simplify:
             return None
         match name:
@@ -355,7 +338,7 @@ class Builder:
         return None
 
     def _negated(self, index: int) -> int | None:
-        """What a negation negates; None also where the negation is a vertex's own value."""
+        """Return the operand of a negation; None for others and for a vertex's own value."""
         entry = self.entries[index]  # the first field of a leaf is its kind, never "neg"
         if entry[0] == "neg" and index not in self.pinned:
             return entry[1][0]  # type: ignore[return-value]

@@ -1,32 +1,30 @@
-"""Graph to tape, and the texts of partial derivatives to instructions."""
+"""Graph to tape: every definition becomes instructions."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.language.syntax import (
-    Apply,
+from cgprimer.core.language.syntax_tree import (
     Expression,
     Name,
     Number,
-    Structural,
+    Operator,
     fold,
-    postorder,
 )
-from cgprimer.core.primitives import OPERANDS, RESULT, primitive
-from cgprimer.core.primitives.registry import ARRAY_FUNCTIONS, partial_tree
+from cgprimer.core.operations.primitive_registry import ARRAY_FUNCTIONS, find_primitive
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Leaf, Tape
-from cgprimer.core.tape.verifier import checked
+from cgprimer.core.tape.verifier import verify
 from cgprimer.errors import ShapeError
-from cgprimer.garbage_collection import collector_paused
+from cgprimer.support.garbage_collection import collector_paused
 
 
 def lower(graph: ExpressionGraph, mode: str = "") -> Tape:
     """The tape of a graph: every variable a value of its own, the graph's outputs its outputs.
 
-    ``mode`` says how layers are written out: see :mod:`cgprimer.core.primitives.layers`.
+    ``mode`` says how layers are written out: see :mod:`cgprimer.core.operations.layer_expansions`.
 
     Inputs become columns, parameters scalars. The value computed is the one written: constants
     are folded, nothing else is simplified, so infinities and nans appear where the text has them.
@@ -44,7 +42,7 @@ def lower(graph: ExpressionGraph, mode: str = "") -> Tape:
             builder.leaf("scalar", name, shape=graph.shapes.get(name, ()))
         for name, expression in graph.definitions.items():
             emit_vertex(builder, name, expression, graph)
-        return checked(builder.finish({name: builder.names[name] for name in graph.outputs}))
+        return verify(builder.finish({name: builder.names[name] for name in graph.outputs}))
 
 
 def emit_vertex(
@@ -57,14 +55,14 @@ def emit_vertex(
 
     applied, builder.vertex = 0, name
 
-    def emit(row: str, operands: list[int]) -> int:
+    def emit(function: str | Operator, operands: list[int]) -> int:
         nonlocal applied
         applied += 1
-        if row in ARRAY_FUNCTIONS or type(row) is not str:
-            from cgprimer.core.primitives.array_functions import expanded
+        if function in ARRAY_FUNCTIONS or not isinstance(function, str):
+            from cgprimer.core.operations.function_expansions import emit_array_function
 
-            return int(expanded(builder, row, operands))
-        return builder.emit(row, *operands)
+            return int(emit_array_function(builder, function, operands))
+        return builder.emit(function, *operands)
 
     try:
         root = fold(expression, leaf, emit)
@@ -78,68 +76,11 @@ def emit_vertex(
     return builder.name(root, name)
 
 
-def emit_flow_back(
-    builder: Any, name: str, which: int, operands: tuple[Any, ...], out: Any, bar: Any
-) -> tuple[Any, Any] | None:
-    """What the adjoint of a result hands to that of an operand, and the partial it is made with.
-
-    None where nothing flows. What moves elements or multiplies matrices has no single partial: its
-    transpose is applied to the adjoint.
-    """
-    if isinstance(name, Structural):
-        from cgprimer.core.primitives.shaped import pull
-
-        return pull(builder, name, which, bar, (*operands, out)), builder.constant(1.0)
-    partial = emit_partial(builder, name, which, operands, out)
-    if partial is None:
-        return None
-    return builder.product(bar, partial), partial
-
-
-def emit_flow_on(
-    builder: Builder, name: str, which: int, operands: tuple[int, ...], out: int, dot: int
-) -> tuple[int, int] | None:
-    """What the tangent of an operand hands to that of the result, and the partial likewise."""
-    if isinstance(name, Structural):
-        from cgprimer.core.primitives.shaped import push
-
-        return push(builder, name, which, dot, (*operands, out)), builder.constant(1.0)
-    partial = emit_partial(builder, name, which, operands, out)
-    return None if partial is None else (builder.emit("mul", partial, dot), partial)
-
-
 def emit_partial(
-    builder: Builder, name: str, which: int, operands: tuple[int, ...], out: int
-) -> int | None:
-    """The partial derivative of a primitive with respect to one operand, counted from 0.
+    builder: Any, name: str, index: int, operands: Sequence[Any], result: Any
+) -> Any | None:
+    """Emit the partial derivative of a primitive with respect to one operand, counted from 0.
 
     None where it is zero everywhere and nothing flows.
     """
-    steps = builder.rules.get((name, which))
-    if steps is None:
-        steps = builder.rules[name, which] = _steps(primitive(name).partials[which])
-    stack: list[int] = []
-    for row, slot, number in steps:
-        if row:
-            arguments = stack[-slot:]
-            del stack[-slot:]
-            stack.append(builder.emit(row, *arguments))
-        elif slot < 0:
-            stack.append(builder.constant(number))
-        else:
-            stack.append(out if slot == len(OPERANDS) else operands[slot])
-    return stack[0] if stack else None
-
-
-def _steps(text: str) -> list[tuple[str, int, float]]:
-    """A partial for a stack: a primitive and how many it takes, a slot, or a number; 0 is none."""
-    slots = {name: i for i, name in enumerate((*OPERANDS, RESULT))}
-    steps: list[tuple[str, int, float]] = []
-    for node in postorder(partial_tree(text)) if text != "0" else ():
-        if isinstance(node, Apply):
-            steps.append((node.primitive, len(node.arguments), 0.0))
-        elif isinstance(node, Name):
-            steps.append(("", slots[node.name], 0.0))
-        else:
-            steps.append(("", -1, node.value))
-    return steps
+    return find_primitive(name).emit_partial(builder, index, operands, result)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from cgprimer.core.language.syntax import Structural
-from cgprimer.core.primitives import primitives
-from cgprimer.core.tape.tape import Tape
-from cgprimer.errors import ShapeError, TapeError
+from cgprimer.core.operations import primitives
+from cgprimer.core.tape.tape import Tape, infer_shapes
+from cgprimer.errors import TapeError
 
 
-def checked(tape: Tape) -> Tape:
-    """The tape itself, if it keeps all rules.
+def verify(tape: Tape) -> Tape:
+    """Return the tape itself, if it keeps all rules.
 
     The rules: leaves have known kinds and columns and scalars have different names; primitives
     are known and have as many operands as their arity; every operand is defined before its use;
@@ -29,49 +28,24 @@ def checked(tape: Tape) -> Tape:
             if leaf.name in seen:
                 raise TapeError(f"two leaves are called {leaf.name!r}")
             seen.add(leaf.name)
-    shaped = any(leaf.shape for leaf in tape.leaves)
     for position, (name, operands) in enumerate(tape.instructions):
-        if isinstance(name, Structural):
-            shaped = True
-            from cgprimer.core.primitives.structural import KINDS
-
-            if name.kind in KINDS:
-                arity[name] = len(operands)
+        result = first + position
+        if min(operands, default=0) < 0 or max(operands, default=-1) >= result:
+            operand = next(o for o in operands if not 0 <= o < result)
+            raise TapeError(
+                f"instruction {position}: operand {operand} is not defined before its use"
+            )
+        if not isinstance(name, str):
+            continue
         if name not in arity:
             raise TapeError(f"instruction {position} uses the unknown primitive {name!r}")
         if len(operands) != arity[name]:
             takes = f"{name!r} takes {arity[name]} operands, has {len(operands)}"
             raise TapeError(f"instruction {position}: {takes}")
-        here = first + position
-        if min(operands, default=0) < 0 or max(operands, default=-1) >= here:
-            operand = next(o for o in operands if not 0 <= o < here)
-            raise TapeError(
-                f"instruction {position}: operand {operand} is not defined before its use"
-            )
-    if shaped:
-        _check_shapes(tape)
+    if tape.has_arrays and infer_shapes(tape) != tape.shapes:
+        raise TapeError("the shapes of the tape are not those that its instructions imply")
     for what, table in (("output", tape.outputs), ("name", tape.names)):
         for name, index in table.items():
             if not 0 <= index < size:
                 raise TapeError(f"{what} {name!r} points at value {index}, of {size}")
     return tape
-
-
-def _check_shapes(tape: Tape) -> None:
-    from cgprimer.core.primitives.structural import result_shape, shape_text
-
-    shapes = [leaf.shape for leaf in tape.leaves]
-    constants = {i for i, leaf in enumerate(tape.leaves) if leaf.kind == "constant"}
-    for position, (name, operands) in enumerate(tape.instructions):
-        ours = [shapes[o] for o in operands]
-        try:
-            if isinstance(name, Structural):
-                shapes.append(result_shape(name, *ours))
-                continue
-        except (ShapeError, IndexError, TypeError, ValueError) as error:
-            raise TapeError(f"instruction {position}: {name}: {error}") from None
-        known = {s for s, o in zip(ours, operands, strict=True) if o not in constants}
-        if len(known) > 1:
-            texts = " and ".join(map(shape_text, sorted(known)))
-            raise TapeError(f"instruction {position}: operands of {name!r} are {texts}")
-        shapes.append(max(ours, key=len))

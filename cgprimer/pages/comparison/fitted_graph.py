@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from cgprimer.analysis.comparison import Comparison
-from cgprimer.core.language.syntax import element_place
+from cgprimer.expressions import parse_element
 from cgprimer.pictures.diagram import Diagram, Edge, Node
 from cgprimer.pictures.figure import paint as paint_diagram
 from cgprimer.pictures.graph_diagrams import graph_diagram
@@ -58,7 +58,7 @@ def whole_graph(found: Comparison) -> Diagram:
     [('xa', ('= 1',)), ('xw', ('k*xa', '= 2')), ('xv', ('m*xa',))]
     """
     diagram = graph_diagram(found.graph, at=found.at, everything=True)
-    needed = {element_place(found.of)[0]}
+    needed = {parse_element(found.of)[0]}
     for name in reversed(found.graph.variables):
         if name in needed:
             needed.update(found.graph.depends_on.get(name, ()))

@@ -12,7 +12,6 @@ from html import escape
 from cgprimer.analysis.comparison import Comparison, MethodResult
 from cgprimer.analysis.trace import Trace, trace
 from cgprimer.errors import CgprimerError, plural
-from cgprimer.number_format import marked
 from cgprimer.pages import markup
 from cgprimer.pages.comparison import sentences
 from cgprimer.pages.comparison.fitted_graph import fitted, standing_alone, whole_graph
@@ -20,6 +19,7 @@ from cgprimer.pictures.diagram import Diagram
 from cgprimer.pictures.pen import Cell, Table
 from cgprimer.pictures.saving import figure_bytes
 from cgprimer.pictures.theme import theme
+from cgprimer.support.number_format import marked
 
 _FEW_VERTICES = 40  # beyond which the description for screen readers counts them
 _MOST_DERIVATIVES = 100

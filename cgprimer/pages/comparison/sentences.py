@@ -11,9 +11,9 @@ from collections.abc import Callable
 from cgprimer.analysis.comparison import Comparison, MethodResult
 from cgprimer.core.methods import methods as all_methods
 from cgprimer.errors import listed, plural
-from cgprimer.number_format import DIGITS, equals, marked
-from cgprimer.number_format import number as in_digits
 from cgprimer.pictures.pen import Cell, Row, Table
+from cgprimer.support.number_format import DIGITS, equals, marked
+from cgprimer.support.number_format import number as in_digits
 
 _LEAST_ERROR = 1e-17  # where the bars of errors begin
 _COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cgprimer.analysis.comparison import Comparison, checked_comparison
 from cgprimer.errors import plural
-from cgprimer.files import check_writable, write_own, write_whole
 from cgprimer.pages.comparison import sentences
 from cgprimer.pages.comparison.fitted_graph import FittedGraph, fitted, paint, scaled, whole_graph
 from cgprimer.pictures.lettering import text_width, wrap_words
@@ -25,6 +24,7 @@ from cgprimer.pictures.theme import (
     TITLE_SIZE,
     roles_in,
 )
+from cgprimer.support.files import check_writable, write_own, write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

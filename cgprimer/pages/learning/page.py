@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.tape.scalars import apart
+from cgprimer.core.tape.scalarization import split_arrays
 from cgprimer.pages import markup
 from cgprimer.pictures.animation import gif
 from cgprimer.pictures.theme import theme
@@ -55,7 +55,8 @@ def page(
     plane, moments = moments_of(run, data, columns, MOST)
     learnt = moments[-1].parameters
     numbers = [
-        apart(moment.parameters, {n: np.shape(v) for n, v in learnt.items()}) for moment in moments
+        split_arrays(moment.parameters, {n: np.shape(v) for n, v in learnt.items()})
+        for moment in moments
     ]
     names = [*numbers[0]]
     shown = plane.shown

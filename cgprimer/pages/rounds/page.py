@@ -6,13 +6,13 @@ import base64
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from cgprimer.core.tape.scalars import elements
 from cgprimer.errors import UsageError, listed, plural
-from cgprimer.number_format import marked
 from cgprimer.pages import markup
 from cgprimer.pictures.saving import figure_bytes
 from cgprimer.plots.runs import Run, named_runs
 from cgprimer.plots.workers import timeline
+from cgprimer.support.number_format import marked
+from cgprimer.tapes import elements
 from cgprimer.training.runs import TrainingRun
 from cgprimer.workers.record import Record, record_of
 

@@ -10,17 +10,23 @@ from typing import Any
 
 from cgprimer.analysis.elements import element_names, numbers_of, shape_in
 from cgprimer.analysis.points import point_values
-from cgprimer.core.derivatives import chosen_names, chosen_output, element_in, graph_with_loss
-from cgprimer.core.derivatives import tape as tape_of
-from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.methods.contract import Names
-from cgprimer.core.second_derivatives import element_named
-from cgprimer.core.tape.printing import shown_name
+from cgprimer.core.derivatives import (
+    chosen_names,
+    chosen_output,
+    element_in,
+    graph_with_loss,
+    point_or_empty,
+)
+from cgprimer.core.methods.derivative_program import Names
+from cgprimer.core.second_derivatives import add_element_output
+from cgprimer.core.tape.tape import shown_name
 from cgprimer.errors import DifferentiationError, UsageError, name_hint
-from cgprimer.number_format import SHORT, marked
+from cgprimer.expressions import ExpressionGraph
 from cgprimer.pages.stepping.method_steps import METHODS, NUMBERS, SCHEMES, check_steps, walk_of
 from cgprimer.pages.stepping.scene import Scene, scene
 from cgprimer.pages.stepping.steps import COLUMNS, Step, Walk, computed, plain
+from cgprimer.support.number_format import SHORT, marked
+from cgprimer.tapes import tape as tape_of
 
 # Control characters, ends of lines and halves of characters, which no SVG file may hold.
 _UNWRITABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
@@ -109,7 +115,7 @@ class Stepping:
         return {
             "title": self.title,
             "point": {name: plain(value) for name, value in self.point.items()},
-            "arrays": bool(self.scene.tape.shapes),
+            "arrays": self.scene.tape.has_arrays,
             **{name: getattr(self.scene, name) for name in shown},
             "walks": [walk.to_dict() for walk in self.walks],
             "others": [walk.to_dict() for walk in self.others],
@@ -149,11 +155,11 @@ def stepping(
     bar_xw = 1 (2.0, 3.0, 4.0, 12.0) (None, None, None, 1.0)
     bar_cd = xx (2.0, 3.0, 4.0, 12.0) (None, 4.0, None, 1.0)
     """
-    graph = graph_with_loss(graph, loss, at or {})
+    graph = graph_with_loss(graph, loss, point_or_empty(at))
     if scalars or "reverse" not in methods:  # of arrays, what knows numbers alone
         wrt = element_names(graph, wrt)
         graph, at = numbers_of(graph, at, (of,))
-    graph, of = element_named(graph, of)
+    graph, of = add_element_output(graph, of)
     target = chosen_output(graph, of)
     names = chosen_names(graph, graph.inputs if wrt is None and not graph.parameters else wrt)
     if single := next((name for name in names if element_in(graph, name)[1]), ""):
@@ -190,7 +196,7 @@ def stepping(
     if len(refusals) == len(walks):
         raise refusals[0]
     walks, others = ([replace(w, numbers=computed(w, point)) for w in ws] for ws in (walks, others))
-    if stage.tape.shapes:
+    if stage.tape.has_arrays:
         stage = with_room(stage, walks)
     heading = f"{target} step by step" if title is None else _UNWRITABLE.sub(" ", title).strip()
     return Stepping(stage, point, tuple(walks), heading, tuple(others))

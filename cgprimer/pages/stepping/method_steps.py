@@ -8,18 +8,15 @@ from functools import partial, reduce
 from itertools import pairwise
 from typing import Any
 
-from cgprimer.core.methods import differentiate
-from cgprimer.core.methods.contract import DerivativeProgram
-from cgprimer.core.methods.edges import edge_partials, edge_tape
-from cgprimer.core.methods.finite_difference import DifferenceProgram
+from cgprimer.core.methods.edge_tape import edge_partials, edge_tape
 from cgprimer.core.methods.path_sum import count_paths, list_paths
-from cgprimer.core.tape.builder import Builder
-from cgprimer.core.tape.passes import reachable, with_seeds
-from cgprimer.core.tape.printing import shown_name
+from cgprimer.core.tape.tape import shown_name
+from cgprimer.core.tape.tape_passes import with_seeds
 from cgprimer.errors import DifferentiationError, PathLimitError, counted
 from cgprimer.pages.stepping.program_lines import Mark, Program, Summands, read_program, summands
 from cgprimer.pages.stepping.scene import Scene
 from cgprimer.pages.stepping.steps import Phase, Show, Step, Walk, copied, finished, listed
+from cgprimer.tapes import Builder, DerivativeProgram, differentiate, reachable
 
 METHODS = ("forward", "reverse", "path-sum", "finite-difference")
 DEFAULT_METHOD = "reverse"
@@ -56,7 +53,7 @@ def walk_of(scene: Scene, method: str, scheme: str = SCHEMES[0], h: float | None
     >>> walk_of(shown, "finite-difference", "forward").lines
     ('f = xw', 'move one variable by h', 'xw = cd*xa', 'f+ = xw', 'derivative = (f+ - f) / h')
     """
-    if scene.tape.shapes and method != "reverse":
+    if scene.tape.has_arrays and method != "reverse":
         raise DifferentiationError(
             f"the graph has arrays, and {method} steps through numbers", hint=NUMBERS
         )
@@ -220,7 +217,7 @@ def _differences(scene: Scene, scheme: str, h: float | None) -> Walk:
         scene.tape, scene.target, scene.wrt, method="finite-difference", **options
     )
     tape, rows, sides = program.tape, scene.row_of, _SIDES[scheme]
-    assert isinstance(program, DifferenceProgram)
+    leaves = {one.shift.name: one.shift.leaf for one in program.passes if one.shift is not None}
     read, base, output = read_program(tape, scene), int(scheme == "forward"), scene.target
     lines = (
         *[f"f = {output}"] * base,
@@ -230,7 +227,7 @@ def _differences(scene: Scene, scheme: str, h: float | None) -> Walk:
         f"derivative = {_QUOTIENT[scheme]}",
     )
     run = Builder(simplify=False)
-    unmoved = {tape.index(shift): run.constant(0.0) for shift in program.shifts.values()}
+    unmoved = {tape.index(leaf): run.constant(0.0) for name, leaf in leaves.items() if leaf != name}
     first = copied(run, tape, unmoved)
     told = [replace(s, line=s.line + 1 + base, phase=0) for s in read.steps]
     steps = [s.at(first) for s in (read.start, *told)]
@@ -250,7 +247,7 @@ def _differences(scene: Scene, scheme: str, h: float | None) -> Walk:
             step = _result(scene, number, f"{output} - {output}", zero, note=note)
             steps.append(replace(step, phase=len(phases) - 1, operands=((output, f),)))
             continue
-        leaf, h_used = tape.index(program.shifts.get(name, name)), run.scalar(f".step{number}")
+        leaf, h_used = tape.index(leaves[name]), run.scalar(f".step{number}")
         moved[f".step{number}"] = first[tape.index(name)]
         ends: list[int] = []
         for which, side in enumerate(sides):
@@ -285,4 +282,4 @@ def _differences(scene: Scene, scheme: str, h: float | None) -> Walk:
         step = _result(scene, number, _QUOTIENT[scheme], quotient, operands=operands)
         steps.append(replace(step, phase=len(phases) - 1, line=len(lines) - 1))
     walk = Walk("finite-difference", f"d{output}/d(name)", "d", lines, tuple(phases), tuple(steps))
-    return finished(run, replace(walk, moved=moved, scheme=scheme, rule=program.rule))
+    return finished(run, replace(walk, moved=moved, scheme=scheme, rule=program.step_rule))

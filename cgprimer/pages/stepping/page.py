@@ -5,20 +5,21 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.methods.contract import Names
+from cgprimer.core.methods.derivative_program import Names
 from cgprimer.errors import UsageError, plural
-from cgprimer.files import check_writable, write_own, write_whole
+from cgprimer.expressions import ExpressionGraph
 from cgprimer.pages import markup
 from cgprimer.pages.markup import colour_variables
 from cgprimer.pages.stepping.frames import Stepping, stepping
 from cgprimer.pages.stepping.graph_places import WIDE, drawing_data, placed
 from cgprimer.pages.stepping.method_steps import DEFAULT_METHOD, METHODS
 from cgprimer.pictures.theme import theme
+from cgprimer.support.files import check_writable, write_own, write_whole
+from cgprimer.support.type_checks import check_type
 
 ENDINGS = (".html", ".gif")
 KINDS = ("png", "svg", "pdf")
@@ -92,6 +93,9 @@ def step(
     """
     if output is not None:
         check_writable(output)
+    check_type("title", title, (str, type(None)), "a text")
+    check_type("method", method, str, "a name")
+    check_type("methods", methods, Iterable, "names of methods")
     tabs = tuple(dict.fromkeys((*methods, method)))
     moved = {"scheme": scheme, "h": h}
     asked: dict[str, Any] = {"of": of, "wrt": wrt, "methods": tabs, "scalars": scalars, **moved}
@@ -106,7 +110,7 @@ def page(
     shown: Stepping, *, method: str = DEFAULT_METHOD, dark: bool = False, quiz: bool = False
 ) -> Page:
     """The page of a stepping, with one tab open."""
-    arrays = shown.walk(method).refused and shown.scene.tape.shapes
+    arrays = shown.walk(method).refused and shown.scene.tape.has_arrays
     data = {
         **shown.to_dict(),
         "drawing": drawing_data(placed(shown.scene, label=WIDE)),

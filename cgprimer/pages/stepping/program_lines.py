@@ -11,13 +11,11 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Literal, NamedTuple
 
-from cgprimer.core.primitives.notation import number_text, readable, unparse
-from cgprimer.core.tape.builder import Builder
-from cgprimer.core.tape.passes import reachable
-from cgprimer.core.tape.printing import expressions, labels, shown_name
-from cgprimer.core.tape.tape import Tape
+from cgprimer.core.tape.tape import expressions, shown_name
+from cgprimer.expressions import number_text, readable, unparse
 from cgprimer.pages.stepping.scene import Scene
 from cgprimer.pages.stepping.steps import Column, Show, Step, listed
+from cgprimer.tapes import Builder, Tape, labels, reachable
 
 Mark = Literal["bar", "dot"]  # of adjoints and of tangents
 _NOTHING = Step("", column="line")  # what a line is about that no name speaks for

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from cgprimer.core.primitives.layers import is_statistic
-from cgprimer.core.primitives.notation import unparse
-from cgprimer.core.tape.passes import reachable
-from cgprimer.core.tape.printing import as_shown, expressions, labels
-from cgprimer.core.tape.tape import Tape
+from cgprimer.core.operations.layer_expansions import is_statistic
+from cgprimer.core.tape.tape import expressions
+from cgprimer.core.tape.tape_printing import rename_as_shown
 from cgprimer.errors import UsageError
+from cgprimer.expressions import unparse
 from cgprimer.pictures.diagram import Role
+from cgprimer.tapes import Tape, labels, reachable
 
 LEVELS = ("variables", "operations")
 
@@ -85,7 +85,7 @@ def scene(tape: Tape, target: str, wrt: Sequence[str], level: str = "variables")
     if level not in LEVELS:
         raise UsageError(f"there is no level {level!r}", hint=f"one of: {', '.join(LEVELS)}")
     kept = [is_statistic(leaf.name) for leaf in tape.leaves]
-    tape = as_shown(tape) if any(kept) else tape
+    tape = rename_as_shown(tape) if any(kept) else tape
     names, trees, first = labels(tape), expressions(tape), len(tape.leaves)
     kinds = [*(leaf.kind for leaf in tape.leaves), *[""] * len(tape)]
     operands = [*[()] * first, *(operands for _, operands in tape.instructions)]

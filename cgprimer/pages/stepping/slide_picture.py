@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cgprimer.core.primitives.structural import shape_text
-from cgprimer.number_format import SHORT, marked
+from cgprimer.core.operations.array_shapes import shape_text
 from cgprimer.pages.stepping.frames import Frame
 from cgprimer.pages.stepping.graph_places import FLAG, LABEL, LETTER, RING, Placed
 from cgprimer.pages.stepping.scene import Scene, Vertex
@@ -27,6 +26,7 @@ from cgprimer.pictures.lettering import text_width
 from cgprimer.pictures.pen import Legend, Pen
 from cgprimer.pictures.shapes import patches
 from cgprimer.pictures.theme import READABLE_SIZE, SLIDE_HEIGHT, mix, theme
+from cgprimer.support.number_format import SHORT, marked
 
 READABLE = READABLE_SIZE / LETTER  #: the smallest scale of a picture, text at 14 points
 EDGE = 16.0

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from cgprimer.errors import plural
-from cgprimer.number_format import SHORT, is_exact, marked, number
 from cgprimer.pages.stepping.frames import Frame, Stepping
 from cgprimer.pages.stepping.steps import Walk
 from cgprimer.pictures.lettering import text_width
 from cgprimer.pictures.pen import TEXT, Pen, broken
+from cgprimer.support.number_format import SHORT, is_exact, marked, number
 
 ROW = 20.0
 Box = tuple[float, float, float, float]  # left, top, right and bottom
@@ -58,7 +58,7 @@ def columns(shown: Stepping, method: str, *, short: bool = False) -> Columns:
         return max((text_width(t, TEXT, True) for t in texts if len(t) > longest - 3), default=0.0)
 
     found = Columns(widest(values), widest(derivatives), widest(lines), short)
-    wide = found.value + found.derivative > _MOST and bool(shown.scene.tape.shapes)
+    wide = found.value + found.derivative > _MOST and shown.scene.tape.has_arrays
     return columns(shown, method, short=True) if wide and not short else found
 
 

@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from cgprimer.number_format import equals, marked, number
 from cgprimer.pages.stepping.frames import Frame, Stepping
 from cgprimer.pages.stepping.graph_places import LABEL, MANY, Placed, label_size, placed
 from cgprimer.pages.stepping.slide_picture import EDGE, READABLE, draw_picture, edge_text, fits
@@ -23,6 +22,7 @@ from cgprimer.pictures.saving import figure_bytes
 from cgprimer.pictures.theme import SLIDE_HEIGHT as HEIGHT
 from cgprimer.pictures.theme import SLIDE_WIDTH as WIDTH
 from cgprimer.pictures.theme import mix, theme
+from cgprimer.support.number_format import equals, marked, number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,12 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, NamedTuple, get_args
 
-from cgprimer.core.methods.finite_difference import StepRule
-from cgprimer.core.primitives.structural import shape_text
-from cgprimer.core.run import values_of
-from cgprimer.core.tape.builder import Builder
-from cgprimer.core.tape.tape import Leaf, Tape
-from cgprimer.number_format import SHORT, marked
+from cgprimer.core.methods.step_rule import StepRule
+from cgprimer.core.operations.array_shapes import shape_text
+from cgprimer.support.number_format import SHORT, marked
+from cgprimer.tapes import Builder, Leaf, Tape, values_of
 
 _ON_TAPE = ("tape", "moved", "rule")
 _WHOLE = 140  # characters of a matrix that stands alone in a line
@@ -137,7 +135,7 @@ class Walk:
             "phases": [asdict(phase) for phase in self.phases],
             "steps": [{f.name: getattr(step, f.name) for f in fields(step)} for step in self.steps],
             "leaves": [self._leaf(leaf) for leaf in self.tape.leaves],
-            "instructions": self.tape.instructions,
+            "instructions": [(str(name), operands) for name, operands in self.tape.instructions],
             "relative": 0.0 if self.rule is None else self.rule.relative(52),
         }
 
@@ -197,7 +195,7 @@ def computed(walk: Walk, point: Mapping[str, Any]) -> list[Any]:
     if walk.rule is not None:  # the steps are chosen from what was found at the point itself
         given |= {name: walk.rule.step(float(found[i])) for name, i in walk.moved.items()}
         found = values_of(walk.tape, given)
-    if not walk.tape.shapes:
+    if not walk.tape.has_arrays:
         return [float(value) for value in found]
     import numpy as np
 

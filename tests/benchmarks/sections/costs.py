@@ -8,8 +8,8 @@ from functools import lru_cache
 import numpy as np
 
 import cgprimer
-from cgprimer.core.engines import select
-from cgprimer.native.plans.optimization import optimize
+from cgprimer.backends.plans.optimization import optimize
+from cgprimer.core.evaluation.engines import select
 from cgprimer.training.objective import Objective
 
 from ..measuring import Entry, Row, add_ratios, contest

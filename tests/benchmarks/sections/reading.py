@@ -60,7 +60,7 @@ def reading(settings: Settings) -> list[Row]:
 
 def chain(settings: Settings) -> list[Row]:
     """A chain of expressions: every stage should take time linear in its length."""
-    from cgprimer.core.run import Runner
+    from cgprimer.core.evaluation.runner import Runner
     from cgprimer.core.tape.lowering import lower
 
     lengths = (500, 1_000) if settings.quick else (12_500, 25_000, 50_000, 100_000)

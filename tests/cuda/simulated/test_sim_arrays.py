@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import cgprimer
-from cgprimer.core.run import Runner
+from cgprimer.core.evaluation.runner import Runner
 
 TEXT = """
 input x[2], xt

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.core import engines as contract
+from cgprimer.backends.cuda import device_columns
+from cgprimer.backends.cuda.cuda_engine import ENGINE, CudaEngine
+from cgprimer.backends.cuda.device import SIMULATED
+from cgprimer.backends.cuda.device_columns import DeviceColumn
+from cgprimer.core.evaluation import engines as contract
 from cgprimer.errors import EngineError
-from cgprimer.native.cuda import columns as device_columns
-from cgprimer.native.cuda.columns import DeviceColumn
-from cgprimer.native.cuda.device import SIMULATED
-from cgprimer.native.cuda.engine import ENGINE, CudaEngine
 from tests.cuda import cuda_tools as tools
 
-INTERPRETER = CudaEngine(replace(SIMULATED, straight=-1))
+INTERPRETER = CudaEngine(replace(SIMULATED, straight_line=-1))
 BOTH = pytest.mark.parametrize("engine", [ENGINE, INTERPRETER], ids=["straight", "interpreter"])
 NETWORK = tools.network(3, 4, 1)
 LECTURE = cgprimer.load(tools.EXAMPLES[0].parent / "lecture.cg")
@@ -32,7 +32,7 @@ def test_the_simulator_counts_as_a_gpu() -> None:
 def test_loss_and_gradient_of_every_example(path, engine: CudaEngine) -> None:
     found = tools.assert_agrees(engine, tools.gradient_tape(cgprimer.load(path)), (7,))
     too_long = path.stem in ("network", "mlp")  # for straight-line code
-    assert found.given.straight == (engine is ENGINE and not too_long)
+    assert found.code.straight_line == (engine is ENGINE and not too_long)
 
 
 @BOTH
@@ -50,8 +50,8 @@ def test_matrices_and_blocks_of_products(engine, reduction, dtype) -> None:
     graph = NETWORK if engine is INTERPRETER else tools.network(2, 4, 1)
     tape = tools.gradient_tape(graph)
     found = tools.assert_agrees(engine, tape, (1, 5, 33), reduction=reduction, dtype=dtype)
-    assert found.given.straight == (engine is ENGINE)
-    handlers = dict(found.given.program.handlers)
+    assert found.code.straight_line == (engine is ENGINE)
+    handlers = dict(found.code.program.handlers)
     assert "affine" in handlers
     assert ("outer" in handlers) == (reduction == "sum")
 
@@ -91,7 +91,7 @@ def test_a_limit_from_outside(monkeypatch) -> None:
     run = ENGINE.compile(cgprimer.tape(cgprimer.parse("xw = 2*xa")))
     assert run(columns, {}, 9)["xw"].tolist() == [2.0] * 9
     monkeypatch.setenv("CGPRIMER_CUDA_MEMORY", "much")
-    with pytest.raises(EngineError, match="a number of bytes, not 'much'"):
+    with pytest.raises(EngineError, match="a number of bytes, got 'much'"):
         run(columns, {}, 9)
 
 
@@ -100,7 +100,7 @@ def test_memory_that_somebody_else_took(monkeypatch) -> None:
         raise MemoryError
 
     monkeypatch.setattr(device_columns, "upload", failing_upload)
-    with pytest.raises(EngineError, match="memory of the GPU is used up") as error:
+    with pytest.raises(EngineError, match="out of GPU memory") as error:
         tools.assert_agrees(ENGINE, tools.gradient_tape(LECTURE), (23,))
     assert "CGPRIMER_CUDA_MEMORY" in error.value.hint
 

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.core.primitives import arrays, primitives
+from cgprimer.backends.cuda.cuda_engine import ENGINE, CudaEngine
+from cgprimer.backends.cuda.cuda_primitives import EXPRESSIONS
+from cgprimer.backends.cuda.device import SIMULATED
+from cgprimer.core.operations import numpy_arithmetic, primitives
+from cgprimer.core.registration import register_primitive, unregister_primitive
 from cgprimer.core.tape.builder import Builder
 from cgprimer.errors import EngineError
-from cgprimer.native.cuda.device import SIMULATED
-from cgprimer.native.cuda.engine import ENGINE, CudaEngine
-from cgprimer.native.cuda.mathematics import TEXTS
-from cgprimer.registration import register_primitive, unregister_primitive
 
-INTERPRETER = CudaEngine(replace(SIMULATED, straight=-1, block_limit=1))
+INTERPRETER = CudaEngine(replace(SIMULATED, straight_line=-1, block_limit=1))
 ROWS = [row for row in primitives() if row.built_in]
 AWKWARD = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e-300, 800.0, -800.0)
 # Of two zeros numpy's vectorised maximum takes either.
@@ -31,7 +31,7 @@ def test_a_primitive_is_numpys(row, dtype: str, engine: CudaEngine) -> None:
     points = AWKWARD if row.arity < 3 else (np.nan, -np.inf, -1.0, 0.0, 2.0, np.inf)
     with np.errstate(all="ignore"):
         grid = np.array(list(product(points, repeat=row.arity))).T.astype(dtype)
-        expected = np.asarray(arrays.function(row.name)(*grid), dtype)
+        expected = np.asarray(numpy_arithmetic.numpy_function(row.name)(*grid), dtype)
     builder = Builder()
     operands = [builder.column(name) for name in "abc"[: row.arity]]
     value = builder.emit(row.name, *operands, pinned=True)
@@ -48,7 +48,7 @@ def test_a_primitive_is_numpys(row, dtype: str, engine: CudaEngine) -> None:
 
 
 def test_every_built_in_primitive_has_a_form() -> None:
-    assert {row.name for row in ROWS} <= set(TEXTS)
+    assert {row.name for row in ROWS} <= set(EXPRESSIONS)
 
 
 def test_a_primitive_of_the_users_is_refused_by_name() -> None:

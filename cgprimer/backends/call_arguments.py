@@ -1,0 +1,205 @@
+"""Conversion of the arguments and results of compiled tapes.
+
+It covers columns and scalars, values that do not vary with the sample, results of custom
+primitives, and outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from cgprimer.backends.interfaces import Array
+from cgprimer.backends.plans.plan import Step
+from cgprimer.core.operations import numpy_arithmetic
+from cgprimer.core.tape.tape import Tape
+from cgprimer.errors import EngineError, name_hint
+
+
+def as_columns(
+    columns: Mapping[str, Array], names: Sequence[str], dtype: Any, samples: int
+) -> list[Array]:
+    """Return contiguous arrays of shape (samples,) and of one type, in the order of the names.
+
+    Arrays that already have this form are not copied, and no array is modified. Values that are too
+    large for ``float32`` become infinite, as in any conversion.
+
+    Raises:
+        EngineError: a column is missing, has another length, or contains values that are not real.
+
+    >>> as_columns({"xa": [1, 2]}, ["xa"], np.dtype("float64"), 2)
+    [array([1., 2.])]
+    """
+    arrays = []
+    for name in names:
+        if name not in columns:
+            raise EngineError(
+                f"missing column {name!r}; available columns: {', '.join(columns) or 'none'}",
+                hint=name_hint(name, columns),
+            )
+        column = columns[name]
+        if (  # fast path: the array has the right form already
+            type(column) is np.ndarray
+            and column.dtype == dtype
+            and column.shape == (samples,)
+            and column.flags.c_contiguous
+        ):
+            arrays.append(column)
+            continue
+        try:
+            values = _numeric_array(column)
+            with np.errstate(all="ignore"):
+                array = np.ascontiguousarray(values, dtype)
+        except (TypeError, ValueError, OverflowError):
+            raise EngineError(f"column {name!r} must contain real numbers") from None
+        if array.shape != (samples,):
+            if values.ndim != 0:
+                actual = (
+                    f"{len(values):,} values"
+                    if values.ndim == 1
+                    else f"an array of shape {values.shape}"
+                )
+                raise EngineError(f"column {name!r} must have {samples:,} samples, got {actual}")
+            array = np.full(samples, array)
+        arrays.append(array)
+    return arrays
+
+
+def as_scalars(scalars: Mapping[str, Any], names: Sequence[str], dtype: Any) -> Array:
+    """Return the scalars as one array, in the order of the names.
+
+    Raises:
+        EngineError: a scalar is missing or is not a real number.
+    """
+    missing = [name for name in names if name not in scalars]
+    if missing:
+        hint = name_hint(missing[0], scalars)
+        raise EngineError(f"missing value of {missing[0]!r}", hint=hint)
+    try:
+        numbers = _numeric_array([scalars[name] for name in names])
+        if numbers.ndim != 1:
+            raise TypeError
+        if numbers.dtype != np.float64:
+            numbers = numbers.astype(float)
+        if numbers.dtype == dtype:
+            return numbers
+        with np.errstate(all="ignore"):
+            return numbers.astype(dtype)
+    except (TypeError, ValueError, OverflowError):
+        invalid = next(
+            (n for n in names if np.ndim(scalars[n]) or not _is_real(scalars[n])), names[0]
+        )
+        raise EngineError(f"the value of {invalid!r} must be a real number") from None
+
+
+class UniformValues:
+    """Computation of the values of a tape or plan that do not vary with the sample.
+
+    Args:
+        tape: its leaves are the inputs.
+        steps: primitives on uniform values with one result each, in execution order.
+        size: number of values.
+        dtype: type of the numbers.
+    """
+
+    def __init__(self, tape: Tape, steps: Iterable[Step], size: int, dtype: Any) -> None:
+        self.dtype, self.size = np.dtype(dtype), size
+        self.real = self.dtype.type
+        leaves = list(enumerate(tape.leaves))
+        self.constants = [(i, self.real(f.value)) for i, f in leaves if f.kind == "constant"]
+        self.positions = [i for i, leaf in leaves if leaf.kind == "scalar"]
+        self.names = tape.of_kind("scalar")
+        self.steps = [
+            (numpy_arithmetic.numpy_function(name), operands, out)
+            for name, operands, (out,) in steps
+        ]
+
+    def __call__(self, scalars: Mapping[str, Any]) -> list[Any]:
+        """Return all values; a value that varies with the sample is None."""
+        values: list[Any] = [None] * self.size
+        for index, value in self.constants:
+            values[index] = value
+        scalar_values = as_scalars(scalars, self.names, self.dtype)
+        for index, number in zip(self.positions, scalar_values, strict=True):
+            values[index] = number
+        with np.errstate(all="ignore"):
+            for function, operands, result in self.steps:
+                values[result] = self.real(function(*[values[o] for o in operands]))
+        return values
+
+
+def call_primitive(
+    name: str, function: Callable[..., Array], operands: Sequence[Array], shape: tuple[int, ...]
+) -> Array:
+    """Call the function of a custom primitive on copies of arrays, and check its result.
+
+    Raises:
+        EngineError: the result is not an array of real numbers of the operands' shape.
+
+    >>> import numpy as np
+    >>> call_primitive("twice", lambda a: a + a, [np.ones(2)], (2,))
+    array([2., 2.])
+    """
+    result = function(*[np.array(operand) for operand in operands])
+    array = np.asarray(result)
+    if result is None or array.dtype.kind not in "biuf":
+        kind = "None" if result is None else f"an array of type {array.dtype}"
+        raise EngineError(f"the primitive {name!r} must return real numbers, got {kind}")
+    if array.shape not in ((), shape):
+        raise EngineError(
+            f"the primitive {name!r} must return shape {shape}, got {array.shape}",
+            hint="make the primitive elementwise, for arrays of any length",
+        )
+    return array
+
+
+def sum_over_samples(value: Array, samples: int) -> Array:
+    """Return the sum over the samples of a value that does not vary, in double precision.
+
+    Without samples the sum is 0, even for infinite values.
+
+    >>> float(sum_over_samples(2.0, 3)), float(sum_over_samples(float("inf"), 0))
+    (6.0, 0.0)
+    """
+    wide = np.asarray(value, float)
+    return wide * samples if samples else np.zeros_like(wide)
+
+
+def copy_duplicates(arrays: Sequence[Array], positions: Mapping[str, int]) -> dict[str, Array]:
+    """Return outputs by name, with a separate array for each output.
+
+    Args:
+        arrays: the computed arrays.
+        positions: output name -> index of its array. Outputs with the same index get copies.
+    """
+    outputs: dict[str, Array] = {}
+    returned: set[int] = set()
+    for name, position in positions.items():
+        outputs[name] = arrays[position].copy() if position in returned else arrays[position]
+        returned.add(position)
+    return outputs
+
+
+def _numeric_array(value: Any) -> Array:
+    """Return an array of numbers; numpy would also convert strings and dates.
+
+    Raises:
+        TypeError: the value is not numeric.
+    """
+    array = np.asarray(value)
+    if array.dtype.kind == "O":
+        if any(value is None or isinstance(value, str | bytes) for value in array.flat):
+            raise TypeError
+    elif array.dtype.kind not in "biuf":
+        raise TypeError
+    return array
+
+
+def _is_real(value: Any) -> bool:
+    try:
+        _numeric_array(value).astype(float)
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return True

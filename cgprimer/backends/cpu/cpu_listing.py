@@ -1,0 +1,149 @@
+"""Listings of the code of the engine ``cpu``: LLVM IR, or operations of the interpreter."""
+
+from __future__ import annotations
+
+import math
+import re
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from cgprimer.backends.code_listing import InterpreterListing, Operation, operation_table
+from cgprimer.backends.cpu.cpu_engine import straight_line_tape
+from cgprimer.backends.cpu.interpreter_code import UniformTable, encode_for_interpreter
+from cgprimer.backends.cpu.interpreter_handlers import tile_columns
+from cgprimer.backends.cpu.llvm_library import target_processor
+from cgprimer.backends.cpu.primitive_ir import Emitter
+from cgprimer.backends.cpu.straight_line import (
+    FLAGS,
+    VectorFunctionWriter,
+    lane_count,
+    split_outputs,
+)
+from cgprimer.backends.plans.optimization import extract_constant_factors
+from cgprimer.backends.plans.plan_printing import output_names, several
+from cgprimer.backends.plans.planning import build_plan
+from cgprimer.core.operations.notation import number_text
+from cgprimer.core.tape.tape import Tape, labels, shown_name
+
+_ARGUMENTS = ("columns", "results", "scalars", "begin", "end", "stride")
+_QUOTED = re.compile(r'([%@])"([\w.]+)"')
+_VECTOR = re.compile(r"<(double|float) ([^\s,>]+)((?:, \1 \2)+)>")
+
+
+def listing(tape: Tape, *, sums: bool, dtype: str, interpreter: bool) -> str:
+    """Return straight-line code for a small tape, or code for the interpreter."""
+    small = None if interpreter else straight_line_tape(tape)
+    if small is not None:
+        return _straight_line(small, sums=sums, dtype=dtype)
+    return _interpreter(tape, sums=sums, dtype=dtype)
+
+
+# --- straight-line code --------------------------------------------------------------------------
+
+
+class _NamingFunctionWriter(VectorFunctionWriter):
+    """The writer of the engine, which also gives values in LLVM IR the names of the tape."""
+
+    def instructions(self, values: dict[int, Any], *, varying: bool) -> None:
+        """Write the varying or the uniform instructions, and name all their values."""
+        super().instructions(values, varying=varying)
+        names = labels(self.tape)
+        for index, value in values.items():
+            unnamed = getattr(value, "name", "").startswith(".")  # neither a constant nor a user's
+            if unnamed and names[index] and self.varies[index] == varying:
+                value.name = names[index]
+
+
+def _straight_line(tape: Tape, *, sums: bool, dtype: str) -> str:
+    from llvmlite import ir
+
+    tape, factors = extract_constant_factors(tape) if sums else (tape, {})
+    lanes, (varied, unvaried) = lane_count(tape, dtype), split_outputs(tape)
+    module = ir.Module("straight_line")
+    emitter = Emitter(module, dtype, lanes, flags=FLAGS)
+    function = _NamingFunctionWriter(emitter, tape, sums).function
+    for argument, name in zip(function.args, _ARGUMENTS, strict=True):
+        argument.name = name
+    results = output_names(tape.outputs)
+    vectors = f"vectors of {lanes} numbers" if lanes > 1 else "no vectors"
+    after = [f"{shown_name(n)} times {number_text(f)}" for n, f in factors.items() if f != 1.0]
+    lines = [
+        f"; straight-line code of the engine cpu for LLVM; {dtype}, {vectors}",
+        f"; columns: {several([shown_name(n) for n in tape.of_kind('column')])}",
+        f"; scalars: {several([shown_name(n) for n in tape.of_kind('scalar')])}",
+        f"; results: {several([' and '.join(results[i]) for i in varied])}"
+        + (" (a sum for each number of a vector)" if sums and lanes > 1 else ""),
+    ]
+    if unvaried:
+        lines.append(f"; once a call: {several([' and '.join(results[i]) for i in unvaried])}")
+    if after:
+        lines.append(f"; after the sum: {several(after)}")
+    lines += ["", *_readable(str(function)).strip().split("\n")]
+    others = [f for f in module.functions if f is not function and not f.is_declaration]
+    if others:
+        lines += ["", "; not shown: functions of this module"]
+        lines += [f";   @{f.name}, {len(str(f).strip().splitlines())} lines" for f in others]
+    return "\n".join(lines)
+
+
+def _readable(text: str) -> str:
+    """Return LLVM IR without unnecessary quotation marks, blanks and repetitions.
+
+    >>> _readable('%".3" = fadd <2 x double> %"xa",  <double 1.0, double 1.0>')
+    '%.3 = fadd <2 x double> %xa, splat (double 1.0)'
+    """
+    text = _QUOTED.sub(r"\1\2", text)
+    # llvmlite leaves blanks for missing flags.
+    text = re.sub(r"(?<=\S)  +", " ", text).replace("\n{\n", " {\n")
+    return _VECTOR.sub(lambda match: f"splat ({match[1]} {_number(match[2])})", text)
+
+
+def _number(text: str) -> str:
+    """Return a hexadecimal number of LLVM IR as a decimal fraction, if that is exact.
+
+    >>> _number("0x3ff8000000000000"), _number("0x3fb999999999999a")
+    ('1.5', '0x3fb999999999999a')
+    """
+    if not text.startswith("0x"):
+        return text
+    value = float(np.array(int(text, 16), np.uint64).view(np.float64))
+    exact = math.isfinite(value) and Decimal(repr(value)) == Decimal(value)
+    return repr(value) if exact and "e" not in repr(value) else text
+
+
+# --- the interpreter's code ----------------------------------------------------------------------
+
+
+def _interpreter(tape: Tape, *, sums: bool, dtype: str) -> str:
+    plan = build_plan(tape, sums=sums)
+    program = encode_for_interpreter(plan, tile_columns(target_processor().registers))
+    table = UniformTable(plan)
+    operations = InterpreterListing(plan, program, table.place)
+    names = operations.names
+    entries = [
+        *[names[value] for value in table.scalars],
+        *[number_text(float(number)) for number in table.constants],
+        *[names[value] for step in plan.uniform for value in step.results],
+    ]
+    columns = [i for i, leaf in enumerate(plan.tape.leaves) if leaf.kind == "column"]
+    loads = [
+        Operation("load", f"r{row}", f"column {columns.index(value)}", names[value])
+        for row, value in enumerate(program.columns)
+    ]
+    copies = [Operation("splat", f"r{r}", f"u{table.place[v]}", "") for r, v in program.filled]
+    lines = [
+        f"code for the interpreter of the engine cpu; {dtype}",
+        f"rows of a block: {program.rows}",
+        f"uniform table: {several([f'u{k} = {entry}' for k, entry in enumerate(entries)])}",
+    ]
+    if plan.uniform:
+        lines += ["", "once a call, on the uniform table:", *operation_table(operations.once())]
+    if copies:
+        lines += ["", "once a thread:", *operation_table(copies)]
+    main = operation_table([*loads, *operations.main()])
+    lines += ["", "for every block of samples:", *main]
+    if program.functions:
+        lines += ["", f"functions of Python that are called: {several(program.functions)}"]
+    return "\n".join(lines)

@@ -1,0 +1,143 @@
+"""Compilation of LLVM modules to functions that can be called, with llvmlite.
+
+Object code is cached on disk (see :mod:`cgprimer.support.disk_cache`). The key consists of the
+module's key, the version of LLVM, and the processor with its features.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from cgprimer.errors import UsageError
+from cgprimer.support.disk_cache import cached, in_memory, key_of, package_state
+
+VECTORS = "CGPRIMER_VECTORS"  # environment: bits of a vector, 64 (no vectors) to 512
+
+
+@dataclass(frozen=True, slots=True)
+class TargetProcessor:
+    """The processor for which code is generated."""
+
+    name: str  #: LLVM's name; empty for the generic processor
+    features: str  #: LLVM's list
+    bits: int  #: width of a vector register; 64: no vectors
+    registers: int  #: number of vector registers
+
+    def lanes(self, dtype: str) -> int:
+        """Return the number of lanes of a vector register.
+
+        >>> TargetProcessor("", "", 256, 16).lanes("float32")
+        8
+        """
+        return max(1, self.bits // (64 if dtype == "float64" else 32)) if self.bits > 64 else 1
+
+
+def unavailable() -> str:
+    """Return the reason why LLVM cannot be used here; empty if it can."""
+    try:
+        import llvmlite.binding  # noqa: F401
+    except Exception as error:  # a broken shared library may raise any exception
+        if isinstance(error, ModuleNotFoundError) and error.name == "llvmlite":
+            return "llvmlite is not installed (cgprimer installs it if a wheel is available)"
+        return f"the package llvmlite cannot be imported ({error})"
+    return ""
+
+
+@cache
+def target_processor() -> TargetProcessor:
+    """Return this machine's processor, or the simpler one that the environment requests."""
+    from llvmlite import binding
+
+    requested = os.environ.get(VECTORS, "").strip()
+    if requested not in ("", "64", "128", "256", "512"):
+        raise UsageError(
+            f"{VECTORS} must be 64 (no vectors), 128, 256 or 512 bits, got {requested!r}"
+        )
+    bits = int(requested or 0)
+    features = dict(binding.get_host_cpu_features())
+    widest = 128
+    if features.get("avx"):
+        widest = 256
+    if features.get("avx512f") and features.get("avx512dq"):
+        widest = 512
+    if not bits or bits >= widest:
+        return TargetProcessor(
+            binding.get_host_cpu_name(),
+            binding.get_host_cpu_features().flatten(),
+            widest,
+            32 if widest == 512 or not binding.get_process_triple().startswith("x86") else 16,
+        )
+    if bits >= 256:
+        without = [name for name in features if name.startswith(("avx512", "avx10"))]
+        plainer = ",".join(
+            f"{'+' if on and name not in without else '-'}{name}" for name, on in features.items()
+        )
+        return TargetProcessor(binding.get_host_cpu_name(), plainer, 256, 16)
+    return TargetProcessor("", "", 128 if bits >= 128 else 64, 16)
+
+
+def _target_machine() -> Any:
+    """Return an LLVM target machine; each LLVM engine owns one and destroys it."""
+    from llvmlite import binding
+
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    chosen = target_processor()
+    return binding.Target.from_triple(binding.get_process_triple()).create_target_machine(
+        cpu=chosen.name, features=chosen.features, opt=2, jit=True
+    )
+
+
+_LOADED: dict[tuple[str, str, int, TargetProcessor], Any] = {}
+_MAX_LOADED = 256  # libraries per process, about 20 kilobytes each
+
+
+class CompiledLibrary:
+    """Loaded object code; its functions live as long as this object.
+
+    Args:
+        name: of the module, for people who look into the cache.
+        key: everything that the code depends on, besides LLVM and the processor.
+        text: makes the module's text; called only if the object is not kept yet.
+        passes: LLVM's passes over the text: 0 for none, or 1 to 3.
+    """
+
+    def __init__(self, name: str, key: str, text: Callable[[], str], *, passes: int = 0) -> None:
+        chosen = target_processor()
+        if (loaded := _LOADED.get((name, key, passes, chosen))) and in_memory():
+            self._engine = loaded  # loading it again would take a millisecond
+            return
+        from llvmlite import binding
+
+        from cgprimer.backends.cpu.primitive_ir import register_symbols
+
+        register_symbols()
+        full = key_of(
+            package_state(), key, repr(binding.llvm_version_info), chosen.name, chosen.features,
+            binding.get_process_triple(), str(passes), str(chosen.bits),
+        )  # fmt: skip
+
+        def compiled() -> bytes:
+            machine = _target_machine()
+            module = binding.parse_assembly(text())
+            module.verify()
+            if passes:
+                options = binding.create_pipeline_tuning_options(speed_level=passes)
+                builder = binding.create_pass_builder(machine, options)
+                builder.getModulePassManager().run(module, builder)
+            return bytes(machine.emit_object(module))
+
+        data = cached(name, full, compiled)
+        self._engine = binding.create_mcjit_compiler(binding.parse_assembly(""), _target_machine())
+        self._engine.add_object_file(binding.ObjectFileRef.from_data(data))
+        self._engine.finalize_object()
+        if len(_LOADED) < _MAX_LOADED:
+            _LOADED[name, key, passes, chosen] = self._engine
+
+    def address(self, name: str) -> int:
+        """Return the address of a function."""
+        return int(self._engine.get_function_address(name))

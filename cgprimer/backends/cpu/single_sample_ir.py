@@ -1,0 +1,143 @@
+"""Compiled epochs with one sample per step: gradient and update in one loop, in registers.
+
+The general loop (:mod:`.epoch_ir`) calls the compiled tape by its address and keeps sums lane by
+lane; for a single sample, this overhead exceeds the work. Here, tape and update rule become one
+straight-line function, and parameters and optimizer state are loop-carried values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from cgprimer.backends.cpu.epoch_ir import EPOCH_FIELDS
+from cgprimer.backends.cpu.primitive_ir import Emitter
+from cgprimer.backends.cpu.straight_line import FLAGS, StraightLineExecutable, TapeFunctionWriter
+from cgprimer.backends.interfaces import UpdateRule
+from cgprimer.core.tape.tape import Tape
+from cgprimer.core.tape.tape_passes import varying
+
+Names = Sequence[str]
+_MAX_OPERATIONS = 3000  # maximum number of operations of a step
+
+
+def fits_single_sample(program: StraightLineExecutable, rule: UpdateRule, parameters: int) -> bool:
+    """Return whether a step is short enough, and has the precision of the parameters."""
+    length = len(program.tape) + parameters * (len(rule.tape) + len(rule.columns))
+    return length <= _MAX_OPERATIONS and program.dtype.itemsize == 8
+
+
+class SingleSampleEpochWriter(TapeFunctionWriter):
+    """Writer of a module with ``epoch(context, first, last) -> failed step, or -1``.
+
+    Args:
+        tape: what is computed for a sample.
+        outputs: the loss, then the derivative with respect to each parameter, or nothing.
+        factors: of the outputs that are there, in this order.
+        rule: how parameters are changed.
+        wrt: names of the parameters.
+    """
+
+    def __init__(
+        self, tape: Tape, outputs: Names, factors: list[float], rule: UpdateRule, wrt: Names
+    ) -> None:
+        from llvmlite import ir
+
+        module, i64 = ir.Module("single"), ir.IntType(64)
+        kind = ir.FunctionType(i64, [ir.PointerType(), i64, i64])
+        emitter = Emitter(module, "float64", 1, flags=FLAGS)
+        super().__init__(ir.Function(module, kind, "epoch"), tape, emitter)
+        self.gradient, self.outputs, self.factors = tape, outputs, factors
+        self.rule, self.wrt = rule, {name: k for k, name in enumerate(wrt)}
+        context, first, last = self.function.args
+        self.field = {
+            name: self.get(context, EPOCH_FIELDS.index(name), self.pointer)
+            for name in ("values", "calls", "state", "shared", "rates", "losses")
+        }
+        table = self.get(self.field["calls"], 0, self.pointer)  # the columns are the first argument
+        columns = range(len(tape.of_kind("column")))
+        self.columns = [self.get(table, k, self.pointer) for k in columns]
+        parts = range(len(rule.columns) - 2)
+        # Loop-carried values: arrays with one element per parameter, then scalars.
+        self.arrays = [self.field["values"], *(self.get(self.field["state"], k, self.pointer)
+                                               for k in parts)]  # fmt: skip
+        places = [(array, k) for array in self.arrays for k in range(len(wrt))]
+        places += [(self.field["shared"], k) for k in range(len(rule.scalars) - 1)]
+        begin = [self.get(array, k, self.double) for array, k in places]
+        self.places = places
+        end = self.fold(last, 1, begin, self._step, begin=first)
+        self._store(end)
+        self.build.ret(self.number(-1))
+
+    def _store(self, carried: list[Any]) -> None:
+        for value, (array, k) in zip(carried, self.places, strict=True):
+            self.put(value, array, k)
+
+    def _step(self, step: Any, carried: list[Any]) -> list[Any]:
+        build, zero = self.build, self.ir.Constant(self.double, 0.0)
+        results = self._sample(step, carried)
+        self.put(results[0], self.field["losses"], step)
+        # A product with zero is nan unless the factor is finite.
+        checks = [build.fmul(value, zero) for value in results if value is not None]
+        while len(checks) > 1:
+            pairs = zip(checks[::2], checks[1::2], strict=False)
+            checks = [build.fadd(*pair) for pair in pairs] + checks[len(checks) & ~1 :]
+        failed, going = (self.function.append_basic_block() for _ in range(2))
+        build.cbranch(build.fcmp_ordered("==", checks[0], zero), going, failed)
+        build.position_at_end(failed)
+        self._store(carried)
+        build.ret(step)
+        build.position_at_end(going)
+        return self._update_parameters(
+            step, carried, [zero if g is None else g for g in results[1:]]
+        )
+
+    def _sample(self, step: Any, carried: list[Any]) -> list[Any]:
+        """Return loss and derivatives; None for a parameter that is not differentiated."""
+        tape = self.gradient
+        self.tape, self.varies = tape, varying(tape)
+        columns = iter(self.columns)
+        values = self.leaves(
+            scalar=lambda leaf: carried[self.wrt[leaf.name]],
+            column=lambda _: self.get(next(columns), step, self.double),
+        )
+        self.instructions(values, varying=False)
+        self.instructions(values, varying=True)
+        factors = iter(self.factors)
+        results: list[Any] = []
+        for name in self.outputs:
+            value = values[tape.outputs[name]] if name else None
+            factor = next(factors) if name else 1.0
+            if factor != 1.0:
+                value = self.build.fmul(value, self.ir.Constant(self.double, factor))
+            results.append(value)
+        return results
+
+    def _update_parameters(self, step: Any, carried: list[Any], gradient: list[Any]) -> list[Any]:
+        rule, count = self.rule, len(self.wrt)
+        tape = rule.tape
+        self.tape, self.varies = tape, varying(tape)
+        single = carried[count * len(self.arrays) :]
+        rate = self.get(self.field["rates"], step, self.double)
+        scalar_values = dict(zip(rule.scalars, (rate, *single), strict=True))
+        shared = self.leaves(scalar=lambda leaf: scalar_values[leaf.name])
+        self.instructions(shared, varying=False)
+        outputs = [tape.outputs[name] for name in rule.after]
+        array_outputs, scalar_outputs = outputs[: len(self.arrays)], outputs[len(self.arrays) :]
+        after: list[list[Any]] = [[] for _ in self.arrays]
+        for k in range(count):
+            inputs = [
+                carried[k],
+                gradient[k],
+                *(carried[a * count + k] for a in range(1, len(after))),
+            ]
+            column_values = dict(zip(rule.columns, inputs, strict=True))
+            parameter_values = shared | {
+                i: column_values[f.name]
+                for i, f in enumerate(tape.leaves)
+                if f.name in column_values
+            }
+            self.instructions(parameter_values, varying=True)
+            for part, output in zip(after, array_outputs, strict=True):
+                part.append(parameter_values[output])
+        return [value for part in after for value in part] + [shared[o] for o in scalar_outputs]

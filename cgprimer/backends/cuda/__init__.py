@@ -1,0 +1,6 @@
+"""The engine ``cuda`` for NVIDIA GPUs: tapes as kernels, compiled by ``numba.cuda``.
+
+Start reading in ``cuda_engine``. ``cuda_executable`` runs a tape, and ``kernel_source`` writes its
+kernel: straight-line code for a small tape, an interpreter for a large one. ``cuda_primitives``
+holds the primitives. This package imports numba only when a tape is compiled.
+"""

@@ -1,0 +1,1 @@
+"""Execution plans: a tape arranged in the steps that a backend executes."""

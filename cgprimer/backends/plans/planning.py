@@ -1,0 +1,143 @@
+"""Construction of the execution plan of a tape: the passes in their order.
+
+Each pass is a function in a separate module of this package.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import Any
+
+from cgprimer.backends.plans.affine_groups import AffineRewrite, find_affine_groups
+from cgprimer.backends.plans.fusion import fuse_multiply_add, fuse_sine_cosine
+from cgprimer.backends.plans.optimization import optimize
+from cgprimer.backends.plans.plan import AffineGroup, OuterProduct, Plan, Step
+from cgprimer.backends.plans.reductions import Reductions, plan_reductions
+from cgprimer.core.tape.builder import Builder
+from cgprimer.core.tape.tape import Tape
+from cgprimer.core.tape.tape_passes import varying
+from cgprimer.support.garbage_collection import collector_paused
+
+_new = tuple.__new__
+
+
+def build_plan(tape: Tape, *, sums: bool) -> Plan:
+    """Optimize a tape and arrange its instructions in steps.
+
+    Args:
+        tape: any tape of scalars.
+        sums: whether the outputs are to be summed over the samples.
+
+    >>> import cgprimer
+    >>> plan = build_plan(cgprimer.tape(cgprimer.parse("xw = sin(k)*xa + m")), sums=True)
+    >>> [step.name for step in plan.uniform], [step.name for step in plan.varying]
+    (['sin'], ['fma', 'sum'])
+    """
+    with collector_paused():
+        return _plan_optimized(optimize(tape), sums=sums)
+
+
+def _plan_optimized(tape: Tape, *, sums: bool) -> Plan:
+    varies = varying(tape)
+    uses = count_uses(tape, varies)
+    no_reductions = Reductions([], {}, {}, {}, [])
+    reductions = plan_reductions(tape, varies, uses) if sums else no_reductions
+    affine = find_affine_groups(tape, varies, uses)
+    if affine is None:
+        return _plan_optimized(_with_constant_one(tape), sums=sums)
+    uniform, steps = _split_steps(tape, varies, affine, reductions)
+    required = {v for v in reductions.accumulators if v >= 0}
+    required.update(o for pair in reductions.dots.values() for o in pair)
+    required.update(o for outer in reductions.outers for o in (*outer.left, *outer.right))
+    if not sums:
+        required.update(tape.outputs.values())
+    steps = fuse_sine_cosine(fuse_multiply_add(steps, required))
+    steps = _insert_reductions(steps, reductions)
+    group_of: dict[tuple[Any, ...], AffineGroup | OuterProduct] = {
+        **{(group.inputs, group.outputs): group for group in affine.groups.values()},
+        **{((*outer.left, *outer.right), ()): outer for outer in reductions.outers},
+    }
+    grouping = enumerate(steps) if group_of else ()
+    return Plan(
+        tape=tape,
+        size=affine.size,
+        uniform=(*uniform, *affine.uniform),
+        varying=tuple(steps),
+        groups={i: group_of[s[1:]] for i, s in grouping if s.name in ("affine", "outer")},
+        accumulators=tuple(reductions.accumulators),
+        outputs={n: i for n, i in tape.outputs.items() if n not in reductions.summed},
+        summed=reductions.summed,
+    )
+
+
+def _with_constant_one(tape: Tape) -> Tape:
+    """Return the tape with the constant 1, which affine groups use as a weight."""
+    builder = Builder(share=False, simplify=False)
+    moved = builder.extend(tape)
+    builder.constant(1.0)
+    return builder.finish({name: moved[index] for name, index in tape.outputs.items()})
+
+
+def count_uses(tape: Tape, varies: list[bool]) -> list[int]:
+    """Return the number of uses of each value by varying instructions and by the outputs.
+
+    Several outputs with the same value count as one use.
+    """
+    uses = [0] * tape.size
+    for (_, operands), counts in zip(tape.instructions, varies[len(tape.leaves) :], strict=True):
+        if counts:
+            for operand in operands:
+                uses[operand] += 1
+    for index in set(tape.outputs.values()):
+        uses[index] += 1
+    return uses
+
+
+def _split_steps(
+    tape: Tape, varies: list[bool], affine: AffineRewrite, reductions: Reductions
+) -> tuple[list[Step], list[Step]]:
+    """Return uniform and varying steps; an affine step replaces the first sum of its group."""
+    uniform: list[Step] = []
+    steps: list[Step] = []
+    groups, sums = affine.groups, affine.sums
+    removed = affine.absorbed | reductions.products.keys()
+    index = len(tape.leaves)
+    for name, operands in tape.instructions:
+        if index in sums:
+            if index in groups:
+                group = groups[index]
+                steps.append(Step("affine", group.inputs, group.outputs))
+            steps.extend(sums[index])
+        elif index not in removed:
+            step = _new(Step, (name, operands, (index,)))
+            (steps if varies[index] else uniform).append(step)
+        index += 1
+    return uniform, steps
+
+
+def _insert_reductions(steps: list[Step], reductions: Reductions) -> list[Step]:
+    """Insert each reduction directly after its last operand, to keep the live ranges short."""
+    sums = ((number, value) for number, value in enumerate(reductions.accumulators) if value >= 0)
+    inserted = [Step("sum", (value,), (number,)) for number, value in sums]
+    inserted += [Step("dot", pair, (number,)) for number, pair in reductions.dots.items()]
+    inserted += [Step("outer", (*outer.left, *outer.right), ()) for outer in reductions.outers]
+    if not inserted:
+        return steps
+    # The position of the step that computes each operand; -1 for columns.
+    computed_at = dict.fromkeys(chain.from_iterable(s.operands for s in inserted), -1)
+    for position, (_, _, results) in enumerate(steps):
+        for value in results:
+            if value in computed_at:
+                computed_at[value] = position
+    after: dict[int, list[Step]] = {}
+    for step in inserted:
+        after.setdefault(max(computed_at[o] for o in step.operands), []).append(step)
+    merged = after.get(-1, [])
+    for position, step in enumerate(steps):
+        merged.append(step)
+        if position in after:
+            merged += after[position]
+    return merged
+
+
+plan = build_plan  # deprecated name, kept for imports that the documentation has shown

@@ -1,0 +1,172 @@
+"""The evaluator on arrays: the instructions of a tape as numpy functions, prepared once.
+
+Samples are computed in blocks, so that the values of a block stay in the processor's caches. A
+value is released after its last use. Values that are equal for all samples are computed once,
+before the first block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from cgprimer.core.methods.derivative_program import Inputs
+from cgprimer.core.operations import find_primitive, numpy_arithmetic
+from cgprimer.core.operations.shape_operations import Broadcast
+from cgprimer.core.tape.sample_sums import sum_over_samples
+from cgprimer.core.tape.tape import Tape
+from cgprimer.core.tape.tape_passes import depends, varying
+
+Array: TypeAlias = npt.NDArray[np.floating[Any]]
+Step = tuple[
+    int, Callable[..., Array], tuple[int, ...], tuple[int, ...]
+]  # the last: released operands
+_BLOCK = 2**17  # numbers of the largest value in a block of samples: a megabyte
+
+
+class ArraySteps:
+    """The steps of a tape on arrays; call the object with the values of the leaves.
+
+    Args:
+        tape: the tape to run.
+        sums: return sums over the samples instead of a value for each sample.
+        dtype: the type of numpy's arithmetic.
+        lookup: returns the function of a primitive.
+    """
+
+    def __init__(
+        self, tape: Tape, *, sums: bool, dtype: str, lookup: Any = numpy_arithmetic.numpy_function
+    ) -> None:
+        self.dtype, self.sums = np.dtype(dtype), sums
+        self.varying: tuple[str, ...] = ()
+        self.needs_all_samples = tape.combines_samples
+        if sums:
+            tape, self.varying, width = sum_over_samples(tape)
+            self.block = max(64, _BLOCK // width)
+        self.tape = tape
+        varies, first = varying(tape), len(tape.leaves)
+        skipped = _implicit_broadcasts(tape)
+        last = {o: i for i, (_, used) in enumerate(tape.instructions, first) for o in used}
+        permanent = {*tape.outputs.values(), *range(first)}
+        unshared = _overwritable_values(tape) - permanent
+        self.common_steps: list[Step] = []
+        self.sample_steps: list[Step] = []
+        for index, (name, operands) in enumerate(tape.instructions, first):
+            ends = {o for o in operands if last[o] == index and varies[o]} - permanent
+            function = lookup(name)
+            if index in skipped:
+                function = _insert_axes(name) if varies[index] else _identity  # type: ignore
+            elif name in ("copy", "stop_gradient"):
+                function = _identity
+            elif name == "pow" and operands[1] < first:
+                function = _POWERS.get(tape.leaves[operands[1]].value, function)
+            if isinstance(function, np.ufunc) and varies[index] and tape.shapes[index]:
+                over = (p for p, o in enumerate(operands) if o in ends & unshared)
+                shapes = tape.shapes
+                place = next((p for p in over if shapes[operands[p]] == shapes[index]), None)
+                function = function if place is None else _write_into_operand(function, place)
+            steps = self.sample_steps if varies[index] else self.common_steps
+            steps.append((index, function, operands, tuple(ends)))
+
+    def __call__(self, columns: Inputs, scalars: Inputs, samples: int) -> dict[str, Array]:
+        """Return each output: its values for all samples, or their sum."""
+        tape, dtype = self.tape, self.dtype
+        with np.errstate(all="ignore"):
+            scalar_values = {n: np.asarray(v).astype(dtype, copy=False) for n, v in scalars.items()}
+            column_values = {n: np.asarray(v).astype(dtype, copy=False) for n, v in columns.items()}
+            start: list[Any] = [
+                dtype.type(leaf.value) if leaf.kind == "constant" else scalar_values.get(leaf.name)
+                for leaf in tape.leaves
+            ]
+            start += [None] * len(tape)
+            places = [(i, leaf.name) for i, leaf in enumerate(tape.leaves) if leaf.kind == "column"]
+            run(self.common_steps, start)
+            if not self.sums:
+                values = start.copy()
+                for index, name in places:
+                    values[index] = column_values[name]
+                run(self.sample_steps, values)
+                full_shapes = {n: (samples, *tape.shapes[i]) for n, i in tape.outputs.items()}
+                outputs = {n: np.asarray(values[i], dtype) for n, i in tape.outputs.items()}
+                return {n: np.array(np.broadcast_to(outputs[n], full_shapes[n])) for n in outputs}
+            block = max(1, samples if self.needs_all_samples or not places else self.block)
+            totals: dict[str, Array] = {}
+            for begin in range(0, max(samples, 1), block):
+                values, count = start.copy(), min(block, samples - begin)
+                for index, name in places:
+                    values[index] = column_values[name][begin : begin + block]
+                run(self.sample_steps, values)
+                for name, index in tape.outputs.items():
+                    value = values[index] if name in self.varying else values[index] * float(count)
+                    totals[name] = totals[name] + value if begin else value
+            return totals
+
+
+def _overwritable_values(tape: Tape) -> set[int]:
+    """Return the values whose memory no other value shares, so that it can be overwritten."""
+    first = len(tape.leaves)
+    batch = [
+        i for i, (name, _) in enumerate(tape.instructions, first)
+        if not isinstance(name, str) and name.combines_samples
+    ]  # fmt: skip
+    unshared = {i for i, after in enumerate(depends(tape, batch)) if i >= first and not after}
+    for index, (name, operands) in enumerate(tape.instructions, first):
+        if isinstance(name, str):
+            may_share = name in ("copy", "stop_gradient") or not find_primitive(name).built_in
+        else:
+            may_share = name.may_be_view
+        if may_share:
+            unshared.difference_update((index, *operands))
+    return unshared
+
+
+def _write_into_operand(function: Callable[..., Array], place: int) -> Callable[..., Array]:
+    """Return a numpy function that writes its result into the memory of one of its operands."""
+    return lambda *values: function(*values, out=values[place])
+
+
+def _identity(a: Array) -> Array:
+    return a
+
+
+_POWERS: dict[float, Callable[..., Array]] = {2.0: lambda a, _: a * a, 3.0: lambda a, _: a * a * a}
+
+
+def run(steps: list[Step], values: list[Any]) -> None:
+    """Run steps; release each value after its last use."""
+    for index, function, operands, ends in steps:
+        if len(operands) == 2:
+            left, right = operands
+            values[index] = function(values[left], values[right])
+        else:
+            values[index] = function(*[values[o] for o in operands])
+        for end in ends:
+            values[end] = None
+
+
+def _implicit_broadcasts(tape: Tape) -> set[int]:
+    """Return the broadcasts that numpy does itself because another operand has the full shape."""
+    first = len(tape.leaves)
+    repeated = {
+        i for i, (name, _) in enumerate(tape.instructions, first)
+        if isinstance(name, Broadcast)
+    } - {*tape.outputs.values()}  # fmt: skip
+    small = repeated | {i for i, leaf in enumerate(tape.leaves) if leaf.kind == "constant"}
+    for name, operands in tape.instructions:
+        if not isinstance(name, str) or small.issuperset(operands):
+            repeated.difference_update(operands)
+    return repeated
+
+
+def _insert_axes(broadcast: Broadcast) -> Callable[[Array], Array]:
+    """Return a function that inserts the axes, of length 1, that a broadcast adds to a sample."""
+    rank, more = broadcast.rank, (1,) * (len(broadcast.new_shape) - broadcast.rank)
+
+    def reshaped(a: Array) -> Array:
+        samples = a.ndim - rank
+        return a.reshape(a.shape[:samples] + more + a.shape[samples:]) if more else a
+
+    return reshaped

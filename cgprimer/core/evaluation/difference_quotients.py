@@ -1,0 +1,77 @@
+"""Finite differences: run a program with one variable moved after the other, and divide."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cgprimer.core.methods.derivative_program import (
+    DerivativeProgram,
+    Entry,
+    Execute,
+    Inputs,
+    Number,
+)
+
+
+def run_shifted(
+    program: DerivativeProgram,
+    execute: Execute,
+    columns: Inputs,
+    scalars: Inputs,
+    samples: int,
+    bits: int,
+) -> tuple[Mapping[str, Number], dict[Entry, Number]]:
+    """Return the outputs at the point itself, and the quotients of differences."""
+    shifts = {one.shift.name: one.shift for one in program.passes if one.shift is not None}
+    unmoved = {shift.leaf: 0.0 for name, shift in shifts.items() if shift.leaf != name}
+    columns, scalars = {**unmoved, **columns}, dict(scalars)
+    base = execute(columns, scalars, samples)
+    point = {**base, **scalars, **columns}
+    steps = _steps(program, {name: point.get(name, 0.0).real for name in shifts}, bits)
+    totals: dict[Entry, Number] = {}
+    for one in program.passes:
+        outputs = base
+        if one.shift is not None:
+            name, leaf, multiple = one.shift
+            inputs = columns if leaf in columns else scalars
+            value = inputs.get(leaf, 0.0)
+            inputs[leaf] = value + multiple * steps[name]
+            outputs = execute(columns, scalars, samples)
+            inputs[leaf] = value
+        if program.is_complex:
+            outputs = {name: value.imag for name, value in outputs.items()}
+        one.add_to(totals, outputs)
+    base = {name: value.real for name, value in base.items()}
+    for entry, total in totals.items():
+        of, wrt, *_ = entry
+        if program.is_complex:
+            totals[entry] = _complex_quotient(total, base[of], steps[wrt], point.get(wrt, 0.0).real)
+        else:
+            totals[entry] = total / steps[wrt]
+    return base, totals
+
+
+def _steps(program: DerivativeProgram, sizes: dict[str, Number], bits: int) -> dict[str, Number]:
+    """Return the step of each variable."""
+    if program.tape.combines_samples:
+        import numpy as np  # samples that are moved together are moved by one step
+
+        sizes = {name: float(np.max(np.abs(v), initial=0.0)) for name, v in sizes.items()}
+    assert program.step_rule is not None
+    return {name: program.step_rule.step(size, bits) for name, size in sizes.items()}
+
+
+def _complex_quotient(imaginary: Number, value: Number, step: Number, variable: Number) -> Number:
+    """Return the quotient of a complex step, nan where it is meaningless.
+
+    Off the real domain, or where a complex function leaves rounding errors in the imaginary
+    part, that part is meaningless; divided by h = 1e-90 it is enormous.
+    """
+    import numpy as np
+
+    with np.errstate(all="ignore"):
+        quotient = np.divide(imaginary, step)
+        # Near 0 a derivative may be large: that of log(x) is 1/x.
+        scale = np.maximum(1.0, np.where(np.equal(variable, 0.0), 1.0, 1.0 / np.abs(variable)))
+        plausible = np.abs(quotient) <= 1e30 * scale * np.maximum(1.0, np.abs(value))
+        return np.where(np.isfinite(value) & plausible, quotient, np.nan)

@@ -1,0 +1,263 @@
+"""The syntax tree of an expression, with traversals that do not recurse.
+
+A tree has three kinds of node. Operators and functions are the same kind: ``xa + xb`` is the
+primitive ``add`` applied to two names. Nodes are immutable, so that trees can share them; their
+positions in the text are computed when an error message shows them. A tree can be 100,000 levels
+deep (a long sum is nested to the left), so the traversals keep their own stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar
+
+from cgprimer.core.language.tokens import spans, tokenize
+from cgprimer.errors import Source, Span
+
+T = TypeVar("T")
+Shape: TypeAlias = tuple[int, ...]  #: of a value, for one sample
+
+
+# eq=False and repr=False: the generated methods would recurse into the tree.
+@dataclass(slots=True, eq=False, repr=False)
+class Number:
+    """A literal."""
+
+    value: float
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Name:
+    """A variable or a parameter."""
+
+    name: str
+
+
+MAX_ELEMENTS = 10**8  #: of an array: 0.8 GB
+
+
+class Operator:
+    """An applied operator that is more than a name: it has settings such as entries or axes.
+
+    Attributes:
+        name: identifies the kind of operator; the tree of a plain function has such a name alone.
+        is_index: whether it is written after its operand, in brackets.
+    """
+
+    name: str
+    is_index = False
+
+    @property
+    def settings(self) -> tuple[Any, ...]:
+        """All settings."""
+        return ()
+
+    @property
+    def spelling(self) -> str:
+        """The function's name in text."""
+        return self.name
+
+    def setting_texts(self) -> list[str]:
+        """Return the settings as they are written after the operands."""
+        return []
+
+    def __str__(self) -> str:
+        return f"{self.name}{list(self.settings)}" if self.settings else self.name
+
+
+@dataclass(frozen=True)
+class Index(Operator):
+    """An index as it is written: for each axis an integer, a slice, or nested tuples of integers.
+
+    >>> Index((0, slice(1, 3))).setting_texts()
+    ['0', '1:3']
+    """
+
+    entries: tuple[Any, ...]
+    name = "index"
+    is_index = True
+
+    @property
+    def settings(self) -> tuple[Any, ...]:
+        """The entries."""
+        return self.entries
+
+    def __hash__(self) -> int:  # slices have no hash before Python 3.12
+        return hash(str(self.entries))
+
+    def setting_texts(self) -> list[str]:
+        """Return the entries as they are written."""
+        return list(map(index_entry_text, self.entries))
+
+
+@dataclass(frozen=True)
+class Symbol(Operator):
+    """A function that a formula shows and that the language does not define, such as ``f'``."""
+
+    name: str
+
+
+def operator_name(applied: str | Operator) -> str:
+    """Return the name of what is applied: of an operator with settings, the name of its kind."""
+    return applied if isinstance(applied, str) else applied.name
+
+
+def index_entry_text(entry: Any) -> str:
+    """Return one entry of an index as it is written.
+
+    >>> index_entry_text(2), index_entry_text(range(0, 6, 2)), index_entry_text((0, 3))
+    ('2', '0:6:2', '[0,3]')
+    """
+    if isinstance(entry, range | slice):
+        parts = [entry.start, entry.stop, None if entry.step == 1 else entry.step]
+        if isinstance(entry, range) and entry.stop < 0:
+            parts[1] = None  # down to the first
+        start, stop, step = ("" if n is None else str(n) for n in parts)
+        return f"{start}:{stop}" + (f":{step}" if step else "")
+    return f"[{','.join(map(index_entry_text, entry))}]" if isinstance(entry, tuple) else str(entry)
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Apply:
+    """A primitive applied to arguments: an operator, a function call, or an index."""
+
+    primitive: str | Operator
+    arguments: tuple[Expression, ...]
+
+
+Expression: TypeAlias = Number | Name | Apply
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Definition:
+    """A statement ``name = expression``.
+
+    Attributes:
+        name: the defined variable.
+        expression: the right-hand side.
+        names: names in the expression, in order of appearance.
+        at: index of the token of the name.
+    """
+
+    name: str
+    expression: Expression
+    names: tuple[str, ...]
+    at: int
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Declaration:
+    """One name of an ``input``, ``parameter`` or ``output`` statement.
+
+    Attributes:
+        role: ``input``, ``parameter`` or ``output``.
+        name: the declared name.
+        value: a number, nested tuples of numbers in the declared shape, an
+            :class:`~cgprimer.core.language.initializers.Initializer`, or None.
+        at: index of the token of the name.
+        shape: the declared shape.
+        domain: the possible values of an input, ``one-hot``, or None.
+    """
+
+    role: str
+    name: str
+    value: Any
+    at: int
+    shape: Shape = ()
+    domain: tuple[float, ...] | str | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Program:
+    """The statements of a text, in their order."""
+
+    source: Source
+    statements: tuple[Definition | Declaration, ...]
+
+    def name_span(self, statement: Definition | Declaration) -> Span:
+        """Return the position of the name of a statement."""
+        return spans(self.source)[statement.at]
+
+    def expression_span(self, statement: Definition, text: str) -> Span:
+        """Return the position of an expression in a definition.
+
+        Redundant parentheses and the spelling of numbers and powers are ignored. If the expression
+        does not occur, the position is that of the right-hand side.
+        """
+        token_spans = spans(self.source)
+        tokens = [self.source.text[span.start : span.end] for span in token_spans]
+        end = next(i for i in range(statement.at, len(tokens)) if tokens[i] in ("\n", ";", ""))
+        indices = [i for i in range(statement.at + 2, end) if tokens[i] not in "()"]
+        line = [_normalized(tokens[i]) for i in indices]
+        wanted = [_normalized(token) for token in tokenize(text)[:-1] if token not in "()"]
+        first, last = statement.at + 2, end - 1
+        for start in range(len(line) - len(wanted) + 1):
+            following = line[start + len(wanted) :][:1]
+            if line[start : start + len(wanted)] == wanted and following != ["["]:
+                first, last = indices[start], indices[start + len(wanted) - 1]
+                depth = [0]
+                for token in tokens[first : last + 1]:
+                    depth.append(depth[-1] + (token[-1:] == "(") - (token == ")"))
+                first += min(depth)  # include the parentheses that are opened before and closed in
+                last += depth[-1] - min(depth)  # the expression, or opened in it and closed after
+                break
+        return Span(self.source, token_spans[first].start, token_spans[last].end)
+
+
+def _normalized(token: str) -> str | float:
+    """Return a token for comparison: a number as its value, ``**`` as ``^``."""
+    if token[:1].isdigit() or token[:1] == ".":
+        return float(token)
+    return "^" if token == "**" else token
+
+
+# The functions that the parser accepts: for each name the table rows that ``name(...)`` may mean,
+# with ``name``, ``arity``, ``defaults`` and ``associative``; no rows for an unknown name.
+Functions: TypeAlias = Mapping[str, Sequence[Any]]
+
+
+def postorder(expression: Expression) -> Iterator[Expression]:
+    """Yield every node, left to right, arguments before the function that is applied to them."""
+    nodes, stack = [], [expression]
+    while stack:  # right to left, functions before their arguments, and reversed at the end
+        node = stack.pop()
+        nodes.append(node)
+        if isinstance(node, Apply):
+            stack.extend(node.arguments)
+    return reversed(nodes)
+
+
+def fold(
+    expression: Expression, leaf: Callable[[Number | Name], T], apply: Callable[[Any, list[T]], T]
+) -> T:
+    """Evaluate a tree from its leaves up; ``leaf`` and ``apply`` return the value of a node.
+
+    >>> from cgprimer.core.operations.notation import parse_expression
+    >>> fold(parse_expression("1 + 2*xa"), lambda leaf: 1, lambda name, counts: sum(counts))
+    3
+    """
+    stack: list[T] = []
+    for node in postorder(expression):
+        if isinstance(node, Apply):
+            count = len(node.arguments)
+            arguments = stack[-count:]
+            del stack[-count:]
+            stack.append(apply(node.primitive, arguments))
+        else:
+            stack.append(leaf(node))
+    return stack[0]
+
+
+def names_in(tree: Expression) -> dict[str, None]:
+    """Return the names in a tree, in order of appearance."""
+    return {node.name: None for node in postorder(tree) if isinstance(node, Name)}
+
+
+def substitute(tree: Expression, trees: Mapping[str, Expression]) -> Expression:
+    """Return a tree in which names are replaced by trees."""
+    return fold(
+        tree,
+        lambda leaf: trees.get(leaf.name, leaf) if isinstance(leaf, Name) else leaf,
+        lambda name, arguments: Apply(name, tuple(arguments)),
+    )

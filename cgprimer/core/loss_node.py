@@ -1,0 +1,360 @@
+"""Attach a loss to a graph: one more vertex, the sum of the loss of a sample over the outputs.
+
+:func:`build_loss` turns the text of a loss into one expression in the names of the graph. The graph
+and its tape get the same expression: :func:`attach_to_graph` adds it as a definition, and
+:func:`attach_to_tape` lowers that definition behind a tape that is already built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial, reduce
+from typing import Any, NamedTuple
+
+from cgprimer.core.graph import ExpressionGraph, graph_of
+from cgprimer.core.language.syntax_tree import (
+    Apply,
+    Declaration,
+    Definition,
+    Expression,
+    Index,
+    Name,
+    Number,
+    Program,
+    Shape,
+    fold,
+    names_in,
+    substitute,
+)
+from cgprimer.core.language.tokens import spans, tokenize
+from cgprimer.core.language.value_names import is_internal
+from cgprimer.core.loss_expressions import (
+    LOSS,
+    LOSSES,
+    OUTPUT,
+    SOFTMAX,
+    base_name,
+    check_classes,
+    check_target,
+    loss_tree,
+    target_name,
+)
+from cgprimer.core.operations.array_shapes import shape_text
+from cgprimer.core.operations.function_expansions import emit_applied
+from cgprimer.core.operations.notation import unparse
+from cgprimer.core.tape.builder import Builder
+from cgprimer.core.tape.lowering import emit_vertex
+from cgprimer.core.tape.tape import Tape, shape_of
+from cgprimer.core.tape.verifier import verify
+from cgprimer.errors import DefinitionError, ShapeError, Source, UsageError, did_you_mean, listed
+from cgprimer.support.array_values import as_value
+from cgprimer.support.garbage_collection import collector_paused
+
+Shapes = Mapping[str, Shape]
+DATA_COLUMN = "a column of the data"
+GIVEN_VALUE = "given a value (`at={NAME: VALUE}`)"
+
+
+class Column(NamedTuple):
+    """A column that a loss needs in addition to the inputs of the graph.
+
+    Attributes:
+        name: name of the output of which the column is the target, or the column's own name.
+        shape: shape of a sample.
+        is_target: whether the column is the target of an output.
+    """
+
+    name: str
+    shape: Shape
+    is_target: bool
+
+
+class Loss(NamedTuple):
+    """The loss of a sample.
+
+    Attributes:
+        expression: in the names of the graph and of the columns.
+        columns: columns that the loss needs in addition to the inputs, by their names in it.
+    """
+
+    expression: Expression
+    columns: dict[str, Column]
+
+
+class _Columns(dict[str, Column]):
+    """The columns that a loss uses, by the names that `naming` gives them."""
+
+    def __init__(self, naming: Callable[[Column], str]) -> None:
+        super().__init__()
+        self.naming = naming
+
+    def use(self, name: str, shape: Shape, *, is_target: bool) -> Name:
+        """Add a column; return its name as a leaf of an expression."""
+        column = Column(name, shape, is_target)
+        self[self.naming(column)] = column
+        return Name(self.naming(column))
+
+
+def column_name(column: Column) -> str:
+    """Return the name of a column on a tape, which no name of a user can equal."""
+    return target_name(column.name)
+
+
+def build_loss(
+    tape: Tape,
+    loss: str,
+    *,
+    extra: Shapes | None = None,
+    role: str = DATA_COLUMN,
+    naming: Callable[[Column], str] = column_name,
+    class_labels: bool = False,
+) -> Loss:
+    """Build the expression of a loss from the outputs of a tape.
+
+    Args:
+        tape: tape of a graph.
+        loss: a name or a text.
+        extra: shapes of the names outside the graph that the loss may use; by default any name.
+        role: description of these names in error messages.
+        naming: function that names a column in the expression.
+        class_labels: whether the target of softmax cross-entropy is the number of a class instead
+            of a probability for each class.
+
+    Raises:
+        UsageError: an unknown loss, or a graph without the outputs that the loss needs.
+        SourceError: the text is not an expression, or uses an unknown name.
+        ShapeError: the loss does not fit the shape of an output.
+    """
+    columns = _Columns(naming)
+    outputs = {name: shape_of(tape, index) for name, index in tape.outputs.items()}
+    if loss == OUTPUT:
+        return Loss(Name(_scalar_output(outputs)), columns)
+    variables = [name for name in tape.names if not is_internal(name)]
+    tree = loss_tree(loss, (*variables, *(extra or ())))
+    if callable(tree):
+        raise UsageError(
+            f"the loss {loss!r} is a Python function without an expression:"
+            " it cannot be a vertex of a graph",
+            hint="use it in train or loss_and_gradient",
+        )
+    if base_name(loss) == SOFTMAX and (class_labels or not any(outputs.values())):
+        terms = [_softmax(outputs, columns, class_labels=class_labels)]
+    else:
+        terms = _terms(tree, loss, outputs, variables, columns, extra, role)
+    shapes = {name: shape_of(tape, index) for name, index in tape.names.items()}
+    shapes |= {name: column.shape for name, column in columns.items()}
+    totals = [Apply("sum", (term,)) if _shape(term, shapes) else term for term in terms]
+    return Loss(reduce(lambda a, b: Apply("add", (a, b)), totals), columns)
+
+
+def _terms(
+    tree: Expression,
+    loss: str,
+    outputs: Shapes,
+    variables: list[str],
+    columns: _Columns,
+    extra: Shapes | None,
+    role: str,
+) -> list[Expression]:
+    """Return the terms of a loss: one for each output, or one in the names of the graph."""
+    names = names_in(tree)
+    # If a vertex is called out, the text means the output all the same where it has a target.
+    about_outputs = "out" in names and ("out" not in variables or "target" in names)
+    reserved = {"out", "target"} if about_outputs or base_name(loss) in LOSSES else set[str]()
+    others = [name for name in names if name not in variables and name not in reserved]
+    if extra is not None and (unknown := [name for name in others if name not in extra]):
+        raise _unknown_name(base_name(loss), unknown[0], variables, extra, role)
+    replaced: dict[str, Expression] = {
+        name: columns.use(name, (extra or {}).get(name, ()), is_target=False) for name in others
+    }
+    if not reserved:
+        if not set(names) & set(variables):
+            hint = f"the graph has {listed(variables)}; or use 'out' and 'target'"
+            raise UsageError(f"the loss {loss!r} uses no name of the graph", hint=hint)
+        return [substitute(tree, replaced)]
+    more = [name for name in names if name not in reserved]
+    if more and len(outputs) > 1:
+        message = f"the loss {loss!r} would count {more[0]} for each of the {len(outputs)} outputs"
+        raise UsageError(message, hint=f"use the names of the outputs: {listed(outputs)}")
+    terms = []
+    for name, shape in outputs.items():
+        trees = {**replaced, "out": Name(name)}
+        if "target" in names:
+            trees["target"] = columns.use(name, shape, is_target=True)
+        terms.append(substitute(tree, trees))
+    return terms
+
+
+def _shape(tree: Expression, shapes: Shapes) -> Shape:
+    """Return the shape of a loss before the sum over its elements."""
+    builder = Builder(simplify=False)
+
+    def leaf(node: Name | Number) -> int:
+        if isinstance(node, Number):
+            return builder.constant(node.value)
+        return builder.leaf("column", node.name, shape=shapes[node.name])
+
+    try:
+        return builder.shape(fold(tree, leaf, partial(emit_applied, builder)))
+    except ShapeError as error:
+        raise ShapeError(f"the loss {unparse(tree)}: {error.message}", hint=error.hint) from None
+
+
+def _scalar_output(outputs: Shapes) -> str:
+    """Return the only output, which is the loss itself."""
+    name, *others = outputs or ("",)
+    if not name or others or outputs[name]:
+        actual = f"{len(outputs)} outputs: {listed(outputs)}" if others else "no output"
+        if name and not others:
+            actual = f"the output {name}{shape_text(outputs[name])}"
+        hint = f"name the variable, or write an expression: `loss={name or 'l'!r}`"
+        message = "the loss 'output' needs a single scalar output"
+        raise UsageError(f"{message}; the graph has {actual}", hint=hint)
+    return name
+
+
+def _unknown_name(
+    loss: str, name: str, variables: list[str], extra: Shapes, role: str
+) -> DefinitionError:
+    """Return the error for a name that neither the graph nor the data have."""
+    span = spans(Source("<loss>", loss))[tokenize(loss).index(name)]
+    hint = did_you_mean(name, (*variables, *extra)) or f"the graph has {listed(variables)}"
+    if name == "target":
+        hint = "use 'target' together with 'out', its output: (out - target)^2"
+    message = f"{name!r} is neither a name of the graph nor {role}"
+    return DefinitionError(message, span, hint=hint)
+
+
+def _softmax(outputs: Shapes, columns: _Columns, *, class_labels: bool) -> Expression:
+    """Return the cross-entropy of classes; the logits are the outputs, or one vector output."""
+    logits: list[Expression] = [Name(name) for name in outputs]
+    vectors = [shape for shape in outputs.values() if shape]
+    classes = len(logits)
+    if vectors:
+        if len(outputs) > 1 or len(vectors[0]) != 1:
+            shapes = ", ".join(name + shape_text(shape) for name, shape in outputs.items())
+            message = f"class labels need one vector output or scalar outputs, got {shapes}"
+            hint = "or give probabilities as targets, in the shape of the output"
+            raise UsageError(message, hint=hint)
+        classes, logarithms = vectors[0][0], Apply("log_softmax", (logits[0],))
+        logits = [Apply(Index((k,)), (logarithms,)) for k in range(classes)]
+    if classes < 2:
+        hint = "for one logit, use cross-entropy-logit"
+        raise UsageError(f"{SOFTMAX} needs two or more outputs, got 1", hint=hint)
+    if class_labels:
+        label = columns.use("", (), is_target=True)
+        selected = logits[-1]
+        for k in reversed(range(classes - 1)):
+            is_class = Apply("equal", (label, Number(float(k))))
+            selected = Apply("where", (is_class, logits[k], selected))
+    else:
+        products: list[Expression] = [
+            Apply("mul", (columns.use(name, (), is_target=True), logit))
+            for name, logit in zip(outputs, logits, strict=True)
+        ]
+        selected = reduce(lambda a, b: Apply("add", (a, b)), products)
+    if vectors:
+        return Apply("neg", (selected,))
+    normalization = reduce(lambda a, b: Apply("logaddexp", (a, b)), logits)
+    return Apply("sub", (normalization, selected))
+
+
+# --- attaching -----------------------------------------------------------------------------------
+
+
+@collector_paused()
+def attach_to_tape(tape: Tape, loss: Loss) -> Tape:
+    """Return a tape with the loss of a sample as its only output."""
+    builder = Builder(simplify=False)
+    builder.extend(tape)
+    for name, column in loss.columns.items():
+        builder.leaf("column", name, shape=column.shape)
+    if isinstance(loss.expression, Name):  # the loss `output`: no copy of it
+        total = builder.name(builder.names[loss.expression.name], LOSS)
+    else:
+        total = emit_vertex(builder, LOSS, loss.expression)
+    return verify(builder.finish({LOSS: total}))
+
+
+def with_loss(tape: Tape, loss: str) -> Tape:
+    """Return a tape with a column for each target, and the loss of a sample as its output.
+
+    Arguments and errors are those of :func:`build_loss`.
+
+    >>> import cgprimer
+    >>> print(with_loss(cgprimer.tape(cgprimer.parse("xw = k*xa")), "squared-error"))
+    input     xa
+    target    target_xw
+    parameter k
+    xw = k*xa
+    v1 = xw - target_xw
+    loss_sample = v1^2
+    output    loss_sample
+    """
+    return attach_to_tape(tape, build_loss(tape, loss))
+
+
+def _unused_name(graph: ExpressionGraph, name: str) -> str:
+    """Return a name that the graph does not have: the name, with underscores if necessary."""
+    while name in graph.variables or name in graph.parameters:
+        name += "_"
+    return name
+
+
+def input_name(graph: ExpressionGraph, column: Column) -> str:
+    """Return the name of the input for a column when the loss is attached to the graph."""
+    if not column.is_target:
+        return column.name
+    several = len(graph.outputs) > 1 and column.name
+    return _unused_name(graph, f"target_{column.name}" if several else "target")
+
+
+def attach_to_graph(
+    graph: ExpressionGraph, primal: Tape, loss: str, extra: Shapes | None
+) -> tuple[ExpressionGraph, dict[str, Column]]:
+    """Return the graph with the loss as its only output, and the columns of its new inputs.
+
+    Arguments and errors are those of :func:`cgprimer.core.derivatives.graph_with_loss`; `primal` is
+    the graph's tape, and `extra` has the shapes of given values that the graph does not use.
+    """
+    naming = partial(input_name, graph)
+    single = naming(Column("", (), True))
+    targets = {naming(Column(output, (), True)) for output in graph.outputs}
+    class_labels = not (extra and (extra.get(single) or (targets - {single}) & {*extra}))
+    if extra is not None and base_name(loss) in LOSSES:
+        extra = {name: shape for name, shape in extra.items() if name not in {single, *targets}}
+    expression, columns = build_loss(
+        primal, loss, extra=extra, role=GIVEN_VALUE, naming=naming, class_labels=class_labels
+    )
+    name = _unused_name(graph, "loss")
+    inputs = [n + (shape_text(c.shape) if c.shape else "") for n, c in columns.items()]
+    lines = [f"input {', '.join(inputs)}"] if inputs else []
+    text = "\n".join([*lines, f"{name} = {unparse(expression)}", f"output {name}"])
+    first, tokens = len(tokenize(graph.source.text)), tokenize(text)
+    statements: list[Definition | Declaration] = [
+        s for s in graph.program.statements if getattr(s, "role", "") != "output"
+    ]
+    for leaf, column in columns.items():
+        at = first + tokens.index(leaf)
+        statements.append(Declaration("input", leaf, None, at, column.shape))
+    at = first + tokens.index(name)
+    statements.append(Definition(name, expression, tuple(names_in(expression)), at))
+    statements.append(Declaration("output", name, None, first + len(tokens) - 2))
+    source = Source(graph.source.name, f"{graph.source.text}\n{text}")
+    return graph_of(Program(source, tuple(statements))), columns
+
+
+def check_targets(
+    loss: str, primal: Tape, columns: Mapping[str, Column], at: Mapping[str, Any]
+) -> None:
+    """Raise DataError if the target of a point is not valid for the loss."""
+    for name, column in columns.items():
+        if name in at and column.is_target:
+            value = as_value(name, at[name])
+            sample = not isinstance(value, float)
+            if column.name:
+                check_target(loss, value, f"the target {name!r}", sample=sample)
+                continue
+            shapes = [primal.shapes[index] for index in primal.outputs.values()]
+            classes = shapes[0][0] if shapes[0] else len(shapes)
+            check_classes(value, classes, f"the target {name!r}", sample=sample)

@@ -1,0 +1,188 @@
+"""Operations that select elements, place them, or join arrays, and the functions that emit them.
+
+Taking elements and scattering them are each other's transposes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from cgprimer.core.language.syntax_tree import Shape, index_entry_text
+from cgprimer.core.operations.array_operation import Array, ArrayOperation
+from cgprimer.core.operations.array_shapes import normalize_axis, numpy_key, shape_text
+from cgprimer.core.operations.operation import Builder, Value
+from cgprimer.errors import ShapeError
+
+Key = tuple[Any, ...]  #: an index: for each axis an integer, a range, or nested tuples of integers
+
+
+@dataclass(frozen=True)
+class Take(ArrayOperation):
+    """Selection of the elements at an index, which has an entry for each axis."""
+
+    key: Key
+    name = "take"
+    is_index = True
+    moves_elements = commutes_with_sum = may_be_view = True
+
+    def setting_texts(self) -> list[str]:
+        return list(map(index_entry_text, self.key))
+
+    def shape(self, *operands: Shape) -> Shape:
+        (a,) = operands
+        return tuple(np.broadcast_to(np.float64(0.0), a)[tuple(map(numpy_key, self.key))].shape)
+
+    def run(self, *operands: Any) -> Any:
+        return operands[0][(..., *map(numpy_key, self.key))]
+
+    def pull_back(
+        self, builder: Builder, index: int, adjoint: Value, operands: Sequence[Value], result: Value
+    ) -> Value:
+        return scatter(builder, adjoint, self.key, builder.shape(operands[0]))
+
+
+@dataclass(frozen=True)
+class Scatter(ArrayOperation):
+    """Placement of the operand's elements at an index of an array of zeros."""
+
+    key: Key
+    new_shape: Shape
+    name = "scatter"
+    moves_elements = commutes_with_sum = True
+
+    def setting_texts(self) -> list[str]:
+        return [f"[{','.join(map(index_entry_text, self.key))}]", *map(str, self.new_shape)]
+
+    def shape(self, *operands: Shape) -> Shape:
+        return self.new_shape
+
+    def run(self, *operands: Any) -> Any:
+        a, key = np.asarray(operands[0]), tuple(map(numpy_key, self.key))
+        taken_rank = np.broadcast_to(np.float64(0.0), self.new_shape)[key].ndim
+        result = np.zeros(a.shape[: a.ndim - taken_rank] + self.new_shape, a.dtype)
+        if any(isinstance(entry, tuple) for entry in self.key):
+            np.add.at(result, (..., *key), a)  # an element may have been taken more than once
+        else:
+            result[(..., *key)] = a
+        return result
+
+    def pull_back(
+        self, builder: Builder, index: int, adjoint: Value, operands: Sequence[Value], result: Value
+    ) -> Value:
+        return builder.emit(Take(self.key), adjoint)
+
+    def scalarize(self, builder: Builder, *operands: Array) -> Array:
+        shape = self.new_shape
+        positions = np.arange(prod(shape)).reshape(shape)[(..., *map(numpy_key, self.key))]
+        values: dict[int, int] = {}
+        for position, value in zip(
+            positions.ravel().tolist(), operands[0].ravel().tolist(), strict=True
+        ):
+            earlier = values.get(position)
+            values[position] = value if earlier is None else builder.emit("add", earlier, value)
+        result = np.full(prod(shape), builder.constant(0.0))
+        result[list(values)] = list(values.values())
+        return result.reshape(shape)
+
+
+@dataclass(frozen=True)
+class Concatenate(ArrayOperation):
+    """Concatenation of the operands along an axis."""
+
+    axis: int
+    name = "concatenate"
+    moves_elements = True
+
+    def setting_texts(self) -> list[str]:
+        return [str(self.axis)]
+
+    def shape(self, *operands: Shape) -> Shape:
+        axis = self.axis
+        rest = {(len(a), a[:axis], a[axis:][1:]) for a in operands if -axis <= len(a)}
+        if len(rest) != 1 or any(-axis > len(a) for a in operands):
+            texts = " and ".join(map(shape_text, operands))
+            raise ShapeError(
+                f"cannot concatenate {texts}: sizes may differ along the joined axis only"
+            )
+        first = operands[0]
+        position = len(first) + axis
+        return (*first[:position], sum(a[axis] for a in operands), *first[position + 1 :])
+
+    def run(self, *operands: Any) -> Any:
+        try:
+            return np.concatenate(operands, axis=self.axis)
+        except ValueError:  # an operand that the samples share next to one that they do not
+            last = [np.moveaxis(a, self.axis, -1) for a in operands]
+            rest = np.broadcast_shapes(*(a.shape[:-1] for a in last))
+            parts = [np.broadcast_to(a, rest + a.shape[-1:]) for a in last]
+            return np.moveaxis(np.concatenate(parts, axis=-1), -1, self.axis)
+
+    def push_forward(
+        self, builder: Builder, index: int, tangent: Value, operands: Sequence[Value], result: Value
+    ) -> Value:
+        key = self._key_of_part(builder, index, operands, result)
+        return scatter(builder, tangent, key, builder.shape(result))
+
+    def pull_back(
+        self, builder: Builder, index: int, adjoint: Value, operands: Sequence[Value], result: Value
+    ) -> Value:
+        return take(builder, adjoint, self._key_of_part(builder, index, operands, result))
+
+    def _key_of_part(
+        self, builder: Builder, index: int, operands: Sequence[Value], result: Value
+    ) -> Key:
+        """Return the index of one operand's elements in the result."""
+        begin = sum(builder.shape(part)[self.axis] for part in operands[:index])
+        key = [range(n) for n in builder.shape(result)]
+        key[self.axis] = range(begin, begin + builder.shape(operands[index])[self.axis])
+        return tuple(key)
+
+
+def take(builder: Builder, a: Value, key: Key) -> Value:
+    """Emit the elements at an index; an omitted entry selects the whole axis."""
+    shape = builder.shape(a)
+    if len(key) > len(shape):
+        raise ShapeError(
+            f"too many indices: the shape {shape_text(shape)} has {len(shape)} axes, got {len(key)}"
+        )
+    full = (*key, *map(range, shape[len(key) :]))
+    fixed = [i for i, entry in enumerate(full) if not isinstance(entry, range)]
+    if any(isinstance(entry, tuple) for entry in full) and fixed[-1] - fixed[0] != len(fixed) - 1:
+        raise ShapeError("lists of indices must be adjacent, without a slice between them")
+    full = tuple(_checked_entry(entry, n, shape) for entry, n in zip(full, shape, strict=True))
+    return a if full == tuple(map(range, shape)) else builder.emit(Take(full), a)
+
+
+def scatter(builder: Builder, a: Value, key: Key, shape: Shape) -> Value:
+    """Emit an array of zeros with elements placed at an index: the transpose of :func:`take`."""
+    return builder.emit(Scatter(key, shape), a)
+
+
+def concatenate(builder: Builder, parts: Sequence[Value], axis: int = 0) -> Value:
+    """Emit the concatenation of values along an axis."""
+    if not parts:
+        raise ShapeError("concatenate requires at least one array")
+    normalized = normalize_axis(builder.shape(parts[0]), axis)
+    return parts[0] if len(parts) == 1 else builder.emit(Concatenate(normalized), *parts)
+
+
+def _checked_entry(entry: Any, size: int, shape: Shape) -> Any:
+    """Return an entry of an index with positions from 0 on; raise ShapeError outside the axis."""
+    if isinstance(entry, range):
+        return range(0) if entry.start < 0 else entry  # of an empty slice: -1 is the last place
+    if isinstance(entry, tuple):
+        positions = np.array(entry)  # all at once: thousands of labels are an index as well
+        if positions.size and positions.min() >= 0 and positions.max() < size:
+            return entry
+        return tuple(_checked_entry(part, size, shape) for part in entry)
+    if not -size <= entry < size:
+        raise ShapeError(
+            f"index {entry} is out of bounds for the shape {shape_text(shape)}",
+            hint=f"this axis has the places 0 to {size - 1}" if size else "this axis is empty",
+        )
+    return entry % size

@@ -1,0 +1,131 @@
+"""Primitives on Python's own floats: IEEE 754, so nothing raises.
+
+Python's ``math`` raises where IEEE 754 has a value; each function here gives that value instead.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from functools import cache
+from math import copysign, inf, isnan, nan
+from typing import TYPE_CHECKING, Any
+
+from cgprimer.core.operations.primitive_registry import RECIPROCALS, find_primitive, primitives
+
+if TYPE_CHECKING:
+    from cgprimer.core.operations.array_operation import ArrayOperation
+
+Function = Callable[..., float]
+
+
+def _quiet(
+    function: Function, outside: Function = lambda a: nan, overflow: Function = lambda a: inf
+) -> Function:
+    """Return a function of ``math`` with values outside of its domain and for overflow."""
+
+    def evaluate(a: float) -> float:
+        try:
+            return function(a)
+        except ValueError:
+            return outside(a)
+        except OverflowError:
+            return overflow(a)
+
+    return evaluate
+
+
+def _div(a: float, b: float) -> float:
+    try:
+        return a / b
+    except ZeroDivisionError:
+        return nan if a == 0.0 or isnan(a) else copysign(inf, a) * copysign(1.0, b)
+
+
+def _pow(a: float, b: float) -> float:
+    odd = b % 2.0 == 1.0  # of a whole exponent, negative ones included
+    try:
+        return math.pow(a, b)
+    except OverflowError:
+        return -inf if a < 0.0 and odd else inf
+    except ValueError:  # a pole at 0, or a fractional power of a negative number
+        return nan if a != 0.0 else copysign(inf, a) if odd else inf
+
+
+def _pole_at_zero(a: float) -> float:
+    return -inf if a == 0.0 else nan
+
+
+_log = _quiet(math.log, _pole_at_zero)
+
+
+def _sigmoid(a: float) -> float:
+    decay = math.exp(-abs(a))  # at most 1: no overflow
+    return (1.0 if a >= 0.0 else decay) / (1.0 + decay)
+
+
+def _max(a: float, b: float) -> float:
+    return a if a > b or isnan(a) else b
+
+
+def _min(a: float, b: float) -> float:
+    return a if a < b or isnan(a) else b
+
+
+_SAME = "exp expm1 sqrt sin cos tan asin acos cosh acosh"
+FUNCTIONS: dict[str, Function] = {name: _quiet(getattr(math, name)) for name in _SAME.split()} | {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": _div,
+    "neg": operator.neg, "copy": operator.pos, "pow": _pow,
+    "log": _log, "log_base": lambda a, b: _div(_log(a), _log(b)),
+    "log1p": _quiet(math.log1p, lambda a: _pole_at_zero(1.0 + a)),
+    "log2": _quiet(math.log2, _pole_at_zero), "log10": _quiet(math.log10, _pole_at_zero),
+    "logaddexp": lambda a, b: (
+        a + math.log(2.0) if a == b else _max(a, b) + math.log1p(math.exp(-abs(a - b)))
+    ),
+    "xlogy": lambda a, b: a if a == 0.0 == b else a * _log(b),
+    "atan": math.atan, "tanh": math.tanh, "asinh": math.asinh,
+    "sinh": _quiet(math.sinh, overflow=lambda a: copysign(inf, a)),
+    "atanh": _quiet(math.atanh, lambda a: copysign(inf, a) if abs(a) == 1.0 else nan),
+    "sigmoid": _sigmoid, "softplus": lambda a: _max(a, 0.0) + math.log1p(math.exp(-abs(a))),
+    "relu": lambda a: _max(a, 0.0), "leaky_relu": lambda a, b: a * b if a < 0.0 else a,
+    "erf": math.erf, "erfc": math.erfc,
+    "gelu": lambda a: 0.5 * a * math.erfc(-0.7071067811865476 * a),
+    "abs": abs, "sign": lambda a: copysign(1.0, a) if a > 0.0 or a < 0.0 else a,  # 0 and nan stay
+    "heaviside": lambda a: 1.0 if a > 0.0 else 0.0 if a < 0.0 else 0.5 + a,
+    "max": _max, "min": _min, "clamp": lambda a, b, c: _min(_max(a, b), c),
+    "stop_gradient": operator.pos, "where": lambda a, b, c: b if a != 0.0 else c,
+    "less": lambda a, b: float(a < b), "equal": lambda a, b: float(a == b),
+}  # fmt: skip
+FUNCTIONS["step"] = FUNCTIONS["heaviside"]
+for _name, _other in RECIPROCALS.items():  # sec(a) = 1/cos(a), asec(a) = acos(1/a)
+    FUNCTIONS[_name] = lambda a, f=FUNCTIONS[_other]: _div(1.0, f(a))
+    FUNCTIONS[f"a{_name}"] = lambda a, f=FUNCTIONS[f"a{_other}"]: f(_div(1.0, a))
+assert FUNCTIONS.keys() >= {r.name for r in primitives() if r.built_in}, "a row lacks its line here"
+
+
+@cache
+def _guarded(function: Callable[..., Any]) -> Function:
+    """Return a function from outside without numpy's warnings, on floats."""
+
+    def evaluate(*operands: float) -> float:
+        try:
+            import numpy as np
+        except ImportError:  # it then works on plain floats, or not at all
+            return float(function(*operands))
+        with np.errstate(all="ignore"):
+            return float(function(*map(np.float64, operands)))
+
+    return evaluate
+
+
+def float_function(applied: str | ArrayOperation) -> Function:
+    """Return the function that computes an operation on floats.
+
+    >>> float_function("div")(1.0, 0.0), float_function("log")(-1.0), float_function("exp")(1000.0)
+    (inf, nan, inf)
+    """
+    if not isinstance(applied, str):  # a custom function of scalars
+        return _guarded(applied.run)
+    outside = find_primitive(applied).function
+    return FUNCTIONS[applied] if outside is None else _guarded(outside)

@@ -1,0 +1,164 @@
+"""Expansions of the language's array functions into operations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from cgprimer.core.language.syntax_tree import Index, Operator
+from cgprimer.core.operations import layer_expansions
+from cgprimer.core.operations.array_shapes import shape_text
+from cgprimer.core.operations.batch_operations import BatchMean
+from cgprimer.core.operations.custom_operations import Custom, CustomFunction
+from cgprimer.core.operations.element_operations import concatenate, take
+from cgprimer.core.operations.matrix_operations import matmul
+from cgprimer.core.operations.operation import Builder
+from cgprimer.core.operations.primitive_registry import ARRAY_FUNCTIONS, FUNCTIONS, ArrayFunction
+from cgprimer.core.operations.shape_operations import largest, reshape, sum_axes, transpose
+from cgprimer.errors import ShapeError
+
+
+def emit_applied(b: Builder, applied: str | Operator, arguments: Sequence[Any]) -> Any:
+    """Emit a node of a syntax tree: a primitive, a function of arrays, or an index."""
+    if isinstance(applied, str) and applied not in ARRAY_FUNCTIONS:
+        return b.emit(applied, *arguments)
+    return emit_array_function(b, applied, arguments)
+
+
+def emit_array_function(b: Builder, applied: str | Operator, arguments: Sequence[Any]) -> Any:
+    """Emit a function of arrays, or an index.
+
+    Args:
+        b: the builder that receives the instructions.
+        applied: the function's name, or an index with its entries.
+        arguments: the operands, then integers such as axes and sizes.
+
+    Raises:
+        ShapeError: the function does not accept operands of these shapes.
+    """
+    if isinstance(applied, Index):
+        return _emit_index(b, arguments[0], applied.entries)
+    row = ARRAY_FUNCTIONS[str(applied)]
+    count = row.operands or sum(b.value_of(a) is None for a in arguments)
+    numbers = [b.value_of(a) for a in arguments[count:]]
+    if any(n is None or not float(n).is_integer() for n in numbers):
+        raise ShapeError(f"the arguments after the operands of {row.spelling!r} must be integers")
+    if not row.operands and (not count or len(numbers) > 1):
+        raise ShapeError(
+            f"{row.spelling!r} requires at least one array and accepts at most one axis",
+            hint="arrays are names or formulas, not numbers",
+        )
+    operands = arguments[:count] if row.operands else (arguments[:count],)
+    expand = row.expand or _EXPANSIONS[row.name]
+    return expand(b, *operands, *map(int, numbers))
+
+
+def _emit_index(b: Builder, a: Any, entries: tuple[Any, ...]) -> Any:
+    shape = b.shape(a)
+    if not shape:
+        hint = "declare an array with its shape, as in input x[3]"
+        raise ShapeError("a scalar cannot be indexed", hint=hint)
+    if any(isinstance(entry, slice) and entry.step == 0 for entry in entries):
+        raise ShapeError("the step of a slice must not be 0")
+    if len(entries) > len(shape):
+        raise ShapeError(
+            f"too many indices: the shape {shape_text(shape)} has {len(shape)} axes,"
+            f" got {len(entries)}",
+            hint="write at most one index for each axis",
+        )
+    pairs = zip(entries, shape, strict=False)
+    key = (range(*e.indices(n)) if isinstance(e, slice) else e for e, n in pairs)
+    return take(b, a, tuple(key))
+
+
+def mean(b: Builder, a: Any, *axes: int) -> Any:
+    """Emit the mean over axes, by default over all."""
+    total = sum_axes(b, a, axes or None)
+    count = math.prod(b.shape(a)) / max(math.prod(b.shape(total)), 1)
+    return b.emit("div", total, b.constant(float(count)))
+
+
+def softmax(b: Builder, a: Any, axis: int = -1) -> Any:
+    """Emit the softmax; subtracting the largest element first prevents overflow."""
+    powers = b.emit("exp", _subtract_largest(b, a, axis))
+    return b.emit("div", powers, sum_axes(b, powers, [axis], keep=True))
+
+
+def log_softmax(b: Builder, a: Any, axis: int = -1) -> Any:
+    """Emit the logarithm of the softmax, without loss of precision."""
+    shifted = _subtract_largest(b, a, axis)
+    total = sum_axes(b, b.emit("exp", shifted), [axis], keep=True)
+    return b.emit("sub", shifted, b.emit("log", total))
+
+
+def _subtract_largest(b: Builder, a: Any, axis: int) -> Any:
+    if 0 in b.shape(a):
+        return a
+    return b.emit("sub", a, b.emit("stop_gradient", largest(b, a, [axis], keep=True)))
+
+
+def root_of_squares(b: Builder, squares: Any) -> Any:
+    """Emit the square root of a sum of squares, whose derivative at 0 is 0 and not nan.
+
+    At 0 the root of 1 is computed, and then 1 is subtracted.
+    """
+    at_zero = b.emit("equal", squares, b.constant(0.0))
+    return b.emit("sub", b.emit("sqrt", b.emit("add", squares, at_zero)), at_zero)
+
+
+def _largest(b: Builder, a: Any) -> Any:
+    if not b.shape(a):
+        raise ShapeError(
+            "max and min of one operand require an array", hint="for two scalars, write max(a, b)"
+        )
+    return largest(b, a)
+
+
+def add_custom_function(name: str, function: CustomFunction, count: int) -> ArrayFunction:
+    """Add a function with a custom backward pass to the language.
+
+    Args:
+        name: the function's name in expressions.
+        function: provides shapes, values and adjoints.
+        count: the number of operands.
+    """
+
+    def expand(b: Builder, *operands: Any) -> Any:
+        ranks = tuple(len(b.shape(o)) for o in operands)
+        return b.emit(Custom(function, ranks), *operands)
+
+    row = ArrayFunction(name, count, count, count, name, expand=expand)
+    FUNCTIONS.generation += 1
+    FUNCTIONS[name], ARRAY_FUNCTIONS[name] = [row], row
+    return row
+
+
+def remove_custom_function(name: str) -> bool:
+    """Remove a function that :func:`add_custom_function` added; return whether there was one."""
+    if name not in ARRAY_FUNCTIONS or name in _EXPANSIONS:
+        return False
+    FUNCTIONS.generation += 1
+    del FUNCTIONS[name], ARRAY_FUNCTIONS[name]
+    return True
+
+
+_EXPANSIONS: dict[str, Callable[..., Any]] = {
+    "matmul": matmul,
+    "dot": lambda b, a, c: sum_axes(b, b.emit("mul", a, c)),
+    "norm": lambda b, a: root_of_squares(b, sum_axes(b, b.emit("mul", a, a))),
+    "sum": lambda b, a, *axes: sum_axes(b, a, axes or None),
+    "mean": mean,
+    "largest": _largest,
+    "largest_along": lambda b, a, *axes: largest(b, a, axes or None),
+    "smallest": lambda b, a: b.emit("neg", _largest(b, b.emit("neg", a))),
+    "softmax": softmax,
+    "log_softmax": log_softmax,
+    "transpose": lambda b, a, *axes: transpose(b, a, axes or None),
+    "reshape": lambda b, a, *sizes: reshape(b, a, sizes),
+    "broadcast": lambda b, a, *sizes: b.broadcast(a, sizes),
+    "concatenate": concatenate,
+    "batch_mean": lambda b, a: b.emit(BatchMean.of(len(b.shape(a))), a),
+    "dropout": layer_expansions.dropout,
+    "batchnorm": layer_expansions.batchnorm,
+}

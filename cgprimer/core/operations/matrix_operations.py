@@ -1,0 +1,170 @@
+"""Products of matrices and vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cgprimer.core.language.syntax_tree import Shape
+from cgprimer.core.operations.array_operation import (
+    Array,
+    ArrayOperation,
+    emit_elementwise,
+    fold_last_axis,
+)
+from cgprimer.core.operations.array_shapes import common_shape, shape_text
+from cgprimer.core.operations.operation import Builder, Value
+from cgprimer.core.operations.shape_operations import reshape, transpose_last
+from cgprimer.errors import DifferentiationError, ShapeError
+
+
+@dataclass(frozen=True)
+class _MatrixProduct(ArrayOperation):
+    """A product of matrices (rank 2 per sample) and vectors (rank 1)."""
+
+    left_rank: int
+    right_rank: int
+
+    @property
+    def ranks(self) -> tuple[int, int]:
+        """The ranks of both operands."""
+        return self.left_rank, self.right_rank
+
+    def setting_texts(self) -> list[str]:
+        return list(map(str, self.ranks))
+
+    def shape(self, *operands: Shape) -> Shape:
+        a, b = operands
+        if not a or not b:
+            raise ShapeError(
+                f"@ requires matrices or vectors, got {shape_text(a)} and {shape_text(b)}",
+                hint="use * for scalars, or declare a shape: parameter W[8,4]",
+            )
+        left, right = a[-2:], b[-2:]
+        if left[-1] != right[0]:
+            fits = f"{shape_text((*left[:-1], right[0]))} @ {shape_text(right)}"
+            raise ShapeError(
+                f"cannot multiply {shape_text(a)} @ {shape_text(b)}: {left[-1]} is not {right[0]}",
+                hint="the number of columns on the left must equal the number of rows on the right,"
+                f" as in {fits}",
+            )
+        return a[:-2] + left[:-1] + right[1:]
+
+    def _multiply(self, a: Array, b: Array) -> Any:
+        """Return the product for each sample; one product is enough if a matrix does not vary."""
+        if self.ranks == (1, 1):
+            return np.einsum("...i,...i->...", a, b)
+        if self.right_rank == 1:
+            return _multiply_rows(b, a.T) if a.ndim == 2 else np.matmul(a, b[..., None])[..., 0]
+        if self.left_rank == 1:
+            return _multiply_rows(a, b) if b.ndim == 2 else np.matmul(a[..., None, :], b)[..., 0, :]
+        if b.ndim == 2 and a.ndim > 2:
+            rows = _multiply_rows(a.reshape(-1, a.shape[-1]), b)
+            return rows.reshape(*a.shape[:-1], b.shape[-1])
+        return np.matmul(a, b)
+
+
+@dataclass(frozen=True)
+class Matmul(_MatrixProduct):
+    """A product of matrices and vectors, computed for each sample."""
+
+    name = "matmul"
+    latex = r"{a} \, {b}"
+    sums_products = True
+
+    def run(self, *operands: Any) -> Any:
+        return self._multiply(*operands)
+
+    def pull_back(
+        self, builder: Builder, index: int, adjoint: Value, operands: Sequence[Value], result: Value
+    ) -> Value:
+        left, right = operands
+        match index, self.ranks:
+            case _, (1, 1):
+                return builder.emit("mul", adjoint, operands[1 - index])
+            case 0, (2, 1):
+                return outer(builder, adjoint, right)
+            case 0, (1, 2):
+                return matmul(builder, right, adjoint)
+            case 0, _:
+                return matmul(builder, adjoint, transpose_last(builder, right))
+            case _, (1, 2):
+                return outer(builder, left, adjoint)
+        return matmul(builder, transpose_last(builder, left), adjoint)
+
+    def scalarize(self, builder: Builder, *operands: Array) -> Array:
+        a, b = operands
+        left = a if self.left_rank > 1 else a[..., None, :]
+        right = b if self.right_rank > 1 else b[..., None]
+        pairs = left[..., :, None, :], np.swapaxes(right, -1, -2)[..., None, :, :]
+        sums = fold_last_axis(builder, "add", emit_elementwise(builder, "mul", *pairs))
+        return sums.reshape(self.shape(a.shape, b.shape))
+
+
+@dataclass(frozen=True)
+class BatchMatmul(_MatrixProduct):
+    """A sum of matrix products over the samples, computed as one product over all samples."""
+
+    name = "batch_matmul"
+    combines_samples = True
+
+    def run(self, *operands: Any) -> Any:
+        a, b = operands
+        if a.ndim == self.left_rank and b.ndim == self.right_rank:
+            return self._multiply(a, b)
+        if a.ndim > 3 or b.ndim > 3:
+            return np.sum(self._multiply(a, b), axis=0)
+        if self.right_rank == 2 and a.shape[-1] == 1:  # columns, or numbers, times rows
+            return a[..., 0].T @ b[:, 0]
+        return np.tensordot(a, b, ([0, a.ndim - 1], [0, 1]))
+
+    def pull_back(
+        self, builder: Builder, index: int, adjoint: Value, operands: Sequence[Value], result: Value
+    ) -> Value:
+        raise DifferentiationError("batch_matmul has no derivative rule")
+
+
+def matmul(builder: Builder, left: Value, right: Value) -> Value:
+    """Emit the product of matrices, stacks of matrices and vectors, like numpy's ``@``."""
+    shapes = builder.shape(left), builder.shape(right)
+    ranks = len(shapes[0]), len(shapes[1])
+    if max(ranks) > 2 and min(ranks) == 1:  # a vector with each matrix of a stack
+        is_row = ranks[0] == 1
+        if is_row:
+            left = reshape(builder, left, (1, *shapes[0]))
+        else:
+            right = reshape(builder, right, (*shapes[1], 1))
+        product = matmul(builder, left, right)
+        shape = builder.shape(product)
+        return reshape(builder, product, shape[:-2] + (shape[-1:] if is_row else shape[-2:-1]))
+    if max(ranks) > 2 and min(ranks) > 1:  # stacks broadcast
+        name = f"{shape_text(shapes[0])} @ {shape_text(shapes[1])}: a stack"
+        stack = common_shape(name, shapes[0][:-2], shapes[1][:-2])
+        left = builder.broadcast(left, stack + shapes[0][-2:])
+        right = builder.broadcast(right, stack + shapes[1][-2:])
+    return builder.emit(Matmul.of(min(ranks[0], 2), min(ranks[1], 2)), left, right)
+
+
+def outer(builder: Builder, left: Value, right: Value) -> Value:
+    """Emit the product of a column and a row."""
+    column = reshape(builder, left, (*builder.shape(left), 1))
+    *stack, size = builder.shape(right)
+    return matmul(builder, column, reshape(builder, right, (*stack, 1, size)))
+
+
+def _multiply_rows(a: Array, b: Array) -> Array:
+    """Return a matrix product; if the right matrix is small, compute a block of rows at a time.
+
+    OpenBLAS starts further threads for more than 2**18 multiplications. On a busy machine waiting
+    for them takes many times as long as such a product does.
+    """
+    rows = 2**18 // max(1, b.size)
+    if rows < 1024 or a.ndim != 2 or len(a) <= rows:
+        return a @ b
+    result = np.empty((len(a), b.shape[1]), np.result_type(a, b))
+    for begin in range(0, len(a), rows):
+        np.matmul(a[begin : begin + rows], b, out=result[begin : begin + rows])
+    return result

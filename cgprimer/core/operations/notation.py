@@ -1,0 +1,214 @@
+"""Parse and print expressions with the functions of the primitive table.
+
+Printed text has as few parentheses as possible, and parses to the same tree.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import groupby
+from typing import Any, TypeAlias
+
+from cgprimer.core.language import parser
+from cgprimer.core.language.initializers import Initializer
+from cgprimer.core.language.input_domains import ONE_HOT, Domain
+from cgprimer.core.language.syntax_tree import (
+    Apply,
+    Definition,
+    Expression,
+    Name,
+    Number,
+    Operator,
+    Program,
+    Shape,
+    operator_name,
+)
+from cgprimer.core.operations.primitive_registry import ARRAY_FUNCTIONS, FUNCTIONS, find_primitive
+
+# Text and precedence of each operator, and the precedence from which its left and right operands
+# need no parentheses.
+_INFIX = {
+    "add": (" + ", 1, 1, 2), "sub": (" - ", 1, 1, 2),
+    "mul": ("*", 2, 2, 3), "div": ("/", 2, 2, 3), "pow": ("^", 4, 5, 3),
+    "matmul": (" @ ", 2, 2, 3),
+}  # fmt: skip
+_CONDITION, _SUM, _SIGN, _ATOM = 0, 1, 3, 5
+_Pieces: TypeAlias = list[str | tuple[Expression, int]]  # a node with its minimal precedence
+
+
+def parse_expression(text: str, source_name: str = "<expression>") -> Expression:
+    """Parse a single expression into a syntax tree.
+
+    Raises:
+        SourceError: the text is not an expression.
+    """
+    return parser.parse_expression(text, FUNCTIONS, source_name)
+
+
+def number_text(value: float) -> str:
+    """Return the shortest text that parses to the same double; ``2`` instead of ``2.0``.
+
+    >>> number_text(2.0), number_text(0.1), number_text(1e300)
+    ('2', '0.1', '1e+300')
+    """
+    if math.isfinite(value) and value == int(value) and abs(value) < 1e16:
+        return f"{value:.0f}"
+    return repr(float(value))
+
+
+def unparse(expression: Expression) -> str:
+    """Return the text of an expression.
+
+    >>> unparse(parse_expression("((cd*xx)) + (xz**3)"))
+    'cd*xx + xz^3'
+    >>> unparse(parse_expression("(-xa)^2 - (xb - 1)"))
+    '(-xa)^2 - (xb - 1)'
+    """
+    return _join_pieces(expression, _parts)
+
+
+def readable(expression: Expression) -> str:
+    """Return the text of an expression for readers, with conditions written out.
+
+    Derivatives of ``relu`` and ``max`` have factors such as ``less(0, a)``, which is 1 or 0. The
+    text cannot be parsed again. It omits the case that two equal operands of ``max`` or ``min``
+    share the gradient.
+
+    >>> readable(parse_expression("bar_y*where(equal(a, b), 0.5, less(a, b))"))
+    'bar_y*(1 if b > a else 0)'
+    >>> readable(parse_expression("less(x, 0)*k")), readable(parse_expression("where(v1, 0.5, v2)"))
+    ('(1 if x < 0 else 0)*k', '0.5 if v1 != 0 else v2')
+    """
+    return _join_pieces(expression, _readable_parts)
+
+
+def _join_pieces(
+    expression: Expression, parts_of: Callable[[Expression], tuple[int, _Pieces]]
+) -> str:
+    """Return the text of an expression from the pieces of its nodes."""
+    pieces: list[str] = []
+    stack: _Pieces = [(expression, 0)]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str):
+            pieces.append(item)
+            continue
+        node, needed = item
+        binding, parts = parts_of(node)
+        if binding < needed:
+            parts = ["(", *parts, ")"]
+        stack.extend(reversed(parts))
+    return "".join(pieces)
+
+
+def _readable_parts(node: Expression) -> tuple[int, _Pieces]:
+    """Return the precedence of a node and the pieces of its text, with conditions written out."""
+    if not isinstance(node, Apply) or node.primitive not in ("less", "equal", "where"):
+        return _parts(node)
+    if node.primitive != "where":
+        return _CONDITION, ["1 if ", *_condition(node), " else 0"]
+    test, yes, no = node.arguments
+    if _is_shared_tie(test, yes, no):
+        return _readable_parts(no)
+    return _CONDITION, [(yes, _SUM), " if ", *_condition(test), " else ", (no, _CONDITION)]
+
+
+def _condition(test: Expression) -> _Pieces:
+    """Return the pieces of a condition, with a number on the right-hand side."""
+    if not (isinstance(test, Apply) and test.primitive in ("less", "equal")):
+        return [(test, _SUM), " != 0"]
+    left, right = ((argument, _SUM) for argument in test.arguments)
+    if test.primitive == "equal":
+        return [left, " == ", right]
+    return [left, " < ", right] if isinstance(right[0], Number) else [right, " > ", left]
+
+
+def _is_shared_tie(test: Expression, yes: Expression, no: Expression) -> bool:
+    """Return whether ``where(test, yes, no)`` is a partial derivative of ``max`` or ``min``."""
+    if not (isinstance(test, Apply) and isinstance(no, Apply) and isinstance(yes, Number)):
+        return False
+    kinds = (test.primitive, yes.value, no.primitive)
+    operands = (sorted(map(unparse, one.arguments)) for one in (test, no))
+    return kinds == ("equal", 0.5, "less") and next(operands) == next(operands)
+
+
+def _parts(node: Expression) -> tuple[int, _Pieces]:
+    """Return the precedence of a node and the pieces of its text: strings and operands."""
+    if isinstance(node, Name):
+        return _ATOM, [node.name]
+    if isinstance(node, Number):
+        negative = math.copysign(1.0, node.value) < 0
+        return _SIGN if negative else _ATOM, [number_text(node.value)]
+    operator = _INFIX.get(operator_name(node.primitive))
+    if operator is not None:
+        symbol, binding, left, right = operator
+        return binding, [(node.arguments[0], left), symbol, (node.arguments[1], right)]
+    if node.primitive == "neg":
+        return _SIGN, ["-", (node.arguments[0], _SIGN)]
+    if node.primitive == "copy":
+        return _parts(node.arguments[0])
+    if isinstance(node.primitive, Operator):
+        return _ATOM, _operator_parts(node.primitive, node)
+    listed = [part for argument in node.arguments for part in (", ", (argument, 0))]
+    row = ARRAY_FUNCTIONS.get(node.primitive) or find_primitive(node.primitive)
+    return _ATOM, [row.spelling, "(", *listed[1:], ")"]
+
+
+def _operator_parts(operator: Operator, node: Apply) -> _Pieces:
+    """Return the pieces of an operator with settings: an index, or an array operation."""
+    texts = operator.setting_texts()
+    if operator.is_index:
+        return [(node.arguments[0], _ATOM), f"[{','.join(texts)}]"]
+    listed = [part for argument in node.arguments for part in (", ", (argument, 0))]
+    return [operator.spelling, "(", *listed[1:], *(f", {text}" for text in texts), ")"]
+
+
+def value_text(value: Any) -> str:
+    """Return the text of a declared value: a number, nested brackets, or an initializer.
+
+    >>> value_text((1.0, 0.5)), value_text(Initializer("normal", (0.1,)))
+    ('[1, 0.5]', 'normal(0.1)')
+    """
+    if isinstance(value, Initializer):
+        arguments = ", ".join(map(number_text, value.arguments))
+        return f"{value.name}({arguments})" if arguments else value.name
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(value_text, value))}]"
+    return number_text(value)
+
+
+def domain_text(domain: Domain) -> str:
+    """Return the text of a domain.
+
+    >>> domain_text((-1.0, 1.0)), domain_text("one-hot")
+    ('{-1, 1}', 'one-hot')
+    """
+    if domain == ONE_HOT:
+        return ONE_HOT
+    return f"{{{', '.join(number_text(float(value)) for value in domain)}}}"
+
+
+def declaration_text(name: str, value: Any, shape: Shape, domain: Domain | None = None) -> str:
+    """Return the text of one declared name, without its role.
+
+    >>> declaration_text("y", (0.0, 1.0), (2,), "one-hot")
+    'y[2] = [0, 1] in one-hot'
+    """
+    sizes = f"[{','.join(map(str, shape))}]" if shape else ""
+    declared = "" if value is None else f" = {value_text(value)}"
+    return name + sizes + declared + ("" if domain is None else f" in {domain_text(domain)}")
+
+
+def program_text(program: Program) -> str:
+    """Return the text of all statements; consecutive declarations of a role are merged."""
+    lines: list[str] = []
+    for role, statements in groupby(program.statements, lambda s: getattr(s, "role", "")):
+        texts = []
+        for s in statements:
+            if isinstance(s, Definition):
+                texts.append(f"{s.name} = {unparse(s.expression)}")
+            else:
+                texts.append(declaration_text(s.name, s.value, s.shape, s.domain))
+        lines += [f"{role} {', '.join(texts)}"] if role else texts
+    return "\n".join(lines)

@@ -1,0 +1,279 @@
+"""Operations that reshape, transpose, repeat or reduce arrays, and the functions that emit them.
+
+A broadcast and a sum are each other's transposes. A function emits nothing where there is nothing
+to do, such as a reshape to the same shape.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from cgprimer.core.language.syntax_tree import MAX_ELEMENTS, Shape
+from cgprimer.core.operations.array_operation import Array, ArrayOperation, fold_last_axis
+from cgprimer.core.operations.array_shapes import (
+    common_shape,
+    normalize_axes,
+    normalize_axis,
+    shape_text,
+)
+from cgprimer.core.operations.operation import Builder, Value
+from cgprimer.errors import ShapeError
+
+
+@dataclass(frozen=True)
+class Reshape(ArrayOperation):
+    """A change of shape that keeps the elements; ``rank`` is the rank of the operand."""
+
+    rank: int
+    new_shape: Shape
+    name = "reshape"
+    moves_elements = commutes_with_sum = may_be_view = True
+
+    def setting_texts(self) -> list[str]:
+        return list(map(str, self.new_shape))
+
+    def shape(self, *operands: Shape) -> Shape:
+        return self.new_shape
+
+    def run(self, *operands: Any) -> Any:
+        (a,) = operands
+        return np.asarray(a).reshape(np.shape(a)[: np.ndim(a) - self.rank] + self.new_shape)
+
+    def pull_back(
+        self, builder: Builder, index: int, adjoint: Value, operands: Sequence[Value], result: Value
+    ) -> Value:
+        return reshape(builder, adjoint, builder.shape(operands[0]))
+
+
+@dataclass(frozen=True)
+class Transpose(ArrayOperation):
+    """A permutation of the axes."""
+
+    axes: tuple[int, ...]
+    name = "transpose"
+    moves_elements = commutes_with_sum = may_be_view = True
+
+    def setting_texts(self) -> list[str]:
+        return [] if self.axes == (-1, -2) else list(map(str, self.axes))
+
+    def shape(self, *operands: Shape) -> Shape:
+        (a,) = operands
+        return tuple(a[axis] for axis in self.axes)
+
+    def run(self, *operands: Any) -> Any:
+        (a,) = operands
+        samples = a.ndim - len(self.axes)
+        return a.transpose(*range(samples), *[a.ndim + axis for axis in self.axes])
+
+    def pull_back(
+        self, builder: Builder, index: int, adjoint: Value, operands: Sequence[Value], result: Value
+    ) -> Value:
+        inverse = [self.axes.index(axis) for axis in range(-len(self.axes), 0)]
+        return transpose(builder, adjoint, inverse)
+
+
+@dataclass(frozen=True)
+class Broadcast(ArrayOperation):
+    """A broadcast to a shape; ``rank`` is the rank of the operand."""
+
+    rank: int
+    new_shape: Shape
+    name = "broadcast"
+    moves_elements = commutes_with_sum = may_be_view = True
+
+    def setting_texts(self) -> list[str]:
+        return list(map(str, self.new_shape))
+
+    def shape(self, *operands: Shape) -> Shape:
+        (a,), shape = operands, self.new_shape
+        if min(shape, default=0) < 0 or common_shape("a broadcast", a, shape) != shape:
+            raise ShapeError(
+                f"cannot broadcast the shape {shape_text(a)} to {shape_text(shape)}",
+                hint="counted from the last axis, sizes must be equal, or 1 in the original shape",
+            )
+        if math.prod(shape) > MAX_ELEMENTS:
+            raise ShapeError(
+                f"the shape {shape_text(shape)} has more than {MAX_ELEMENTS:,} elements"
+            )
+        return shape
+
+    def run(self, *operands: Any) -> Any:
+        a, rank, shape = np.asarray(operands[0]), self.rank, self.new_shape
+        samples = a.shape[: a.ndim - rank]
+        padding = (1,) * (len(shape) - rank)
+        if rank == a.ndim <= len(shape) and a.flags.c_contiguous and a.size:
+            # Set the strides here: np.broadcast_to takes ten times as long.
+            padded = padding + a.shape
+            steps = (0,) * len(padding) + a.strides
+            if all(m in (1, n) for m, n in zip(padded, shape, strict=True)):
+                strides = [
+                    step if m == n else 0 for step, m, n in zip(steps, padded, shape, strict=True)
+                ]
+                result: Array = np.ndarray(shape, a.dtype, a, 0, tuple(strides))
+                result.flags.writeable = False
+                return result
+        filled = a.reshape(samples + padding + a.shape[a.ndim - rank :])
+        return np.broadcast_to(filled, samples + shape)
+
+    def pull_back(
+        self, builder: Builder, index: int, adjoint: Value, operands: Sequence[Value], result: Value
+    ) -> Value:
+        return sum_to_shape(builder, adjoint, builder.shape(operands[0]))
+
+
+@dataclass(frozen=True)
+class _Reduction(ArrayOperation):
+    """A reduction over axes, which the result does not have."""
+
+    axes: tuple[int, ...]
+
+    def setting_texts(self) -> list[str]:
+        return list(map(str, self.axes))
+
+    def shape(self, *operands: Shape) -> Shape:
+        (a,) = operands
+        return tuple(n for i, n in enumerate(a, -len(a)) if i not in self.axes)
+
+    def _repeat(self, builder: Builder, value: Value, shape: Shape) -> Value:
+        """Emit the result of a reduction, broadcast to the shape of the operand."""
+        if builder.shape(value):
+            value = reshape(builder, value, _reduced_shape(shape, self.axes))
+        return builder.broadcast(value, shape)
+
+    def _rows(self, a: Array) -> Array:
+        """Return an array whose last axis merges the axes to reduce."""
+        rows = np.moveaxis(a, self.axes, range(-len(self.axes), 0))
+        rest = rows.shape[: a.ndim - len(self.axes)]
+        return rows.reshape(*rest, math.prod(rows.shape[len(rest) :]))
+
+
+@dataclass(frozen=True)
+class Sum(_Reduction):
+    """A sum over axes."""
+
+    name = "sum"
+    commutes_with_sum = sums_products = True
+
+    def run(self, *operands: Any) -> Any:
+        return np.add.reduce(operands[0], axis=self.axes)
+
+    def pull_back(
+        self, builder: Builder, index: int, adjoint: Value, operands: Sequence[Value], result: Value
+    ) -> Value:
+        return self._repeat(builder, adjoint, builder.shape(operands[0]))
+
+    def scalarize(self, builder: Builder, *operands: Array) -> Array:
+        return fold_last_axis(builder, "add", self._rows(*operands))
+
+
+@dataclass(frozen=True)
+class Largest(_Reduction):
+    """A maximum over axes. Elements that tie for it share the derivative equally."""
+
+    name = "largest"
+
+    def run(self, *operands: Any) -> Any:
+        return np.maximum.reduce(operands[0], axis=self.axes)
+
+    def push_forward(
+        self, builder: Builder, index: int, tangent: Value, operands: Sequence[Value], result: Value
+    ) -> Value:
+        slope = self._slope(builder, operands[0], result)
+        return builder.emit(Sum.of(self.axes), builder.emit("mul", tangent, slope))
+
+    def pull_back(
+        self, builder: Builder, index: int, adjoint: Value, operands: Sequence[Value], result: Value
+    ) -> Value:
+        (a,) = operands
+        repeated = self._repeat(builder, adjoint, builder.shape(a))
+        return builder.emit("mul", repeated, self._slope(builder, a, result))
+
+    def _slope(self, builder: Builder, a: Value, result: Value) -> Value:
+        shape = builder.shape(a)
+        is_largest = builder.emit("equal", a, self._repeat(builder, result, shape))
+        count = sum_axes(builder, is_largest, self.axes)
+        return builder.emit("div", is_largest, self._repeat(builder, count, shape))
+
+    def scalarize(self, builder: Builder, *operands: Array) -> Array:
+        return fold_last_axis(builder, "max", self._rows(*operands))
+
+
+def reshape(builder: Builder, a: Value, shape: Shape) -> Value:
+    """Emit a value with another shape; a size of -1 is inferred from the others."""
+    old = builder.shape(a)
+    size = math.prod(n for n in shape if n != -1)
+    full = tuple(math.prod(old) // max(size, 1) if n == -1 else n for n in shape)
+    if shape.count(-1) > 1 or math.prod(full) != math.prod(old) or min(full, default=1) < 0:
+        raise ShapeError(
+            f"cannot reshape {math.prod(old)} elements of {shape_text(old)} to {shape_text(shape)}"
+        )
+    return a if full == old else builder.emit(Reshape.of(len(old), full), a)
+
+
+def transpose(builder: Builder, a: Value, axes: Sequence[int] | None = None) -> Value:
+    """Emit a value with permuted axes; by default, in reverse order."""
+    shape = builder.shape(a)
+    order = tuple(
+        normalize_axis(shape, i) for i in (range(len(shape))[::-1] if axes is None else axes)
+    )
+    unchanged = tuple(range(-len(shape), 0))
+    if sorted(order) != list(unchanged):
+        raise ShapeError(
+            f"{list(axes or ())} is not a permutation of the axes of {shape_text(shape)}"
+        )
+    return a if order == unchanged else builder.emit(Transpose.of(order), a)
+
+
+def transpose_last(builder: Builder, a: Value) -> Value:
+    """Emit a stack of matrices with each matrix transposed."""
+    rank = len(builder.shape(a))
+    return transpose(builder, a, (*range(rank - 2), rank - 1, rank - 2))
+
+
+def sum_axes(builder: Builder, a: Value, axes: Any = None, *, keep: bool = False) -> Value:
+    """Emit the sum over axes, by default over all; with ``keep``, they stay with length 1."""
+    return _emit_reduction(builder, Sum, a, axes, keep=keep)
+
+
+def largest(builder: Builder, a: Value, axes: Any = None, *, keep: bool = False) -> Value:
+    """Emit the maximum over axes, by default over all; with ``keep``, they stay with length 1."""
+    if 0 in builder.shape(a):
+        raise ShapeError(
+            f"an empty array has no maximum: the shape is {shape_text(builder.shape(a))}"
+        )
+    return _emit_reduction(builder, Largest, a, axes, keep=keep)
+
+
+def sum_to_shape(builder: Builder, adjoint: Value, shape: Shape) -> Value:
+    """Emit the sum of an adjoint over broadcast axes, so that it has the operand's shape."""
+    repeated = builder.shape(adjoint)
+    if repeated == shape:
+        return adjoint
+    added = len(repeated) - len(shape)
+    axes = [i for i, n in enumerate(repeated) if i < added or (shape[i - added] == 1 and n != 1)]
+    return reshape(builder, sum_axes(builder, adjoint, axes), shape)
+
+
+def _emit_reduction(
+    builder: Builder, kind: type[_Reduction], a: Value, axes: Any, *, keep: bool
+) -> Value:
+    shape = builder.shape(a)
+    axes = _checked_axes(shape, tuple(axes) if hasattr(axes, "__iter__") else axes)
+    result = builder.emit(kind.of(axes), a) if axes else a
+    return reshape(builder, result, _reduced_shape(shape, axes)) if keep else result
+
+
+@lru_cache(maxsize=4096, typed=True)
+def _checked_axes(shape: Shape, axes: Any) -> tuple[int, ...]:
+    return normalize_axes(shape, axes)
+
+
+def _reduced_shape(shape: Shape, axes: tuple[int, ...]) -> Shape:
+    """Return a shape with some axes set to length 1."""
+    return tuple(1 if i in axes else n for i, n in enumerate(shape, -len(shape)))

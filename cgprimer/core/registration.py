@@ -1,0 +1,220 @@
+"""Registration of primitives, methods and engines by the user, and the list of engines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from cgprimer.core.evaluation.engines import ENGINES, Engine, names
+from cgprimer.core.methods import METHODS
+from cgprimer.core.methods.derivative_program import Differentiator
+from cgprimer.core.operations import OPERANDS, RESULT, Primitive, find_primitive, primitives
+from cgprimer.core.operations.function_expansions import (
+    add_custom_function,
+    remove_custom_function,
+)
+from cgprimer.core.operations.primitive_registry import FUNCTIONS, ArrayFunction, remove_row
+from cgprimer.core.operations.primitive_table import function
+from cgprimer.errors import UsageError
+
+# Steps in which backends combine several instructions; see cgprimer.backends.plans.plan.
+RESERVED = ("fma", "fms", "fnma", "sincos", "affine", "sum", "dot", "outer")
+
+
+@runtime_checkable
+class CustomFunction(Protocol):
+    """A class with a custom backward pass, such as a subclass of :class:`cgprimer.Function`."""
+
+    def language_operation(self, name: str) -> tuple[Any, int]:
+        """Return the function as an operation of the language, and its number of arguments."""
+
+
+def register_primitive(
+    name: Any,
+    numpy: Callable[..., Any] | None = None,
+    *,
+    partials: Sequence[str] | str = (),
+    sympy: Callable[..., Any] | None = None,
+    domain: str = "all real numbers",
+    edges: str = "",
+    source: str = "",
+    analytic: bool = False,
+) -> Primitive | ArrayFunction:
+    """Register a function with its derivative, for use in expressions.
+
+    Args:
+        name: name of the function in expressions, an identifier that is not taken yet.
+        numpy: the function of floats and arrays (element by element, any shape); or a subclass of
+            :class:`cgprimer.Function`, which has a backward pass and needs no other argument. The
+            subclass may also be passed alone; its name is then the name of the function.
+        partials: derivative with respect to each operand, as text in which the operands are
+            ``a``, ``b``, ``c`` and the result is ``out``. It need not be the true derivative: the
+            partial of a straight-through estimator is ``"1"``.
+        sympy, domain, edges, source, analytic: as for :class:`Primitive`.
+
+    Raises:
+        UsageError: the name is taken or not an identifier, or a partial is not an expression.
+
+    >>> import numpy as np
+    >>> row = register_primitive("swish", lambda a: a / (1 + np.exp(-a)),
+    ...                          partials="sigmoid(a) + a*sigmoid(a)*(1 - sigmoid(a))")
+    >>> import cgprimer
+    >>> graph = cgprimer.parse("xw = swish(k*xa)")
+    >>> cgprimer.gradient(graph, {"k": 0.0, "xa": 2.0})
+    {'k': 1.0}
+    >>> unregister_primitive("swish")
+    """
+    if isinstance(name, type):
+        name, numpy = name.__name__, name
+    texts = (partials,) if isinstance(partials, str) else partials
+    if not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
+        raise UsageError(
+            f"the partials of {name!r} must be strings, one for each operand, got {partials!r}",
+            hint="partials='cos(a)' for a function of one operand, ('b', 'a') for one of two",
+        )
+    if not callable(numpy):
+        raise UsageError(f"{name!r} requires a function of floats and arrays, got {numpy!r}")
+    _check_name(name)
+    if isinstance(numpy, type) and isinstance(numpy, CustomFunction):
+        return add_custom_function(name, *numpy.language_operation(name))
+    if not 1 <= len(texts) <= len(OPERANDS):
+        raise UsageError(
+            f"a primitive must have one to three operands, got {len(texts)} partials for {name!r}"
+        )
+    return function(
+        name, *texts, function=numpy, sympy=sympy,
+        domain=domain, edges=edges, source=source, analytic=analytic,
+    )  # fmt: skip
+
+
+def _check_name(name: str) -> None:
+    """Raise UsageError for a name that a new primitive cannot have."""
+    if not name.isidentifier() or name in OPERANDS or name == RESULT:
+        raise UsageError(f"{name!r} cannot be the name of a function")
+    if name in {row.name for row in primitives()} or name in FUNCTIONS:
+        raise UsageError(f"there is a primitive {name!r} already")
+    if name in RESERVED:
+        raise UsageError(
+            f"{name!r} is the name of a step that engines use", hint="choose another name"
+        )
+
+
+def unregister_primitive(name: str) -> None:
+    """Remove a primitive that :func:`register_primitive` added.
+
+    Raises:
+        UsageError: the primitive is built in or unknown.
+    """
+    if remove_custom_function(name):
+        return
+    row = find_primitive(name)
+    if row.built_in:
+        raise UsageError(f"cannot remove {name!r}: it is a built-in primitive")
+    remove_row(row)
+
+
+def register_method(name: str, differentiate: Differentiator) -> None:
+    """Register a method; an installed package may declare it as an entry point instead.
+
+    Args:
+        name: name of the method for ``method=...``.
+        differentiate: a function ``(tape, of, wrt, **options)`` that returns a program.
+
+    Raises:
+        UsageError: there is a method of this name.
+
+    >>> import cgprimer
+    >>> from cgprimer.core.methods import reverse
+    >>> register_method("backprop", reverse.differentiate)
+    >>> cgprimer.gradient(cgprimer.parse("xw = k*xa"), {"k": 2, "xa": 3}, method="backprop")
+    {'k': 3.0}
+    >>> unregister_method("backprop")
+    """
+    METHODS.register(name, differentiate)
+
+
+def unregister_method(name: str) -> None:
+    """Remove a method that :func:`register_method` added.
+
+    Raises:
+        UsageError: no such method was registered.
+    """
+    METHODS.unregister(name)
+
+
+def register_engine(engine: Engine) -> None:
+    """Register an engine; an installed package may declare it as an entry point instead.
+
+    Args:
+        engine: an object with the attributes of :class:`Engine`.
+
+    Raises:
+        UsageError: there is an engine of this name.
+
+    >>> from cgprimer import gradient, parse
+    >>> from cgprimer.core.evaluation.engines import select
+    >>> class Counting:
+    ...     name, compiled = "counting", 0
+    ...     def unavailable(self):
+    ...         return ""
+    ...     def compile(self, tape, *, reduction, dtype):
+    ...         self.compiled += 1
+    ...         return select("numpy").compile(tape, reduction=reduction, dtype=dtype)
+    >>> register_engine(Counting())
+    >>> gradient(parse("xw = a*xa"), {"a": 2, "xa": 3}, engine="counting")
+    {'a': 3.0}
+    >>> select("counting").compiled
+    1
+    >>> ENGINES.unregister("counting")
+    """
+    if not all(hasattr(engine, name) for name in ("name", "unavailable", "compile")):
+        raise UsageError(
+            f"`engine` must have a name and the methods unavailable and compile, got {engine!r}"
+        )
+    ENGINES.register(engine.name, engine)
+
+
+def unregister_engine(name: str) -> None:
+    """Remove an engine that :func:`register_engine` added.
+
+    Raises:
+        UsageError: no such engine was registered.
+    """
+    ENGINES.unregister(name)
+
+
+@dataclass(frozen=True, slots=True)
+class EngineInfo:
+    """An engine and its availability on this machine.
+
+    Attributes:
+        name: name of the engine for ``engine=...``.
+        available: whether it can be used on this machine.
+        reason: reason why it is not available.
+        detail: libraries and devices that it uses, in lines ``name: detail``.
+    """
+
+    name: str
+    available: bool
+    reason: str
+    detail: str = ""
+
+
+def engines() -> tuple[EngineInfo, ...]:
+    """Return all engines, with their availability on this machine.
+
+    >>> [engine.name for engine in engines()][:4]
+    ['plain', 'numpy', 'cpu', 'cuda']
+    """
+    infos = []
+    for name in names():
+        detail = ""
+        try:
+            reason = ENGINES[name].unavailable()
+            if not reason:  # ``describe`` is optional
+                detail = getattr(ENGINES[name], "describe", str)()
+        except UsageError as error:  # the engine of an installed package cannot be imported
+            reason = error.message
+        infos.append(EngineInfo(name, not reason, reason, detail))
+    return tuple(infos)

@@ -1,0 +1,91 @@
+"""Sums over the samples, taken as early as possible.
+
+The gradient of a weight matrix is the sum of an outer product for each sample: that is one matrix
+product over all samples, if the sum is taken before the products are. What is linear changes
+places with the sum; what is not is summed as it is.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from cgprimer.core.operations.batch_operations import BatchSum
+from cgprimer.core.operations.matrix_operations import BatchMatmul, Matmul
+from cgprimer.core.operations.primitive_registry import Applied
+from cgprimer.core.operations.shape_operations import Broadcast, Reshape
+from cgprimer.core.tape.builder import Builder
+from cgprimer.core.tape.tape import Tape
+from cgprimer.core.tape.tape_passes import varying
+from cgprimer.core.tape.verifier import verify
+
+
+def sum_over_samples(tape: Tape, *, terms: bool = True) -> tuple[Tape, tuple[str, ...], int]:
+    """A tape whose outputs are sums over the samples, the names of those that are sums, and how
+    many numbers the largest value of one sample has.
+
+    Outputs that no column reaches are left as they are: the same for each sample. Without `terms`,
+    what is added up element by element is summed as a whole: for who does both at once.
+    """
+    varies = varying(tape)
+    builder = Builder(simplify=False)
+    value = builder.extend(tape)
+    first, totals = len(tape.leaves), dict[int, int]()
+
+    def step(index: int) -> tuple[Applied, tuple[int, ...]]:
+        return tape.instructions[index - first] if index >= first else ("", ())
+
+    def parts(index: int) -> tuple[int, ...]:
+        """Return the values to sum instead; none where the sum is taken of the value."""
+        name, operands = step(index)
+        if isinstance(name, str):
+            linear = terms and name in ("add", "sub", "neg", "copy")
+        else:
+            linear = name.commutes_with_sum
+        return operands if linear and all(varies[o] for o in operands) else ()
+
+    stack = [i for i in tape.outputs.values() if varies[i]]
+    while stack:  # a long sum is deep
+        index = stack[-1]
+        waiting = [o for o in parts(index) if o not in totals]
+        if index in totals or waiting:
+            stack.extend(waiting) if index not in totals else stack.pop()
+            continue
+        stack.pop()
+        name, operands = step(index)
+        if parts(index):
+            totals[index] = builder.emit(name, *[totals[o] for o in operands])
+        elif isinstance(name, Matmul) and all(varies[o] for o in operands):
+            product = BatchMatmul.of(*name.ranks)
+            totals[index] = builder.emit(product, *[value[o] for o in operands])
+        elif terms and name == "mul" and (pair := _number_and_vector(tape, operands, varies)):
+            number, vector = value[pair[0]], value[pair[1]]
+            row = builder.emit(Reshape.of(0, (1,)), number)
+            size = tape.shapes[index][0]
+            column = builder.emit(Reshape.of(1, (1, size)), vector)
+            totals[index] = builder.emit(BatchMatmul.of(1, 2), row, column)
+        else:
+            rank = len(tape.shapes[index])
+            totals[index] = builder.emit(BatchSum.of(rank), value[index])
+    outputs = {name: totals.get(i, value[i]) for name, i in tape.outputs.items()}
+    names = tuple(name for name, index in tape.outputs.items() if varies[index])
+    short = verify(builder.finish(outputs, prune=True))
+    is_single = [isinstance(n, str) or not n.combines_samples for n, _ in short.instructions]
+    sizes = zip(short.shapes, varying(short), [True] * len(short.leaves) + is_single, strict=True)
+    return (
+        short,
+        names,
+        max(prod(shape) for shape, varies_here, single in sizes if varies_here and single),
+    )
+
+
+def _number_and_vector(
+    tape: Tape, operands: tuple[int, ...], varies: list[bool]
+) -> tuple[int, int] | None:
+    """A number that was repeated to a vector's shape, and the vector: of a product's operands."""
+    for one, other in (operands, operands[::-1]):
+        instruction = tape.instruction(one)
+        if instruction and isinstance(instruction.primitive, Broadcast) and varies[other]:
+            (source,) = instruction.operands
+            if tape.shapes[source] == () and len(tape.shapes[other]) == 1 and varies[source]:
+                return source, other
+    return None

@@ -1,0 +1,181 @@
+"""Any tape written out in numbers: the pass ``scalarize``, and arrays taken apart and put together.
+
+It runs the tape as an interpreter does, but on arrays of *values of the new tape* in the place of
+numbers: moving elements moves them, adding them emits additions. So every method, engine and
+picture that knows numbers alone works on every graph.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from math import prod
+from typing import Any
+
+from cgprimer.core.language.syntax_tree import Shape
+from cgprimer.core.language.value_names import parse_element
+from cgprimer.core.tape.builder import Builder
+from cgprimer.core.tape.tape import Tape
+from cgprimer.core.tape.verifier import verify
+
+
+def scalarize(tape: Tape) -> Tape:
+    """Return the tape in scalars: ``W`` of shape (2, 3) is ``W[0,0]``, ``W[0,1]``, and so on.
+
+    >>> import cgprimer
+    >>> print(scalarize(cgprimer.tape(cgprimer.parse("parameter w[2]; input x[2]; xh = w @ x"))))
+    input     x[0]
+    input     x[1]
+    parameter w[0]
+    parameter w[1]
+    v1 = w[0]*x[0]
+    v2 = w[1]*x[1]
+    xh = v1 + v2
+    output    xh
+    """
+    if not tape.has_arrays:
+        return tape
+    import numpy as np
+
+    from cgprimer.core.operations.array_operation import emit_elementwise
+
+    builder = Builder(simplify=False)
+    values: list[Any] = []  # an array of values of the new tape for each value of the old
+    for leaf in tape.leaves:
+        if leaf.kind == "constant":
+            values.append(np.array(builder.constant(leaf.value)))
+        else:
+            ids = [builder.leaf(leaf.kind, name) for name in elements(leaf.name, leaf.shape)]
+            values.append(np.array(ids, dtype=int).reshape(leaf.shape))
+    for index, (name, operands) in enumerate(tape.instructions, len(tape.leaves)):
+        before = len(builder.entries)
+        arrays = [values[o] for o in operands]
+        if isinstance(name, str):
+            result = emit_elementwise(builder, name, *arrays)
+        else:
+            result = name.scalarize(builder, *arrays)
+        if index in tape.labels:
+            result = _name_elements(builder, result, tape.labels[index], before)
+        values.append(result)
+
+    def written_out(table: Mapping[str, int]) -> dict[str, int]:
+        return {
+            element: int(value)
+            for name, index in table.items()
+            for element, value in zip(
+                elements(name, tape.shapes[index]), values[index].flat, strict=True
+            )
+        }
+
+    builder.names = {**written_out(tape.names), **builder.names}
+    return verify(builder.finish(written_out(tape.outputs)))
+
+
+def cost_of_numbers(tape: Tape) -> tuple[int, int]:
+    """About how many operations the tape is in numbers, and how many of them go in and come out.
+
+    >>> import cgprimer
+    >>> cost_of_numbers(cgprimer.tape(cgprimer.parse("parameter w[2]; input x[2]; xh = w @ x")))
+    (2, 5)
+    """
+    work, shapes = 0, tape.shapes
+    for index, (name, operands) in enumerate(tape.instructions, len(tape.leaves)):
+        products = not isinstance(name, str) and name.sums_products
+        work += prod(shapes[index]) * (shapes[operands[0]][-1] if products else 1)
+    ends = [*range(len(tape.leaves)), *tape.outputs.values()]
+    return work, sum(prod(shapes[index]) for index in ends)
+
+
+def elements(name: str, shape: Shape) -> Iterator[str]:
+    """Yield the names of a value's elements; the name itself for a scalar.
+
+    >>> list(elements("W", (2, 2))), list(elements("k", ()))
+    (['W[0,0]', 'W[0,1]', 'W[1,0]', 'W[1,1]'], ['k'])
+    """
+    if not shape:
+        return iter((name,))
+    places = itertools.product(*map(range, shape))
+    return (f"{name}[{','.join(map(str, place))}]" for place in places)
+
+
+def with_elements(tape: Tape, names: Iterable[str]) -> Tape:
+    """Return a tape on which elements of arrays, such as ``xs[0]``, are values with these names.
+
+    Raises:
+        ShapeError: there is no such element.
+
+    >>> import cgprimer
+    >>> print(with_elements(cgprimer.tape(cgprimer.parse("input x[3]; xs = 2*x")), ["xs[0]"]))
+    input     x      # [3]
+    xs = 2*x       # [3]
+    xs[0] = xs[0]
+    output    xs
+    output    xs[0]
+    """
+    from cgprimer.core.operations.element_operations import take
+
+    builder = Builder(simplify=False)
+    value = builder.extend(tape)
+    outputs = {name: value[index] for name, index in tape.outputs.items()}
+    for name in names:
+        base, place = parse_element(name)
+        outputs[name] = builder.name(take(builder, value[tape.index(base)], place), name)
+    return verify(builder.finish(outputs))
+
+
+def split_arrays(arrays: Mapping[str, Any], shapes: Mapping[str, Shape]) -> dict[str, Any]:
+    """Split arrays, whose last axes have these shapes, into numbers or columns of samples."""
+    if not any(shapes.values()):
+        return dict(arrays)
+    import numpy as np
+
+    result: dict[str, Any] = {}
+    for name, value in arrays.items():
+        shape = shapes.get(name, ())
+        if not shape:
+            result[name] = value
+            continue
+        rows = np.asarray(value)
+        flat = np.moveaxis(rows.reshape(*rows.shape[: rows.ndim - len(shape)], prod(shape)), -1, 0)
+        result.update(
+            (element, np.ascontiguousarray(part) if part.ndim else float(part))
+            for element, part in zip(elements(name, shape), flat, strict=True)
+        )
+    return result
+
+
+def join_arrays(elements_by_name: Mapping[str, Any], shapes: Mapping[str, Shape]) -> dict[str, Any]:
+    """Join the elements of arrays: the opposite of :func:`split_arrays`.
+
+    Args:
+        elements_by_name: a number or an array of samples for each element.
+        shapes: the shapes of the arrays; ``()`` for scalars.
+    """
+    import numpy as np
+
+    result = {}
+    for name, shape in shapes.items():
+        if not shape:
+            result[name] = elements_by_name[name]
+            continue
+        parts = [np.asarray(elements_by_name[e]) for e in elements(name, shape)]
+        row = np.stack(np.broadcast_arrays(*parts), axis=-1) if parts else np.zeros(0)
+        result[name] = row.reshape(row.shape[:-1] + shape)
+    return result
+
+
+def _name_elements(builder: Builder, array: Any, name: str, before: int) -> Any:
+    """Name each element; one that is shared gets a copy, since every vertex is a separate value."""
+    import numpy as np
+
+    ids, values = [], array.reshape(-1).tolist()
+    alike = Counter(values)  # computed once for several elements, each of which can be moved
+    for element, index in zip(elements(name, array.shape), values, strict=True):
+        if builder.names.get(element) != index:  # else an element that was asked for by its name
+            shared = index < before or alike[index] > 1 or builder.value_of(index) is not None
+            if shared or index in builder.pinned:
+                index = builder.emit("copy", index, pinned=True)  # noqa: PLW2901
+            builder.pin(index)
+        ids.append(builder.name(index, element))
+    return np.array(ids, dtype=int).reshape(array.shape)

@@ -1,0 +1,135 @@
+"""Passes: small pure functions from a tape to a tape, or to facts about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from cgprimer.core.language.value_names import parse_element
+from cgprimer.core.tape.builder import Builder
+from cgprimer.core.tape.tape import Tape
+from cgprimer.core.tape.verifier import verify
+
+
+def reachable(tape: Tape, roots: Iterable[int]) -> list[bool]:
+    """Return for each value whether any of the roots needs it."""
+    needed = [False] * tape.size
+    for root in roots:
+        needed[root] = True
+    first = len(tape.leaves)
+    for index in range(tape.size - 1, first - 1, -1):
+        if needed[index]:
+            for operand in tape.instructions[index - first][1]:
+                needed[operand] = True
+    return needed
+
+
+def depends(tape: Tape, sources: Iterable[int]) -> list[bool]:
+    """Return for each value whether it is one of the sources or computed from one."""
+    reached = [False] * tape.size
+    for source in sources:
+        reached[source] = True
+    for index, (_, operands) in enumerate(tape.instructions, len(tape.leaves)):
+        for operand in operands:
+            if reached[operand]:
+                reached[index] = True
+                break
+    return reached
+
+
+def varying(tape: Tape) -> list[bool]:
+    """Return for each value whether it varies with the sample; others are computed once a call."""
+    return depends(tape, [i for i, leaf in enumerate(tape.leaves) if leaf.kind == "column"])
+
+
+def dead_code(tape: Tape) -> Tape:
+    """Return the tape without the values that no output needs.
+
+    Columns and scalars stay: they are the program's signature.
+    """
+    builder = Builder(share=False, simplify=False)
+    value = builder.extend(tape)
+    return builder.finish({name: value[i] for name, i in tape.outputs.items()}, prune=True)
+
+
+def live_memory(tape: Tape) -> int:
+    """Return the largest number of computed values that are alive at one time.
+
+    It is the memory per sample, in values. Leaves are not counted: inputs, parameters and seeds
+    are there anyway.
+
+    >>> from cgprimer.core.graph import parse
+    >>> from cgprimer.core.tape.lowering import lower
+    >>> live_memory(lower(parse("xb = sin(xa); xc = sin(xb); xd = sin(xc)")))
+    2
+    """
+    first = len(tape.leaves)
+    last = {o: index for index, (_, used) in enumerate(tape.instructions, first) for o in used}
+    last |= dict.fromkeys(tape.outputs.values(), tape.size)
+    alive = most = 0
+    for index, (_, operands) in enumerate(tape.instructions, first):
+        most = max(most, alive + 1)
+        ends = sum(last[o] == index for o in set(operands) if o >= first)
+        alive += (index in last) - ends
+    return most
+
+
+def as_columns(tape: Tape, names: Iterable[str]) -> Tape:
+    """Return the tape with scalars, or their elements, as columns: one value per sample."""
+    moved = {("scalar", name) for name in names}
+    leaves = [(f.kind, parse_element(f.name).array) in moved for f in tape.leaves]
+    pairs = zip(leaves, tape.leaves, strict=True)
+    return replace(tape, leaves=tuple([f._replace(kind="column") if m else f for m, f in pairs]))
+
+
+def _seed(builder: Builder, value: Any) -> int | None:
+    """Emit a seed: a constant, or an array that is 1 at one place; None where it is 0."""
+    if isinstance(value, float):
+        return builder.constant(value) if value else None
+    places = [tuple(map(int, place)) for place in zip(*value.nonzero(), strict=True)]
+    if not places:
+        return None
+    from cgprimer.core.operations.element_operations import scatter
+
+    return int(scatter(builder, builder.constant(1.0), places[0], value.shape))
+
+
+def with_seeds(tape: Tape, seeds: Mapping[str, Any]) -> Tape:
+    """Return the tape with seeds as constants, without the products with a seed of 0.
+
+    A tangent that is 0 because its seed is 0 is no number that could meet an infinity: there is
+    nothing to multiply. (At run time ``0*inf`` would be nan.)
+    """
+    builder = Builder()
+    new: list[int | None] = []  # None: zero by construction
+
+    def zero(index: int) -> int:
+        return builder.broadcast(builder.constant(0.0), tape.shapes[index])
+
+    for leaf in tape.leaves:
+        if leaf.name in seeds:
+            new.append(_seed(builder, seeds[leaf.name]))
+        else:
+            new.append(builder.leaf(*leaf))
+    for name, operands in tape.instructions:
+        moved = [new[o] for o in operands]
+        nonzero = [m for m in moved if m is not None]
+        if len(nonzero) == len(moved):
+            new.append(builder.emit(name, *nonzero))
+        elif name == "add" or (name == "sub" and moved[1] is None):
+            new.append(nonzero[0] if nonzero else None)
+        elif name == "sub":
+            new.append(builder.emit("neg", *nonzero))
+        elif (
+            name in ("mul", "neg", "copy")
+            or (name == "div" and moved[0] is None)
+            or (not isinstance(name, str) and (not nonzero or name.name == "matmul"))
+        ):
+            new.append(None)
+        else:  # not linear in the seed: a plain zero
+            filled = [zero(o) if m is None else m for o, m in zip(operands, moved, strict=True)]
+            new.append(builder.emit(name, *filled))
+    outputs = tape.outputs.items()
+    values = {name: zero(i) if (one := new[i]) is None else one for name, i in outputs}
+    return verify(builder.finish(values, prune=True))

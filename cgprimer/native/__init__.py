@@ -1,1 +1,0 @@
-"""Native engines: the same tape, fast. Found by entry point; core never imports this ring."""

@@ -1,1 +1,0 @@
-"""A tape arranged in steps that an engine executes."""

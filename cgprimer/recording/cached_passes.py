@@ -1,0 +1,281 @@
+"""Stored backward passes: a graph of the same structure is differentiated by one program.
+
+A training loop records the same operations in every turn. Reverse mode of the core writes their
+backward pass as a tape whose leaves are the recorded values, and the array evaluator of the core
+runs the tape. No derivative rule is written here.
+"""
+
+from __future__ import annotations
+
+from operator import is_
+from typing import Any
+
+import numpy as np
+
+from cgprimer.core.evaluation.array_evaluator import ArraySteps, run
+from cgprimer.core.language.syntax_tree import operator_name
+from cgprimer.core.methods.reverse import Step, sweep
+from cgprimer.core.operations.custom_operations import Custom
+from cgprimer.core.operations.primitive_registry import FUNCTIONS, Applied
+from cgprimer.core.tape.builder import Builder
+from cgprimer.recording.eager_builder import EagerBuilder, array_function
+from cgprimer.recording.recording_state import run_silently
+from cgprimer.recording.value_base import ValueBase, data_of
+
+_MAX_STEPS = 500  # in longer passes the overhead of each step no longer counts, nor with arrays of
+_MAX_BYTES = 2**24  # this size; the general sweep also frees each array as soon as possible
+_MAX_STORED = 64
+_stored: dict[Any, Any] = {}  # by structure: None after the first pass, then the program
+_recent: dict[tuple[Applied, bool], CachedPass] = {}  # the latest program by the last primitive
+
+
+_NEW_ARRAYS = ("add", "sub", "mul", "div", "neg", "matmul", "sum")  # never return an operand
+
+
+class _PassBuilder(Builder):
+    add_contribution = EagerBuilder.add_contribution  # type: ignore[assignment]  # numpy has broadcast the operands
+
+
+class CachedPass:
+    """The backward pass of a graph as a program, which runs for graphs of the same structure.
+
+    Args:
+        order: the values that require a gradient, the last first.
+        others: all other operands that are not numbers; values come first.
+        seeded: whether an upstream gradient is passed; it is 1 otherwise.
+
+    Attributes:
+        inner: positions of the computed values in the order of the pass.
+        n_ordered: number of values that require a gradient; they have the first positions.
+        n_values: number of positions that are values; the remaining ones are plain arrays.
+    """
+
+    def __init__(self, order: list[ValueBase], others: list[Any], *, seeded: bool) -> None:
+        operands = [*order, *others]
+        positions = {id(operand): i for i, operand in enumerate(operands)}
+        self._compile(order, operands, positions, seeded=seeded)
+        self._store_structure(order, operands, positions)
+
+    def _compile(
+        self,
+        order: list[ValueBase],
+        operands: list[Any],
+        positions: dict[int, int],
+        *,
+        seeded: bool,
+    ) -> None:
+        """Write the backward pass as a tape, and prepare its steps."""
+        builder = _PassBuilder()
+        data = [data_of(operand) for operand in operands]
+        leaves = [builder.leaf("column", f"v{i}", shape=np.shape(d)) for i, d in enumerate(data)]
+
+        def leaf_of(operand: Any) -> int:
+            if operand.__class__ is float:
+                return builder.constant(operand)
+            return leaves[positions[id(operand)]]
+
+        seed = builder.constant(1.0)
+        if seeded:
+            seed = builder.leaf("column", "seed", shape=np.shape(data[0]))
+        adjoints = {leaves[0]: seed}
+        sweep(builder, [
+            Step(
+                leaves[i], v.primitive,
+                tuple(leaf_of(o) if getattr(o, "requires_grad", False) else None
+                      for o in v.operands),
+                tuple(leaf_of(o) for o in v.operands), leaves[i],
+            )
+            for i, v in enumerate(order) if v.operands
+        ], adjoints)  # fmt: skip
+        outputs = {}
+        for i, value in enumerate(order):
+            bar = adjoints.get(leaves[i])
+            if bar is not None and (not value.primitive or type(value._data) is float):
+                outputs[str(i)] = builder.broadcast(bar, np.shape(value._data))
+        tape = builder.finish(outputs, prune=True)
+        dtype = getattr(data[0], "dtype", np.dtype(float))
+        steps = ArraySteps(tape, sums=False, dtype=dtype.name, lookup=array_function)
+        self._steps = steps.sample_steps
+        self._start: list[Any] = [None] * tape.size
+        for i, leaf in enumerate(tape.leaves):
+            if leaf.kind == "constant":
+                self._start[i] = dtype.type(leaf.value)
+        run(steps.common_steps, self._start)
+        self._leaves = [
+            (i, len(operands) if leaf.name == "seed" else int(leaf.name[1:]))
+            for i, leaf in enumerate(tape.leaves) if leaf.kind == "column"
+        ]  # fmt: skip
+        new = {
+            index for index, (name, _) in enumerate(tape.instructions, len(tape.leaves))
+            if operator_name(name) in _NEW_ARRAYS
+        } & {step[0] for step in steps.sample_steps}  # fmt: skip
+        self._outputs = [(int(name), index, index in new) for name, index in tape.outputs.items()]
+
+    def _store_structure(
+        self, order: list[ValueBase], operands: list[Any], positions: dict[int, int]
+    ) -> None:
+        """Store what another graph must have in common, and how its operands are found."""
+        self.n_ordered, self._n_operands = len(order), len(operands)
+        self.inner = [i for i, v in enumerate(order) if v.operands]
+        self._ends = [i for i in range(len(operands)) if i not in self.inner]
+        paths: dict[int, tuple[int, int]] = {}  # by position: whose operand it is, and which one
+        self._used: list[int] = []  # positions of the operands of all values
+        self._constants: list[float] = []
+        for i in self.inner:
+            for which, operand in enumerate(order[i].operands):
+                position = positions.get(id(operand))
+                if position is None:
+                    position = self._n_operands + len(self._constants)
+                    self._constants.append(operand)
+                self._used.append(position)
+                paths.setdefault(position, (i, which))
+        self._paths = [paths[i] for i in range(1, self._n_operands + len(self._constants))]
+        self._names = [v.primitive for v in order]
+        self._types = list(map(type, [*operands[self.n_ordered :], *self._constants]))
+        self.n_values = sum(isinstance(operand, ValueBase) for operand in operands)
+        self._requires_grad = [v.requires_grad for v in operands[: self.n_values]]
+        self._formats = self._formats_of(self._data_of(operands))
+
+    def _data_of(self, operands: list[Any]) -> list[Any]:
+        return [v._data for v in operands[: self.n_values]] + operands[
+            self.n_values : self._n_operands
+        ]
+
+    def _formats_of(self, data: list[Any]) -> list[Any]:
+        """Return the shape and precision of each leaf and plain array; None for a float."""
+        ends = [data[i] for i in self._ends]
+        return [None if d.__class__ is float else (d.shape, d.dtype) for d in ends]
+
+    def match(self, root: ValueBase) -> list[Any] | None:
+        """Return the operands of another graph by position; None if its structure is different."""
+        operands: list[Any] = [root]
+        add = operands.append
+        try:
+            for user, which in self._paths:
+                add(operands[user].operands[which])
+            if [v.primitive for v in operands[: self.n_ordered]] != self._names:
+                return None
+        except (AttributeError, IndexError):
+            return None
+        if list(map(type, operands[self.n_ordered :])) != self._types:
+            return None
+        order, inner = operands[: self.n_ordered], [operands[i] for i in self.inner]
+        used, serials = [o for v in inner for o in v.operands], [v.serial for v in inner]
+        is_same = (
+            len(used) == len(self._used)
+            and all(map(is_, used, [operands[i] for i in self._used]))
+            and len(set(order)) == self.n_ordered
+            and serials == sorted(serials, reverse=True)
+            and [v.requires_grad for v in operands[: self.n_values]] == self._requires_grad
+            and operands[self._n_operands :] == self._constants
+            and self._formats_of(self._data_of(operands)) == self._formats
+        )
+        return operands[: self._n_operands] if is_same else None
+
+    @property
+    def has_zero(self) -> bool:
+        """True if a constant is zero: ``match`` does not compare its sign."""
+        return 0.0 in self._constants
+
+    def __call__(self, operands: list[Any], seed: Any) -> dict[ValueBase, Any]:
+        """Return the adjoints of leaves and of numbers, for the operands by position.
+
+        Arrays are new or views; no operand of the graph is returned.
+        """
+        values, data = self._start.copy(), self._data_of(operands)
+        data.append(seed)
+        for index, position in self._leaves:
+            operand = data[position]
+            values[index] = np.float64(operand) if operand.__class__ is float else operand
+        run_silently(run, self._steps, values)
+        return {
+            operands[position]: values[index] if is_new else np.array(values[index])
+            for position, index, is_new in self._outputs
+        }
+
+
+def find_recent_pass(root: ValueBase, *, seeded: bool) -> tuple[CachedPass | None, list[Any]]:
+    """Return the latest pass that started with the same primitive, if the structure is the same.
+
+    Returns:
+        The program and the operands by position; None and an empty list if there is none.
+    """
+    program = _recent.get((root.primitive, seeded))
+    operands = program and program.match(root)
+    return (program, operands) if operands else (None, [])
+
+
+def find_stored_pass(order: list[ValueBase], seeded: bool) -> tuple[CachedPass | None, list[Any]]:
+    """Look up the stored pass of a graph by its structure; compile it at the second occurrence.
+
+    A structure that occurs a second time is compiled. None and an empty list are returned for a
+    structure that is new, long, large, in two precisions, or with a :class:`cgprimer.Function`.
+
+    Args:
+        order: the values that require a gradient, the last first.
+        seeded: whether an upstream gradient is passed.
+    """
+    if len(order) > _MAX_STEPS or not order[0].operands:
+        return None, []
+    structure_parts = _structure_of(order)
+    if structure_parts is None:
+        return None, []
+    structure, others, dtypes = structure_parts
+    key = (FUNCTIONS.generation, seeded, *structure, *sorted(dtypes))
+    program = _stored.get(key, False)
+    if program is False:
+        if len(_stored) >= _MAX_STORED:
+            _stored.clear()
+            _recent.clear()
+        _stored[key] = None
+        return None, []
+    others.sort(key=lambda operand: not isinstance(operand, ValueBase))  # values first
+    if program is None:
+        size = sum(getattr(v._data, "nbytes", 8) for v in order)
+        has_arrays = any(np.ndim(v._data) for v in order)
+        is_worth_it = has_arrays and len(dtypes) == 1 and size <= _MAX_BYTES
+        program = CachedPass(order, others, seeded=seeded) if is_worth_it else ()
+        _stored[key] = program
+    if not program:
+        return None, []
+    if not program.has_zero:
+        _recent[order[0].primitive, seeded] = program
+    return program, [*order, *others]
+
+
+def _structure_of(order: list[ValueBase]) -> tuple[list[Any], list[Any], set[str]] | None:
+    """Return the structure of a graph, its other operands, and the precisions of all of them.
+
+    None for a graph with a :class:`cgprimer.Function`: its pass runs Python code, and holds arrays
+    that must not be stored.
+    """
+    positions = {id(v): i for i, v in enumerate(order)}
+    structure: list[Any] = []
+    others: list[Any] = []
+    dtypes: set[str] = set()
+    add = structure.append
+    for value in order:
+        name = value.primitive
+        if isinstance(name, Custom) and not name.function.is_rule:
+            return None
+        add(name)
+        for operand in value.operands or (value,):
+            if operand.__class__ is float:
+                add(operand.hex())
+                continue
+            position = positions.get(id(operand))
+            if position is None:
+                position = positions[id(operand)] = len(positions)
+                others.append(operand)
+            elif operand is not value:
+                add(position)
+                continue
+            data = data_of(operand)
+            add(isinstance(operand, ValueBase))
+            if data.__class__ is float:
+                add("")
+                dtypes.add("d")
+            else:
+                add(data.shape)
+                dtypes.add(data.dtype.char)
+    return structure, others, dtypes

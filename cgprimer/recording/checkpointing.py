@@ -1,0 +1,98 @@
+"""Functions that are run again in the backward pass instead of being recorded: memory for time.
+
+Source: the interface of ``torch.utils.checkpoint``; Griewank and Walther, "Evaluating
+Derivatives", 2nd ed., chapter 12.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial, wraps
+from typing import Any
+
+import numpy as np
+
+from cgprimer.core.operations.custom_operations import Custom
+from cgprimer.errors import DifferentiationError, UsageError
+from cgprimer.recording.backward_pass import adjoints, ancestors_before
+from cgprimer.recording.custom_functions import CustomOperation
+from cgprimer.recording.eager_builder import EAGER
+from cgprimer.recording.recording_state import State, next_serial, recording
+from cgprimer.recording.value_base import ValueBase, hold_leaves
+
+
+class _Recomputation(CustomOperation):
+    """An operation whose backward pass records the function again and differentiates it."""
+
+    def __init__(
+        self, function: Any, arguments: Any, operands: tuple[Any, ...], result: Any
+    ) -> None:
+        self.function, self.name = function, getattr(function.func, "__name__", "function")
+        self.arguments, self.positions = arguments, []
+        self._operands, self._result = operands, result
+        self._latest = (None, [])
+
+    def __repr__(self) -> str:
+        return f"{self.name} {id(self)}"  # each call is unique, and arguments may be long
+
+    def all_adjoints(self, bar: Any, values: Sequence[Any]) -> list[Any]:
+        """Run the function again, recorded, and return the adjoints of all operands."""
+        with recording(True):
+            start = next_serial()
+            result: Any = self.function(*self.arguments)
+            same = result._data == self._result  # slower only if there are nans
+            if not np.all(same) and not np.array_equal(result._data, self._result, equal_nan=True):
+                raise DifferentiationError(
+                    f"{self.name} returned a different result when it was run again for the"
+                    " backward pass",
+                    hint="checkpoint(f) requires a deterministic function of its arguments",
+                )
+            nested = isinstance(values[-1], ValueBase)
+            totals = adjoints(result, bar, create_graph=nested, since=start)
+        return [totals[o] if o in totals else np.zeros_like(o._data) for o in self._operands]
+
+
+def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function whose intermediate results are not kept but computed again when needed.
+
+    The graph keeps the result alone, and the backward pass runs the function a second time.
+    Arguments, and whatever else the function uses, may be values; it must return one value.
+
+    Raises:
+        UsageError: ``function`` is not callable, or does not return one value.
+        DifferentiationError: in the backward pass, if the second run returns a different result.
+
+    >>> from cgprimer import Value, checkpoint
+    >>> x = Value(0.5)
+    >>> y = checkpoint(lambda x: (x*x).tanh().exp())(x)
+    >>> y.grad_fn
+    <<lambda>>
+    >>> y.backward()
+    >>> round(x.grad, 12)
+    1.200885324466
+    """
+    if not callable(function):
+        raise UsageError(f"checkpoint() requires a function, got {function!r}")
+
+    @wraps(function)
+    def checkpointed(*arguments: Any, **options: Any) -> Any:
+        start, run = next_serial(), partial(function, **options)
+        result = run(*arguments)
+        thread = State.thread
+        if not thread.recording or thread.with_lines:  # record() shows all operations
+            return result
+        if isinstance(result, float | np.ndarray | np.generic):  # computed from plain numbers
+            return result
+        if not isinstance(result, ValueBase):
+            raise UsageError(
+                f"checkpoint() requires a function that returns one value, got"
+                f" {type(result).__name__}"
+            )
+        if not result.requires_grad or result.serial <= start:
+            return result
+        operands = tuple(ancestors_before(result, start))
+        hold_leaves(operands)
+        operation = _Recomputation(run, arguments, operands, result._data)
+        return EAGER.recorded_value(result._data, Custom(operation), operands)
+
+    return checkpointed

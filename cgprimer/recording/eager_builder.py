@@ -1,0 +1,227 @@
+"""A builder that computes at once: where a tape has an instruction, it has a number or an array.
+
+It has the methods that the backward sweep and the derivative rules need from
+:class:`cgprimer.core.tape.builder.Builder` (``emit``, ``constant``, ``shape``, ``broadcast``,
+``product``, ``add_contribution``), so that no derivative is written a second time. If an operand
+is a recorded :class:`Value`, so is the result: derivatives can be differentiated again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+
+from cgprimer.core.language.syntax_tree import Shape
+from cgprimer.core.operations import float_arithmetic, numpy_arithmetic
+from cgprimer.core.operations.array_shapes import common_shape, shape_text
+from cgprimer.core.operations.element_operations import Concatenate, Scatter, Take
+from cgprimer.core.operations.matrix_operations import Matmul
+from cgprimer.core.operations.primitive_registry import FUNCTIONS, Applied
+from cgprimer.core.operations.shape_operations import (
+    Broadcast,
+    Reshape,
+    Sum,
+    Transpose,
+    sum_to_shape,
+)
+from cgprimer.errors import ShapeError
+from cgprimer.recording.recording_state import State, silent_context
+from cgprimer.recording.source_lines import calling_line, with_location
+from cgprimer.recording.value_base import ValueBase, data_of, hold_leaves, initialize
+
+Operand = Any  # a float, an array, or a value
+Entry = TypeVar("Entry")
+_LIMIT = 1000
+_MAX_INDICES = 250  # in the lists of an index whose entry is stored
+_new = object.__new__
+
+
+class PrimitiveCache(dict[Any, Entry]):
+    """A dictionary by primitive that stays small.
+
+    Lists of indices may be long and different in every turn.
+    """
+
+    def store(self, name: Applied, entry: Entry) -> Entry:
+        """Store an entry unless its primitive has long lists of indices, and return it."""
+        if not _has_long_lists(name):
+            if len(self) >= _LIMIT:
+                self.clear()
+            self[name] = entry
+        return entry
+
+
+def _has_long_lists(applied: Applied) -> bool:
+    if not isinstance(applied, Take | Scatter):
+        return False
+    return sum(len(entry) for entry in applied.key if isinstance(entry, tuple)) > _MAX_INDICES
+
+
+class EagerBuilder:
+    """A builder that applies primitives to numbers, arrays and values at once.
+
+    Args:
+        value_class: class of the recorded results; the module of :class:`Value` sets it.
+    """
+
+    def __init__(self, value_class: type[ValueBase] = ValueBase) -> None:
+        self.value_class = value_class
+        self.functions: PrimitiveCache[Callable[..., Any]] = PrimitiveCache()
+        self.generation = 0  # of the table of functions when functions were looked up
+
+    def constant(self, value: float) -> float:
+        """Return a constant unchanged."""
+        return value
+
+    def shape(self, operand: Operand) -> Shape:
+        """Return the shape of a number, an array or a value."""
+        data = operand._data if isinstance(operand, ValueBase) else operand
+        if type(data) is float:
+            return ()
+        shape: Shape = data.shape if type(data) is np.ndarray else np.shape(data)
+        return shape
+
+    def broadcast(self, operand: Operand, shape: Shape) -> Operand:
+        """Broadcast an operand to a shape."""
+        current = self.shape(operand)
+        if current == shape:
+            return operand
+        if common_shape("broadcast", current, shape) != shape:
+            raise ShapeError(f"cannot broadcast {shape_text(current)} to {shape_text(shape)}")
+        return self.emit(Broadcast.of(len(current), shape), operand)
+
+    def emit(self, name: Applied, *operands: Operand) -> Operand:
+        """Apply a primitive; the result is a value if an operand is one. Operands are broadcast.
+
+        Raises:
+            ShapeError: the shapes do not fit; the message names the line of the program.
+        """
+        data, has_value, requires_grad = [], False, False
+        has_array = name.__class__ is not str
+        new_leaves: tuple[ValueBase, ...] = ()
+        value_class = self.value_class
+        for operand in operands:
+            operand_data, kind = operand, operand.__class__
+            if kind is value_class or (kind is not float and isinstance(operand, ValueBase)):
+                has_value = True
+                if operand.requires_grad:
+                    requires_grad = True
+                operand_data = operand._data
+                kind = operand_data.__class__
+                if kind is not float and not operand.primitive and not operand._in_use:
+                    new_leaves += (operand,)
+            if kind is not float:
+                has_array = True
+            data.append(operand_data)
+        if not has_array:
+            result = float_arithmetic.float_function(name)(*data)
+        else:
+            result = self._apply_to_arrays(name, data)
+        if requires_grad and State.plain:
+            for leaf in new_leaves:
+                leaf._hold()
+            value = _new(value_class)
+            initialize(value, result, name, operands)
+            return value
+        if has_value:
+            return self.result(result, name, operands, requires_grad=requires_grad)
+        return result
+
+    def _apply_to_arrays(self, name: Applied, data: Sequence[Any]) -> Any:
+        """Return the result of a primitive for numbers and arrays, as a float or an array."""
+        if self.generation != FUNCTIONS.generation:
+            self.functions = PrimitiveCache()
+            self.generation = FUNCTIONS.generation
+        function = self.functions.get(name)
+        if function is None:
+            function = self.functions.store(name, array_function(name))
+        try:
+            result = silent_context().run(function, *data)
+        except (ValueError, ShapeError) as error:
+            raise shape_error(name, data, error) from None
+        if not result.ndim and result.dtype == np.float64:
+            return float(result)
+        return result
+
+    def result(
+        self, data: Any, name: Applied, operands: tuple[Operand, ...], *, requires_grad: bool
+    ) -> ValueBase:
+        """Wrap data that a primitive computed in a value, recorded if recording is enabled."""
+        thread = State.thread
+        requires_grad = requires_grad and thread.recording
+        if requires_grad and not thread.with_lines:
+            hold_leaves(operands)
+        if requires_grad or thread.with_lines:
+            return self.recorded_value(data, name, operands, requires_grad=requires_grad)
+        if getattr(data, "base", None) is not None:
+            data = data.copy()  # nothing records which array this is a view of
+        return self.recorded_value(data, "", (), requires_grad=False)
+
+    def recorded_value(
+        self, data: Any, name: Applied, operands: tuple[Operand, ...], *, requires_grad: bool = True
+    ) -> ValueBase:
+        """Create the value of an operation, with its source line if lines are recorded."""
+        value = _new(self.value_class)
+        initialize(value, data, name, operands, requires_grad)
+        if State.thread.with_lines:
+            value.line = calling_line()
+        return value
+
+    def product(self, bar: Operand, partial: Operand) -> Operand:
+        """Return an adjoint times a partial; nothing is computed for a partial of 1."""
+        if type(partial) is float and partial == 1.0:
+            return bar
+        if type(bar) is type(partial) is np.ndarray and bar.dtype != partial.dtype:
+            partial = partial.astype(bar.dtype)  # single precision stays single
+        return self.emit("mul", bar, partial)
+
+    def add_contribution(
+        self, totals: dict[Any, Operand], to: Any, product: Operand, *contribution: Any
+    ) -> None:
+        """Add a product to the adjoint of a value: this is where paths meet."""
+        product = sum_to_shape(self, product, self.shape(to))
+        total = totals.get(to)
+        totals[to] = product if total is None else self.emit("add", total, product)
+
+
+def array_function(name: Applied) -> Callable[..., Any]:
+    """Return the function of a primitive for arrays without a leading axis of samples."""
+    if isinstance(name, str):
+        return numpy_arithmetic.numpy_function(name)
+    match name:
+        case Matmul():
+            return np.dot if name.ranks == (1, 1) else np.matmul
+        case Transpose(axes):
+            return lambda a: np.asarray(a).transpose(axes)
+        case Reshape(_, shape):
+            return lambda a: np.asarray(a).reshape(shape)
+        case Sum(axes):
+            return partial(np.add.reduce, axis=axes)
+
+    def apply(*operands: Any) -> Any:
+        arrays = tuple([np.asarray(operand) for operand in operands])
+        if isinstance(name, Concatenate):
+            name.shape(*[array.shape for array in arrays])
+        return name.run(*arrays)
+
+    return apply
+
+
+def shape_error(name: Applied, data: Sequence[Any], error: Exception) -> Exception:
+    """Return numpy's error as a ShapeError that names the line, if the shapes caused it."""
+    if not isinstance(error, ShapeError):
+        shapes = [np.shape(data_of(operand)) for operand in data]
+        try:
+            if isinstance(name, str):
+                common_shape(name, *shapes)
+            else:
+                name.shape(*shapes)
+        except ShapeError as cause:
+            error = cause
+    return with_location(error) if isinstance(error, ShapeError) else error
+
+
+EAGER: Any = EagerBuilder()  #: the builder of all values; its ``value_class`` is Value

@@ -1,0 +1,55 @@
+"""The logarithm of softmax as one operation, instead of six that each keep an array.
+
+Its rule for reverse mode is the rule in the table of functions: the adjoint, minus softmax times
+the sum of the adjoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from cgprimer.core.language.syntax_tree import Shape
+from cgprimer.core.operations.custom_operations import Custom
+from cgprimer.core.operations.shape_operations import sum_axes
+
+
+class LogSoftmax:
+    """The operation ``log_softmax`` along one axis.
+
+    Args:
+        axis: axis along which the exponentials sum to 1, counted from the end: -1 or less.
+    """
+
+    name, positions, is_rule = "log_softmax", (0,), True
+
+    def __init__(self, axis: int) -> None:
+        self.axis, self.arguments = axis, (None, float(axis))
+
+    def __repr__(self) -> str:
+        return f"log_softmax {self.axis}"
+
+    def shape(self, operand_shape: Shape) -> Shape:
+        """Return the shape of the result: that of the operand."""
+        return operand_shape
+
+    def value(self, a: Any, ranks: Sequence[int]) -> Any:
+        """Return the result for an array; subtracting the largest element prevents overflow."""
+        swapped = a.swapaxes(self.axis, 0).copy()  # numpy reduces the first axis 3 times as fast
+        swapped -= np.maximum.reduce(swapped, initial=-np.inf)
+        swapped -= np.log(np.add.reduce(np.exp(swapped)))
+        return swapped.swapaxes(self.axis, 0)
+
+    def emit_adjoint(self, b: Any, index: int, bar: Any, values: Sequence[Any]) -> Any:
+        """Return the contribution to the adjoint of the operand: the rule for reverse mode."""
+        total = sum_axes(b, bar, [self.axis], keep=True)
+        return b.emit("sub", bar, b.emit("mul", b.emit("exp", values[-1]), total))
+
+
+@cache
+def log_softmax_along(rank: int, axis: int) -> Custom:
+    """Return the primitive for arrays of a rank, along an axis counted from the end."""
+    return Custom(LogSoftmax(axis), (rank, rank))

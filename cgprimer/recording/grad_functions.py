@@ -1,0 +1,191 @@
+"""Steps of the backward pass as functions, with PyTorch's names: ``grad_fn``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cgprimer.core.methods.reverse import Step, sweep
+from cgprimer.core.tape.builder import Builder
+from cgprimer.core.tape.tape_passes import reachable
+from cgprimer.errors import DifferentiationError
+from cgprimer.recording.backward_pass import accumulate, seed_of
+from cgprimer.recording.data_conversion import to_data
+from cgprimer.recording.eager_builder import EAGER
+from cgprimer.recording.recording_state import run_silently
+from cgprimer.recording.value_base import (
+    ValueBase,
+    data_of,
+    display_name,
+    is_freed,
+    note_changes,
+    saved_context,
+)
+
+_MAX_DEPTH = 12  # of a printed chain
+
+
+class GradFn:
+    """One step of the backward pass; ``next_functions`` are the steps of the operands.
+
+    Called with the gradient of its result, it returns the gradient of each operand, None for an
+    operand that requires none: one step of the chain rule. ``saved`` has the values that the step
+    needs; ``_saved_self``, ``_saved_other`` and ``_saved_result`` are single ones, as in PyTorch.
+    Calling ``AccumulateGrad`` adds the gradient to ``grad`` of its variable.
+
+    >>> from cgprimer import Value
+    >>> w, b = Value(1.0, name="w"), Value(2.0, name="b")
+    >>> print((3.0*w + b).sin().grad_fn)
+    Sin -> Add -> (Mul -> (None, AccumulateGrad w), AccumulateGrad b)
+    >>> product = (w*b).grad_fn
+    >>> product(10.0), product.saved
+    ((20.0, 10.0), {'self': 1.0, 'other': 2.0})
+    """
+
+    def __init__(self, value: ValueBase) -> None:
+        self.variable: Any = value
+
+    @property
+    def name(self) -> str:
+        """The name of the step: ``Mul`` for a product, ``AccumulateGrad`` for a leaf."""
+        words = display_name(self.variable.primitive).split("_")
+        return "".join(w[:1].upper() + w[1:] for w in words) or "AccumulateGrad"
+
+    @property
+    def next_functions(self) -> tuple[tuple[GradFn | None, int], ...]:
+        """Pairs of a step and 0, one for each operand; None if the operand requires no gradient."""
+        return tuple((_step_of_operand(operand), 0) for operand in self.variable.operands)
+
+    def __call__(self, gradient: Any) -> tuple[Any, ...]:
+        """Return the gradient of each operand for the gradient of the result.
+
+        Args:
+            gradient: upstream gradient, in the shape of the result.
+
+        Raises:
+            DifferentiationError: the shape is different, or the graph was freed.
+        """
+        value = self.variable
+        gradient = to_data(data_of(gradient))
+        if not value.primitive:
+            accumulate(value, gradient, free=False)
+            return ()
+        self._check()
+        seed, data = seed_of(value, gradient), _operand_data(value)
+        gradients: list[Any] = []
+        for which, operand in enumerate(value.operands):
+            if not getattr(operand, "requires_grad", False):
+                gradients.append(None)
+                continue
+            tails = (None,) * which + (operand,) + (None,) * (len(data) - which - 1)
+            totals = {None: seed}
+            step = Step(None, value.primitive, tails, data, value._data)
+            run_silently(sweep, EAGER, [step], totals)
+            zero = EAGER.broadcast(0.0, EAGER.shape(operand))
+            gradients.append(totals.get(operand, zero))
+        return tuple(gradients)
+
+    @property
+    def saved(self) -> dict[str, Any]:
+        """The operands and results that this step of the backward pass needs, by name.
+
+        The names are ``self``, ``other`` (``operand_0`` and so on for more than two operands) and
+        ``result``; for a :class:`cgprimer.Function`, ``saved_tensors`` are the values it saved.
+
+        Raises:
+            DifferentiationError: the graph was freed.
+        """
+        value = self.variable
+        if not value.primitive:
+            return {}
+        self._check()
+        context = saved_context(value.primitive)
+        if context is not None:
+            return {"saved_tensors": context.saved}
+        count = len(value.operands)
+        names = ["self", "other"][:count] if count < 3 else [f"operand_{k}" for k in range(count)]
+        data = dict(zip((*names, "result"), (*_operand_data(value), value._data), strict=True))
+        return {name: data[name] for name in _names_read(value, tuple(names)) if name in data}
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_saved_") and name[7:] in (saved := self.saved):
+            return saved[name[7:]]
+        if name == "saved_tensors" and name in (saved := self.saved):
+            return saved[name]
+        raise AttributeError(f"{self.name} has no attribute {name!r}")
+
+    def _check(self) -> None:
+        """Raise DifferentiationError if the graph was freed or its data have changed."""
+        note_changes()
+        value = self.variable
+        if is_freed(value.primitive):
+            raise DifferentiationError(
+                f"the graph was freed by a backward pass: {self.name} has no saved values any more",
+                hint="keep it with backward(retain_graph=True), or compute the value again",
+            )
+        for operand in (value, *value.operands):
+            if isinstance(operand, ValueBase) and operand._version > value.serial:
+                name = f" {operand.name!r}" if operand.name else ""
+                raise DifferentiationError(
+                    f"a value{name} that {self.name} needs was changed after it was used",
+                    hint="compute the result again after changing its data",
+                )
+
+    def __repr__(self) -> str:
+        variable = f" {self.variable.name}" if self.name == "AccumulateGrad" else ""
+        return f"<{self.name}{variable.rstrip()}>"
+
+    def __str__(self) -> str:
+        return _format_chain(self, _MAX_DEPTH)
+
+
+def grad_function_of(value: ValueBase) -> GradFn | None:
+    """Return the step of the backward pass for a value; None for leaves and constants."""
+    return GradFn(value) if value.primitive and value.requires_grad else None
+
+
+def _step_of_operand(operand: Any) -> GradFn | None:
+    """Return the step of an operand; a leaf that requires a gradient has ``AccumulateGrad``."""
+    return GradFn(operand) if getattr(operand, "requires_grad", False) else None
+
+
+def _operand_data(value: ValueBase) -> tuple[Any, ...]:
+    """Return the operands of a value as numbers and arrays."""
+    return tuple(map(data_of, value.operands))
+
+
+def _names_read(value: ValueBase, names: tuple[str, ...]) -> list[str]:
+    """Return the names of the operands and results that the rules of one step read.
+
+    The rules are written on a tape, where the leaves that they depend on can be looked up.
+    """
+    builder = Builder()
+    shapes = [EAGER.shape(data) for data in (*_operand_data(value), value._data)]
+    leaves = [
+        builder.leaf("column", name, shape=shape)
+        for name, shape in zip((*names, "result"), shapes, strict=True)
+    ]
+    bar = builder.leaf("column", "gradient", shape=shapes[-1])
+    tails = tuple(
+        k if getattr(operand, "requires_grad", False) else None
+        for k, operand in enumerate(value.operands)
+    )
+    totals: dict[Any, Any] = {None: bar}
+    sweep(builder, [Step(None, value.primitive, tails, tuple(leaves[:-1]), leaves[-1])], totals)
+    gradients = [index for key, index in totals.items() if key is not None]
+    tape = builder.finish({f"gradient_{k}": index for k, index in enumerate(gradients)})
+    needed = reachable(tape, [tape.outputs[f"gradient_{k}"] for k in range(len(gradients))])
+    return [leaf.name for leaf, used in zip(tape.leaves, needed, strict=False) if used]
+
+
+def _format_chain(function: GradFn | None, depth: int) -> str:
+    """Format a step and the steps that follow it, down to a depth."""
+    if function is None:
+        return "None"
+    name = repr(function)[1:-1]
+    following = [f for f, _ in function.next_functions]
+    if not following:
+        return name
+    if not depth:
+        return f"{name} -> ..."
+    texts = ", ".join(_format_chain(f, depth - 1) for f in following)
+    return f"{name} -> {texts}" if len(following) == 1 else f"{name} -> ({texts})"

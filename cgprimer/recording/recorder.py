@@ -1,0 +1,282 @@
+"""``record``: the graph of what a Python function computed, with its variable names and lines.
+
+The function runs once, on recorded values. Its operations are written in the language, so
+everything that works on a text works on the result. An ``if`` or a ``for`` leaves no trace: the
+graph contains the branch that was taken and every turn of the loop.
+"""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cgprimer.core.derivatives import tape as tape_of
+from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.tape.tape import Tape
+from cgprimer.errors import UsageError, plural
+from cgprimer.recording.graph_writer import GraphWriter
+from cgprimer.recording.recording_state import recording
+from cgprimer.recording.transforms import map_leaves
+from cgprimer.recording.value import Value
+from cgprimer.recording.value_base import ValueBase, data_of
+
+_COLUMN_WIDTH = 60  # largest width of the column of expressions in a listing
+
+
+class Line(NamedTuple):
+    """A line of Python code.
+
+    Attributes:
+        file: path of the file.
+        number: number of the line.
+        text: the line without indentation.
+    """
+
+    file: str
+    number: int
+    text: str
+
+    @classmethod
+    def of(cls, location: tuple[str, int]) -> Line:
+        """Return the line at a location: a file and a line number."""
+        return cls(*location, linecache.getline(*location).strip())
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Recording:
+    """The result of :func:`record`.
+
+    Attributes:
+        graph: the operations of the function, as a graph like any other.
+        tape: the same operations as a tape.
+        value: the result of the function, as plain numbers and arrays.
+        lines: the line of Python that computed each vertex, by the name of the vertex.
+    """
+
+    graph: ExpressionGraph
+    tape: Tape
+    value: Any
+    lines: Mapping[str, Line]
+
+    def __repr__(self) -> str:
+        return f"<Recording {self.graph.source.name}: {plural(len(self.lines), 'line')}>"
+
+    def __str__(self) -> str:
+        """Return the text of the graph, with the lines of Python next to it."""
+        rows = []
+        for text in self.graph.text.split("\n"):
+            line = self.lines.get(text.partition(" = ")[0])
+            rows.append((text, _shorten(f"{line.number:>4}  {line.text}") if line else ""))
+        width = min(_COLUMN_WIDTH, max((len(text) for text, code in rows if code), default=0))
+        return "\n".join(f"{_shorten(text):<{width}}  {code}".rstrip() for text, code in rows)
+
+
+def record(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Recording:
+    """Run a function and return the graph of its operations.
+
+    Args:
+        function: a function of numbers, arrays, and lists, tuples and dictionaries of them,
+            written with numpy, ``if`` and ``for``.
+        args: arguments of the function. Floats and arrays of floats become parameters with the
+            names in the signature; values become parameters too, or inputs if they require no
+            gradient. Integers and all other arguments are passed on unchanged.
+        kwargs: keyword arguments of the function, treated in the same way.
+
+    Returns:
+        The recording. Vertices have the names of the function's variables; a variable that is
+        assigned several times becomes ``h``, ``h_2``, ``h_3``. Plain arrays become inputs.
+
+    Raises:
+        UsageError: ``function`` is not callable, its result does not depend on any argument, or a
+            value was changed in place.
+        ShapeError: shapes do not fit; the message shows the line of Python.
+
+    Comparisons use plain numbers: the graph is that of the branch that was taken.
+
+    >>> def f(w, x):
+    ...     h = w*x
+    ...     return h.tanh() if h < 1.0 else h
+    >>> print(record(f, 0.25, Value(2.0, requires_grad=False)).graph)
+    input x = 2
+    parameter w = 0.25
+    h = w*x
+    f = tanh(h)
+    output f
+    """
+    if not callable(function):
+        raise UsageError(f"record() requires a function, got {function!r}")
+    writer, watcher = GraphWriter(), _VariableWatcher(function)
+    function_name = getattr(function, "__name__", "y")
+    source = function_name if function_name.isidentifier() else "y"
+    args, kwargs = _arguments_as_values(writer, function, args, kwargs)
+    result = _call_watched(function, args, kwargs, watcher)
+    for name, value in watcher.variables():
+        writer.suggest_name(name, value)
+    outputs: dict[str, Any] = {}
+    map_leaves(outputs.setdefault, result, source)
+    outputs = {n: v for n, v in outputs.items() if _is_numeric(v)}
+    if not any(isinstance(v, ValueBase) for v in outputs.values()):
+        raise UsageError(
+            "the result of the function does not depend on its arguments",
+            hint="floats and arrays of floats are recorded, integers are not: pass 3.0 instead of"
+            " 3",
+        )
+    graph = writer.graph(outputs, source)
+    _check_values(graph, writer)
+    computed = {name: writer.values_by_name.get(name) for name in graph.definitions}
+    lines = {
+        n: Line.of(watcher.location(v)) for n, v in computed.items() if v is not None and v.line
+    }
+    plain_result = map_leaves(lambda _, v: data_of(v), result)
+    return Recording(graph, tape_of(graph), plain_result, lines)
+
+
+def _call_watched(
+    function: Callable[..., Any], args: Any, kwargs: Any, watcher: _VariableWatcher
+) -> Any:
+    """Call a function while its operations are recorded and its variables watched."""
+    previous = sys.gettrace()
+    with recording(True, with_lines=True, extra_depth=1):  # its derivatives are recorded as well
+        try:
+            sys.settrace(watcher.trace_call)
+            return function(*args, **kwargs)
+        finally:
+            sys.settrace(previous)
+
+
+def _check_values(graph: ExpressionGraph, writer: GraphWriter) -> None:
+    """Check that the graph and the function return the same values.
+
+    Raises:
+        UsageError: the results differ, since a value was changed in place.
+    """
+    values = graph.evaluate()
+    for name in graph.outputs:
+        recorded = writer.values_by_name[name]
+        if recorded is None:
+            continue
+        tolerance = 1e-3 if np.asarray(recorded._data).dtype == np.float32 else 1e-9
+        if not np.allclose(values[name], recorded._data, tolerance, tolerance, equal_nan=True):
+            raise UsageError(
+                f"the recorded graph has another result {name!r} than the function: a value was"
+                " changed in place while the function ran",
+                hint="assign the new value to a variable, outside of no_grad(): w = w - step",
+            )
+
+
+def _shorten(text: str) -> str:
+    """Truncate a line of a listing: long arrays are not readable anyway."""
+    limit = 2 * _COLUMN_WIDTH
+    return text if len(text) <= limit else f"{text[:limit]} ..."
+
+
+class _VariableWatcher:
+    """A tracer that notes which variables a function assigns, their values and the lines.
+
+    Functions of the same file that it calls are watched too; its own names have priority.
+
+    Args:
+        function: the function to watch.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._assigned: list[tuple[str, Any]] = []  # by the function itself
+        self._assigned_in_calls: list[tuple[str, Any]] = []
+        self._locations: dict[Any, tuple[str, int]] = {}  # statements that named a value
+        self._entered = False
+        inner: Any = inspect.unwrap(getattr(function, "func", function))
+        inner = inner if hasattr(inner, "__code__") else getattr(inner, "__call__", None)  # noqa: B004
+        self._code: CodeType | None = getattr(inner, "__code__", None)
+        self._global_names = dict(getattr(getattr(inner, "__self__", None), "__dict__", {}))
+        for name in self._code.co_names if self._code else ():
+            self._global_names.setdefault(name, getattr(inner, "__globals__", {}).get(name))
+
+    def variables(self) -> list[tuple[str, Any]]:
+        """Return names with their values and arrays, those with priority first."""
+        names = [*self._assigned, *self._global_names.items(), *self._assigned_in_calls]
+        return [(name, value) for name, value in names if isinstance(value, np.ndarray | ValueBase)]
+
+    def location(self, value: Any) -> tuple[str, int]:
+        """Return where a value was computed; if elsewhere, the statement that named it."""
+        computed_at: tuple[str, int] = value.line
+        file, number = computed_at
+        code = self._code
+        if code and file == code.co_filename and number in {n for *_, n in code.co_lines()}:
+            return computed_at
+        return self._locations.get(value, computed_at)
+
+    def trace_call(self, frame: FrameType, event: str, arg: Any) -> Any:
+        """Trace the first call of the function, and calls of functions of its file."""
+        code = frame.f_code
+        if self._code is None or code.co_filename != self._code.co_filename:
+            return None
+        is_function = code is self._code and not self._entered
+        self._entered = self._entered or is_function
+        assigned = self._assigned if is_function else self._assigned_in_calls
+        line = frame.f_lineno
+        previous: dict[str, Any] = {}
+
+        def trace_line(frame: FrameType, event: str, arg: Any) -> Any:
+            nonlocal line
+            for name, value in frame.f_locals.items():
+                if previous.get(name) is not value:
+                    previous[name] = value
+                    assigned.append((name, value))
+                    if is_function and isinstance(value, ValueBase):
+                        self._locations.setdefault(value, (code.co_filename, line))
+            line = frame.f_lineno
+            return trace_line
+
+        return trace_line
+
+
+def _arguments_as_values(
+    writer: GraphWriter, function: Any, args: Any, kwargs: Any
+) -> tuple[Any, Any]:
+    """Return the arguments with numbers as values, declared under the names of the signature."""
+
+    def to_leaf(name: str, argument: Any) -> Any:
+        role, data = "parameter", argument
+        if isinstance(argument, ValueBase):
+            role = "parameter" if argument.requires_grad else "input"
+            name, data = argument.name or name, argument._data
+        elif (
+            not _is_numeric(argument)
+            or isinstance(argument, int)
+            or np.asarray(argument).dtype.kind != "f"
+        ):
+            return argument
+        leaf = Value(data, name=name)
+        writer.declare_leaf(role, name, leaf)
+        return leaf
+
+    try:
+        bound = inspect.signature(function).bind(*args, **kwargs)
+    except ValueError:  # a function without a signature
+        return tuple(to_leaf("x", argument) for argument in args), kwargs
+    except TypeError as error:
+        raise UsageError(
+            f"the arguments do not fit the signature of the function: {error}"
+        ) from None
+    for name, argument in bound.arguments.items():
+        if bound.signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
+            leaves = {key: map_leaves(to_leaf, part, key) for key, part in argument.items()}
+            bound.arguments[name] = leaves
+        else:
+            bound.arguments[name] = map_leaves(to_leaf, argument, name)
+    return bound.args, bound.kwargs
+
+
+def _is_numeric(argument: Any) -> bool:
+    """Return whether an argument is a number, an array, or a list of numbers."""
+    if isinstance(argument, list):
+        return all(_is_numeric(part) for part in argument) and bool(argument)
+    kinds = (float, int, np.floating, np.ndarray, ValueBase)
+    return isinstance(argument, kinds) and not isinstance(argument, bool)

@@ -1,0 +1,105 @@
+"""State of recording in each thread, serial numbers of values, and silent floating-point errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import Context
+from itertools import count
+from threading import RLock, get_ident, local
+from typing import Any
+
+import numpy as np
+
+from cgprimer.errors import CgprimerError
+
+next_serial = count(1).__next__  #: a value has a greater serial number than its operands
+
+
+class _ThreadState(local):
+    """Recording state of one thread: ``no_grad`` in one thread does not affect the others.
+
+    Attributes:
+        recording: whether operations are recorded.
+        with_lines: whether constants and source lines are recorded too, for :func:`record`.
+        depth: number of nested transforms; inside a transform the backward pass is recorded.
+    """
+
+    recording = True
+    with_lines = False
+    depth = 0
+
+
+class State:
+    """Recording state.
+
+    Attributes:
+        thread: the state of the current thread.
+        plain: True while every thread records without lines; operators then skip ``thread``.
+        last_change: serial number of the latest change to the data of any value.
+    """
+
+    thread = _ThreadState()
+    plain = True
+    last_change = 0
+    _lock = RLock()
+    _special_threads: set[int] = set()  # noqa: RUF012  # threads that make ``plain`` False
+
+    @classmethod
+    def update_plain(cls) -> None:
+        """Recompute ``plain`` after the state of the current thread has changed."""
+        thread = cls.thread
+        is_plain = thread.recording and not thread.with_lines
+        if is_plain and cls.plain:
+            return
+        update = cls._special_threads.discard if is_plain else cls._special_threads.add
+        with cls._lock:
+            update(get_ident())
+            cls.plain = not cls._special_threads
+
+
+@contextmanager
+def recording(
+    enabled: bool, *, with_lines: bool | None = None, extra_depth: int = 0
+) -> Iterator[None]:
+    """Turn recording on or off inside a ``with`` block.
+
+    Args:
+        enabled: whether operations are recorded.
+        with_lines: whether source lines are recorded; by default the setting of the thread, and
+            False if recording is enabled.
+        extra_depth: levels added to the nesting depth of transforms.
+    """
+    thread = State.thread
+    previous = thread.recording, thread.with_lines
+    lines = thread.with_lines and not enabled if with_lines is None else with_lines
+    try:  # everything is set inside ``try``: Ctrl-C may arrive between any two statements
+        thread.recording, thread.with_lines = enabled, lines
+        thread.depth += extra_depth
+        State.update_plain()
+        yield
+    except ValueError as error:  # numpy wraps the error of ``array[0] = value``
+        if isinstance(error.__cause__, CgprimerError):
+            raise error.__cause__ from None
+        raise
+    finally:
+        thread.recording, thread.with_lines = previous
+        thread.depth -= extra_depth
+        State.update_plain()
+
+
+# A context in which numpy reports no floating-point errors. Running a function in a copy of it
+# costs a tenth of entering ``np.errstate``, which every operation on small arrays would pay, and
+# cannot be left half done by Ctrl-C.
+_silent_context = Context()
+_silent_context.run(np.seterr, all="ignore")
+silent_context = _silent_context.copy
+
+
+def run_silently(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function while numpy reports no floating-point errors: infinities and nan are values.
+
+    >>> run_silently(np.log, np.array([0.0]))
+    array([-inf])
+    """
+    return silent_context().run(function, *arguments)

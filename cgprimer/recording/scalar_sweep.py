@@ -1,0 +1,140 @@
+"""The backward pass over numbers alone, with the derivative rules of each primitive read once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from cgprimer.core.operations import find_primitive, float_arithmetic
+from cgprimer.core.operations.custom_operations import Custom
+from cgprimer.core.operations.primitive_registry import FUNCTIONS, Applied
+from cgprimer.core.tape.lowering import emit_partial
+from cgprimer.recording.eager_builder import PrimitiveCache
+from cgprimer.recording.value_base import FREED, ValueBase, display_name
+
+UNREACHED = -0.0  #: adjoint of a value not reached yet: adding to it changes nothing, not even -0
+
+
+def sweep_scalars(
+    order: list[ValueBase],
+    seed: float,
+    *,
+    totals: dict[ValueBase, Any] | None = None,
+    free: bool = False,
+) -> None:
+    """Sweep back over values that are floats, in a fifth of the time of the general sweep.
+
+    Args:
+        order: the values, the last first; their ``_bar`` is ``UNREACHED``, and None afterwards.
+        seed: upstream gradient of the first.
+        totals: where adjoints are stored; by default they are added to ``_grad`` of each value.
+        free: free the graph.
+    """
+    if _PARTIALS.generation != FUNCTIONS.generation:
+        _PARTIALS.clear()
+        _PARTIALS.generation = FUNCTIONS.generation
+    order[0]._bar = seed
+    for value in order:
+        bar, value._bar = value._bar, None
+        if bar is not UNREACHED:
+            if totals is not None:
+                totals[value] = bar
+            elif value._grad is None:
+                value._grad = bar
+            else:
+                value._grad += bar
+                value._repeats += 1
+            if operands := value.operands:
+                partials, first, second, freed_name = _PARTIALS[value.primitive]
+                if free:
+                    value.primitive = freed_name
+                if first is None:
+                    _propagate(operands, partials, bar, value._data)
+                    continue
+                left, right = operands  # both partials are numbers or operands: nothing to call
+                if left.__class__ is float:
+                    right._bar += bar * (left if second.__class__ is int else second)
+                elif right.__class__ is float:
+                    left._bar += bar * (right if first.__class__ is int else first)
+                else:
+                    if left.requires_grad:
+                        left._bar += bar * (right._data if first.__class__ is int else first)
+                    if right.requires_grad:
+                        right._bar += bar * (left._data if second.__class__ is int else second)
+        elif free and value.operands:
+            value.primitive = FREED_NAMES[value.primitive]
+
+
+def _propagate(
+    operands: tuple[Any, ...], partials: tuple[Any, ...], bar: float, result: float
+) -> None:
+    """Add the adjoint of a result, times each partial, to the adjoints of its operands."""
+    data = [*[o if type(o) is float else o._data for o in operands], result]
+    for operand, partial in zip(operands, partials, strict=True):
+        if type(operand) is not float and operand.requires_grad and partial is not None:
+            kind = type(partial)
+            if kind is float:
+                operand._bar += bar * partial
+            else:
+                operand._bar += bar * (data[partial] if kind is int else partial(data))
+
+
+class _FunctionBuilder:
+    """A builder of functions of the operands of one primitive.
+
+    Operands are integers, counted from 0; a constant is a float; what is emitted is a function of
+    the list of operands.
+    """
+
+    def constant(self, value: float) -> float:
+        """Return a constant unchanged."""
+        return value
+
+    def emit(self, name: str, *operands: Any) -> Callable[[list[float]], float] | float:
+        """Return the function that applies a primitive; its result if all operands are numbers."""
+        function = float_arithmetic.float_function(name)
+        if {type(o) for o in operands} == {float}:
+            return function(*operands)
+
+        def apply(values: list[float]) -> float:
+            return function(
+                *[values[o] if type(o) is int else o if type(o) is float else o(values)
+                  for o in operands]
+            )  # fmt: skip
+
+        return apply
+
+
+class _PartialTable(dict[Any, tuple[Any, Any, Any, str]]):
+    """Partials of each primitive: a number, an operand (from 0), a function, or None.
+
+    An entry is the tuple of all partials; the two partials of a primitive such as ``mul``, if each
+    is a number or the other operand; and the name of the freed primitive.
+    """
+
+    generation = 0
+
+    def __missing__(self, name: str) -> tuple[Any, Any, Any, str]:
+        arity = find_primitive(name).arity
+        builder: Any = _FunctionBuilder()
+        partials: Any = tuple(
+            emit_partial(builder, name, which, tuple(range(arity)), arity) for which in range(arity)
+        )
+        is_simple = arity == 2 and all(
+            type(partial) is float or (type(partial) is int and partial == 1 - which)
+            for which, partial in enumerate(partials)
+        )
+        self[name] = (partials, *(partials if is_simple else (None, None)), FREED_NAMES[name])
+        return self[name]
+
+
+class _FreedNames(PrimitiveCache[str]):
+    """The name of each primitive after its graph was freed."""
+
+    def __missing__(self, name: Applied) -> str:
+        freed = f"{FREED}{display_name(name)}"
+        # A custom function is not stored: it holds the arrays that it saved.
+        return freed if isinstance(name, Custom) else self.store(name, freed)
+
+
+_PARTIALS, FREED_NAMES = _PartialTable(), _FreedNames()

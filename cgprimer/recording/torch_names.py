@@ -1,0 +1,140 @@
+"""Names of PyTorch and micrograd for methods that values have under numpy's names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cgprimer.errors import UsageError
+from cgprimer.recording.operators import numpy_method
+from cgprimer.recording.value_base import ValueBase, data_of, display_name
+
+_SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "relu": "ReLU"}
+#: Replacements for methods that are not supported.
+_REPLACEMENTS = {
+    "add_ sub_ mul_ div_ copy_": "update a parameter in place with no_grad(): w -= step",
+    "zero_ fill_": "zero_grad() resets a gradient, value.data[...] = 0.0 sets all elements",
+    "retain_grad": "computed arrays keep no gradient; grad(f) differentiates by any argument",
+    "register_hook": "write a Function, which has a custom backward pass",
+    "values indices": "max(axis) returns the values, argmax(axis) the indices",
+    "to cpu cuda type astype float double half": "Value(np.float32(data)) has another precision",
+    "int long bool": "detach().data is the plain data",
+    "gather": "use np.take_along_axis(value, indices, axis)",
+    "masked_fill": "use np.where(mask, number, value)",
+    "expand": "use np.broadcast_to(value, shape)",
+    "sign floor ceil sort flip roll tile split triu tril outer where any all":
+        "use np.{0}(value, ...)",
+}  # fmt: skip
+
+
+class UnknownMethodError(UsageError, AttributeError):
+    """A method that PyTorch's tensors have and values do not."""
+
+
+class _MissingMethod:
+    """A descriptor that raises an error with a hint; ``__getattr__`` would slow down all methods.
+
+    Args:
+        name: name of the method.
+        hint: what to write instead.
+    """
+
+    def __init__(self, name: str, hint: str) -> None:
+        self.name, self.hint = name, hint
+
+    def __get__(self, value: Any, owner: Any) -> Any:
+        if value is None:
+            return self
+        raise UnknownMethodError(f"a Value has no method {self.name!r}", hint=self.hint)
+
+
+class TensorNames(ValueBase):
+    """Methods with the names of PyTorch and micrograd; each calls the method with numpy's name.
+
+    >>> from cgprimer import Value
+    >>> x = Value([[1.0, 2.0], [3.0, 4.0]])
+    >>> x.view(-1).pow(2).sum().item(), x.permute(1, 0).unsqueeze(0).shape
+    (30.0, (1, 2, 2))
+    >>> x.numel(), x.dim(), x.is_leaf, x.requires_grad_(False).numpy().tolist()
+    (4, 2, True, [[1.0, 2.0], [3.0, 4.0]])
+    """
+
+    __slots__ = ()
+
+    add, sub, mul, div = map(numpy_method, ("add", "subtract", "multiply", "divide"))
+    pow, matmul, mm, neg = map(numpy_method, ("power", "matmul", "matmul", "negative"))
+    square, log1p, expm1, log10 = map(numpy_method, ("square", "log1p", "expm1", "log10"))
+    tan, sinh, cosh, log2 = map(numpy_method, ("tan", "sinh", "cosh", "log2"))
+    unsqueeze, clone, norm = map(numpy_method, ("expand_dims", "copy", "norm"))
+
+    def clamp(self: Any, min: Any = None, max: Any = None) -> Any:
+        """Limit each element to a range; a bound may be omitted."""
+        return np.clip(self, min, max)
+
+    def view(self: Any, *shape: Any) -> Any:
+        """Return the value in another shape, as ``reshape`` does."""
+        return self.reshape(*shape)
+
+    def permute(self: Any, *axes: Any) -> Any:
+        """Return the value with its axes in the given order, as ``transpose`` does."""
+        return self.transpose(*axes)
+
+    def t(self: Any) -> Any:
+        """Return ``T``."""
+        return self.T
+
+    def numpy(self) -> Any:
+        """Return the data as an array; of a value that requires a gradient, call ``detach()``."""
+        return np.asarray(self)
+
+    def tolist(self) -> Any:
+        """Return the data as nested lists."""
+        return np.asarray(self._data).tolist()
+
+    def numel(self: Any) -> int:
+        """Return the number of elements."""
+        return int(self.size)
+
+    def dim(self: Any) -> int:
+        """Return the number of axes."""
+        return int(self.ndim)
+
+    @property
+    def is_leaf(self) -> bool:
+        """True if the user created the value, False if an operation computed it."""
+        return not self.primitive
+
+    @property
+    def label(self) -> str:
+        """The name of the value, as micrograd calls it."""
+        return self.name
+
+    @label.setter
+    def label(self, label: str) -> None:
+        self.name = label
+
+    def requires_grad_(self: Any, requires_grad: bool = True) -> Any:
+        """Set ``requires_grad`` and return the value."""
+        self.requires_grad = requires_grad
+        return self
+
+    @property
+    def _prev(self) -> set[Any]:
+        return {o for o in self.operands if isinstance(o, ValueBase)}
+
+    def __format__(self: Any, spec: str) -> str:
+        return format(self.item(), spec) if spec else str(self)
+
+    @property
+    def _op(self) -> str:
+        """The operation, as micrograd writes it."""
+        name = display_name(self.primitive)
+        if name == "pow" and self.operands:
+            return f"**{data_of(self.operands[1]):g}"
+        return _SIGNS.get(name, name)
+
+
+for _names, _hint in _REPLACEMENTS.items():
+    for _name in _names.split():
+        setattr(TensorNames, _name, _MissingMethod(_name, _hint.format(_name)))

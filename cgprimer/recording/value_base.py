@@ -1,0 +1,163 @@
+"""Storage of recorded values: data, primitive, operands, and the version of the data.
+
+A backward pass needs the data that the forward pass used. Each change through the interface of a
+value increases its version. Arrays that a graph holds are read-only for the user until the backward
+pass. If the user reads ``x.data`` of a leaf before that, the array becomes writable again and a
+copy is kept: the next use of the leaf and the next backward pass compare the array with the copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+from cgprimer.core.language.syntax_tree import operator_name
+from cgprimer.core.operations.custom_operations import Custom
+from cgprimer.core.operations.primitive_registry import Applied
+from cgprimer.recording.recording_state import State, next_serial
+
+FREED = "freed:"  #: prefix of the primitive's name after a backward pass has freed the graph
+
+
+class ValueBase:
+    """Attributes of a :class:`Value`, without its operators and methods.
+
+    Attributes:
+        requires_grad: whether derivatives with respect to the value, or through it, are needed.
+        name: name in pictures and listings.
+        primitive: the primitive that computed the value; empty for a leaf.
+        operands: operands of the primitive: values, or plain numbers and arrays.
+        serial: serial number; a value has a greater one than its operands.
+        line: file and line number that computed the value, if lines are recorded.
+    """
+
+    # Slots hold what every value of a loop of a million operations has. What few values have is in
+    # the dictionary of these values, with the defaults below.
+    __slots__ = (
+        "__dict__", "__weakref__", "_bar", "_data", "_grad", "operands", "primitive",
+        "requires_grad", "serial",
+    )  # fmt: skip
+    _data: Any
+    _grad: Any
+    _bar: Any  # adjoint while a backward pass runs; None outside of a pass
+    requires_grad: bool
+    primitive: Applied
+    operands: tuple[Any, ...]
+    serial: int
+    name: str = ""
+    line: tuple[str, int] | None = None
+    _repeats: int = 0  # number of passes that added to an existing gradient; -1: grad was assigned
+    _version: int = 0  # serial number of the latest change to the data
+    _in_use: bool = False  # whether a graph has used the array of this leaf since the last pass
+    _exposed: bool = False  # whether the user may have the array of this leaf
+    _before_exposure: Any = None  # copy of an array that was read while a graph used it
+
+    def __init__(
+        self,
+        data: Any,
+        primitive: Applied = "",
+        operands: tuple[Any, ...] = (),
+        requires_grad: bool = True,
+    ) -> None:
+        self._data = data
+        self.primitive = primitive
+        self.operands = operands
+        self.requires_grad = requires_grad
+        self.serial = next_serial()
+        self._grad = self._bar = None
+
+    def _mark_changed(self) -> None:
+        """Increase the version: the data are different from now on."""
+        self._version = State.last_change = next_serial()
+
+    def _expose_data(self) -> Any:
+        """Return the data to the user; the arrays of computed values are read-only."""
+        data = self._data
+        if isinstance(data, np.ndarray):
+            if not self.primitive and data.base is not None:
+                data = self._data = data.copy()  # writing into a view would change its base
+            self._exposed = True
+            data.flags.writeable = not self.primitive
+            if self._in_use:
+                self._in_use = False  # the next use compares
+                self._before_exposure = data.copy()
+                _exposed_in_use.append(ref(self))
+        return data
+
+    def _note_change(self) -> None:
+        """Increase the version if the user has written into an array that was in use."""
+        before, self._before_exposure = self._before_exposure, None
+        if before is not None and before.tobytes() != self._data.tobytes():
+            self._mark_changed()
+
+    def _hold(self) -> None:
+        """Make the array of this leaf read-only: a graph needs it unchanged."""
+        self._note_change()
+        self._in_use = True
+        if self._exposed and isinstance(self._data, np.ndarray):
+            self._data.flags.writeable = False
+
+    def _release(self) -> None:
+        """Make the array of this leaf writable again, after a backward pass."""
+        self._in_use = False
+        if self._exposed and isinstance(self._data, np.ndarray):
+            self._data.flags.writeable = True
+
+    def _writable_data(self) -> Any:
+        """Return the array of this value for a change in place; None for a number or a view."""
+        data = self._data
+        if not isinstance(data, np.ndarray) or data.base is not None:
+            return None
+        data.flags.writeable = True
+        return data
+
+
+initialize = ValueBase.__init__
+_exposed_in_use: list[ref[ValueBase]] = []  # leaves whose arrays were read while a graph used them
+
+
+def note_changes() -> None:
+    """Notice which arrays the user has changed since a graph used them, before a backward pass."""
+    while _exposed_in_use:
+        leaf = _exposed_in_use.pop()()
+        if leaf is not None:
+            leaf._note_change()
+
+
+def data_of(operand: Any) -> Any:
+    """Return the number or array of an operand, which may be a value."""
+    return operand._data if isinstance(operand, ValueBase) else operand
+
+
+def hold_leaves(operands: Iterable[Any]) -> None:
+    """Make the arrays of all leaves among the operands read-only."""
+    for operand in operands:
+        if isinstance(operand, ValueBase) and not operand.primitive and not operand._in_use:
+            operand._hold()
+
+
+def release_leaves(operands: Iterable[Any]) -> None:
+    """Make the arrays of all leaves among the operands writable again."""
+    for operand in operands:
+        if isinstance(operand, ValueBase) and operand._in_use:
+            operand._release()
+
+
+def display_name(primitive: Applied) -> str:
+    """Return the name of a primitive for listings and messages."""
+    if isinstance(primitive, Custom):
+        return primitive.spelling
+    return operator_name(primitive).removeprefix(FREED)
+
+
+def is_freed(primitive: Applied) -> bool:
+    """Return whether a backward pass has freed the operands of a value."""
+    return isinstance(primitive, str) and primitive.startswith(FREED)
+
+
+def saved_context(primitive: Applied) -> Any:
+    """Return what the forward pass of a custom function saved; None for other primitives."""
+    return getattr(primitive.function, "context", None) if isinstance(primitive, Custom) else None

@@ -1,0 +1,83 @@
+"""Values of the elements and rows of arrays, such as ``W[0,1]``, put into the arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from cgprimer.errors import UsageError
+from cgprimer.support.array_values import Value, as_value
+
+
+def put_elements(
+    values: Mapping[str, Value],
+    defaults: Mapping[str, Value],
+    shapes: Mapping[str, tuple[int, ...]],
+    split: Callable[[str], tuple[str, tuple[int, ...]]],
+) -> Mapping[str, Value]:
+    """Return values by name, with those of elements and rows such as ``x[0]`` put into arrays.
+
+    Args:
+        values: values of arrays, and of their elements and rows.
+        defaults: values of arrays that ``values`` does not name.
+        shapes: the shapes of the arrays.
+        split: a function from the name of an element to the array and the indices.
+
+    Raises:
+        UsageError: there is no such element, or the other elements of an array have no value.
+    """
+    parts = [(name, *split(name)) for name in values if "[" in str(name)]
+    parts = [part for part in parts if part[1] in shapes and part[2]]
+    if not parts:
+        return values
+    elements = {name for name, _, _ in parts}
+    arrays = {name: value for name, value in values.items() if name not in elements}
+    for name, base, indices in sorted(parts, key=lambda part: len(part[2])):  # rows first
+        _check_indices(name, base, indices, shapes[base])
+        default = arrays.get(base, defaults.get(base, math.nan))
+        arrays[base] = _with_element(name, values[name], base, default, shapes[base], indices)
+    import numpy as np
+
+    for name, base, _ in parts:
+        if base not in values and base not in defaults and np.isnan(arrays[base]).any():
+            raise UsageError(
+                f"{name!r} has a value and {base!r} has none for its other elements",
+                hint=f"declare it, or give all: {base}=0 fills an array",
+            )
+    return arrays
+
+
+def _check_indices(name: str, base: str, indices: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    """Raise UsageError if an array has no element or row with these indices."""
+    in_range = (-n <= i < n for i, n in zip(indices, shape, strict=False))
+    if len(indices) > len(shape) or not all(in_range):
+        first = f"{base}[{','.join('0' for _ in shape)}]"
+        last = f"{base}[{','.join(str(n - 1) for n in shape)}]"
+        raise UsageError(
+            f"{base!r} has the shape {list(shape)}: there is no {name!r}",
+            hint=f"its elements are {first} to {last}",
+        )
+
+
+def _with_element(
+    name: str,
+    value: Value,
+    base: str,
+    default: Value,
+    shape: tuple[int, ...],
+    indices: tuple[int, ...],
+) -> Value:
+    """Return an array of a shape, by samples, with an element or a row replaced."""
+    import numpy as np
+
+    rest = shape[len(indices) :]  # the shape of a row
+    part = np.asarray(as_value(name, value, rest))
+    filled = as_value(base, default, shape)
+    samples = np.broadcast_shapes(
+        part.shape[: part.ndim - len(rest)], filled.shape[: filled.ndim - len(shape)]
+    )
+    array = np.array(np.broadcast_to(filled, (*samples, *shape)))
+    selection: tuple[Any, ...] = (..., *indices, *[slice(None)] * len(rest))
+    array[selection] = part
+    return array

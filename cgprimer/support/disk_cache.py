@@ -1,0 +1,216 @@
+"""The disk cache: compiled code and large derivative programs in the user's cache folder.
+
+Files are written atomically, carry a checksum of their name and content, and are named after
+everything that their content depends on. If anything is wrong with the folder or a file (corrupt,
+foreign, unreadable, disk full, read-only home), the content is computed again: the cache never
+makes a program fail.
+
+Cached code is executed, so nobody else may be able to write it: as in ssh, a folder or file is
+used only if the user owns it and nobody else can write to it or to a folder above it. (On systems
+without such owners, as Windows, this is left to the protection of the folder.)
+
+``CGPRIMER_CACHE`` sets another folder; ``CGPRIMER_CACHE=off`` switches the cache off.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+
+from cgprimer import __version__
+from cgprimer.errors import UsageError
+from cgprimer.support.files import write_whole
+
+_MAGIC = b"cgprimer cache 2\n"
+_LIMIT_BYTES, _LIMIT_FILES = 512 * 2**20, 4096  # every store lists all files
+_SUFFIX = ".cgc"
+_OFF = ("", "off", "0", "none")
+_ABANDONED = 86_400.0  # seconds
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+
+
+def folder() -> Path | None:
+    """Return the folder of the cache, without symbolic links; None if the cache is off.
+
+    Warns, once, about a folder that others can write to.
+    """
+    path, problem = _usable_folder()
+    if problem:
+        _warn(problem)
+    return path
+
+
+def in_memory() -> bool:
+    """Return whether this process may cache in memory: unless the cache is switched off."""
+    return os.environ.get("CGPRIMER_CACHE", "on").strip().lower() not in _OFF
+
+
+def description() -> str:
+    """Return the folder of the cache, or the reason for which nothing is cached."""
+    path, problem = _usable_folder()
+    reason = f"nothing is kept: {problem}" if problem else "nothing is kept"
+    return reason if path is None else str(path)
+
+
+def _usable_folder() -> tuple[Path | None, str]:
+    """Return the folder if it can be used, and the problem with it otherwise."""
+    path = _configured_folder()
+    problem = "" if path is None else _permission_problem(path)
+    return (None if problem else path), problem
+
+
+def _configured_folder() -> Path | None:
+    chosen = os.environ.get("CGPRIMER_CACHE")
+    try:
+        if chosen is not None:
+            off = chosen.strip().lower() in _OFF
+            return None if off else Path(os.path.realpath(chosen))
+        home = Path.home()
+    except (RuntimeError, OSError, ValueError):  # no home folder; an impossible name
+        return None
+    if sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        base = home / "Library" / "Caches"
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
+        if not base.is_absolute():  # to be ignored, says the XDG Base Directory Specification
+            base = home / ".cache"
+    return Path(os.path.realpath(base / "cgprimer"))
+
+
+def _permission_problem(folder: Path) -> str:
+    """Return who else could write into a folder, or replace it; empty if nobody can."""
+    if not hasattr(os, "geteuid"):
+        return ""
+    for path in (folder, *folder.parents):
+        try:
+            status = path.lstat()
+        except OSError:  # missing: it will be created for the user only
+            continue
+        # In a folder like /tmp only the owner of a file can replace it.
+        shared = stat.S_IMODE(status.st_mode) & 0o022
+        if shared and (path == folder or not status.st_mode & stat.S_ISVTX):
+            return f"others can write to {path}"
+        if status.st_uid not in ((os.geteuid(),) if path == folder else (0, os.geteuid())):
+            return f"{path} belongs to another user"
+    return ""
+
+
+@lru_cache
+def _warn(problem: str) -> None:
+    warnings.warn(f"compiled code is not kept: {problem}", stacklevel=2)
+
+
+@lru_cache(maxsize=1)
+def package_state() -> str:
+    """Return a fingerprint of the files of the package, on which all cached content depends."""
+    root = Path(__file__).parent.parent
+    states = []
+    with suppress(OSError):  # a package in an archive has no files, only a version
+        for file in sorted(root.rglob("*.py")):
+            status = file.stat()
+            states.append(f"{file.relative_to(root)} {status.st_size} {status.st_mtime_ns}")
+    return key_of(__version__, *states)
+
+
+def key_of(*parts: str | bytes) -> str:
+    """Return a key for content that depends on these parts only.
+
+    >>> key_of("a", "bc") == key_of("ab", "c")
+    False
+    """
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        digest.update(len(data).to_bytes(8, "little"))
+        digest.update(data)
+    return digest.hexdigest()
+
+
+def cached(kind: str, key: str, compute: Callable[[], bytes]) -> bytes:
+    """Return content from the cache; compute and store it if it is missing.
+
+    Args:
+        kind: a word for people who look into the folder.
+        key: from :func:`key_of`.
+        compute: computes the content.
+    """
+    content = load(kind, key)
+    if content is None:
+        content = compute()
+        store(kind, key, content)
+    return content
+
+
+def load(kind: str, key: str) -> bytes | None:
+    """Return the content of a key; None if it is missing or cannot be trusted."""
+    directory = folder()
+    if directory is None:
+        return None
+    name = f"{kind}-{key}{_SUFFIX}"
+    try:
+        with open(os.open(directory / name, os.O_RDONLY | _NO_LINK), "rb") as file:
+            status = os.fstat(file.fileno())
+            if hasattr(os, "geteuid") and (
+                status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o022
+            ):
+                return None
+            data = file.read()
+    except (OSError, ValueError):
+        return None
+    with suppress(OSError):
+        os.utime(directory / name)  # the least recently used files are deleted first
+    start = len(_MAGIC) + hashlib.sha256().digest_size
+    content = data[start:]
+    return content if data[:start] == _header(name, content) else None
+
+
+def store(kind: str, key: str, content: bytes) -> bool:
+    """Store content under a key, and return whether that succeeded."""
+    directory = folder()
+    if directory is None:
+        return False
+    target = directory / f"{kind}-{key}{_SUFFIX}"
+    try:
+        parents = (directory, *directory.parents)
+        for missing in reversed([path for path in parents if not path.exists()]):
+            missing.mkdir(mode=0o700, exist_ok=True)
+        write_whole(target, _header(target.name, content) + content, private=True)
+        _delete_oldest(directory, target.name)
+    except (OSError, ValueError, UsageError):
+        return False
+    return True
+
+
+def _header(name: str, content: bytes) -> bytes:
+    """Return the first bytes of a file: a checksum of its name and content."""
+    return _MAGIC + hashlib.sha256(name.encode() + b"\n" + content).digest()
+
+
+def _delete_oldest(directory: Path, newest: str) -> None:
+    """Delete the oldest files while there are too many, or their total size is too large."""
+    files = []
+    for file in os.scandir(directory):
+        with suppress(OSError):
+            status = file.stat()
+            if file.name.endswith(_SUFFIX):
+                files.append((status.st_mtime, status.st_size, file.name))
+            elif file.name.endswith(".part") and status.st_mtime < time.time() - _ABANDONED:
+                os.unlink(file)  # of a process that was killed while it wrote
+    total, count = sum(size for _, size, _ in files), len(files)
+    for _, size, name in sorted(files):
+        if total <= _LIMIT_BYTES and count <= _LIMIT_FILES:
+            break
+        if name != newest:
+            with suppress(OSError):  # a file that cannot be deleted does not protect the others
+                (directory / name).unlink(missing_ok=True)
+                total, count = total - size, count - 1

@@ -1,0 +1,81 @@
+"""Groups of entry points: things of an installed package are found by every kind of name."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cgprimer
+
+from .commands import FILES
+
+RECORDED: dict[str, Any] = json.loads(
+    Path(__file__).with_name("entry_points.json").read_text("utf-8")
+)
+LOSS = 4.35616092254171  # of a line after a step along the signs of the gradient
+SCRIPT = """
+import cgprimer, json, pathlib
+line = cgprimer.parse("xw = k*xa; parameter k = 3")
+data = cgprimer.make_dataset(line, samples=20)
+settings = {"optimizer": "snapshot-optimizer", "loss": "snapshot-loss"}
+swish = cgprimer.parse("xw = swish(k)")
+cgprimer.draw(cgprimer.load("olah"), "olah.snapshot")
+print(json.dumps({
+    "engines": [engine.name for engine in cgprimer.engines()],
+    "methods": cgprimer.methods(),
+    "primitive": cgprimer.gradient(swish, {"k": 2}, method="snapshot-method")["k"],
+    "engine": float(cgprimer.gradient(line, {"xa": 1}, engine="snapshot-engine")["k"]),
+    "loss": cgprimer.train(line, data, start={"k": 1}, epochs=1, **settings).loss,
+    "picture": pathlib.Path("olah.snapshot").read_text(),
+}))
+"""
+
+
+def test_each_group_is_read(tmp_path: Path) -> None:
+    package = FILES / "snapshot_package.py.txt"
+    (tmp_path / "snapshot_package.py").write_text(package.read_text("utf-8"), encoding="utf-8")
+    (tmp_path / "snapshot-1.0.dist-info").mkdir()
+    groups = RECORDED["groups"].items()
+    text = "".join(f"[{group}]\n{entry}\n" for group, entry in groups)
+    (tmp_path / "snapshot-1.0.dist-info" / "entry_points.txt").write_text(text, encoding="utf-8")
+    (tmp_path / "snapshot-1.0.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: snapshot\nVersion: 1.0\n", encoding="utf-8"
+    )
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert {*RECORDED["engines"], "snapshot-engine"} <= set(result["engines"])
+    assert {*RECORDED["methods"], "snapshot-method"} <= set(result["methods"])
+    assert result["primitive"] == pytest.approx(1.0907842487848955, rel=1e-9)
+    assert result["engine"] == 42
+    assert result["loss"] == pytest.approx(LOSS, rel=1e-9)
+    assert sorted(result["picture"].split("\n")) == [
+        "",
+        "a -> c",
+        "b -> c",
+        "b -> d",
+        "c -> e",
+        "d -> e",
+    ]
+
+
+def test_the_engines_and_methods_of_the_package_are_there() -> None:
+    assert set(RECORDED["engines"]) <= {engine.name for engine in cgprimer.engines()}
+    assert set(RECORDED["methods"]) <= set(cgprimer.methods())
+    scripts = {point.name: point.value for point in entry_points(group="console_scripts")}
+    assert RECORDED["console_scripts"].items() <= scripts.items()

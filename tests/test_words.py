@@ -1,0 +1,146 @@
+"""The wording rules: names and docstring openings that a reader understands, functions of one page.
+
+`words_unfinished.txt` lists the modules that do not follow the rules yet. It can only shrink: a
+listed module that follows them fails. ``python -m tests.test_words`` prints all offences,
+``python -m tests.test_words --update`` writes the list.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import cgprimer
+
+PACKAGE = Path(cgprimer.__file__).parent
+PACKAGES = ("support", "core", "recording", "backends")
+UNFINISHED = Path(__file__).with_name("words_unfinished.txt")
+
+LONGEST_FUNCTION = 60  # lines
+BANNED_NAMES = {
+    "alone", "apart", "asked", "called", "done", "each", "foretold", "found", "given", "hands",
+    "held", "here", "kept", "known", "made", "moment", "named", "of_steps", "own", "placed",
+    "relief", "said", "shaped", "taken", "together", "told", "way", "whole", "word",
+}  # fmt: skip
+BANNED_OPENING = re.compile(
+    r"(What|Why|Which|Whether|Of|As|Where|Who|How|The same|One of|All of it)\b"
+)
+PUBLIC_NAMES = {  # a contract with users
+    "recording.graph_memory.MemoryRow",
+    "recording.graph_memory.MemoryRow.given",
+    "recording.graph_memory.Memory.kept",
+    "recording.graph_memory.Memory.given",
+}
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def names_bound(node: ast.AST) -> Iterator[str]:
+    """The names that a syntax node itself binds."""
+    match node:
+        case ast.Name(ctx=ast.Store()):
+            yield node.id
+        case ast.Attribute(ctx=ast.Store()):
+            yield node.attr
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            yield node.name
+        case ast.arg():
+            yield node.arg
+        case ast.alias(asname=str(name)):
+            yield name
+        case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)):
+            yield name
+
+
+def offences(tree: ast.AST, scope: str) -> Iterator[str]:
+    """Every offence in a module, as ``line: offence``; ``scope`` is the module's dotted name."""
+    for node in ast.iter_child_nodes(tree):
+        for name in names_bound(node):
+            if name.strip("_").lower() in BANNED_NAMES and f"{scope}.{name}" not in PUBLIC_NAMES:
+                yield f"{node.lineno}: the name {name}"
+        inner = scope
+        if isinstance(node, Function | ast.ClassDef):
+            inner = f"{scope}.{node.name}"
+            opening = BANNED_OPENING.match(ast.get_docstring(node) or "")
+            if opening:
+                yield f"{node.lineno}: the docstring of {node.name} opens with {opening[0]!r}"
+            lines = (node.end_lineno or 0) - node.lineno + 1
+            if isinstance(node, Function) and lines > LONGEST_FUNCTION:
+                yield f"{node.lineno}: the function {node.name} has {lines} lines"
+        yield from offences(node, inner)
+
+
+def module_offences(text: str, module: str) -> list[str]:
+    tree = ast.parse(text)
+    opening = BANNED_OPENING.match(ast.get_docstring(tree) or "")
+    first = [f"1: the docstring of the module opens with {opening[0]!r}"] if opening else []
+    return first + list(offences(tree, module))
+
+
+@cache
+def offences_by_module() -> dict[str, list[str]]:
+    return {
+        str(path.relative_to(PACKAGE)): module_offences(
+            path.read_text(encoding="utf-8"),
+            ".".join(path.relative_to(PACKAGE).with_suffix("").parts),
+        )
+        for package in PACKAGES
+        for path in sorted((PACKAGE / package).rglob("*.py"))
+    }
+
+
+def unfinished() -> set[str]:
+    return set(UNFINISHED.read_text(encoding="utf-8").split()) if UNFINISHED.exists() else set()
+
+
+@pytest.mark.parametrize("module", offences_by_module())
+def test_module_follows_the_wording_rules(module: str) -> None:
+    expected_clean = module not in unfinished()
+    found = offences_by_module()[module]
+    if expected_clean:
+        assert found == [], f"{module}: python -m tests.test_words prints all offences"
+    else:
+        assert found != [], f"{module} is clean: remove it from {UNFINISHED.name}"
+
+
+def test_every_unfinished_module_exists() -> None:
+    assert unfinished() - set(offences_by_module()) == set(), f"remove it from {UNFINISHED.name}"
+
+
+def test_the_rules_notice_each_kind_of_offence() -> None:
+    text = (
+        '"""Of modules."""\nimport math as here\nfrom b import Kept as _kept\n'
+        "class Told:\n    def kept(self, given, *, shaped=1):\n"
+        '        """Whether it is."""\n        self.own = [made for made in given]\n'
+        "        def broadcast(x):\n"
+        '            """Return a value of one shape."""\n' + "            x += 1\n" * 59
+    )
+    assert [offence.partition(": ")[2] for offence in module_offences(text, "a")] == [
+        "the docstring of the module opens with 'Of'",
+        "the name here",
+        "the name _kept",
+        "the name Told",
+        "the name kept",
+        "the docstring of kept opens with 'Whether'",
+        "the function kept has 64 lines",
+        "the name given",
+        "the name shaped",
+        "the name own",
+        "the name made",
+        "the function broadcast has 61 lines",
+    ]
+    assert module_offences("class Memory:\n    kept = 1\n", "recording.graph_memory") == []
+
+
+if __name__ == "__main__":
+    for module, found in offences_by_module().items():
+        for offence in found:
+            print(f"{module}:{offence}")
+    if "--update" in sys.argv:
+        names = [module for module, found in offences_by_module().items() if found]
+        UNFINISHED.write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
