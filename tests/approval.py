@@ -103,6 +103,7 @@ class Approvals:
         )
         text = re.sub(r"\b0x[0-9a-f]{6,}", "<address>", text.replace(str(ROOT), "<root>"))
         text = re.sub(r"\d+\.\d{4,}(e[-+]?\d+)?", "<number>", text)
+        text = re.sub(r"(?<=127\.0\.0\.1:)\d{4,}", "<port>", text)
         return "\n".join(line.rstrip() for line in text.strip("\n").split("\n"))
 
     def stale(self, tests: Iterable[tuple[Path, str]], arguments: Iterable[Path]) -> list[str]:

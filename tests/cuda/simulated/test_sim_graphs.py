@@ -96,10 +96,10 @@ def test_a_limit_from_outside(monkeypatch) -> None:
 
 
 def test_memory_that_somebody_else_took(monkeypatch) -> None:
-    def failing_upload(columns, start, stop, dtype):
+    def failing_copy(columns, start, stop, dtype):
         raise MemoryError
 
-    monkeypatch.setattr(device_columns, "upload", failing_upload)
+    monkeypatch.setattr(device_columns, "copy_chunk_to_device", failing_copy)
     with pytest.raises(EngineError, match="out of GPU memory") as error:
         tools.assert_agrees(ENGINE, tools.gradient_tape(LECTURE), (23,))
     assert "CGPRIMER_CUDA_MEMORY" in error.value.hint
