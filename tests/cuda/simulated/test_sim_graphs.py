@@ -145,7 +145,7 @@ def test_columns_of_any_kind(column) -> None:
 
 def test_a_column_of_another_length_is_refused() -> None:
     run = ENGINE.compile(cgprimer.tape(cgprimer.parse("xw = 2*xa")))
-    with pytest.raises(EngineError, match="'xa' has 3 values"):
+    with pytest.raises(EngineError, match=r"'xa'.* 3"):
         run({"xa": np.ones(3)}, {}, 4)
 
 
