@@ -212,30 +212,30 @@ def name_hint(name: str, candidates: Iterable[str]) -> str:
     return did_you_mean(name, names) or listed
 
 
-def listed(names: Iterable[str], most: int = _FEW) -> str:
+def join_names(names: Iterable[str], limit: int = _FEW) -> str:
     """Return the first names, and the number of further ones.
 
-    >>> listed(["a", "b", "c"]), listed(["a", "b", "c"], 1)
+    >>> join_names(["a", "b", "c"]), join_names(["a", "b", "c"], 1)
     ('a, b, c', 'a and 2 more')
     """
     items = list(names)
-    more = f" and {len(items) - most:,} more" if len(items) > most else ""
-    return ", ".join(items[:most]) + more
+    more = f" and {len(items) - limit:,} more" if len(items) > limit else ""
+    return ", ".join(items[:limit]) + more
 
 
-def plural(count: int, one: str, many: str = "") -> str:
+def pluralize(count: int, singular: str, plural: str = "") -> str:
     """Return a count and its noun.
 
-    >>> plural(1, "pass", "passes"), plural(2, "input")
+    >>> pluralize(1, "pass", "passes"), pluralize(2, "input")
     ('1 pass', '2 inputs')
     """
-    return f"{counted(count)} {one if count == 1 else many or one + 's'}"
+    return f"{format_count(count)} {singular if count == 1 else plural or singular + 's'}"
 
 
-def counted(count: int, most: int = 10**30) -> str:
-    """Return a count as text; one above `most` as a power of ten.
+def format_count(count: int, limit: int = 10**30) -> str:
+    """Return a count as text; one above `limit` as a power of ten.
 
-    >>> counted(12345), counted(2**20_000)
+    >>> format_count(12345), format_count(2**20_000)
     ('12,345', 'about 10^6020')
     """
-    return f"{count:,}" if count < most else f"about 10^{int(count.bit_length() * 0.30103)}"
+    return f"{count:,}" if count < limit else f"about 10^{int(count.bit_length() * 0.30103)}"

@@ -24,7 +24,7 @@ from cgprimer.core.operations.primitive_registry import (
     find_primitive,
     partial_tree,
 )
-from cgprimer.errors import ExpressionSwellError, counted
+from cgprimer.errors import ExpressionSwellError, format_count
 from cgprimer.expressions import Apply, Expression, Name, Number, postorder, substitute, unparse
 
 _LARGEST = 200_000  # nodes of a formula that is written out
@@ -63,7 +63,8 @@ def check_size(nodes: int) -> None:
     """
     if nodes > _LARGEST:
         raise ExpressionSwellError(
-            f"written out, the formula has {counted(nodes, 10**9)} names, numbers and operations",
+            f"written out, the formula has {format_count(nodes, 10**9)}"
+            " names, numbers and operations",
             hint="'cgprimer grad' does without it; of several expressions, inner='chain'"
             " (--inner chain) differentiates each by itself",
         )

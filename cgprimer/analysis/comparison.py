@@ -30,7 +30,7 @@ from cgprimer.core.methods.derivative_program import Names, as_names
 from cgprimer.core.methods.finite_difference import SCHEMES
 from cgprimer.core.operations.array_shapes import shape_text
 from cgprimer.core.tape.scalarization import split_arrays
-from cgprimer.errors import DifferentiationError, UsageError, listed, name_hint, plural
+from cgprimer.errors import DifferentiationError, UsageError, join_names, name_hint, pluralize
 from cgprimer.expressions import ExpressionGraph, Shape, parse_element
 from cgprimer.support.array_values import Value
 from cgprimer.support.number_format import DIGITS, latex_number, number
@@ -112,8 +112,8 @@ class Comparison:
     shapes: dict[str, Shape] = field(default_factory=dict, repr=False)
 
     def __repr__(self) -> str:
-        made = plural(len(self.results), "method")
-        return f"<Comparison d{self.of}/d({listed(self.wrt)}): {made}>"
+        made = pluralize(len(self.results), "method")
+        return f"<Comparison d{self.of}/d({join_names(self.wrt)}): {made}>"
 
     def result(self, method: str) -> MethodResult:
         """The result of a method.
@@ -157,7 +157,7 @@ class Comparison:
                 r.name,
                 *(show(r.derivatives[n]) for n in shown),
                 "no reference" if r.worst_error is None else show(r.worst_error, 2),
-                plural(r.passes, "path") if r.method == "path-sum" else str(r.passes),
+                pluralize(r.passes, "path") if r.method == "path-sum" else str(r.passes),
                 str(r.operations),
                 str(r.live_values),
                 f"{r.seconds * 1e6:.0f}",
@@ -287,8 +287,8 @@ def compare(
     names = tuple(dict.fromkeys(e for n in asked for e in _elements_of(n, shapes)))
     if any(shapes.values()) and len(names) > _MOST_NUMBERS:
         raise UsageError(
-            f"{listed(asked)}: {len(names):,} numbers are more than the {_MOST_NUMBERS:,} by which"
-            " all methods differentiate one after the other",
+            f"{join_names(asked)}: {len(names):,} numbers are more than the {_MOST_NUMBERS:,}"
+            " by which all methods differentiate one after the other",
             hint="name a smaller array with wrt=... (--wrt NAME), or take a smaller network",
         )
     if any(element_in(graph, name)[1] for name in asked) and not primal.custom:

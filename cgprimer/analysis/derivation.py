@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from cgprimer.analysis.latex import latex, latex_name
 from cgprimer.core.language.syntax_tree import Symbol, operator_name
-from cgprimer.errors import plural
+from cgprimer.errors import pluralize
 from cgprimer.expressions import Apply, Expression, unparse
 
 PENDING = "d/d"  #: how the node begins whose argument is still to be differentiated
@@ -195,7 +195,9 @@ class Derivation:
         return "\n\n".join([*parts, "\n".join([*said, *self.notes])])
 
     def __repr__(self) -> str:
-        return f"<Derivation by {self.wrt}, {plural(len(self.steps), 'step')}: {self.result:.80}>"
+        return (
+            f"<Derivation by {self.wrt}, {pluralize(len(self.steps), 'step')}: {self.result:.80}>"
+        )
 
     def latex(self) -> str:
         r"""An ``align*`` with a line for each step; the part that is next is underlined.

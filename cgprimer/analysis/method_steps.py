@@ -17,7 +17,7 @@ from cgprimer.analysis.latex import latex
 from cgprimer.analysis.rules import rules
 from cgprimer.analysis.tables import table
 from cgprimer.core.edge_partials import partials
-from cgprimer.errors import DifferentiationError, UsageError, plural
+from cgprimer.errors import DifferentiationError, UsageError, pluralize
 from cgprimer.expressions import Expression, ExpressionGraph, unparse
 from cgprimer.support.number_format import latex_number, number
 from cgprimer.tapes import Tape, differentiate, labels, values_of
@@ -201,6 +201,6 @@ def _paths(
         text = " * ".join(f"({number(f, 6)})" if f < 0 else number(f, 6) for f in along)
         products.append((" -> ".join(path), text, product))
     products.append(("sum over all paths", "", total))
-    count = plural(len(paths), "path")
+    count = pluralize(len(paths), "path")
     title = f"d{of}/d{wrt} as the sum over {count} of the product of the partials along it"
     return MethodSteps(title, ("path", "partials", "product"), tuple(products))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cgprimer.core.derivatives import chosen_names, element_in, statistics
-from cgprimer.errors import UsageError, listed
+from cgprimer.errors import UsageError, join_names
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.array_values import Value, as_value, axes
 from cgprimer.tapes import reachable, tape
@@ -60,5 +60,5 @@ def single_name(graph: ExpressionGraph, wrt: str | None) -> str:
     for names in (graph.inputs, graph.parameters):
         if len(names) == 1:
             return names[0]
-    known = listed((*graph.inputs, *graph.parameters)) or "none"
+    known = join_names((*graph.inputs, *graph.parameters)) or "none"
     raise UsageError(f"with respect to which name? There are {known}", hint="wrt=... (--wrt NAME)")

@@ -26,7 +26,7 @@ from cgprimer.core.language.value_names import is_internal
 from cgprimer.core.operations.array_shapes import shape_text
 from cgprimer.core.operations.layer_expansions import is_statistic
 from cgprimer.core.tape.tape import expressions, shown_name
-from cgprimer.errors import UsageError, name_hint, plural
+from cgprimer.errors import UsageError, name_hint, pluralize
 from cgprimer.expressions import (
     Expression,
     ExpressionGraph,
@@ -103,7 +103,9 @@ class Trace:
         return rows[name]
 
     def __repr__(self) -> str:
-        return f"<Trace {self.method}: {self.of}, {plural(len(self.rows), 'row')} of {self.kind}s>"
+        return (
+            f"<Trace {self.method}: {self.of}, {pluralize(len(self.rows), 'row')} of {self.kind}s>"
+        )
 
     @property
     def heading(self) -> str:

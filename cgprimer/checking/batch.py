@@ -24,7 +24,7 @@ from cgprimer import __version__
 from cgprimer.checking.results import Failure, Result, not_run, readable
 from cgprimer.checking.sandbox import Limits, MachineError, Submission, stop_all
 from cgprimer.checking.sources import read_regular_file
-from cgprimer.errors import CgprimerError, DataError, UsageError, listed
+from cgprimer.errors import CgprimerError, DataError, UsageError, join_names
 from cgprimer.support.files import write_whole
 
 ENDINGS = (".py", ".ipynb")  # of programs
@@ -286,7 +286,7 @@ def _why_unreadable(path: Path, endings: tuple[str, ...]) -> str:
         return "it is a link to another place"
     if path.is_dir():
         files = [name for name in _names_in(path) if name.endswith(endings)]
-        return f"which file is it? There are {listed(files)}" if files else "it has no file"
+        return f"which file is it? There are {join_names(files)}" if files else "it has no file"
     if not path.is_file() or not os.access(path, os.R_OK):
         return "it is no file that can be read"
     return ""

@@ -27,7 +27,7 @@ from cgprimer.checking.questions import Points, Question, arguments_at, ask, poi
 from cgprimer.checking.results import Part, Result
 from cgprimer.checking.wrong_rules import PRODUCT, QUOTIENT
 from cgprimer.core.graph.expression_graph import FrozenDict
-from cgprimer.errors import CgprimerError, DifferentiationError, UsageError, listed
+from cgprimer.errors import CgprimerError, DifferentiationError, UsageError, join_names
 from cgprimer.expressions import (
     Expression,
     ExpressionGraph,
@@ -152,7 +152,9 @@ def _checked(
     parts: dict[str, Part] = {}
     for one in question.wrt:
         if missing := [e for e in question.elements(one) if e not in trees]:
-            parts[one] = Part(one, 1.0, 0.0, "not run", message=f"no answer for {listed(missing)}")
+            parts[one] = Part(
+                one, 1.0, 0.0, "not run", message=f"no answer for {join_names(missing)}"
+            )
     answered = [n for n in question.wrt if n not in parts]
     for alone in (True, False):
         names = tuple(n for n in answered if alone == ({*question.elements(n)} <= own))
@@ -210,7 +212,7 @@ def _numbers(
         if error > GOOD and not near:
             bad[element] = error
     known = name_mistakes(question, here, theirs, bad)
-    where = "at " + listed(f"{element} = {v[0]:g}" for element, v in here.given.items())
+    where = "at " + join_names(f"{element} = {v[0]:g}" for element, v in here.given.items())
     found = []
     for name in question.wrt:
         wrong = [e for e in question.elements(name) if e in bad]
@@ -357,7 +359,7 @@ def _check_statement(
     if part.verdict != "right":
         errors = relative_errors(theirs, drawn.right[wrt], drawn.noise[wrt])
         place = int(np.argmax(errors > GOOD))
-        where = listed([f"{n} = {v[place]:g}" for n, v in drawn.given.items()])
+        where = join_names([f"{n} = {v[place]:g}" for n, v in drawn.given.items()])
         gives = "has no value" if np.isnan(theirs[place]) else f"gives {theirs[place]:.5g}"
         slope = f"the slope is {drawn.right[wrt][place]:.5g}, and this formula {gives}"
         part = replace(part, points=0.0, evidence=(f"at {where} {slope}",))

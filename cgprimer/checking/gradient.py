@@ -28,7 +28,7 @@ from cgprimer.checking.verdicts import rename_hint
 from cgprimer.core.language.input_domains import ONE_HOT
 from cgprimer.core.operations.array_shapes import shape_text
 from cgprimer.core.operations.notation import domain_text
-from cgprimer.errors import UsageError, listed
+from cgprimer.errors import UsageError, join_names
 from cgprimer.expressions import ExpressionGraph, Shape
 from cgprimer.support.validation import real_number
 
@@ -116,7 +116,7 @@ class GradientCheck:
                     there = f"the dictionary has no {name!r}"
                     found[name] = Failure("shape", f"{there}; {hint}" if hint else there)
             return found
-        expected = f"a dictionary with {listed(shapes)}, or their derivatives in this order"
+        expected = f"a dictionary with {join_names(shapes)}, or their derivatives in this order"
         if not isinstance(value, list | int | float) or isinstance(value, bool):
             return Failure("value", f"returned {value!r:.40}, expected {expected}")
         if len(shapes) == 1:
@@ -261,7 +261,7 @@ class GradientCheck:
         """The arguments at a point, as many as can be read."""
         given = arguments_at(self.question, self.points.given, place)
         texts = [f"{n} = {_short(v)}" for n, v in given.items()]
-        return listed(texts, _SHOWN)
+        return join_names(texts, _SHOWN)
 
 
 def band(error: float, kinks: bool = False, tolerance: float | None = None) -> Verdict:
@@ -432,7 +432,10 @@ def skeleton(check: GradientCheck) -> str:
     """
     question = check.question
     over = f", the {question.reduction} over a batch," if question.batch else ""
-    lines = [f"# The gradient of {question.of}{over} with respect to {listed(question.wrt)}.", "#"]
+    lines = [
+        f"# The gradient of {question.of}{over} with respect to {join_names(question.wrt)}.",
+        "#",
+    ]
     lines += [f"#     {line}" for line in str(question.graph).splitlines()]
     lines += ["", "", f"def {check.function}({', '.join(question.arguments)}):"]
     kinds: dict[str, list[str]] = {}

@@ -18,7 +18,7 @@ from cgprimer.checking.handwriting import read_formula
 from cgprimer.checking.questions import Points, Question
 from cgprimer.core.language.syntax_tree import Operator
 from cgprimer.core.operations import float_arithmetic, symbolic_arithmetic
-from cgprimer.errors import UsageError, listed, name_hint
+from cgprimer.errors import UsageError, join_names, name_hint
 from cgprimer.expressions import Apply, Expression, Name, fold, names_in, unparse
 
 Array = Any
@@ -46,14 +46,15 @@ def components(answer: str, question: Question) -> dict[str, tuple[str, Expressi
             parts = [pair[1].strip()] if len(names) == 1 else _split(_flat(pair[1]))
             if len(parts) != len(names):
                 said = f"{len(parts)} numbers for the {len(names)} of {pair[0].strip()}"
-                raise UsageError(said, hint=f"expected {listed(names)}, in this order")
+                raise UsageError(said, hint=f"expected {join_names(names)}, in this order")
             for name, part in zip(names, parts, strict=True):
                 if name in found:
                     raise UsageError(f"there are two answers for {name}")
                 found[name] = part
     elif len(texts) != len(sources):
         raise UsageError(
-            f"{len(texts)} of {len(sources)} components: expected {listed(sources)}, in this order",
+            f"{len(texts)} of {len(sources)} components: expected {join_names(sources)},"
+            " in this order",
             hint=f"or by name: d{sources[0]} = ...; the decimal mark is a point: 3.5",
         )
     else:

@@ -21,7 +21,7 @@ from cgprimer.core.language.input_domains import ONE_HOT, Domain, contains
 from cgprimer.core.language.syntax_tree import operator_name
 from cgprimer.core.loss_expressions import SOFTMAX, base_name, check_classes, check_target
 from cgprimer.core.operations.notation import domain_text
-from cgprimer.errors import listed
+from cgprimer.errors import join_names
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.tapes import Tape, tape
 
@@ -127,7 +127,7 @@ def inferred_domains(graph: ExpressionGraph, exclude: Collection[str]) -> dict[s
                 scalars.append(name)
     if len(scalars) > 1 and contains(ONE_HOT, [graph.values.get(name) or 0.0 for name in scalars]):
         names = ",".join(scalars)
-        note = f"{listed(scalars)} are sampled as real numbers; if together they are one-hot"
+        note = f"{join_names(scalars)} are sampled as real numbers; if together they are one-hot"
         keep = f"make them one array, or keep them (--keep {names})"
         inferences[scalars[0]] = Inference(None, f"{note}, {keep}")
     return inferences

@@ -44,7 +44,7 @@ from cgprimer.checking.wrong_rules import (
     PRODUCT,
     QUOTIENT,
 )
-from cgprimer.errors import listed
+from cgprimer.errors import join_names
 from cgprimer.expressions import parse_element
 from cgprimer.tapes import Tape, differentiate
 
@@ -301,7 +301,7 @@ def _exchanged(
         names = dict.fromkeys(parse_element(e)[0] for e in pairs)
         crossed = all(parse_element(e)[0] != parse_element(o)[0] for e, o in pairs.items())
         if len(pairs) > 2 and len(names) == 2 and crossed:
-            said = f"{listed(names)} are swapped"
+            said = f"{join_names(names)} are swapped"
             whole = {e: points.right[o] for e, o in pairs.items()}
             yield Foretold("parameters swapped", said, whole)
             return

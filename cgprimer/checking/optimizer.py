@@ -28,7 +28,7 @@ from cgprimer.checking.optimizer_verdicts import (
 from cgprimer.checking.results import Failure, Part, Result, not_run
 from cgprimer.checking.sandbox import Limits, Request, Submission, run_submission, source_of
 from cgprimer.checking.verdicts import rename_hint
-from cgprimer.errors import Source, UsageError, listed, name_hint, plural
+from cgprimer.errors import Source, UsageError, join_names, name_hint, pluralize
 from cgprimer.training.optimizers import optimizer as rule_of
 
 #: The optimizers, with the parts of names by which a submission's are recognised.
@@ -135,7 +135,7 @@ def check_optimizer(
 
 
 def _defined(names: Sequence[Sequence[str]]) -> str:
-    return f"it defines {listed(n for n, _ in names) or 'no class and no function'}"
+    return f"it defines {join_names(n for n, _ in names) or 'no class and no function'}"
 
 
 def _missing(rule: str, names: Sequence[Sequence[str]]) -> str:
@@ -219,7 +219,7 @@ def skeleton(rule: str) -> str:
     stored = "\n".join(f"        self.{name} = {name}" for name in hyper)
     return _SKELETON.format(
         name=_CLASSES.get(rule, rule.capitalize()), arguments=arguments, stored=stored,
-        about=plural(len(hyper), "hyperparameter"),
+        about=pluralize(len(hyper), "hyperparameter"),
     )  # fmt: skip
 
 

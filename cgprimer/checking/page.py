@@ -12,7 +12,7 @@ from html import escape
 
 from cgprimer.checking.batch import by_mistake, several_of_one, student_of
 from cgprimer.checking.results import Part, Result, Verdict
-from cgprimer.errors import listed, plural
+from cgprimer.errors import join_names, pluralize
 
 _MARKS: dict[Verdict, str] = {"right": "✓", "wrong": "✗", "suspicious": "?", "not run": "–"}
 _STYLE = """
@@ -57,7 +57,7 @@ def class_page(results: Sequence[Result], title: str, same: Mapping[str, str] | 
     lines = [
         _summary(results),
         *(
-            f'<p class="names">{escape(f"{student} has {len(own)}: {listed(own)}.")}</p>'
+            f'<p class="names">{escape(f"{student} has {len(own)}: {join_names(own)}.")}</p>'
             for student, own in several_of_one(result.submission for result in results).items()
         ),
         '<p><label><input type="checkbox" id="hide"> without names</label>'
@@ -83,7 +83,7 @@ def _summary(results: Sequence[Result]) -> str:
         f"{median.points:g} of {median.possible:g} points ({_percent(median)})" if median else "–"
     )
     full = sum(result.points >= result.possible for result in results)
-    submissions = plural(len(results), "submission")
+    submissions = pluralize(len(results), "submission")
     return f"<p>{submissions}; the median is {points}; {full} have all of them.</p>"
 
 

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from math import fsum
 from typing import Any, Literal
 
-from cgprimer.errors import Source, Span, UsageError, name_hint, plural
+from cgprimer.errors import Source, Span, UsageError, name_hint, pluralize
 
 Verdict = Literal["right", "wrong", "suspicious", "not run"]
 _LONGEST = 5_000  # characters of one text in a result
@@ -204,7 +204,7 @@ class Result:
         for name, (points, possible) in subtotals:
             lines.append(f"  {name}: {points:g} of {possible:g} points")
         if self.failure and all(str(part) == "not run" for part in shown):  # said once
-            lines += [f"  {plural(len(shown), 'part')} not run"] if shown else []
+            lines += [f"  {pluralize(len(shown), 'part')} not run"] if shown else []
             shown = ()
         width = max((len(part.name) for part in shown), default=0)
         for part in shown:

@@ -18,7 +18,7 @@ from cgprimer.core.language.input_domains import (
 )
 from cgprimer.core.methods.derivative_program import as_names
 from cgprimer.data.domains import sample_domain
-from cgprimer.errors import UsageError, listed, name_hint
+from cgprimer.errors import UsageError, join_names, name_hint
 from cgprimer.expressions import ExpressionGraph, Shape
 from cgprimer.support.validation import real_number
 
@@ -127,7 +127,7 @@ def _as_domain(name: str, values: Any, shape: Shape) -> Domain:
 def check_disjoint(keep: Iterable[str], domain: Iterable[str]) -> None:
     """Raise UsageError if an input is both kept and given a domain."""
     if both := [name for name in keep if name in set(domain)]:
-        what = f"{listed(both)}: an input is either kept or sampled from a domain, not both"
+        what = f"{join_names(both)}: an input is either kept or sampled from a domain, not both"
         raise UsageError(what, hint="give either keep= (--keep) or domain= (--domain)")
 
 

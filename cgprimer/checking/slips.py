@@ -25,7 +25,7 @@ from cgprimer.checking.wrong_sweeps import Slip
 from cgprimer.core.methods.path_sum import count_paths, list_paths
 from cgprimer.core.operations import RESULT, find_primitive
 from cgprimer.core.operations.primitive_registry import partial_tree
-from cgprimer.errors import listed
+from cgprimer.errors import join_names
 from cgprimer.expressions import parse_element, unparse
 from cgprimer.tapes import Tape
 
@@ -79,7 +79,7 @@ class _Slips(Sweeps):
         outputs = self.question.output.split(",")
         vertices = [v for v in self.vertices() if parse_element(tape.labels[v])[0] in outputs]
         if vertices:
-            names = listed(map(self.text, vertices))
+            names = join_names(map(self.text, vertices))
             yield Slip("loss factor missing", said.format(names), roots=tuple(vertices))
         loss = [i for i in self.region if i > max(vertices, default=-1)]
         squares = {
@@ -91,7 +91,7 @@ class _Slips(Sweeps):
             if name == "pow" and getattr(tape.instruction(inner), "primitive", "") == "sub"
         }
         for heads in dict.fromkeys((*((h,) for h in squares), tuple(squares))) if squares else ():
-            errors = listed(self.text(squares[h]) for h in heads)
+            errors = join_names(self.text(squares[h]) for h in heads)
             yield Slip("loss factor missing",
                        f"the error {errors} is left out of the derivative of its square",
                        bare=frozenset((h, 0) for h in heads))  # fmt: skip
@@ -117,7 +117,7 @@ class _Slips(Sweeps):
         for line, heads in grouped(applied, lambda h: parse_element(self.line(h))[0]):
             groups.setdefault(
                 heads,
-                f"that of {listed(dict.fromkeys(called[h] for h in sorted(heads)))} in {line}",
+                f"that of {join_names(dict.fromkeys(called[h] for h in sorted(heads)))} in {line}",
             )
         depth: dict[int, int] = {}  # functions on the longest way from the leaves
         for index in range(self.tape.size):
@@ -125,7 +125,7 @@ class _Slips(Sweeps):
             below = max((depth[o] for o in instruction.operands), default=0) if instruction else 0
             depth[index] = below + (index in called)
         for layer, heads in grouped(applied, lambda h: f"{called[h]} of layer {depth[h]}"):
-            names = listed(self.line(h) for h in sorted(heads))
+            names = join_names(self.line(h) for h in sorted(heads))
             groups.setdefault(heads, f"that of each {layer}: {names}")
         for kind, heads in grouped(applied, called.__getitem__):
             groups.setdefault(heads, f"that of each {kind}")
@@ -137,7 +137,7 @@ class _Slips(Sweeps):
                            bare=frozenset((h, w) for h in heads for w in (0, 1, 2)))  # fmt: skip
         whole = self._written_out()
         for lines in [*({v: u} for v, u in whole.items()), *([whole] if len(whole) > 1 else [])]:
-            names = listed(f"{self.text(v)} by {self.text(u)}" for v, u in lines.items())
+            names = join_names(f"{self.text(v)} by {self.text(u)}" for v, u in lines.items())
             yield Slip("activation derivative missing", f"the derivative of {names} is left out",
                        passed=lines)  # fmt: skip
         for head, which, tail in self.shares:

@@ -43,7 +43,7 @@ from cgprimer.checking.sheets.problems import (
 )
 from cgprimer.checking.sheets.questions import same, unit, worked_through
 from cgprimer.checking.sheets.tables import value_of
-from cgprimer.errors import DataError, listed
+from cgprimer.errors import DataError, join_names
 from cgprimer.expressions import Apply, postorder
 from cgprimer.expressions import names_in as names_of
 from cgprimer.support.number_format import number
@@ -181,7 +181,7 @@ def _chosen(sheets: Mapping[str, Sheet], answers: Answers, where: Any, name: str
         hint = "the forms that 'cgprimer exercise' writes have it"
         raise DataError(f"{name} does not say which of {len(sheets)} sheets it answers", hint=hint)
     what = f"{name} answers sheet {answers.sheet}, which is none of the {len(sheets)} in {where}"
-    raise DataError(what, hint=f"of another seed or graph? They are {listed(sheets, 4)}")
+    raise DataError(what, hint=f"of another seed or graph? They are {join_names(sheets, 4)}")
 
 
 def _graded(

@@ -23,7 +23,7 @@ from cgprimer.checking.wrong_rules import (
 )
 from cgprimer.checking.wrong_sweeps import Slip
 from cgprimer.core.loss_expressions import SOFTMAX, base_name
-from cgprimer.errors import listed
+from cgprimer.errors import join_names
 from cgprimer.expressions import parse_element
 
 NOT_DIFFERENTIATED = "function not differentiated"
@@ -127,7 +127,7 @@ def _degrees_everywhere(sweeps: Sweeps, heads: Mapping[str, list[int]]) -> Itera
         partials: dict[Place, int] = {}
         for rule in way:
             partials |= _wrong_partials(sweeps, rule, heads[rule.primitive], [0], forward)
-        said = f"{listed(rules)} are differentiated as {way[0].message}"
+        said = f"{join_names(rules)} are differentiated as {way[0].message}"
         yield Slip(DEGREES, said, partials=partials, forward=forward)
 
 

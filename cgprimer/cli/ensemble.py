@@ -21,7 +21,7 @@ from cgprimer.cli.models import LIST_READERS, MODELS, model_data, models_of
 from cgprimer.cli.options import FORCE, JSON, own_options
 from cgprimer.cli.train import ORIGIN, run_options
 from cgprimer.data import Dataset, whole_dataset
-from cgprimer.errors import UsageError, plural
+from cgprimer.errors import UsageError, pluralize
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.number_format import number
 from cgprimer.training.ensembles import Ensemble
@@ -109,7 +109,7 @@ def command(
         result = _results(bag, others, bootstrap)
         echo_json(result) if as_json else click.echo(_report(bag, result))
     if directory:
-        note(f"wrote {plural(len(bag.runs), 'run')} to {directory}")
+        note(f"wrote {pluralize(len(bag.runs), 'run')} to {directory}")
 
 
 def _results(bag: Ensemble, others: Dataset, bootstrap: bool) -> dict[str, Any]:
@@ -134,11 +134,11 @@ def _results(bag: Ensemble, others: Dataset, bootstrap: bool) -> dict[str, Any]:
 def _report(bag: Ensemble, result: dict[str, Any]) -> str:
     """Return the printed form of the results."""
     count, samples = len(bag.runs), f"{len(bag.data):,} samples"
-    lines = [f"{plural(count, 'member')}, each on all {samples}"]
+    lines = [f"{pluralize(count, 'member')}, each on all {samples}"]
     if (unseen := result["out_of_bag"]) is not None:
         classes = f", accuracy {number(unseen['accuracy'], 4)}" if "accuracy" in unseen else ""
         lines = [
-            f"{plural(count, 'member')}, each on {samples} drawn with repeats",
+            f"{pluralize(count, 'member')}, each on {samples} drawn with repeats",
             f"out of bag: mean squared error {number(unseen['squared-error'])}{classes}"
             f" over {unseen['samples']:,} samples",
         ]

@@ -10,7 +10,7 @@ from cgprimer.checking.labels import restrictions
 from cgprimer.checking.sheets.problems import KINDS, MAX_POINTS
 from cgprimer.cli.common import check_outputs, graph_command, note, progress_bar
 from cgprimer.cli.options import DOMAIN, FORCE, KEEP
-from cgprimer.errors import plural
+from cgprimer.errors import pluralize
 from cgprimer.exercises.exercise import (
     DIFFICULTIES,
     EVERYBODY,
@@ -80,6 +80,6 @@ def command(
 
         many = write_exercises(counted(), to, formats=formats)
     folder = Path(to)
-    note(f"wrote {plural(many, 'sheet')} to {folder / 'students'}")
+    note(f"wrote {pluralize(many, 'sheet')} to {folder / 'students'}")
     grader = "solutions, and sheets.json for cgprimer check trace,"
     note(f"{grader} are in {folder / 'grader'}")

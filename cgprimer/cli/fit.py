@@ -31,7 +31,7 @@ from cgprimer.cli.options import (
 )
 from cgprimer.cli.train import DATA, data_of
 from cgprimer.data import Dataset
-from cgprimer.errors import TrainingError, UsageError, plural
+from cgprimer.errors import TrainingError, UsageError, pluralize
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.fitting.bootstrap import Bootstrap
 from cgprimer.fitting.fit import ALGORITHMS, DAMPING_NAMES, fit
@@ -218,10 +218,10 @@ def _report(found: Fit, again: Bootstrap | None, level: float) -> str:
                 row[3:5] = [number(spread[row[0]], 4), interval]
     wide = len(header) if any(row[-1] for row in rows) else len(header) - 1
     how = found.algorithm + (f" (damping {found.damping})" if found.damping else "")
-    steps = plural(found.iterations, "step", "steps")
+    steps = pluralize(found.iterations, "step", "steps")
     spread_line = (
         f"residual standard deviation {number(found.residual_standard_deviation)},"
-        f" {plural(found.degrees_of_freedom, 'degree', 'degrees')} of freedom"
+        f" {pluralize(found.degrees_of_freedom, 'degree', 'degrees')} of freedom"
     )
     lines = [
         f"{'converged' if found.converged else 'NOT converged'}: {found.reason}",

@@ -46,7 +46,14 @@ from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.lowering import emit_vertex
 from cgprimer.core.tape.tape import Tape, shape_of
 from cgprimer.core.tape.verifier import verify
-from cgprimer.errors import DefinitionError, ShapeError, Source, UsageError, did_you_mean, listed
+from cgprimer.errors import (
+    DefinitionError,
+    ShapeError,
+    Source,
+    UsageError,
+    did_you_mean,
+    join_names,
+)
 from cgprimer.support.array_values import as_value
 from cgprimer.support.garbage_collection import collector_paused
 
@@ -169,13 +176,13 @@ def _terms(
     }
     if not reserved:
         if not set(names) & set(variables):
-            hint = f"the graph has {listed(variables)}; or use 'out' and 'target'"
+            hint = f"the graph has {join_names(variables)}; or use 'out' and 'target'"
             raise UsageError(f"the loss {loss!r} uses no name of the graph", hint=hint)
         return [substitute(tree, replaced)]
     more = [name for name in names if name not in reserved]
     if more and len(outputs) > 1:
         message = f"the loss {loss!r} would count {more[0]} for each of the {len(outputs)} outputs"
-        raise UsageError(message, hint=f"use the names of the outputs: {listed(outputs)}")
+        raise UsageError(message, hint=f"use the names of the outputs: {join_names(outputs)}")
     terms = []
     for name, shape in outputs.items():
         trees = {**replaced, "out": Name(name)}
@@ -204,7 +211,7 @@ def _scalar_output(outputs: Shapes) -> str:
     """Return the only output, which is the loss itself."""
     name, *others = outputs or ("",)
     if not name or others or outputs[name]:
-        actual = f"{len(outputs)} outputs: {listed(outputs)}" if others else "no output"
+        actual = f"{len(outputs)} outputs: {join_names(outputs)}" if others else "no output"
         if name and not others:
             actual = f"the output {name}{shape_text(outputs[name])}"
         hint = f"name the variable, or write an expression: `loss={name or 'l'!r}`"
@@ -218,7 +225,7 @@ def _unknown_name(
 ) -> DefinitionError:
     """Return the error for a name that neither the graph nor the data have."""
     span = spans(Source("<loss>", loss))[tokenize(loss).index(name)]
-    hint = did_you_mean(name, (*variables, *extra)) or f"the graph has {listed(variables)}"
+    hint = did_you_mean(name, (*variables, *extra)) or f"the graph has {join_names(variables)}"
     if name == "target":
         hint = "use 'target' together with 'out', its output: (out - target)^2"
     message = f"{name!r} is neither a name of the graph nor {role}"

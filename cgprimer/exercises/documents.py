@@ -28,7 +28,7 @@ from cgprimer.checking.sheets.problems import (
 )
 from cgprimer.checking.sheets.questions import worked
 from cgprimer.core.tape.tape import shown_name
-from cgprimer.errors import plural
+from cgprimer.errors import pluralize
 from cgprimer.expressions import (
     Apply,
     Expression,
@@ -68,7 +68,7 @@ class Section:
     def heading(self) -> str:
         """Number, title and points."""
         points = round(fsum(self.problem.points_of_blanks(len(self.made.blanks))))
-        return f"Problem {self.place}. {self.made.title} ({plural(points, 'point')})"
+        return f"Problem {self.place}. {self.made.title} ({pluralize(points, 'point')})"
 
     @property
     def text(self) -> Sequence[str]:

@@ -20,7 +20,7 @@ from cgprimer.core.language.value_names import is_internal
 from cgprimer.core.methods.derivative_program import Names
 from cgprimer.core.operations.array_shapes import shape_text
 from cgprimer.core.tape.scalarization import split_arrays
-from cgprimer.errors import SourceError, UsageError, listed, name_hint
+from cgprimer.errors import SourceError, UsageError, join_names, name_hint
 from cgprimer.exporting import c_files, latex_files, python_files
 from cgprimer.exporting.points import points
 from cgprimer.exporting.program import Exported, exported
@@ -167,7 +167,7 @@ def _check_method(
     if to not in _NUMBERS:
         raise UsageError(
             f"{to!r} has formulas, and finite differences are quotients of numbers",
-            hint=f"another method, or one of: {listed(_NUMBERS)}",
+            hint=f"another method, or one of: {join_names(_NUMBERS)}",
         )
     if options.get("scheme") == "complex-step":
         raise UsageError("a complex step needs complex numbers: no file has them",
@@ -177,7 +177,7 @@ def _check_method(
     if inner:
         raise UsageError(
             f"{inner[0]!r} is computed: a file moves what it is given",
-            hint=f"one of: {listed(free)}",
+            hint=f"one of: {join_names(free)}",
         )
 
 

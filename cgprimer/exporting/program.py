@@ -14,7 +14,7 @@ from cgprimer.core.language.value_names import is_internal
 from cgprimer.core.methods.derivative_program import derivative_name
 from cgprimer.core.operations.primitive_registry import Applied
 from cgprimer.core.tape.tape import shown_names
-from cgprimer.errors import listed
+from cgprimer.errors import join_names
 from cgprimer.exporting.names import identifiers
 from cgprimer.expressions import ExpressionGraph, Shape
 from cgprimer.tapes import DerivativeProgram, Leaf, Tape, labels, reachable
@@ -168,7 +168,7 @@ def exported(
     notes = _notes(program, names)
     for (_, name), paths in (program.paths or {}).items():
         said = ["-".join(path).replace("-", " -> ") for path in paths]
-        notes[tape.outputs[derivative_name(of, name)]] = listed(said, 3)
+        notes[tape.outputs[derivative_name(of, name)]] = join_names(said, 3)
     given = tuple(idents[leaf.name] for leaf in leaves)
 
     def lines(tape: Tape, outputs: list[str], aliases: Iterable[str]) -> Iterator[Line]:

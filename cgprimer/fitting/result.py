@@ -21,7 +21,7 @@ import numpy as np
 
 from cgprimer.core.derivatives import chosen_output, derivatives_at
 from cgprimer.data import Dataset
-from cgprimer.errors import CgprimerError, DataError, listed
+from cgprimer.errors import CgprimerError, DataError, join_names
 from cgprimer.expressions import ExpressionGraph, parse, parse_element
 from cgprimer.fitting.descent import Trial
 from cgprimer.fitting.residuals import Local, Residuals
@@ -230,7 +230,7 @@ class Fit:
         write_whole(path, json_text({**self.as_dict(), "history": history}) + "\n")
 
     def __repr__(self) -> str:
-        values = listed(f"{n}={number(value, 6)}" for n, value in self.parameters.items())
+        values = join_names(f"{n}={number(value, 6)}" for n, value in self.parameters.items())
         how = "converged" if self.converged else "not converged"
         total = number(self.residual_sum_of_squares, 6)
         return f"<Fit {how}: {self.iterations} steps, residual sum of squares {total}, {values}>"

@@ -17,7 +17,7 @@ from cgprimer.core.derivatives import chosen_names, chosen_output, jacobian
 from cgprimer.core.language.syntax_tree import Symbol, operator_name
 from cgprimer.core.methods.edge_tape import edge_tape
 from cgprimer.core.methods.path_sum import count_paths, list_paths
-from cgprimer.errors import UsageError, plural
+from cgprimer.errors import UsageError, pluralize
 from cgprimer.expressions import (
     Apply,
     Expression,
@@ -300,7 +300,7 @@ def _path_notes(
     for walk in walked:
         names = [order[i] for i in walk]
         notes.append(f"{' → '.join(names)}: {_in_line(_product(graph, partials, names))}")
-    return [*notes, f"{derivative}, the sum over {plural(count, 'path')}"]
+    return [*notes, f"{derivative}, the sum over {pluralize(count, 'path')}"]
 
 
 def _product(

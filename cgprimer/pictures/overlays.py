@@ -19,7 +19,7 @@ from cgprimer.analysis.points import point_values
 from cgprimer.core.derivatives import chosen_names, chosen_output
 from cgprimer.core.methods.edge_tape import edge_tape
 from cgprimer.core.methods.path_sum import count_paths, list_paths
-from cgprimer.errors import UsageError, name_hint, plural
+from cgprimer.errors import UsageError, name_hint, pluralize
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.pictures.diagram import Diagram, Edge, Node
 from cgprimer.support.number_format import SHORT, equals, number
@@ -191,7 +191,7 @@ def path_notes(
     derivative, is_ = f"d{last}/d{first}", _equal(total)
     if count == 1:
         return [*notes, f"{derivative} {is_} {_text(total)}: there is no other path"]
-    notes.append(f"{derivative} is the sum over {plural(count, 'path')}:")
+    notes.append(f"{derivative} is the sum over {pluralize(count, 'path')}:")
     walked = list_paths(heads, rank[first], rank[last], leading) if count <= _WALKED else []
     paths = [tuple(numbers.order[i] for i in found) for found in walked]
     if count > _LISTED:  # the highlighted one is always among those that are written out
@@ -200,7 +200,7 @@ def path_notes(
     products = [product for _, product in written]
     notes += [f"{' → '.join(p)}: {text}" for p, (text, _) in zip(paths, written, strict=True)]
     if left := count - len(paths):
-        notes.append(f"and {plural(left, 'more path')}, together {_text(total - sum(products))}")
+        notes.append(f"and {pluralize(left, 'more path')}, together {_text(total - sum(products))}")
         return [*notes, f"{derivative} {is_} {_text(total)}"]
     terms = " + ".join([_text(products[0]), *map(_signed, products[1:])])
     signs = _equal(*products), _equal(*products, total)

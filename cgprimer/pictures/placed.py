@@ -11,7 +11,7 @@ from dataclasses import replace
 from cgprimer.core.methods.derivative_program import Names, as_names
 from cgprimer.core.operations.array_shapes import shape_text
 from cgprimer.core.tape.tape import shown_name
-from cgprimer.errors import UsageError, plural
+from cgprimer.errors import UsageError, pluralize
 from cgprimer.expressions import ExpressionGraph, parse_element
 from cgprimer.pictures.diagram import Diagram, Edge, Part
 from cgprimer.tapes import tape
@@ -70,7 +70,7 @@ def _names(workers: Names | None, count: int) -> Sequence[str]:
         return [f"part {number}" for number in range(1, count + 1)]
     names = as_names(workers, "workers")
     if len(names) != count or len({*names}) != count:
-        what = f"{plural(count, 'part')} must have as many different workers, got {len(names)}"
+        what = f"{pluralize(count, 'part')} must have as many different workers, got {len(names)}"
         raise UsageError(what, hint="layers:2 has two parts: workers='gpu0,gpu1'")
     return names
 

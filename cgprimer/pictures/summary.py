@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from cgprimer.errors import plural
+from cgprimer.errors import pluralize
 from cgprimer.pictures.diagram import Diagram, Edge, Node, Role
 
 READABLE = 60  # vertices of a sparse graph; with more, text on a slide is too small to read
@@ -62,12 +62,12 @@ def summarised(diagram: Diagram, readable: int = READABLE) -> Diagram:
     counts = Counter((tail, head) for tail, head in ends if tail != head)
     edges = tuple(Edge(*ends, f"{number:,}") for ends, number in counts.items())
     note = (
-        f"{plural(len(diagram.nodes), 'vertex', 'vertices')} and "
-        f"{plural(len(diagram.edges), 'edge')}, summarised by layers; "
+        f"{pluralize(len(diagram.nodes), 'vertex', 'vertices')} and "
+        f"{pluralize(len(diagram.edges), 'edge')}, summarised by layers; "
         "numbers on edges count them"
     )
     if inside := len(diagram.edges) - counts.total():
-        note += f", {plural(inside, 'more edge')} inside the boxes"
+        note += f", {pluralize(inside, 'more edge')} inside the boxes"
     short = Diagram(tuple(nodes), edges, diagram.title, (note,), summary=True)
     return replace(short, backward_arrows=diagram.backward_arrows)
 
@@ -82,7 +82,7 @@ def _vertex(key: str, role: Role, found: list[Node], layer: Mapping[str, int]) -
     else:
         named = [", ".join([*list(kinds)[:_NAMED], *["…"][: len(kinds) > _NAMED]])]
     noun = "variable" if role == "inner" else role
-    return Node(key, plural(len(found), noun), role, (where, *named), count=len(found))
+    return Node(key, pluralize(len(found), noun), role, (where, *named), count=len(found))
 
 
 def layers(keys: Iterable[str], edges: Sequence[tuple[str, str]]) -> dict[str, int]:

@@ -18,7 +18,7 @@ from cgprimer.core.operations.array_shapes import shape_text
 from cgprimer.core.operations.layer_expansions import MASK
 from cgprimer.core.tape.scalarization import split_arrays
 from cgprimer.core.tape.tape import expressions, shown_names
-from cgprimer.errors import UsageError, name_hint, plural
+from cgprimer.errors import UsageError, name_hint, pluralize
 from cgprimer.expressions import (
     Expression,
     ExpressionGraph,
@@ -173,5 +173,5 @@ def _notes(masks: Mapping[str, Any]) -> Iterable[str]:
     for name, mask in masks.items():
         numbers = [f"{value:g}" for value in np.ravel(mask)]
         listed = " " + " ".join(numbers) if len(numbers) <= _MOST_WRITTEN else ""
-        units = plural(len(numbers), "unit")
+        units = pluralize(len(numbers), "unit")
         yield f"mask of {name}:{listed} ({numbers.count('0')} of {units} dropped)"

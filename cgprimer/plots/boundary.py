@@ -15,7 +15,7 @@ import numpy as np
 
 from cgprimer.data import Dataset, normalized
 from cgprimer.data.columns import together
-from cgprimer.errors import DataError, UsageError, plural
+from cgprimer.errors import DataError, UsageError, pluralize
 from cgprimer.pictures.theme import Theme, mix
 from cgprimer.plots import slide
 from cgprimer.plots.runs import Run, named_runs, steps_per_epoch
@@ -218,7 +218,7 @@ def _plane(run: TrainingRun, data: Dataset) -> Plane:
     names = [e for n in graph.inputs for e in elements(n, graph.shapes.get(n, ()))]
     if len(names) != 2:
         hint = "one with two: cgprimer new mlp 2-4-1 --output sigmoid"
-        count = plural(len(names), "number")
+        count = pluralize(len(names), "number")
         raise UsageError(f"a plane is of two inputs, and this graph has {count}", hint=hint)
     points = side_by_side(data.inputs, graph.inputs)
     low, high = points.min(axis=0), points.max(axis=0)

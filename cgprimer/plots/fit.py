@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.errors import UsageError, listed
+from cgprimer.errors import UsageError, join_names
 from cgprimer.fitting.result import Fit
 from cgprimer.pictures.theme import Theme
 from cgprimer.plots import slide
@@ -48,7 +48,7 @@ def fit(
     graph, problem = found.graph, found.problem
     numbers = sum(problem.columns[name][0].size for name in graph.inputs)
     one = numbers == 1 and problem.sizes == (1,)
-    usual = f"Fit of {listed(graph.outputs)}" + ("" if found.converged else ", not converged")
+    usual = f"Fit of {join_names(graph.outputs)}" + ("" if found.converged else ", not converged")
     figure, look = slide.new_figure(dark, title, usual)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
     if one:

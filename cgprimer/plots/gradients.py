@@ -15,7 +15,7 @@ import numpy as np
 from cgprimer.core.derivatives import chosen_output, derivatives_at, graph_with_loss
 from cgprimer.core.graph import check_graph
 from cgprimer.core.second_derivatives import add_element_output
-from cgprimer.errors import UsageError, listed
+from cgprimer.errors import UsageError, join_names
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.pictures.lettering import text_width
 from cgprimer.pictures.theme import AXIS_SIZE
@@ -108,7 +108,7 @@ def gradients(
               **slide.text_style(look) | {"weight": "bold"})  # fmt: skip
     slide.log_axis(axes, "y")
     slide.linear_axis(axes, "x", most=12, whole=True)
-    names = [listed(layer.names, 1) for layer in layers]
+    names = [join_names(layer.names, 1) for layer in layers]
     if len(names) * (10 + max(text_width(name, AXIS_SIZE) for name in names)) < _ROOM:
         axes.set_xticks(range(len(names)), [f"{k}\n{name}" for k, name in enumerate(names)])
     if len(axes.lines) > 1:
@@ -149,7 +149,7 @@ def sentence(layers: tuple[Layer, ...]) -> str:
     sizes = [layer.size for layer in layers]
     for depth, size in enumerate(sizes):
         if not 0 < size < np.inf:
-            where = f"from depth {depth} on ({listed(layers[depth].names, 2)})"
+            where = f"from depth {depth} on ({join_names(layers[depth].names, 2)})"
             return f"nothing arrives {where}" if size == 0 else f"not finite {where}"
     left = sizes[-1] / sizes[0]
     factor, left_over = left ** (1 / (len(sizes) - 1)), number(left, 2)

@@ -9,7 +9,7 @@ import numpy as np
 
 from cgprimer.core.derivatives import chosen_output, derivatives_at, graph_with_loss
 from cgprimer.core.methods.derivative_program import Names
-from cgprimer.errors import UsageError, listed
+from cgprimer.errors import UsageError, join_names
 from cgprimer.expressions import ExpressionGraph, parse_element
 from cgprimer.plots import slide
 from cgprimer.support.number_format import number
@@ -71,7 +71,7 @@ def points(
         for name in varied[1:]
         if name not in alike and len(value := np.ravel((at or {})[name]))
     ]
-    axis = " = ".join([varied[0], *alike]) + (f"   (with {listed(ends)})" if ends else "")
+    axis = " = ".join([varied[0], *alike]) + (f"   (with {join_names(ends)})" if ends else "")
     text = graph.expression(target) if target in graph.definitions else target
     figure, axes, look = slide.framed(dark, title, f"{target} = {text}", x=axis, y="")
     for order, (name, values) in enumerate(curves.items()):

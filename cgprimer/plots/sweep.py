@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isfinite
 from typing import Any
 
-from cgprimer.errors import listed
+from cgprimer.errors import join_names
 from cgprimer.plots import slide
 from cgprimer.plots.final_losses import axis_of_sweep, final_losses
 from cgprimer.plots.loss import loss, over_time
@@ -74,7 +74,7 @@ def sweep(found: Sweep, *, dark: bool = False, title: str | None = None) -> slid
         if gone := away[name]:  # a long list would reach into the panel beside it
             short = len(", ".join(gone)) * grid.shape[1] <= _WIDEST
             many = f"{len(gone)} of {len(axes.lines)} diverge"
-            says += f"\ndiverges: {listed(gone)}" if short else f"\n{many}"
+            says += f"\ndiverges: {join_names(gone)}" if short else f"\n{many}"
         axes.set_title(says, **slide.text_style(look) | {"weight": "bold"})
         if logarithmic:
             # Limits come first: on losses of 1e300 a logarithmic axis chooses infinite ones.

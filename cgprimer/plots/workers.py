@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
-from cgprimer.errors import UsageError, plural
+from cgprimer.errors import UsageError, pluralize
 from cgprimer.pictures.theme import Theme, mix
 from cgprimer.plots import slide
 from cgprimer.plots.loss import smoothed
@@ -97,7 +97,7 @@ def timeline(
     end = until or record.beginning()
     rows = min(record.workers, _ROWS)
     pace = number(record.clock / steps, 4)
-    usual = f"{plural(record.workers, 'worker')}, {record.protocol}: {pace} s per step"
+    usual = f"{pluralize(record.workers, 'worker')}, {record.protocol}: {pace} s per step"
     if record.placed:
         usual += f", bubble {100 * record.shares()['wait']:.0f} %"
     clock = "seconds of the virtual clock" if record.virtual else "seconds"

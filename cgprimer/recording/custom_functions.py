@@ -15,7 +15,7 @@ import numpy as np
 
 from cgprimer.core.language.syntax_tree import Shape
 from cgprimer.core.operations.custom_operations import Custom, CustomBackward
-from cgprimer.errors import DifferentiationError, UsageError, plural
+from cgprimer.errors import DifferentiationError, UsageError, pluralize
 from cgprimer.recording.data_conversion import to_data
 from cgprimer.recording.eager_builder import EAGER, EagerBuilder
 from cgprimer.recording.recording_state import recording
@@ -192,8 +192,8 @@ class CustomOperation:
         most = max(count, _max_arguments(self.function.forward))
         if not count <= len(gradients) <= most:
             raise DifferentiationError(
-                f"{self.name}.backward returned {plural(len(gradients), 'gradient')}, but"
-                f" forward has {plural(most, 'argument')}",
+                f"{self.name}.backward returned {pluralize(len(gradients), 'gradient')}, but"
+                f" forward has {pluralize(most, 'argument')}",
                 hint="return one gradient for each argument of forward, None if it has none",
             )
         if extra := [k for k in range(count, len(gradients)) if gradients[k] is not None]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cgprimer.core.language.syntax_tree import Shape
-from cgprimer.errors import UsageError, plural
+from cgprimer.errors import UsageError, pluralize
 from cgprimer.recording.grad_functions import grad_function_of
 from cgprimer.recording.transforms import call_with_values
 from cgprimer.recording.value import Value
@@ -88,7 +88,7 @@ class Memory:
             f"{a:<{widths[0]}}  {b:<{widths[1]}}  {c:>{widths[2]}}  {d}".rstrip()
             for a, b, c, d in table
         ]
-        count = plural(sum(not row.given for row in self.rows), "value")
+        count = pluralize(sum(not row.given for row in self.rows), "value")
         lines.append(f"kept for the backward pass: {self.kept:,} bytes in {count}")
         return "\n".join(lines)
 

@@ -20,7 +20,7 @@ import numpy as np
 from cgprimer.core.derivatives import tape as tape_of
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.tape.tape import Tape
-from cgprimer.errors import UsageError, plural
+from cgprimer.errors import UsageError, pluralize
 from cgprimer.recording.graph_writer import GraphWriter
 from cgprimer.recording.recording_state import recording
 from cgprimer.recording.transforms import map_leaves
@@ -66,7 +66,7 @@ class Recording:
     lines: Mapping[str, Line]
 
     def __repr__(self) -> str:
-        return f"<Recording {self.graph.source.name}: {plural(len(self.lines), 'line')}>"
+        return f"<Recording {self.graph.source.name}: {pluralize(len(self.lines), 'line')}>"
 
     def __str__(self) -> str:
         """Return the text of the graph, with the lines of Python next to it."""

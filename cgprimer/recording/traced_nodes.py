@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from cgprimer.core.operations.array_shapes import common_shape
-from cgprimer.errors import UsageError, plural
+from cgprimer.errors import UsageError, pluralize
 from cgprimer.recording.custom_functions import CustomOperation
 from cgprimer.recording.data_conversion import to_data, to_operand
 from cgprimer.recording.eager_builder import EAGER
@@ -172,8 +172,8 @@ def _with_derivatives(
     def apply(*arguments: Any, **options: Any) -> Any:
         if options or len(arguments) != len(derivatives):
             raise UsageError(
-                f"{label!r} has {plural(len(derivatives), 'derivative')}, got"
-                f" {plural(len(arguments), 'argument')}"
+                f"{label!r} has {pluralize(len(derivatives), 'derivative')}, got"
+                f" {pluralize(len(arguments), 'argument')}"
                 + ", ".join(["", *(f"{name}=" for name in options)]),
                 hint="pass one derivative for each argument: derivative=(by_first, by_second)",
             )

@@ -15,7 +15,7 @@ import numpy as np
 from cgprimer.core.derivatives import statistics
 from cgprimer.core.graph import check_graph
 from cgprimer.data.sources import reading
-from cgprimer.errors import CgprimerError, DataError, UsageError, listed
+from cgprimer.errors import CgprimerError, DataError, UsageError, join_names
 from cgprimer.expressions import ExpressionGraph, parse
 from cgprimer.support.files import as_path, json_text, write_whole
 from cgprimer.support.type_checks import check_type
@@ -92,7 +92,7 @@ def load_run(path: str | Path, graph: ExpressionGraph | None = None) -> Training
     for of in (run.statistics, run.last_statistics):
         try:
             if of.keys() != statistics(graph, of).keys() and of:
-                raise UsageError(f"it has statistics of {listed(of)}")
+                raise UsageError(f"it has statistics of {join_names(of)}")
         except UsageError as error:
             raise DataError(f"{path} is a run of another graph: {error.message}") from None
     run.graph, vectors = graph, Vectors(graph)

@@ -15,7 +15,7 @@ import numpy as np
 
 from cgprimer.core.graph import check_graph
 from cgprimer.data import Dataset, whole_dataset
-from cgprimer.errors import DataError, UsageError, plural
+from cgprimer.errors import DataError, UsageError, pluralize
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.type_checks import check_functions
 from cgprimer.support.validation import whole_number
@@ -314,7 +314,7 @@ def _check_outputs(graph: ExpressionGraph, other: ExpressionGraph) -> None:
     """Raise UsageError if the outputs of two graphs cannot be averaged."""
     sizes = [sum(map(prod, output_shapes(one).values())) for one in (graph, other)]
     if sizes[0] != sizes[1]:
-        what = f"{other.source.name} has {plural(sizes[1], 'output value')} per sample"
+        what = f"{other.source.name} has {pluralize(sizes[1], 'output value')} per sample"
         raise UsageError(f"{what}, {graph.source.name} {sizes[0]}: they cannot be averaged")
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from cgprimer.core.derivatives import jacobian
 from cgprimer.core.graph import check_graph
 from cgprimer.data import Blocks, Dataset
-from cgprimer.errors import plural
+from cgprimer.errors import pluralize
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.number_format import number
 from cgprimer.support.validation import one_of
@@ -72,7 +72,7 @@ class Identifiability:
             readable = [pair for pair in pairs if len(pair[0]) <= _MOST_NAMES][:_MOST_SENTENCES]
         lines += [_sentence(direction, seen, everywhere) for direction, everywhere in readable]
         if more := len(pairs) - len(readable):
-            what = plural(more, f"{'other ' if readable else ''}combined change")
+            what = pluralize(more, f"{'other ' if readable else ''}combined change")
             leave = "leaves" if more == 1 else "leave"
             lines.append(
                 f"{what} of several parameters {leave} {seen} unchanged"

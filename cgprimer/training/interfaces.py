@@ -12,7 +12,7 @@ import numpy as np
 
 from cgprimer.data import Dataset
 from cgprimer.data.columns import numbers_in
-from cgprimer.errors import DataError, UsageError, listed
+from cgprimer.errors import DataError, UsageError, join_names
 from cgprimer.expressions import ExpressionGraph, parse
 from cgprimer.support.validation import whole_number
 from cgprimer.training.loop import train
@@ -193,6 +193,6 @@ def _columns(
     except (TypeError, ValueError, OverflowError) as error:
         raise DataError(f"{what} is no table of numbers: {error}") from None
     if rows.shape[1] != len(own):
-        wanted = listed(own) or "none"
+        wanted = join_names(own) or "none"
         raise DataError(f"{what} has {rows.shape[1]} columns, and the graph wants {wanted}")
     return dict(zip(own, rows.T, strict=True))

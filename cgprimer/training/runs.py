@@ -12,7 +12,7 @@ import numpy as np
 from cgprimer.core.operations.array_shapes import shape_text
 from cgprimer.core.tape.scalarization import split_arrays
 from cgprimer.data import Dataset, dataset_of, normalized, restored
-from cgprimer.errors import UsageError, listed
+from cgprimer.errors import UsageError, join_names
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.number_format import number
 from cgprimer.training.losses import samples_for
@@ -196,7 +196,7 @@ class TrainingRun:
         )
 
     def __repr__(self) -> str:
-        learnt = listed(
+        learnt = join_names(
             n + (shape_text(value.shape) if np.ndim(value) else f"={number(value, 6)}")
             for n, value in self.parameters.items()
         )
@@ -232,7 +232,7 @@ def differences(run: TrainingRun, graph: ExpressionGraph) -> str:
             return f"its {role} are {names[0]}, this graph's are {names[1]}"
     texts = [{n: f"{n} = {one.expression(n)}" for n in one.definitions} for one in (own, graph)]
     other = [n for n in {**texts[0], **texts[1]} if texts[0].get(n) != texts[1].get(n)]
-    has = [listed([of.get(n, f"no {n}") for n in other], 3) for of in texts]
+    has = [join_names([of.get(n, f"no {n}") for n in other], 3) for of in texts]
     return f"it has {has[0]}, this graph {has[1]}"
 
 

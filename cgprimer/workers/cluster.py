@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 from cgprimer import __version__
-from cgprimer.errors import CgprimerError, TrainingError, UsageError, plural
+from cgprimer.errors import CgprimerError, TrainingError, UsageError, pluralize
 from cgprimer.workers.protocols import LOCAL
 
 Make = Callable[[], Any]  # what a worker works with, made in its process
@@ -190,7 +190,9 @@ class Cluster:
                 lost(worker, begun)
                 continue
             return self._checked(worker, found), took
-        what = f"{plural(_TRIES, 'process', 'processes')} died one after the other at the same task"
+        what = (
+            f"{pluralize(_TRIES, 'process', 'processes')} died one after the other at the same task"
+        )
         raise TrainingError(what, hint="memory may be too little: see what dask logs there")
 
     def _run(self) -> None:
@@ -221,7 +223,7 @@ class Cluster:
             raise UsageError(what, hint="start one: dask scheduler") from None
         versions = await self._client.run(_version, on_error="ignore")
         if len(versions) < self.size:
-            what = f"the cluster at {self.where} has {plural(len(versions), 'worker')}"
+            what = f"the cluster at {self.where} has {pluralize(len(versions), 'worker')}"
             hint = f"fewer (--workers {len(versions)})" if versions else "start some: dask worker"
             raise UsageError(f"{what}, not {self.size:,}", hint=hint)
         for address, version in versions.items():

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from cgprimer.errors import DataError, plural
+from cgprimer.errors import DataError, pluralize
 from cgprimer.support.number_format import number
 from cgprimer.workers.cutting import stages_of
 from cgprimer.workers.simulator import Span
@@ -150,7 +150,7 @@ def summary(record: Record, steps: int) -> list[str]:
     said = [f"{record.word(kind)} {number(100 * share, 3)} %" for kind, share in seen]
     clock = f"{number(record.clock, 5)} s{' of the virtual clock' if record.virtual else ''}"
     lines = [
-        f"{plural(record.workers, 'worker')}, {record.protocol}: {steps:,} steps in {clock},"
+        f"{pluralize(record.workers, 'worker')}, {record.protocol}: {steps:,} steps in {clock},"
         f" {number(record.clock / max(1, steps), 4)} s per step",
         f"of the workers' time: {', '.join(said)}",
         f"the busiest worker is used {most} % of the time, the idlest {least} %",

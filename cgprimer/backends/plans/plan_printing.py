@@ -14,7 +14,7 @@ from cgprimer.core.operations.notation import unparse
 from cgprimer.core.tape.scalarization import scalarize
 from cgprimer.core.tape.tape import Tape, labels, listing, shown_name
 from cgprimer.core.tape.tape_passes import dead_code
-from cgprimer.errors import plural
+from cgprimer.errors import pluralize
 
 _MULTIPLY_ADD = ("fma", "fms", "fnma")
 _MAX_COLUMNS = 10  # of a shortened table
@@ -186,9 +186,9 @@ def passes_text(tape: Tape, *, sums: bool, most: int | None = None) -> str:
     }
     parts = ["\n".join((f"== {title}", *(lines or ["none"]))) for title, lines in sections.items()]
     summary = (
-        f"tape {plural(len(tape), 'instruction')} -> optimized {len(plan.tape):,}"
-        f" -> {plural(len(plan.varying), 'step')} for every sample,"
-        f" {plural(len(plan.uniform), 'step')} once a call; {plural(allocation.count, 'row')}"
+        f"tape {pluralize(len(tape), 'instruction')} -> optimized {len(plan.tape):,}"
+        f" -> {pluralize(len(plan.varying), 'step')} for every sample,"
+        f" {pluralize(len(plan.uniform), 'step')} once a call; {pluralize(allocation.count, 'row')}"
     )
     return "\n\n".join([*parts, summary])
 
@@ -200,10 +200,10 @@ def _optimization(tape: Tape, plan: Plan, most: int | None) -> list[str]:
     expanded = optimize(merged)
     before, after = (sum(n == "pow" for n, _ in t.instructions) for t in (merged, expanded))
     return [
-        f"dead code: {len(tape):,} -> {plural(len(lean), 'instruction')}",
-        f"sharing:   {len(lean):,} -> {plural(len(merged), 'instruction')}",
-        f"powers:    {len(merged):,} -> {plural(len(expanded), 'instruction')};"
-        f" {plural(before - after, 'power')} multiplied out",
+        f"dead code: {len(tape):,} -> {pluralize(len(lean), 'instruction')}",
+        f"sharing:   {len(lean):,} -> {pluralize(len(merged), 'instruction')}",
+        f"powers:    {len(merged):,} -> {pluralize(len(expanded), 'instruction')};"
+        f" {pluralize(before - after, 'power')} multiplied out",
         *cut(listing(plan.tape).split("\n"), most),
     ]
 

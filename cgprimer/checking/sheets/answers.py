@@ -16,7 +16,7 @@ from cgprimer.checking.handwriting import read_formula
 from cgprimer.checking.sheets.problems import csv_rows
 from cgprimer.checking.sheets.tables import value_of
 from cgprimer.checking.sources import read_regular_file
-from cgprimer.errors import CgprimerError, DataError, UsageError, listed
+from cgprimer.errors import CgprimerError, DataError, UsageError, join_names
 
 ENDINGS = (".csv", ".json", ".md", ".ipynb", ".py")
 COLUMNS = ("sheet", "problem", "row", "column", "answer")
@@ -104,7 +104,7 @@ def _csv(text: str) -> Answers:
         sheets.add(cells.get("sheet", "").strip())
         found[_place(cells["problem"], cells["row"], cells["column"])] = cells.get("answer", "")
     if len(known := sorted(sheets - {""})) > 1:
-        raise ValueError(f"it is of several sheets: {listed(known, 3)}")
+        raise ValueError(f"it is of several sheets: {join_names(known, 3)}")
     return Answers("".join(known), found)
 
 

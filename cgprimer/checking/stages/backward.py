@@ -13,7 +13,7 @@ from cgprimer.checking.stages.stage import Case, Stage, Task, close, of_cases
 from cgprimer.checking.stages.values import COMPOUND, DIAMOND, LECTURE, SINGLE, SQUARE, long_chain
 from cgprimer.checking.verdicts import doubtful, noted, right, wrong
 from cgprimer.core.language.syntax_tree import operator_name
-from cgprimer.errors import listed
+from cgprimer.errors import join_names
 from cgprimer.expressions import parse
 
 # --- 4: reverse -----------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ def _gradients(
         causes = {n: says for n, says in causes.items() if n not in refuted} or causes
         mistake, says = next(iter(causes.items()), ("", "the gradient is wrong"))
         grads = zip(case.names, answer["grads"], case.gradient, strict=True)
-        where = f"{case}: wrong by {listed([n for n, v, good in grads if not close(v, good)])}"
+        where = f"{case}: wrong by {join_names([n for n, v, good in grads if not close(v, good)])}"
         return finding(wrong(mistake, says, where), causes)
 
     asks, beside = (

@@ -27,7 +27,7 @@ from cgprimer.checking.report import csv_text, gradescope, junit_xml
 from cgprimer.checking.results import LEVELS, Failure, Result, not_run
 from cgprimer.checking.sandbox import RANGES, Limits
 from cgprimer.cli.common import check_outputs, echo_json, make_command, note, progress_bar
-from cgprimer.errors import UsageError, listed, plural
+from cgprimer.errors import UsageError, join_names, pluralize
 from cgprimer.exercises.roster import Student, read_roster, students_by_submission
 from cgprimer.support.files import json_text, write_whole
 
@@ -194,7 +194,7 @@ def _check(check: Check, paths: Sequence[Path], limits: Limits, how: _How) -> No
         files = named if len(named) == 1 else files
         if len(files) > 1:
             file = f"{check.name}{check.endings[0]}"
-            several = f"there are {listed(files)}: hand in one file, or call one of them {file}"
+            several = f"there are {join_names(files)}: hand in one file, or call one of them {file}"
             failure = Failure("missing", several)
             _write_gradescope(gradescope, [not_run(check.name, "", check.parts, failure)])
             raise UsageError(f"{gradescope} holds one result", hint="a folder, for many")
@@ -239,7 +239,7 @@ def _check(check: Check, paths: Sequence[Path], limits: Limits, how: _How) -> No
     for path in filter(None, (*written, gradescope)):
         note(f"wrote {path}")
     if batch.missing:
-        note(f"{plural(len(found), 'submission')} of {len(files)} checked")
+        note(f"{pluralize(len(found), 'submission')} of {len(files)} checked")
         if journal:
             note("the same command goes on from here")
         raise KeyboardInterrupt
@@ -264,10 +264,10 @@ def _columns(students: Sequence[Student], results: Sequence[Result]) -> dict[str
     names = {r.submission: Path(student_of(r.submission)).name for r in results}
     known = students_by_submission(students, names)
     if students and (unknown := [name for name in names if name not in known]):
-        note(f"note: not on the class list: {listed(unknown, 8)}")
+        note(f"note: not on the class list: {join_names(unknown, 8)}")
     present = {student.key for student in known.values()}
     if absent := [student.name for student in students if student.key not in present]:
-        note(f"note: no submission of {listed(absent, 8)}")
+        note(f"note: no submission of {join_names(absent, 8)}")
     empty = {heading: "" for student in students[:1] for heading, _ in student.columns}
     return {name: dict(known[name].columns) if name in known else empty for name in names}
 
@@ -295,6 +295,6 @@ def _say(batch: Batch, results: Sequence[Result], how: _How, one: bool) -> None:
     for name, earlier in batch.same.items():
         note(f"note: {name} and {earlier} are the same file")
     for student, own in several_of_one(result.submission for result in results).items():
-        note(f"note: {student} has {len(own)} submissions: {listed(own)}")
+        note(f"note: {student} has {len(own)} submissions: {join_names(own)}")
     if batch.kept:
-        note(f"note: {plural(batch.kept, 'result')} from the journal")
+        note(f"note: {pluralize(batch.kept, 'result')} from the journal")

@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 from cgprimer.core.methods.derivative_program import Execute
 from cgprimer.core.tape.scalarization import cost_of_numbers
 from cgprimer.core.tape.tape import Tape
-from cgprimer.errors import EngineError, UsageError, did_you_mean, listed
+from cgprimer.errors import EngineError, UsageError, did_you_mean, join_names
 from cgprimer.support.plugins import Registry
 
 Reduction = Literal["none", "sum"]
@@ -137,7 +137,7 @@ def check_supported(engine: Engine, tape: Tape, dtype: str = "float64") -> None:
         able = [other.name for other in loaded() if not unsupported(other, tape, dtype)]
         raise UsageError(
             f"the engine {engine.name!r} cannot run this: {reason}",
-            hint=f"engines that can: {listed(able)}",
+            hint=f"engines that can: {join_names(able)}",
         )
 
 

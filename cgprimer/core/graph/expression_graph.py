@@ -31,7 +31,7 @@ from cgprimer.errors import (
     TextShapeError,
     UsageError,
     name_hint,
-    plural,
+    pluralize,
 )
 from cgprimer.support.array_values import Value, as_value, common_shape
 from cgprimer.support.type_checks import check_type
@@ -183,7 +183,7 @@ class ExpressionGraph:
 
     def __repr__(self) -> str:
         parts = {"input": self.inputs, "expression": self.definitions, "parameter": self.parameters}
-        counts = ", ".join(plural(len(names), what) for what, names in parts.items())
+        counts = ", ".join(pluralize(len(names), what) for what, names in parts.items())
         return f"<ExpressionGraph {self.source.name}: {counts}>"
 
     @property

@@ -20,7 +20,7 @@ from cgprimer.core.language.value_names import parse_element
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Contribution, Tape
 from cgprimer.core.tape.tape_passes import dead_code, live_memory, reachable
-from cgprimer.errors import UsageError, listed, plural
+from cgprimer.errors import UsageError, join_names, pluralize
 from cgprimer.support.array_values import zeros
 
 if TYPE_CHECKING:
@@ -230,8 +230,8 @@ class DerivativeProgram:
 
     def __repr__(self) -> str:
         return (
-            f"<DerivativeProgram {self.method}: d({listed(self.of)})/d({listed(self.wrt)}),"
-            f" {len(self.executed)} operations, {plural(self.pass_count, 'pass', 'passes')}>"
+            f"<DerivativeProgram {self.method}: d({join_names(self.of)})/d({join_names(self.wrt)}),"
+            f" {len(self.executed)} operations, {pluralize(self.pass_count, 'pass', 'passes')}>"
         )
 
     def __str__(self) -> str:
@@ -241,7 +241,7 @@ class DerivativeProgram:
         seeds = self.passes[0].seeds if len(self.passes) == 1 else {}
         lines = [code(self.executed, primal=self.primal_names, seeds=seeds)]
         if self.paths is None:
-            lines.append(f"# {plural(self.pass_count, 'pass', 'passes')}")
+            lines.append(f"# {pluralize(self.pass_count, 'pass', 'passes')}")
             for number, one in enumerate(self.passes, start=1):
                 text = str(one) or ("nothing moved" if self.step_rule else "")
                 if text and self.pass_count > 1:
@@ -249,7 +249,7 @@ class DerivativeProgram:
         else:
             walks = {path for paths in self.paths.values() for path in paths}
             by_length = sorted(walks, key=lambda path: (path[0], len(path), path))
-            lines.append(f"# {plural(len(walks), 'path', 'paths')}:")
+            lines.append(f"# {pluralize(len(walks), 'path', 'paths')}:")
             lines += [f"#   {' -> '.join(path)}" for path in by_length]
         return "\n".join(lines)
 

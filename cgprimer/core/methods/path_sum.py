@@ -21,7 +21,7 @@ from cgprimer.core.methods.edge_tape import edge_partials
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape
 from cgprimer.core.tape.tape_passes import reachable
-from cgprimer.errors import PathLimitError, counted
+from cgprimer.errors import PathLimitError, format_count
 
 LIMIT = 10_000  #: paths beyond which the method refuses, unless told otherwise
 _HINT = "reverse mode needs one pass, or raise the limit: `limit=N`"
@@ -50,7 +50,7 @@ def differentiate(
     total = sum(leading[root].get(source, 0) for root in roots for source in sources)
     if total > limit:
         raise PathLimitError(
-            f"there are {counted(total)} paths, more than the limit of {limit:,}", hint=_HINT
+            f"there are {format_count(total)} paths, more than the limit of {limit:,}", hint=_HINT
         )
     lengths = [count_edges(heads, root, leading[root]) for root in roots]
     walked = sum(of_root.get(source, 0) for of_root in lengths for source in sources)

@@ -27,7 +27,7 @@ from cgprimer.core.operations.symbolic_arithmetic import form, opaque_function, 
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape
 from cgprimer.core.tape.tape_passes import depends, reachable
-from cgprimer.errors import DifferentiationError, ExpressionSwellError, counted
+from cgprimer.errors import DifferentiationError, ExpressionSwellError, format_count
 
 LIMIT = 5_000  #: the largest number of operations of an expanded expression
 
@@ -55,7 +55,7 @@ def differentiate(
         size = written_out_size(tape, root)
         if size > limit:
             raise ExpressionSwellError(
-                f"written out in full, {name} has {counted(size)} operations,"
+                f"written out in full, {name} has {format_count(size)} operations,"
                 f" more than the limit of {limit:,}",
                 hint="use reverse mode, or raise the limit: `limit=N`",
             )

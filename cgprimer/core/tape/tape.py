@@ -29,7 +29,7 @@ from cgprimer.core.language.syntax_tree import (
 )
 from cgprimer.core.language.value_names import is_internal, parse_element, parse_internal
 from cgprimer.core.operations.primitive_registry import Applied
-from cgprimer.errors import ShapeError, TapeError, UsageError, listed, name_hint
+from cgprimer.errors import ShapeError, TapeError, UsageError, join_names, name_hint
 
 if TYPE_CHECKING:
     from cgprimer.core.operations.array_operation import ArrayOperation
@@ -194,7 +194,7 @@ class Tape:
         return tuple(leaf.name for leaf in self.leaves if leaf.kind == kind)
 
     def __repr__(self) -> str:
-        outputs = listed(self.outputs)
+        outputs = join_names(self.outputs)
         return f"<Tape: {len(self.leaves)} leaves, {len(self)} instructions, outputs {outputs}>"
 
     def __str__(self) -> str:

@@ -11,7 +11,7 @@ from html import escape
 
 from cgprimer.analysis.comparison import Comparison, MethodResult
 from cgprimer.analysis.trace import Trace, trace
-from cgprimer.errors import CgprimerError, plural
+from cgprimer.errors import CgprimerError, pluralize
 from cgprimer.pages import markup
 from cgprimer.pages.comparison import sentences
 from cgprimer.pages.comparison.fitted_graph import fitted, standing_alone, whole_graph
@@ -91,8 +91,8 @@ def described(diagram: Diagram) -> str:
     >>> described(Diagram(nodes, (Edge("xa", "xw"),)))
     'graph of 2 vertices and 1 edge: input xa = 1; output xw = 2*xa = 2'
     """
-    vertices = plural(len(diagram.nodes), "vertex", "vertices")
-    count = f"graph of {vertices} and {plural(len(diagram.edges), 'edge')}"
+    vertices = pluralize(len(diagram.nodes), "vertex", "vertices")
+    count = f"graph of {vertices} and {pluralize(len(diagram.edges), 'edge')}"
     if len(diagram.nodes) > _FEW_VERTICES:
         return count
     said = []
@@ -120,7 +120,7 @@ def _tables(found: Comparison) -> str:
         caption = "each derivative by each method, and its relative error"
         notes = [note for note in (derivatives.note, *sentences.remarks(found)) if note]
         made = _section("Derivatives", caption, derivatives, notes) + "\n"
-    own = plural(found.primal_operations, "operation")
+    own = pluralize(found.primal_operations, "operation")
     caption = f"what the whole gradient costs; the graph alone takes {own}"
     notes = [f"{'; '.join(sentences.NOTES)}."]
     return made + _section("Costs", caption, sentences.cost_table(found), notes)
@@ -203,7 +203,7 @@ def _trace_table(found: Comparison, result: MethodResult) -> str:
     ]
     left_out, half = len(body) - _MOST_ROWS, _MOST_ROWS // 2
     if left_out > 0:
-        gap = f'<tr><td colspan="4" class="refused">{plural(left_out, "row")} left out</td></tr>'
+        gap = f'<tr><td colspan="4" class="refused">{pluralize(left_out, "row")} left out</td></tr>'
         body = [*body[:half], gap, *body[-half:]]
     header = [escape(text) for text in ("name", "expression", "value", made.heading)]
     return _html_table("trace", sentences.trace_caption(found, result), header, body)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from cgprimer.analysis.comparison import Comparison, MethodResult
 from cgprimer.core.methods import methods as all_methods
-from cgprimer.errors import listed, plural
+from cgprimer.errors import join_names, pluralize
 from cgprimer.pictures.pen import Cell, Row, Table
 from cgprimer.support.number_format import DIGITS, equals, marked
 from cgprimer.support.number_format import number as in_digits
@@ -48,7 +48,7 @@ def heading(found: Comparison) -> str:
 def subheading(found: Comparison) -> str:
     """The value, and what it costs by itself."""
     sign = equals(found.value)
-    operations = plural(found.primal_operations, "operation")
+    operations = pluralize(found.primal_operations, "operation")
     return f"{found.of} {sign} {in_digits(found.value)}, computed with {operations}"
 
 
@@ -124,7 +124,7 @@ def remarks(found: Comparison) -> tuple[str, ...]:
     if not kinks:
         return ()
     return (
-        f"no derivative for {listed(kinks, 6)} here (a kink, a pole or an edge of the domain):"
+        f"no derivative for {join_names(kinks, 6)} here (a kink, a pole or an edge of the domain):"
         " each method has its convention, no error is counted",
     )
 
@@ -133,12 +133,12 @@ def does(found: Comparison, result: MethodResult) -> str:
     """What a method does on this graph, in one sentence."""
     if result.refused:
         return f"Refused: {result.refused}."
-    one, runs = len(found.wrt) == 1, plural(result.passes, "pass", "passes")
-    names = "one name" if one else plural(len(found.wrt), "name")
+    one, runs = len(found.wrt) == 1, pluralize(result.passes, "pass", "passes")
+    names = "one name" if one else pluralize(len(found.wrt), "name")
     return _DOES.get(result.method, f"{runs} for {{names}}.").format(
         names=names,
         runs=runs,
-        paths=plural(result.passes, "path"),
+        paths=pluralize(result.passes, "path"),
         moved="the name" if one else "one name after another",
         formulas="a formula" if one else f"a formula for each of {names}",
         them="it" if one else "them all",
@@ -163,8 +163,8 @@ def sentence(found: Comparison, result: MethodResult) -> str:
     ratio = times(found, result)
     beside = f", {ratio} those of the graph," if ratio else ""
     return (
-        f"{does(found, result)} That takes {plural(result.operations, 'operation')}{beside} and"
-        f" holds at most {plural(result.live_values, 'value')} at one time."
+        f"{does(found, result)} That takes {pluralize(result.operations, 'operation')}{beside} and"
+        f" holds at most {pluralize(result.live_values, 'value')} at one time."
     )
 
 
@@ -206,7 +206,7 @@ def derivative_table(found: Comparison, most: int, digits: int = DIGITS) -> Tabl
     header = ("derivative", *(result.method for result in able))
     series = tuple(place_of(result.method) for result in able)
     hidden = len(found.wrt) - len(names)
-    more = f"{plural(hidden, 'more derivative')} of {len(found.wrt)} not shown"
+    more = f"{pluralize(hidden, 'more derivative')} of {len(found.wrt)} not shown"
     note = f"{more}: these have the largest errors" if hidden else ""
     return Table(header, rows, (False,) * len(able), series, note)
 
@@ -226,7 +226,7 @@ def cost_table(found: Comparison) -> Table:
             return Row(r.method, (), f"refused: {r.refused}", place_of(r.method))
         cells = (
             Cell(error(r.worst_error) or "no reference", share=_error_share(r)),
-            Cell(plural(r.passes, "path") if r.method == "path-sum" else f"{r.passes:,}"),
+            Cell(pluralize(r.passes, "path") if r.method == "path-sum" else f"{r.passes:,}"),
             Cell(f"{r.operations:,}", times(found, r), operations(r)),
             Cell(f"{r.live_values:,}", share=live(r)),
             Cell(duration(r.seconds), share=seconds(r)),

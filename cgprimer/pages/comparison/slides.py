@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from cgprimer.analysis.comparison import Comparison, checked_comparison
-from cgprimer.errors import plural
+from cgprimer.errors import pluralize
 from cgprimer.pages.comparison import sentences
 from cgprimer.pages.comparison.fitted_graph import FittedGraph, fitted, paint, scaled, whole_graph
 from cgprimer.pictures.lettering import text_width, wrap_words
@@ -165,7 +165,7 @@ def _slides(found: Comparison, title: str | None) -> tuple[Slide, ...]:
     legend = Legend(roles_in(diagram), _ROOM)
     graph = fitted(found, _ROOM, room - legend.height - LINE - _ABOVE_LEGEND)
     if graph is None:
-        counts = plural(len(found.graph.variables), "variable")
+        counts = pluralize(len(found.graph.variables), "variable")
         notes = (*notes, f"a graph of {counts}, too large for a picture on a slide")
     last = Slide(None, _tables(found, len(found.wrt)), (), notes)
     over = last.height + 2 * _BETWEEN - room

@@ -6,7 +6,7 @@ import base64
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from cgprimer.errors import UsageError, listed, plural
+from cgprimer.errors import UsageError, join_names, pluralize
 from cgprimer.pages import markup
 from cgprimer.pictures.saving import figure_bytes
 from cgprimer.plots.runs import Run, named_runs
@@ -112,7 +112,7 @@ def moments(run: TrainingRun, record: Record) -> list[Moment]:
             of = f" ({said(own, ': ')})" if own else ""
             words = f"worker {worker + 1}'s gradient{of} is there"
             if step > version:
-                words += f", {plural(step - version, 'step')} old"
+                words += f", {pluralize(step - version, 'step')} old"
         last = now is not None and time >= now[0]
         if now and last and (record.placed or [worker, version] == now[2][-1][:2]):
             several, step = len(now[2]), step + 1
@@ -141,6 +141,6 @@ def _events(record: Record) -> Iterator[tuple[float, str, int, int]]:
             found.append((end, f"{name} {_PASSES[kind].format(version)}", -1, 0))
     for time, names in dropped.items():
         found.append(
-            (time, f"what {listed(names)} {'have' if names[1:] else 'has'} is dropped", -1, 0)
+            (time, f"what {join_names(names)} {'have' if names[1:] else 'has'} is dropped", -1, 0)
         )
     yield from sorted(found, key=lambda one: one[0])  # dropped behind what has made the step

@@ -12,7 +12,7 @@ from cgprimer.core.methods.edge_tape import edge_partials, edge_tape
 from cgprimer.core.methods.path_sum import count_paths, list_paths
 from cgprimer.core.tape.tape import shown_name
 from cgprimer.core.tape.tape_passes import with_seeds
-from cgprimer.errors import DifferentiationError, PathLimitError, counted
+from cgprimer.errors import DifferentiationError, PathLimitError, format_count
 from cgprimer.pages.stepping.program_lines import Mark, Program, Summands, read_program, summands
 from cgprimer.pages.stepping.scene import Scene
 from cgprimer.pages.stepping.steps import Phase, Show, Step, Walk, copied, finished, listed
@@ -162,7 +162,7 @@ def _path_sum(scene: Scene) -> Walk:
     paths = sum(leading.get(source, 0) for source in sources)
     if paths > MOST_PATHS:
         raise PathLimitError(
-            f"there are {counted(paths)} paths, more than the {MOST_PATHS} that one would step"
+            f"there are {format_count(paths)} paths, more than the {MOST_PATHS} that one would step"
             " through",
             hint="choose fewer names: --wrt NAME (in Python wrt=...)",
         )

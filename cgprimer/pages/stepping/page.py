@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cgprimer.core.methods.derivative_program import Names
-from cgprimer.errors import UsageError, plural
+from cgprimer.errors import UsageError, pluralize
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.pages import markup
 from cgprimer.pages.markup import colour_variables
@@ -224,7 +224,7 @@ def write_steps(
         raise UsageError(f"cannot write {path}: {error.strerror or error}") from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    return f"{plural(len(shown.walk(method).steps), 'slide')} to {path}"
+    return f"{pluralize(len(shown.walk(method).steps), 'slide')} to {path}"
 
 
 def _check_drawn(shown: Stepping, method: str) -> None:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from cgprimer.errors import plural
+from cgprimer.errors import pluralize
 from cgprimer.pages.stepping.frames import Frame, Stepping
 from cgprimer.pages.stepping.steps import Walk
 from cgprimer.pictures.lettering import text_width
@@ -157,7 +157,7 @@ def _draw_lines(
     first, last = around([len(some) for some in lines], lit, int((bottom - top) / ROW) - 1)
     if first:
         y += ROW
-        pen.write(start, y, f"… {plural(first, named[1])} above", color=pen.faint)
+        pen.write(start, y, f"… {pluralize(first, named[1])} above", color=pen.faint)
     for place in range(first, last):
         here = place == lit
         weight = "bold" if here else "normal"
@@ -177,7 +177,7 @@ def _draw_lines(
             pen.write(ends[column], y, text, align="right", **more)
     if last < len(texts):
         y += ROW
-        pen.write(start, y, f"… {plural(len(texts) - last, named[1])} below", color=pen.faint)
+        pen.write(start, y, f"… {pluralize(len(texts) - last, named[1])} below", color=pen.faint)
     return y + ROW / 2
 
 
