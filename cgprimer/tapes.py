@@ -27,8 +27,10 @@ from cgprimer.core.methods.derivative_program import DerivativeProgram
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.lowering import emit_vertex, lower
 from cgprimer.core.tape.scalarization import elements, scalarize
-from cgprimer.core.tape.tape import Contribution, Instruction, Leaf, Tape, labels, shape_of
-from cgprimer.core.tape.tape_passes import reachable
+from cgprimer.core.tape.tape import Tape, shape_of
+from cgprimer.core.tape.tape_dependencies import reachable
+from cgprimer.core.tape.tape_entries import Contribution, Instruction, Leaf
+from cgprimer.core.tape.tape_printing import labels
 
 __all__ = [
     "Builder",

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import cgprimer
-from cgprimer.core.tape.tape import Leaf
+from cgprimer.core.tape.tape_entries import Leaf
 
 LECTURE = cgprimer.load("examples/lecture.cg")
 

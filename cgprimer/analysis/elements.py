@@ -15,8 +15,8 @@ from cgprimer.core.language.input_domains import ONE_HOT, Domain
 from cgprimer.core.language.syntax_tree import operator_name
 from cgprimer.core.methods.derivative_program import Names, as_names
 from cgprimer.core.tape.scalarization import split_arrays
-from cgprimer.core.tape.tape import expressions, shown_name
-from cgprimer.core.tape.tape_printing import rename_as_shown
+from cgprimer.core.tape.tape_passes import rename_as_shown
+from cgprimer.core.tape.tape_printing import expressions, shown_name
 from cgprimer.errors import UsageError
 from cgprimer.expressions import (
     Declaration,

@@ -25,7 +25,7 @@ from cgprimer.core.evaluation.runner import Runner
 from cgprimer.core.language.value_names import is_internal
 from cgprimer.core.operations.array_shapes import shape_text
 from cgprimer.core.operations.layer_expansions import is_statistic
-from cgprimer.core.tape.tape import expressions, shown_name
+from cgprimer.core.tape.tape_printing import expressions, shown_name
 from cgprimer.errors import UsageError, name_hint, pluralize
 from cgprimer.expressions import (
     Expression,

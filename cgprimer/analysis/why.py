@@ -22,7 +22,7 @@ from cgprimer.core.derivatives import (
     tape_with,
 )
 from cgprimer.core.methods.derivative_program import Names, as_names
-from cgprimer.core.tape.tape import shown_function
+from cgprimer.core.tape.tape_printing import shown_function
 from cgprimer.errors import Span
 from cgprimer.expressions import (
     Apply,

@@ -18,7 +18,8 @@ from cgprimer.core.methods import differentiate
 from cgprimer.core.methods.derivative_program import DerivativeProgram, Pass, Read
 from cgprimer.core.operations import find_primitive
 from cgprimer.core.tape.builder import Builder
-from cgprimer.core.tape.tape import Instruction, Leaf, Tape
+from cgprimer.core.tape.tape import Tape
+from cgprimer.core.tape.tape_entries import Instruction, Leaf
 from cgprimer.core.tape.tape_passes import with_seeds
 from cgprimer.support.disk_cache import key_of, load, package_state, store
 from cgprimer.support.garbage_collection import collector_paused

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from cgprimer.core.tape.tape_passes import depends
+from cgprimer.core.tape.tape_dependencies import depends
 from cgprimer.expressions import Apply, Expression, Name, Number, unparse
 from cgprimer.tapes import Instruction, Tape, reachable
 

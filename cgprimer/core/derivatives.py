@@ -19,7 +19,6 @@ from cgprimer.core.methods.derivative_program import DerivativeProgram, Derivati
 from cgprimer.core.operations.primitive_registry import FUNCTIONS
 from cgprimer.core.tape.lowering import lower
 from cgprimer.core.tape.tape import Tape
-from cgprimer.core.tape.tape_passes import as_columns
 from cgprimer.errors import UsageError, name_hint
 from cgprimer.support.array_values import Value, as_value, axes, common_shape
 from cgprimer.support.type_checks import check_type
@@ -393,8 +392,12 @@ def at_point(
         chosen = choose_engine(engine, program, samples, shape)
 
     def make() -> Runner:
-        moved = as_columns(program.tape, varying) if varying else program.tape
-        return Runner(replace(program, tape=moved), engine=chosen)
+        tape = program.tape
+        if varying:
+            from cgprimer.core.tape.tape_passes import as_columns
+
+            tape = as_columns(tape, varying)
+        return Runner(replace(program, tape=tape), engine=chosen)
 
     runner = cached(graph, ("runner", program, varying, chosen.name), make)
     if graph.layered:

@@ -31,7 +31,7 @@ from cgprimer.core.methods.derivative_program import (
 from cgprimer.core.methods.forward import seed_name
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape
-from cgprimer.core.tape.tape_passes import reachable
+from cgprimer.core.tape.tape_dependencies import reachable
 from cgprimer.errors import DifferentiationError, ShapeError, UsageError
 from cgprimer.support.array_values import Value, as_value, axes
 

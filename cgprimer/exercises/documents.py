@@ -27,7 +27,7 @@ from cgprimer.checking.sheets.problems import (
     cell_text,
 )
 from cgprimer.checking.sheets.questions import worked
-from cgprimer.core.tape.tape import shown_name
+from cgprimer.core.tape.tape_printing import shown_name
 from cgprimer.errors import pluralize
 from cgprimer.expressions import (
     Apply,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from cgprimer.analysis.latex import latex, latex_name
 from cgprimer.core.operations.primitive_registry import Applied
-from cgprimer.core.tape.tape import expressions
+from cgprimer.core.tape.tape_printing import expressions
 from cgprimer.exporting.languages import Language
 from cgprimer.exporting.names import identifiers
 from cgprimer.exporting.points import Checked

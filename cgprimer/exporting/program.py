@@ -13,7 +13,7 @@ from itertools import count
 from cgprimer.core.language.value_names import is_internal
 from cgprimer.core.methods.derivative_program import derivative_name
 from cgprimer.core.operations.primitive_registry import Applied
-from cgprimer.core.tape.tape import shown_names
+from cgprimer.core.tape.tape_printing import shown_names
 from cgprimer.errors import join_names
 from cgprimer.exporting.names import identifiers
 from cgprimer.expressions import ExpressionGraph, Shape

@@ -21,7 +21,7 @@ from cgprimer.core.methods.derivative_program import Names
 from cgprimer.core.operations import find_primitive
 from cgprimer.core.operations.layer_expansions import is_statistic
 from cgprimer.core.second_derivatives import add_element_output
-from cgprimer.core.tape.tape import expressions
+from cgprimer.core.tape.tape_printing import expressions
 from cgprimer.errors import UsageError, did_you_mean
 from cgprimer.expressions import ExpressionGraph, Name, Number, fold, number_text, unparse
 from cgprimer.pictures.array_overlays import array_overlaid, shape_text

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from cgprimer.core.methods.derivative_program import Names, as_names
 from cgprimer.core.operations.array_shapes import shape_text
-from cgprimer.core.tape.tape import shown_name
+from cgprimer.core.tape.tape_printing import shown_name
 from cgprimer.errors import UsageError, pluralize
 from cgprimer.expressions import ExpressionGraph, parse_element
 from cgprimer.pictures.diagram import Diagram, Edge, Part

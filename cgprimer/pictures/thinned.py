@@ -17,7 +17,7 @@ from cgprimer.core.language.value_names import parse_internal
 from cgprimer.core.operations.array_shapes import shape_text
 from cgprimer.core.operations.layer_expansions import MASK
 from cgprimer.core.tape.scalarization import split_arrays
-from cgprimer.core.tape.tape import expressions, shown_names
+from cgprimer.core.tape.tape_printing import expressions, shown_names
 from cgprimer.errors import UsageError, name_hint, pluralize
 from cgprimer.expressions import (
     Expression,

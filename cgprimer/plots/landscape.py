@@ -23,7 +23,7 @@ from cgprimer.core.methods.derivative_program import Names, as_names
 from cgprimer.core.operations import numpy_arithmetic
 from cgprimer.core.operations.matrix_operations import Matmul
 from cgprimer.core.tape.scalarization import split_arrays
-from cgprimer.core.tape.tape_passes import varying
+from cgprimer.core.tape.tape_dependencies import varying
 from cgprimer.data import Dataset, make_dataset, whole_dataset
 from cgprimer.errors import UsageError, name_hint
 from cgprimer.expressions import ExpressionGraph

@@ -6,7 +6,7 @@ from typing import Any
 
 from cgprimer.core.methods.reverse import Step, sweep
 from cgprimer.core.tape.builder import Builder
-from cgprimer.core.tape.tape_passes import reachable
+from cgprimer.core.tape.tape_dependencies import reachable
 from cgprimer.errors import DifferentiationError
 from cgprimer.recording.backward_pass import accumulate, seed_of
 from cgprimer.recording.data_conversion import to_data

@@ -17,7 +17,7 @@ from functools import reduce
 from math import prod
 
 from cgprimer.core.operations.shape_operations import sum_axes
-from cgprimer.core.tape.tape_passes import varying
+from cgprimer.core.tape.tape_dependencies import varying
 from cgprimer.core.tape.verifier import verify
 from cgprimer.errors import UsageError
 from cgprimer.expressions import Shape, parse_element

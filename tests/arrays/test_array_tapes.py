@@ -19,7 +19,8 @@ from cgprimer.core.operations.shape_operations import (
     sum_axes,
 )
 from cgprimer.core.tape.scalarization import elements, scalarize, split_arrays
-from cgprimer.core.tape.tape import Instruction, Leaf, Tape
+from cgprimer.core.tape.tape import Tape
+from cgprimer.core.tape.tape_entries import Instruction, Leaf
 from cgprimer.core.tape.tape_passes import dead_code, with_seeds
 from cgprimer.core.tape.verifier import verify
 from tests.arrays.array_graphs import Case, array_cases

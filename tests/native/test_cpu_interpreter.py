@@ -21,7 +21,8 @@ from cgprimer.core.loss_node import with_loss
 from cgprimer.core.methods import differentiate
 from cgprimer.core.operations import find_primitive
 from cgprimer.core.tape.builder import Builder
-from cgprimer.core.tape.tape import Leaf, Tape
+from cgprimer.core.tape.tape import Tape
+from cgprimer.core.tape.tape_entries import Leaf
 from tests.native.engine_agreement import (
     DTYPES,
     FORMS,

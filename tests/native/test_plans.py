@@ -11,7 +11,8 @@ import cgprimer
 from cgprimer.backends.plans.plan import AffineGroup, OuterProduct, Plan
 from cgprimer.backends.plans.planning import build_plan
 from cgprimer.core.tape.lowering import lower
-from cgprimer.core.tape.tape import Tape, labels
+from cgprimer.core.tape.tape import Tape
+from cgprimer.core.tape.tape_printing import labels
 from cgprimer.errors import UsageError
 from tests.native.plan_running import loss_program, network
 

@@ -8,7 +8,8 @@ import pytest
 
 import cgprimer
 from cgprimer.core.tape.lowering import lower
-from cgprimer.core.tape.tape import Instruction, Leaf, Tape
+from cgprimer.core.tape.tape import Tape
+from cgprimer.core.tape.tape_entries import Instruction, Leaf
 from cgprimer.core.tape.verifier import verify
 from cgprimer.errors import TapeError
 from tests.approval import refused

@@ -10,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cgprimer
+from cgprimer.core.methods.program_printing import format_code
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.lowering import lower
-from cgprimer.core.tape.tape import Instruction, Leaf, Tape, labels
-from cgprimer.core.tape.tape_printing import code
+from cgprimer.core.tape.tape import Tape
+from cgprimer.core.tape.tape_entries import Instruction, Leaf
+from cgprimer.core.tape.tape_printing import labels
 from cgprimer.errors import UsageError
 from tests.tape.tape_running import all_values, outputs, texts
 
@@ -49,7 +51,7 @@ def test_the_printed_tape_of_the_lecture_example() -> None:
 
 
 def test_the_lecture_example_as_folded_code() -> None:
-    assert code(lowered(LECTURE), primal=("xx", "xy", "xz", "xw")).split("\n") == [
+    assert format_code(lowered(LECTURE), primal=("xx", "xy", "xz", "xw")).split("\n") == [
         "# given: xa, ab, ac, bc, cd",
         "# primal",
         "xx = xa^2",

@@ -14,15 +14,10 @@ from hypothesis import strategies as st
 import cgprimer
 from cgprimer.backends.plans.optimization import optimize
 from cgprimer.core.tape.lowering import lower
-from cgprimer.core.tape.tape import Instruction, Leaf, Tape
-from cgprimer.core.tape.tape_passes import (
-    as_columns,
-    dead_code,
-    depends,
-    live_memory,
-    reachable,
-    varying,
-)
+from cgprimer.core.tape.tape import Tape
+from cgprimer.core.tape.tape_dependencies import depends, reachable, varying
+from cgprimer.core.tape.tape_entries import Instruction, Leaf
+from cgprimer.core.tape.tape_passes import as_columns, dead_code, live_memory
 from cgprimer.core.tape.verifier import verify
 from tests.tape.tape_running import all_values, exact_outputs, outputs, texts
 

@@ -10,7 +10,7 @@ import pytest
 import cgprimer
 from cgprimer.analysis.latex import latex
 from cgprimer.core.evaluation.evaluator import values_of
-from cgprimer.core.tape.tape import Leaf
+from cgprimer.core.tape.tape_entries import Leaf
 from cgprimer.training.checkpoint import load_run, save_run
 from cgprimer.training.layers import Masks
 from cgprimer.training.predictions import outputs_of

@@ -25,7 +25,8 @@ from cgprimer.backends.plans.optimization import extract_constant_factors
 from cgprimer.backends.plans.plan_printing import output_names, several
 from cgprimer.backends.plans.planning import build_plan
 from cgprimer.core.operations.notation import number_text
-from cgprimer.core.tape.tape import Tape, labels, shown_name
+from cgprimer.core.tape.tape import Tape
+from cgprimer.core.tape.tape_printing import labels, shown_name
 
 _ARGUMENTS = ("columns", "results", "scalars", "begin", "end", "stride")
 _QUOTED = re.compile(r'([%@])"([\w.]+)"')

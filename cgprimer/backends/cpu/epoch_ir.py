@@ -13,7 +13,7 @@ from cgprimer.backends.cpu.ir_writer import IndirectFunction
 from cgprimer.backends.cpu.primitive_ir import Emitter
 from cgprimer.backends.cpu.straight_line import TapeFunctionWriter
 from cgprimer.backends.interfaces import UpdateRule
-from cgprimer.core.tape.tape import Leaf
+from cgprimer.core.tape.tape_entries import Leaf
 
 # Layout of the context, in words of eight bytes: addresses, then integers. ``values`` are the
 # parameters (doubles); ``order`` maps each scalar of the tape to its parameter; ``calls`` has six

@@ -15,7 +15,7 @@ from cgprimer.backends.cpu.primitive_ir import Emitter
 from cgprimer.backends.cpu.straight_line import FLAGS, StraightLineExecutable, TapeFunctionWriter
 from cgprimer.backends.interfaces import UpdateRule
 from cgprimer.core.tape.tape import Tape
-from cgprimer.core.tape.tape_passes import varying
+from cgprimer.core.tape.tape_dependencies import varying
 
 Names = Sequence[str]
 _MAX_OPERATIONS = 3000  # maximum number of operations of a step

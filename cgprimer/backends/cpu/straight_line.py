@@ -23,8 +23,9 @@ from cgprimer.backends.interfaces import Array
 from cgprimer.backends.plans.optimization import extract_constant_factors
 from cgprimer.backends.program_cache import fingerprint
 from cgprimer.core.evaluation.engines import Reduction
-from cgprimer.core.tape.tape import Leaf, Tape
-from cgprimer.core.tape.tape_passes import varying
+from cgprimer.core.tape.tape import Tape
+from cgprimer.core.tape.tape_dependencies import varying
+from cgprimer.core.tape.tape_entries import Leaf
 from cgprimer.support.garbage_collection import collector_paused
 
 TILE = 512  # vectors per tile: a tile is summed before it is added to the total

@@ -18,7 +18,7 @@ from cgprimer.core.operations.batch_operations import BatchSum
 from cgprimer.core.operations.matrix_operations import Matmul
 from cgprimer.core.operations.primitive_registry import Applied
 from cgprimer.core.tape.tape import Tape
-from cgprimer.core.tape.tape_passes import depends, varying
+from cgprimer.core.tape.tape_dependencies import depends, varying
 
 SAMPLE_REDUCTIONS = ("sum", "largest")  # over the elements of a sample
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape
-from cgprimer.core.tape.tape_passes import reachable, varying
+from cgprimer.core.tape.tape_dependencies import reachable, varying
 from cgprimer.core.tape.verifier import verify
 from cgprimer.support.garbage_collection import collector_paused
 

@@ -12,8 +12,9 @@ from cgprimer.backends.plans.row_allocation import RowAllocation, allocate_rows
 from cgprimer.core.language.syntax_tree import Apply, Expression, Name, Number
 from cgprimer.core.operations.notation import unparse
 from cgprimer.core.tape.scalarization import scalarize
-from cgprimer.core.tape.tape import Tape, labels, listing, shown_name
+from cgprimer.core.tape.tape import Tape
 from cgprimer.core.tape.tape_passes import dead_code
+from cgprimer.core.tape.tape_printing import labels, listing, shown_name
 from cgprimer.errors import pluralize
 
 _MULTIPLY_ADD = ("fma", "fms", "fnma")

@@ -15,7 +15,7 @@ from cgprimer.backends.plans.plan import AffineGroup, OuterProduct, Plan, Step
 from cgprimer.backends.plans.reductions import Reductions, plan_reductions
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape
-from cgprimer.core.tape.tape_passes import varying
+from cgprimer.core.tape.tape_dependencies import varying
 from cgprimer.support.garbage_collection import collector_paused
 
 _new = tuple.__new__

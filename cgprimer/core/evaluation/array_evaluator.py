@@ -18,7 +18,7 @@ from cgprimer.core.operations import find_primitive, numpy_arithmetic
 from cgprimer.core.operations.shape_operations import Broadcast
 from cgprimer.core.tape.sample_sums import sum_over_samples
 from cgprimer.core.tape.tape import Tape
-from cgprimer.core.tape.tape_passes import depends, varying
+from cgprimer.core.tape.tape_dependencies import depends, varying
 
 Array: TypeAlias = npt.NDArray[np.floating[Any]]
 Step = tuple[

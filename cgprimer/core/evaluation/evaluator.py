@@ -15,7 +15,7 @@ from cgprimer.core.methods.derivative_program import Number
 from cgprimer.core.operations import float_arithmetic
 from cgprimer.core.operations.primitive_registry import Applied
 from cgprimer.core.tape.tape import Tape
-from cgprimer.core.tape.tape_passes import reachable
+from cgprimer.core.tape.tape_dependencies import reachable
 from cgprimer.errors import EngineError, name_hint
 
 Lookup = Callable[[Applied], Callable[..., Number]]  # from an operation to its function

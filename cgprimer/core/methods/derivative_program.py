@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from cgprimer.core.language.syntax_tree import Shape
 from cgprimer.core.language.value_names import parse_element
 from cgprimer.core.tape.builder import Builder
-from cgprimer.core.tape.tape import Contribution, Tape
-from cgprimer.core.tape.tape_passes import dead_code, live_memory, reachable
+from cgprimer.core.tape.tape import Tape
+from cgprimer.core.tape.tape_dependencies import reachable
+from cgprimer.core.tape.tape_entries import Contribution
 from cgprimer.errors import UsageError, join_names, pluralize
 from cgprimer.support.array_values import zeros
 
@@ -87,16 +88,9 @@ class Pass:
     def __str__(self) -> str:
         if self.shift:
             return str(self.shift)
-        ones = []
-        for seed, value in self.seeds.items():
-            name = seed.replace(".", "_")
-            if not getattr(value, "shape", ()):
-                ones += [name] if value else []
-            else:  # one element of an array
-                import numpy as np
+        from cgprimer.core.methods.program_printing import format_seeds
 
-                ones += [f"{name}[{','.join(map(str, index))}]" for index in np.argwhere(value)]
-        return f"{', '.join(ones)} = 1, the other seeds 0" if ones else ""
+        return format_seeds(self.seeds)
 
     def add_to(self, totals: dict[Entry, Number], outputs: Mapping[str, Number]) -> None:
         """Add the contributions of the run to the totals so far."""
@@ -214,6 +208,8 @@ class DerivativeProgram:
     @cached_property
     def executed(self) -> Tape:
         """The tape without instructions that only contributions need: ``-y`` in ``x - y``."""
+        from cgprimer.core.tape.tape_passes import dead_code
+
         bare = replace(self.tape, shares=()) if self.tape.shares else self.tape
         needed = reachable(bare, bare.outputs.values())
         return bare if all(needed[len(bare.leaves) :]) else dead_code(bare)
@@ -226,6 +222,8 @@ class DerivativeProgram:
     @property
     def live_values(self) -> int:
         """The largest number of values alive at once in a run (8 bytes each, per sample)."""
+        from cgprimer.core.tape.tape_passes import live_memory
+
         return live_memory(self.executed)
 
     def __repr__(self) -> str:
@@ -235,23 +233,12 @@ class DerivativeProgram:
         )
 
     def __str__(self) -> str:
-        from cgprimer.core.tape.tape_printing import code
+        from cgprimer.core.methods.program_printing import format_program
 
         # The seeds of a single pass are constants of the program; several passes set them.
         seeds = self.passes[0].seeds if len(self.passes) == 1 else {}
-        lines = [code(self.executed, primal=self.primal_names, seeds=seeds)]
-        if self.paths is None:
-            lines.append(f"# {pluralize(self.pass_count, 'pass', 'passes')}")
-            for number, one in enumerate(self.passes, start=1):
-                text = str(one) or ("nothing moved" if self.step_rule else "")
-                if text and self.pass_count > 1:
-                    lines.append(f"#   {number}: {text}")
-        else:
-            walks = {path for paths in self.paths.values() for path in paths}
-            by_length = sorted(walks, key=lambda path: (path[0], len(path), path))
-            lines.append(f"# {pluralize(len(walks), 'path', 'paths')}:")
-            lines += [f"#   {' -> '.join(path)}" for path in by_length]
-        return "\n".join(lines)
+        passes = [str(one) or ("nothing moved" if self.step_rule else "") for one in self.passes]
+        return format_program(self.executed, self.primal_names, seeds, passes, self.paths)
 
 
 Differentiator = Callable[..., DerivativeProgram]  #: of (tape, of, wrt, **options): a method

@@ -28,7 +28,7 @@ from cgprimer.core.methods.step_rule import StepRule
 from cgprimer.core.operations.primitive_registry import find_operation
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape
-from cgprimer.core.tape.tape_passes import depends, reachable
+from cgprimer.core.tape.tape_dependencies import depends, reachable
 from cgprimer.errors import DifferentiationError, UsageError
 
 _ROOT = {"central": 3, "forward": 2, "complex-step": 0}  # the step is about this root of eps

@@ -25,7 +25,7 @@ from cgprimer.core.methods.derivative_program import (
 from cgprimer.core.operations.primitive_registry import find_operation
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape
-from cgprimer.core.tape.tape_passes import depends, reachable
+from cgprimer.core.tape.tape_dependencies import depends, reachable
 
 
 def differentiate(

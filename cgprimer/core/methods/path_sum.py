@@ -20,7 +20,7 @@ from cgprimer.core.methods.derivative_program import DerivativeProgram, one_pass
 from cgprimer.core.methods.edge_tape import edge_partials
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape
-from cgprimer.core.tape.tape_passes import reachable
+from cgprimer.core.tape.tape_dependencies import reachable
 from cgprimer.errors import PathLimitError, format_count
 
 LIMIT = 10_000  #: paths beyond which the method refuses, unless told otherwise

@@ -26,7 +26,7 @@ from cgprimer.core.operations import find_primitive, primitives
 from cgprimer.core.operations.symbolic_arithmetic import form, opaque_function, symbolic_call
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape
-from cgprimer.core.tape.tape_passes import depends, reachable
+from cgprimer.core.tape.tape_dependencies import depends, reachable
 from cgprimer.errors import DifferentiationError, ExpressionSwellError, format_count
 
 LIMIT = 5_000  #: the largest number of operations of an expanded expression

@@ -14,7 +14,8 @@ from itertools import chain
 from cgprimer.core.language.syntax_tree import Shape, operator_name
 from cgprimer.core.operations.float_arithmetic import float_function
 from cgprimer.core.operations.primitive_registry import Applied, find_operation
-from cgprimer.core.tape.tape import Contribution, Instruction, Kind, Leaf, Tape
+from cgprimer.core.tape.tape import Tape
+from cgprimer.core.tape.tape_entries import Contribution, Instruction, Kind, Leaf
 
 _LOOK_THROUGH = ("add", "neg")  # simplified by what their operands are, constants or not
 _new = tuple.__new__  # a third of the time of Instruction(...), in loops of a million

@@ -15,7 +15,8 @@ from cgprimer.core.language.syntax_tree import (
 )
 from cgprimer.core.operations.primitive_registry import ARRAY_FUNCTIONS, find_primitive
 from cgprimer.core.tape.builder import Builder
-from cgprimer.core.tape.tape import Leaf, Tape
+from cgprimer.core.tape.tape import Tape
+from cgprimer.core.tape.tape_entries import Leaf
 from cgprimer.core.tape.verifier import verify
 from cgprimer.errors import ShapeError
 from cgprimer.support.garbage_collection import collector_paused

@@ -15,7 +15,7 @@ from cgprimer.core.operations.primitive_registry import Applied
 from cgprimer.core.operations.shape_operations import Broadcast, Reshape
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape
-from cgprimer.core.tape.tape_passes import varying
+from cgprimer.core.tape.tape_dependencies import varying
 from cgprimer.core.tape.verifier import verify
 
 

@@ -9,38 +9,8 @@ from typing import Any
 from cgprimer.core.language.value_names import parse_element
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape
+from cgprimer.core.tape.tape_printing import shown_names
 from cgprimer.core.tape.verifier import verify
-
-
-def reachable(tape: Tape, roots: Iterable[int]) -> list[bool]:
-    """Return for each value whether any of the roots needs it."""
-    needed = [False] * tape.size
-    for root in roots:
-        needed[root] = True
-    first = len(tape.leaves)
-    for index in range(tape.size - 1, first - 1, -1):
-        if needed[index]:
-            for operand in tape.instructions[index - first][1]:
-                needed[operand] = True
-    return needed
-
-
-def depends(tape: Tape, sources: Iterable[int]) -> list[bool]:
-    """Return for each value whether it is one of the sources or computed from one."""
-    reached = [False] * tape.size
-    for source in sources:
-        reached[source] = True
-    for index, (_, operands) in enumerate(tape.instructions, len(tape.leaves)):
-        for operand in operands:
-            if reached[operand]:
-                reached[index] = True
-                break
-    return reached
-
-
-def varying(tape: Tape) -> list[bool]:
-    """Return for each value whether it varies with the sample; others are computed once a call."""
-    return depends(tape, [i for i, leaf in enumerate(tape.leaves) if leaf.kind == "column"])
 
 
 def dead_code(tape: Tape) -> Tape:
@@ -133,3 +103,16 @@ def with_seeds(tape: Tape, seeds: Mapping[str, Any]) -> Tape:
     outputs = tape.outputs.items()
     values = {name: zero(i) if (one := new[i]) is None else one for name, i in outputs}
     return verify(builder.finish(values, prune=True))
+
+
+def rename_as_shown(tape: Tape) -> Tape:
+    """Return the tape with its values renamed as they are printed.
+
+    >>> import cgprimer
+    >>> rename_as_shown(cgprimer.tape(cgprimer.parse("xy = batchnorm(xa, g, b)"))).of_kind("scalar")
+    ('g', 'b', 'mean_xy', 'variance_xy')
+    """
+    shown = shown_names(tape)
+    leaves = tuple([leaf._replace(name=shown.get(leaf.name, leaf.name)) for leaf in tape.leaves])
+    names, outputs = ({shown[n]: i for n, i in of.items()} for of in (tape.names, tape.outputs))
+    return replace(tape, leaves=leaves, names=names, outputs=outputs)

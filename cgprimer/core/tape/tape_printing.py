@@ -1,66 +1,183 @@
-"""Print tapes as readable code, with nested expressions."""
+"""Print a tape: one line per leaf, instruction and output, with unique readable names."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import count
+from typing import Any, Protocol
 
-from cgprimer.core.language.syntax_tree import Number
+from cgprimer.core.language.syntax_tree import (
+    Apply,
+    Expression,
+    Name,
+    Number,
+    Operator,
+    Shape,
+    operator_name,
+)
+from cgprimer.core.language.value_names import is_internal, parse_internal
 from cgprimer.core.operations.notation import unparse
-from cgprimer.core.tape.tape import Tape, expressions, labels, shown_names, value_text
+from cgprimer.core.operations.primitive_registry import Applied
+from cgprimer.core.tape.tape_entries import Instruction, Leaf
+
+_MAX_WIDTH = 48  # of a line before the comment with its shape
+_INTERNAL_LEAVES = {  # roles of leaves that the package names, by the first part of the name
+    "seed": "seed",
+    "dot": "seed",
+    "bar": "seed",
+    "shift": "shift",
+    "target": "target",
+    "mask": "mask",
+    "mean": "statistic",
+    "variance": "statistic",
+}
 
 
-def rename_as_shown(tape: Tape) -> Tape:
-    """Return the tape with its values renamed as they are printed.
+class _PrintableTape(Protocol):
+    """The attributes of a tape that printing reads.
+
+    A :class:`~cgprimer.core.tape.tape.Tape` prints itself with this module, so that this module
+    cannot import it.
+    """
+
+    @property
+    def leaves(self) -> tuple[Leaf, ...]: ...
+
+    @property
+    def instructions(self) -> tuple[Instruction, ...]: ...
+
+    @property
+    def outputs(self) -> Mapping[str, int]: ...
+
+    @property
+    def names(self) -> Mapping[str, int]: ...
+
+    @property
+    def labels(self) -> Mapping[int, str]: ...
+
+    @property
+    def shapes(self) -> tuple[Shape, ...]: ...
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def has_arrays(self) -> bool: ...
+
+
+def shown_name(name: str) -> str:
+    """Return a name as it is printed: ``bar_xz`` for ``bar.xz``."""
+    return name.replace(".", "_")
+
+
+def labels(tape: _PrintableTape) -> list[str]:
+    """Return the printed name of each value: its name or ``v1``, ``v2``, ...; "" for constants."""
+    shown, printed = shown_names(tape), []
+    used = set(shown.values())
+    unused = (name for name in map("v{}".format, count(1)) if name not in used)
+    for index in range(tape.size):
+        if index < len(tape.leaves) and tape.leaves[index].kind == "constant":
+            printed.append("")  # printed by value, even if it has a name
+        elif index in tape.labels:
+            printed.append(shown[tape.labels[index]])
+        else:
+            printed.append(next(unused))
+    return printed
+
+
+def shown_names(tape: _PrintableTape) -> dict[str, str]:
+    """Return a unique printed name for every name; names of users are printed unchanged.
 
     >>> import cgprimer
-    >>> rename_as_shown(cgprimer.tape(cgprimer.parse("xy = batchnorm(xa, g, b)"))).of_kind("scalar")
-    ('g', 'b', 'mean_xy', 'variance_xy')
+    >>> tape = cgprimer.tape(cgprimer.parse("bar_xw = k*xa; xw = bar_xw^2; output xw"))
+    >>> shown = shown_names(cgprimer.differentiate(tape).tape)
+    >>> shown["bar_xw"], shown["bar.xw"]
+    ('bar_xw', 'bar_xw_')
     """
-    shown = shown_names(tape)
-    leaves = tuple([leaf._replace(name=shown.get(leaf.name, leaf.name)) for leaf in tape.leaves])
-    names, outputs = ({shown[n]: i for n, i in of.items()} for of in (tape.names, tape.outputs))
-    return replace(tape, leaves=leaves, names=names, outputs=outputs)
+    names = (*tape.names, *tape.outputs)
+    shown = {name: name for name in names if not is_internal(name)}
+    used = {*shown}
+    for name in names:
+        if name not in shown:
+            text = shown_name(name)
+            while text in used:
+                text += "_"
+            used.add(text)
+            shown[name] = text
+    return shown
 
 
-def code(
-    tape: Tape, *, primal: Collection[str] = (), seeds: Mapping[str, float] | None = None
-) -> str:
-    """Return the tape as readable code, with values that are used once nested in expressions.
+def expressions(tape: _PrintableTape, *, inline: bool = False) -> dict[int, Expression]:
+    """Return the right-hand side of every instruction as a syntax tree, by index.
 
-    Args:
-        tape: the program.
-        primal: names of the original graph; a comment marks where their values end.
-        seeds: values of seeds that are scalars, written as the first lines of the derivative.
+    With ``inline``, unnamed values that are used once are nested in the expression that uses them,
+    and have no entry.
     """
-    scalar_seeds = {n: v for n, v in (seeds or {}).items() if not getattr(v, "shape", ())}
+    names = labels(tape)
+    uses = Counter(operand for _, operands in tape.instructions for operand in operands)
+    uses.update(dict.fromkeys(tape.outputs.values(), 2))
+    first = len(tape.leaves)
+    trees: dict[int, Expression] = {}
+    folded: set[int] = set()
+
+    def operand_tree(index: int) -> Expression:
+        if index < first and tape.leaves[index].kind == "constant":
+            return Number(tape.leaves[index].value)
+        if index in folded:
+            return trees.pop(index)
+        return Name(names[index])
+
+    for position, (primitive, operands) in enumerate(tape.instructions):
+        index, operand_shapes = first + position, [tape.shapes[o] for o in operands]
+        function = shown_function(primitive, *operand_shapes)
+        trees[index] = Apply(function, tuple(operand_tree(o) for o in operands))
+        if inline and uses[index] == 1 and index not in tape.labels:
+            folded.add(index)
+    return trees
+
+
+def shown_function(applied: Applied, *operands: Shape) -> str | Operator:
+    """Return what an instruction applies as it is printed: a sum over all axes without them."""
+    if operator_name(applied) not in ("sum", "largest"):
+        return applied
+    reduction: Any = applied
+    return operator_name(applied) if len(reduction.axes) == len(operands[0]) else applied
+
+
+def leaf_role(leaf: Leaf) -> str:
+    """Return the role of a leaf for a reader: input, parameter, seed, shift, mask, statistic.
+
+    >>> leaf_role(Leaf("column", "xa")), leaf_role(Leaf("scalar", "W1"))
+    ('input', 'parameter')
+    >>> leaf_role(Leaf("scalar", "dot.xa"))
+    'seed'
+    """
+    if role := _INTERNAL_LEAVES.get(parse_internal(leaf.name).kind.rstrip("0123456789")):
+        return role
+    return "input" if leaf.kind == "column" else "parameter"
+
+
+def listing(tape: _PrintableTape) -> str:
+    """Return the tape as text, one line per leaf, instruction and output, with array shapes."""
     names, shown = labels(tape), shown_names(tape)
-    trees = expressions(tape, inline=True)
-    signature = (*tape.of_kind("column"), *tape.of_kind("scalar"))
-    arguments = (shown[name] for name in signature if name not in scalar_seeds)
-    lines = [f"# given: {', '.join(arguments)}"]
-    last_primal = max((i for n, i in tape.names.items() if n in primal and i in trees), default=-1)
-    others: dict[int, list[str]] = {}  # lines such as bar_xy = bar_xz, by index
-    for name, index in {**tape.names, **tape.outputs}.items():
+    texts = [f"{leaf_role(leaf):<10}{shown.get(leaf.name)}" for leaf in tape.leaves]
+    texts += [f"{names[index]} = {unparse(tree)}" for index, tree in expressions(tape).items()]
+    if tape.has_arrays:
+        width = min(max(map(len, texts)), _MAX_WIDTH)
+        texts = [
+            f"{text:<{width}}  # [{','.join(map(str, shape))}]" if shape else text
+            for text, shape in zip(texts, tape.shapes, strict=True)
+        ]
+    by_kind = sorted(range(len(tape.leaves)), key=lambda k: tape.leaves[k].kind)
+    lines = [texts[k] for k in by_kind if tape.leaves[k].kind != "constant"]
+    lines += texts[len(tape.leaves) :]
+    for name, index in tape.outputs.items():
         value = value_text(tape, names, index)
-        if shown[name] != value:
-            others.setdefault(index, []).append(f"{shown[name]} = {value}")
-    seed_lines = [f"{shown[n]} = {unparse(Number(v))}" for n, v in scalar_seeds.items()]
-    if last_primal >= 0:
-        lines.append("# primal")
-    else:
-        lines += seed_lines
-    for index, tree in trees.items():
-        lines.append(f"{names[index]} = {unparse(tree)}")
-        if index == last_primal:
-            if others or scalar_seeds or index != max(trees):
-                lines.append("# derivative")
-            lines += seed_lines
-            leaves = range(len(tape.leaves))  # the adjoint of the output is the constant 1
-            for earlier in (*leaves, *[i for i in others if i <= last_primal]):
-                lines.extend(others.pop(earlier, ()))
-        elif index > last_primal:
-            lines.extend(others.pop(index, ()))
-    lines.extend(line for rest in others.values() for line in rest)
-    lines.extend(f"# output  {shown[name]}" for name in tape.outputs)
+        lines.append(f"output    {shown[name]}" + (f" = {value}" if value != shown[name] else ""))
     return "\n".join(lines)
+
+
+def value_text(tape: _PrintableTape, names: Sequence[str], index: int) -> str:
+    """Return a value by its printed name, or as a number if it is a constant."""
+    return names[index] or unparse(Number(tape.leaves[index].value))

@@ -19,7 +19,7 @@ from cgprimer.core.derivatives import (
 )
 from cgprimer.core.methods.derivative_program import Names
 from cgprimer.core.second_derivatives import add_element_output
-from cgprimer.core.tape.tape import shown_name
+from cgprimer.core.tape.tape_printing import shown_name
 from cgprimer.errors import DifferentiationError, UsageError, name_hint
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.pages.stepping.method_steps import METHODS, NUMBERS, SCHEMES, check_steps, walk_of

@@ -10,8 +10,8 @@ from typing import Any
 
 from cgprimer.core.methods.edge_tape import edge_partials, edge_tape
 from cgprimer.core.methods.path_sum import count_paths, list_paths
-from cgprimer.core.tape.tape import shown_name
 from cgprimer.core.tape.tape_passes import with_seeds
+from cgprimer.core.tape.tape_printing import shown_name
 from cgprimer.errors import DifferentiationError, PathLimitError, format_count
 from cgprimer.pages.stepping.program_lines import Mark, Program, Summands, read_program, summands
 from cgprimer.pages.stepping.scene import Scene

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Literal, NamedTuple
 
-from cgprimer.core.tape.tape import expressions, shown_name
+from cgprimer.core.tape.tape_printing import expressions, shown_name
 from cgprimer.expressions import number_text, readable, unparse
 from cgprimer.pages.stepping.scene import Scene
 from cgprimer.pages.stepping.steps import Column, Show, Step, listed

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from cgprimer.core.operations.layer_expansions import is_statistic
-from cgprimer.core.tape.tape import expressions
-from cgprimer.core.tape.tape_printing import rename_as_shown
+from cgprimer.core.tape.tape_passes import rename_as_shown
+from cgprimer.core.tape.tape_printing import expressions
 from cgprimer.errors import UsageError
 from cgprimer.expressions import unparse
 from cgprimer.pictures.diagram import Role
