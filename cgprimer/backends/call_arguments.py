@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from cgprimer.backends.interfaces import Array
-from cgprimer.backends.plans.plan import Step
+from cgprimer.backends.plans.plan import PlanStep
 from cgprimer.core.operations import numpy_arithmetic
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import EngineError, name_hint
 
 
-def as_columns(
+def convert_columns(
     columns: Mapping[str, Array], names: Sequence[str], dtype: Any, samples: int
 ) -> list[Array]:
     """Return contiguous arrays of shape (samples,) and of one type, in the order of the names.
@@ -29,7 +29,7 @@ def as_columns(
     Raises:
         EngineError: a column is missing, has another length, or contains values that are not real.
 
-    >>> as_columns({"xa": [1, 2]}, ["xa"], np.dtype("float64"), 2)
+    >>> convert_columns({"xa": [1, 2]}, ["xa"], np.dtype("float64"), 2)
     [array([1., 2.])]
     """
     arrays = []
@@ -67,7 +67,7 @@ def as_columns(
     return arrays
 
 
-def as_scalars(scalars: Mapping[str, Any], names: Sequence[str], dtype: Any) -> Array:
+def convert_scalars(scalars: Mapping[str, Any], names: Sequence[str], dtype: Any) -> Array:
     """Return the scalars as one array, in the order of the names.
 
     Raises:
@@ -94,7 +94,7 @@ def as_scalars(scalars: Mapping[str, Any], names: Sequence[str], dtype: Any) -> 
         raise EngineError(f"the value of {invalid!r} must be a real number") from None
 
 
-class UniformValues:
+class UniformEvaluator:
     """Computation of the values of a tape or plan that do not vary with the sample.
 
     Args:
@@ -104,7 +104,7 @@ class UniformValues:
         dtype: type of the numbers.
     """
 
-    def __init__(self, tape: Tape, steps: Iterable[Step], size: int, dtype: Any) -> None:
+    def __init__(self, tape: Tape, steps: Iterable[PlanStep], size: int, dtype: Any) -> None:
         self.dtype, self.size = np.dtype(dtype), size
         self.real = self.dtype.type
         leaves = list(enumerate(tape.leaves))
@@ -121,7 +121,7 @@ class UniformValues:
         values: list[Any] = [None] * self.size
         for index, value in self.constants:
             values[index] = value
-        scalar_values = as_scalars(scalars, self.names, self.dtype)
+        scalar_values = convert_scalars(scalars, self.names, self.dtype)
         for index, number in zip(self.positions, scalar_values, strict=True):
             values[index] = number
         with np.errstate(all="ignore"):
@@ -130,7 +130,7 @@ class UniformValues:
         return values
 
 
-def call_primitive(
+def call_custom_primitive(
     name: str, function: Callable[..., Array], operands: Sequence[Array], shape: tuple[int, ...]
 ) -> Array:
     """Call the function of a custom primitive on copies of arrays, and check its result.
@@ -139,7 +139,7 @@ def call_primitive(
         EngineError: the result is not an array of real numbers of the operands' shape.
 
     >>> import numpy as np
-    >>> call_primitive("twice", lambda a: a + a, [np.ones(2)], (2,))
+    >>> call_custom_primitive("twice", lambda a: a + a, [np.ones(2)], (2,))
     array([2., 2.])
     """
     result = function(*[np.array(operand) for operand in operands])
@@ -155,19 +155,19 @@ def call_primitive(
     return array
 
 
-def sum_over_samples(value: Array, samples: int) -> Array:
+def sum_uniform_value(value: Array, samples: int) -> Array:
     """Return the sum over the samples of a value that does not vary, in double precision.
 
     Without samples the sum is 0, even for infinite values.
 
-    >>> float(sum_over_samples(2.0, 3)), float(sum_over_samples(float("inf"), 0))
+    >>> float(sum_uniform_value(2.0, 3)), float(sum_uniform_value(float("inf"), 0))
     (6.0, 0.0)
     """
     wide = np.asarray(value, float)
     return wide * samples if samples else np.zeros_like(wide)
 
 
-def copy_duplicates(arrays: Sequence[Array], positions: Mapping[str, int]) -> dict[str, Array]:
+def copy_shared_outputs(arrays: Sequence[Array], positions: Mapping[str, int]) -> dict[str, Array]:
     """Return outputs by name, with a separate array for each output.
 
     Args:

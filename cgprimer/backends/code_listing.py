@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import NamedTuple
 
 from cgprimer.backends.plan_encoding import ANY, CALL, CodeSection, EncodedPlan
-from cgprimer.backends.plans.plan import Plan, Step
+from cgprimer.backends.plans.plan import Plan, PlanStep
 from cgprimer.backends.plans.plan_printing import PlanNames, aligned, output_names, ranges
 from cgprimer.core.tape.scalarization import scalarize
 from cgprimer.core.tape.tape import Tape
@@ -74,7 +74,7 @@ class InterpreterListing:
 
     def main(self) -> list[Operation]:
         """Return the operations for every block of samples."""
-        stores = [Step("store", (value,), ()) for value in self.program.stored]
+        stores = [PlanStep("store", (value,), ()) for value in self.program.stored]
         outputs = output_names(self.plan.outputs)
         texts = self.names.varying_steps()
         texts += [", ".join(outputs[value]) for value in self.program.stored]
@@ -95,7 +95,7 @@ class InterpreterListing:
     def _operations(
         self,
         section: CodeSection,
-        steps: Sequence[Step],
+        steps: Sequence[PlanStep],
         texts: Sequence[str],
         row_names: Callable[[Iterable[int]], str],
     ) -> list[Operation]:
@@ -110,7 +110,7 @@ class InterpreterListing:
         self,
         section: CodeSection,
         words: Sequence[int],
-        step: Step,
+        step: PlanStep,
         row_names: Callable[[Iterable[int]], str],
     ) -> tuple[str, str, str]:
         """Return the handler, the result and the operands of an operation."""

@@ -15,7 +15,7 @@ Array = npt.NDArray[Any]
 State = tuple[Array, ...]  # of an optimizer: arrays of numbers for each parameter, and numbers
 
 
-class Summing(Protocol):
+class VectorExecutable(Protocol):
     """An executable that also takes scalars and gives sums as arrays.
 
     A network of 25,000 weights would spend more time in dictionaries than in its samples.
@@ -26,7 +26,7 @@ class Summing(Protocol):
 
     scalars: tuple[str, ...]
 
-    def totals(self, columns: Inputs, values: Array, samples: int) -> Array:
+    def compute_sums(self, columns: Inputs, values: Array, samples: int) -> Array:
         """Return the sums of all outputs.
 
         Args:
@@ -39,7 +39,7 @@ class Summing(Protocol):
         """
 
 
-class Placing(Protocol):
+class InPlaceExecutable(Protocol):
     """An executable that writes sums into arrays of the caller, without copies.
 
     Attributes:
@@ -48,7 +48,7 @@ class Placing(Protocol):
 
     dtype: np.dtype[Any]
 
-    def place(
+    def run_into(
         self, columns: Inputs, scalars: Inputs, samples: int, into: Inputs
     ) -> dict[str, Array]:
         """Run the tape, and write some outputs into contiguous arrays of the computation's type."""

@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cgprimer.backends.call_arguments import (
-    UniformValues,
-    as_columns,
-    call_primitive,
-    sum_over_samples,
+    UniformEvaluator,
+    call_custom_primitive,
+    convert_columns,
+    sum_uniform_value,
 )
 from cgprimer.backends.interfaces import Array
-from cgprimer.backends.plans.plan import AffineGroup, OuterProduct, Plan, Step
+from cgprimer.backends.plans.plan import AffineGroup, OuterProduct, Plan, PlanStep
 from cgprimer.backends.plans.planning import build_plan
 from cgprimer.backends.plans.row_allocation import RowAllocation, allocate_rows
 from cgprimer.core.evaluation.engines import Reduction
@@ -64,7 +64,7 @@ class NumpyExecutable:
         self.step_functions = [
             _step_function(self.plan, allocation, position) for position in steps
         ]
-        self.uniform = UniformValues(self.plan.tape, self.plan.uniform, self.plan.size, dtype)
+        self.uniform = UniformEvaluator(self.plan.tape, self.plan.uniform, self.plan.size, dtype)
         live = self.row_count + len(self.plan.tape.of_kind("column"))
         block = _CACHE_BYTES // (live * self.dtype.itemsize)
         self.block_size = min(
@@ -96,7 +96,7 @@ class NumpyExecutable:
         """Run all steps block by block; yield first and last sample and state of each block."""
         tape = self.plan.tape
         indices = [i for i, leaf in enumerate(tape.leaves) if leaf.kind == "column"]
-        arrays = as_columns(columns, tape.of_kind("column"), self.dtype, samples)
+        arrays = convert_columns(columns, tape.of_kind("column"), self.dtype, samples)
         leaves = list(zip(indices, map(_read_only, arrays), strict=True))
         size = max(1, min(self.block_size, samples))
         buffer = np.empty((self.row_count, size), self.dtype)
@@ -127,7 +127,7 @@ class NumpyExecutable:
         return {
             name: totals[summed[name]]
             if name in summed
-            else np.float64(sum_over_samples(values[outputs[name]], samples))
+            else np.float64(sum_uniform_value(values[outputs[name]], samples))
             for name in self.plan.tape.outputs
         }
 
@@ -159,7 +159,7 @@ def _step_function(plan: Plan, allocation: RowAllocation, position: int) -> Step
     return _elementwise(step, allocation)
 
 
-def _elementwise(step: Step, allocation: RowAllocation) -> StepFunction:
+def _elementwise(step: PlanStep, allocation: RowAllocation) -> StepFunction:
     """Return a function that applies a primitive to arrays."""
     name, operands, (target,) = step
     function = numpy_arithmetic.numpy_function(name)
@@ -176,7 +176,7 @@ def _elementwise(step: Step, allocation: RowAllocation) -> StepFunction:
         target_row[...] = (
             function(*arguments)
             if built_in
-            else call_primitive(name, function, arguments, target_row.shape)
+            else call_custom_primitive(name, function, arguments, target_row.shape)
         )
         values[target] = target_row
 
@@ -184,7 +184,7 @@ def _elementwise(step: Step, allocation: RowAllocation) -> StepFunction:
     return into_row if built_in and isinstance(function, np.ufunc) else copy_to_row
 
 
-def _multiply_add(step: Step, allocation: RowAllocation) -> StepFunction:
+def _multiply_add(step: PlanStep, allocation: RowAllocation) -> StepFunction:
     """Return a function that multiplies into the scratch row, then adds or subtracts."""
     name, (a, b, c), (target,) = step
     row = allocation.row_of[target]
@@ -199,7 +199,7 @@ def _multiply_add(step: Step, allocation: RowAllocation) -> StepFunction:
     return run_step
 
 
-def _sine_cosine(step: Step, allocation: RowAllocation) -> StepFunction:
+def _sine_cosine(step: PlanStep, allocation: RowAllocation) -> StepFunction:
     """Return a function that computes the sine, then the cosine of one value."""
     _, (operand,), (sine, cosine) = step
     sine_row, cosine_row = allocation.row_of[sine], allocation.row_of[cosine]
@@ -212,7 +212,7 @@ def _sine_cosine(step: Step, allocation: RowAllocation) -> StepFunction:
     return run_step
 
 
-def _reduction(step: Step) -> StepFunction:
+def _reduction(step: PlanStep) -> StepFunction:
     """Return a function that sums values, or products that are never stored, over a block."""
     name, operands, (number,) = step
     total: Any = np.add.reduce if name == "sum" else np.dot

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cgprimer.backends.interfaces import Array
-from cgprimer.backends.plans.plan import AffineGroup, OuterProduct, Plan, Step
+from cgprimer.backends.plans.plan import AffineGroup, OuterProduct, Plan, PlanStep
 from cgprimer.backends.plans.row_allocation import allocate_rows
 
 WORDS = 5  # per operation: opcode, result, three operands
@@ -183,7 +183,7 @@ class _Encoder:
             self.filled[~operand] = self._new_row()
         return self.filled[~operand]
 
-    def _encode_steps(self, steps: Iterable[Step], row: Mapping[int, int]) -> CodeSection:
+    def _encode_steps(self, steps: Iterable[PlanStep], row: Mapping[int, int]) -> CodeSection:
         words: list[int] = []
         groups: list[ExtendedOperands] = []
         number, available, plan_groups = self.handlers, self.available, self.plan.groups

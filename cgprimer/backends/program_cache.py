@@ -29,7 +29,7 @@ LARGEST = 200_000  # instructions of all passes; passes of larger programs run o
 _new = tuple.__new__  # a third of the time of Instruction(...)
 
 
-def fingerprint(tape: Tape) -> str:
+def compute_fingerprint(tape: Tape) -> str:
     """Return a hash of the content of a tape: leaves, instructions, outputs and primitives.
 
     Two tapes with equal fingerprints compute equal values; the names of inner values are ignored.
@@ -37,8 +37,10 @@ def fingerprint(tape: Tape) -> str:
     >>> from cgprimer.core.graph import parse
     >>> from cgprimer.core.tape.lowering import lower
     >>> one, two, other = (lower(parse(f"xw = k{sign}xa")) for sign in "**+")
-    >>> fingerprint(one) == fingerprint(two), fingerprint(one) == fingerprint(other)
-    (True, False)
+    >>> compute_fingerprint(one) == compute_fingerprint(two)
+    True
+    >>> compute_fingerprint(one) == compute_fingerprint(other)
+    False
     """
     names, operands = zip(*tape.instructions, strict=True) if tape.instructions else ((), ())
     used = sorted(set(names))
@@ -49,13 +51,13 @@ def fingerprint(tape: Tape) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def shareable(tape: Tape) -> bool:
+def is_cacheable(tape: Tape) -> bool:
     """Return whether other processes may use code of the tape: if all primitives are built in."""
     names = {name for name, _ in tape.instructions if isinstance(name, str)}
     return not tape.array_operations and all(find_primitive(name).built_in for name in names)
 
 
-def kept_program(
+def load_or_differentiate(
     tape: Tape,
     *,
     of: str,
@@ -81,17 +83,17 @@ def kept_program(
         primal = tape if prepare is None else prepare()
         return differentiate(primal, of=of, wrt=wrt, method=method, **options)
 
-    if not keep or len(tape) < WORTH_KEEPING or not shareable(tape):
+    if not keep or len(tape) < WORTH_KEEPING or not is_cacheable(tape):
         return derive()
     request = json.dumps([about, of, wrt, method, sorted(options.items())], default=repr)
     names = json.dumps(list(tape.names.items()))
-    key = key_of(package_state(), fingerprint(tape), names, request)
+    key = key_of(package_state(), compute_fingerprint(tape), names, request)
     content = load("program", key)
     if content is not None:
         return from_bytes(content)
     program = derive()
     # Partials may use primitives that the tape does not.
-    if program.seeds_only and shareable(program.tape):
+    if program.seeds_only and is_cacheable(program.tape):
         store("program", key, to_bytes(program))
     return program
 
@@ -141,7 +143,7 @@ def from_bytes(data: bytes) -> DerivativeProgram:
 
 
 @collector_paused()
-def joined_passes(program: DerivativeProgram) -> Tape | None:
+def merge_passes(program: DerivativeProgram) -> Tape | None:
     """Return a tape whose outputs are the value and the derivatives, in the order of ``wrt``.
 
     Instructions that passes have in common, the primal above all, occur once. None for finite
@@ -150,7 +152,7 @@ def joined_passes(program: DerivativeProgram) -> Tape | None:
     >>> import cgprimer
     >>> tape = cgprimer.tape(cgprimer.parse("xw = a*xa + b*xa^2"))
     >>> program = cgprimer.differentiate(tape, method="forward")
-    >>> program.pass_count, list(joined_passes(program).outputs)
+    >>> program.pass_count, list(merge_passes(program).outputs)
     (2, ['xw', 'd.xw.d.a', 'd.xw.d.b'])
     """
     of = program.of[0]

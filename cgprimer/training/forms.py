@@ -54,7 +54,7 @@ def vector_runner(
     plain = program.seeds_only and not program.passes[0].seeds and len(reads) == len(wrt)
     if not plain or any(read.weight != 1.0 for read in reads):
         return None
-    if hasattr(execute, "place"):  # Placing
+    if hasattr(execute, "run_into"):  # InPlaceExecutable
         if wrt != parameters:
             return None
 
@@ -62,21 +62,21 @@ def vector_runner(
             gradient = np.empty(len(vectors), execute.dtype)
             parts = vectors.parts(gradient)
             into = {read.output: parts[read.wrt] for read in reads}
-            total = execute.place(columns, vectors.parts(values), samples, into)[LOSS]
+            total = execute.run_into(columns, vectors.parts(values), samples, into)[LOSS]
             return float(total), gradient
 
         return run_in_place
-    if program.tape.has_arrays or not hasattr(execute, "totals"):  # Summing
+    if program.tape.has_arrays or not hasattr(execute, "compute_sums"):  # VectorExecutable
         return None
     position = {name: k for k, name in enumerate(program.tape.outputs)}
     output = {read.wrt: position[read.output] for read in reads}
     index = {name: k for k, name in enumerate(parameters)}
     order = np.array([index[name] for name in execute.scalars], np.int64)
     wanted = np.array([position[LOSS], *(output[name] for name in wrt)], np.int64)
-    totals = execute.totals
+    compute_sums = execute.compute_sums
 
     def sums(columns: Mapping[str, Array], values: Array, samples: int) -> Point:
-        loss_and_gradient = totals(columns, values[order], samples)[wanted]
+        loss_and_gradient = compute_sums(columns, values[order], samples)[wanted]
         return float(loss_and_gradient[0]), loss_and_gradient[1:]
 
     return sums

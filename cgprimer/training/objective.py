@@ -12,7 +12,7 @@ import numpy as np
 
 from cgprimer.backends.interfaces import Trainer
 from cgprimer.backends.plans.optimization import optimize
-from cgprimer.backends.program_cache import joined_passes, kept_program
+from cgprimer.backends.program_cache import load_or_differentiate, merge_passes
 from cgprimer.core.derivatives import cached
 from cgprimer.core.evaluation.engine_choice import choose_engine
 from cgprimer.core.evaluation.evaluator import run_steps, with_functions
@@ -121,7 +121,7 @@ class Objective:
         about = f"loss {unparse(self.terms.expression)}"
 
         def derived() -> DerivativeProgram:
-            return kept_program(
+            return load_or_differentiate(
                 self.whole,
                 of=LOSS,
                 wrt=self.wrt,
@@ -203,7 +203,7 @@ class Objective:
             return self._trainers[rule, batch, summed]
         make: Any = getattr(self.runner.selected_engine, "trainer", None)
         arrays = make is None or self.program.tape.has_arrays or self.function
-        tape = None if arrays else joined_passes(self.program)
+        tape = None if arrays else merge_passes(self.program)
         if tape is None:
             return None
         try:
@@ -237,7 +237,7 @@ class Objective:
             return lambda sample, values: self.sums(
                 {n: np.array([v]) for n, v in zip(names, sample, strict=True)}, values, 1
             )
-        tape = joined_passes(self.program)
+        tape = merge_passes(self.program)
         if tape is None:
             runner = Runner(replace(self.program, tape=optimize(self.program.executed)))
 

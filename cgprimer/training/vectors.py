@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.backends.call_arguments import as_scalars
+from cgprimer.backends.call_arguments import convert_scalars
 from cgprimer.errors import MissingValueError, ShapeError, UsageError
 from cgprimer.expressions import ExpressionGraph, Shape
 from cgprimer.support.array_values import as_value
@@ -70,7 +70,7 @@ class Vectors:
             found = np.zeros(0)
         if found.dtype.kind in "fiu" and found.size == len(self) and found.ndim < 2:
             return found.astype(float).reshape(len(self))
-        return as_scalars(values, self.elements, np.dtype(float))  # some value is none: say which
+        return convert_scalars(values, self.elements, np.dtype(float))  # names the missing value
 
     def sampled_start(self, seed: int) -> Array:
         """Return start values of all parameters, determined by a seed; shape (numbers,).

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cgprimer.backends.plans.plan import AffineGroup, OuterProduct, Plan, Step
+from cgprimer.backends.plans.plan import AffineGroup, OuterProduct, Plan, PlanStep
 from cgprimer.backends.plans.row_allocation import RowAllocation
 from cgprimer.core.operations import primitives
 from cgprimer.errors import TapeError
@@ -83,7 +83,7 @@ def _check_varying(plan: Plan, state: list[int], arity: dict[str, int]) -> None:
         raise TapeError(f"nothing is added to accumulator {filled.index(False)}")
 
 
-def _check_sum(plan: Plan, step: Step, filled: list[bool], where: str) -> None:
+def _check_sum(plan: Plan, step: PlanStep, filled: list[bool], where: str) -> None:
     name, operands, results = step
     if len(operands) != _SUMS[name] or len(results) != 1:
         raise _refused(where, f"has {len(operands)} operands and {len(results)} results")
@@ -93,7 +93,7 @@ def _check_sum(plan: Plan, step: Step, filled: list[bool], where: str) -> None:
 
 
 def _check_group(
-    plan: Plan, position: int, step: Step, state: list[int], filled: list[bool], where: str
+    plan: Plan, position: int, step: PlanStep, state: list[int], filled: list[bool], where: str
 ) -> None:
     group = plan.groups.get(position)
     if step.name == "affine":
@@ -119,7 +119,7 @@ def _check_group(
                     raise _refused(where, f"accumulator {number} is of another value")
 
 
-def _check_affine(step: Step, group: AffineGroup, state: list[int], where: str) -> None:
+def _check_affine(step: PlanStep, group: AffineGroup, state: list[int], where: str) -> None:
     if step.operands != group.inputs or step.results != group.outputs:
         raise _refused(where, "does not have its group's operands and results")
     if len(set(group.inputs)) != len(group.inputs) or not group.outputs:
@@ -169,7 +169,7 @@ def _fill(filled: list[bool], number: int, where: str) -> None:
     filled[number] = True
 
 
-def _place(position: int, step: Step) -> str:
+def _place(position: int, step: PlanStep) -> str:
     return f"step {position}, {step.name!r}"
 
 
@@ -211,7 +211,7 @@ def checked_storage(plan: Plan, found: RowAllocation) -> RowAllocation:
     return found
 
 
-def _check_apart(position: int, step: Step, row_of: dict[int, int]) -> None:
+def _check_apart(position: int, step: PlanStep, row_of: dict[int, int]) -> None:
     written = {row_of[r] for r in step.results}
     read = {row_of[o] for o in step.operands if o in row_of}
     if len(written) != len(step.results) or written & read:

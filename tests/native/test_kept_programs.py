@@ -18,7 +18,7 @@ pytest.importorskip("llvmlite")
 import cgprimer
 from cgprimer.backends import program_cache as keeping
 from cgprimer.backends.cpu import interpreter, interpreter_code, llvm_library
-from cgprimer.backends.program_cache import from_bytes, kept_program, to_bytes
+from cgprimer.backends.program_cache import from_bytes, load_or_differentiate, to_bytes
 from cgprimer.core.evaluation.runner import Runner
 from cgprimer.core.methods import differentiate, methods
 from cgprimer.core.methods.derivative_program import DerivativeProgram
@@ -114,7 +114,7 @@ def test_a_kept_program_runs_like_a_new_one() -> None:
 
 def test_it_is_derived_once(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tape = cgprimer.tape(cgprimer.parse(TEXT))
-    first = kept_program(tape, of="xw", wrt=("a", "b"), method="reverse")
+    first = load_or_differentiate(tape, of="xw", wrt=("a", "b"), method="reverse")
     assert kinds(place) == ["program"]
 
     def never(*_: Any, **__: Any) -> None:
@@ -122,7 +122,7 @@ def test_it_is_derived_once(place: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
     with monkeypatch.context() as patch:
         patch.setattr(keeping, "differentiate", never)
-        same = kept_program(tape, of="xw", wrt=("a", "b"), method="reverse")
+        same = load_or_differentiate(tape, of="xw", wrt=("a", "b"), method="reverse")
         assert_same_program(same, first)
         asked: list[dict[str, Any]] = [
             {"of": "xg", "wrt": ("a", "b"), "method": "reverse"},
@@ -133,20 +133,20 @@ def test_it_is_derived_once(place: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         ]
         for other in asked:
             with pytest.raises(AssertionError, match="already"):
-                kept_program(tape, **other)
+                load_or_differentiate(tape, **other)
         for text in (TEXT.replace("0.1", "0.2"), TEXT.replace("xh", "xq"), TEXT + ", xh"):
             changed = cgprimer.tape(cgprimer.parse(text))
             with pytest.raises(AssertionError, match="already"):
-                kept_program(changed, of="xw", wrt=("a", "b"), method="reverse")
+                load_or_differentiate(changed, of="xw", wrt=("a", "b"), method="reverse")
 
 
 def test_a_damaged_program_is_derived_again(place: Path) -> None:
     tape = cgprimer.tape(cgprimer.parse(TEXT))
-    wanted = kept_program(tape, of="xw", wrt=("a",), method="reverse")
+    wanted = load_or_differentiate(tape, of="xw", wrt=("a",), method="reverse")
     (file,) = place.iterdir()
     for damaged in (b"", file.read_bytes()[:-4], b"{}" + file.read_bytes()):
         file.write_bytes(damaged)
-        found = kept_program(tape, of="xw", wrt=("a",), method="reverse")
+        found = load_or_differentiate(tape, of="xw", wrt=("a",), method="reverse")
         assert_same_program(found, wanted)
 
 
@@ -154,7 +154,7 @@ def test_rows_from_outside_are_not_shared(place: Path) -> None:
     register_primitive("twice", lambda a: 2 * a, partials="2")
     try:
         tape = cgprimer.tape(cgprimer.parse("xw = twice(k*xa)^2"))
-        program = kept_program(tape, of="xw", wrt=("k",), method="reverse")
+        program = load_or_differentiate(tape, of="xw", wrt=("k",), method="reverse")
         run = compiled(program.tape, "interpreted", "sum")
         assert run({"xa": [1.0]}, {"k": 3.0}, 1)["xw"] == 36.0
         assert "program" not in kinds(place)
@@ -163,7 +163,7 @@ def test_rows_from_outside_are_not_shared(place: Path) -> None:
         unregister_primitive("twice")
     register_primitive("twice", lambda a: 3 * a, partials="3")
     try:
-        program = kept_program(tape, of="xw", wrt=("k",), method="reverse")
+        program = load_or_differentiate(tape, of="xw", wrt=("k",), method="reverse")
         found = Runner(program, engine="cpu")({"xa": [1.0]}, {"k": 3.0}, 1)
         assert found.values["xw"] == 81.0
         assert found.derivatives["xw", "k"] == 54.0
@@ -175,7 +175,7 @@ def test_a_row_in_the_place_of_another_is_not_shared() -> None:
     tape = cgprimer.tape(cgprimer.parse("xw = tanh(k*xa)"))
 
     def slope() -> float:
-        program = kept_program(tape, of="xw", wrt=("k",), method="reverse")
+        program = load_or_differentiate(tape, of="xw", wrt=("k",), method="reverse")
         found = Runner(program, engine="cpu")({"xa": [1.0]}, {"k": 0.5}, 1)
         return float(found.derivatives["xw", "k"][0])
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 import cgprimer
-from cgprimer.backends.plans.plan import AffineGroup, OuterProduct, Plan, Step
+from cgprimer.backends.plans.plan import AffineGroup, OuterProduct, Plan, PlanStep
 from cgprimer.backends.plans.planning import build_plan
 from cgprimer.backends.plans.row_allocation import RowAllocation, allocate_rows
 from cgprimer.errors import TapeError
@@ -73,7 +73,7 @@ FAULTS = {
     "an affine step with an outer group": with_group(SUMS, "affine", lambda g: OUTER),
     "a group with no step": replace(SUMS, groups={**SUMS.groups, 10**6: AFFINE}),
     "an accumulator filled twice": replace(
-        SUMS, varying=(*SUMS.varying, Step("sum", (COLUMN,), (0,)))
+        SUMS, varying=(*SUMS.varying, PlanStep("sum", (COLUMN,), (0,)))
     ),
     "an accumulator beyond the end": with_step(SUMS, "sum", results=(10**6,)),
     "an accumulator that nobody fills": replace(SUMS, accumulators=(*SUMS.accumulators, -1)),

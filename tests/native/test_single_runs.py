@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("llvmlite")
 
 import cgprimer
-from cgprimer.backends.program_cache import joined_passes
+from cgprimer.backends.program_cache import merge_passes
 from cgprimer.core.evaluation.engines import select
 from cgprimer.core.evaluation.runner import Runner
 from cgprimer.core.loss_expressions import LOSS
@@ -78,7 +78,7 @@ def test_a_single_run_is_what_the_runner_gives(
     primal = with_loss(cgprimer.tape(graph()), "squared-error")
     parameters = graph().parameters
     program = differentiate(primal, of=LOSS, wrt=parameters, method=method, **options)
-    tape = joined_passes(program)
+    tape = merge_passes(program)
     assert tape is not None
     assert list(tape.outputs) == [LOSS, *(f"d.{LOSS}.d.{name}" for name in parameters)]
     random = np.random.default_rng(1)
@@ -96,10 +96,10 @@ def test_there_is_no_single_run_for_differences_and_for_too_much() -> None:
     tape = cgprimer.tape(cgprimer.parse("xh = k*xa + b; xw = sin(xh)*xh"))
     for scheme in ("central", "complex-step"):
         program = differentiate(tape, method="finite-difference", scheme=scheme)
-        assert joined_passes(program) is None
+        assert merge_passes(program) is None
     program = differentiate(tape, method="forward")
     with mock.patch("cgprimer.backends.program_cache.LARGEST", program.operation_count - 1):
-        assert joined_passes(program) is None
+        assert merge_passes(program) is None
     settings: dict[str, Any] = {"epochs": 1, "learning_rate": 0.01}
     with mock.patch("cgprimer.backends.program_cache.LARGEST", 1):
         run = cgprimer.train(graph(), data(), engine="cpu", **settings)
@@ -121,7 +121,7 @@ def test_readings_count_as_much_as_they_say() -> None:
             for p in program.passes
         ),
     )
-    tape = joined_passes(weighted)
+    tape = merge_passes(weighted)
     assert tape is not None
     columns, scalars = {"xa": np.linspace(0, 1, 9)}, {"k": 0.5, "m": 2.0}
     found = select("cpu").compile(tape, reduction="sum", dtype="float64")(columns, scalars, 9)

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from cgprimer.backends.call_arguments import (
-    as_columns,
-    as_scalars,
-    copy_duplicates,
-    sum_over_samples,
+    convert_columns,
+    convert_scalars,
+    copy_shared_outputs,
+    sum_uniform_value,
 )
 from cgprimer.backends.cpu import worker_threads
 from cgprimer.backends.interfaces import Array
@@ -89,34 +89,34 @@ class CpuExecutable:
 
     def __call__(self, columns: Inputs, scalars: Inputs, samples: int) -> dict[str, Array]:
         """Run the tape; see :class:`cgprimer.core.methods.derivative_program.Execute`."""
-        values = as_scalars(scalars, self.scalars, self.dtype)
+        values = convert_scalars(scalars, self.scalars, self.dtype)
         if self.sums:
-            return dict(zip(self.outputs, self.totals(columns, values, samples), strict=True))
+            return dict(zip(self.outputs, self.compute_sums(columns, values, samples), strict=True))
         ranges = worker_threads.split_samples(samples, self.unit, self.operations)
         written = np.empty((self.count, samples), self.dtype)
         table = self._run(columns, values, [written] * len(ranges), ranges)
         fixed = [np.full(samples, table[place], self.dtype) for place in self.fixed]
-        return copy_duplicates(
+        return copy_shared_outputs(
             [*written, *fixed], dict(zip(self.outputs, self.reads.tolist(), strict=True))
         )
 
-    def totals(self, columns: Inputs, values: Array, samples: int) -> Array:
-        """Return the sums of all outputs; see :class:`cgprimer.backends.interfaces.Summing`."""
+    def compute_sums(self, columns: Inputs, values: Array, samples: int) -> Array:
+        """Compute the sums of all outputs; see :class:`VectorExecutable`."""
         ranges = worker_threads.split_samples(samples, self.unit, self.operations)
         written = np.zeros((len(ranges), self.count, self.lanes))
         table = self._run(columns, values, list(written), ranges)
         with np.errstate(all="ignore"):
             sums = written.sum(axis=0).sum(axis=1)
             if len(self.fixed):
-                sums = np.concatenate([sums, sum_over_samples(table[self.fixed], samples)])
-            totals: Array = sums[self.reads] * self.factors
-        return totals
+                sums = np.concatenate([sums, sum_uniform_value(table[self.fixed], samples)])
+            results: Array = sums[self.reads] * self.factors
+        return results
 
     def _run(
         self, columns: Inputs, values: Array, written: list[Array], ranges: SampleRanges
     ) -> Array:
         """Run ranges of samples in one thread each, and return the table of uniform values."""
-        arrays = as_columns(columns, self.columns, self.dtype, ranges[-1][1])
+        arrays = convert_columns(columns, self.columns, self.dtype, ranges[-1][1])
         column_addresses = addresses(arrays)
         final_calls, alive = [], []
         with self.lock:

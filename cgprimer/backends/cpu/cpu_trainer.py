@@ -14,7 +14,7 @@ from cgprimer.backends.cpu.llvm_library import CompiledLibrary
 from cgprimer.backends.cpu.single_sample_ir import SingleSampleEpochWriter, fits_single_sample
 from cgprimer.backends.cpu.straight_line import StraightLineExecutable, TapeFunctionWriter
 from cgprimer.backends.interfaces import Array, State, UpdateRule
-from cgprimer.backends.program_cache import fingerprint
+from cgprimer.backends.program_cache import compute_fingerprint
 from cgprimer.core.methods.derivative_program import Inputs
 
 Names = Sequence[str]
@@ -37,14 +37,15 @@ class CpuTrainer:
         indices = [index[name] for name in outputs if name]
         self.slots = np.array([k for k, name in enumerate(outputs[1:]) if name], np.int64)
         self.reads, self.factors = program.reads[indices], program.factors[indices]
-        key = f"{fingerprint(rule.tape)} {rule.columns} {rule.scalars} {rule.after} {rule.summed}"
+        rule_hash = compute_fingerprint(rule.tape)
+        key = f"{rule_hash} {rule.columns} {rule.scalars} {rule.after} {rule.summed}"
         if (
             batch == 1
             and isinstance(program, StraightLineExecutable)
             and fits_single_sample(program, rule, len(wrt))
         ):
             factors = self.factors.tolist()
-            key += f" {fingerprint(program.tape)} {outputs} {wrt} {factors}"
+            key += f" {compute_fingerprint(program.tape)} {outputs} {wrt} {factors}"
             writer: Callable[[], TapeFunctionWriter] = partial(
                 SingleSampleEpochWriter, program.tape, outputs, factors, rule, wrt
             )

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.backends.call_arguments import call_primitive
+from cgprimer.backends.call_arguments import call_custom_primitive
 from cgprimer.backends.cpu.cpu_executable import Call, CpuExecutable
 from cgprimer.backends.cpu.interpreter_code import InterpreterCode, assemble
 from cgprimer.backends.cpu.interpreter_handlers import CONTEXT_FIELDS, HandlerModule, tile_columns
 from cgprimer.backends.cpu.llvm_library import CompiledLibrary, target_processor
 from cgprimer.backends.interfaces import Array
 from cgprimer.backends.plans.planning import build_plan
-from cgprimer.backends.program_cache import fingerprint, shareable
+from cgprimer.backends.program_cache import compute_fingerprint, is_cacheable
 from cgprimer.core.evaluation.engines import Reduction
 from cgprimer.core.operations import find_primitive
 from cgprimer.core.operations import numpy_arithmetic as arrays
@@ -77,10 +77,10 @@ class InterpretedExecutable(CpuExecutable):
             plan, size = build_plan(tape, sums=reduction == "sum"), self.dtype.itemsize
             return assemble(plan, itemsize=size, lanes=self.lanes, tile=self.machine.tile)
 
-        if len(tape) < _WORTH_KEEPING or not shareable(tape):
+        if len(tape) < _WORTH_KEEPING or not is_cacheable(tape):
             return build()
         layout = f"{reduction} {self.dtype} {self.lanes} {self.machine.tile}"
-        key = key_of(package_state(), fingerprint(tape), layout)
+        key = key_of(package_state(), compute_fingerprint(tape), layout)
         return InterpreterCode.from_bytes(cached("code", key, lambda: build().to_bytes()))
 
     def table(self, values: Array) -> Array:
@@ -148,7 +148,7 @@ def _callback(names: tuple[str, ...], dtype: Any, failures: list[BaseException])
                 for place in (result, *operands[: arities[number]])
             ]
             with np.errstate(all="ignore"):
-                arrays[0][...] = call_primitive(
+                arrays[0][...] = call_custom_primitive(
                     names[number], functions[number], arrays[1:], (count,)
                 )
         except BaseException as error:

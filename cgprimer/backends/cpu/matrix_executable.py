@@ -59,7 +59,7 @@ class BlockBuffers:
         self.tables = []
         for kernel in program.kernels:
             arrays = [self.values.get(i) for i in (*kernel.reads, *kernel.writes)]
-            addresses = [0 if place is None else place.ctypes.data for place in arrays]
+            addresses = [0 if array is None else array.ctypes.data for array in arrays]
             self.tables.append(np.array(addresses, np.int64))
         self.places = [table.ctypes.data for table in self.tables]
 
@@ -134,8 +134,8 @@ class ArrayExecutable:
         def step(values: Values, space: BlockBuffers, samples: int) -> None:
             if external:
                 table = space.tables[number]
-                for place, index in external:
-                    table[place] = values[index].__array_interface__["data"][0]
+                for slot, index in external:
+                    table[slot] = values[index].__array_interface__["data"][0]
             function(space.places[number], 0, samples)
 
         return step
@@ -167,12 +167,12 @@ class ArrayExecutable:
 
     def __call__(self, columns: Inputs, scalars: Inputs, samples: int) -> dict[str, Array]:
         """Return each output, per sample or as a sum."""
-        return self.place(columns, scalars, samples, {})
+        return self.run_into(columns, scalars, samples, {})
 
-    def place(
+    def run_into(
         self, columns: Inputs, scalars: Inputs, samples: int, into: Inputs
     ) -> dict[str, Array]:
-        """Run the tape; see :class:`cgprimer.backends.interfaces.Placing`."""
+        """Run the tape; see :class:`InPlaceExecutable`."""
         tape, dtype = self.tape, self.dtype
         start = self.start.copy()
         with np.errstate(all="ignore"):

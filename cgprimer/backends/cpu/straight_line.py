@@ -21,7 +21,7 @@ from cgprimer.backends.cpu.primitive_ir import Emitter
 from cgprimer.backends.cpu.vector_ir import declare_function, splat
 from cgprimer.backends.interfaces import Array
 from cgprimer.backends.plans.optimization import extract_constant_factors
-from cgprimer.backends.program_cache import fingerprint
+from cgprimer.backends.program_cache import compute_fingerprint
 from cgprimer.core.evaluation.engines import Reduction
 from cgprimer.core.tape.tape import Tape
 from cgprimer.core.tape.tape_dependencies import varying
@@ -51,7 +51,7 @@ class StraightLineExecutable(CpuExecutable):
         self.factors = np.array(list(factors.values()))
         self.tape, self.dtype, self.operations = tape, np.dtype(dtype), max(8, len(tape))
         self.lanes = self.unit = lanes = lane_count(tape, dtype, batch)
-        key = f"{fingerprint(tape)} {reduction} {dtype} {lanes}"
+        key = f"{compute_fingerprint(tape)} {reduction} {dtype} {lanes}"
         text = partial(module_source, tape, sums=self.sums, dtype=dtype, lanes=lanes)
         with collector_paused():
             self.library = CompiledLibrary("straight-line", key, text)

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from cgprimer.backends.call_arguments import (
-    UniformValues,
-    as_columns,
-    copy_duplicates,
-    sum_over_samples,
+    UniformEvaluator,
+    convert_columns,
+    copy_shared_outputs,
+    sum_uniform_value,
 )
 from cgprimer.backends.cuda.device import (
     MEMORY_VARIABLE,
@@ -71,7 +71,7 @@ class CudaExecutable:
         self.output_names = tuple(tape.outputs)
         plan = build_plan(tape, sums=self.sums)
         self.code = code = encode_for_device(plan, settings.straight_line)
-        self.uniform = UniformValues(plan.tape, plan.uniform, plan.size, dtype)
+        self.uniform = UniformEvaluator(plan.tape, plan.uniform, plan.size, dtype)
         self.fixed_outputs = {n: v for n, v in plan.outputs.items() if n not in code.outputs}
         self.count = code.program.sums if self.sums else len(code.program.stored)
         self.lock = Lock()  # device buffers are reused between calls
@@ -107,7 +107,7 @@ class CudaExecutable:
         fixed: list[Any]
         if self.sums:
             fixed = [
-                np.float64(sum_over_samples(values[v], samples))
+                np.float64(sum_uniform_value(values[v], samples))
                 for v in self.fixed_outputs.values()
             ]
         else:
@@ -116,7 +116,7 @@ class CudaExecutable:
             **self.code.outputs,
             **{n: len(varying_results) + k for k, n in enumerate(self.fixed_outputs)},
         }
-        return copy_duplicates(
+        return copy_shared_outputs(
             [*varying_results, *fixed], {name: number[name] for name in self.output_names}
         )
 
@@ -126,7 +126,7 @@ class CudaExecutable:
         arrays: Sequence[Any] = [columns.get(name) for name in names]
         on_device = share_buffer(arrays, self.dtype) and len(arrays[0]) == samples
         if not on_device:
-            arrays = as_columns(columns, names, self.dtype, samples)
+            arrays = convert_columns(columns, names, self.dtype, samples)
         reserved = sum(len(buffer) * buffer.dtype.itemsize for buffer in self.buffers.values())
         limit = memory_limit(self.settings, reserved)
         # A sample needs memory for its columns, unless they are on the device, and for its results.

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from cgprimer.backends.plans.plan import AffineGroup, Step
+from cgprimer.backends.plans.plan import AffineGroup, PlanStep
 from cgprimer.core.tape.tape import Tape
 
 _MIN_WEIGHTS = 8  # multiply-adds are as fast for smaller matrices, and easier to read
@@ -60,9 +60,9 @@ class AffineRewrite(NamedTuple):
     """
 
     groups: dict[int, AffineGroup]
-    sums: dict[int, list[Step]]
+    sums: dict[int, list[PlanStep]]
     absorbed: set[int]
-    uniform: list[Step]
+    uniform: list[PlanStep]
     size: int
 
 
@@ -87,7 +87,7 @@ def find_affine_groups(tape: Tape, varies: list[bool], uses: list[int]) -> Affin
         return None
     extra = _AdditionalSteps(tape.size)
     groups: dict[int, AffineGroup] = {}
-    remainders: dict[int, list[Step]] = {}
+    remainders: dict[int, list[PlanStep]] = {}
     absorbed: set[int] = set()
     for inputs, members in grouped:
         outputs, weights, biases = [], [], []
@@ -228,7 +228,7 @@ class _AdditionalSteps:
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self.uniform: list[Step] = []
+        self.uniform: list[PlanStep] = []
         self.negated: dict[int, int] = {}
 
     def new_value(self) -> int:
@@ -237,7 +237,7 @@ class _AdditionalSteps:
 
     def add_step(self, name: str, *operands: int) -> int:
         result = self.new_value()
-        self.uniform.append(_new(Step, (name, operands, (result,))))
+        self.uniform.append(_new(PlanStep, (name, operands, (result,))))
         return result
 
     def signed(self, weight: int, sign: int) -> int:
@@ -257,7 +257,7 @@ class _AdditionalSteps:
             total = self.add_step("add" if sign > 0 else "sub", total, value)
         return total
 
-    def add_remainder(self, value: int, member: WeightedSum) -> list[Step]:
+    def add_remainder(self, value: int, member: WeightedSum) -> list[PlanStep]:
         """Return steps that add the remainder of a sum to a value; the last step yields its root.
 
         Args:
@@ -267,6 +267,6 @@ class _AdditionalSteps:
         steps = []
         for position, (term, sign) in enumerate(member.remainder, 1):
             result = member.root if position == len(member.remainder) else self.new_value()
-            steps.append(Step("add" if sign > 0 else "sub", (value, term), (result,)))
+            steps.append(PlanStep("add" if sign > 0 else "sub", (value, term), (result,)))
             value = result
         return steps

@@ -7,13 +7,13 @@ from collections.abc import Collection
 from itertools import chain
 from operator import itemgetter
 
-from cgprimer.backends.plans.plan import Step
+from cgprimer.backends.plans.plan import PlanStep
 
 _new = tuple.__new__
 _OPERANDS = itemgetter(1)
 
 
-def fuse_multiply_add(steps: list[Step], required: Collection[int]) -> list[Step]:
+def fuse_multiply_add(steps: list[PlanStep], required: Collection[int]) -> list[PlanStep]:
     """Merge each product that is used by a single sum into this sum.
 
     The result is rounded once instead of twice on machines with such an instruction, so the last
@@ -23,14 +23,14 @@ def fuse_multiply_add(steps: list[Step], required: Collection[int]) -> list[Step
         steps: in execution order.
         required: values that are also used outside these steps.
 
-    >>> fuse_multiply_add([Step("mul", (0, 1), (3,)), Step("sub", (2, 3), (4,))], ())
-    [Step(name='fnma', operands=(0, 1, 2), results=(4,))]
+    >>> fuse_multiply_add([PlanStep("mul", (0, 1), (3,)), PlanStep("sub", (2, 3), (4,))], ())
+    [PlanStep(name='fnma', operands=(0, 1, 2), results=(4,))]
     """
     uses = Counter(chain.from_iterable(map(_OPERANDS, steps)))
     uses.update(required)
     uses.update(required)  # two uses: never fused
     product_at = {step[2][0]: position for position, step in enumerate(steps) if step[0] == "mul"}
-    fused_steps: list[Step | None] = list(steps)
+    fused_steps: list[PlanStep | None] = list(steps)
     for position, (name, operands, results) in enumerate(steps):
         if name in ("add", "sub"):
             a, b = operands
@@ -43,24 +43,24 @@ def fuse_multiply_add(steps: list[Step], required: Collection[int]) -> list[Step
                 continue
             factors = steps[product_at[product]][1]
             fused_steps[product_at[product]] = None
-            fused_steps[position] = _new(Step, (fused, (*factors, other), results))
+            fused_steps[position] = _new(PlanStep, (fused, (*factors, other), results))
     return [step for step in fused_steps if step is not None]
 
 
-def fuse_sine_cosine(steps: list[Step]) -> list[Step]:
+def fuse_sine_cosine(steps: list[PlanStep]) -> list[PlanStep]:
     """Merge the sine and the cosine of one value into one step, at the earlier position.
 
-    >>> fuse_sine_cosine([Step("cos", (0,), (1,)), Step("sin", (0,), (2,))])
-    [Step(name='sincos', operands=(0,), results=(2, 1))]
+    >>> fuse_sine_cosine([PlanStep("cos", (0,), (1,)), PlanStep("sin", (0,), (2,))])
+    [PlanStep(name='sincos', operands=(0,), results=(2, 1))]
     """
     cosines = {step[1]: position for position, step in enumerate(steps) if step[0] == "cos"}
     if not cosines:
         return steps
-    fused_steps: list[Step | None] = list(steps)
+    fused_steps: list[PlanStep | None] = list(steps)
     for position, (name, operands, results) in enumerate(steps):
         if name == "sin" and operands in cosines:
             other = cosines[operands]
-            both = Step("sincos", operands, (*results, *steps[other][2]))
+            both = PlanStep("sincos", operands, (*results, *steps[other][2]))
             fused_steps[max(position, other)] = None
             fused_steps[min(position, other)] = both
     return [step for step in fused_steps if step is not None]

@@ -18,7 +18,7 @@ from cgprimer.core.tape.tape import Tape
 FUSED = RESERVED  # names of steps that are not primitives
 
 
-class Step(NamedTuple):
+class PlanStep(NamedTuple):
     """One step of a plan.
 
     ``operands`` and ``results`` are values of the tape, or additional values (see :class:`Plan`).
@@ -83,8 +83,8 @@ class Plan:
 
     tape: Tape
     size: int
-    uniform: tuple[Step, ...]
-    varying: tuple[Step, ...]
+    uniform: tuple[PlanStep, ...]
+    varying: tuple[PlanStep, ...]
     groups: dict[int, AffineGroup | OuterProduct]
     accumulators: tuple[int, ...]
     outputs: dict[str, int]

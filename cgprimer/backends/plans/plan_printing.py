@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count, islice
 
 from cgprimer.backends.plans.optimization import optimize
-from cgprimer.backends.plans.plan import AffineGroup, OuterProduct, Plan, Step
+from cgprimer.backends.plans.plan import AffineGroup, OuterProduct, Plan, PlanStep
 from cgprimer.backends.plans.planning import build_plan
 from cgprimer.backends.plans.row_allocation import RowAllocation, allocate_rows
 from cgprimer.core.language.syntax_tree import Apply, Expression, Name, Number
@@ -112,7 +112,7 @@ class PlanNames:
         groups = self.plan.groups
         return [self.step(step, groups.get(k)) for k, step in enumerate(self.plan.varying)]
 
-    def step(self, step: Step, group: AffineGroup | OuterProduct | None = None) -> str:
+    def step(self, step: PlanStep, group: AffineGroup | OuterProduct | None = None) -> str:
         """Return a step as one line of readable code."""
         name, operands, results = step
         if isinstance(group, OuterProduct):
@@ -239,13 +239,13 @@ def _cut_table(lines: list[str], most: int | None) -> list[str]:
     return [lines[0], *cut(lines[1:], most)]
 
 
-def _row_numbers(step: Step, allocation: RowAllocation) -> str:
+def _row_numbers(step: PlanStep, allocation: RowAllocation) -> str:
     """Return the rows of a step's results; sums have none."""
     results = () if step.name in ("sum", "dot") else step.results
     return ranges([allocation.row_of[result] for result in results], prefix="")
 
 
-def _omitted_product(step: Step, names: PlanNames) -> str:
+def _omitted_product(step: PlanStep, names: PlanNames) -> str:
     """Return a note on the product that a multiply-add does not store, or an empty text."""
     tape, result = names.plan.tape, step.results[0]
     instruction = tape.instruction(result) if result < tape.size else None
@@ -253,7 +253,7 @@ def _omitted_product(step: Step, names: PlanNames) -> str:
     return f"   without {names[omitted[0]]}" if len(omitted) == 1 else ""
 
 
-def _reductions(steps: Iterable[tuple[Step, str]], names: PlanNames) -> list[str]:
+def _reductions(steps: Iterable[tuple[PlanStep, str]], names: PlanNames) -> list[str]:
     """Return the sums over the samples, as one line each."""
     plan = names.plan
     if not plan.summed:

@@ -11,7 +11,7 @@ from typing import Any
 from cgprimer.backends.plans.affine_groups import AffineRewrite, find_affine_groups
 from cgprimer.backends.plans.fusion import fuse_multiply_add, fuse_sine_cosine
 from cgprimer.backends.plans.optimization import optimize
-from cgprimer.backends.plans.plan import AffineGroup, OuterProduct, Plan, Step
+from cgprimer.backends.plans.plan import AffineGroup, OuterProduct, Plan, PlanStep
 from cgprimer.backends.plans.reductions import Reductions, plan_reductions
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape
@@ -95,10 +95,10 @@ def count_uses(tape: Tape, varies: list[bool]) -> list[int]:
 
 def _split_steps(
     tape: Tape, varies: list[bool], affine: AffineRewrite, reductions: Reductions
-) -> tuple[list[Step], list[Step]]:
+) -> tuple[list[PlanStep], list[PlanStep]]:
     """Return uniform and varying steps; an affine step replaces the first sum of its group."""
-    uniform: list[Step] = []
-    steps: list[Step] = []
+    uniform: list[PlanStep] = []
+    steps: list[PlanStep] = []
     groups, sums = affine.groups, affine.sums
     removed = affine.absorbed | reductions.products.keys()
     index = len(tape.leaves)
@@ -106,21 +106,21 @@ def _split_steps(
         if index in sums:
             if index in groups:
                 group = groups[index]
-                steps.append(Step("affine", group.inputs, group.outputs))
+                steps.append(PlanStep("affine", group.inputs, group.outputs))
             steps.extend(sums[index])
         elif index not in removed:
-            step = _new(Step, (name, operands, (index,)))
+            step = _new(PlanStep, (name, operands, (index,)))
             (steps if varies[index] else uniform).append(step)
         index += 1
     return uniform, steps
 
 
-def _insert_reductions(steps: list[Step], reductions: Reductions) -> list[Step]:
+def _insert_reductions(steps: list[PlanStep], reductions: Reductions) -> list[PlanStep]:
     """Insert each reduction directly after its last operand, to keep the live ranges short."""
     sums = ((number, value) for number, value in enumerate(reductions.accumulators) if value >= 0)
-    inserted = [Step("sum", (value,), (number,)) for number, value in sums]
-    inserted += [Step("dot", pair, (number,)) for number, pair in reductions.dots.items()]
-    inserted += [Step("outer", (*outer.left, *outer.right), ()) for outer in reductions.outers]
+    inserted = [PlanStep("sum", (value,), (number,)) for number, value in sums]
+    inserted += [PlanStep("dot", pair, (number,)) for number, pair in reductions.dots.items()]
+    inserted += [PlanStep("outer", (*outer.left, *outer.right), ()) for outer in reductions.outers]
     if not inserted:
         return steps
     # The position of the step that computes each operand; -1 for columns.
@@ -129,7 +129,7 @@ def _insert_reductions(steps: list[Step], reductions: Reductions) -> list[Step]:
         for value in results:
             if value in computed_at:
                 computed_at[value] = position
-    after: dict[int, list[Step]] = {}
+    after: dict[int, list[PlanStep]] = {}
     for step in inserted:
         after.setdefault(max(computed_at[o] for o in step.operands), []).append(step)
     merged = after.get(-1, [])
