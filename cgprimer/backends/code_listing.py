@@ -1,4 +1,4 @@
-"""Listings of generated code: LLVM IR, code of the interpreters, kernels for GPUs."""
+"""Listings of generated code: LLVM IR, interpreter programs and kernels for GPUs."""
 
 from __future__ import annotations
 
@@ -8,23 +8,28 @@ from typing import NamedTuple
 
 from cgprimer.backends.plan_encoding import ANY, CALL, CodeSection, EncodedPlan
 from cgprimer.backends.plans.plan import Plan, PlanStep
-from cgprimer.backends.plans.plan_printing import PlanNames, aligned, output_names, ranges
+from cgprimer.backends.plans.plan_printing import (
+    PlanNames,
+    align_columns,
+    format_row_ranges,
+    group_output_names,
+)
 from cgprimer.core.tape.scalarization import scalarize
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import EngineError
 
-# The form that an engine chooses for a tape, or the interpreter's form for any size.
+# "cpu" and "cuda": the code that the engine chooses for a tape of this size.
 FORMS = ("cpu", "cpu-interpreter", "cuda", "cuda-interpreter")
 
 
-class Operation(NamedTuple):
-    """One operation of an interpreter's code, as text.
+class ListingRow(NamedTuple):
+    """One row of the listing of an interpreter program: an operation as strings.
 
     Attributes:
-        handler: the name of the handler, with the pattern of its operands if there are several.
-        result: the row or sum of the result.
-        operands: the rows and uniform values of the operands.
-        step: the operation written with the names of the tape.
+        handler: name of the operation, followed by the kinds of its operands if they vary.
+        result: buffer row or sum that receives the result.
+        operands: buffer rows and uniform values.
+        step: the plan step, written with the names of the tape.
     """
 
     handler: str
@@ -34,12 +39,12 @@ class Operation(NamedTuple):
 
 
 def code_text(tape: Tape, form: str, *, sums: bool, dtype: str = "float64") -> str:
-    """Return the code that an engine generates for a tape.
+    """Return the code that an engine generates for a tape, as text.
 
     Args:
-        tape: the tape; arrays are written out in scalars.
+        tape: the tape; arrays are expanded into scalars.
         form: one of FORMS.
-        sums: the outputs are sums over the samples.
+        sums: sum the outputs over the samples.
         dtype: ``float64`` or ``float32``.
 
     Raises:
@@ -51,20 +56,20 @@ def code_text(tape: Tape, form: str, *, sums: bool, dtype: str = "float64") -> s
 
         reason = unavailable()
         if reason:
-            raise EngineError(f"the engine 'cpu' makes no code here: {reason}")
+            raise EngineError(f"the engine 'cpu' cannot generate code on this machine: {reason}")
     module = import_module(f"cgprimer.backends.{engine}.{engine}_listing")
-    text: str = module.listing(
+    text: str = module.build_listing(
         scalarize(tape), sums=sums, dtype=dtype, interpreter=bool(interpreter)
     )
     return text
 
 
 class InterpreterListing:
-    """The operations of an interpreter's program, with the names of its plan.
+    """Listing of an interpreter program, with the value names of its execution plan.
 
     Args:
-        plan: the plan of the program.
-        program: the program.
+        plan: the execution plan.
+        program: the plan encoded for the interpreter.
         uniforms: uniform value -> its index in the table of uniform values.
     """
 
@@ -72,81 +77,90 @@ class InterpreterListing:
         self.plan, self.program, self.uniforms = plan, program, uniforms
         self.names = PlanNames(plan)
 
-    def main(self) -> list[Operation]:
-        """Return the operations for every block of samples."""
+    def list_block_operations(self) -> list[ListingRow]:
+        """List the operations that run for every block of samples."""
         stores = [PlanStep("store", (value,), ()) for value in self.program.stored]
-        outputs = output_names(self.plan.outputs)
-        texts = self.names.varying_steps()
+        outputs = group_output_names(self.plan.outputs)
+        texts = self.names.format_varying_steps()
         texts += [", ".join(outputs[value]) for value in self.program.stored]
-        return self._operations(self.program.main, (*self.plan.varying, *stores), texts, ranges)
+        return self._format_section(
+            self.program.main, (*self.plan.varying, *stores), texts, format_row_ranges
+        )
 
-    def once(self) -> list[Operation]:
-        """Return the operations once per call, whose rows are uniform values."""
+    def list_uniform_operations(self) -> list[ListingRow]:
+        """List the operations that run once per call, on values shared by all samples."""
         steps = self.plan.uniform
         results = sorted(value for step in steps for value in step.results)
         values = [*self.program.uniform_inputs, *results]
 
-        def row_names(rows: Iterable[int]) -> str:
+        def format_uniform_rows(rows: Iterable[int]) -> str:
+            """Format row indices as names of uniform values, such as ``u0 u2``."""
             return " ".join([f"u{self.uniforms[values[row]]}" for row in rows])
 
-        texts = [self.names.step(step) for step in steps]
-        return self._operations(self.program.uniform, steps, texts, row_names)
+        texts = [self.names.format_step(step) for step in steps]
+        return self._format_section(self.program.uniform, steps, texts, format_uniform_rows)
 
-    def _operations(
+    def _format_section(
         self,
         section: CodeSection,
         steps: Sequence[PlanStep],
         texts: Sequence[str],
-        row_names: Callable[[Iterable[int]], str],
-    ) -> list[Operation]:
-        """Return the operations of a section; each belongs to one step."""
+        format_rows: Callable[[Iterable[int]], str],
+    ) -> list[ListingRow]:
+        """Format the operations of a code section, one listing row per plan step."""
         codes = section.code.tolist()
         return [
-            Operation(*self._columns(section, words, step, row_names), text)
+            ListingRow(*self._format_operation(section, words, step, format_rows), text)
             for words, step, text in zip(codes, steps, texts, strict=True)
         ]
 
-    def _columns(
+    def _format_operation(
         self,
         section: CodeSection,
         words: Sequence[int],
         step: PlanStep,
-        row_names: Callable[[Iterable[int]], str],
+        format_rows: Callable[[Iterable[int]], str],
     ) -> tuple[str, str, str]:
-        """Return the handler, the result and the operands of an operation."""
+        """Format the handler, the result and the operands of an encoded operation."""
         opcode, target, *codes = words
         count = len(step.operands)
         name, pattern = self.program.handlers[opcode]
         if pattern == CALL:
             result, *arguments = section.groups[target].rows[: count + 1]
-            return f"call {name}", row_names([result]), row_names(arguments)
+            return f"call {name}", format_rows([result]), format_rows(arguments)
         if not pattern and name in ("affine", "outer"):
             counts, offset, rows = section.groups[target][1:]
             if name == "affine":
-                return name, ranges(rows[count:][: len(step.results)]), ranges(rows[:count])
+                return (
+                    name,
+                    format_row_ranges(rows[count:][: len(step.results)]),
+                    format_row_ranges(rows[:count]),
+                )
             middle = counts[0] * self.program.tile[0]
             # Padding repeats the last row.
-            left, right = (ranges(dict.fromkeys(r)) for r in (rows[:middle], rows[middle:]))
+            left, right = (
+                format_row_ranges(dict.fromkeys(r)) for r in (rows[:middle], rows[middle:])
+            )
             return name, f"sum {offset} ...", f"{left} x {right}"
         operands = " ".join(
-            [row_names([c]) if c >= 0 else f"u{self.uniforms[~c]}" for c in codes[:count]]
+            [format_rows([c]) if c >= 0 else f"u{self.uniforms[~c]}" for c in codes[:count]]
         )
         if pattern:
             several_forms = pattern != ANY and count > 1
-            return f"{name} {pattern}" if several_forms else name, row_names([target]), operands
-        results = {"sincos": row_names([target, codes[1]]), "store": f"result {target}"}
+            return f"{name} {pattern}" if several_forms else name, format_rows([target]), operands
+        results = {"sincos": format_rows([target, codes[1]]), "store": f"result {target}"}
         return name, results.get(name, f"sum {target}"), operands
 
 
-def operation_table(operations: Sequence[Operation]) -> list[str]:
-    """Return operations as lines of a table, with their positions.
+def format_table(rows: Sequence[ListingRow]) -> list[str]:
+    """Format the rows of a listing as the lines of a table, with row numbers.
 
-    >>> fma = Operation("fma rsr", "r0", "r1 u0 r2", "xw = k*xa + xb")
-    >>> print("\\n".join(operation_table([fma])))
+    >>> fma = ListingRow("fma rsr", "r0", "r1 u0 r2", "xw = k*xa + xb")
+    >>> print("\\n".join(format_table([fma])))
     #  handler  result  operands  step
     0  fma rsr  r0      r1 u0 r2  xw = k*xa + xb
     """
-    if not operations:
+    if not rows:
         return ["none"]
-    rows = [(str(position), *operation) for position, operation in enumerate(operations)]
-    return aligned([("#", *Operation._fields), *rows])
+    numbered = [(str(position), *row) for position, row in enumerate(rows)]
+    return align_columns([("#", *ListingRow._fields), *numbered])

@@ -51,7 +51,7 @@ def command(
     each. --code cpu and cuda show what the engine takes for a tape of this size; with -interpreter,
     what it takes for large ones. No GPU is needed.
     """
-    from cgprimer.backends.plans.plan_printing import cut, passes_text
+    from cgprimer.backends.plans.plan_printing import format_passes, truncate_lines
     from cgprimer.core.derivatives import tape_with
     from cgprimer.core.loss_expressions import LOSS
     from cgprimer.core.loss_node import with_loss
@@ -73,14 +73,14 @@ def command(
         found = differentiate(found, of=of, wrt=names, method=method, **options).tape
     found = scalarize(found) if scalars else found
     if passes:
-        text = passes_text(found, sums=loss is not None, most=None if whole else _MOST_PART)
+        text = format_passes(found, sums=loss is not None, max_lines=None if whole else _MOST_PART)
     elif form is not None:
         from cgprimer.backends.code_listing import code_text
 
         text = code_text(found, form, sums=loss is not None)
     else:
         text = str(found)
-    lines = cut(text.split("\n"), None if whole or passes else _MOST_LINES)
+    lines = truncate_lines(text.split("\n"), None if whole or passes else _MOST_LINES)
     click.echo("\n".join(lines))
     if any(line.startswith("... ") for line in lines):
         click.echo("(--all shows all)")

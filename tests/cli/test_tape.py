@@ -45,13 +45,12 @@ def test_a_loss_is_put_onto_the_tape() -> None:
 def test_the_passes_of_the_lecture_example() -> None:
     shown = good("tape", LECTURE, "--method", "reverse", "--loss", "squared-error", "--passes")
     for line in (
-        "powers:    18 -> 18 instructions; 4 powers multiplied out",
+        "powers:    18 -> 18 instructions; 4 powers expanded",
         "xy = ac*xa + v1   without v2",
         "bar_ab, bar_bc = sum of bar_xz*xx",
         "1    xz = bc*xx + xy",
         "rows: 4",
-        "tape 18 instructions -> optimized 18 -> 15 steps for every sample,"
-        " 0 steps once a call; 4 rows",
+        "tape 18 instructions -> optimized 18 -> 15 steps per sample, 0 steps per call; 4 rows",
     ):
         assert line in shown.splitlines(), line
 
@@ -69,10 +68,10 @@ def test_the_passes_of_a_network_show_its_matrices(tmp_path: Path) -> None:
 
 def test_without_sums_there_is_a_value_for_each_sample() -> None:
     shown = good("tape", "-e", "xw = sin(k^2)*xa + cos(xa) - sin(xa)", "--passes")
-    assert "none: a value for each sample is wanted" in shown
-    assert "== Hoisting: once a call, not once a sample\nv1 = k*k\nv2 = sin(v1)\n" in shown
+    assert "none: the outputs are values per sample" in shown
+    assert "== Hoisting: once per call, not once per sample\nv1 = k*k\nv2 = sin(v1)\n" in shown
     assert "= sin(xa), cos(xa)" in shown
-    assert shown.splitlines()[-1].endswith("2 steps once a call; 2 rows")
+    assert shown.splitlines()[-1].endswith("2 steps per call; 2 rows")
 
 
 def test_large_tapes_are_cut_and_all_shows_all() -> None:
@@ -107,5 +106,5 @@ def test_wrong_use_is_said_in_a_line(arguments: list[str], says: str) -> None:
 def test_a_graph_of_constants_has_passes_too() -> None:
     shown = good("tape", "-e", "xw = 2*3", "--passes")
     assert shown.splitlines()[-1] == (
-        "tape 1 instruction -> optimized 0 -> 0 steps for every sample, 0 steps once a call; 0 rows"
+        "tape 1 instruction -> optimized 0 -> 0 steps per sample, 0 steps per call; 0 rows"
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.backends.code_listing import InterpreterListing, Operation, operation_table
+from cgprimer.backends.code_listing import InterpreterListing, ListingRow, format_table
 from cgprimer.backends.cpu.cpu_engine import straight_line_tape
 from cgprimer.backends.cpu.interpreter_code import UniformTable, encode_for_interpreter
 from cgprimer.backends.cpu.interpreter_handlers import tile_columns
@@ -22,7 +22,7 @@ from cgprimer.backends.cpu.straight_line import (
     split_outputs,
 )
 from cgprimer.backends.plans.optimization import extract_constant_factors
-from cgprimer.backends.plans.plan_printing import output_names, several
+from cgprimer.backends.plans.plan_printing import group_output_names, join_abbreviated
 from cgprimer.backends.plans.planning import build_plan
 from cgprimer.core.operations.notation import number_text
 from cgprimer.core.tape.tape import Tape
@@ -33,7 +33,7 @@ _QUOTED = re.compile(r'([%@])"([\w.]+)"')
 _VECTOR = re.compile(r"<(double|float) ([^\s,>]+)((?:, \1 \2)+)>")
 
 
-def listing(tape: Tape, *, sums: bool, dtype: str, interpreter: bool) -> str:
+def build_listing(tape: Tape, *, sums: bool, dtype: str, interpreter: bool) -> str:
     """Return straight-line code for a small tape, or code for the interpreter."""
     small = None if interpreter else straight_line_tape(tape)
     if small is not None:
@@ -67,20 +67,22 @@ def _straight_line(tape: Tape, *, sums: bool, dtype: str) -> str:
     function = _NamingFunctionWriter(emitter, tape, sums).function
     for argument, name in zip(function.args, _ARGUMENTS, strict=True):
         argument.name = name
-    results = output_names(tape.outputs)
+    results = group_output_names(tape.outputs)
     vectors = f"vectors of {lanes} numbers" if lanes > 1 else "no vectors"
     after = [f"{shown_name(n)} times {number_text(f)}" for n, f in factors.items() if f != 1.0]
     lines = [
         f"; straight-line code of the engine cpu for LLVM; {dtype}, {vectors}",
-        f"; columns: {several([shown_name(n) for n in tape.of_kind('column')])}",
-        f"; scalars: {several([shown_name(n) for n in tape.of_kind('scalar')])}",
-        f"; results: {several([' and '.join(results[i]) for i in varied])}"
+        f"; columns: {join_abbreviated([shown_name(n) for n in tape.of_kind('column')])}",
+        f"; scalars: {join_abbreviated([shown_name(n) for n in tape.of_kind('scalar')])}",
+        f"; results: {join_abbreviated([' and '.join(results[i]) for i in varied])}"
         + (" (a sum for each number of a vector)" if sums and lanes > 1 else ""),
     ]
     if unvaried:
-        lines.append(f"; once a call: {several([' and '.join(results[i]) for i in unvaried])}")
+        lines.append(
+            f"; once per call: {join_abbreviated([' and '.join(results[i]) for i in unvaried])}"
+        )
     if after:
-        lines.append(f"; after the sum: {several(after)}")
+        lines.append(f"; after the sum: {join_abbreviated(after)}")
     lines += ["", *_readable(str(function)).strip().split("\n")]
     others = [f for f in module.functions if f is not function and not f.is_declaration]
     if others:
@@ -130,21 +132,25 @@ def _interpreter(tape: Tape, *, sums: bool, dtype: str) -> str:
     ]
     columns = [i for i, leaf in enumerate(plan.tape.leaves) if leaf.kind == "column"]
     loads = [
-        Operation("load", f"r{row}", f"column {columns.index(value)}", names[value])
+        ListingRow("load", f"r{row}", f"column {columns.index(value)}", names[value])
         for row, value in enumerate(program.columns)
     ]
-    copies = [Operation("splat", f"r{r}", f"u{table.place[v]}", "") for r, v in program.filled]
+    copies = [ListingRow("splat", f"r{r}", f"u{table.place[v]}", "") for r, v in program.filled]
     lines = [
         f"code for the interpreter of the engine cpu; {dtype}",
         f"rows of a block: {program.rows}",
-        f"uniform table: {several([f'u{k} = {entry}' for k, entry in enumerate(entries)])}",
+        "uniform table: " + join_abbreviated([f"u{k} = {e}" for k, e in enumerate(entries)]),
     ]
     if plan.uniform:
-        lines += ["", "once a call, on the uniform table:", *operation_table(operations.once())]
+        lines += [
+            "",
+            "once per call, on the uniform table:",
+            *format_table(operations.list_uniform_operations()),
+        ]
     if copies:
-        lines += ["", "once a thread:", *operation_table(copies)]
-    main = operation_table([*loads, *operations.main()])
+        lines += ["", "once per thread:", *format_table(copies)]
+    main = format_table([*loads, *operations.list_block_operations()])
     lines += ["", "for every block of samples:", *main]
     if program.functions:
-        lines += ["", f"functions of Python that are called: {several(program.functions)}"]
+        lines += ["", f"functions of Python that are called: {join_abbreviated(program.functions)}"]
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""Plans as text: the names of their values, their steps, and the passes that lead to them."""
+"""Printed execution plans: names of values, plan steps and optimization passes."""
 
 from __future__ import annotations
 
@@ -18,49 +18,49 @@ from cgprimer.core.tape.tape_printing import labels, listing, shown_name
 from cgprimer.errors import pluralize
 
 _MULTIPLY_ADD = ("fma", "fms", "fnma")
-_MAX_COLUMNS = 10  # of a shortened table
+_MAX_COLUMNS = 10  # columns of an abbreviated table
 
 # --- text ----------------------------------------------------------------------------------------
 
 
-def cut(lines: Sequence[str], most: int | None) -> list[str]:
-    """Return the first lines, and the number of omitted ones.
+def truncate_lines(lines: Sequence[str], max_lines: int | None) -> list[str]:
+    """Return the first lines, followed by a line with the number of omitted lines.
 
-    >>> cut(["a", "b", "c", "d"], 2)
+    >>> truncate_lines(["a", "b", "c", "d"], 2)
     ['a', 'b', '... 2 more lines']
     """
-    if most is None or len(lines) <= most:
+    if max_lines is None or len(lines) <= max_lines:
         return list(lines)
-    return [*lines[:most], f"... {len(lines) - most} more lines"]
+    return [*lines[:max_lines], f"... {len(lines) - max_lines} more lines"]
 
 
-def several(names: Sequence[str], most: int = 8) -> str:
-    """Return names separated by commas; of many the first ones and their number.
+def join_abbreviated(names: Sequence[str], max_names: int = 8) -> str:
+    """Join names with commas; abbreviate a long list to its first names and its length.
 
-    >>> several(["u0 a", "u1 b"]), several(["a"] * 20, 2)
-    ('u0 a, u1 b', 'a, a, ... (20 in all)')
+    >>> join_abbreviated(["u0 a", "u1 b"]), join_abbreviated(["a"] * 20, 2)
+    ('u0 a, u1 b', 'a, a, ... (20 in total)')
     """
-    if len(names) <= most:
+    if len(names) <= max_names:
         return ", ".join(names) or "none"
-    return f"{', '.join(names[:most])}, ... ({len(names)} in all)"
+    return f"{', '.join(names[:max_names])}, ... ({len(names)} in total)"
 
 
-def aligned(
+def align_columns(
     rows: Sequence[Sequence[str]], justify: Callable[[str, int], str] = str.ljust
 ) -> list[str]:
-    """Return the rows of a table as lines with aligned columns.
+    """Format the rows of a table as lines with aligned columns.
 
-    >>> aligned([("row", "step"), ("0", "xw = 2*xa")])
+    >>> align_columns([("row", "step"), ("0", "xw = 2*xa")])
     ['row  step', '0    xw = 2*xa']
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(map(justify, row, widths)).rstrip() for row in rows]
 
 
-def ranges(rows: Iterable[int], prefix: str = "r") -> str:
-    """Return the names of rows; three or more neighbouring rows as a range.
+def format_row_ranges(rows: Iterable[int], prefix: str = "r") -> str:
+    """Format the indices of buffer rows; abbreviate consecutive rows as a range.
 
-    >>> ranges([4, 5, 6, 2])
+    >>> format_row_ranges([4, 5, 6, 2])
     'r4-r6 r2'
     """
     runs: list[list[int]] = []
@@ -73,8 +73,8 @@ def ranges(rows: Iterable[int], prefix: str = "r") -> str:
     return " ".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else " ".join(run) for run in names)
 
 
-def output_names(outputs: Mapping[str, int]) -> dict[int, list[str]]:
-    """Return for each value, accumulator or result the printed names of its outputs."""
+def group_output_names(outputs: Mapping[str, int]) -> dict[int, list[str]]:
+    """Group the printed names of outputs by the index of their value."""
     names: dict[int, list[str]] = {}
     for name, number in outputs.items():
         names.setdefault(number, []).append(shown_name(name))
@@ -85,7 +85,10 @@ def output_names(outputs: Mapping[str, int]) -> dict[int, list[str]]:
 
 
 class PlanNames:
-    """Printed names of a plan's values: those of its tape, and new ones for added values."""
+    """Printed names of the values of an execution plan.
+
+    Values of the tape have its names; values that the passes added are named v1, v2, ...
+    """
 
     def __init__(self, plan: Plan) -> None:
         self.plan, self.leaves = plan, plan.tape.leaves
@@ -95,33 +98,35 @@ class PlanNames:
         self.labels += islice(unused, plan.size - plan.tape.size)
 
     def __getitem__(self, index: int) -> str:
-        return unparse(self.tree(index))
+        return unparse(self.build_expression(index))
 
-    def tree(self, index: int) -> Expression:
-        """Return the name of a value, or the number if it is a constant."""
+    def build_expression(self, index: int) -> Expression:
+        """Build the expression that stands for a value: a constant or the name of the value."""
         if index < len(self.leaves) and self.leaves[index].kind == "constant":
             return Number(self.leaves[index].value)
         return Name(self.labels[index])
 
-    def listed(self, values: Iterable[int]) -> str:
-        """Return values separated by commas."""
+    def format_values(self, values: Iterable[int]) -> str:
+        """Format values as names separated by commas."""
         return ", ".join([self[value] for value in values])
 
-    def varying_steps(self) -> list[str]:
-        """Return the steps for every sample, as one line each."""
+    def format_varying_steps(self) -> list[str]:
+        """Format the steps that run for every sample, one line per step."""
         groups = self.plan.groups
-        return [self.step(step, groups.get(k)) for k, step in enumerate(self.plan.varying)]
+        return [self.format_step(step, groups.get(k)) for k, step in enumerate(self.plan.varying)]
 
-    def step(self, step: PlanStep, group: AffineGroup | OuterProduct | None = None) -> str:
-        """Return a step as one line of readable code."""
+    def format_step(self, step: PlanStep, group: AffineGroup | OuterProduct | None = None) -> str:
+        """Format a plan step as one line of readable code."""
         name, operands, results = step
         if isinstance(group, OuterProduct):
-            return f"sums of ({self.listed(group.left)}) x ({self.listed(group.right)})"
-        trees = tuple([self.tree(operand) for operand in operands])
+            return (
+                f"sums of ({self.format_values(group.left)}) x ({self.format_values(group.right)})"
+            )
+        trees = tuple([self.build_expression(operand) for operand in operands])
         if name in ("sum", "dot"):
             return f"sum of {unparse(Apply('mul', trees) if name == 'dot' else trees[0])}"
         if isinstance(group, AffineGroup):
-            text = f"matrix {len(results)}x{len(operands)} * ({self.listed(operands)})"
+            text = f"matrix {len(results)}x{len(operands)} * ({self.format_values(operands)})"
         elif name == "sincos":
             text = f"sin({self[operands[0]]}), cos({self[operands[0]]})"
         elif name in _MULTIPLY_ADD:
@@ -130,72 +135,82 @@ class PlanNames:
             text = unparse(Apply("add" if name == "fma" else "sub", terms))
         else:
             text = unparse(Apply(name, trees))
-        return f"{self.listed(results)} = {text}"
+        return f"{self.format_values(results)} = {text}"
 
 
 # --- passes --------------------------------------------------------------------------------------
 
 
-def passes_text(tape: Tape, *, sums: bool, most: int | None = None) -> str:
-    """Return the passes of an engine's plan as text.
+def format_passes(tape: Tape, *, sums: bool, max_lines: int | None = None) -> str:
+    """Format the optimization passes that lead to the execution plan of a tape.
 
     Args:
-        tape: the tape; arrays are written out in scalars.
-        sums: the outputs are sums over the samples.
-        most: the largest number of lines of a section; None for all.
+        tape: the tape; arrays are expanded into scalars.
+        sums: sum the outputs over the samples.
+        max_lines: maximum number of lines per section; None for all lines.
 
     >>> import cgprimer
     >>> tape = cgprimer.tape(cgprimer.parse("xw = k^2*xa + sin(xa)"))
-    >>> print(passes_text(tape, sums=False).partition("== Rows")[2])
-    : a value is forgotten after its last use
+    >>> print(format_passes(tape, sums=False).partition("== Buffer rows")[2])
+    : reused after the last use of a value
     row  step
     0    v3 = sin(xa)
     0    xw = v1*xa + v3
     rows: 1
     <BLANKLINE>
-    tape 4 instructions -> optimized 4 -> 2 steps for every sample, 1 step once a call; 1 row
+    tape 4 instructions -> optimized 4 -> 2 steps per sample, 1 step per call; 1 row
     """
     tape = scalarize(tape)
     plan = build_plan(tape, sums=sums)
     names, allocation = PlanNames(plan), allocate_rows(plan)
-    steps = list(zip(plan.varying, names.varying_steps(), strict=True))
-    uniform = [(step.results[0] < plan.tape.size, names.step(step)) for step in plan.uniform]
+    steps = list(zip(plan.varying, names.format_varying_steps(), strict=True))
+    uniform = [(step.results[0] < plan.tape.size, names.format_step(step)) for step in plan.uniform]
     hoisted = [text for on_tape, text in uniform if on_tape]
-    added = [f"once a call: {text}" for on_tape, text in uniform if not on_tape]
-    matrices, products = _group_tables(plan, names, most)
+    added = [f"once per call: {text}" for on_tape, text in uniform if not on_tape]
+    matrices, products = _format_group_tables(plan, names, max_lines)
+    sines = [text for step, text in steps if step.name == "sincos"]
     multiply_adds = [
-        f"{text}{_omitted_product(step, names)}"
+        f"{text}{_describe_fused_product(step, names)}"
         for step, text in steps
         if step.name in _MULTIPLY_ADD
     ]
-    rows = [(_row_numbers(step, allocation), text) for step, text in steps]
+    reductions = _format_reductions(steps, names)
+    rows = [(_format_result_rows(step, allocation), text) for step, text in steps]
     sections = {
-        "Dead code, sharing, whole powers": _optimization(tape, plan, most),
-        "Hoisting: once a call, not once a sample": cut(hoisted, most),
-        "Affine groups: sums of products over the same values are a matrix": [
-            *(cut(added, most) if matrices else ()),
+        "Dead code, common subexpressions, integer powers": _describe_optimization(
+            tape, plan, max_lines
+        ),
+        "Hoisting: once per call, not once per sample": truncate_lines(hoisted, max_lines),
+        "Affine groups: sums of products of the same values become a matrix product": [
+            *(truncate_lines(added, max_lines) if matrices else ()),
             *matrices,
         ],
-        "Outer groups: all products of two lists, summed over the samples": products,
-        "Multiply-add: a product that only one sum uses is a part of it": cut(multiply_adds, most),
-        "Sine and cosine of one value": cut([t for s, t in steps if s.name == "sincos"], most),
-        "Reductions: sums over the samples": cut(_reductions(steps, names), most),
-        "Rows: a value is forgotten after its last use": [
-            *_cut_table(aligned([("row", "step"), *rows]), most),
+        "Outer products: all products of two lists of values, summed over the samples": products,
+        "Multiply-add: products that are used by a single sum": truncate_lines(
+            multiply_adds, max_lines
+        ),
+        "Sine and cosine of the same value": truncate_lines(sines, max_lines),
+        "Reductions: sums over the samples": truncate_lines(reductions, max_lines),
+        "Buffer rows: reused after the last use of a value": [
+            *_truncate_table(align_columns([("row", "step"), *rows]), max_lines),
             f"rows: {allocation.count}",
         ],
     }
     parts = ["\n".join((f"== {title}", *(lines or ["none"]))) for title, lines in sections.items()]
-    summary = (
+    return "\n\n".join([*parts, _summarize_plan(tape, plan, allocation)])
+
+
+def _summarize_plan(tape: Tape, plan: Plan, allocation: RowAllocation) -> str:
+    """Summarize the number of instructions, plan steps and buffer rows in one line."""
+    return (
         f"tape {pluralize(len(tape), 'instruction')} -> optimized {len(plan.tape):,}"
-        f" -> {pluralize(len(plan.varying), 'step')} for every sample,"
-        f" {pluralize(len(plan.uniform), 'step')} once a call; {pluralize(allocation.count, 'row')}"
+        f" -> {pluralize(len(plan.varying), 'step')} per sample,"
+        f" {pluralize(len(plan.uniform), 'step')} per call; {pluralize(allocation.count, 'row')}"
     )
-    return "\n\n".join([*parts, summary])
 
 
-def _optimization(tape: Tape, plan: Plan, most: int | None) -> list[str]:
-    """Return the numbers of instructions after each optimization, and the optimized tape."""
+def _describe_optimization(tape: Tape, plan: Plan, max_lines: int | None) -> list[str]:
+    """Describe the effect of each optimization on the instruction count; list the result."""
     lean = dead_code(tape)
     merged = optimize(lean, powers=False)
     expanded = optimize(merged)
@@ -204,15 +219,17 @@ def _optimization(tape: Tape, plan: Plan, most: int | None) -> list[str]:
         f"dead code: {len(tape):,} -> {pluralize(len(lean), 'instruction')}",
         f"sharing:   {len(lean):,} -> {pluralize(len(merged), 'instruction')}",
         f"powers:    {len(merged):,} -> {pluralize(len(expanded), 'instruction')};"
-        f" {pluralize(before - after, 'power')} multiplied out",
-        *cut(listing(plan.tape).split("\n"), most),
+        f" {pluralize(before - after, 'power')} expanded",
+        *truncate_lines(listing(plan.tape).split("\n"), max_lines),
     ]
 
 
-def _group_tables(plan: Plan, names: PlanNames, most: int | None) -> tuple[list[str], list[str]]:
-    """Return the affine groups and the outer products of a plan as tables."""
+def _format_group_tables(
+    plan: Plan, names: PlanNames, max_lines: int | None
+) -> tuple[list[str], list[str]]:
+    """Format the affine groups and the outer products of a plan as tables."""
     sections: tuple[list[str], list[str]] = ([], [])
-    sums = output_names(plan.summed)
+    sums = group_output_names(plan.summed)
     for group in plan.groups.values():
         if isinstance(group, AffineGroup):
             title = f"{len(group.outputs)} sums over {len(group.inputs)} values"
@@ -226,39 +243,39 @@ def _group_tables(plan: Plan, names: PlanNames, most: int | None) -> tuple[list[
             for left, accumulators in zip(group.left, group.accumulators, strict=True):
                 cells = [sums[a][0] if a >= 0 else "-" for a in accumulators]
                 table.append([f"{names[left]} *", *cells])
-        if most is not None and len(table[0]) > _MAX_COLUMNS:
+        if max_lines is not None and len(table[0]) > _MAX_COLUMNS:
             table = [[*row[: _MAX_COLUMNS - 2], "...", row[-1]] for row in table]
         section = sections[isinstance(group, OuterProduct)]
-        lines = [f"  {line}" for line in aligned(table, str.rjust)]
-        section += [title, *_cut_table(lines, most)]
+        lines = [f"  {line}" for line in align_columns(table, str.rjust)]
+        section += [title, *_truncate_table(lines, max_lines)]
     return sections
 
 
-def _cut_table(lines: list[str], most: int | None) -> list[str]:
-    """Return the heading and the first rows of a table."""
-    return [lines[0], *cut(lines[1:], most)]
+def _truncate_table(lines: list[str], max_lines: int | None) -> list[str]:
+    """Return the heading and the first rows of a formatted table."""
+    return [lines[0], *truncate_lines(lines[1:], max_lines)]
 
 
-def _row_numbers(step: PlanStep, allocation: RowAllocation) -> str:
-    """Return the rows of a step's results; sums have none."""
+def _format_result_rows(step: PlanStep, allocation: RowAllocation) -> str:
+    """Format the buffer rows of the results of a plan step; reductions have none."""
     results = () if step.name in ("sum", "dot") else step.results
-    return ranges([allocation.row_of[result] for result in results], prefix="")
+    return format_row_ranges([allocation.row_of[result] for result in results], prefix="")
 
 
-def _omitted_product(step: PlanStep, names: PlanNames) -> str:
-    """Return a note on the product that a multiply-add does not store, or an empty text."""
+def _describe_fused_product(step: PlanStep, names: PlanNames) -> str:
+    """Describe the product that a multiply-add does not store; return "" if it is unnamed."""
     tape, result = names.plan.tape, step.results[0]
     instruction = tape.instruction(result) if result < tape.size else None
     omitted = [o for o in instruction.operands if o not in step.operands] if instruction else []
     return f"   without {names[omitted[0]]}" if len(omitted) == 1 else ""
 
 
-def _reductions(steps: Iterable[tuple[PlanStep, str]], names: PlanNames) -> list[str]:
-    """Return the sums over the samples, as one line each."""
+def _format_reductions(steps: Iterable[tuple[PlanStep, str]], names: PlanNames) -> list[str]:
+    """Format the sums over the samples, one line per sum."""
     plan = names.plan
     if not plan.summed:
-        return ["none: a value for each sample is wanted"]
-    sums = output_names(plan.summed)
+        return ["none: the outputs are values per sample"]
+    sums = group_output_names(plan.summed)
     return [
         *[f"{', '.join(sums[s.results[0]])} = {t}" for s, t in steps if s.name in ("sum", "dot")],
         *[f"{shown_name(n)} = samples * {names[index]}" for n, index in plan.outputs.items()],
