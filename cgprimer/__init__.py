@@ -73,7 +73,7 @@ class _DeprecatedModules:
     def find_spec(name: str, path: object = None, target: object = None) -> Any:
         if not name.startswith("cgprimer."):
             return None
-        return import_module("cgprimer.support.moved_modules").spec_of(name)
+        return import_module("cgprimer.support.moved_modules").find_module_spec(name)
 
 
 sys.meta_path.append(_DeprecatedModules)  # type: ignore[arg-type]

@@ -34,7 +34,7 @@ from cgprimer.core.language.syntax_tree import (
 from cgprimer.core.language.value_names import Element, parse_element
 from cgprimer.core.operations.notation import number_text, parse_expression, readable, unparse
 from cgprimer.errors import MissingValueError, name_hint
-from cgprimer.support.array_values import Value, as_value
+from cgprimer.support.array_values import Value, convert_value
 
 __all__ = [
     "Apply",
@@ -87,7 +87,7 @@ def evaluate(expression: Expression | str, values: Mapping[str, Any] | None = No
     from cgprimer.core.tape.lowering import emit_vertex
 
     tree = parse_expression(expression) if isinstance(expression, str) else expression
-    values = {name: as_value(name, value) for name, value in (values or {}).items()}
+    values = {name: convert_value(name, value) for name, value in (values or {}).items()}
     builder = Builder(simplify=False)
     for name in names_in(tree):
         if name not in values:

@@ -19,8 +19,8 @@ from typing import Any
 from cgprimer.core.operations import primitives
 from cgprimer.errors import UsageError, name_hint
 from cgprimer.expressions import ExpressionGraph, number_text, parse
-from cgprimer.support.type_checks import boolean
-from cgprimer.support.validation import whole_number
+from cgprimer.support.type_checks import check_boolean
+from cgprimer.support.validation import check_integer
 
 _MAX_PARAMETERS = 100_000  # of a text with a number for each parameter
 _BOUNDED = ("tanh", "sin", "sigmoid", "cos")  # functions of random graphs: defined everywhere
@@ -79,8 +79,8 @@ def mlp(
     xo = sigmoid(w1_1*x1 + w1_2*x2)
     output xo
     """
-    layers, bias = _sizes(sizes), boolean("bias", bias)
-    generator = Random(whole_number("the seed", seed))
+    layers, bias = _sizes(sizes), check_boolean("bias", bias)
+    generator = Random(check_integer("the seed", seed))
     functions = [_activation(activation)] * (len(layers) - 2) + [_activation(output, scalars)]
     if values or scalars:
         _check_parameter_count(layers, bias)
@@ -108,8 +108,8 @@ def neuron(
     xo = sigmoid(w1*x1 + w2*x2 + b)
     output xo
     """
-    generator, n = Random(whole_number("the seed", seed)), _count("inputs", inputs)
-    function, bias = _activation(activation), boolean("bias", bias)
+    generator, n = Random(check_integer("the seed", seed)), _count("inputs", inputs)
+    function, bias = _activation(activation), check_boolean("bias", bias)
     value = partial(_scalar, generator, values=values)
     variables = {f"x{k}": value(1.0) for k in range(1, n + 1)}
     limit = math.sqrt(3 / n)
@@ -135,7 +135,7 @@ def chain(
     x2 = tanh(w2*x1)
     output x2
     """
-    generator, n = Random(whole_number("the seed", seed)), _count("values", length)
+    generator, n = Random(check_integer("the seed", seed)), _count("values", length)
     function = _activation(activation)
     value = partial(_scalar, generator, 1.0, values=values)
     lines = _declared("input", {"x0": value()})
@@ -153,7 +153,7 @@ def polynomial(degree: int, *, seed: int = 0, values: bool = True) -> Expression
     xo = a0 + a1*x + a2*x^2
     output xo
     """
-    generator, n = Random(whole_number("the seed", seed)), whole_number("the degree", degree)
+    generator, n = Random(check_integer("the seed", seed)), check_integer("the degree", degree)
     value = partial(_scalar, generator, 1.0, values=values)
     lines = _declared("input", {"x": value()})
     lines += _declared("parameter", {f"a{k}": value() for k in range(n + 1)})
@@ -176,7 +176,7 @@ def recurrent(
     xh2 = tanh(w*xh1 + u*x2)
     output xh2
     """
-    generator, n = Random(whole_number("the seed", seed)), _count("steps", steps)
+    generator, n = Random(check_integer("the seed", seed)), _count("steps", steps)
     function = _activation(activation)
     value = partial(_scalar, generator, 1.0, values=values)
     lines = _declared("input", {f"x{k}": value() for k in range(1, n + 1)})
@@ -203,7 +203,7 @@ def random(
     xo = x1*sin(xv3) + xv3
     output xo
     """
-    generator, n = Random(whole_number("the seed", seed)), _count("expressions", expressions)
+    generator, n = Random(check_integer("the seed", seed)), _count("expressions", expressions)
     names = [f"x{k}" for k in range(1, _count("inputs", inputs) + 1)]
     value = partial(_scalar, generator, 1.0, values=values)
     variables = {name: value() for name in names}
@@ -393,7 +393,7 @@ def _sizes(sizes: str | Sequence[int]) -> list[int]:
 
 
 def _count(what: str, number: Any) -> int:
-    return whole_number(f"the number of {what}", number, least=1)
+    return check_integer(f"the number of {what}", number, minimum=1)
 
 
 def _activation(name: str, scalars: bool = True) -> str:

@@ -108,12 +108,15 @@ def _program(program: object) -> Bundle:
 
 
 def _trace(trace: Trace) -> Bundle:
-    from cgprimer.support.number_format import numbers
+    from cgprimer.support.number_format import format_array
 
-    rows = [[r.name, r.expression, numbers(r.value), numbers(r.derivative)] for r in trace.rows]
+    rows = [
+        [r.name, r.expression, format_array(r.value), format_array(r.derivative)]
+        for r in trace.rows
+    ]
     table = _table(["name", "expression", "value", trace.heading], rows, left=2)
     if trace.backward:
-        steps = [[r.name, r.expression, numbers(r.value)] for r in trace.backward]
+        steps = [[r.name, r.expression, format_array(r.value)] for r in trace.backward]
         table += "\n" + _table(["backward", "expression", "value"], steps, left=2)
     return {"text/html": table, "text/plain": str(trace)}
 
@@ -128,14 +131,14 @@ def _comparison(found: Comparison) -> Bundle:
 
 def _run(run: TrainingRun) -> Bundle:
     from cgprimer import plot
-    from cgprimer.support.number_format import number
+    from cgprimer.support.number_format import format_number
 
     run = run.in_numbers()
     names = list(run.parameters)
     columns = {"start": run.start, "learnt": run.parameters, "true": run.truth}
     given = {title: values for title, values in columns.items() if values}
-    rows = [[n, *(number(values.get(n)) for values in given.values())] for n in names]
-    losses = f"loss {number(run.start_loss)} → {number(run.loss)}"
+    rows = [[n, *(format_number(values.get(n)) for values in given.values())] for n in names]
+    losses = f"loss {format_number(run.start_loss)} → {format_number(run.loss)}"
     said = escape(f"{run.stopped} after {run.steps:,} steps, {losses}")
     picture = _figure(plot.loss(run)) if run.step_losses else {}
     parts = (f"<p>{said}</p>", _table(["parameter", *given], rows, left=1))
@@ -144,10 +147,12 @@ def _run(run: TrainingRun) -> Bundle:
 
 def _fit(found: Fit) -> Bundle:
     from cgprimer import plot
-    from cgprimer.support.number_format import number
+    from cgprimer.support.number_format import format_number
 
     errors = found.standard_errors
-    rows = [[n, number(v), number(errors.get(n))] for n, v in found.parameters.items()]
+    rows = [
+        [n, format_number(v), format_number(errors.get(n))] for n, v in found.parameters.items()
+    ]
     how = "converged" if found.converged else "not converged"
     said = "".join(f"<p>{escape(s)}</p>\n" for s in (f"{how}: {found.reason}", *found.sentences))
     table = _table(["parameter", "value", "standard error"], rows, left=1)
@@ -163,22 +168,26 @@ def _sweep(found: Sweep) -> Bundle:
 
 def _ensemble(bag: Ensemble) -> Bundle:
     from cgprimer import plot
-    from cgprimer.support.number_format import number
+    from cgprimer.support.number_format import format_number
 
-    rows = [[name.replace("-", " "), number(value)] for name, value in bag.out_of_bag().items()]
+    rows = [
+        [name.replace("-", " "), format_number(value)] for name, value in bag.out_of_bag().items()
+    ]
     said = f"<p>{escape(repr(bag)[1:-1])}</p>\n" + _table(["out of bag", ""], rows, left=1)
     members = {f"member {k}": run for k, run in enumerate(bag.runs, start=1)}
     return _with_picture(said, plot.loss(members), repr(bag))
 
 
 def _score(score: Score) -> Bundle:
-    from cgprimer.support.number_format import number
+    from cgprimer.support.number_format import format_number
 
     named = {"samples": score.samples, "loss": score.loss, "R²": score.r2}
     named |= {} if score.accuracy is None else {"accuracy": score.accuracy}
-    parts = [_table(list(named), [[number(v) for v in named.values()]], left=0)]
+    parts = [_table(list(named), [[format_number(v) for v in named.values()]], left=0)]
     if (found := score.confusion) is not None:
-        names = [label if isinstance(label, str) else number(label) for label in found.labels]
+        names = [
+            label if isinstance(label, str) else format_number(label) for label in found.labels
+        ]
         rows = [[n, *map(str, row)] for n, row in zip(names, found.counts.tolist(), strict=True)]
         parts.append(_table(["true, predicted:", *names], rows, left=1))
     return {"text/html": "\n".join(parts)}

@@ -33,8 +33,8 @@ from cgprimer.core.tape.scalarization import split_arrays
 from cgprimer.errors import DifferentiationError, UsageError, join_names, name_hint, pluralize
 from cgprimer.expressions import ExpressionGraph, Shape, parse_element
 from cgprimer.support.array_values import Value
-from cgprimer.support.number_format import DIGITS, latex_number, number
-from cgprimer.support.validation import one_of
+from cgprimer.support.number_format import DIGITS, format_latex_number, format_number
+from cgprimer.support.validation import check_choice
 from cgprimer.tapes import differentiate, elements, scalarize, values_of
 
 _REPEATS = 5
@@ -170,7 +170,7 @@ class Comparison:
 
     def __str__(self) -> str:
         cost = f"computed with {self.primal_operations} operations"
-        lines = [f"{self.of} = {number(self.value)}, {cost}", "", self.to_table()]
+        lines = [f"{self.of} = {format_number(self.value)}, {cost}", "", self.to_table()]
         refused = [f"{r.name}: {r.refused}" for r in self.results if r.refused]
         kinks = [n for n in self.wrt if self.reference and self.reference[n] == "nan"]
         if kinks:
@@ -213,8 +213,8 @@ class Comparison:
 def _shown_in(style: str) -> Callable[..., str]:
     """How numbers are written in a table."""
     if style != "latex":
-        return number
-    return lambda value, digits=DIGITS: f"${latex_number(value, digits)}$"
+        return format_number
+    return lambda value, digits=DIGITS: f"${format_latex_number(value, digits)}$"
 
 
 def checked_comparison(found: object) -> Comparison:
@@ -339,7 +339,11 @@ def compare(
 
 def _rows(methods: Names, schemes: Names) -> list[tuple[str, str]]:
     """Return the methods to compare, each with its scheme, or with none."""
-    asked = [one_of("scheme", s, SCHEMES) for s in as_names(schemes, "schemes")] if schemes else []
+    asked = (
+        [check_choice("scheme", s, SCHEMES) for s in as_names(schemes, "schemes")]
+        if schemes
+        else []
+    )
     names = as_names(methods or all_methods(), "methods")
     if asked and "finite-difference" not in names:
         hint = "leave it out, or compare finite-difference as well"

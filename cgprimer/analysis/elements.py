@@ -28,7 +28,7 @@ from cgprimer.expressions import (
     names_in,
     parse_element,
 )
-from cgprimer.support.array_values import Value, as_value
+from cgprimer.support.array_values import Value, convert_value
 from cgprimer.tapes import Tape, elements, labels, scalarize, tape
 
 MOST = 50_000  #: operations of a graph that is written out: some seconds of work
@@ -165,7 +165,7 @@ def element_values(
     shapes = {**graph.shapes, **{shown_name(n): getattr(v, "shape", ()) for n, v in found.items()}}
     given = {n: v for n, v in at.items() if n not in found}
     given |= {shown_name(n): v for n, v in found.items()}
-    arrays = {n: as_value(n, v, shapes[n]) if shapes.get(n) else v for n, v in given.items()}
+    arrays = {n: convert_value(n, v, shapes[n]) if shapes.get(n) else v for n, v in given.items()}
     return split_arrays(arrays, shapes)
 
 

@@ -19,7 +19,7 @@ from cgprimer.analysis.tables import table
 from cgprimer.core.edge_partials import partials
 from cgprimer.errors import DifferentiationError, UsageError, pluralize
 from cgprimer.expressions import Expression, ExpressionGraph, unparse
-from cgprimer.support.number_format import latex_number, number
+from cgprimer.support.number_format import format_latex_number, format_number
 from cgprimer.tapes import Tape, differentiate, labels, values_of
 
 Cell = str | float | Expression
@@ -59,8 +59,8 @@ class MethodSteps:
     def _cell(self, cell: Cell, style: str) -> str:
         if isinstance(cell, float):
             if style == "latex":
-                return f"${latex_number(cell, self.digits)}$"
-            return repr(cell) if style == "csv" else number(cell, self.digits)
+                return f"${format_latex_number(cell, self.digits)}$"
+            return repr(cell) if style == "csv" else format_number(cell, self.digits)
         if style == "latex":
             return _latex_text(cell) if isinstance(cell, str) else f"${latex(cell)}$"
         return cell if isinstance(cell, str) else unparse(cell)
@@ -144,7 +144,7 @@ def _evaluations(
         )
         for row in moving
     )
-    title = f"h = {number(step, 4)}; quotient {_QUOTIENTS[scheme]}"
+    title = f"h = {format_number(step, 4)}; quotient {_QUOTIENTS[scheme]}"
     return MethodSteps(title, ("name", "expression", *moves, "quotient"), evaluations, _DIGITS)
 
 
@@ -198,7 +198,9 @@ def _paths(
         along = [float(factors[edge]) for edge in edges_along]
         product = prod(along)
         total += product
-        text = " * ".join(f"({number(f, 6)})" if f < 0 else number(f, 6) for f in along)
+        text = " * ".join(
+            f"({format_number(f, 6)})" if f < 0 else format_number(f, 6) for f in along
+        )
         products.append((" -> ".join(path), text, product))
     products.append(("sum over all paths", "", total))
     count = pluralize(len(paths), "path")

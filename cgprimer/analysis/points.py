@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from cgprimer.core.derivatives import chosen_names, element_in, statistics
 from cgprimer.errors import UsageError, join_names
 from cgprimer.expressions import ExpressionGraph
-from cgprimer.support.array_values import Value, as_value, axes
+from cgprimer.support.array_values import Value, convert_value, count_axes
 from cgprimer.tapes import reachable, tape
 
 
@@ -32,7 +32,7 @@ def point_values(
     leaves = zip(primal.leaves, needed, strict=False)
     point = graph.point(at, needed=[leaf.name for leaf, wanted in leaves if wanted])
     own = {name: graph.shapes.get(name, ()) for name in (*graph.inputs, *graph.parameters)}
-    arrays = [name for name in own if axes(point.get(name, 0.0)) > len(own[name])]
+    arrays = [name for name in own if count_axes(point.get(name, 0.0)) > len(own[name])]
     if arrays:
         name, batch = arrays[0], "batchnorm" in graph.layers
         one = f"give one sample: at={{{name!r}: ...}} (--at {name}=...)"
@@ -41,7 +41,7 @@ def point_values(
             f"expected one sample, got an array of samples for {name!r}",
             hint=f"{one}; {many}" if batch else one,
         )
-    found = {name: as_value(name, point.get(name, 0.0), shape) for name, shape in own.items()}
+    found = {name: convert_value(name, point.get(name, 0.0), shape) for name, shape in own.items()}
     return found | statistics(graph, point)
 
 

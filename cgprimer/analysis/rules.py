@@ -30,7 +30,7 @@ from cgprimer.expressions import (
     unparse,
 )
 from cgprimer.support.type_checks import check_type
-from cgprimer.support.validation import one_of, whole_number
+from cgprimer.support.validation import check_choice, check_integer
 
 ABSTRACT = ("f", "g", "h", "u", "v")  #: in a text, functions of the variable that nothing defines
 INNER = ("chain", "substitute")
@@ -85,8 +85,8 @@ def rules(
     check_type("wrt", wrt, (str, type(None)), "a name")
     if functions is not None:
         check_type("functions", functions, Iterable, "names of functions")
-    one_of("inner", inner, INNER)
-    order = whole_number("order", order, least=1)
+    check_choice("inner", inner, INNER)
+    order = check_integer("order", order, minimum=1)
     given = [functions] if isinstance(functions, str) else list(functions or ())
     named = given if given or isinstance(formula, ExpressionGraph) else ABSTRACT
     definitions, free, name = _read(formula, of, named)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from html import escape
 from itertools import zip_longest
 
-from cgprimer.support.validation import one_of
+from cgprimer.support.validation import check_choice
 
 FORMATS = ("text", "markdown", "latex", "csv")
 
@@ -36,7 +36,7 @@ def table(
     ------  -------
     xa          0.5
     """
-    one_of("table format", style, FORMATS)
+    check_choice("table format", style, FORMATS)
     if style == "csv":
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")

@@ -37,7 +37,7 @@ from cgprimer.expressions import (
     unparse,
 )
 from cgprimer.support.array_values import Value
-from cgprimer.support.number_format import latex_numbers, numbers
+from cgprimer.support.number_format import format_array, format_latex_array
 from cgprimer.tapes import Tape, differentiate, elements, labels, reachable, values_of
 
 LEVELS = ("operations", "variables")
@@ -156,7 +156,7 @@ def _cells(row: TraceRow, style: str, arrays: set[str]) -> list[str]:
     """The cells of a row in a table of that style."""
     numbers_of = (row.value, row.derivative)
     if style == "latex":
-        shown = [f"${latex_numbers(n)}$" for n in numbers_of if n is not None]
+        shown = [f"${format_latex_array(n)}$" for n in numbers_of if n is not None]
         formula = f"${latex(row.tree, arrays)}$" if row.tree else row.expression
         return [f"${latex_name(row.name)}$", formula, *shown]
     if style == "csv":
@@ -164,7 +164,7 @@ def _cells(row: TraceRow, style: str, arrays: set[str]) -> list[str]:
         return [row.name, row.expression, *map(repr, plain)]
     # A star between spaces would turn into emphasis in Markdown.
     text = f"`{row.expression}`" if style == "markdown" and row.tree else row.expression
-    return [row.name, text, *map(numbers, numbers_of)]
+    return [row.name, text, *map(format_array, numbers_of)]
 
 
 def trace(
@@ -370,7 +370,7 @@ def _backward(
     steps = more.get(last, [])
     for index, tree in trees.items():
         made_here = step(names[index], index, tree)
-        shown = numbers(known.get(names[index])) == numbers(made_here.value)
+        shown = format_array(known.get(names[index])) == format_array(made_here.value)
         if index > last or not (shown or index in made.labels):
             steps += [made_here, *more.get(index, ())]
     return tuple(steps)

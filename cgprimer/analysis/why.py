@@ -34,8 +34,14 @@ from cgprimer.expressions import (
     parse_element,
     unparse,
 )
-from cgprimer.support.array_values import Value, all_finite, as_value, axes, first_bad
-from cgprimer.support.number_format import numbers
+from cgprimer.support.array_values import (
+    Value,
+    all_finite,
+    convert_value,
+    count_axes,
+    find_nonfinite,
+)
+from cgprimer.support.number_format import format_array
 from cgprimer.tapes import DerivativeProgram, Tape, differentiate, reachable, values_of
 
 _DIGITS = 6
@@ -104,12 +110,12 @@ class Why:
 
 
 def _shown(value: Any) -> str:
-    return numbers(value, _DIGITS)
+    return format_array(value, _DIGITS)
 
 
 def _bad(value: Any) -> str:
     """A number that is not finite; of an array the first, and where it stands."""
-    bad = first_bad(value, axes(value))
+    bad = find_nonfinite(value, count_axes(value))
     return f"{bad[0]} at {bad[2]}" if bad and bad[2] else _shown(value)
 
 
@@ -169,7 +175,7 @@ round the corner off: sqrt(x + 1e-12)
 def _samples(graph: ExpressionGraph, point: Mapping[str, Value], shape: tuple[int, ...]) -> Any:
     """Each sample's point, with its number; None for the only one."""
     free = (*graph.inputs, *graph.parameters)
-    missing = {n: as_value(n, 0.0, graph.shapes.get(n, ())) for n in free if n not in point}
+    missing = {n: convert_value(n, 0.0, graph.shapes.get(n, ())) for n in free if n not in point}
     if not shape:
         yield None, {**point, **missing, **statistics(graph, point)}
         return
@@ -309,5 +315,5 @@ def _branch(tape: Tape, trees: Mapping[int, Expression], values: list[Any], inde
 
 
 def _number(value: Value) -> float:
-    bad = first_bad(value)
+    bad = find_nonfinite(value)
     return bad[0] if bad else float(value)

@@ -30,7 +30,7 @@ from cgprimer.core.evaluation.plain_engine import PLAIN
 from cgprimer.core.methods.derivative_program import Execute, Inputs
 from cgprimer.core.operations import find_primitive, numpy_arithmetic
 from cgprimer.core.tape.tape import Tape
-from cgprimer.support.garbage_collection import collector_paused
+from cgprimer.support.garbage_collection import pause_garbage_collection
 
 _CACHE_BYTES = 2**18  # live values of a block: half of a typical second-level cache
 _BLOCK_LIMITS = (512, 2**15)
@@ -332,7 +332,7 @@ class NumpyEngine:
         """Prepare a tape to be run many times; arrays and complex numbers are left to `plain`."""
         if tape.has_arrays or dtype.startswith("complex"):
             return PLAIN.compile(tape, reduction=reduction, dtype=dtype)
-        with collector_paused():
+        with pause_garbage_collection():
             return NumpyExecutable(tape, reduction=reduction, dtype=dtype)
 
 

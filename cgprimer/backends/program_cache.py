@@ -21,8 +21,13 @@ from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape
 from cgprimer.core.tape.tape_entries import Instruction, Leaf
 from cgprimer.core.tape.tape_passes import with_seeds
-from cgprimer.support.disk_cache import key_of, load, package_state, store
-from cgprimer.support.garbage_collection import collector_paused
+from cgprimer.support.disk_cache import (
+    compute_cache_key,
+    fingerprint_package,
+    load_content,
+    store_content,
+)
+from cgprimer.support.garbage_collection import pause_garbage_collection
 
 WORTH_KEEPING = 500  # instructions; differentiating a smaller tape is faster than reading a file
 LARGEST = 200_000  # instructions of all passes; passes of larger programs run one by one
@@ -87,18 +92,18 @@ def load_or_differentiate(
         return derive()
     request = json.dumps([about, of, wrt, method, sorted(options.items())], default=repr)
     names = json.dumps(list(tape.names.items()))
-    key = key_of(package_state(), compute_fingerprint(tape), names, request)
-    content = load("program", key)
+    key = compute_cache_key(fingerprint_package(), compute_fingerprint(tape), names, request)
+    content = load_content("program", key)
     if content is not None:
         return from_bytes(content)
     program = derive()
     # Partials may use primitives that the tape does not.
     if program.seeds_only and is_cacheable(program.tape):
-        store("program", key, to_bytes(program))
+        store_content("program", key, to_bytes(program))
     return program
 
 
-@collector_paused()
+@pause_garbage_collection()
 def to_bytes(program: DerivativeProgram) -> bytes:
     """Return a program as bytes.
 
@@ -119,7 +124,7 @@ def to_bytes(program: DerivativeProgram) -> bytes:
     return json.dumps((parts, rest)).encode()
 
 
-@collector_paused()
+@pause_garbage_collection()
 def from_bytes(data: bytes) -> DerivativeProgram:
     """Return the program that :func:`to_bytes` wrote."""
     parts, (method, of, wrt, passes, paths, primal_names) = json.loads(data)
@@ -142,7 +147,7 @@ def from_bytes(data: bytes) -> DerivativeProgram:
     return DerivativeProgram(method, tape, tuple(of), tuple(wrt), tuple(runs), paths, primal)
 
 
-@collector_paused()
+@pause_garbage_collection()
 def merge_passes(program: DerivativeProgram) -> Tape | None:
     """Return a tape whose outputs are the value and the derivatives, in the order of ``wrt``.
 

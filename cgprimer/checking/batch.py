@@ -25,7 +25,7 @@ from cgprimer.checking.results import Failure, Result, not_run, readable
 from cgprimer.checking.sandbox import Limits, MachineError, Submission, stop_all
 from cgprimer.checking.sources import read_regular_file
 from cgprimer.errors import CgprimerError, DataError, UsageError, join_names
-from cgprimer.support.files import write_whole
+from cgprimer.support.files import write_atomically
 
 ENDINGS = (".py", ".ipynb")  # of programs
 _LARGEST = 10_000_000  # bytes of a file that is read to see whether it has changed
@@ -112,7 +112,7 @@ class Journal:
             if result.failure is None or result.failure.kind != "grader"
         }
         text = json.dumps({"cgprimer journal": kept, "wrote": self.wrote})
-        write_whole(self.path, text)
+        write_atomically(self.path, text)
 
 
 def submissions_in(

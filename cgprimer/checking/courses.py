@@ -18,7 +18,7 @@ from pathlib import Path
 
 from cgprimer import __version__
 from cgprimer.checking.batch import Check
-from cgprimer.support.files import examples
+from cgprimer.support.files import find_examples
 
 _STARTED = (2020, 1, 1, 0, 0, 0)  # of files in archives, so that equal ones are equal
 _SETUP = """\
@@ -107,7 +107,7 @@ def wheel() -> tuple[str, bytes]:
         for path in sorted(package.rglob("*"))
         if path.is_file() and "__pycache__" not in path.parts
     }
-    for path in examples().values():
+    for path in find_examples().values():
         made[f"cgprimer/examples/{path.name}"] = path.read_bytes()
     info = f"cgprimer-{__version__}.dist-info"
     about = {

@@ -30,7 +30,7 @@ from cgprimer.core.operations.array_shapes import shape_text
 from cgprimer.core.operations.notation import domain_text
 from cgprimer.errors import UsageError, join_names
 from cgprimer.expressions import ExpressionGraph, Shape
-from cgprimer.support.validation import real_number
+from cgprimer.support.validation import check_real_number
 
 _CREDIT: dict[Verdict, float] = {"right": 1.0, "suspicious": 0.5}
 _CENTRAL = "computed by central differences"
@@ -329,7 +329,7 @@ def gradient_check(
     **asked: Any,
 ) -> GradientCheck:
     """Return a check for submissions; arguments and errors as in :func:`check_gradient`."""
-    if tolerance is not None and not 0 < real_number("tolerance", tolerance) < 1:
+    if tolerance is not None and not 0 < check_real_number("tolerance", tolerance) < 1:
         raise UsageError(f"tolerance must be between 0 and 1, got {float(tolerance):g}")
     if not name.isidentifier():
         raise UsageError(f"{name!r} cannot be the name of a function")

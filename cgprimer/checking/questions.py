@@ -35,7 +35,7 @@ from cgprimer.core.operations.primitive_registry import find_operation
 from cgprimer.core.tape.scalarization import cost_of_numbers, split_arrays
 from cgprimer.errors import DifferentiationError, UsageError
 from cgprimer.expressions import ExpressionGraph, Shape, parse_element
-from cgprimer.support.validation import one_of
+from cgprimer.support.validation import check_choice
 from cgprimer.tapes import (
     Builder,
     Tape,
@@ -222,7 +222,7 @@ def ask(
     Raises:
         UsageError: an unknown name, no output or several, or a graph that cannot be asked about.
     """
-    one_of("reduction", reduction, ("mean", "sum"))
+    check_choice("reduction", reduction, ("mean", "sum"))
     primal = tape(graph)
     if graph.layered or primal.custom or primal.combines_samples:
         raise UsageError(

@@ -20,7 +20,7 @@ from cgprimer.core.methods.derivative_program import as_names
 from cgprimer.data.domains import sample_domain
 from cgprimer.errors import UsageError, join_names, name_hint
 from cgprimer.expressions import ExpressionGraph, Shape
-from cgprimer.support.validation import real_number
+from cgprimer.support.validation import check_real_number
 
 Array = Any
 
@@ -115,7 +115,7 @@ def _as_domain(name: str, values: Any, shape: Shape) -> Domain:
         domain: Domain = ONE_HOT
     else:
         numbers = values if isinstance(values, Iterable) else [values]
-        domain = tuple(real_number(f"the domain of {name!r}", one) for one in numbers)
+        domain = tuple(check_real_number(f"the domain of {name!r}", one) for one in numbers)
         problem, _ = set_problem(domain)
         if problem:
             raise UsageError(f"the domain of {name!r}: {problem}")

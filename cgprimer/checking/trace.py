@@ -46,7 +46,7 @@ from cgprimer.checking.sheets.tables import value_of
 from cgprimer.errors import DataError, join_names
 from cgprimer.expressions import Apply, postorder
 from cgprimer.expressions import names_in as names_of
-from cgprimer.support.number_format import number
+from cgprimer.support.number_format import format_number
 
 FOLLOWS = "follows from an earlier mistake"
 _LEFT = 1e-11  # of its terms, by rounding, where they cancel
@@ -356,7 +356,7 @@ def _is_rounded(answer: float, value: float) -> bool:
     if float(value).is_integer() or (float(answer).is_integer() and abs(answer) < 100):
         return False
     return any(
-        float(number(answer, digits)) == answer
+        float(format_number(answer, digits)) == answer
         and abs(answer - value) <= (0.5 + 1e-9) * unit(value, digits)
         for digits in _FEWER
     )

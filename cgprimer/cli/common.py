@@ -20,7 +20,7 @@ from cgprimer.core.derivatives import graph_with_loss
 from cgprimer.core.graph.loading import load, path_of
 from cgprimer.errors import VISIBLE, CgprimerError, UsageError
 from cgprimer.expressions import ExpressionGraph, parse
-from cgprimer.support.files import check_writable, json_text
+from cgprimer.support.files import check_writable, format_json
 
 Decorator = Callable[[Callable[..., Any]], click.Command]
 
@@ -157,7 +157,7 @@ def named_after(graph: ExpressionGraph, ending: str) -> Path:
 
 def echo_json(value: Any) -> None:
     """Print as JSON; nan and infinities as text."""
-    click.echo(json_text(value, indent=2))
+    click.echo(format_json(value, indent=2))
 
 
 def note(text: str) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import click
 
 from cgprimer.errors import DataError, UsageError, name_hint
-from cgprimer.support.files import examples
+from cgprimer.support.files import find_examples
 
 _NOT = ("help", "json", "force", "resume")  # they say what to do now, not what the run is
 _FILES = ("data", "save", "plot", "directory", "validation")
@@ -50,7 +50,7 @@ def configure(context: click.Context, path: str) -> None:
         where = f"{path}:{_line_of(key, text)}"
         if name == "graph" and isinstance(value, str):
             near = Path(path).parent / value
-            found["file"] = value if value in examples() and not near.is_file() else str(near)
+            found["file"] = value if value in find_examples() and not near.is_file() else str(near)
             continue
         if name not in known:
             hint = name_hint(key, ["graph", *(one.replace("_", "-") for one in known)])

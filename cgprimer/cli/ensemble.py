@@ -23,7 +23,7 @@ from cgprimer.cli.train import ORIGIN, run_options
 from cgprimer.data import Dataset, whole_dataset
 from cgprimer.errors import UsageError, pluralize
 from cgprimer.expressions import ExpressionGraph
-from cgprimer.support.number_format import number
+from cgprimer.support.number_format import format_number
 from cgprimer.training.ensembles import Ensemble
 from cgprimer.training.losses import DEFAULT
 from cgprimer.training.settings import SETTINGS
@@ -136,16 +136,18 @@ def _report(bag: Ensemble, result: dict[str, Any]) -> str:
     count, samples = len(bag.runs), f"{len(bag.data):,} samples"
     lines = [f"{pluralize(count, 'member')}, each on all {samples}"]
     if (unseen := result["out_of_bag"]) is not None:
-        classes = f", accuracy {number(unseen['accuracy'], 4)}" if "accuracy" in unseen else ""
+        classes = (
+            f", accuracy {format_number(unseen['accuracy'], 4)}" if "accuracy" in unseen else ""
+        )
         lines = [
             f"{pluralize(count, 'member')}, each on {samples} drawn with repeats",
-            f"out of bag: mean squared error {number(unseen['squared-error'])}{classes}"
+            f"out of bag: mean squared error {format_number(unseen['squared-error'])}{classes}"
             f" over {unseen['samples']:,} samples",
         ]
     heading = f"on {result['others']:,} others"
     if names := [*bag.varied[0]]:
         rows = [
-            [str(k), *(word(one[name]) for name in names), number(error)]
+            [str(k), *(word(one[name]) for name in names), format_number(error)]
             for k, (one, error) in enumerate(
                 zip(bag.varied, result["squared_errors"], strict=True), start=1
             )
@@ -153,12 +155,12 @@ def _report(bag: Ensemble, result: dict[str, Any]) -> str:
         titles = ["member", *(name.replace("_", " ") for name in names), "mean squared error"]
         lines += ["", table(titles, rows, left=tuple(range(1, len(names) + 1)))]
     rows = [
-        ["v", number(result["variance"]), "mean squared error of a member"],
-        ["c", number(result["covariance"]), "mean product of the errors of two members"],
-        ["v/K + c(K-1)/K", number(result["expected"]), f"what is left of v by K = {count}"],
-        ["measured", number(result["measured"]), "mean squared error of the average"],
+        ["v", format_number(result["variance"]), "mean squared error of a member"],
+        ["c", format_number(result["covariance"]), "mean product of the errors of two members"],
+        ["v/K + c(K-1)/K", format_number(result["expected"]), f"what is left of v by K = {count}"],
+        ["measured", format_number(result["measured"]), "mean squared error of the average"],
     ]
     if result["averaged_weights"] is not None:
         meaning = "mean squared error of one model with the members' mean parameters"
-        rows.append(["averaged weights", number(result["averaged_weights"]), meaning])
+        rows.append(["averaged weights", format_number(result["averaged_weights"]), meaning])
     return "\n".join([*lines, "", table(["", heading, ""], rows, left=(0, 2))])

@@ -8,8 +8,8 @@ import click
 
 from cgprimer.cli.common import make_command, note
 from cgprimer.errors import UsageError
-from cgprimer.support.files import examples, write_whole
-from cgprimer.support.validation import one_of
+from cgprimer.support.files import find_examples, write_atomically
+from cgprimer.support.validation import check_choice
 
 
 @make_command("--copy (names) NAME...  Write this one into this folder, a graph as NAME.cg.")
@@ -22,16 +22,16 @@ def command(names: tuple[str, ...]) -> None:
       cgprimer examples --copy lecture
       cgprimer train lecture
     """
-    found = examples() | {path.name: path for path in examples("*.py").values()}
+    found = find_examples() | {path.name: path for path in find_examples("*.py").values()}
     if not names:
         for known, path in found.items():
             about = path.read_text(encoding="utf-8").partition("\n")[0].lstrip('# "')
             click.echo(f"{known:<23}  {about}")
         return
     for name in names:
-        one_of("example", name, found)
+        check_choice("example", name, found)
         path = Path(found[name].name)
         if path.exists():
             raise UsageError(f"cannot write {path}: there is one already")
-        write_whole(path, found[name].read_bytes())
+        write_atomically(path, found[name].read_bytes())
         note(f"wrote {path}")

@@ -41,7 +41,7 @@ def command(
     is 1 if a number is wrong.
     """
     from cgprimer.exporting.export import export
-    from cgprimer.support.files import write_whole
+    from cgprimer.support.files import write_atomically
 
     options = own_options(method, settings)
     if output:
@@ -49,7 +49,7 @@ def command(
     settings["wrt"] = settings["wrt"] or graph.parameters or graph.inputs
     text = export(graph, to, method=method, **settings, **options)
     if output:
-        write_whole(output, text)
+        write_atomically(output, text)
         note(f"wrote {output}")
     else:
         click.echo(text, nl=False)

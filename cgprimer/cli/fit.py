@@ -36,8 +36,8 @@ from cgprimer.expressions import ExpressionGraph
 from cgprimer.fitting.bootstrap import Bootstrap
 from cgprimer.fitting.fit import ALGORITHMS, DAMPING_NAMES, fit
 from cgprimer.fitting.result import Fit
-from cgprimer.support.number_format import number
-from cgprimer.support.validation import share_of_one
+from cgprimer.support.number_format import format_number
+from cgprimer.support.validation import check_fraction
 
 _ALIKE = 0.95  # correlation from which on two parameters are named
 _TRACED = 10  # digits of a trace: an iterate is compared with one by hand
@@ -74,7 +74,7 @@ _ORIGIN = ("data", "columns", "samples", "low", "high", "noise")  # of data
 --save PATH  Write the fit as JSON.""",
     FORCE,
     JSON,
-    level=partial(share_of_one, "the level"),
+    level=partial(check_fraction, "the level"),
 )
 def command(
     graph: ExpressionGraph,
@@ -171,7 +171,7 @@ def _trace(found: Fit) -> str:
         values = dict(zip(names, trial.values.tolist(), strict=True))
         cells = [_traced(values[name]) for name in shown]
         accepted = ("yes" if trial.accepted else "no") if trial.step else ""
-        damping = number(trial.damping, 4)
+        damping = format_number(trial.damping, 4)
         total = _traced(trial.residual_sum_of_squares)
         rows.append([str(trial.step), *cells, total, damping, accepted])
     residuals, jacobian = found.problem.at(found.history[0].values)
@@ -191,11 +191,11 @@ def _trace(found: Fit) -> str:
 def _traced(value: float) -> str:
     """All digits, zeros at the end too: iterates are compared digit by digit."""
     text = f"{value:#.{_TRACED}g}"
-    return number(value, _TRACED) if "e" in text or not value else text
+    return format_number(value, _TRACED) if "e" in text or not value else text
 
 
 def _row(values: Any) -> str:
-    return ", ".join(number(float(value), 5) for value in values)
+    return ", ".join(format_number(float(value), 5) for value in values)
 
 
 def _report(found: Fit, again: Bootstrap | None, level: float) -> str:
@@ -205,22 +205,22 @@ def _report(found: Fit, again: Bootstrap | None, level: float) -> str:
         remark = {None: "fixed", np.inf: "not determined by itself"}.get(error, "")
         if error is None and any(s.startswith(f"{name} stands at") for s in found.sentences):
             remark = "at its bound"
-        shown = "" if error is None or not found.converged else number(error)
-        rows.append([name, number(value), shown, remark])
+        shown = "" if error is None or not found.converged else format_number(error)
+        rows.append([name, format_number(value), shown, remark])
     header = ["parameter", "value", "standard error", ""]
     if again:
         spread, ends = again.standard_errors, again.intervals(level)
-        header[3:3] = ["bootstrap", f"{number(100 * level, 3)} % of them"]
+        header[3:3] = ["bootstrap", f"{format_number(100 * level, 3)} % of them"]
         for row in rows:
             row[3:3] = ["", ""]
             if row[0] in spread:
-                interval = " to ".join(number(end, 5) for end in ends[row[0]])
-                row[3:5] = [number(spread[row[0]], 4), interval]
+                interval = " to ".join(format_number(end, 5) for end in ends[row[0]])
+                row[3:5] = [format_number(spread[row[0]], 4), interval]
     wide = len(header) if any(row[-1] for row in rows) else len(header) - 1
     how = found.algorithm + (f" (damping {found.damping})" if found.damping else "")
     steps = pluralize(found.iterations, "step", "steps")
     spread_line = (
-        f"residual standard deviation {number(found.residual_standard_deviation)},"
+        f"residual standard deviation {format_number(found.residual_standard_deviation)},"
         f" {pluralize(found.degrees_of_freedom, 'degree', 'degrees')} of freedom"
     )
     lines = [
@@ -229,7 +229,7 @@ def _report(found: Fit, again: Bootstrap | None, level: float) -> str:
         "",
         table(header[:wide], [row[:wide] for row in rows], left=(0, len(header) - 1)),
         "",
-        f"residual sum of squares {number(found.residual_sum_of_squares)}; {spread_line}",
+        f"residual sum of squares {format_number(found.residual_sum_of_squares)}; {spread_line}",
         *(_alike(found) if found.converged else []),
         *found.sentences,
     ]
@@ -247,5 +247,5 @@ def _alike(found: Fit) -> list[str]:
     names, value = found.estimated, float(found.correlation[one, other])
     return [
         f"The errors of {names[other]} and {names[one]} depend on each other:"
-        f" their correlation is {number(value, 5)}."
+        f" their correlation is {format_number(value, 5)}."
     ]

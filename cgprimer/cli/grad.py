@@ -28,9 +28,9 @@ def _line(name: str, value: Any) -> str:
             return f"{ends[1]},\n{' ' * (margin - len(ends[1]))}["
 
         return f"{name} = " + re.sub(r"(\]+), \[", broken, repr(value.tolist()))
-    from cgprimer.support.number_format import numbers
+    from cgprimer.support.number_format import format_array
 
-    return f"{name} = {numbers(value)}"
+    return f"{name} = {format_array(value)}"
 
 
 def _points(graph: ExpressionGraph, at: dict[str, Any], found: Derivatives) -> str:
@@ -42,7 +42,7 @@ def _points(graph: ExpressionGraph, at: dict[str, Any], found: Derivatives) -> s
     import numpy as np
 
     from cgprimer.analysis.tables import table
-    from cgprimer.support.number_format import number
+    from cgprimer.support.number_format import format_number
 
     columns = {name: at[name] for name in varied} | found.values
     columns |= {f"d {name}/d {other}": value for (name, other), value in found.derivatives.items()}
@@ -50,7 +50,7 @@ def _points(graph: ExpressionGraph, at: dict[str, Any], found: Derivatives) -> s
     if any(np.shape(value) not in ((), many) for value in columns.values()):
         return ""
     rows = zip(*(np.broadcast_to(value, many).tolist() for value in columns.values()), strict=True)
-    return table(list(columns), [[number(v, _DIGITS) for v in row] for row in rows], left=())
+    return table(list(columns), [[format_number(v, _DIGITS) for v in row] for row in rows], left=())
 
 
 def _roles_note(graph: ExpressionGraph, at: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from cgprimer.cli.common import echo_json, graph_command
 from cgprimer.cli.options import JSON
 from cgprimer.errors import VISIBLE
 from cgprimer.expressions import ExpressionGraph
-from cgprimer.support.number_format import numbers
+from cgprimer.support.number_format import format_array
 
 _LIBRARIES = ("numpy", "scipy", "sympy", "networkx", "matplotlib", "graphlay", "click",
               "llvmlite", "numba-cuda")  # fmt: skip
@@ -42,7 +42,7 @@ def command(graph: ExpressionGraph | None, as_json: bool) -> None:
             for name, entry in value.items():
                 shown = ", ".join(map(str, entry)) if isinstance(entry, list) else entry
                 if isinstance(entry, tuple):  # rows of a matrix stand below each other
-                    shown = numbers(entry).replace("\n", "\n" + " " * (len(name) + 4))
+                    shown = format_array(entry).replace("\n", "\n" + " " * (len(name) + 4))
                 shown = f"[{shown}]" if key == "shapes" else shown
                 click.echo(f"  {name}: {shown}")
                 for what, which in details.get(name, {}).items() if key == "engines" else ():

@@ -14,7 +14,7 @@ from cgprimer.cli.common import named_after, note, save_plot
 from cgprimer.cli.configuration import config_text
 from cgprimer.errors import CgprimerError, UsageError
 from cgprimer.expressions import ExpressionGraph
-from cgprimer.support.files import write_whole
+from cgprimer.support.files import write_atomically
 from cgprimer.training.checkpoint import save_run
 from cgprimer.training.directory import CONFIG, GRAPH, LOSS, RunDirectory
 from cgprimer.training.runs import TrainingRun
@@ -45,8 +45,8 @@ class Kept:
         if values["batch_size"] is None:
             values["batch_size"] = "all"
         said = {name: v for name, v in values.items() if v is not None and v not in ({}, ())}
-        write_whole(path / GRAPH, self.graph.text)
-        write_whole(path / CONFIG, config_text({"graph": GRAPH, **said}))
+        write_atomically(path / GRAPH, self.graph.text)
+        write_atomically(path / CONFIG, config_text({"graph": GRAPH, **said}))
 
     def checkpoint(self, run: TrainingRun) -> None:
         """Save the run as it stands; what cannot be written now may be so later."""

@@ -10,8 +10,8 @@ from cgprimer import networks
 from cgprimer.cli.common import check_outputs, make_command, note
 from cgprimer.cli.options import FORCE, is_given
 from cgprimer.errors import UsageError
-from cgprimer.support.files import write_whole
-from cgprimer.support.validation import one_of
+from cgprimer.support.files import write_atomically
+from cgprimer.support.validation import check_choice
 
 _OWN = {  # the options of each kind; all have a seed
     "mlp": ("activation", "output", "bias", "scalars"),
@@ -55,7 +55,7 @@ def command(
     KIND is one of these, SIZE says how large it is: units per layer of an mlp, the inputs of a
     neuron, the values of a chain, a degree, the steps of a unit, the expressions of a graph.
     """
-    one_of("kind", kind, _OWN)
+    check_choice("kind", kind, _OWN)
     chosen = {name: value for name, value in given.items() if is_given(name)}
     for name in chosen:
         if name not in _OWN[kind]:
@@ -68,5 +68,5 @@ def command(
         click.echo(made.source.text)
         return
     check_outputs(force, to)
-    write_whole(to, made.source.text + "\n")
+    write_atomically(to, made.source.text + "\n")
     note(f"wrote {to}")

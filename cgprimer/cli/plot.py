@@ -18,7 +18,7 @@ import click
 from cgprimer import plot
 from cgprimer.cli import Advising, Lazy
 from cgprimer.cli.common import graph_command, make_command, note
-from cgprimer.support.files import write_own
+from cgprimer.support.files import write_generated_file
 
 _SPELT = {  # argument -> option, where they are not called alike
     "schemes": "--scheme",
@@ -115,7 +115,7 @@ def command_of(function: Callable[..., Any]) -> click.Command:
         if ending in others:
             module, _, name = others[ending].partition(":")
             make = getattr(import_module(f"cgprimer.pages.{module}"), name)
-            write_own(path, make(*graph, *runs, **given))
+            write_generated_file(path, make(*graph, *runs, **given))
         else:
             save_figure(function(*graph, *runs, **given), path)
         note(f"wrote {output}")

@@ -12,7 +12,7 @@ from cgprimer.analysis.rules import INNER, rules
 from cgprimer.cli.common import echo_json, make_command
 from cgprimer.cli.options import JSON
 from cgprimer.core.graph.loading import load
-from cgprimer.support.files import examples
+from cgprimer.support.files import find_examples
 
 _MOST_LINES = 200
 
@@ -69,7 +69,12 @@ def command(
 
 def _is_formula(text: str) -> bool:
     """Whether it is a formula; `x.cg`, `homework/x` and `lectrue` are files that are not there."""
-    if text == "-" or text in examples() or path.exists(text) or re.search(r"\.[a-zA-Z]\w*$", text):
+    if (
+        text == "-"
+        or text in find_examples()
+        or path.exists(text)
+        or re.search(r"\.[a-zA-Z]\w*$", text)
+    ):
         return False
     if "/" in text and path.isdir(path.dirname(text)):
         return False

@@ -22,7 +22,7 @@ from cgprimer.cli.models import LIST_READERS, MODELS, model_data, models_of, rea
 from cgprimer.cli.options import FORCE, JSON, own_options
 from cgprimer.cli.train import ORIGIN, run_options
 from cgprimer.expressions import ExpressionGraph
-from cgprimer.support.files import write_whole
+from cgprimer.support.files import write_atomically
 from cgprimer.training.losses import DEFAULT
 from cgprimer.training.settings import SETTINGS
 from cgprimer.training.variations import TEST_SHARE
@@ -122,7 +122,7 @@ def command(
         same = "--batch-size all takes one step per epoch"
         note(f"note: in as many epochs, more samples take more steps; {same}")
     if csv:
-        write_whole(csv, found.to_csv())
+        write_atomically(csv, found.to_csv())
     save_plot(plot, "sweep", found, dark=dark)
     for path in filter(None, (csv, plot)):
         note(f"wrote {path}")

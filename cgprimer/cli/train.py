@@ -37,7 +37,7 @@ from cgprimer.data import Blocks, Dataset, make_dataset, normalized
 from cgprimer.data.sources import column_names
 from cgprimer.errors import NonFiniteError, TrainingError
 from cgprimer.expressions import ExpressionGraph
-from cgprimer.support.validation import share_of_one
+from cgprimer.support.validation import check_fraction
 from cgprimer.training.checkpoint import RUN, load_run, run_as_dict
 from cgprimer.training.convergence import has_converged
 from cgprimer.training.directory import CONFIG, LOSS, METRICS, PARAMETERS
@@ -78,7 +78,7 @@ def read_validation(value: str | None) -> str | float | None:
         share = None if value is None else float(value)
     except ValueError:
         return value
-    return None if share is None else share_of_one("a share of the samples", share)
+    return None if share is None else check_fraction("a share of the samples", share)
 
 
 READERS: dict[str, Any] = {

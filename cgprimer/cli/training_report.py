@@ -10,7 +10,7 @@ from cgprimer.analysis.tables import table
 from cgprimer.core.operations.array_shapes import shape_text
 from cgprimer.core.tape.scalarization import split_arrays
 from cgprimer.expressions import ExpressionGraph
-from cgprimer.support.number_format import number
+from cgprimer.support.number_format import format_number
 from cgprimer.tapes import elements
 from cgprimer.training.identifiability import Identifiability, combination_text
 from cgprimer.training.predictions import Score
@@ -48,33 +48,35 @@ def report(
         if len(each) <= _MOST_ROWS:
             for one in each:
                 remark = "not determined by itself" if one in undetermined else ""
-                rows.append([one, number(learnt[one]), number(beside.get(one)), remark])
+                rows.append(
+                    [one, format_number(learnt[one]), format_number(beside.get(one)), remark]
+                )
             continue
         norms = (float(np.linalg.norm(of[name])) if name in of else None for of in both)
         free = sum(one in undetermined for one in each)
         remark = f"{free} of {len(each)} not determined by themselves" if free else ""
-        rows.append([f"norm of {name}{shape_text(shape)}", *map(number, norms), remark])
+        rows.append([f"norm of {name}{shape_text(shape)}", *map(format_number, norms), remark])
     for combination in found.determined if found else ():
         sums = ["", ""]
         for k, values in enumerate((learnt, beside)):
             if combination.keys() <= values.keys():
-                sums[k] = number(sum(c * values[n] for n, c in combination.items()))
+                sums[k] = format_number(sum(c * values[n] for n, c in combination.items()))
         remark = "determined" if converged else "determined, not yet reached"
         rows.append([combination_text(combination), *sums, remark])
     width = 4 if any(row[3] for row in rows) else 3
     header = ["parameter", "learnt" if converged else "so far", word, ""]
     comparable = run.start_loss > 0 and run.loss >= 0
-    share = f" ({number(run.loss / run.start_loss, 2)} of the start)" if comparable else ""
+    share = f" ({format_number(run.loss / run.start_loss, 2)} of the start)" if comparable else ""
     settings = run.settings
     shared = isinstance(settings["validation"], float)  # a share of the data is not trained on
     samples = settings["samples"] - (settings["validation_samples"] if shared else 0)
     how = ", ".join(f"{name} {settings[name]}" for name in ("method", "engine", "optimizer"))
     sentences = found.sentences(graph.outputs) if found else []
     lines = [
-        f"loss {number(run.start_loss)} -> {number(run.loss)}{share}",
+        f"loss {format_number(run.start_loss)} -> {format_number(run.loss)}{share}",
         f"{run.epochs:,} epochs, {run.steps:,} steps over {samples:,} samples,"
         f" {run.seconds:.3f} s; {how}",
-        *([f"regularizers add {number(run.penalty)} to that loss"] if run.penalty else []),
+        *([f"regularizers add {format_number(run.penalty)} to that loss"] if run.penalty else []),
         *_validation_lines(run),
         *([run.reason] if run.stopped == "patience" else []),
         *_convergence_lines(run, converged),
@@ -91,7 +93,7 @@ def _convergence_lines(run: TrainingRun, converged: bool) -> list[str]:
     """Return what to change where training ended before the loss was near its minimum."""
     if converged or run.stopped != "finished" or not run.steps:
         return []
-    rate = number(run.settings["learning_rate"], 3)
+    rate = format_number(run.settings["learning_rate"], 3)
     return [
         "not converged: the loss can still fall by more than 20 %",
         f"hint: train longer (--epochs {10 * run.epochs}), or change --learning-rate (now {rate})"
@@ -117,19 +119,22 @@ def _validation_lines(run: TrainingRun) -> list[str]:
     if not finite:
         return [f"no finite validation loss {over}: some lie where the graph or the loss has none"]
     least, epoch = min(finite)
-    last = f"validation loss {number(losses[-1])} {over}"
+    last = f"validation loss {format_number(losses[-1])} {over}"
     those = ": the parameters are of that one" if run.best_epoch else ""
-    return [f"{last}, least {number(least)} after epoch {epoch:,}{those}"]
+    return [f"{last}, least {format_number(least)} after epoch {epoch:,}{those}"]
 
 
 def score_lines(score: Score, of: str = "samples") -> list[str]:
     """How good predictions are: in numbers, and for classes who is taken for whom."""
-    r2 = "" if np.isnan(score.r2) else f", R^2 {number(score.r2)}"
-    said = [f"loss {number(score.loss)} over {score.samples:,} {of}{r2}"]
+    r2 = "" if np.isnan(score.r2) else f", R^2 {format_number(score.r2)}"
+    said = [f"loss {format_number(score.loss)} over {score.samples:,} {of}{r2}"]
     if (found := score.confusion) is None:
         return said
     right = int(np.trace(found.counts))
-    said += [f"accuracy {number(right / score.samples)}: {right:,} of {score.samples:,} right", ""]
-    names = [label if isinstance(label, str) else number(label) for label in found.labels]
+    said += [
+        f"accuracy {format_number(right / score.samples)}: {right:,} of {score.samples:,} right",
+        "",
+    ]
+    names = [label if isinstance(label, str) else format_number(label) for label in found.labels]
     rows = [[n, *map(str, row)] for n, row in zip(names, found.counts.tolist(), strict=True)]
     return [*said, table(["true, predicted:", *names], rows)]

@@ -20,7 +20,7 @@ from cgprimer.core.operations.primitive_registry import FUNCTIONS
 from cgprimer.core.tape.lowering import lower
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import UsageError, name_hint
-from cgprimer.support.array_values import Value, as_value, axes, common_shape
+from cgprimer.support.array_values import Value, broadcast_sample_shapes, convert_value, count_axes
 from cgprimer.support.type_checks import check_type
 
 if TYPE_CHECKING:
@@ -155,11 +155,11 @@ def graph_with_loss(graph: ExpressionGraph, loss: str | None, at: Point = None) 
 
     shapes_of_new, samples = None, 0
     if at is not None:
-        values = {n: as_value(n, v) for n, v in point_or_empty(at).items()}
+        values = {n: convert_value(n, v) for n, v in point_or_empty(at).items()}
         known_values = {n: values[n] for n in values.keys() & {*graph.inputs, *graph.parameters}}
-        samples = len(common_shape(known_values, graph.shapes))
+        samples = len(broadcast_sample_shapes(known_values, graph.shapes))
         new = {n: v for n, v in values.items() if n not in known_values}
-        new_axes = {n: bool(graph.shapes) and axes(v) for n, v in new.items()}
+        new_axes = {n: bool(graph.shapes) and count_axes(v) for n, v in new.items()}
         shapes_of_new = {n: tuple(v.shape[samples:]) if new_axes[n] else () for n, v in new.items()}
     text = LOSSES[name] if (name := base_name(loss)) in LOSSES else ""
     key = ("loss", loss, text, repr(shapes_of_new))  # a name may mean another text tomorrow
@@ -369,7 +369,7 @@ def at_point(
     point, shapes = graph.point(at, needed=program.needed), graph.shapes
     for name in (*graph.inputs, *graph.parameters):
         if name not in point:  # no requested value depends on it
-            point[name] = as_value(name, 0.0, shapes.get(name, ()))
+            point[name] = convert_value(name, 0.0, shapes.get(name, ()))
     shape = graph.samples(point)
     arrays = [n for n in graph.parameters if type(point[n]) is not float]
     varying = tuple(n for n in arrays if point[n].ndim > len(shapes.get(n, ())))

@@ -19,7 +19,7 @@ from cgprimer.core.language.value_names import InternalName
 from cgprimer.core.operations.notation import parse_expression
 from cgprimer.errors import DataError, UsageError, did_you_mean
 from cgprimer.support.plugins import Registry
-from cgprimer.support.validation import real_number
+from cgprimer.support.validation import check_real_number
 
 SQUARED_ERROR = "(out - target)^2"
 HALF_SQUARED_ERROR = "(out - target)^2/2"
@@ -72,7 +72,7 @@ def _with_settings(loss: str) -> tuple[str, dict[str, float]]:
         if equals and keyword.strip() != setting:
             raise UsageError(f"{name.strip()} has the setting {setting}, not {keyword.strip()!r}")
         try:
-            settings[setting] = real_number(f"the {setting} of {name}", float(value), above=0)
+            settings[setting] = check_real_number(f"the {setting} of {name}", float(value), above=0)
         except ValueError:
             hint = f"write {name}({setting}=0.5)"
             message = f"{setting} must be a number, got {value.strip()!r}"

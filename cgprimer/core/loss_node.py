@@ -54,8 +54,8 @@ from cgprimer.errors import (
     did_you_mean,
     join_names,
 )
-from cgprimer.support.array_values import as_value
-from cgprimer.support.garbage_collection import collector_paused
+from cgprimer.support.array_values import convert_value
+from cgprimer.support.garbage_collection import pause_garbage_collection
 
 Shapes = Mapping[str, Shape]
 DATA_COLUMN = "a column of the data"
@@ -269,7 +269,7 @@ def _softmax(outputs: Shapes, columns: _Columns, *, class_labels: bool) -> Expre
 # --- attaching -----------------------------------------------------------------------------------
 
 
-@collector_paused()
+@pause_garbage_collection()
 def attach_to_tape(tape: Tape, loss: Loss) -> Tape:
     """Return a tape with the loss of a sample as its only output."""
     builder = Builder(simplify=False)
@@ -357,7 +357,7 @@ def check_targets(
     """Raise DataError if the target of a point is not valid for the loss."""
     for name, column in columns.items():
         if name in at and column.is_target:
-            value = as_value(name, at[name])
+            value = convert_value(name, at[name])
             sample = not isinstance(value, float)
             if column.name:
                 check_target(loss, value, f"the target {name!r}", sample=sample)

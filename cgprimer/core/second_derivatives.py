@@ -33,7 +33,7 @@ from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape
 from cgprimer.core.tape.tape_dependencies import reachable
 from cgprimer.errors import DifferentiationError, ShapeError, UsageError
-from cgprimer.support.array_values import Value, as_value, axes
+from cgprimer.support.array_values import Value, convert_value, count_axes
 
 
 def add_element_output(
@@ -149,9 +149,9 @@ def hessian_vector_product(
 
     program, seeds = cached(graph, ("product", target, names, mode), make)
     sizes = {n: program.shapes.get(n, ()) for n in names}
-    direction = {seeds[n]: as_value(n, vector[n], shape) for n, shape in sizes.items()}
+    direction = {seeds[n]: convert_value(n, vector[n], shape) for n, shape in sizes.items()}
     for n, shape in sizes.items():
-        if axes(value := direction[seeds[n]]) > len(shape):
+        if count_axes(value := direction[seeds[n]]) > len(shape):
             what = f"the vector's {n!r} has the shape {list(value.shape)}, not {list(shape)}"
             raise ShapeError(what, hint="all samples have the same vector: call it for each other")
     derivatives = at_point(graph, at, program, engine, direction).derivatives

@@ -16,7 +16,7 @@ from cgprimer.data.dataset import Dataset, joined, made, names_of
 from cgprimer.data.sources import Chosen, chosen, reading, source_of
 from cgprimer.errors import DataError, UsageError
 from cgprimer.expressions import ExpressionGraph
-from cgprimer.support.validation import share_of_one
+from cgprimer.support.validation import check_fraction
 
 _WHOLE = 1 << 24  # numbers that are read into memory at once: 128 MB
 
@@ -112,7 +112,7 @@ class Blocks:
 
     def split(self, share: float, seed: int) -> tuple[Blocks, Blocks]:
         """In two, as :meth:`Dataset.split` does it with each block."""
-        share = share_of_one("the share of samples to validate with", share)
+        share = check_fraction("the share of samples to validate with", share)
         out = [round(share * length) for length in self.lengths]
         left = [length - less for length, less in zip(self.lengths, out, strict=True)]
 

@@ -13,7 +13,7 @@ from cgprimer.data.dataset import Dataset
 from cgprimer.errors import UsageError, name_hint
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.type_checks import check_type
-from cgprimer.support.validation import real_number, whole_number
+from cgprimer.support.validation import check_integer, check_real_number
 
 
 def _gaussians(random: Any, second: Array, inputs: int) -> Array:
@@ -108,12 +108,12 @@ def make_classes(
     if kind not in CLASSES:
         raise UsageError(f"there are no classes {kind!r}", hint=name_hint(kind, CLASSES))
     points, usual, numbers, labels = CLASSES[kind]
-    samples = whole_number("the number of samples", samples, least=1)
+    samples = check_integer("the number of samples", samples, minimum=1)
     noise = usual if noise is None else noise
-    noise = real_number("the noise, a standard deviation,", noise, least=0)
+    noise = check_real_number("the noise, a standard deviation,", noise, minimum=0)
     if batch_size is not None and kind != "lecture-neurons":
         raise UsageError("a batch_size is one of the classes lecture-neurons alone")
-    batch = samples if batch_size is None else whole_number("batch_size", batch_size, least=1)
+    batch = samples if batch_size is None else check_integer("batch_size", batch_size, minimum=1)
     inputs, outputs = ["x1", "x2"], ["y"]
     if graph is not None:
         inputs, outputs = (numbers_in(graph, names) for names in (graph.inputs, graph.outputs))
@@ -122,7 +122,7 @@ def make_classes(
         raise UsageError(f"{kind} has {wanted} inputs, and the graph has {len(inputs)}")
     if len(outputs) not in (1, 2):
         raise UsageError(f"two classes need one output or two, and the graph has {len(outputs)}")
-    random = np.random.default_rng(whole_number("the seed", seed))
+    random = np.random.default_rng(check_integer("the seed", seed))
     second = random.permutation(samples) % 2 == 1
     x = points(random, second, len(inputs))
     if kind == "lecture-neurons":

@@ -17,9 +17,9 @@ from cgprimer.data.sources import FILES, Chosen, chosen, kind_of, reading, sourc
 from cgprimer.data.tables import parquet_bytes
 from cgprimer.errors import DataError, UsageError
 from cgprimer.expressions import ExpressionGraph
-from cgprimer.support.array_values import first_bad
-from cgprimer.support.files import write_whole
-from cgprimer.support.validation import share_of_one, whole_number
+from cgprimer.support.array_values import find_nonfinite
+from cgprimer.support.files import write_atomically
+from cgprimer.support.validation import check_fraction, check_integer
 from cgprimer.tapes import elements
 
 _STREAM = 1_000_003  # beside the seed: another order than that of any epoch
@@ -120,8 +120,8 @@ class Dataset:
         >>> [len(part) for part in data.split(0.25, seed=0)]
         [3, 1]
         """
-        share = share_of_one("the share of samples to validate with", share)
-        seed = whole_number("the seed", seed)
+        share = check_fraction("the share of samples to validate with", share)
+        seed = check_integer("the seed", seed)
         kept_out = round(share * len(self))
         if not 0 < kept_out < len(self):
             use = "validate with" if kept_out == 0 else "train on"
@@ -137,7 +137,7 @@ class Dataset:
         Samples are counted from ``first``.
         """
         for name, column in (*self.inputs.items(), *self.targets.items()):
-            if bad := first_bad(column, column.ndim - 1):
+            if bad := find_nonfinite(column, column.ndim - 1):
                 where = f"{what}sample {first + bad[1]} of the column {name + bad[2]!r}"
                 raise DataError(f"{where} is {bad[0]}, not finite", hint=SKIP)
 
@@ -167,15 +167,15 @@ class Dataset:
         """
         kind = kind_of(path)
         if kind == ".csv":
-            write_whole(path, self.to_csv())
+            write_atomically(path, self.to_csv())
         elif kind == ".parquet":
-            write_whole(path, parquet_bytes(self.to_arrow()))
+            write_atomically(path, parquet_bytes(self.to_arrow()))
         elif kind == ".npz":
             arrays = {f"inputs/{n}": c for n, c in self.inputs.items()}
             arrays |= {f"targets/{n}": c for n, c in self.targets.items()}
             buffer = io.BytesIO()
             np.savez_compressed(buffer, **arrays)
-            write_whole(path, buffer.getvalue())
+            write_atomically(path, buffer.getvalue())
         else:
             raise UsageError(f"{path}: datasets are not written as {kind}", hint=FILES)
 

@@ -15,9 +15,9 @@ from cgprimer.data.dataset import Dataset
 from cgprimer.data.domains import sample_domain
 from cgprimer.errors import DataError, MissingValueError, UsageError
 from cgprimer.expressions import ExpressionGraph
-from cgprimer.support.array_values import first_bad
-from cgprimer.support.number_format import numbers
-from cgprimer.support.validation import numbers_by_name, real_number, whole_number
+from cgprimer.support.array_values import find_nonfinite
+from cgprimer.support.number_format import format_array
+from cgprimer.support.validation import check_integer, check_named_values, check_real_number
 from cgprimer.tapes import tape
 
 Bound = float | Mapping[str, float]
@@ -65,10 +65,10 @@ def make_dataset(
     True
     """
     check_graph(graph)
-    samples = whole_number("the number of samples", samples, least=1)
-    seed = whole_number("the seed", seed)
-    noise = real_number("the noise, a standard deviation,", noise, least=0)
-    truth = numbers_by_name(
+    samples = check_integer("the number of samples", samples, minimum=1)
+    seed = check_integer("the seed", seed)
+    noise = check_real_number("the noise, a standard deviation,", noise, minimum=0)
+    truth = check_named_values(
         "truth", truth, "parameter", graph.parameters, shapes=graph.shapes, parts=True
     )
     try:
@@ -106,11 +106,11 @@ def make_dataset(
     made_targets = execute(columns, scalars, samples)
     for name in graph.outputs:
         found = made_targets[name]
-        if bad := first_bad(found, found.ndim - 1):
+        if bad := find_nonfinite(found, found.ndim - 1):
             value, sample, place = bad
             count = np.count_nonzero(~np.isfinite(found).reshape(samples, -1).all(axis=1))
             where = ", ".join(
-                f"{n}={numbers(columns[n][sample], 6, width=_LINE)}" for n in graph.inputs
+                f"{n}={format_array(columns[n][sample], 6, width=_LINE)}" for n in graph.inputs
             )
             some = f"{count:,} of {samples:,} samples"
             what = f"the target {name + place!r} is {value} for {some}, first at {where}"
@@ -134,4 +134,4 @@ def _bound(bound: Bound, name: str, what: str) -> float:
         if name not in bound:
             raise UsageError(f"no {what} bound is given for {name!r}")
         bound = bound[name]
-    return real_number(f"the {what} bound of {name!r}", bound)
+    return check_real_number(f"the {what} bound of {name!r}", bound)

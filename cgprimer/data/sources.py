@@ -13,7 +13,7 @@ from cgprimer.data.columns import Source, base
 from cgprimer.data.csv_files import CsvFile
 from cgprimer.data.tables import Frame, ParquetFile
 from cgprimer.errors import DataError, UsageError, name_hint
-from cgprimer.support.files import as_path
+from cgprimer.support.files import check_path
 
 FILES = "datasets are .csv, .npz or .parquet"
 _KINDS: dict[str, Any] = {
@@ -25,7 +25,7 @@ _PACKED = (".gz", ".bz2", ".xz", ".zip", ".zst")
 
 def kind_of(path: str | Path) -> str:
     """The ending, in small letters; another than those of datasets is a UsageError."""
-    kind = as_path(path).suffix.lower()
+    kind = check_path(path).suffix.lower()
     if kind not in _KINDS:
         hint = "unpack it first" if kind in _PACKED else FILES
         raise UsageError(f"{path}: unknown ending {kind!r}", hint=hint)

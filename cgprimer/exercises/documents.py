@@ -42,8 +42,8 @@ from cgprimer.expressions import (
 )
 from cgprimer.pictures.diagram import Diagram
 from cgprimer.pictures.graph_diagrams import graph_diagram
-from cgprimer.support.files import json_text
-from cgprimer.support.number_format import number
+from cgprimer.support.files import format_json
+from cgprimer.support.number_format import format_number
 
 _INLINE = re.compile(r"`([^`]*)`|\*([^*]+)\*")
 _FORMULA_GIVEN = ("trace", "optimizer")  # kinds whose tables show how each number follows
@@ -115,7 +115,7 @@ class Section:
         put: dict[str, Expression] = {name: Name(shown_name(name)) for name in names_in(last.tree)}
         for name in put:
             if name.startswith(("edge.", "path.")):
-                put[name] = Number(float(number(values[name], self.made.digits or 10)))
+                put[name] = Number(float(format_number(values[name], self.made.digits or 10)))
         tree = substitute(last.tree, put)
         given = [cell_text(cell) for cell in row if isinstance(cell, Apply)]
         written = unparse(tree)
@@ -223,7 +223,9 @@ def notebook(
             })  # fmt: skip
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     about = {"cgprimer": sheet.to_dict(), "kernelspec": kernel}
-    return json_text({"cells": cells, "metadata": about, "nbformat": 4, "nbformat_minor": 5}) + "\n"
+    return (
+        format_json({"cells": cells, "metadata": about, "nbformat": 4, "nbformat_minor": 5}) + "\n"
+    )
 
 
 def _text_cell(text: str, place: int, attachments: dict[str, Any] | None = None) -> dict[str, Any]:

@@ -19,8 +19,8 @@ from cgprimer.exercises import documents
 from cgprimer.exercises.making import fitting_kinds, problem
 from cgprimer.exercises.roster import Student
 from cgprimer.expressions import ExpressionGraph
-from cgprimer.support.files import check_writable, write_whole
-from cgprimer.support.validation import one_of, whole_number
+from cgprimer.support.files import check_writable, write_atomically
+from cgprimer.support.validation import check_choice, check_integer
 
 FORMATS = {"markdown": "md", "latex": "tex", "pdf": "pdf", "html": "html", "notebook": "ipynb"}
 DIFFICULTIES = {"1": 1, "2": 2, "3": 3, "easy": 1, "medium": 2, "hard": 3}
@@ -110,7 +110,7 @@ def exercise(
     output xw
     """
     draw = _drawer(graph, kinds, difficulty, count, of, title, keep, domain)
-    return draw(f"{whole_number('the seed', seed)}/{student}", student)
+    return draw(f"{check_integer('the seed', seed)}/{student}", student)
 
 
 def exercises_for(
@@ -135,7 +135,7 @@ def exercises_for(
     Raises:
         UsageError: as in :func:`exercise`, or there are too few different sheets.
     """
-    if points is not None and whole_number("points", points, least=1) > MAX_POINTS:
+    if points is not None and check_integer("points", points, minimum=1) > MAX_POINTS:
         raise UsageError(f"points must be at most {MAX_POINTS}, got {points}")
     draw = _drawer(graph, **about)
     known: set[str] = set()
@@ -167,9 +167,9 @@ def _drawer(
 ) -> Callable[[str, str], Exercise]:  # fmt: skip
     """What draws a sheet from a text, for a student; all that is asked for is checked before."""
     level = str(difficulty).casefold()
-    one_of("difficulty", level, DIFFICULTIES)
+    check_choice("difficulty", level, DIFFICULTIES)
     chosen = _kinds(graph, kinds)
-    if whole_number("the number of problems", count, least=1) > _MOST:
+    if check_integer("the number of problems", count, minimum=1) > _MOST:
         raise UsageError(f"a sheet has at most {_MOST} problems of a kind, not {count}")
     about = chosen_output(graph, of) if graph is not None else of
     if graph is None and (keep or domain):
@@ -206,7 +206,7 @@ def _kinds(graph: ExpressionGraph | None, kinds: str | Sequence[str]) -> tuple[s
     fitting = fitting_kinds(graph)
     wanted = (kinds,) if isinstance(kinds, str) else tuple(dict.fromkeys(kinds))
     for kind in wanted:
-        one_of("kind of exercise", kind, (*KINDS, "all"))
+        check_choice("kind of exercise", kind, (*KINDS, "all"))
     if "all" in wanted or not wanted:
         wanted = fitting
     if misfit := [kind for kind in wanted if kind not in fitting] or ([] if fitting else ["all"]):
@@ -242,7 +242,7 @@ def write_exercises(
         UsageError: a folder cannot be written to, or an unknown format.
     """
     for name in formats:
-        one_of("format of a sheet", name, FORMATS)
+        check_choice("format of a sheet", name, FORMATS)
     if "pdf" in formats:
         from cgprimer.exercises.printed import check_pdflatex
 
@@ -252,12 +252,12 @@ def write_exercises(
         if not made:  # a graph that does not fit leaves no folders behind
             _make_folders(root)
         made.append(sheet)
-        write_whole(root / STUDENTS / f"{student.file}.csv", form_csv(sheet))
+        write_atomically(root / STUDENTS / f"{student.file}.csv", form_csv(sheet))
         for name in formats:
             for part, ending in ((STUDENTS, ""), (GRADER, "-solution")):
                 path = root / part / f"{student.file}{ending}.{FORMATS[name]}"
-                write_whole(path, _written(sheet, name, part == GRADER, path))
-    write_whole(root / GRADER / "sheets.json", sheets_json(made))
+                write_atomically(path, _written(sheet, name, part == GRADER, path))
+    write_atomically(root / GRADER / "sheets.json", sheets_json(made))
     return len(made)
 
 
@@ -282,7 +282,7 @@ def _written(sheet: Exercise, name: str, solution: bool, path: Path) -> str | by
     def picture(section: documents.Section) -> str:
         assert section.picture
         file = path.with_name(f"{path.stem}-{section.place}.svg")
-        write_whole(file, printed.svg(section.picture))
+        write_atomically(file, printed.svg(section.picture))
         return f"![the graph]({file.name})"
 
     return documents.markdown(sheet, solution=solution, picture=picture)

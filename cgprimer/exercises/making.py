@@ -16,7 +16,7 @@ from cgprimer.core.language.syntax_tree import operator_name
 from cgprimer.errors import CgprimerError, PathLimitError, UsageError
 from cgprimer.exercises import graphs, neat
 from cgprimer.expressions import ExpressionGraph, Number, names_in, parse
-from cgprimer.support.number_format import number
+from cgprimer.support.number_format import format_number
 from cgprimer.tapes import tape
 
 _TRIES = 2000  # candidates; of a graph that is given the second half may have rounded numbers
@@ -268,7 +268,7 @@ def _with_mistake(
             if not options or not value:
                 return None
             value = draw.choice(sorted(options))
-        known[blank.name] = float(number(value, digits)) if digits else value
+        known[blank.name] = float(format_number(value, digits)) if digits else value
         shown.append(known[blank.name])
     wrong = replace(
         right, blanks=tuple(replace(b, value=v) for b, v in zip(blanks, shown, strict=True))

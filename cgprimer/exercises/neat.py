@@ -19,7 +19,7 @@ from cgprimer.checking.sheets.problems import Worksheet, entries
 from cgprimer.core.operations import find_primitive
 from cgprimer.core.operations.notation import declaration_text, program_text
 from cgprimer.expressions import Apply, Declaration, ExpressionGraph, Number, postorder
-from cgprimer.support.number_format import number
+from cgprimer.support.number_format import format_number
 from cgprimer.tapes import Tape, reachable, values_of
 
 ROUNDED = 4  #: digits that are asked for where numbers are not exact
@@ -73,7 +73,8 @@ def is_exact(made: Worksheet, difficulty: int) -> bool:
     """Whether every number to find, and that is given, is short."""
     most = _DIGITS[difficulty]
     return all(
-        abs(v) <= _LARGEST[difficulty] and float(number(v, most)) == v for v in numbers_in(made)
+        abs(v) <= _LARGEST[difficulty] and float(format_number(v, most)) == v
+        for v in numbers_in(made)
     )
 
 

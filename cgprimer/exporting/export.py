@@ -25,7 +25,7 @@ from cgprimer.exporting import c_files, latex_files, python_files
 from cgprimer.exporting.points import points
 from cgprimer.exporting.program import Exported, exported
 from cgprimer.expressions import Apply, Definition, ExpressionGraph, postorder, unparse
-from cgprimer.support.array_values import Value, all_finite, axes
+from cgprimer.support.array_values import Value, all_finite, count_axes
 from cgprimer.tapes import Tape, differentiate, elements, reachable, scalarize
 
 TARGETS = ("python", "numpy", "torch", "jax", "c", "sympy", "latex")
@@ -114,7 +114,7 @@ def export(
     if not made.leaves:
         raise UsageError(f"{target!r} depends on no input and no parameter: it is a number")
     given = graph.point(at, needed=())
-    if several := [n for n, v in given.items() if axes(v) > len(graph.shapes.get(n, ()))]:
+    if several := [n for n, v in given.items() if count_axes(v) > len(graph.shapes.get(n, ()))]:
         raise UsageError(f"a file checks itself at points, and {several[0]!r} has many samples")
     given |= statistics(graph, given)
     if not whole:

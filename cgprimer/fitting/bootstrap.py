@@ -16,7 +16,7 @@ from cgprimer.errors import TrainingError
 from cgprimer.fitting.damping import DAMPINGS
 from cgprimer.fitting.descent import Descent, levenberg_marquardt
 from cgprimer.fitting.residuals import Local, Residuals
-from cgprimer.support.validation import whole_number
+from cgprimer.support.validation import check_integer
 
 Array = Any
 _STEPS = 200  # of each fit, which begins at the one of all data
@@ -72,8 +72,8 @@ def bootstrap(
     >>> found.parameters.shape, found.failed
     ((200, 1), 0)
     """
-    samples = whole_number("the number of fits (bootstrap)", samples, least=2)
-    random, found = np.random.default_rng(whole_number("the seed", seed)), []
+    samples = check_integer("the number of fits (bootstrap)", samples, minimum=2)
+    random, found = np.random.default_rng(check_integer("the seed", seed)), []
     count = len(end.residuals)
     # A residual's spread is less than an error's, by what the parameters took away.
     wide = np.sqrt(count / max(1, count - end.rank)) * (end.residuals - end.residuals.mean())

@@ -15,7 +15,7 @@ import numpy as np
 
 from cgprimer.fitting.damping import Damping
 from cgprimer.fitting.residuals import Local, Residuals
-from cgprimer.support.number_format import number
+from cgprimer.support.number_format import format_number
 
 Array = Any
 OFFSET = 1e-9  # relative offset of a minimum; Bates and Watts are content with 1e-3
@@ -66,14 +66,14 @@ class Descent:
         elif len(self.trials) > self.limit:
             self.reason = (
                 f"{self.limit:,} steps were not enough: the relative offset is still"
-                f" {number(self.here.offset, 2)}"
+                f" {format_number(self.here.offset, 2)}"
             )
         return bool(self.reason)
 
     def stuck(self) -> None:
         """No step makes the sum of squares smaller: rounding at a minimum, or no way on."""
         self.settled = self.here.offset <= _ROUNDING
-        offset = number(self.here.offset, 2)
+        offset = format_number(self.here.offset, 2)
         if self.settled:
             self.reason = f"the sum of squares falls no more but for rounding, {_told(self.here)}"
         else:
@@ -106,7 +106,7 @@ def minimum(here: Local) -> str:
 
 
 def _told(here: Local) -> str:
-    return f"a further step is {number(here.offset, 2)} of the standard errors long"
+    return f"a further step is {format_number(here.offset, 2)} of the standard errors long"
 
 
 def gauss_newton(problem: Residuals, way: Descent) -> None:

@@ -22,7 +22,12 @@ from cgprimer.fitting.residuals import RANK, Local, Residuals, target_of
 from cgprimer.fitting.result import Fit, covariance_factor, undetermined
 from cgprimer.fitting.scipy_descent import METHODS, by_scipy
 from cgprimer.support.type_checks import check_functions, check_type
-from cgprimer.support.validation import numbers_by_name, one_of, real_number, whole_number
+from cgprimer.support.validation import (
+    check_choice,
+    check_integer,
+    check_named_values,
+    check_real_number,
+)
 from cgprimer.tapes import differentiate, tape
 from cgprimer.training.constraints import constraints, places_of, put_into
 from cgprimer.training.losses import sample_columns
@@ -108,17 +113,17 @@ def fit(
     if bounds:
         check_type("bounds", bounds, Mapping, "a mapping of names to (least, most)")
     dataset = whole_dataset(dataset_of(dataset, graph), "least squares takes all data at each step")
-    one_of("algorithm", algorithm, ALGORITHMS)
-    one_of("damping", damping, DAMPING_NAMES)
+    check_choice("algorithm", algorithm, ALGORITHMS)
+    check_choice("damping", damping, DAMPING_NAMES)
     if damping != "auto" and algorithm not in ("auto", "levenberg-marquardt"):
         raise UsageError(f"damping belongs to levenberg-marquardt, not to {algorithm}")
     if bounds and algorithm == "minpack":
         raise UsageError("minpack knows no bounds", hint="trust-region and dogleg do")
-    limit = whole_number("iterations", iterations, least=1)
+    limit = check_integer("iterations", iterations, minimum=1)
     if first_damping is not None:
         if algorithm not in ("auto", "levenberg-marquardt"):
             raise UsageError(f"first_damping belongs to levenberg-marquardt, not to {algorithm}")
-        first_damping = real_number("the first damping", first_damping, above=0)
+        first_damping = check_real_number("the first damping", first_damping, above=0)
     problem, values = _problem(
         graph, dataset, start, freeze, bounds, weights, seed, method, engine, options
     )
@@ -247,10 +252,12 @@ def _start(
     high: Array,
 ) -> Array:
     """What is given; else what is declared, unless the data were made from it; else drawn."""
-    drawn = vectors.sampled_start(whole_number("the seed", seed))
+    drawn = vectors.sampled_start(check_integer("the seed", seed))
     values = np.clip(drawn, low, high)  # the same numbers as `train` draws
     shapes = {name: shape for name, shape in vectors.shapes.items() if shape}
-    start = numbers_by_name("start", given, "parameter", vectors.shapes, shapes=shapes, parts=True)
+    start = check_named_values(
+        "start", given, "parameter", vectors.shapes, shapes=shapes, parts=True
+    )
     declared = graph.point(needed=()) if not dataset.truth else {}
     sampled = graph.initializers
     own = {n: v for n, v in declared.items() if n in vectors.shapes and n not in sampled}

@@ -25,9 +25,9 @@ from cgprimer.errors import CgprimerError, DataError, join_names
 from cgprimer.expressions import ExpressionGraph, parse, parse_element
 from cgprimer.fitting.descent import Trial
 from cgprimer.fitting.residuals import Local, Residuals
-from cgprimer.support.files import json_text, write_whole
-from cgprimer.support.number_format import number
-from cgprimer.support.validation import share_of_one
+from cgprimer.support.files import format_json, write_atomically
+from cgprimer.support.number_format import format_number
+from cgprimer.support.validation import check_fraction
 from cgprimer.training.runs import TrainingRun
 from cgprimer.training.vectors import Vectors
 
@@ -227,17 +227,19 @@ class Fit:
         names = self.problem.vectors.elements
         given = [dict(zip(names, t.values.tolist(), strict=True)) for t in self.history]
         history = [{**vars(t), "values": v} for t, v in zip(self.history, given, strict=True)]
-        write_whole(path, json_text({**self.as_dict(), "history": history}) + "\n")
+        write_atomically(path, format_json({**self.as_dict(), "history": history}) + "\n")
 
     def __repr__(self) -> str:
-        values = join_names(f"{n}={number(value, 6)}" for n, value in self.parameters.items())
+        values = join_names(
+            f"{n}={format_number(value, 6)}" for n, value in self.parameters.items()
+        )
         how = "converged" if self.converged else "not converged"
-        total = number(self.residual_sum_of_squares, 6)
+        total = format_number(self.residual_sum_of_squares, 6)
         return f"<Fit {how}: {self.iterations} steps, residual sum of squares {total}, {values}>"
 
     def _quantile(self, level: float) -> float:
         """Student's t for a two-sided level."""
-        level = share_of_one("the level", level)
+        level = check_fraction("the level", level)
         if not self.degrees_of_freedom:
             return math.nan
         from scipy.special import stdtrit

@@ -12,7 +12,7 @@ import numpy as np
 
 from cgprimer.fitting.descent import Descent, gauss_newton
 from cgprimer.fitting.residuals import Local, Residuals
-from cgprimer.support.number_format import number
+from cgprimer.support.number_format import format_number
 
 Array = Any
 # By our names: trust regions whose shape keeps off the bounds (Branch, Coleman and Li 1999), dogleg
@@ -42,7 +42,7 @@ def by_scipy(problem: Residuals, way: Descent, algorithm: str) -> None:
     if here.offset < _BEGUN and here.rank == here.size:
         gauss_newton(problem, way)  # the last digits, which sums of squares do not show
     if not (way.settled or way.ends()):
-        offset = number(here.offset, 2)
+        offset = format_number(here.offset, 2)
         way.reason = f"SciPy's {algorithm} ended at a relative offset of {offset}: {said}"
 
 

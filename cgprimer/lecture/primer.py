@@ -19,7 +19,7 @@ from cgprimer.lecture.overriding import NetworkSteps
 from cgprimer.lecture.showing import shown
 from cgprimer.lecture.told import tell, tell_losses, tell_samples
 from cgprimer.lecture.verification import network, verify
-from cgprimer.support.validation import whole_number
+from cgprimer.support.validation import check_integer
 from cgprimer.training.loop import train
 from cgprimer.training.runs import TrainingRun
 
@@ -199,7 +199,7 @@ class ComputationalGraphPrimer(NetworkSteps):
 
         Class 0 is N(2, 1) in each input, class 1 N(4, 2^2).
         """
-        samples = whole_number("dataset_size, for two classes,", self.dataset_size, least=2)
+        samples = check_integer("dataset_size, for two classes,", self.dataset_size, minimum=2)
         return two_classes(len(self.graph.inputs), samples, self.seed)
 
     # --- training ------------------------------------------------------------------------------
@@ -267,8 +267,8 @@ class ComputationalGraphPrimer(NetworkSteps):
     def _train_network(
         self, graph: ExpressionGraph, training_data: Mapping[int, Any], settings: dict[str, Any]
     ) -> TrainingRun:
-        many = whole_number("training_iterations", self.training_iterations, least=1)
-        size = whole_number("batch_size", self.batch_size, least=1)
+        many = check_integer("training_iterations", self.training_iterations, minimum=1)
+        size = check_integer("batch_size", self.batch_size, minimum=1)
         self._dataset = batches(training_data, graph, many, size, self.seed)
         if self.overridden and graph is self.graph:
             self.run = self.batch_by_batch(self._dataset, size, self.seed)

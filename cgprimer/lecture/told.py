@@ -10,7 +10,7 @@ import numpy as np
 from cgprimer.core.edge_partials import Partials
 from cgprimer.data import Dataset
 from cgprimer.expressions import ExpressionGraph
-from cgprimer.support.number_format import number
+from cgprimer.support.number_format import format_number
 from cgprimer.training.runs import TrainingRun
 
 _IN_A_PART, _NUMBERS = 256, 50_000  # samples that are shown, and numbers that are recorded
@@ -95,7 +95,7 @@ def tell_sample(
     tell(f"sample {index}, forward")
     tell(f"  inputs       {_listed({name: at[name] for name in graph.inputs})}")
     tell(f"  prediction   {_listed(predicted)}")
-    tell(f"  truth        {_listed(truth)}    squared error {number(error, 6)}")
+    tell(f"  truth        {_listed(truth)}    squared error {format_number(error, 6)}")
     tell(f"  parameters   {_listed({name: at[name] for name in graph.parameters})}")
     for what, pairs in (
         ("vertices", edges.variable_to_variable), ("parameters", edges.variable_to_parameter)
@@ -105,4 +105,4 @@ def tell_sample(
 
 
 def _listed(values: Mapping[str, float]) -> str:
-    return ", ".join(f"{name} = {number(value, 6)}" for name, value in values.items())
+    return ", ".join(f"{name} = {format_number(value, 6)}" for name, value in values.items())

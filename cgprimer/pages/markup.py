@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import Any
 
 from cgprimer.pictures.theme import mix, theme
-from cgprimer.support.files import json_text
+from cgprimer.support.files import format_json
 
 _FOCUS = {False: "#0050d0", True: "#ffe14d"}
 
@@ -44,7 +44,7 @@ def part(path: str) -> str:
 
 def script_data(value: Any) -> str:
     """A value as JSON; nothing inside closes the script element that it stands in."""
-    plain = json.loads(json_text(value, indent=None))
+    plain = json.loads(format_json(value, indent=None))
     return json.dumps(plain, separators=(",", ":")).replace("<", "\\u003c")
 
 

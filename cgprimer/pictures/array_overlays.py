@@ -31,7 +31,7 @@ from cgprimer.expressions import (
 )
 from cgprimer.pictures.diagram import Diagram, Edge, Node
 from cgprimer.pictures.overlays import Overlay, check_path
-from cgprimer.support.number_format import SHORT, array_lines, number
+from cgprimer.support.number_format import SHORT, format_array_lines, format_number
 from cgprimer.tapes import Tape, labels, values_of
 from cgprimer.tapes import tape as tape_of
 
@@ -248,7 +248,7 @@ def value_tree(tape: Tape, index: int, known: Mapping[int, str]) -> Expression:
     instruction = tape.instruction(index)
     if instruction is None:
         value = tape.leaves[index].value  # 1/9 of a mean is nothing that anybody wrote
-        return Number(value if len(repr(value)) <= 12 else float(number(value, SHORT)))
+        return Number(value if len(repr(value)) <= 12 else float(format_number(value, SHORT)))
     primitive, operands = instruction
     return Apply(primitive, tuple(value_tree(tape, o, known) for o in operands))
 
@@ -348,16 +348,16 @@ def shape_text(shape: Shape) -> str:
 
 def _under(text: str, value: Any) -> list[str]:
     """A text with the numbers under it, or with their norm alone where they are many."""
-    lines = array_lines(value, most=_ON_EDGES)
+    lines = format_array_lines(value, most=_ON_EDGES)
     return [text, *(lines[-1:] if lines[-1].startswith("norm") else lines)]
 
 
 def _in_line(value: Any) -> str:
-    return " ".join(array_lines(value))
+    return " ".join(format_array_lines(value))
 
 
 def _named(what: str, value: Any) -> list[str]:
     if value is None:
         return [f"{what} = 0"]  # in every element: no path leads there
-    first, *rest = array_lines(value)
+    first, *rest = format_array_lines(value)
     return [f"{what} {first}", *rest]

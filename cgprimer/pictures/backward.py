@@ -13,7 +13,7 @@ from cgprimer.core.derivatives import chosen_output
 from cgprimer.expressions import Apply, Expression, ExpressionGraph, Name, Number, unparse
 from cgprimer.pictures.array_overlays import BackFlow, shape_text, value_tree
 from cgprimer.pictures.diagram import Diagram, Edge, Node, Role
-from cgprimer.support.number_format import array_lines
+from cgprimer.support.number_format import format_array_lines
 from cgprimer.tapes import labels
 from cgprimer.tapes import tape as tape_of
 
@@ -54,7 +54,7 @@ def backward_diagram(
     for index in sorted(terms, reverse=True):
         role: Role = "adjoint" if index >= len(tape.leaves) else "gradient"
         text = unparse(reduce(lambda left, right: Apply("add", (left, right)), terms[index]))
-        lines = array_lines(found[index]) if found else ()
+        lines = format_array_lines(found[index]) if found else ()
         label = f"bar_{names[index]}{shape_text(tape.shapes[index])}"
         nodes.append(Node(str(index), label, role, (text, *lines)))
     edges = tuple(Edge(str(head), str(tail)) for tail, head, _ in flow.shares)

@@ -10,7 +10,7 @@ from pathlib import Path
 from cgprimer.errors import UsageError
 from cgprimer.pictures.diagram import Diagram
 from cgprimer.pictures.saving import FORMATS, check_picture_path, printable, save_figure
-from cgprimer.support.files import write_own
+from cgprimer.support.files import write_generated_file
 from cgprimer.support.plugins import Registry
 
 TEXTS: Registry[Callable[..., str]] = Registry(
@@ -106,7 +106,7 @@ def save_diagram(diagram: Diagram, path: Path, *, dark: bool = False) -> float |
     """
     kind = check_picture_path(path, formats())
     if kind in TEXTS:
-        write_own(path, diagram_text(diagram, kind, dark=dark))
+        write_generated_file(path, diagram_text(diagram, kind, dark=dark))
         return None
     from cgprimer.pictures.figure import draw_diagram
     from cgprimer.pictures.slide_layout import text_on_slide

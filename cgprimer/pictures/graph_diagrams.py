@@ -32,7 +32,7 @@ from cgprimer.pictures.overlays import Overlay, overlaid, path_names
 from cgprimer.pictures.placed import placed
 from cgprimer.pictures.summary import summarised
 from cgprimer.pictures.thinned import thinned, with_dropped
-from cgprimer.support.number_format import SHORT, array_lines, marked, number
+from cgprimer.support.number_format import SHORT, format_array_lines, format_number, mark_rounding
 from cgprimer.support.type_checks import check_type
 from cgprimer.tapes import labels, values_of
 from cgprimer.tapes import tape as tape_of
@@ -356,7 +356,7 @@ def _marked(diagram: Diagram, found: Why | None, level: str) -> Diagram:
     bad = found.value if found.slope is None else found.slope
     words = f"first {'value' if found.slope is None else 'slope'} not finite"
     if isinstance(bad, float):  # an array stands above, and the note says its place
-        words += f": {number(bad, SHORT)}"
+        words += f": {format_number(bad, SHORT)}"
     key = str(found.index) if level == "operations" else found.vertex
     nodes = tuple(
         replace(node, detail=(*node.detail, words), emphasis=True) if node.key == key else node
@@ -457,11 +457,15 @@ def _values(graph: ExpressionGraph, at: Mapping[str, float] | None) -> dict[str 
 
 def _named(name: str, values: Mapping[Any, float]) -> str:
     """A parameter on an edge, with its value where values are shown."""
-    return f"{name}={marked(values[name], SHORT)}".replace("=≈", "≈") if name in values else name
+    return (
+        f"{name}={mark_rounding(values[name], SHORT)}".replace("=≈", "≈")
+        if name in values
+        else name
+    )
 
 
 def _shown(values: Mapping[Any, float], key: Any) -> tuple[str, ...]:
-    return array_lines(values[key]) if key in values else ()
+    return format_array_lines(values[key]) if key in values else ()
 
 
 # Of a part of an expression: the parameters that multiply it as a whole (all of its parameters, if

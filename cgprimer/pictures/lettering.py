@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from cgprimer.pictures.theme import FONT, LINE_SPACING
-from cgprimer.support.number_format import SHORT, number
+from cgprimer.support.number_format import SHORT, format_number
 
 _TOKEN = re.compile(  # an index stays with its name, a short row whole
     r"\s+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|\w*\[[-+\d.,:e… ]{1,14}\]|\w+|\*\*|.", re.DOTALL
@@ -149,10 +149,10 @@ def fewer_digits(text: str) -> str:
         return text
     left, sign, result = found.groups()
     if _FACTORS.fullmatch(left):
-        left = _NUMBER.sub(lambda found: number(float(found.group()), SHORT), left)
+        left = _NUMBER.sub(lambda found: format_number(float(found.group()), SHORT), left)
     value = float(result)
-    same = left == found.group(1) and float(number(value, SHORT)) == value
-    return f"{left}{sign if same else '≈'} {number(value, SHORT)}"
+    same = left == found.group(1) and float(format_number(value, SHORT)) == value
+    return f"{left}{sign if same else '≈'} {format_number(value, SHORT)}"
 
 
 def _evenly(pieces: list[str], limit: int) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from cgprimer.core.methods.path_sum import count_paths, list_paths
 from cgprimer.errors import UsageError, name_hint, pluralize
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.pictures.diagram import Diagram, Edge, Node
-from cgprimer.support.number_format import SHORT, equals, number
+from cgprimer.support.number_format import SHORT, choose_equality_sign, format_number
 from cgprimer.tapes import tape as tape_of
 from cgprimer.tapes import values_of
 
@@ -209,7 +209,7 @@ def path_notes(
 
 def _text(value: float) -> str:
     """A number in all its digits if they are few, as 22.6875 has; otherwise rounded."""
-    return number(value, _WHOLE if _equal(value) == "=" else SHORT)
+    return format_number(value, _WHOLE if _equal(value) == "=" else SHORT)
 
 
 def _signed(value: float) -> str:
@@ -219,7 +219,7 @@ def _signed(value: float) -> str:
 
 
 def _equal(*values: float) -> str:
-    return equals(*values, digits=_WHOLE)
+    return choose_equality_sign(*values, digits=_WHOLE)
 
 
 def _product(numbers: SweepNumbers, path: Sequence[str]) -> tuple[str, float]:
@@ -233,7 +233,7 @@ def _product(numbers: SweepNumbers, path: Sequence[str]) -> tuple[str, float]:
 
 
 def _named(what: str, value: float) -> str:
-    return f"{what} {equals(value)} {number(value)}"
+    return f"{what} {choose_equality_sign(value)} {format_number(value)}"
 
 
 def check_path(graph: ExpressionGraph, path: tuple[str, ...]) -> None:

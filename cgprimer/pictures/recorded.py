@@ -16,7 +16,7 @@ from cgprimer.recording.graph_writer import GraphWriter
 from cgprimer.recording.recorder import Recording
 from cgprimer.recording.traced_nodes import Node
 from cgprimer.recording.value import Value
-from cgprimer.support.number_format import array_lines
+from cgprimer.support.number_format import format_array_lines
 
 
 def recorded_diagram(shown: Any, frame: FrameType, **options: Any) -> Diagram:
@@ -63,7 +63,11 @@ def recorded_diagram(shown: Any, frame: FrameType, **options: Any) -> Diagram:
     nodes = []
     for node in diagram.nodes:
         made = writer.values_by_name.get(node.key)
-        said = (*array_lines(made._data), *_gradient(made)) if made is not None and numbers else ()
+        said = (
+            (*format_array_lines(made._data), *_gradient(made))
+            if made is not None and numbers
+            else ()
+        )
         nodes.append(replace(node, detail=(*node.detail, *said)))
     return replace(
         diagram, nodes=tuple(nodes), notes=(*diagram.notes, *_notes(writer.values_by_name))
@@ -104,7 +108,7 @@ def _gradient(value: Any) -> tuple[str, ...]:
     if value._grad is None:
         return ()
     again = value._repeats + 1
-    lines = array_lines(value._grad)
+    lines = format_array_lines(value._grad)
     said = ("grad", *lines) if len(lines) > 1 else (f"grad {lines[0]}",)
     return (*said, *([f"sum of {again} passes"] if again > 1 else []))
 

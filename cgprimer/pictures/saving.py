@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from cgprimer.errors import UsageError
 from cgprimer.pictures.lettering import quiet, warn_of_unknown_letters
-from cgprimer.support.files import check_writable, write_whole
+from cgprimer.support.files import check_writable, write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,7 +40,7 @@ def save_figure(figure: Figure, path: Path) -> None:
     ...     Path(folder, "empty.svg").read_text()[:5]
     '<?xml'
     """
-    write_whole(path, figure_bytes(figure, check_picture_path(path)))
+    write_atomically(path, figure_bytes(figure, check_picture_path(path)))
 
 
 def figure_bytes(figure: Figure, kind: str) -> bytes:

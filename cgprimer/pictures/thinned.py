@@ -29,7 +29,7 @@ from cgprimer.expressions import (
     substitute,
 )
 from cgprimer.pictures.diagram import Diagram
-from cgprimer.support.array_values import as_value
+from cgprimer.support.array_values import convert_value
 from cgprimer.tapes import Leaf, labels, tape
 from cgprimer.training.layers import Masks
 
@@ -111,7 +111,7 @@ def _masks(leaves: Sequence[Leaf], mask: Mask) -> dict[str, Any]:
     for name, shape in shapes.items():
         if name not in mask:
             raise UsageError(f"the mask of {name!r} is missing", hint="every dropout needs one")
-        masks[name] = value = as_value(name, mask[name], shape)
+        masks[name] = value = convert_value(name, mask[name], shape)
         if not np.isin(value, (0, 1)).all() or np.shape(value) != shape:
             size = f"have the shape {shape_text(shape)} and " if shape else ""
             raise UsageError(f"the mask of {name!r} must {size}hold only 0 and 1")

@@ -18,8 +18,8 @@ from cgprimer.expressions import ExpressionGraph, parse
 from cgprimer.networks import mlp
 from cgprimer.pictures.theme import Theme, mix
 from cgprimer.plots import slide
-from cgprimer.support.number_format import number
-from cgprimer.support.validation import real_number, whole_number
+from cgprimer.support.number_format import format_number
+from cgprimer.support.validation import check_integer, check_real_number
 from cgprimer.training.loop import train
 
 Array = Any
@@ -108,8 +108,8 @@ class Activations:
     def sentence(self) -> str:
         """The standard deviation of the last layer and the loss, before and after training."""
         last = (float(part[-1].std()) for part in (self.start, self.trained))
-        before, after = (number(value, 2) for value in last)
-        losses = (number(value, 2) for value in self.losses)
+        before, after = (format_number(value, 2) for value in last)
+        losses = (format_number(value, 2) for value in self.losses)
         text = (
             f"std in layer {len(self.start)}: {before}, after training {after}\n"
             f"loss: {next(losses)}, after training {next(losses)}"
@@ -136,11 +136,14 @@ def activation_distributions(
     >>> plain.start.shape, bool(plain.start[-1].std() < 0.01 < normalized.start[-1].std())
     ((6, 400, 16), True)
     """
-    depth, width = whole_number("depth", depth, least=1), whole_number("width", width, least=1)
+    depth, width = (
+        check_integer("depth", depth, minimum=1),
+        check_integer("width", width, minimum=1),
+    )
     if depth > _MOST_LAYERS or width > _MOST_UNITS:
         raise UsageError(f"at most {_MOST_LAYERS} layers of at most {_MOST_UNITS} units are drawn")
-    epochs, seed = whole_number("epochs", epochs, least=1), whole_number("the seed", seed)
-    std, rate = real_number("std", std, above=0), real_number("the rate", rate, above=0)
+    epochs, seed = check_integer("epochs", epochs, minimum=1), check_integer("the seed", seed)
+    std, rate = check_real_number("std", std, above=0), check_real_number("the rate", rate, above=0)
     mlp([1, 1, 1], activation=activation)  # an unknown activation is refused here
     random = np.random.default_rng(seed)
     x = random.standard_normal((_SAMPLES, _INPUTS))

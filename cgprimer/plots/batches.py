@@ -17,8 +17,8 @@ from cgprimer.expressions import ExpressionGraph
 from cgprimer.plots import slide
 from cgprimer.plots.landscape import Landscape, Relief, landscape, relief
 from cgprimer.plots.surface import fill, shades
-from cgprimer.support.number_format import marked
-from cgprimer.support.validation import real_number, whole_number
+from cgprimer.support.number_format import mark_rounding
+from cgprimer.support.validation import check_integer, check_real_number
 from cgprimer.training.losses import samples_for
 
 Array = Any
@@ -82,10 +82,13 @@ def batches(
     >>> [axes.get_title() for axes in batches(graph).axes[:4]]
     ['batch 1', 'batch 2', 'batch 3', 'all samples']
     """
-    count = whole_number("the number of batches", batches, least=1)
+    count = check_integer("the number of batches", batches, minimum=1)
     if count > 5:
         raise UsageError("a slide has room for 5 batches")
-    own, noise = whole_number("the batch size", batch_size, least=1), real_number("noise", noise)
+    own, noise = (
+        check_integer("the batch size", batch_size, minimum=1),
+        check_real_number("noise", noise),
+    )
     if data is None:
         truth = {n: v for n, v in (at or {}).items() if n in graph.parameters}
         data = make_dataset(graph, truth=truth, samples=count * own, noise=noise, seed=seed)
@@ -97,8 +100,8 @@ def batches(
     parts.append(samples.where(np.arange(count * own)))
     how = (ranges, at, start, "none", None, 1, loss, seed, _GRID)
     found = [landscape(graph, over, part, *how) for part in parts]
-    walk = descent_by_batches(found, whole_number("epochs", epochs, least=1), rate)
-    usual = f"One step per batch, rate {marked(walk.rate, 2)}"
+    walk = descent_by_batches(found, check_integer("epochs", epochs, minimum=1), rate)
+    usual = f"One step per batch, rate {mark_rounding(walk.rate, 2)}"
     if not np.isfinite(walk.points).all():
         usual += ": diverges"
     figure, look = slide.new_figure(dark, title, usual)
@@ -180,7 +183,7 @@ def descent_by_batches(
         return np.array(points)
 
     if rate is not None:
-        return Walk(rate, walk(real_number("the rate", rate, above=0)))
+        return Walk(rate, walk(check_real_number("the rate", rate, above=0)))
     slope = np.abs(whole.at_point(whole.start)[1])
     steep = float(slope.max())
     if not 0 < steep < np.inf:

@@ -19,7 +19,7 @@ from cgprimer.errors import DataError, UsageError, pluralize
 from cgprimer.pictures.theme import Theme, mix
 from cgprimer.plots import slide
 from cgprimer.plots.runs import Run, named_runs, steps_per_epoch
-from cgprimer.support.number_format import SHORT, number
+from cgprimer.support.number_format import SHORT, format_number
 from cgprimer.tapes import elements
 from cgprimer.training.losses import beside_outputs, samples_for
 from cgprimer.training.metrics import beside_labels, class_numbers, classes_of, side_by_side
@@ -85,10 +85,10 @@ class Moment:
     @property
     def words(self) -> str:
         """Step, loss and, of classes, the share of right ones."""
-        said = f"step {self.step:,}, loss {number(self.loss, SHORT)}"
+        said = f"step {self.step:,}, loss {format_number(self.loss, SHORT)}"
         if not len(self.wrong):
             return said
-        return f"{said}, accuracy {number(1 - float(self.wrong.mean()), 3)}"
+        return f"{said}, accuracy {format_number(1 - float(self.wrong.mean()), 3)}"
 
 
 def boundary(
@@ -234,10 +234,10 @@ def _plane(run: TrainingRun, data: Dataset) -> Plane:
         classes, ends = False, np.linspace(wanted.min(), wanted.max(), BANDS + 1)
         labels, inner = tuple(pairwise(ends)), ends[1:-1]
         own = np.searchsorted(inner, wanted[:, 0])
-        regions = tuple(f"{number(a, 3)} to {number(b, 3)}" for a, b in labels)
+        regions = tuple(f"{format_number(a, 3)} to {format_number(b, 3)}" for a, b in labels)
     else:
         of = f"{graph.outputs[0]} = "
-        regions = tuple(k if isinstance(k, str) else of + number(k, SHORT) for k in labels)
+        regions = tuple(k if isinstance(k, str) else of + format_number(k, SHORT) for k in labels)
         inner = np.mean([*pairwise(labels)], axis=1) if wanted.shape[1] == 1 else None
     if inner is not None:
         levels = np.array([-np.inf, *inner, np.inf])

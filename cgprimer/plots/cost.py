@@ -24,8 +24,8 @@ from cgprimer.errors import DifferentiationError, ExpressionSwellError, PathLimi
 from cgprimer.expressions import ExpressionGraph, parse
 from cgprimer.pictures.theme import Theme
 from cgprimer.plots import slide
-from cgprimer.support.number_format import number
-from cgprimer.support.validation import one_of, real_number
+from cgprimer.support.number_format import format_number
+from cgprimer.support.validation import check_choice, check_real_number
 from cgprimer.tapes import DerivativeProgram, differentiate
 from cgprimer.tapes import tape as tape_of
 
@@ -80,7 +80,7 @@ def cost(
     >>> figure.axes[0].get_ylabel()
     'operations for the whole gradient'
     """
-    bound = real_number("the bound", bound, above=1)  # before the work
+    bound = check_real_number("the bound", bound, above=1)  # before the work
     several = SIZES if isinstance(sizes, Sequence) and not sizes else sizes
     growth = cost_growth(family, several, methods=methods, timed=timed)
     figure, look = slide.new_figure(dark, title, f"Cost of a gradient: {_WORDS[family]}")
@@ -142,11 +142,11 @@ def cost_growth(
     >>> {name: [cost.operations for cost in costs] for name, costs in growth.methods.items()}
     {'forward': [5, 680], 'reverse': [4, 49]}
     """
-    text_of, counts = FAMILIES[one_of("family", family, FAMILIES)], as_counts(sizes, "sizes")
+    text_of, counts = FAMILIES[check_choice("family", family, FAMILIES)], as_counts(sizes, "sizes")
     known = all_methods()
     chosen = as_names(methods, "methods") if methods else ()
     for name in chosen:
-        one_of("method", name, known)
+        check_choice("method", name, known)
     primal: list[Cost] = []
     costs: dict[str, list[Cost]] = {name: [] for name in chosen or known}
     refused: dict[str, str] = {}
@@ -199,7 +199,7 @@ def _draw_panel(axes: slide.Axes, growth: CostGrowth, what: str, bound: float, l
     if len(sizes) == 1:  # a band needs a width to be seen
         wide = ([sizes[0] / _WIDE, sizes[0] * _WIDE], own * 2)
         axes.set_xlim(sizes[0] / 2, sizes[0] * 2)
-    label = f"cheap gradient: up to {number(bound, 6)} times the function"
+    label = f"cheap gradient: up to {format_number(bound, 6)} times the function"
     axes.fill_between(*wide, bound * np.array(wide[1]), color=look.edge, alpha=0.16, linewidth=0,
                       label=label)  # fmt: skip
     axes.plot(sizes, own, color=look.ink, linewidth=2.0, marker="x", markersize=8,
@@ -209,13 +209,13 @@ def _draw_panel(axes: slide.Axes, growth: CostGrowth, what: str, bound: float, l
         label = method if costs else f"{method}: refused everywhere"
         if costs and method in growth.refused:
             last, end = points(costs)[-1]
-            label = f"{method}, up to {number(last, 6)}: {growth.refused[method]}"
+            label = f"{method}, up to {format_number(last, 6)}: {growth.refused[method]}"
             others = [growth.primal, *(c for name, c in growth.methods.items() if name != method)]
             there = [value for c in others for size, value in points(c) if size == last]
             # The word is on the side where the next curve is farther away.
             up = min((value / end for value in there if value > end), default=math.inf)
             down = min((end / value for value in there if 0 < value < end), default=math.inf)
-            word = f"stops at {number(last, 6)}"
+            word = f"stops at {format_number(last, 6)}"
             slide.mark_end(axes, (last, end), word, style["color"], look, up=up >= down)
         if method == "path-sum":
             style |= {"markersize": 13, "markerfacecolor": "none"}

@@ -17,8 +17,8 @@ from cgprimer.fitting.fit import fit
 from cgprimer.plots import slide
 from cgprimer.plots.landscape import full_batch_name
 from cgprimer.plots.loss import over_time
-from cgprimer.support.number_format import marked, number
-from cgprimer.support.validation import numbers_by_name, one_of, whole_number
+from cgprimer.support.number_format import format_number, mark_rounding
+from cgprimer.support.validation import check_choice, check_integer, check_named_values
 from cgprimer.training.loop import train
 from cgprimer.training.losses import DEFAULT, samples_for
 from cgprimer.training.optimizers import OPTIMIZERS
@@ -106,18 +106,18 @@ def descents(
     steps: int = 10_000, seed: int = 0,
 ) -> list[Way]:  # fmt: skip
     """What :func:`descent` draws, Levenberg-Marquardt first; the arguments are its own."""
-    steps, seed = whole_number("steps", steps, least=1), whole_number("the seed", seed)
+    steps, seed = check_integer("steps", steps, minimum=1), check_integer("the seed", seed)
     names = as_names(optimizers, "optimizers")
     for name in names:
-        one_of("optimizer", name, OPTIMIZERS)
-    own = numbers_by_name("rates", rates, "optimizer", OPTIMIZERS, above=0)
+        check_choice("optimizer", name, OPTIMIZERS)
+    own = check_named_values("rates", rates, "optimizer", OPTIMIZERS, above=0)
     if stray := [name for name in own if name not in names]:
         hint = f"--optimizers {','.join([*names, *stray])}"
         raise UsageError(f"there is a rate for {stray[0]}, which is not asked for", hint=hint)
     data = make_dataset(graph, samples=100, seed=seed) if data is None else data
     data = whole_dataset(samples_for(graph, data, DEFAULT), "every step sees all samples")
     vectors = Vectors(graph)
-    given = numbers_by_name(
+    given = check_named_values(
         "start", start, "parameter", graph.parameters, shapes=graph.shapes, parts=True
     )
     begin = {**vectors.values(np.random.default_rng(seed).random(len(vectors))), **given}
@@ -136,8 +136,12 @@ def descents(
                 raise
             run = error.run
         places, values = over_time(run, "step")
-        said = "diverges" if run.stopped == "diverged" else f"{number(values[-1], 3)} at the end"
-        rate = marked(float(run.settings["learning_rate"]), 2)
+        said = (
+            "diverges"
+            if run.stopped == "diverged"
+            else f"{format_number(values[-1], 3)} at the end"
+        )
+        rate = mark_rounding(float(run.settings["learning_rate"]), 2)
         label = f"{full_batch_name(name)}, rate {rate}: {said}"
         ways.append(Way(label, np.asarray(places), np.asarray(values)))
     return ways

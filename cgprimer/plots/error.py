@@ -24,9 +24,9 @@ from cgprimer.errors import DifferentiationError, UsageError
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.pictures.theme import Theme
 from cgprimer.plots import slide
-from cgprimer.support.number_format import equals, number
+from cgprimer.support.number_format import choose_equality_sign, format_number
 from cgprimer.support.type_checks import check_type
-from cgprimer.support.validation import real_number
+from cgprimer.support.validation import check_real_number
 from cgprimer.tapes import differentiate
 from cgprimer.tapes import tape as tape_of
 
@@ -193,7 +193,7 @@ def step_errors(
     if steps is None:
         steps = np.logspace(-16, 0, 161).tolist()
     several = steps if isinstance(steps, Iterable) and not isinstance(steps, str) else [steps]
-    sizes = np.sort([real_number("a step", step, above=0) for step in several])
+    sizes = np.sort([check_real_number("a step", step, above=0) for step in several])
     if not sizes.size:
         raise UsageError("there must be a step at least")
     columns = {n: np.array([point[n]]) for n in graph.inputs}
@@ -243,7 +243,11 @@ def _error(value: float, exact: Any) -> float:
 def _usual_title(found: StepErrors) -> str:
     formula = f"{found.of} = {found.formula}: " if len(found.formula) <= _SHORT else ""
     value = found.at.get(found.wrt)  # none of a variable inside
-    place = "" if value is None else f" at {found.wrt} {equals(value, digits=6)} {number(value, 6)}"
+    place = (
+        ""
+        if value is None
+        else f" at {found.wrt} {choose_equality_sign(value, digits=6)} {format_number(value, 6)}"
+    )
     return f"{formula}d {found.of} / d {found.wrt}{place}"
 
 
@@ -255,7 +259,7 @@ def _label(found: StepErrors, scheme: str) -> str:
     best = found.best(scheme)
     smaller = found.as_good(scheme)[found.steps <= best]
     which = "every h up to" if len(smaller) > 2 * _NEIGHBOURS + 1 and smaller.all() else "best h"
-    return f"{scheme}: {which} about {number(best, 1)}"
+    return f"{scheme}: {which} about {format_number(best, 1)}"
 
 
 def _best_place(found: StepErrors, scheme: str, shown: Array) -> tuple[float, float] | None:

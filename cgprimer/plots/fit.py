@@ -10,7 +10,7 @@ from cgprimer.errors import UsageError, join_names
 from cgprimer.fitting.result import Fit
 from cgprimer.pictures.theme import Theme
 from cgprimer.plots import slide
-from cgprimer.support.number_format import number
+from cgprimer.support.number_format import format_number
 
 Array = Any
 _POINTS = 400  # of a curve
@@ -98,7 +98,7 @@ def _curve(axes: slide.Axes, found: Fit, level: float, look: Theme) -> Array:
     value, least, most = (part.reshape(-1) for part in (band.value, band.low, band.high))
     if not np.isfinite(value).all():
         along, value, least, most = (part[inside] for part in (along, value, least, most))
-    share = f"{number(100 * level, 3)} % band"
+    share = f"{format_number(100 * level, 3)} % band"
     above = 4 if place.size <= _MANY else 0.9  # many points would hide the curve and its band
     marks = _marks(0, place.size, look)
     axes.plot(place, found.problem.target, **marks, label="data", zorder=above)

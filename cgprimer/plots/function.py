@@ -21,8 +21,8 @@ from cgprimer.core.derivatives import chosen_output, graph_with_loss
 from cgprimer.errors import DifferentiationError, UsageError, name_hint
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.plots import slide
-from cgprimer.support.number_format import marked, number
-from cgprimer.support.validation import real_number, whole_number
+from cgprimer.support.number_format import format_number, mark_rounding
+from cgprimer.support.validation import check_integer, check_real_number
 from cgprimer.tapes import Tape, differentiate, values_of
 from cgprimer.tapes import tape as tape_of
 
@@ -110,7 +110,7 @@ def function(
     if found.tangent:
         touch, value, slope = found.tangent
         ends = places[[0, -1]]
-        label = f"tangent at {place} = {number(touch, 6)}, slope {marked(slope, 6)}"
+        label = f"tangent at {place} = {format_number(touch, 6)}, slope {mark_rounding(slope, 6)}"
         axes.plot(ends, value + slope * (ends - touch), color=look.ink, linewidth=1.6, label=label)
         axes.plot(touch, value, linestyle="", marker="o", markersize=12, color=look.ink)
     axes.set_xlim(float(places[0]), float(places[-1]))
@@ -166,10 +166,10 @@ def function_curves(
             f"{name!r} is computed: a function is of an input or a parameter",
             hint=name_hint(name, known),
         )
-    if whole_number("the order of the highest derivative", order) > _HIGHEST:
+    if check_integer("the order of the highest derivative", order) > _HIGHEST:
         raise UsageError(f"the highest derivative is one of order 0 to {_HIGHEST}, not {order}")
     if tangent is not None:
-        tangent = real_number("the place of the tangent", tangent)
+        tangent = check_real_number("the place of the tangent", tangent)
     others = point_values(graph, {**graph.point(at, needed=()), name: 0.0}, of=target)
     primal = tape_of(graph)
     executes = _orders(primal, target, name, max(order, tangent is not None), others)
@@ -203,8 +203,8 @@ def _range(
     middle half of the range must keep about a quarter of the heights, as it does of a parabola.
     """
     middle = 0.0 if tangent is None or (low, high) != (None, None) else tangent
-    low = real_number("the range's beginning", middle - _HALVES[0] if low is None else low)
-    high = real_number("the range's end", middle + _HALVES[0] if high is None else high)
+    low = check_real_number("the range's beginning", middle - _HALVES[0] if low is None else low)
+    high = check_real_number("the range's end", middle + _HALVES[0] if high is None else high)
     if not low < high:
         raise UsageError(f"the range must ascend, not go from {low:g} to {high:g}")
     if middle != tangent:
@@ -323,7 +323,7 @@ def _number_axis(axes: slide.Axes, which: str) -> None:
     axis.set_major_formatter(
         lambda value, _: slide.on_axis(value - start, axis.get_majorticklocs() - start)
     )
-    name = f"{axis.get_label_text()} {'-' if start > 0 else '+'} {number(abs(start), 15)}"
+    name = f"{axis.get_label_text()} {'-' if start > 0 else '+'} {format_number(abs(start), 15)}"
     axis.get_label().set_text(name)
 
 
@@ -337,5 +337,5 @@ def _notes(found: FunctionCurves, low: float, high: float) -> list[str]:
         where = huge[::way]
         if where[-1] and where[-2]:
             last = float(found.places[::way][~where][-1])
-            notes.append(f"too large for a double {side} {found.wrt} = {number(last, 3)}")
+            notes.append(f"too large for a double {side} {found.wrt} = {format_number(last, 3)}")
     return notes

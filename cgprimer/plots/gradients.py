@@ -20,7 +20,7 @@ from cgprimer.expressions import ExpressionGraph
 from cgprimer.pictures.lettering import text_width
 from cgprimer.pictures.theme import AXIS_SIZE
 from cgprimer.plots import slide
-from cgprimer.support.number_format import number
+from cgprimer.support.number_format import format_number
 from cgprimer.tapes import tape
 
 LEAST = 1e-3  # of the gradient at the output that arrives: less has vanished, 1/LEAST has exploded
@@ -152,8 +152,9 @@ def sentence(layers: tuple[Layer, ...]) -> str:
             where = f"from depth {depth} on ({join_names(layers[depth].names, 2)})"
             return f"nothing arrives {where}" if size == 0 else f"not finite {where}"
     left = sizes[-1] / sizes[0]
-    factor, left_over = left ** (1 / (len(sizes) - 1)), number(left, 2)
-    what = f"{'grows' if factor > 1 else 'shrinks'} by a factor of {number(factor, 2)} per layer"
+    factor, left_over = left ** (1 / (len(sizes) - 1)), format_number(left, 2)
+    change = "grows" if factor > 1 else "shrinks"
+    what = f"{change} by a factor of {format_number(factor, 2)} per layer"
     if LEAST <= left <= 1 / LEAST:
         return f"{what}, {left_over} of it arrives: neither vanishes nor explodes"
     return f"{what}, {left_over} of it arrives: {'explodes' if left > 1 else 'vanishes'}"

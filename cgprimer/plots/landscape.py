@@ -27,7 +27,7 @@ from cgprimer.core.tape.tape_dependencies import varying
 from cgprimer.data import Dataset, make_dataset, whole_dataset
 from cgprimer.errors import UsageError, name_hint
 from cgprimer.expressions import ExpressionGraph
-from cgprimer.support.validation import numbers_by_name, real_number, whole_number
+from cgprimer.support.validation import check_integer, check_named_values, check_real_number
 from cgprimer.training.losses import DEFAULT, samples_for
 from cgprimer.training.objective import Objective
 from cgprimer.training.optimizers import OPTIMIZERS
@@ -118,12 +118,12 @@ def landscape(
     check_graph(graph)
     shapes, numbers = graph.shapes, Vectors(graph).elements
     names = _two(graph, numbers, over or numbers[:2])
-    given = numbers_by_name("at", at, "parameter", graph.parameters, shapes=shapes, parts=True)
+    given = check_named_values("at", at, "parameter", graph.parameters, shapes=shapes, parts=True)
     needed = [n for n in graph.parameters if data is None or n not in names]
     point = graph.point(given, needed=needed)
     own = {name: point[name] for name in graph.parameters if name in point}
     values = {name: float(value) for name, value in split_arrays(own, shapes).items()}
-    steps, grid = whole_number("steps", steps, least=1), whole_number("grid", grid, least=2)
+    steps, grid = check_integer("steps", steps, minimum=1), check_integer("grid", grid, minimum=2)
     if loss is None:  # without inputs there are no samples to fit: the surface is the function
         loss = DEFAULT if graph.inputs or data is not None or len(graph.outputs) != 1 else FUNCTION
     if data is None:
@@ -139,7 +139,7 @@ def landscape(
     if all(name in truth for name in names):
         known, called = truth, "true"
     both = (known[names[0]], known[names[1]]) if known.keys() >= {*names} else None
-    begin = numbers_by_name("start", start, "parameter", names)
+    begin = check_named_values("start", start, "parameter", names)
     sides = _ranges(names, ranges, at_point, both, called, begin)
     first, second = (np.linspace(low, high, grid) for low, high in sides)
     points = np.stack(np.meshgrid(first, second), axis=-1).reshape(-1, 2)
@@ -166,7 +166,7 @@ def _paths(
     span: float,
 ) -> tuple[Descent, ...]:
     """Return the path of each optimizer."""
-    given = numbers_by_name("rates", rates, "optimizer", OPTIMIZERS, above=0)
+    given = check_named_values("rates", rates, "optimizer", OPTIMIZERS, above=0)
     chosen = ("sgd", "momentum", "adam") if optimizers is None else optimizers
     chosen = as_names(chosen, "optimizers") if chosen else ()
     names = () if chosen == ("none",) else chosen
@@ -327,7 +327,7 @@ def _ranges(
         raise UsageError("a range, from where to where, is needed for each of the two parameters")
     found = []
     for name, ends in zip(names, pairs, strict=True):
-        low, high = (real_number(f"an end of the range of {name}", end) for end in ends)
+        low, high = (check_real_number(f"an end of the range of {name}", end) for end in ends)
         if not low < high:
             raise UsageError(f"the range of {name} must ascend, not go from {low:g} to {high:g}")
         found.append((low, high))

@@ -13,7 +13,7 @@ from cgprimer.errors import UsageError
 from cgprimer.pictures.theme import Theme
 from cgprimer.plots import slide
 from cgprimer.plots.runs import BY, FAR, UNNAMED, Run, axis_of, named_runs, steps_per_epoch
-from cgprimer.support.validation import one_of, whole_number
+from cgprimer.support.validation import check_choice, check_integer
 from cgprimer.training.runs import TrainingRun
 
 Array = Any
@@ -71,7 +71,7 @@ def loss(
     """
     given = named_runs(runs)
     found = {n: run for n, run in given.items() if run.steps or run.stopped != "diverged"} or given
-    by = axis_of(found, one_of("axis", by, BY))
+    by = axis_of(found, check_choice("axis", by, BY))
     losses = {name: over_time(run, by) for name, run in found.items()}
     others = {name: validation_curve(run, by) for name, run in found.items() if validation}
     drawn = (*losses.values(), *others.values())
@@ -84,8 +84,8 @@ def loss(
     longest = max(len(values) for _, values in losses.values())
     if smooth is None:
         smooth = 1 if longest <= _READABLE else longest // 100
-    smooth = whole_number("the number of losses in a mean (smooth)", smooth, least=1)
-    logarithmic = _log_axes(one_of("choice of logarithmic axes", log, LOG), every)
+    smooth = check_integer("the number of losses in a mean (smooth)", smooth, minimum=1)
+    logarithmic = _log_axes(check_choice("choice of logarithmic axes", log, LOG), every)
     figure, axes, look = slide.framed(dark, title, "Loss", x=by, y="loss")
     shown = [v for _, values in others.values() for v in values]
     for name, run in found.items():

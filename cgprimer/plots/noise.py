@@ -20,8 +20,8 @@ from cgprimer.expressions import ExpressionGraph
 from cgprimer.pictures.theme import Theme
 from cgprimer.plots import slide
 from cgprimer.plots.cost import as_counts
-from cgprimer.support.number_format import number
-from cgprimer.support.validation import numbers_by_name, real_number, whole_number
+from cgprimer.support.number_format import format_number
+from cgprimer.support.validation import check_integer, check_named_values, check_real_number
 from cgprimer.training.losses import samples_for
 from cgprimer.training.objective import Objective
 
@@ -158,7 +158,7 @@ class NoisyDescents:
     @property
     def sentence(self) -> str:
         """Where gradient descent on all samples ends, in words."""
-        where = f"{self.name} ≈ {number(float(self.full[-1]), 3)}"
+        where = f"{self.name} ≈ {format_number(float(self.full[-1]), 3)}"
         inside = (self.values >= self.valley[0]) & (self.values <= self.valley[1])
         lowest = self.values[np.nanargmin(np.where(inside, self.losses, np.inf))]
         if abs(self.full[-1] - lowest) > _CONVERGED * (self.values[-1] - self.values[0]):
@@ -182,15 +182,15 @@ def noisy_descents(
     seed: int = 0,
 ) -> NoisyDescents:
     """Compute what :func:`noise` draws; the arguments are the same."""
-    steps = whole_number("steps", steps, least=1)
-    seed, runs = whole_number("the seed", seed), whole_number("seeds", seeds, least=1)
+    steps = check_integer("steps", steps, minimum=1)
+    seed, runs = check_integer("the seed", seed), check_integer("seeds", seeds, minimum=1)
     sizes = as_counts(batch_sizes, "batch sizes")
     if len(sizes) > _MOST_PANELS:
         raise UsageError(f"at most {_MOST_PANELS} batch sizes fit on a slide, got {len(sizes)}")
     check_graph(graph)
     name = _parameter(graph, over)
-    given = numbers_by_name("at", at, "parameter", graph.parameters)
-    begin = numbers_by_name("start", start, "parameter", (name,)).get(name)
+    given = check_named_values("at", at, "parameter", graph.parameters)
+    begin = check_named_values("start", start, "parameter", (name,)).get(name)
     if begin is None:
         hint = f"choose one near a local minimum: start={{{name!r}: ...}} (--start {name}=...)"
         raise UsageError(f"the start of {name!r} is missing", hint=hint)
@@ -261,9 +261,9 @@ def _range(ranges: Sequence[tuple[float, float]], start: float, truth: Any) -> t
     if len(ranges) > 1:
         raise UsageError("the loss is shown over one parameter: give one range")
     if ranges:
-        low, high = (real_number("an end of the range", end) for end in ranges[0])
+        low, high = (check_real_number("an end of the range", end) for end in ranges[0])
         if not low < start < high:
-            raise UsageError(f"the range must hold the start, {number(start)}")
+            raise UsageError(f"the range must hold the start, {format_number(start)}")
         return low, high
     ends = [start] if truth is None else [start, float(truth)]
     side = _MARGIN * max(max(ends) - min(ends), 1.0)
@@ -273,7 +273,7 @@ def _range(ranges: Sequence[tuple[float, float]], start: float, truth: Any) -> t
 def _rate(values: Array, slopes: Array, start: float, rate: float | None) -> float:
     """Return the rate that is given, or half the reciprocal of the curvature near the start."""
     if rate is not None:
-        return real_number("the rate", rate, above=0)
+        return check_real_number("the rate", rate, above=0)
     curvature = np.gradient(slopes, values)
     near = np.abs(values - start) <= (values[-1] - values[0]) / 4
     largest = float(np.nanmax(np.where(near, curvature, np.nan)))
@@ -348,7 +348,7 @@ def _draw_paths(
         steps,
         color=look.ink,
         linewidth=3.4,
-        label=f"full batch, rate {number(found.rate, 2)}",
+        label=f"full batch, rate {format_number(found.rate, 2)}",
         marker="s",
         markersize=11,
         markerfacecolor="none",

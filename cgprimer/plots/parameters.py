@@ -11,7 +11,7 @@ from cgprimer.errors import UsageError, name_hint
 from cgprimer.pictures.theme import Theme
 from cgprimer.plots import slide
 from cgprimer.plots.runs import BY, FAR, Run, axis_of, common_truth, named_runs, steps_per_epoch
-from cgprimer.support.validation import one_of
+from cgprimer.support.validation import check_choice
 from cgprimer.training.runs import TrainingRun
 
 Values = Mapping[str, float]
@@ -83,7 +83,7 @@ def parameters(
         _draw_final(axes, found, chosen, truth, look)
         slide.legend_below(figure, axes, look)
         return figure
-    by = axis_of(found, one_of("axis", by, BY))
+    by = axis_of(found, check_choice("axis", by, BY))
     drawn = chosen[:_MOST_PANELS]
     cut = f", the first {len(drawn)} of {len(chosen)}" if len(drawn) < len(chosen) else ""
     figure, look = slide.new_figure(dark, title, f"Parameters over time{cut}")

@@ -12,7 +12,7 @@ from cgprimer.core.methods.derivative_program import Names
 from cgprimer.errors import UsageError, join_names
 from cgprimer.expressions import ExpressionGraph, parse_element
 from cgprimer.plots import slide
-from cgprimer.support.number_format import number
+from cgprimer.support.number_format import format_number
 
 
 def points(
@@ -67,7 +67,7 @@ def points(
     curves |= {f"d {target} / d {name}": value for (_, name), value in found.derivatives.items()}
     alike = [n for n in varied[1:] if np.array_equal((at or {})[n], along)]
     ends = [
-        f"{name} from {number(value[0])} to {number(value[-1])}"
+        f"{name} from {format_number(value[0])} to {format_number(value[-1])}"
         for name in varied[1:]
         if name not in alike and len(value := np.ravel((at or {})[name]))
     ]

@@ -21,7 +21,7 @@ from cgprimer.pictures.theme import (
     Theme,
     theme,
 )
-from cgprimer.support.number_format import SHORT, number
+from cgprimer.support.number_format import SHORT, format_number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes  # noqa: PLC0414, for the plots
@@ -105,7 +105,7 @@ def grouped(value: float) -> str:
     >>> grouped(10_000), grouped(0.01), grouped(1e6)
     ('10,000', '0.01', '1e6')
     """
-    text = number(value, SHORT)
+    text = format_number(value, SHORT)
     return f"{value:,.0f}" if text.isdecimal() else text
 
 
@@ -166,7 +166,7 @@ def on_axis(value: float, places: Any) -> str:
     if 0.01 <= largest < (1e5 if digits <= 5 else 1e9):
         text = f"{value:,.{max(0, -floor(log10(step) + 1e-9))}f}"
         return text.rstrip("0").rstrip(".") if "." in text else text
-    return number(value, digits + 1)
+    return format_number(value, digits + 1)
 
 
 def curve_style(order: int, look: Theme) -> dict[str, Any]:

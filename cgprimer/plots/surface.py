@@ -21,8 +21,8 @@ from cgprimer.expressions import ExpressionGraph
 from cgprimer.pictures.theme import Theme, mix
 from cgprimer.plots import slide
 from cgprimer.plots.landscape import Landscape, Relief, full_batch_name, landscape, relief
-from cgprimer.support.number_format import marked
-from cgprimer.support.validation import whole_number
+from cgprimer.support.number_format import mark_rounding
+from cgprimer.support.validation import check_integer
 
 Array = Any
 Drawn = dict[str, tuple[Array, dict[str, Any]]]  # by what the legend says: points and style
@@ -124,7 +124,7 @@ def draw_surface(
     Paths begin at the ring. A cross marks the true values where targets have been made from them,
     and the declared or given values where the data are those of a user.
     """
-    arrows = whole_number("the number of arrows", gradient)
+    arrows = check_integer("the number of arrows", gradient)
     if arrows and in_3d:
         raise UsageError("arrows of the gradient are drawn in the plane, not in 3-D")
     if arrows > 1 and not found.paths:
@@ -272,7 +272,7 @@ def _paths(found: Landscape, shown: Relief, look: Theme) -> Drawn:
     colours = look.curves[1:]
     for order, path in enumerate(found.paths):
         leaves = "" if shown.contains(path.points).all() else ": leaves the picture"
-        label = f"{full_batch_name(path.optimizer)}, rate {marked(path.rate, 2)}"
+        label = f"{full_batch_name(path.optimizer)}, rate {mark_rounding(path.rate, 2)}"
         under = min(len(found.paths) - 1 - order, 3)
         style = {
             "color": colours[order % len(colours)],

@@ -22,7 +22,7 @@ from cgprimer.expressions import parse
 from cgprimer.pictures.theme import AXIS_SIZE
 from cgprimer.plots import slide
 from cgprimer.plots.cost import as_counts
-from cgprimer.support.validation import one_of
+from cgprimer.support.validation import check_choice
 from cgprimer.tapes import Tape, differentiate
 from cgprimer.tapes import tape as tape_of
 
@@ -141,7 +141,7 @@ def swell_counts(
     >>> [(row.depth, row.formula, row.reverse) for row in swell_counts("product", [1, 4])]
     [(1, 6, 5), (4, 280, 26)]
     """
-    text_of = FAMILIES[one_of("family", family, FAMILIES)]
+    text_of = FAMILIES[check_choice("family", family, FAMILIES)]
     usual = range(1, 6 if family == "softmax" else 11)
     given = usual if isinstance(depths, Sequence) and not depths else depths
     rows = []

@@ -18,8 +18,8 @@ from cgprimer.errors import NonFiniteError
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.plots import slide
 from cgprimer.plots.cost import as_counts
-from cgprimer.support.number_format import number
-from cgprimer.support.validation import numbers_by_name, whole_number
+from cgprimer.support.number_format import format_number
+from cgprimer.support.validation import check_integer, check_named_values
 from cgprimer.training.losses import samples_for
 from cgprimer.training.objective import Objective
 
@@ -75,7 +75,10 @@ def variance(
         dark, title, "Variance of a mini-batch gradient", x="batch size B", y="variance"
     )
     lines = [
-        (found.variances, f"measured over {batches:,} batches: slope {number(found.slope, 3)}"),
+        (
+            found.variances,
+            f"measured over {batches:,} batches: slope {format_number(found.slope, 3)}",
+        ),
         (found.of_one / x, "1/B"),
         (np.full(len(x), found.square), "square of the gradient over all samples"),
     ]
@@ -118,8 +121,8 @@ def gradient_variances(
     >>> found.of_one, found.square
     (4.0, 0.0)
     """
-    batches = whole_number("the number of batches", batches, least=2)
-    seed = whole_number("the seed", seed)
+    batches = check_integer("the number of batches", batches, minimum=2)
+    seed = check_integer("the seed", seed)
     data = make_dataset(graph, seed=seed) if data is None else samples_for(graph, data, loss)
     data = whole_dataset(data, "gradients are drawn from all samples")
     data.check_finite()
@@ -128,7 +131,7 @@ def gradient_variances(
     wanted = as_counts(powers if isinstance(sizes, Sequence) and not sizes else sizes, "sizes")
     objective = Objective(graph, loss=loss, dataset=data)
     vectors, random = objective.vectors, np.random.default_rng(seed)
-    own = numbers_by_name("at", at, "parameter", graph.parameters, shapes=graph.shapes)
+    own = check_named_values("at", at, "parameter", graph.parameters, shapes=graph.shapes)
     drawn = vectors.values(random.random(len(vectors)))  # the start that `train` draws
     values = vectors.vector({**drawn, **own}).astype(objective.precision)
     columns = objective.columns(data)

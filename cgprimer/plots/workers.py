@@ -11,8 +11,8 @@ from cgprimer.pictures.theme import Theme, mix
 from cgprimer.plots import slide
 from cgprimer.plots.loss import smoothed
 from cgprimer.plots.runs import Run, named_runs
-from cgprimer.support.number_format import number
-from cgprimer.support.validation import one_of, real_number
+from cgprimer.support.number_format import format_number
+from cgprimer.support.validation import check_choice, check_real_number
 from cgprimer.training.runs import TrainingRun
 from cgprimer.workers.record import Record, record_of
 
@@ -74,7 +74,7 @@ def workers(
     """
     given = named_runs(runs)
     found = {name: record_of(run) for name, run in given.items()}
-    if one_of("way to show workers", show, SHOW) == "auto":
+    if check_choice("way to show workers", show, SHOW) == "auto":
         show = "timeline" if len(given) == 1 else "loss"
     for name, run in given.items():
         if not run.steps:
@@ -83,7 +83,9 @@ def workers(
         if len(found) > 1:
             raise UsageError("a timeline is of one run, and there are several")
         ((record, run),) = zip(found.values(), given.values(), strict=True)
-        end = None if until is None else real_number("the end of the timeline", until, above=0)
+        end = (
+            None if until is None else check_real_number("the end of the timeline", until, above=0)
+        )
         return timeline(record, run.steps, end, dark=dark, title=title)
     if show == "loss":
         return _losses(given, found, dark=dark, title=title)
@@ -96,7 +98,7 @@ def timeline(
     """A row for each worker; the lines are steps."""
     end = until or record.beginning()
     rows = min(record.workers, _ROWS)
-    pace = number(record.clock / steps, 4)
+    pace = format_number(record.clock / steps, 4)
     usual = f"{pluralize(record.workers, 'worker')}, {record.protocol}: {pace} s per step"
     if record.placed:
         usual += f", bubble {100 * record.shares()['wait']:.0f} %"
@@ -203,7 +205,7 @@ def _staleness(records: Mapping[str, Record], *, dark: bool, title: str | None) 
             shares[age // wide] = shares.get(age // wide, 0.0) + n / whole
         places = [wide * (k + (order + 0.5) / count) - 0.5 for k in shares]
         colour = look.curves[order % len(look.curves)]
-        mean = number(record.mean_staleness, 3)
+        mean = format_number(record.mean_staleness, 3)
         axes.bar(
             places, list(shares.values()), width=0.86 * wide / count, edgecolor=colour,
             facecolor=mix(colour, look.background, 0.55), hatch=("", "//", "xx", "..")[order % 4],

@@ -31,7 +31,7 @@ from cgprimer.recording.value_base import (
     note_changes,
     release_leaves,
 )
-from cgprimer.support.garbage_collection import collector_paused
+from cgprimer.support.garbage_collection import pause_garbage_collection
 
 
 def adjoints(
@@ -94,7 +94,7 @@ def accumulate(result: ValueBase, gradient: Any, *, free: bool) -> None:
             _check_changes(values[: program.n_ordered], 0)
     else:
         seed = seed_of(result, gradient)
-        with collector_paused(), _marked_ancestors(result) as order:
+        with pause_garbage_collection(), _marked_ancestors(result) as order:
             names = _check_order(order)
             if _only_scalars(order, names):
                 sweep_scalars(order, seed, free=free)

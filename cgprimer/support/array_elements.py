@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from cgprimer.errors import UsageError
-from cgprimer.support.array_values import Value, as_value
+from cgprimer.support.array_values import Value, convert_value
 
 
-def put_elements(
+def insert_elements(
     values: Mapping[str, Value],
     defaults: Mapping[str, Value],
     shapes: Mapping[str, tuple[int, ...]],
-    split: Callable[[str], tuple[str, tuple[int, ...]]],
+    split_name: Callable[[str], tuple[str, tuple[int, ...]]],
 ) -> Mapping[str, Value]:
     """Return values by name, with those of elements and rows such as ``x[0]`` put into arrays.
 
@@ -27,7 +27,7 @@ def put_elements(
     Raises:
         UsageError: there is no such element, or the other elements of an array have no value.
     """
-    parts = [(name, *split(name)) for name in values if "[" in str(name)]
+    parts = [(name, *split_name(name)) for name in values if "[" in str(name)]
     parts = [part for part in parts if part[1] in shapes and part[2]]
     if not parts:
         return values
@@ -36,7 +36,7 @@ def put_elements(
     for name, base, indices in sorted(parts, key=lambda part: len(part[2])):  # rows first
         _check_indices(name, base, indices, shapes[base])
         default = arrays.get(base, defaults.get(base, math.nan))
-        arrays[base] = _with_element(name, values[name], base, default, shapes[base], indices)
+        arrays[base] = _replace_element(name, values[name], base, default, shapes[base], indices)
     import numpy as np
 
     for name, base, _ in parts:
@@ -60,7 +60,7 @@ def _check_indices(name: str, base: str, indices: tuple[int, ...], shape: tuple[
         )
 
 
-def _with_element(
+def _replace_element(
     name: str,
     value: Value,
     base: str,
@@ -72,8 +72,8 @@ def _with_element(
     import numpy as np
 
     rest = shape[len(indices) :]  # the shape of a row
-    part = np.asarray(as_value(name, value, rest))
-    filled = as_value(base, default, shape)
+    part = np.asarray(convert_value(name, value, rest))
+    filled = convert_value(base, default, shape)
     samples = np.broadcast_shapes(
         part.shape[: part.ndim - len(rest)], filled.shape[: filled.ndim - len(shape)]
     )

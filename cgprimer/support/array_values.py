@@ -13,7 +13,7 @@ Value = Any  # a float, or an ndarray of samples
 _ROWS = "its rows are equally long, and of numbers, none of them masked: filled(0.0), say"
 
 
-def as_value(name: str, value: Any, shape: tuple[int, ...] = ()) -> Value:
+def convert_value(name: str, value: Any, shape: tuple[int, ...] = ()) -> Value:
     """Return a value as a float, or as an array of doubles.
 
     With a shape the result is an array whose last axes have that shape; a single number fills it.
@@ -22,7 +22,7 @@ def as_value(name: str, value: Any, shape: tuple[int, ...] = ()) -> Value:
         UsageError: the value is neither a real number nor an array of real numbers.
         ShapeError: the array has another shape.
 
-    >>> as_value("xa", 2), as_value("xa", [1, 2])
+    >>> convert_value("xa", 2), convert_value("xa", [1, 2])
     (2.0, array([1., 2.]))
     """
     if not shape and type(value) in (float, int, bool):
@@ -52,7 +52,7 @@ def as_value(name: str, value: Any, shape: tuple[int, ...] = ()) -> Value:
     return array.astype(float) if array.ndim else float(array)
 
 
-def common_shape(
+def broadcast_sample_shapes(
     values: Mapping[str, Value], shapes: Mapping[str, tuple[int, ...]] = MappingProxyType({})
 ) -> tuple[int, ...]:
     """Return the shape of the samples that values broadcast to; ``()`` for a single sample.
@@ -87,7 +87,7 @@ def all_finite(value: Any) -> bool:
     return bool(np.isfinite(value).all())
 
 
-def first_bad(value: Value, rank: int = 0) -> tuple[float, int, str] | None:
+def find_nonfinite(value: Value, rank: int = 0) -> tuple[float, int, str] | None:
     """Return the first number that is not finite, its sample and its indices, or None.
 
     Args:
@@ -95,7 +95,7 @@ def first_bad(value: Value, rank: int = 0) -> tuple[float, int, str] | None:
         rank: number of axes, the last ones, of one sample.
 
     >>> import numpy as np
-    >>> first_bad(1.0), first_bad(np.array([[1.0, 2.0], [3.0, np.inf]]), 1)
+    >>> find_nonfinite(1.0), find_nonfinite(np.array([[1.0, 2.0], [3.0, np.inf]]), 1)
     (None, (inf, 1, '[1]'))
     """
     if all_finite(value):
@@ -112,7 +112,7 @@ def first_bad(value: Value, rank: int = 0) -> tuple[float, int, str] | None:
     return float(flat[first]), sample, f"[{indices}]" if indices else ""
 
 
-def axes(value: Value) -> int:
+def count_axes(value: Value) -> int:
     """Return the number of axes of a value; a number has none."""
     return 0 if isinstance(value, float) else int(value.ndim)
 

@@ -27,7 +27,7 @@ from pathlib import Path
 
 from cgprimer import __version__
 from cgprimer.errors import UsageError
-from cgprimer.support.files import write_whole
+from cgprimer.support.files import write_atomically
 
 _MAGIC = b"cgprimer cache 2\n"
 _LIMIT_BYTES, _LIMIT_FILES = 512 * 2**20, 4096  # every store lists all files
@@ -37,37 +37,37 @@ _ABANDONED = 86_400.0  # seconds
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 
-def folder() -> Path | None:
+def find_cache_folder() -> Path | None:
     """Return the folder of the cache, without symbolic links; None if the cache is off.
 
     Warns, once, about a folder that others can write to.
     """
-    path, problem = _usable_folder()
+    path, problem = _find_usable_folder()
     if problem:
-        _warn(problem)
+        _warn_once(problem)
     return path
 
 
-def in_memory() -> bool:
+def memory_caching_enabled() -> bool:
     """Return whether this process may cache in memory: unless the cache is switched off."""
     return os.environ.get("CGPRIMER_CACHE", "on").strip().lower() not in _OFF
 
 
-def description() -> str:
+def describe_cache() -> str:
     """Return the folder of the cache, or the reason for which nothing is cached."""
-    path, problem = _usable_folder()
+    path, problem = _find_usable_folder()
     reason = f"nothing is kept: {problem}" if problem else "nothing is kept"
     return reason if path is None else str(path)
 
 
-def _usable_folder() -> tuple[Path | None, str]:
+def _find_usable_folder() -> tuple[Path | None, str]:
     """Return the folder if it can be used, and the problem with it otherwise."""
-    path = _configured_folder()
-    problem = "" if path is None else _permission_problem(path)
+    path = _find_configured_folder()
+    problem = "" if path is None else _find_permission_problem(path)
     return (None if problem else path), problem
 
 
-def _configured_folder() -> Path | None:
+def _find_configured_folder() -> Path | None:
     chosen = os.environ.get("CGPRIMER_CACHE")
     try:
         if chosen is not None:
@@ -87,7 +87,7 @@ def _configured_folder() -> Path | None:
     return Path(os.path.realpath(base / "cgprimer"))
 
 
-def _permission_problem(folder: Path) -> str:
+def _find_permission_problem(folder: Path) -> str:
     """Return who else could write into a folder, or replace it; empty if nobody can."""
     if not hasattr(os, "geteuid"):
         return ""
@@ -106,12 +106,12 @@ def _permission_problem(folder: Path) -> str:
 
 
 @lru_cache
-def _warn(problem: str) -> None:
+def _warn_once(problem: str) -> None:
     warnings.warn(f"compiled code is not kept: {problem}", stacklevel=2)
 
 
 @lru_cache(maxsize=1)
-def package_state() -> str:
+def fingerprint_package() -> str:
     """Return a fingerprint of the files of the package, on which all cached content depends."""
     root = Path(__file__).parent.parent
     states = []
@@ -119,13 +119,13 @@ def package_state() -> str:
         for file in sorted(root.rglob("*.py")):
             status = file.stat()
             states.append(f"{file.relative_to(root)} {status.st_size} {status.st_mtime_ns}")
-    return key_of(__version__, *states)
+    return compute_cache_key(__version__, *states)
 
 
-def key_of(*parts: str | bytes) -> str:
+def compute_cache_key(*parts: str | bytes) -> str:
     """Return a key for content that depends on these parts only.
 
-    >>> key_of("a", "bc") == key_of("ab", "c")
+    >>> compute_cache_key("a", "bc") == compute_cache_key("ab", "c")
     False
     """
     digest = hashlib.sha256()
@@ -136,24 +136,24 @@ def key_of(*parts: str | bytes) -> str:
     return digest.hexdigest()
 
 
-def cached(kind: str, key: str, compute: Callable[[], bytes]) -> bytes:
+def load_or_compute(kind: str, key: str, compute: Callable[[], bytes]) -> bytes:
     """Return content from the cache; compute and store it if it is missing.
 
     Args:
         kind: a word for people who look into the folder.
-        key: from :func:`key_of`.
+        key: from :func:`compute_cache_key`.
         compute: computes the content.
     """
-    content = load(kind, key)
+    content = load_content(kind, key)
     if content is None:
         content = compute()
-        store(kind, key, content)
+        store_content(kind, key, content)
     return content
 
 
-def load(kind: str, key: str) -> bytes | None:
+def load_content(kind: str, key: str) -> bytes | None:
     """Return the content of a key; None if it is missing or cannot be trusted."""
-    directory = folder()
+    directory = find_cache_folder()
     if directory is None:
         return None
     name = f"{kind}-{key}{_SUFFIX}"
@@ -171,12 +171,12 @@ def load(kind: str, key: str) -> bytes | None:
         os.utime(directory / name)  # the least recently used files are deleted first
     start = len(_MAGIC) + hashlib.sha256().digest_size
     content = data[start:]
-    return content if data[:start] == _header(name, content) else None
+    return content if data[:start] == _create_header(name, content) else None
 
 
-def store(kind: str, key: str, content: bytes) -> bool:
+def store_content(kind: str, key: str, content: bytes) -> bool:
     """Store content under a key, and return whether that succeeded."""
-    directory = folder()
+    directory = find_cache_folder()
     if directory is None:
         return False
     target = directory / f"{kind}-{key}{_SUFFIX}"
@@ -184,19 +184,19 @@ def store(kind: str, key: str, content: bytes) -> bool:
         parents = (directory, *directory.parents)
         for missing in reversed([path for path in parents if not path.exists()]):
             missing.mkdir(mode=0o700, exist_ok=True)
-        write_whole(target, _header(target.name, content) + content, private=True)
-        _delete_oldest(directory, target.name)
+        write_atomically(target, _create_header(target.name, content) + content, private=True)
+        _delete_oldest_files(directory, target.name)
     except (OSError, ValueError, UsageError):
         return False
     return True
 
 
-def _header(name: str, content: bytes) -> bytes:
+def _create_header(name: str, content: bytes) -> bytes:
     """Return the first bytes of a file: a checksum of its name and content."""
     return _MAGIC + hashlib.sha256(name.encode() + b"\n" + content).digest()
 
 
-def _delete_oldest(directory: Path, newest: str) -> None:
+def _delete_oldest_files(directory: Path, newest: str) -> None:
     """Delete the oldest files while there are too many, or their total size is too large."""
     files = []
     for file in os.scandir(directory):

@@ -16,7 +16,7 @@ from functools import cache
 
 
 @cache
-def entry_points() -> dict[str, dict[str, str]]:
+def read_entry_points() -> dict[str, dict[str, str]]:
     """Return the entry points of installed packages: for each group and name ``module:attribute``.
 
     The result is that of ``importlib.metadata.entry_points``, except that packages in archives
@@ -30,11 +30,11 @@ def entry_points() -> dict[str, dict[str, str]]:
                     with suppress(OSError):  # most packages have no entry points
                         path = os.path.join(folder, package, "entry_points.txt")
                         with open(path, encoding="utf-8", errors="replace") as file:
-                            _read(file, groups)
+                            _parse_entry_points(file, groups)
     return groups
 
 
-def _read(lines: Iterable[str], groups: dict[str, dict[str, str]]) -> None:
+def _parse_entry_points(lines: Iterable[str], groups: dict[str, dict[str, str]]) -> None:
     """Add the entry points of a file to those of packages that come earlier on the path."""
     group: dict[str, str] = {}
     for line in map(str.strip, lines):

@@ -16,13 +16,13 @@ from cgprimer.support.type_checks import check_type
 _HANDWRITTEN = (".tex", ".dot", ".gv", ".mmd", ".html")  # formats that users write as well
 
 
-def as_path(path: str | Path) -> Path:
+def check_path(path: str | Path) -> Path:
     """Return a path.
 
     Raises:
         UsageError: it is neither a text nor a path.
 
-    >>> as_path(3)
+    >>> check_path(3)
     Traceback (most recent call last):
         ...
     cgprimer.errors.UsageError: `path` must be a text or a path, got 3
@@ -31,7 +31,7 @@ def as_path(path: str | Path) -> Path:
     return Path(path)
 
 
-def write_whole(path: str | Path, content: bytes | str, *, private: bool = False) -> None:
+def write_atomically(path: str | Path, content: bytes | str, *, private: bool = False) -> None:
     """Write a file under a temporary name in the same folder, then rename it.
 
     A reader never sees an incomplete file, and an older file survives an error. If several
@@ -43,11 +43,11 @@ def write_whole(path: str | Path, content: bytes | str, *, private: bool = False
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_whole(Path(folder, "a.txt"), "one line\\n")
+    ...     write_atomically(Path(folder, "a.txt"), "one line\\n")
     ...     [p.name for p in Path(folder).iterdir()]
     ['a.txt']
     """
-    path = as_path(path)
+    path = check_path(path)
     data = content.encode() if isinstance(content, str) else content
     if path.is_symlink() and not private:
         path = path.resolve()  # the link stays, its target is replaced
@@ -72,20 +72,20 @@ def write_whole(path: str | Path, content: bytes | str, *, private: bool = False
         raise UsageError(f"cannot write {path}: {reason}") from None
 
 
-def write_own(path: str | Path, content: bytes | str) -> None:
+def write_generated_file(path: str | Path, content: bytes | str) -> None:
     """Write a generated file, but do not overwrite a file that a user wrote by hand.
 
     Raises:
         UsageError: there is a file that cgprimer did not write, or the file cannot be written.
     """
-    path = as_path(path)
+    path = check_path(path)
     if path.suffix.lower() in _HANDWRITTEN and path.is_file():
         with open(path, "rb") as file:
             beginning = file.read(4096)
         if beginning and b"made by cgprimer" not in beginning:
             message = f"{path} is there already, and cgprimer did not write it"
             raise UsageError(message, hint="choose another name, or move that file away")
-    write_whole(path, content)
+    write_atomically(path, content)
 
 
 def check_writable(path: str | Path) -> None:
@@ -94,7 +94,7 @@ def check_writable(path: str | Path) -> None:
     Raises:
         UsageError: the folder is missing or cannot be written to, or the path is a folder.
     """
-    path = as_path(path)
+    path = check_path(path)
     folder = path.parent
     try:
         is_folder, folder_exists = path.is_dir(), folder.is_dir()
@@ -108,10 +108,10 @@ def check_writable(path: str | Path) -> None:
         raise UsageError(f"cannot write {path}: the folder {folder} cannot be written to")
 
 
-def examples(pattern: str = "*.cg") -> dict[str, Path]:
+def find_examples(pattern: str = "*.cg") -> dict[str, Path]:
     """Return the files of the examples by name.
 
-    >>> sorted(examples())[:3]
+    >>> sorted(find_examples())[:3]
     ['batch_normalization', 'baydin', 'cosine_of_square']
     """
     package = Path(__file__).parent.parent
@@ -121,22 +121,22 @@ def examples(pattern: str = "*.cg") -> dict[str, Path]:
     return {}
 
 
-def _plain(value: Any) -> Any:
+def _convert_numpy_value(value: Any) -> Any:
     """Return a number or an array of numpy as numbers and lists of Python."""
     if hasattr(value, "tolist"):
         return value.tolist()
     return int(value) if isinstance(value, Integral) else float(value)
 
 
-def json_text(value: Any, *, indent: int | None = 1) -> str:
+def format_json(value: Any, *, indent: int | None = 1) -> str:
     """Return a value as JSON text. Arrays are nested lists.
 
     JSON has no nan and no infinities: they are written as texts that ``float`` can read.
 
-    >>> json_text({"loss": float("nan")}, indent=None)
+    >>> format_json({"loss": float("nan")}, indent=None)
     '{"loss": "nan"}'
     """
-    text = json.dumps(value, default=_plain)
+    text = json.dumps(value, default=_convert_numpy_value)
     texts = {"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf"}
     plain = json.loads(text, parse_constant=texts.__getitem__)
     return json.dumps(plain, indent=indent, allow_nan=False)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def collector_paused() -> Iterator[None]:
+def pause_garbage_collection() -> Iterator[None]:
     """Keep the garbage collector from walking growing trees and tapes again and again.
 
     Nothing that runs under it makes reference cycles, and a hundred thousand expressions parse in

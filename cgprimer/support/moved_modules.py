@@ -121,7 +121,7 @@ NEW_NAMES = {
 }
 
 
-class _AliasLoader(Loader):
+class _MovedModuleLoader(Loader):
     """Replace the module that is being imported by the module under the new name."""
 
     def create_module(self, spec: ModuleSpec) -> None:
@@ -139,14 +139,14 @@ class _AliasLoader(Loader):
             sys.modules[old] = successor
 
 
-def spec_of(name: str) -> ModuleSpec | None:
+def find_module_spec(name: str) -> ModuleSpec | None:
     """Return the import specification of a deprecated module name, or None for any other name.
 
-    >>> spec_of("cgprimer.core.run").name
+    >>> find_module_spec("cgprimer.core.run").name
     'cgprimer.core.run'
     """
     old = name.removeprefix("cgprimer.")
     if old not in NEW_NAMES:
         return None
     is_package = any(other.startswith(f"{old}.") for other in NEW_NAMES)
-    return ModuleSpec(name, _AliasLoader(), is_package=is_package)
+    return ModuleSpec(name, _MovedModuleLoader(), is_package=is_package)

@@ -21,11 +21,13 @@ _MOST_NUMBERS, _MOST_LINES = 64, 6  # of an array that is shown in full
 _WIDEST_ARRAY, _WIDEST_ROW = 24, 66  # characters
 
 
-def number(value: float | None, digits: int = DIGITS) -> str:
+def format_number(value: float | None, digits: int = DIGITS) -> str:
     """Return a number rounded to significant digits; an empty text for None.
 
-    >>> number(71.0625, 5), number(0.1 + 0.2), number(-0.0), number(None), number(-2.5e-5)
-    ('71.063', '0.3', '0', '', '-2.5e-5')
+    >>> format_number(71.0625, 5), format_number(0.1 + 0.2), format_number(-2.5e-5)
+    ('71.063', '0.3', '-2.5e-5')
+    >>> format_number(-0.0), format_number(None)
+    ('0', '')
     """
     if value is None:
         return ""
@@ -50,66 +52,66 @@ def is_exact(text: str, value: float) -> bool:
     return shown == value or abs(shown - value) <= _ROUNDING * abs(value)
 
 
-def equals(*values: float, digits: int = DIGITS) -> str:
+def choose_equality_sign(*values: float, digits: int = DIGITS) -> str:
     """Return the sign before values: ``≈`` if one of them is rounded, and ``=`` otherwise.
 
-    >>> f"xa {equals(0.25)} {number(0.25)}, xb {equals(1 / 3)} {number(1 / 3)}"
-    'xa = 0.25, xb ≈ 0.33333333'
+    >>> choose_equality_sign(0.25), choose_equality_sign(1 / 3)
+    ('=', '≈')
     """
-    exact = (math.isnan(v) or is_exact(number(v, digits), v) for v in values)
+    exact = (math.isnan(v) or is_exact(format_number(v, digits), v) for v in values)
     return "=" if all(exact) else "≈"
 
 
-def marked(value: Any, digits: int = DIGITS, widest: int = _WIDEST_ARRAY) -> str:
+def mark_rounding(value: Any, digits: int = DIGITS, widest: int = _WIDEST_ARRAY) -> str:
     """Return a number, with ``≈`` in front if it is rounded and a further digit is not exact.
 
     An array is shown in one line, or as its shape and norm if the line would be too wide.
 
-    >>> marked(71.0625, 5), marked(1 / 3, 5), marked(None)
+    >>> mark_rounding(71.0625, 5), mark_rounding(1 / 3, 5), mark_rounding(None)
     ('71.0625', '≈0.33333', '')
-    >>> marked([[2.0, 0.0], [4.0, 0.0]]), marked([1 / 3] * 9)
+    >>> mark_rounding([[2.0, 0.0], [4.0, 0.0]]), mark_rounding([1 / 3] * 9)
     ('[[2, 0], [4, 0]]', '[9], norm 1')
     """
     if value is not None and not isinstance(value, float | int):
-        lines = " ".join(array_lines(value))
+        lines = " ".join(format_array_lines(value))
         if "norm" not in lines and len(lines) <= widest:
             return lines.removeprefix("= ").replace("≈ ", "≈")
         import numpy as np
 
         array = np.asarray(value, dtype=float)
-        norm = marked(float(np.sqrt((array * array).sum())), 3)
+        norm = mark_rounding(float(np.sqrt((array * array).sum())), 3)
         return f"[{','.join(map(str, array.shape))}], norm {norm}"
-    exact = value is None or equals(value, digits=digits + 1) == "="
-    return number(value, digits + 1) if exact else f"≈{number(value, digits)}"
+    exact = value is None or choose_equality_sign(value, digits=digits + 1) == "="
+    return format_number(value, digits + 1) if exact else f"≈{format_number(value, digits)}"
 
 
-def numbers(value: Any, digits: int = DIGITS, *, width: int = 44) -> str:
+def format_array(value: Any, digits: int = DIGITS, *, width: int = 44) -> str:
     """Return a number, or an array in brackets.
 
     A wide array has one row per line; of a large array only the first numbers are shown.
 
-    >>> print(numbers(0.5), numbers([[1.0, -1.0], [0.5, -2.0]]))
+    >>> print(format_array(0.5), format_array([[1.0, -1.0], [0.5, -2.0]]))
     0.5 [[1, -1], [0.5, -2]]
-    >>> print(numbers([[1 / 3] * 4, [-0.0125, 1.0, 2.0, 30.0]]))
+    >>> print(format_array([[1 / 3] * 4, [-0.0125, 1.0, 2.0, 30.0]]))
     [[0.33333, 0.33333, 0.33333, 0.33333],
      [-0.0125,       1,       2,      30]]
-    >>> print(numbers([[-1 / 12, 1.0, 1.0, 1.0], [-1 / 12] * 4]))
+    >>> print(format_array([[-1 / 12, 1.0, 1.0, 1.0], [-1 / 12] * 4]))
     [[-0.083333,         1,         1,         1],
      [-0.083333, -0.083333, -0.083333, -0.083333]]
-    >>> numbers([[1.0] * 100] * 20)
+    >>> format_array([[1.0] * 100] * 20)
     '[20,100]: 1, 1, 1, 1, ...'
     """
     if value is None or isinstance(value, float | int):
-        return number(value, digits)
+        return format_number(value, digits)
     import numpy as np
 
     array = np.asarray(value)
     if not array.ndim:
-        return number(float(array), digits)
+        return format_number(float(array), digits)
     few = min(digits, SHORT)
 
     def text(padded: int, width: int) -> str:
-        show: Any = {"all": lambda v: number(float(v), few).rjust(padded)}
+        show: Any = {"all": lambda v: format_number(float(v), few).rjust(padded)}
         lines = np.array2string(
             array, separator=", ", formatter=show, max_line_width=width, threshold=_MOST_NUMBERS
         )
@@ -119,50 +121,52 @@ def numbers(value: Any, digits: int = DIGITS, *, width: int = 44) -> str:
         line = re.sub(r"\n\s*", " ", text(0, width))
         if len(line) <= width:
             return line
-        padded = max(len(number(v, few)) for v in array.flat)
+        padded = max(len(format_number(v, few)) for v in array.flat)
         row = array.shape[-1] * (padded + 2) + array.ndim + 1  # not broken, unless too wide
         lines = text(padded, row if array.ndim > 1 and row <= _WIDEST_ROW else width)
         if lines.count("\n") < _MOST_LINES:
             return lines
-    first = ", ".join(number(v, few) for v in array.flat[:4])
+    first = ", ".join(format_number(v, few) for v in array.flat[:4])
     return f"[{','.join(map(str, array.shape))}]: {first}, ..."
 
 
-def latex_number(value: float, digits: int = DIGITS) -> str:
+def format_latex_number(value: float, digits: int = DIGITS) -> str:
     r"""Return a number for the mathematics mode of LaTeX.
 
-    >>> print(latex_number(1e-9), latex_number(float("-inf")))
+    >>> print(format_latex_number(1e-9), format_latex_number(float("-inf")))
     1 \cdot 10^{-9} -\infty
     """
-    mantissa, mark, power = number(value, digits).partition("e")
+    mantissa, mark, power = format_number(value, digits).partition("e")
     text = rf"{mantissa} \cdot 10^{{{power}}}" if mark else mantissa
     return text.replace("inf", r"\infty").replace("nan", r"\mathrm{nan}")
 
 
-def latex_numbers(value: Any, digits: int = DIGITS) -> str:
+def format_latex_array(value: Any, digits: int = DIGITS) -> str:
     r"""Return a number or an array for LaTeX: a matrix, or a vector as a transposed row.
 
-    >>> print(latex_numbers([[1.0, -1.0], [0.5, -2.0]]))
+    >>> print(format_latex_array([[1.0, -1.0], [0.5, -2.0]]))
     \begin{bmatrix} 1 & -1 \\ 0.5 & -2 \end{bmatrix}
-    >>> print(latex_numbers([1.0, 2.0]))
+    >>> print(format_latex_array([1.0, 2.0]))
     \begin{bmatrix} 1 & 2 \end{bmatrix}^{\top}
     """
     if isinstance(value, float | int):
-        return latex_number(value, digits)
+        return format_latex_number(value, digits)
     import numpy as np
 
     array, few = np.asarray(value), min(digits, SHORT)
     if not array.ndim:
-        return latex_number(float(array), digits)
+        return format_latex_number(float(array), digits)
     if array.size > _MOST_NUMBERS:
-        first = ", ".join(latex_number(v, few) for v in array.flat[:4])
+        first = ", ".join(format_latex_number(v, few) for v in array.flat[:4])
         return r" \times ".join(map(str, array.shape)) + rf": {first}, \ldots"
     rows = array if array.ndim == 2 else [array]
-    inner = r" \\ ".join(" & ".join(latex_numbers(entry, few) for entry in row) for row in rows)
+    inner = r" \\ ".join(
+        " & ".join(format_latex_array(entry, few) for entry in row) for row in rows
+    )
     return rf"\begin{{bmatrix}} {inner} \end{{bmatrix}}" + (r"^{\top}" if array.ndim == 1 else "")
 
 
-def array_lines(value: Any, digits: int = 4, most: int = 4) -> tuple[str, ...]:
+def format_array_lines(value: Any, digits: int = 4, most: int = 4) -> tuple[str, ...]:
     """Return lines with a number or an array after its sign, ``=`` or ``≈``.
 
     A small array has one line per row; a large one its first numbers and its norm.
@@ -172,25 +176,30 @@ def array_lines(value: Any, digits: int = 4, most: int = 4) -> tuple[str, ...]:
         digits: number of significant digits.
         most: the largest number of rows and of columns of a small array.
 
-    >>> array_lines([[1, -1], [0.5, -2]]), array_lines([1 / 3] * 9), array_lines(0.25)
-    (('= [[1, -1],', '[0.5, -2]]'), ('≈ [0.3333, 0.3333, …]', 'norm = 1'), ('= 0.25',))
+    >>> format_array_lines([[1, -1], [0.5, -2]]), format_array_lines(0.25)
+    (('= [[1, -1],', '[0.5, -2]]'), ('= 0.25',))
+    >>> format_array_lines([1 / 3] * 9)
+    ('≈ [0.3333, 0.3333, …]', 'norm = 1')
     """
     if isinstance(value, float):
-        return (f"{equals(value)} {number(value)}",)
+        return (f"{choose_equality_sign(value)} {format_number(value)}",)
     import numpy as np
 
     array = np.asarray(value, dtype=float)
-    sign = equals(*array.flat, digits=digits)
+    sign = choose_equality_sign(*array.flat, digits=digits)
 
     def row(numbers: Any, more: str = "") -> str:
-        return f"[{', '.join(number(n, digits) for n in numbers)}{more}]"
+        return f"[{', '.join(format_number(n, digits) for n in numbers)}{more}]"
 
     if not array.ndim:
-        return array_lines(float(array))
+        return format_array_lines(float(array))
     if array.ndim > 2 or max(array.shape, default=0) > most:
         norm = float(np.sqrt((array * array).sum()))
         first = row(array.flat[:2], ", …")
-        return (f"{sign} {first}", f"norm {equals(norm, digits=digits)} {number(norm, digits)}")
+        return (
+            f"{sign} {first}",
+            f"norm {choose_equality_sign(norm, digits=digits)} {format_number(norm, digits)}",
+        )
     if array.ndim == 1:
         return (f"{sign} {row(array)}",)
     rows = [row(numbers) for numbers in array]

@@ -40,9 +40,9 @@ class Registry(Generic[T]):
     @cached_property
     def _installed(self) -> dict[str, str]:
         """Entry points of installed packages: for each name ``module:attribute``."""
-        from cgprimer.support.entry_points import entry_points
+        from cgprimer.support.entry_points import read_entry_points
 
-        return entry_points().get(self.group, {})
+        return read_entry_points().get(self.group, {})
 
     def names(self) -> tuple[str, ...]:
         """Return all names: built-in, installed, registered, in this order."""

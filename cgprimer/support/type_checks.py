@@ -31,13 +31,13 @@ def check_type(
         raise UsageError(message, hint=hint)
 
 
-def boolean(argument: str, value: Any) -> bool:
+def check_boolean(argument: str, value: Any) -> bool:
     """Return the value of a switch, also of one of numpy's.
 
     Raises:
         UsageError: it is neither true nor false.
 
-    >>> boolean("bias", 1)
+    >>> check_boolean("bias", 1)
     True
     """
     if getattr(value, "shape", ()) or not hasattr(value, "__bool__"):

@@ -10,11 +10,11 @@ from types import MappingProxyType
 from typing import Any
 
 from cgprimer.errors import ShapeError, UsageError, name_hint
-from cgprimer.support.array_values import all_finite, as_value
+from cgprimer.support.array_values import all_finite, convert_value
 
 
-def real_number(
-    what: str, value: Any, *, above: float = -math.inf, least: float = -math.inf
+def check_real_number(
+    name: str, value: Any, *, above: float = -math.inf, minimum: float = -math.inf
 ) -> float:
     """Return an argument as a finite float.
 
@@ -27,7 +27,7 @@ def real_number(
     Raises:
         UsageError: the argument is not a number, not finite or below a bound.
 
-    >>> real_number("the rate", 1), real_number("the rate", "a")
+    >>> check_real_number("the rate", 1), check_real_number("the rate", "a")
     Traceback (most recent call last):
         ...
     cgprimer.errors.UsageError: the rate must be a number, not 'a'
@@ -37,60 +37,60 @@ def real_number(
             raise TypeError
         number = float(value)
     except (TypeError, ValueError, OverflowError):
-        raise UsageError(f"{what} must be a number, not {reprlib.repr(value)}") from None
+        raise UsageError(f"{name} must be a number, not {reprlib.repr(value)}") from None
     if not math.isfinite(number) or number <= above:
         must = "positive" if above == 0 else "finite"
-        raise UsageError(f"{what} must be {must}, not {number:g}")
-    if number < least:
-        raise UsageError(f"{what} must be a number from {least:g} on, not {number:g}")
+        raise UsageError(f"{name} must be {must}, not {number:g}")
+    if number < minimum:
+        raise UsageError(f"{name} must be a number from {minimum:g} on, not {number:g}")
     return number
 
 
-def share_of_one(what: str, value: Any) -> float:
+def check_fraction(name: str, value: Any) -> float:
     """Return an argument that is a fraction: greater than 0 and less than 1.
 
     Raises:
         UsageError: the argument is not such a number.
 
-    >>> share_of_one("the level", 0.95)
+    >>> check_fraction("the level", 0.95)
     0.95
     """
-    fraction = real_number(what, value)
+    fraction = check_real_number(name, value)
     if not 0 < fraction < 1:
-        raise UsageError(f"{what} is a share between 0 and 1, not {fraction:g}")
+        raise UsageError(f"{name} is a share between 0 and 1, not {fraction:g}")
     return fraction
 
 
-def whole_number(what: str, value: Any, *, least: int = 0) -> int:
+def check_integer(name: str, value: Any, *, minimum: int = 0) -> int:
     """Return an argument, which may be one of numpy's integers, as an int.
 
     Raises:
         UsageError: the argument is not an integer, or less than ``least``.
 
-    >>> whole_number("epochs", -1)
+    >>> check_integer("epochs", -1)
     Traceback (most recent call last):
         ...
     cgprimer.errors.UsageError: epochs must be a whole number from 0 on, not -1
     """
     try:
-        integer = least - 1 if isinstance(value, bool) else index(value)
+        integer = minimum - 1 if isinstance(value, bool) else index(value)
     except TypeError:
-        integer = least - 1
-    if integer < least:
+        integer = minimum - 1
+    if integer < minimum:
         shown = reprlib.repr(value)
-        raise UsageError(f"{what} must be a whole number from {least} on, not {shown}")
-    if integer > 2**53 and what != "the seed":  # larger ones are not exact in floats
-        raise UsageError(f"{what} must be at most 2^53, not {reprlib.repr(integer)}")
+        raise UsageError(f"{name} must be a whole number from {minimum} on, not {shown}")
+    if integer > 2**53 and name != "the seed":  # larger ones are not exact in floats
+        raise UsageError(f"{name} must be at most 2^53, not {reprlib.repr(integer)}")
     return integer
 
 
-def one_of(what: str, value: Any, choices: Iterable[str]) -> Any:
+def check_choice(name: str, value: Any, choices: Iterable[str]) -> Any:
     """Return an argument that must be one of several names.
 
     Raises:
         UsageError: the argument is not one of the names.
 
-    >>> one_of("reduction", "sun", ("sum", "mean"))
+    >>> check_choice("reduction", "sun", ("sum", "mean"))
     Traceback (most recent call last):
         ...
     cgprimer.errors.UsageError: there is no reduction 'sun'
@@ -98,11 +98,11 @@ def one_of(what: str, value: Any, choices: Iterable[str]) -> Any:
     """
     names = list(choices)
     if not isinstance(value, Hashable) or value not in names:
-        raise UsageError(f"there is no {what} {value!r}", hint=name_hint(str(value), names))
+        raise UsageError(f"there is no {name} {value!r}", hint=name_hint(str(value), names))
     return value
 
 
-def numbers_by_name(
+def check_named_values(
     what: str,
     values: Any,
     kind: str,
@@ -128,7 +128,7 @@ def numbers_by_name(
         UsageError: the argument is not a mapping, a name is unknown or a value is not a number.
         ShapeError: an array has another shape.
 
-    >>> numbers_by_name("start", {"k": 1}, "parameter", ["k", "b"])
+    >>> check_named_values("start", {"k": 1}, "parameter", ["k", "b"])
     {'k': 1.0}
     """
     if values is not None and not isinstance(values, Mapping):
@@ -139,16 +139,16 @@ def numbers_by_name(
             hint = name_hint(name, accepted)
             raise UsageError(f"{what}: there is no {kind} {name!r}", hint=hint)
     return {
-        n: _array(f"{what} of {n}", n, v, shapes.get(n, ()))
+        n: _check_array(f"{what} of {n}", n, v, shapes.get(n, ()))
         if n in shapes or n not in accepted
-        else real_number(f"{what} of {n}", v, above=above)
+        else check_real_number(f"{what} of {n}", v, above=above)
         for n, v in (values or {}).items()
     }
 
 
-def _array(what: str, name: str, value: Any, shape: tuple[int, ...]) -> Any:
+def _check_array(what: str, name: str, value: Any, shape: tuple[int, ...]) -> Any:
     """Return finite numbers as an array of a shape; a single number fills it."""
-    array = as_value(name, value, shape)
+    array = convert_value(name, value, shape)
     if shape and array.shape != shape:
         raise ShapeError(f"{what} has the shape {list(array.shape)}, not {list(shape)}")
     if not all_finite(array):

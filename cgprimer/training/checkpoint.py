@@ -17,7 +17,7 @@ from cgprimer.core.graph import check_graph
 from cgprimer.data.sources import reading
 from cgprimer.errors import CgprimerError, DataError, UsageError, join_names
 from cgprimer.expressions import ExpressionGraph, parse
-from cgprimer.support.files import as_path, json_text, write_whole
+from cgprimer.support.files import check_path, format_json, write_atomically
 from cgprimer.support.type_checks import check_type
 from cgprimer.tapes import elements
 from cgprimer.training.runs import TrainingRun, differences
@@ -42,7 +42,7 @@ def save_run(run: TrainingRun, path: str | Path, graph: ExpressionGraph | None =
     Raises:
         UsageError: the file cannot be written.
     """
-    write_whole(path, json_text(run_as_dict(run, graph)) + "\n")
+    write_atomically(path, format_json(run_as_dict(run, graph)) + "\n")
 
 
 def run_as_dict(run: TrainingRun, graph: ExpressionGraph | None = None) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def load_run(path: str | Path, graph: ExpressionGraph | None = None) -> Training
         UsageError: the file cannot be read.
         DataError: it holds no run, or a run of another graph.
     """
-    path = as_path(path)
+    path = check_path(path)
     path = path / RUN if (path / RUN).is_file() else path
     with reading(path):
         text = path.read_text(encoding="utf-8")

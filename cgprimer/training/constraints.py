@@ -24,8 +24,8 @@ import numpy as np
 
 from cgprimer.errors import UsageError, name_hint
 from cgprimer.expressions import ExpressionGraph, parse_element
-from cgprimer.support.number_format import numbers
-from cgprimer.support.validation import real_number
+from cgprimer.support.number_format import format_array
+from cgprimer.support.validation import check_real_number
 from cgprimer.training.update_rules import Array, Optimizer, State
 from cgprimer.training.vectors import Vectors
 
@@ -130,7 +130,7 @@ class Constraints:
         for name in values:
             if not np.allclose(parts[name], within[name], rtol=1e-9, atol=0):
                 hint = f"another start: --start {name}=... (start={{{name!r}: ...}})"
-                value = numbers(values[name])
+                value = format_array(values[name])
                 raise UsageError(
                     f"the start of {name}, {value}, lies outside of its bounds or norm", hint=hint
                 )
@@ -209,7 +209,7 @@ def constraints(
             continue
         column = np.full(count, 1.0 if what == "scale" else 0.0)
         for name, value in _by_name(what, given, vectors):
-            column[places_of(vectors, what, name)] = real_number(what, value, least=0)
+            column[places_of(vectors, what, name)] = check_real_number(what, value, minimum=0)
         if (column != (what == "scale")).any():
             columns[what] = column
     if bounds:
@@ -280,7 +280,8 @@ def _ends(name: str, value: Any) -> tuple[float, float]:
     if np.shape(value) != (2,):
         raise UsageError(f"bounds of {name}: two numbers are needed", hint="as in k=0:1")
     low, high = (
-        float(end) if end in _INFINITE else real_number(f"a bound of {name}", end) for end in value
+        float(end) if end in _INFINITE else check_real_number(f"a bound of {name}", end)
+        for end in value
     )
     if not low <= high:
         raise UsageError(f"the bounds of {name} must ascend, not go from {low:g} to {high:g}")
@@ -298,5 +299,5 @@ def _groups(vectors: Vectors, max_norm: Any) -> list[tuple[Array, float]]:
     found = []
     for names, most in wanted.items():
         parts = [places_of(vectors, "max_norm", name.strip()) for name in str(names).split("+")]
-        found.append((np.concatenate(parts), real_number("max_norm", most, above=0)))
+        found.append((np.concatenate(parts), check_real_number("max_norm", most, above=0)))
     return found

@@ -15,7 +15,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cgprimer.errors import UsageError
-from cgprimer.support.files import json_text, write_whole
+from cgprimer.support.files import format_json, write_atomically
 from cgprimer.training.checkpoint import RUN, run_as_dict, save_run
 from cgprimer.training.runs import TrainingRun
 
@@ -55,7 +55,7 @@ class RunDirectory:
         path = self.path / METRICS
         text = "".join(_line(run, k) for k in range(max(0, self._written), run.epochs))
         if self._written < 0:
-            write_whole(path, text)
+            write_atomically(path, text)
         elif text:
             try:
                 with path.open("a", encoding="utf-8") as file:
@@ -69,7 +69,7 @@ class RunDirectory:
         self.checkpoint(run)
         self.epoch(run)
         learnt = run_as_dict(run, run.graph)["parameters"]
-        write_whole(self.path / PARAMETERS, json_text(learnt) + "\n")
+        write_atomically(self.path / PARAMETERS, format_json(learnt) + "\n")
 
 
 def _line(run: TrainingRun, epoch: int) -> str:
@@ -79,4 +79,4 @@ def _line(run: TrainingRun, epoch: int) -> str:
     if run.validation_losses:
         found["validation_loss"] = run.validation_losses[epoch]
     found |= {name: values[epoch] for name, values in run.metrics.items()}
-    return json_text(found, indent=None) + "\n"
+    return format_json(found, indent=None) + "\n"

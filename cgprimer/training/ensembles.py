@@ -18,7 +18,7 @@ from cgprimer.data import Dataset, whole_dataset
 from cgprimer.errors import DataError, UsageError, pluralize
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.type_checks import check_functions
-from cgprimer.support.validation import whole_number
+from cgprimer.support.validation import check_integer
 from cgprimer.training.loop import train
 from cgprimer.training.losses import beside_outputs, data_for
 from cgprimer.training.metrics import beside_labels, classes_of, side_by_side
@@ -268,8 +268,8 @@ def ensemble(
     """
     check_graph(graph)
     check_functions(on_run=on_run)
-    members = whole_number("members", members, least=1)
-    seed = whole_number("the seed", seed)
+    members = check_integer("members", members, minimum=1)
+    seed = check_integer("the seed", seed)
     varied = list(combinations(vary, _VARIED)) if vary else [{}]
     if len(varied) > members:
         hint = f"members={len(varied)} (--members {len(varied)}) trains one of each"

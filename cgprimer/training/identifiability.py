@@ -22,8 +22,8 @@ from cgprimer.core.graph import check_graph
 from cgprimer.data import Blocks, Dataset
 from cgprimer.errors import pluralize
 from cgprimer.expressions import ExpressionGraph
-from cgprimer.support.number_format import number
-from cgprimer.support.validation import one_of
+from cgprimer.support.number_format import format_number
+from cgprimer.support.validation import check_choice
 from cgprimer.training.vectors import Vectors
 
 Array = Any
@@ -85,8 +85,8 @@ class Identifiability:
         if self.condition > _POOR:
             lines.append(
                 f"The data hardly determine some combinations (condition number"
-                f" {number(self.condition, 1)}): parameters far from the ground truth can fit the"
-                " data nearly as well."
+                f" {format_number(self.condition, 1)}): parameters far from the ground truth can"
+                " fit the data nearly as well."
             )
         return lines
 
@@ -98,7 +98,7 @@ def _sentence(direction: Mapping[str, float], outputs: str, everywhere: bool) ->
     if not others:
         return f"{last} has no effect on {outputs}{where}, so the data do not determine it."
     moves = [
-        f"{'increasing' if c > 0 else 'decreasing'} {n} by {number(abs(c), 3)}"
+        f"{'increasing' if c > 0 else 'decreasing'} {n} by {format_number(abs(c), 3)}"
         for n, c in direction.items()
     ]
     order = "" if everywhere else "to first order, "
@@ -136,7 +136,7 @@ def identifiability(
     check_graph(graph)
     vectors = Vectors(graph)
     for name in wrt:
-        one_of("parameter", name, vectors.elements)
+        check_choice("parameter", name, vectors.elements)
     names = tuple(wrt) or vectors.elements
     places = [k for k, name in enumerate(vectors.elements) if name in names]
     dataset = dataset.block(0)
@@ -178,10 +178,13 @@ def combination_text(combination: Mapping[str, float]) -> str:
     >>> combination_text({"ab": 1.0, "bc": 2.0, "cd": -1.0})
     'ab + 2*bc - cd'
     """
-    terms = [
-        f"{'-' if c < 0 else '+'} {'' if abs(abs(c) - 1) < 1e-9 else f'{number(abs(c), 3)}*'}{name}"
-        for name, c in combination.items()
-    ]
+
+    def term(name: str, coefficient: float) -> str:
+        size = abs(coefficient)
+        factor = "" if abs(size - 1) < 1e-9 else f"{format_number(size, 3)}*"
+        return f"{'-' if coefficient < 0 else '+'} {factor}{name}"
+
+    terms = [term(name, c) for name, c in combination.items()]
     return " ".join(terms).removeprefix("+ ").replace("- ", "-", terms[0].startswith("-"))
 
 

@@ -14,7 +14,7 @@ from cgprimer.data import Dataset
 from cgprimer.data.columns import numbers_in
 from cgprimer.errors import DataError, UsageError, join_names
 from cgprimer.expressions import ExpressionGraph, parse
-from cgprimer.support.validation import whole_number
+from cgprimer.support.validation import check_integer
 from cgprimer.training.loop import train
 from cgprimer.training.losses import samples_for
 from cgprimer.training.metrics import beside_labels, class_numbers, r_squared, side_by_side
@@ -70,7 +70,7 @@ def flat_objective(
         total, gradient = resident.sums(np.asarray(vector, float))
         return total / samples, np.asarray(gradient, float) / samples
 
-    start = vectors.values(vectors.sampled_start(whole_number("the seed", seed)))
+    start = vectors.values(vectors.sampled_start(check_integer("the seed", seed)))
     declared = graph.point(needed=()).keys() & start.keys() - graph.initializers.keys()
     start |= {name: value for name, value in graph.point(needed=()).items() if name in declared}
     return fun, vectors.vector(start), tuple(vectors.elements)

@@ -22,7 +22,7 @@ from cgprimer.core.tape.scalarization import split_arrays
 from cgprimer.core.tape.tape_passes import dead_code
 from cgprimer.errors import UsageError
 from cgprimer.expressions import ExpressionGraph
-from cgprimer.support.array_values import as_value
+from cgprimer.support.array_values import convert_value
 from cgprimer.tapes import Leaf, Tape, scalarize, tape
 
 Array = Any
@@ -165,7 +165,7 @@ class Layers:
 
 def as_values(running: Mapping[str, Array]) -> dict[str, Any]:
     """Statistics as a run has them: floats, or arrays of a shape."""
-    return {name: as_value(name, np.asarray(value)) for name, value in running.items()}
+    return {name: convert_value(name, np.asarray(value)) for name, value in running.items()}
 
 
 def _is_variance(name: str) -> bool:

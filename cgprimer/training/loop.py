@@ -22,9 +22,9 @@ from cgprimer.core.graph import check_graph
 from cgprimer.data import Blocks, Dataset, normalized, restored, scales_of
 from cgprimer.errors import DataError, NonFiniteError, UsageError
 from cgprimer.expressions import ExpressionGraph
-from cgprimer.support.number_format import number
+from cgprimer.support.number_format import format_number
 from cgprimer.support.type_checks import check_functions
-from cgprimer.support.validation import numbers_by_name, real_number
+from cgprimer.support.validation import check_named_values, check_real_number
 from cgprimer.training.epochs import Epochs, Measure, thin
 from cgprimer.training.losses import beside_outputs, data_for, samples_for
 from cgprimer.training.metrics import METRICS
@@ -136,7 +136,9 @@ def train(
         **({"options": options} if options else {}),
     }  # fmt: skip
     if resume is None:
-        own = numbers_by_name("start", start, "parameter", names, shapes=graph.shapes, parts=True)
+        own = check_named_values(
+            "start", start, "parameter", names, shapes=graph.shapes, parts=True
+        )
         drawn = vectors.sampled_start(seed)
         begin = around.begun(vectors, drawn, own, graph.values)
         run = TrainingRun(begin, {**begin}, {}, recorded, scales=scales, graph=graph)
@@ -185,7 +187,8 @@ def train(
     if run.stopped == "finished" and 0 < _DIVERGED * run.start_loss < run.loss:
         run.stopped = "diverged"
         run.reason = explained(
-            f"the loss has grown from {number(run.start_loss, 6)} to {number(run.loss, 6)}"
+            f"the loss has grown from {format_number(run.start_loss, 6)}"
+            f" to {format_number(run.loss, 6)}"
         )
     return run
 
@@ -234,7 +237,7 @@ def _parts(
                 raise DataError(f"there are no samples to {use}")
     if validation is None or others is not None:
         return dataset, others, 0.0
-    share = real_number("validation, where it is no Dataset,", validation)
+    share = check_real_number("validation, where it is no Dataset,", validation)
     return *dataset.split(share, settings.seed), share
 
 

@@ -37,7 +37,7 @@ from cgprimer.expressions import (
     unparse,
 )
 from cgprimer.recording.value import Value
-from cgprimer.support.array_values import all_finite, first_bad
+from cgprimer.support.array_values import all_finite, find_nonfinite
 from cgprimer.tapes import Builder, Tape, elements, tape, values_of
 from cgprimer.training.update_rules import Recorded
 
@@ -332,7 +332,7 @@ def sample_columns(
         with np.errstate(over="ignore"):
             columns[name] = np.ascontiguousarray(values, dtype=dtype)
         check_shape(role, own, columns[name].shape[1:], shape)
-        bad = dtype == "float32" and first_bad(columns[name], len(shape))
+        bad = dtype == "float32" and find_nonfinite(columns[name], len(shape))
         if bad and all_finite(np.asarray(values)):
             what = f"sample {bad[1]} of the {role} {own + bad[2]!r} is beyond {dtype}"
             raise DataError(what, hint="dtype='float64' (--dtype float64), or other units")

@@ -13,8 +13,8 @@ from cgprimer.core.evaluation.runner import Runner
 from cgprimer.core.loss_expressions import LOSS
 from cgprimer.core.tape.scalarization import split_arrays
 from cgprimer.data import Blocks, Dataset
-from cgprimer.support.array_values import first_bad
-from cgprimer.support.number_format import numbers
+from cgprimer.support.array_values import find_nonfinite
+from cgprimer.support.number_format import format_array
 from cgprimer.tapes import elements, scalarize, values_of
 from cgprimer.training.losses import point_of
 from cgprimer.training.objective import Objective
@@ -68,9 +68,10 @@ def not_finite(
             rank = 0 if objective.in_numbers else len(objective.vectors.shapes[wrt])
             computed[f"the derivative of {about} with respect to {wrt}", "", ""] = value, rank
         for (what, own, ending), (value, rank) in computed.items():
-            if bad := first_bad(value, rank):
+            if bad := find_nonfinite(value, rank):
                 inputs = [
-                    f"{n}={numbers(part.inputs[n][bad[1]], 6, width=_LINE)}" for n in graph.inputs
+                    f"{n}={format_array(part.inputs[n][bad[1]], 6, width=_LINE)}"
+                    for n in graph.inputs
                 ]
                 shown = f" ({', '.join(inputs)})" if inputs else ""
                 sample = batch[begin + bad[1]]

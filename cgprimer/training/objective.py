@@ -27,10 +27,10 @@ from cgprimer.core.tape.scalarization import cost_of_numbers, split_arrays
 from cgprimer.data import Blocks, Dataset
 from cgprimer.errors import DataError, TapeError, UsageError
 from cgprimer.expressions import Apply, ExpressionGraph, postorder, unparse
-from cgprimer.support.disk_cache import in_memory
-from cgprimer.support.garbage_collection import collector_paused
+from cgprimer.support.disk_cache import memory_caching_enabled
+from cgprimer.support.garbage_collection import pause_garbage_collection
 from cgprimer.support.type_checks import check_type
-from cgprimer.support.validation import one_of, real_number
+from cgprimer.support.validation import check_choice, check_real_number
 from cgprimer.tapes import DerivativeProgram, Tape, scalarize, tape
 from cgprimer.training.forms import FEW, Point, prefers_scalars, vector_runner
 from cgprimer.training.layers import Layers
@@ -68,7 +68,7 @@ class Objective:
     where the engine is open, as is faster.
     """
 
-    @collector_paused()
+    @pause_garbage_collection()
     def __init__(
         self,
         graph: ExpressionGraph,
@@ -90,7 +90,7 @@ class Objective:
         check_type("options", options or {}, Mapping, "a mapping")
         check_learnable(graph)
         if samples is not None:
-            real_number("samples", samples)
+            check_real_number("samples", samples)
         self.arguments = {  # of one like it elsewhere
             "loss": loss, "method": method, "engine": engine, "dtype": dtype, "options": options,
             "samples": samples, "mode": mode, "free": free,
@@ -137,7 +137,7 @@ class Objective:
 
         # A second run of a graph begins at once; not by names that may mean others tomorrow.
         own = engine in _ENGINES and method in _METHODS and not (options or self.function)
-        own = own and in_memory()
+        own = own and memory_caching_enabled()
         key = ("objective", about, str(given), mode, method, self.in_numbers, self.wrt)
         self.program = cached(graph, key, derived) if own else derived()
         chosen = choose_engine(engine, self.program, samples)
@@ -384,7 +384,7 @@ def loss_and_gradient(
     (5.0, {'k': -10.0})
     """
     check_graph(graph)
-    one_of("reduction", reduction, ("sum", "mean"))
+    check_choice("reduction", reduction, ("sum", "mean"))
     given = {"loss": loss, "method": method, "engine": engine, "dtype": dtype}
     samples = len(dataset := samples_for(graph, dataset, loss))
     objective = Objective(graph, options=options, samples=samples, dataset=dataset, **given)

@@ -16,7 +16,7 @@ import numpy as np
 
 from cgprimer.errors import UsageError
 from cgprimer.support.plugins import Registry
-from cgprimer.support.validation import real_number
+from cgprimer.support.validation import check_real_number
 from cgprimer.training.update_rules import Array, Optimizer, State, Update, tried
 
 _OF_FITS = ("gauss-newton", "levenberg-marquardt")
@@ -262,7 +262,7 @@ def register_optimizer(
     3.0
     >>> unregister_optimizer("signs")
     """
-    rule = Optimizer(name, update, start, real_number("the learning rate", rate, above=0))
+    rule = Optimizer(name, update, start, check_real_number("the learning rate", rate, above=0))
     tried(rule)
     OPTIMIZERS.register(name, rule)
     return rule

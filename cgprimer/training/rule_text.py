@@ -27,7 +27,7 @@ from cgprimer.expressions import (
     postorder,
     unparse,
 )
-from cgprimer.support.validation import numbers_by_name
+from cgprimer.support.validation import check_named_values
 from cgprimer.training.update_rules import Array, Optimizer, State, evaluated
 
 _GIVEN = ("g", "rate", "t")  # what a rule reads and may not assign
@@ -51,7 +51,7 @@ def text_rule(text: str, hyper: Mapping[str, Any]) -> Optimizer:
     >>> rule.update(np.array([1.0]), np.array([2.0]), (np.array([1.0]),), 0.1)
     (array([0.71]), (array([2.9]),))
     """
-    values = numbers_by_name("the update rule", hyper, "name", hyper)
+    values = check_named_values("the update rule", hyper, "name", hyper)
     return _made(text, tuple(sorted(values.items())))
 
 
@@ -87,7 +87,7 @@ class _TextRule:
                     _fail(program, one, name, what, hint)
             done.add(one.name)
         allowed = [*self.state, *sorted(names - assigned - {"p", *_GIVEN})]
-        numbers_by_name("the update rule", dict(hyper), "hyperparameter or state", allowed)
+        check_named_values("the update rule", dict(hyper), "hyperparameter or state", allowed)
         if "g" not in names:
             _fail(program, program.statements[-1], "", "the rule never reads g, the gradient", "")
         self.hyper = {name: value for name, value in hyper.items() if name not in self.state}

@@ -14,7 +14,7 @@ from cgprimer.core.tape.scalarization import split_arrays
 from cgprimer.data import Dataset, dataset_of, normalized, restored
 from cgprimer.errors import UsageError, join_names
 from cgprimer.expressions import ExpressionGraph
-from cgprimer.support.number_format import number
+from cgprimer.support.number_format import format_number
 from cgprimer.training.losses import samples_for
 from cgprimer.training.objective import Objective, Resident
 from cgprimer.training.predictions import Score, outputs_of, over_blocks, score_of
@@ -197,10 +197,10 @@ class TrainingRun:
 
     def __repr__(self) -> str:
         learnt = join_names(
-            n + (shape_text(value.shape) if np.ndim(value) else f"={number(value, 6)}")
+            n + (shape_text(value.shape) if np.ndim(value) else f"={format_number(value, 6)}")
             for n, value in self.parameters.items()
         )
-        losses = f"loss {number(self.start_loss, 6)} -> {number(self.loss, 6)}"
+        losses = f"loss {format_number(self.start_loss, 6)} -> {format_number(self.loss, 6)}"
         return f"<TrainingRun {self.stopped}: {self.steps} steps, {losses}, {learnt}>"
 
 

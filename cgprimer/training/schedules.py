@@ -18,7 +18,7 @@ import numpy as np
 
 from cgprimer.errors import UsageError, name_hint
 from cgprimer.expressions import Expression, names_in, parse_expression
-from cgprimer.support.validation import numbers_by_name
+from cgprimer.support.validation import check_named_values
 from cgprimer.training.optimizers import OPTIMIZERS
 from cgprimer.training.update_rules import evaluated
 
@@ -137,7 +137,7 @@ def rates(
     [0.5, 0.5, 0.333, 0.25]
     """
     known = hyper_of(schedule)
-    values = {**known, **numbers_by_name("the schedule", hyper, "hyperparameter", known)}
+    values = {**known, **check_named_values("the schedule", hyper, "hyperparameter", known)}
     missing = [name for name, value in values.items() if value is None]
     if missing:
         hint = f"{', '.join(KNOWN)} are known; give others a value: --hyper {missing[0]}=..."

@@ -24,7 +24,7 @@ from cgprimer.core.evaluation.runner import DTYPES
 from cgprimer.core.methods import METHODS, methods
 from cgprimer.core.methods.derivative_program import as_names
 from cgprimer.errors import UsageError, did_you_mean
-from cgprimer.support.validation import one_of, real_number, whole_number
+from cgprimer.support.validation import check_choice, check_integer, check_real_number
 from cgprimer.training.metrics import METRICS
 from cgprimer.training.schedules import SCHEDULES, hyper_of
 from cgprimer.training.snapshots import WITHIN
@@ -61,7 +61,7 @@ def _setting(
 
 def _count(what: str, given: Any, *, least: int = 1) -> int:
     given = int(given) if isinstance(given, str) and given.isdecimal() else given
-    return whole_number(what, given, least=least)
+    return check_integer(what, given, minimum=least)
 
 
 def _batch_size(given: Any) -> int | None:
@@ -71,7 +71,7 @@ def _batch_size(given: Any) -> int | None:
 
 def _metrics(given: Any) -> tuple[str, ...]:
     names = [n.strip() for n in given.split(",")] if isinstance(given, str) else given
-    return tuple(dict.fromkeys(one_of("metric", name, METRICS) for name in names))
+    return tuple(dict.fromkeys(check_choice("metric", name, METRICS) for name in names))
 
 
 def _word(what: str) -> Callable[[Any], Any]:
@@ -86,7 +86,7 @@ def _word(what: str) -> Callable[[Any], Any]:
 def _checkpoint_every(given: Any) -> str | int:
     if isinstance(given, str) and given.endswith("s"):
         with suppress(ValueError):
-            real_number("the seconds", float(given[:-1]), above=0)
+            check_real_number("the seconds", float(given[:-1]), above=0)
             return given
     return _count("checkpoint_every, unless seconds, as 30s are,", given)
 
@@ -128,13 +128,15 @@ def _by_name(what: str, *, one: bool = False) -> Callable[[Any], Any]:
     def check(given: Any) -> Any:
         if not isinstance(given, Mapping) and not one:
             raise UsageError(f"{what} is given by name, as in {{'k': ...}}, not as {given!r}")
-        return (dict(given) or None) if isinstance(given, Mapping) else real_number(what, given)
+        return (
+            (dict(given) or None) if isinstance(given, Mapping) else check_real_number(what, given)
+        )
 
     return check
 
 
 def _norm(given: Any) -> float:
-    return math.inf if given in ("inf", math.inf) else real_number("norm", given, least=1)
+    return math.inf if given in ("inf", math.inf) else check_real_number("norm", given, minimum=1)
 
 
 def _place(given: Any) -> str:
@@ -165,7 +167,7 @@ class Settings:
         " names of the graph and of columns, or output where the graph's output is the loss.",
     )  # fmt: skip
     reduction: str = _setting(
-        "mean", partial(one_of, "reduction", choices=("mean", "sum")), "mean|sum",
+        "mean", partial(check_choice, "reduction", choices=("mean", "sum")), "mean|sum",
         "What of the samples of a step is minimised; losses are told as means either way.",
         same=_INSTEAD,
     )  # fmt: skip
@@ -181,7 +183,7 @@ class Settings:
         " given.",
     )  # fmt: skip
     learning_rate: float | None = _setting(
-        None, partial(real_number, "the learning rate", above=0), "NUMBER",
+        None, partial(check_real_number, "the learning rate", above=0), "NUMBER",
         "The rate at the first step (default: by optimizer).",
     )  # fmt: skip
     schedule: str = _setting(
@@ -190,7 +192,7 @@ class Settings:
         " steps, epochs and rate, such as 'rate/(1 + 0.01*t)'.",
     )  # fmt: skip
     warm_up: float = _setting(
-        0.0, partial(real_number, "warm_up", least=0), "NUMBER",
+        0.0, partial(check_real_number, "warm_up", minimum=0), "NUMBER",
         "Epochs in which the rate rises in a straight line to what the schedule says.",
     )  # fmt: skip
     scale: Mapping[str, float] | None = _setting(
@@ -219,7 +221,7 @@ class Settings:
         "Parameters that keep their start or declared values, and are not differentiated.",
     )  # fmt: skip
     epochs: int = _setting(  # None where it is not given: train knows how many samples there are
-        None, partial(whole_number, "epochs"), "0..",
+        None, partial(check_integer, "epochs"), "0..",
         f"Number of epochs (default: {LEAST_EPOCHS}, and more for fewer than"
         f" {FEW_SAMPLES:,} samples, up to {MOST_EPOCHS:,}).",
     )  # fmt: skip
@@ -227,11 +229,11 @@ class Settings:
         50, _batch_size, "N|all", "Samples per step; 1 is one sample at a time.", same=_INSTEAD
     )
     seed: int = _setting(
-        0, partial(whole_number, "the seed"), "",
+        0, partial(check_integer, "the seed"), "",
         "Of the start values (uniform in [0, 1)) and of the order of the samples.",
     )  # fmt: skip
     normalize: str | None = _setting(
-        None, partial(one_of, "normalize", choices=("inputs", "all")), "inputs|all",
+        None, partial(check_choice, "normalize", choices=("inputs", "all")), "inputs|all",
         "Give each input, or each target as well, the mean 0 and the standard deviation 1 over the"
         " samples that are trained on; kept with the run, for what it predicts.", same=_INSTEAD
     )  # fmt: skip
@@ -239,11 +241,11 @@ class Settings:
         True, _switch("shuffle"), "/--no-shuffle", "A new order of the samples in every epoch."
     )
     stop_below: float | None = _setting(
-        None, partial(real_number, "the loss to stop below", above=0), "NUMBER",
+        None, partial(check_real_number, "the loss to stop below", above=0), "NUMBER",
         "End once the mean loss of an epoch is below this.",
     )  # fmt: skip
     patience: int | None = _setting(
-        None, partial(whole_number, "patience", least=1), "1..",
+        None, partial(check_integer, "patience", minimum=1), "1..",
         "End once the validation loss has not fallen for so many epochs; the parameters are those"
         " of the best epoch.",
     )  # fmt: skip
@@ -269,7 +271,7 @@ class Settings:
         " takes those of a scheduler that runs already.",
     )  # fmt: skip
     protocol: str = _setting(
-        "sync", partial(one_of, "protocol", choices=PROTOCOLS), "|".join(PROTOCOLS),
+        "sync", partial(check_choice, "protocol", choices=PROTOCOLS), "|".join(PROTOCOLS),
         "Which gradients make a step: those of all workers (sync), each by itself (async), all but"
         " those of the slowest (backup), or those of a group of workers (groups).", same=_INSTEAD,
     )  # fmt: skip
@@ -300,7 +302,7 @@ class Settings:
         "place: into how many parts a batch is cut that go through the stages one after the other.",
     )  # fmt: skip
     short_run_records: int = _setting(
-        WITHIN, partial(whole_number, "short_run_records", least=1), "",
+        WITHIN, partial(check_integer, "short_run_records", minimum=1), "",
         "How often about the parameters are recorded in a run of fewer than five epochs; longer"
         " ones record them at the ends of epochs. A record halts an engine for some 30 us.",
     )  # fmt: skip

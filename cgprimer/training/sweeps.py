@@ -16,9 +16,9 @@ from cgprimer.core.graph import check_graph
 from cgprimer.data import Dataset, whole_dataset
 from cgprimer.errors import NonFiniteError
 from cgprimer.expressions import ExpressionGraph
-from cgprimer.support.number_format import number
+from cgprimer.support.number_format import format_number
 from cgprimer.support.type_checks import check_functions
-from cgprimer.support.validation import real_number, whole_number
+from cgprimer.support.validation import check_integer, check_real_number
 from cgprimer.training.loop import train
 from cgprimer.training.losses import DEFAULT, data_for, samples_for
 from cgprimer.training.runs import TrainingRun
@@ -100,7 +100,8 @@ class Sweep:
             return keys, [[_exact(row.get(key)) for key in keys] for row in rows], left
         words = {
             "learning_rate": "rate", "loss": "final loss", "validation": "validation loss",
-            "steps": f"steps to {number(self.threshold, 3)}", "seconds": "time/s", "stopped": "end",
+            "steps": f"steps to {format_number(self.threshold, 3)}",
+            "seconds": "time/s", "stopped": "end",
         }  # fmt: skip
         rows = [row | {"seconds": float(f"{row['seconds']:.1e}")} for row in rows]
         header = [words.get(key, key.replace("_", " ")) for key in keys]
@@ -111,7 +112,7 @@ class Sweep:
         return self.table("csv") + "\n"
 
     def __repr__(self) -> str:
-        losses = f"final losses {number(min(map(_final, self.runs)), 6)} and more"
+        losses = f"final losses {format_number(min(map(_final, self.runs)), 6)} and more"
         return f"<Sweep of {len(self.runs)} runs over {', '.join(self.varied[0])}: {losses}>"
 
 
@@ -163,7 +164,7 @@ def sweep(
         own = {name: value for name, value in one.items() if name in SETTINGS}
         settings_of({n: value for n, value in given.items() if n in SETTINGS} | own)
     if threshold is not None:
-        threshold = real_number("the threshold", threshold, above=0)
+        threshold = check_real_number("the threshold", threshold, above=0)
     if SAMPLES in vary:
         dataset, given["validation"] = _with_test_samples(graph, dataset, given)
     if GRAPH in vary:
@@ -223,7 +224,7 @@ def at_once(
     Raises:
         UsageError: jobs is no positive number.
     """
-    jobs = whole_number("jobs", os.cpu_count() or 1 if jobs is None else jobs, least=1)
+    jobs = check_integer("jobs", os.cpu_count() or 1 if jobs is None else jobs, minimum=1)
     halted: list[bool] = []
     found: dict[int, TrainingRun] = {}
 
@@ -281,7 +282,7 @@ def word(value: Any) -> str:
     """A value of a setting, or a result, as it stands in tables and legends."""
     if value is None:
         return "-"
-    return f"{number(value, 4)}" if isinstance(value, float) else str(value)
+    return f"{format_number(value, 4)}" if isinstance(value, float) else str(value)
 
 
 def _exact(value: Any) -> str:

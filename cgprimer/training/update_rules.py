@@ -19,7 +19,7 @@ from cgprimer.backends.interfaces import UpdateRule
 from cgprimer.core.operations import find_primitive, numpy_arithmetic
 from cgprimer.errors import TapeError, UsageError
 from cgprimer.expressions import Expression, Name, Number, fold
-from cgprimer.support.validation import numbers_by_name
+from cgprimer.support.validation import check_named_values
 from cgprimer.tapes import Builder, values_of
 
 Array = Any
@@ -72,7 +72,7 @@ class Optimizer:
         >>> rule.but({"mu": 0.25}).hyper
         {'mu': 0.25}
         """
-        hyper = numbers_by_name(f"{self.name}", given, "hyperparameter", self.hyper)
+        hyper = check_named_values(f"{self.name}", given, "hyperparameter", self.hyper)
         for name, value in hyper.items():
             low, high = self.ranges.get(name, (value, value))
             if not low <= value <= high:

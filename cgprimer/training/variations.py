@@ -14,7 +14,7 @@ from cgprimer.data import Dataset
 from cgprimer.errors import DataError, UsageError
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.type_checks import check_type
-from cgprimer.support.validation import one_of, whole_number
+from cgprimer.support.validation import check_choice, check_integer
 from cgprimer.tapes import tape
 from cgprimer.training.settings import SETTINGS
 
@@ -44,13 +44,13 @@ def combinations(
         raise UsageError("nothing varies", hint=hint)
     lists: dict[str, list[Any]] = {}
     for name, given in vary.items():
-        one_of("setting", name, allowed)
+        check_choice("setting", name, allowed)
         values = _graph_names(given) if name == GRAPH else given
         if isinstance(values, str) or not isinstance(values, Sequence) or not values:
             raise UsageError(f"{name} varies over a list of values, not over {values!r}")
         if name == SAMPLES:
             for one in values:
-                whole_number("a number of samples", one, least=1)
+                check_integer("a number of samples", one, minimum=1)
         lists[name] = [v for k, v in enumerate(values) if v not in values[:k]]
     if (count := math.prod(map(len, lists.values()))) > _MOST:
         raise UsageError(f"these are {count:,} runs, more than {_MOST:,}")

@@ -13,7 +13,7 @@ import numpy as np
 from cgprimer.backends.call_arguments import convert_scalars
 from cgprimer.errors import MissingValueError, ShapeError, UsageError
 from cgprimer.expressions import ExpressionGraph, Shape
-from cgprimer.support.array_values import as_value
+from cgprimer.support.array_values import convert_value
 from cgprimer.tapes import elements
 
 Array = Any
@@ -98,7 +98,7 @@ class Vectors:
 def _flat(name: str, value: Any, shape: Shape) -> Array:
     if type(value) is np.ndarray and value.shape == shape and value.dtype == np.float64:
         return value.reshape(-1)
-    found = np.asarray(as_value(name, value, shape))
+    found = np.asarray(convert_value(name, value, shape))
     if found.shape != shape:
         given, wanted = list(found.shape), list(shape) or "a number"
         raise ShapeError(f"the parameter {name!r} has the shape {wanted}, the value {given}")

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from cgprimer.errors import UsageError
-from cgprimer.support.validation import one_of, real_number
+from cgprimer.support.validation import check_choice, check_real_number
 
 Draw = Callable[[], float]  # a number between 0 and 1
 _USUAL = 2.0  # the shape of Pareto's law
@@ -116,7 +116,7 @@ def delays_of(text: str, workers: int) -> Delays:
         if bare:
             each.append(_time("the time of a worker", bare))
             continue
-        one_of("delay", name, (*LAWS, *_MORE))
+        check_choice("delay", name, (*LAWS, *_MORE))
         if name in LAWS:
             if law:
                 raise UsageError(f"delays have one law, not {law} and {name}")
@@ -163,7 +163,7 @@ def _time(what: str, text: str, *, above: bool = False) -> float:
         value = text
     if isinstance(value, float) and math.isfinite(value) and value < 0:
         raise UsageError(f"{what} cannot be negative: {text}")
-    return real_number(what, value, **({"above": 0} if above else {}))
+    return check_real_number(what, value, **({"above": 0} if above else {}))
 
 
 def _of_law(name: str, given: Sequence[str]) -> tuple[float, ...]:

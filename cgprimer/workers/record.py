@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from cgprimer.errors import DataError, pluralize
-from cgprimer.support.number_format import number
+from cgprimer.support.number_format import format_number
 from cgprimer.workers.cutting import stages_of
 from cgprimer.workers.simulator import Span
 
@@ -145,19 +145,19 @@ def check_team(run: Any) -> None:
 def summary(record: Record, steps: int) -> list[str]:
     """What a team did, in four lines."""
     shares = record.shares()
-    least, most = (number(100 * end, 3) for end in (min(record.busy), max(record.busy)))
+    least, most = (format_number(100 * end, 3) for end in (min(record.busy), max(record.busy)))
     seen = ((kind, share) for kind, share in shares.items() if share > 5e-4)
-    said = [f"{record.word(kind)} {number(100 * share, 3)} %" for kind, share in seen]
-    clock = f"{number(record.clock, 5)} s{' of the virtual clock' if record.virtual else ''}"
+    said = [f"{record.word(kind)} {format_number(100 * share, 3)} %" for kind, share in seen]
+    clock = f"{format_number(record.clock, 5)} s{' of the virtual clock' if record.virtual else ''}"
     lines = [
         f"{pluralize(record.workers, 'worker')}, {record.protocol}: {steps:,} steps in {clock},"
-        f" {number(record.clock / max(1, steps), 4)} s per step",
+        f" {format_number(record.clock / max(1, steps), 4)} s per step",
         f"of the workers' time: {', '.join(said)}",
         f"the busiest worker is used {most} % of the time, the idlest {least} %",
     ]
     if record.staleness and (not record.placed or record.replicated):
         oldest = max(record.staleness)
-        mean = number(record.mean_staleness, 3)
+        mean = format_number(record.mean_staleness, 3)
         lines.append(
             f"staleness: {mean} steps on average, {oldest} at most" if oldest else "staleness: none"
         )
@@ -203,7 +203,7 @@ def timeline(record: Record, until: float | None = None) -> list[str]:
         for letter, word in (*known, (_NEXT, "goes on with another one"))
         if letter in seen
     )
-    end = f"{number(until, 3)} s"
+    end = f"{format_number(until, 3)} s"
     head = " " * (wide + 2) + "0".ljust(width - len(end)) + end
     return [head, *rows, legend]
 

@@ -31,7 +31,7 @@ from cgprimer.checking.sheets.tables import value_of
 from cgprimer.checking.trace import FOLLOWS, check_trace, trace_check
 from cgprimer.errors import DataError
 from cgprimer.exercises.exercise import Exercise
-from cgprimer.support.number_format import number, numbers
+from cgprimer.support.number_format import format_array, format_number
 from tests.approval import approved, refused
 
 Answered = dict[Place, str]
@@ -40,7 +40,7 @@ Answered = dict[Place, str]
 def text_of(value: Any, digits: int) -> str:
     if isinstance(value, str):
         return value
-    return number(value, digits or 12) if isinstance(value, float) else repr(value.tolist())
+    return format_number(value, digits or 12) if isinstance(value, float) else repr(value.tolist())
 
 
 def worked_through(table: Worksheet, slip: tuple[Blank, Any] | None = None) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def worked_through(table: Worksheet, slip: tuple[Blank, Any] | None = None) -> d
         if slip and blank is slip[0]:
             value = slip[1]
         if table.digits and isinstance(value, float):
-            value = float(number(value, table.digits))
+            value = float(format_number(value, table.digits))
         own[blank.name] = value
     return own
 
@@ -290,7 +290,7 @@ def test_no_right_value_stands_in_a_result() -> None:
     empty = json.dumps(check_trace(sheet, {}).to_dict())
     for problem in sheet.problems:
         for blank in worked(problem).blanks:
-            if len(text := number(blank.value, 4)) > 4:
+            if len(text := format_number(blank.value, 4)) > 4:
                 assert text not in empty
 
 
@@ -516,7 +516,7 @@ def test_arrays_are_read_as_they_are_printed() -> None:
     from cgprimer.checking.sheets.answers import array_in
 
     matrix = np.array([[1.0, -0.5], [0.0, 2.0]])
-    assert np.array_equal(array_in(numbers(matrix)), matrix)
+    assert np.array_equal(array_in(format_array(matrix)), matrix)
 
 
 @pytest.mark.parametrize(

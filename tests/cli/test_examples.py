@@ -9,19 +9,19 @@ import pytest
 
 import cgprimer
 from cgprimer.pictures.slide_layout import slide_layout
-from cgprimer.support.files import examples
+from cgprimer.support.files import find_examples
 from tests.approval import approved
 from tests.cli.cli_tools import EXAMPLES, bad, good, run
 
 
 def test_all_are_listed_with_a_line_each() -> None:
     lines = good("examples").splitlines()
-    programs = examples("*.py")
+    programs = find_examples("*.py")
     assert [line.split()[0] for line in lines] == [
         *sorted(p.stem for p in EXAMPLES.glob("*.cg")),
         *sorted(p.name for p in EXAMPLES.glob("*.py")),
     ]
-    for line, path in zip(lines, [*examples().values(), *programs.values()], strict=True):
+    for line, path in zip(lines, [*find_examples().values(), *programs.values()], strict=True):
         first = path.read_text(encoding="utf-8").splitlines()[0]
         begin = '"""' if path.suffix == ".py" else "# "
         assert first.startswith(begin)

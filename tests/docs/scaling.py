@@ -8,7 +8,7 @@ from itertools import count as counting
 from typing import Any
 
 from cgprimer.plots import slide
-from cgprimer.support.number_format import number
+from cgprimer.support.number_format import format_number
 from cgprimer.workers.delays import delays_of
 from cgprimer.workers.protocols import Task, plan
 from cgprimer.workers.simulator import SimulatedTeam
@@ -24,7 +24,7 @@ def scaling(message: float = 1e-3) -> slide.Figure:
     counts = _WORKERS
     figure, look = slide.new_figure(False, None, "Gradients per second: simulated and by formula")
     both: Any = figure.subplots(1, 2, sharey=True)
-    words = "messages take no time", f"a message takes {number(message, 3)} s of the line"
+    words = "messages take no time", f"a message takes {format_number(message, 3)} s of the line"
     for axes, curves, word in zip(both, curves_of(message), words, strict=True):
         slide.dress(axes, look, x="workers", y="" if axes is both[1] else "gradients per second")
         axes.set_title(word, **slide.text_style(look))

@@ -14,14 +14,14 @@ import cgprimer
 from cgprimer.checking.sheets.problems import Problem, Worksheet
 from cgprimer.checking.sheets.questions import RULES, worked
 from cgprimer.checking.sheets.tables import value_of
-from cgprimer.support.files import examples
+from cgprimer.support.files import find_examples
 from cgprimer.training.optimizers import optimizer
 from tests.approval import refused
 
 
 def made(kind: str, text: str, **asked: object) -> Worksheet:
-    if text in examples():
-        text = Path(examples()[text]).read_text(encoding="utf-8")
+    if text in find_examples():
+        text = Path(find_examples()[text]).read_text(encoding="utf-8")
     return worked(Problem(kind, text, {"digits": 0, **asked}))
 
 
@@ -108,7 +108,7 @@ def test_worked_examples(text: str, values: dict[str, float], adjoints: dict[str
 def test_formulas_of_rows_give_what_traces_of_the_house_have(name: str, level: str) -> None:
     graph = cgprimer.load(name)
     of = graph.outputs[0]
-    text = Path(examples()[name]).read_text(encoding="utf-8")
+    text = Path(find_examples()[name]).read_text(encoding="utf-8")
     expected = cgprimer.trace(graph, of=of, method="reverse", level=level)
     found = column(made("adjoint", text, of=of, level=level), "adjoint")
     assert found == pytest.approx({r.name: r.derivative for r in expected.rows}, rel=1e-12)

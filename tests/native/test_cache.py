@@ -13,10 +13,16 @@ from typing import Any
 import pytest
 
 from cgprimer.support import disk_cache
-from cgprimer.support.disk_cache import cached, folder, key_of, load, store
+from cgprimer.support.disk_cache import (
+    compute_cache_key,
+    find_cache_folder,
+    load_content,
+    load_or_compute,
+    store_content,
+)
 from tests.approval import warned
 
-KEY = key_of("a test")
+KEY = compute_cache_key("a test")
 CONTENT = bytes(range(256)) * 50
 
 
@@ -43,18 +49,18 @@ def counted(content: bytes = CONTENT) -> tuple[Callable[[], bytes], list[int]]:
 
 def test_what_is_kept_is_made_once(place: Path) -> None:
     make, calls = counted()
-    assert [cached("kind", KEY, make) for _ in range(3)] == [CONTENT] * 3
+    assert [load_or_compute("kind", KEY, make) for _ in range(3)] == [CONTENT] * 3
     assert len(calls) == 1
     assert [file.name for file in place.iterdir()] == [file_of(place).name]
-    assert cached("kind", key_of("another"), make) == CONTENT
-    assert cached("another", KEY, make) == CONTENT
+    assert load_or_compute("kind", compute_cache_key("another"), make) == CONTENT
+    assert load_or_compute("another", KEY, make) == CONTENT
     assert len(calls) == 3
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"cgprimer cache 1\n", b"x" * 10**6])
 def test_any_bytes_come_back(content: bytes) -> None:
-    assert store("kind", KEY, content)
-    assert load("kind", KEY) == content
+    assert store_content("kind", KEY, content)
+    assert load_content("kind", KEY) == content
 
 
 def flipped(data: bytes, position: int) -> bytes:
@@ -79,14 +85,14 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
 @pytest.mark.parametrize("what", DAMAGE)
 def test_a_file_that_is_damaged_is_made_again(what: str, place: Path) -> None:
     make, calls = counted()
-    cached("kind", KEY, make)
+    load_or_compute("kind", KEY, make)
     whole = file_of(place).read_bytes()
     file_of(place).write_bytes(DAMAGE[what](whole))
-    assert load("kind", KEY) is None
-    assert cached("kind", KEY, make) == CONTENT
+    assert load_content("kind", KEY) is None
+    assert load_or_compute("kind", KEY, make) == CONTENT
     assert len(calls) == 2
     assert file_of(place).read_bytes() == whole
-    cached("kind", KEY, make)
+    load_or_compute("kind", KEY, make)
     assert len(calls) == 2
 
 
@@ -94,19 +100,19 @@ def test_a_folder_in_place_of_a_file(place: Path) -> None:
     file_of(place).mkdir(parents=True)
     (file_of(place) / "inside").write_text("not ours")
     make, calls = counted()
-    assert [cached("kind", KEY, make) for _ in range(2)] == [CONTENT] * 2
+    assert [load_or_compute("kind", KEY, make) for _ in range(2)] == [CONTENT] * 2
     assert len(calls) == 2
     assert (file_of(place) / "inside").read_text() == "not ours"
     assert [file.name for file in place.iterdir()] == [file_of(place).name]  # no leftovers
-    assert store("kind", key_of("another"), CONTENT)
+    assert store_content("kind", compute_cache_key("another"), CONTENT)
 
 
 def test_a_file_in_place_of_the_folder(place: Path) -> None:
     place.parent.mkdir()
     place.write_text("a file")
     make, calls = counted()
-    assert cached("kind", KEY, make) == CONTENT
-    assert cached("kind", KEY, make) == CONTENT
+    assert load_or_compute("kind", KEY, make) == CONTENT
+    assert load_or_compute("kind", KEY, make) == CONTENT
     assert len(calls) == 2
     assert place.read_text() == "a file"
 
@@ -115,14 +121,14 @@ def test_a_file_in_place_of_the_folder(place: Path) -> None:
 def test_a_folder_that_cannot_be_written_to_or_read(place: Path) -> None:
     make, calls = counted()
     place.mkdir(parents=True)
-    cached("kind", KEY, make)
+    load_or_compute("kind", KEY, make)
     place.chmod(0o500)
     try:
-        assert cached("kind", KEY, make) == CONTENT
+        assert load_or_compute("kind", KEY, make) == CONTENT
         assert len(calls) == 1  # what is there is read
-        assert cached("kind", key_of("new"), make) == CONTENT
+        assert load_or_compute("kind", compute_cache_key("new"), make) == CONTENT
         place.chmod(0o000)
-        assert cached("kind", KEY, make) == CONTENT
+        assert load_or_compute("kind", KEY, make) == CONTENT
         assert len(calls) == 3
     finally:
         place.chmod(0o700)
@@ -138,8 +144,8 @@ def test_a_disk_that_takes_nothing(
     make, calls = counted()
     with monkeypatch.context() as patch:
         patch.setattr(fails, refused)
-        assert [cached("kind", KEY, make) for _ in range(2)] == [CONTENT] * 2
-        assert not store("kind", KEY, CONTENT)
+        assert [load_or_compute("kind", KEY, make) for _ in range(2)] == [CONTENT] * 2
+        assert not store_content("kind", KEY, CONTENT)
     assert len(calls) == 2
     assert not place.exists() or list(place.iterdir()) == []
 
@@ -153,8 +159,8 @@ def test_nothing_is_kept_if_so_wished(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     make, calls = counted()
-    assert folder() is None
-    assert [cached("kind", KEY, make) for _ in range(2)] == [CONTENT] * 2
+    assert find_cache_folder() is None
+    assert [load_or_compute("kind", KEY, make) for _ in range(2)] == [CONTENT] * 2
     assert len(calls) == 2
     assert list(tmp_path.iterdir()) == []
 
@@ -164,11 +170,11 @@ def test_where_it_is_without_a_word(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     monkeypatch.delenv("CGPRIMER_CACHE")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    assert folder() == tmp_path / ".cache" / "cgprimer"
+    assert find_cache_folder() == tmp_path / ".cache" / "cgprimer"
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "x"))
-    assert folder() == tmp_path / "x" / "cgprimer"
+    assert find_cache_folder() == tmp_path / "x" / "cgprimer"
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    assert folder() == tmp_path / ".cache" / "cgprimer"
+    assert find_cache_folder() == tmp_path / ".cache" / "cgprimer"
 
 
 def test_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,18 +184,18 @@ def test_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CGPRIMER_CACHE")
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(Path, "home", homeless)
-    assert folder() is None
-    assert cached("kind", KEY, lambda: CONTENT) == CONTENT
+    assert find_cache_folder() is None
+    assert load_or_compute("kind", KEY, lambda: CONTENT) == CONTENT
 
 
 @pytest.mark.parametrize("name", ["a\0b", "x" * 5000])
 def test_names_that_no_folder_can_have(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(disk_cache, "folder", lambda: tmp_path / name)
-    assert not store("kind", KEY, CONTENT)
-    assert load("kind", KEY) is None
-    assert cached("kind", KEY, lambda: CONTENT) == CONTENT
+    monkeypatch.setattr(disk_cache, "find_cache_folder", lambda: tmp_path / name)
+    assert not store_content("kind", KEY, CONTENT)
+    assert load_content("kind", KEY) is None
+    assert load_or_compute("kind", KEY, lambda: CONTENT) == CONTENT
 
 
 # --- room ----------------------------------------------------------------------------------------
@@ -202,10 +208,14 @@ def test_the_oldest_go_when_there_is_no_room(place: Path, monkeypatch: pytest.Mo
     place.mkdir()
     (place / "notes.txt").write_bytes(b"x" * 10 * size)  # not ours: neither counted nor touched
     for number in range(6):
-        key = key_of(str(number))
-        assert store("kind", key, CONTENT)
+        key = compute_cache_key(str(number))
+        assert store_content("kind", key, CONTENT)
         os.utime(file_of(place, key=key), (1000 + number, 1000 + number))
-    left = {number for number in range(6) if load("kind", key_of(str(number))) is not None}
+    left = {
+        number
+        for number in range(6)
+        if load_content("kind", compute_cache_key(str(number))) is not None
+    }
     assert 5 in left
     assert left == set(range(6 - len(left), 6))
     assert 2 <= len(left) <= 3
@@ -217,19 +227,23 @@ def test_the_oldest_go_when_there_are_too_many_to_look_at(
 ) -> None:
     monkeypatch.setattr(disk_cache, "_LIMIT_FILES", 3)
     for number in range(6):
-        assert store("kind", key_of(str(number)), CONTENT)
-        os.utime(file_of(place, key=key_of(str(number))), (1000 + number, 1000 + number))
-    assert [n for n in range(6) if load("kind", key_of(str(n))) is not None] == [3, 4, 5]
+        assert store_content("kind", compute_cache_key(str(number)), CONTENT)
+        os.utime(file_of(place, key=compute_cache_key(str(number))), (1000 + number, 1000 + number))
+    assert [n for n in range(6) if load_content("kind", compute_cache_key(str(n))) is not None] == [
+        3,
+        4,
+        5,
+    ]
 
 
 def test_what_is_larger_than_all_room_is_kept_alone(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store("kind", key_of("before"), CONTENT)
+    store_content("kind", compute_cache_key("before"), CONTENT)
     monkeypatch.setattr(disk_cache, "_LIMIT_BYTES", 100)
-    assert store("kind", KEY, CONTENT)
-    assert load("kind", KEY) == CONTENT
-    assert load("kind", key_of("before")) is None
+    assert store_content("kind", KEY, CONTENT)
+    assert load_content("kind", KEY) == CONTENT
+    assert load_content("kind", compute_cache_key("before")) is None
 
 
 def test_a_folder_among_the_files_does_not_stop_the_clearing(
@@ -239,12 +253,12 @@ def test_a_folder_among_the_files_does_not_stop_the_clearing(
     os.utime(file_of(place, key="0"), (1, 1))
     monkeypatch.setattr(disk_cache, "_LIMIT_BYTES", 100)
     for number in range(3):
-        assert store("kind", key_of(str(number)), CONTENT)
+        assert store_content("kind", compute_cache_key(str(number)), CONTENT)
     assert sum(file.is_file() for file in place.iterdir()) == 1
 
 
 def test_the_folder_is_the_users_own(place: Path) -> None:
-    store("kind", KEY, CONTENT)
+    store_content("kind", KEY, CONTENT)
     assert os.name == "nt" or place.stat().st_mode & 0o077 == 0
 
 
@@ -257,9 +271,9 @@ NOBODY = 65_534
 @pytest.fixture
 def said() -> Iterator[None]:
     """Each test hears the warning that is given once."""
-    disk_cache._warn.cache_clear()
+    disk_cache._warn_once.cache_clear()
     yield
-    disk_cache._warn.cache_clear()
+    disk_cache._warn_once.cache_clear()
 
 
 def untrusted(part: str, place: Path) -> Callable[[], None]:
@@ -277,15 +291,17 @@ def untrusted(part: str, place: Path) -> Callable[[], None]:
 def test_a_folder_that_others_can_write_to_is_not_used(part: str, place: Path, said: None) -> None:
     if part.endswith("owner") and os.geteuid():
         pytest.skip("only root can give files away")
-    store("kind", KEY, CONTENT)
-    assert load("kind", KEY) == CONTENT
+    store_content("kind", KEY, CONTENT)
+    assert load_content("kind", KEY) == CONTENT
     untrusted(part, place)()
     before = sorted(place.iterdir())
     with warned(UserWarning):
-        assert load("kind", KEY) is None
-    assert cached("kind", key_of("another"), lambda: b"made") == b"made"  # no second warning
+        assert load_content("kind", KEY) is None
+    assert (
+        load_or_compute("kind", compute_cache_key("another"), lambda: b"made") == b"made"
+    )  # no second warning
     assert sorted(place.iterdir()) == before
-    assert disk_cache.description().startswith("nothing is kept: ")
+    assert disk_cache.describe_cache().startswith("nothing is kept: ")
 
 
 @UNIX
@@ -293,34 +309,34 @@ def test_a_folder_that_others_can_write_to_is_not_used(part: str, place: Path, s
 def test_a_file_that_others_can_write_to_is_not_used(part: str, place: Path) -> None:
     if part.endswith("owner") and os.geteuid():
         pytest.skip("only root can give files away")
-    store("kind", KEY, CONTENT)
+    store_content("kind", KEY, CONTENT)
     untrusted(part, place)()
-    assert load("kind", KEY) is None
+    assert load_content("kind", KEY) is None
 
 
 @UNIX
 def test_a_link_in_place_of_a_file_is_not_followed(place: Path, tmp_path: Path) -> None:
-    store("kind", KEY, CONTENT)
+    store_content("kind", KEY, CONTENT)
     file_of(place).rename(tmp_path / "elsewhere")
     file_of(place).symlink_to(tmp_path / "elsewhere")
-    assert load("kind", KEY) is None
-    assert store("kind", KEY, CONTENT)
-    assert load("kind", KEY) == CONTENT
+    assert load_content("kind", KEY) is None
+    assert store_content("kind", KEY, CONTENT)
+    assert load_content("kind", KEY) == CONTENT
 
 
 def test_a_valid_file_under_another_name_is_refused(place: Path) -> None:
-    store("kind", KEY, CONTENT)
-    file_of(place).rename(file_of(place, key=key_of("another")))
-    assert load("kind", key_of("another")) is None
+    store_content("kind", KEY, CONTENT)
+    file_of(place).rename(file_of(place, key=compute_cache_key("another")))
+    assert load_content("kind", compute_cache_key("another")) is None
 
 
 def test_missing_folders_are_the_users_own(place: Path) -> None:
     old = os.umask(0)
     try:
-        store("kind", KEY, CONTENT)
+        store_content("kind", KEY, CONTENT)
     finally:
         os.umask(old)
-    assert load("kind", KEY) == CONTENT
+    assert load_content("kind", KEY) == CONTENT
 
 
 _RUN = """
@@ -349,7 +365,7 @@ def test_planted_code_is_not_run(part: str, place: Path) -> None:
     one, two = sorted(place.glob("straight-line-*"), key=lambda file: file.stat().st_mtime)
     if part:  # a planted file may well have a right checksum
         data = one.read_bytes()[len(disk_cache._MAGIC) + 32 :]
-        two.write_bytes(disk_cache._header(two.name, data) + data)
+        two.write_bytes(disk_cache._create_header(two.name, data) + data)
         untrusted(part, place)()
     else:  # two valid files changed about
         two.write_bytes(one.read_bytes())
@@ -368,7 +384,11 @@ def test_threads_that_keep_the_same_thing(place: Path) -> None:
     def work() -> None:
         barrier.wait()
         for number in range(20):
-            found.append(cached("kind", key_of(str(number)), lambda n=number: CONTENT + bytes([n])))
+            found.append(
+                load_or_compute(
+                    "kind", compute_cache_key(str(number)), lambda n=number: CONTENT + bytes([n])
+                )
+            )
 
     workers = [threading.Thread(target=work) for _ in range(6)]
     for worker in workers:
@@ -377,17 +397,21 @@ def test_threads_that_keep_the_same_thing(place: Path) -> None:
         worker.join()
     assert sorted(found) == sorted(CONTENT + bytes([n]) for n in range(20) for _ in range(6))
     for number in range(20):
-        assert load("kind", key_of(str(number))) in (None, CONTENT + bytes([number]))
+        assert load_content("kind", compute_cache_key(str(number))) in (
+            None,
+            CONTENT + bytes([number]),
+        )
     assert not list(place.glob("*.part"))
     assert not list(place.glob(".*.part"))
 
 
 _MANY = """
 import sys
-from cgprimer.support.disk_cache import cached, key_of
+from cgprimer.support.disk_cache import compute_cache_key, load_or_compute
 for number in range(150):
     content = bytes([number]) * 20_000
-    assert cached("kind", key_of(str(number)), lambda: content) == content
+    key = compute_cache_key(str(number))
+    assert load_or_compute("kind", key, lambda: content) == content
 """
 
 
@@ -395,7 +419,7 @@ def test_processes_that_keep_the_same_things(place: Path) -> None:
     runs = [subprocess.Popen([sys.executable, "-c", _MANY]) for _ in range(2)]
     assert [run.wait(timeout=100) for run in runs] == [0, 0]
     for number in range(150):
-        assert load("kind", key_of(str(number))) == bytes([number]) * 20_000
+        assert load_content("kind", compute_cache_key(str(number))) == bytes([number]) * 20_000
     assert len(list(place.iterdir())) == 150
 
 
@@ -404,8 +428,8 @@ def test_processes_that_keep_the_same_things(place: Path) -> None:
 
 def test_keys_tell_everything_apart() -> None:
     parts = [(), ("",), ("", ""), ("a",), ("a", ""), ("", "a"), ("ab",), ("a", "b"), ("b", "a")]
-    assert len({key_of(*p) for p in parts}) == len(parts)
-    assert key_of("a") == key_of(b"a")
+    assert len({compute_cache_key(*p) for p in parts}) == len(parts)
+    assert compute_cache_key("a") == compute_cache_key(b"a")
 
 
 def test_the_state_of_the_package_follows_its_files(
@@ -415,7 +439,7 @@ def test_the_state_of_the_package_follows_its_files(
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("x = 1\n")
     monkeypatch.setattr(disk_cache, "__file__", str(tmp_path / "support" / "disk_cache.py"))
-    state = disk_cache.package_state.__wrapped__
+    state = disk_cache.fingerprint_package.__wrapped__
     first = state()
     assert state() == first
     (tmp_path / "sub" / "two.py").write_text("x = 22\n")

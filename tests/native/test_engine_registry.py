@@ -11,7 +11,7 @@ import pytest
 import cgprimer
 from cgprimer.core.evaluation.engines import ENGINES, select
 from cgprimer.errors import UsageError
-from cgprimer.support.entry_points import entry_points as read_entry_points
+from cgprimer.support.entry_points import read_entry_points
 from tests.approval import approved, refused
 
 ROOT = Path(__file__).parents[2]

@@ -248,7 +248,7 @@ def test_every_choice_has_code_of_its_own(place: Path, monkeypatch: pytest.Monke
         patch.setattr(llvm_library, "target_processor", lambda: plainer)
         compiled(tape, "straight")
         assert len(kinds(place)) == seen + 1
-    monkeypatch.setattr(llvm_library, "package_state", lambda: "a later version")
+    monkeypatch.setattr(llvm_library, "fingerprint_package", lambda: "a later version")
     monkeypatch.setattr(llvm_library, "_LOADED", {})  # another process has loaded nothing yet
     compiled(tape, "straight")
     assert len(kinds(place)) == seen + 2

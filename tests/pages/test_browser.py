@@ -21,7 +21,7 @@ from cgprimer.pages.stepping.frames import Frame, stepping
 from cgprimer.pages.stepping.method_steps import METHODS
 from cgprimer.pages.stepping.page import step
 from cgprimer.pages.stepping.slide_tables import moved
-from cgprimer.support.number_format import SHORT, marked
+from cgprimer.support.number_format import SHORT, mark_rounding
 from tests.pages.conftest import measured, opened, press, resize, wait
 
 pytestmark = pytest.mark.browser
@@ -72,10 +72,12 @@ def read(page: Any) -> dict[str, Any]:
 
 def expected(frame: Frame, shown: Any, method: str) -> dict[str, Any]:
     def text(value: float | None, unknown: str = UNKNOWN) -> str:
-        return unknown if value is None else marked(value, SHORT)
+        return unknown if value is None else mark_rounding(value, SHORT)
 
     def partly(derivative: float | None, total: float | None) -> str:
-        return f"{marked(total, SHORT)} + …" if derivative is None and total is not None else ""
+        return (
+            f"{mark_rounding(total, SHORT)} + …" if derivative is None and total is not None else ""
+        )
 
     pairs = list(zip(frame.values, frame.derivatives, frame.sums, frame.unmoved, strict=True))
     mark = shown.walk(method).mark
@@ -85,13 +87,13 @@ def expected(frame: Frame, shown: Any, method: str) -> dict[str, Any]:
             [
                 vertex.name,
                 UNKNOWN if v is None else moved(v, u),
-                partly(d, s) if d is None else f"{mark} {marked(d, SHORT)}",
+                partly(d, s) if d is None else f"{mark} {mark_rounding(d, SHORT)}",
             ]
             for vertex in shown.scene.vertices
             for v, d, s, u in [pairs[vertex.row]]
         ],
-        "edges": ["" if v is None else marked(v, SHORT) for v in frame.partials],
-        "results": [UNKNOWN if v is None else marked(v) for v in frame.results],
+        "edges": ["" if v is None else mark_rounding(v, SHORT) for v in frame.partials],
+        "results": [UNKNOWN if v is None else mark_rounding(v) for v in frame.results],
         "lines": [text(v, "") for v in frame.lines],
         "litVertices": [v.name for v in shown.scene.vertices if v.name in frame.step.vertices],
         "litEdges": [">".join(shown.scene.edges[e]) for e in frame.step.edges],

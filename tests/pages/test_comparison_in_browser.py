@@ -16,7 +16,7 @@ import cgprimer
 from cgprimer.analysis.comparison import Comparison, compare
 from cgprimer.pages.comparison import sentences
 from cgprimer.pages.comparison.slides import save_comparison
-from cgprimer.support.number_format import marked
+from cgprimer.support.number_format import mark_rounding
 from tests.pages.conftest import opened, resize
 
 pytestmark = pytest.mark.browser
@@ -83,7 +83,7 @@ def test_the_numbers_are_pythons(browser: Any, tmp_path: Path) -> None:
           [...document.querySelectorAll(".costs td:nth-child(4) .bar > span")].map(share)];"""
     )
     pairs = [(r, name) for name in found.wrt for r in found.results]
-    assert values == [marked(r.derivatives[name]) for r, name in pairs]
+    assert values == [mark_rounding(r.derivatives[name]) for r, name in pairs]
     assert errors == [sentences.error(r.errors[name]) for r, name in pairs]
     most = max(r.operations for r in found.results)
     assert bars == pytest.approx([r.operations / most for r in found.results], abs=0.02)

@@ -20,7 +20,7 @@ from cgprimer.pages.stepping.graph_places import LETTER, placed
 from cgprimer.pages.stepping.method_steps import METHODS
 from cgprimer.pages.stepping.slide_tables import moved
 from cgprimer.pictures.lettering import text_width
-from cgprimer.support.files import json_text
+from cgprimer.support.files import format_json
 from tests.approval import refused
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -108,7 +108,7 @@ def test_edges_of_a_path_are_lit_together() -> None:
 
 def test_it_is_plain_data_with_numbers_that_are_not_finite() -> None:
     shown = stepping(cgprimer.parse("xb = log(xa); xc = p/xb"), {"xa": -1.0, "p": 2.0})
-    text = json_text(shown.to_dict())
+    text = format_json(shown.to_dict())
     numbers = json.loads(text)["walks"][0]["numbers"]
     assert [n for n in numbers if not isinstance(n, float)] == ["nan"] * numbers.count("nan") != []
     last = shown.frames("reverse")[-1].results[0]

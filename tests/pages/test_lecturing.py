@@ -13,7 +13,7 @@ import pytest
 import cgprimer
 from cgprimer.pages.stepping.frames import Stepping, stepping
 from cgprimer.pages.stepping.page import step
-from cgprimer.support.number_format import SHORT, marked, number
+from cgprimer.support.number_format import SHORT, format_number, mark_rounding
 from tests.pages.conftest import measured, opened, resize, wait
 
 pytestmark = pytest.mark.browser
@@ -53,7 +53,7 @@ def move(page: Any, what: str, value: object, event: str = "input") -> None:
 
 
 def last(shown: Stepping, method: str) -> list[str]:
-    return [marked(value) for value in shown.frames(method)[-1].results]
+    return [mark_rounding(value) for value in shown.frames(method)[-1].results]
 
 
 def results(page: Any) -> list[str]:
@@ -85,7 +85,7 @@ def test_scheme_and_step_of_differences_show_their_errors(page: Any) -> None:
             assert results(page) == last(shown, "finite-difference")
             found[scheme, h] = texts(page, "#results .error")
             assert found[scheme, h] == [
-                f"error {number(abs(w - e), 3)}"
+                f"error {format_number(abs(w - e), 3)}"
                 for w, e in zip(wanted, exact, strict=True)
                 if w is not None and e is not None
             ]
@@ -194,11 +194,11 @@ def test_shares_that_arrive_are_summed_in_view(browser: Any, tmp_path: Path) -> 
         text = browser.execute_script("return parts.rows[arguments[0]].derivative.textContent", row)
         assert ("…" in text) == (total is not None)
         if total is not None:
-            assert text == f"{marked(total, SHORT)} + …"
+            assert text == f"{mark_rounding(total, SHORT)} + …"
         seen.append(text)
     assert seen[0] == "not computed"
     assert any("…" in text for text in seen)
-    assert seen[-1] == marked(frames[-1].derivatives[row], SHORT)
+    assert seen[-1] == mark_rounding(frames[-1].derivatives[row], SHORT)
     assert browser.get_log("browser") == []
 
 

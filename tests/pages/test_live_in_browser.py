@@ -16,7 +16,7 @@ from cgprimer.pages.stepping.frames import stepping
 from cgprimer.pages.stepping.page import step
 from cgprimer.pages.watching.live import Live
 from cgprimer.pages.watching.server import serving
-from cgprimer.support.number_format import marked
+from cgprimer.support.number_format import mark_rounding
 from tests.pages.conftest import measured, opened, press, resize, wait
 
 pytestmark = pytest.mark.browser
@@ -294,7 +294,7 @@ def test_the_number_that_is_asked_for_is_marked_and_not_shown(quiz: Any) -> None
     line = stepping(LECTURE).walk("reverse").steps[17]
     assert line.text in marked_nodes
     assert "not computed" in marked_nodes
-    assert marked(22.6875) not in "".join(t for t in marked_nodes if "=" in t)
+    assert mark_rounding(22.6875) not in "".join(t for t in marked_nodes if "=" in t)
 
 
 def test_what_is_asked_is_dashed_where_the_last_number_was_found_too(

@@ -13,7 +13,7 @@ from importlib.resources import files
 
 import pytest
 
-from cgprimer.support.number_format import equals, marked, number
+from cgprimer.support.number_format import choose_equality_sign, format_number, mark_rounding
 
 AWKWARD = [
     *(71.0625, 71.06250000000001, 2.675, 0.5, 1.5, 2.5, -2.5, 0.125, 1e-9, 9.9995, 99999.5),
@@ -36,7 +36,7 @@ def test_numbers_are_rounded_half_up_by_their_exact_value(digits: int) -> None:
     for value in values():
         if not math.isfinite(value) or value == 0:
             continue
-        exact, text = abs(Fraction(value)), number(value, digits)
+        exact, text = abs(Fraction(value)), format_number(value, digits)
         power = math.floor(math.log10(abs(value)))
         power += (exact >= Fraction(10) ** (power + 1)) - (exact < Fraction(10) ** power)
         unit = Fraction(10) ** (power - digits + 1)
@@ -51,26 +51,35 @@ def test_numbers_are_rounded_half_up_by_their_exact_value(digits: int) -> None:
      (float("-inf"), "-inf"), (-0.0, "0"), (123456.0, "1.2346e5"), (12345.0, "12345")],
 )  # fmt: skip
 def test_large_and_small_numbers_have_a_short_exponent(value: float, text: str) -> None:
-    assert number(value, 5) == text
+    assert format_number(value, 5) == text
 
 
 def test_a_rounded_number_says_so() -> None:
-    assert (marked(71.0625), marked(71.0625, 5)) == ("71.0625", "71.0625")
-    assert (marked(1 / 3), marked(1 / 3, 5)) == ("≈0.33333333", "≈0.33333")
-    assert (marked(0.1), marked(-0.0), marked(math.nan), marked(math.inf)) == (
+    assert (mark_rounding(71.0625), mark_rounding(71.0625, 5)) == ("71.0625", "71.0625")
+    assert (mark_rounding(1 / 3), mark_rounding(1 / 3, 5)) == ("≈0.33333333", "≈0.33333")
+    assert (
+        mark_rounding(0.1),
+        mark_rounding(-0.0),
+        mark_rounding(math.nan),
+        mark_rounding(math.inf),
+    ) == (
         "0.1",
         "0",
         "nan",
         "inf",
     )
-    assert (equals(0.5, 0.25), equals(0.5, 1 / 3)) == ("=", "≈")
+    assert (choose_equality_sign(0.5, 0.25), choose_equality_sign(0.5, 1 / 3)) == ("=", "≈")
 
 
 def test_sums_and_products_that_are_exact_in_decimals_are_not_marked() -> None:
-    assert (marked(0.4 * 0.8), marked(0.1 + 0.2, 5), marked(3.3 * 1.1)) == ("0.32", "0.3", "3.63")
-    assert equals(0.4 * 0.8, 0.1 + 0.2, math.inf, -0.0) == "="
-    assert (marked(0.32 + 1e-12), equals(0.3 - 1e-13)) == ("≈0.32", "≈")
-    assert marked(0.3 - 0.1 - 0.2, 5) == "≈-2.7756e-17"
+    assert (mark_rounding(0.4 * 0.8), mark_rounding(0.1 + 0.2, 5), mark_rounding(3.3 * 1.1)) == (
+        "0.32",
+        "0.3",
+        "3.63",
+    )
+    assert choose_equality_sign(0.4 * 0.8, 0.1 + 0.2, math.inf, -0.0) == "="
+    assert (mark_rounding(0.32 + 1e-12), choose_equality_sign(0.3 - 1e-13)) == ("≈0.32", "≈")
+    assert mark_rounding(0.3 - 0.1 - 0.2, 5) == "≈-2.7756e-17"
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
@@ -87,4 +96,7 @@ def test_the_pages_round_as_python_does() -> None:
     told = json.loads(done.stdout)
     for digits, column in zip((1, 2, 5, 8, 12), told, strict=True):
         for value, (plain, with_mark) in zip(numbers, column, strict=True):
-            assert (plain, with_mark) == (number(value, digits), marked(value, digits)), value
+            assert (plain, with_mark) == (
+                format_number(value, digits),
+                mark_rounding(value, digits),
+            ), value

@@ -13,7 +13,7 @@ from cgprimer.core.methods.step_rule import StepRule
 from cgprimer.errors import CgprimerError
 from cgprimer.pages.stepping.frames import Stepping, stepping
 from cgprimer.pages.stepping.page import page, step
-from cgprimer.support.number_format import SHORT, marked
+from cgprimer.support.number_format import SHORT, mark_rounding
 from tests.pages.conftest import measured, opened, texts
 from tests.pages.stepping_graphs import problem
 from tests.pages.test_random_graphs import LATE, LATER, SHARED
@@ -26,10 +26,10 @@ def shows(browser: Any, shown: Stepping, method: str, place: int) -> None:
     frame = shown.frames(method)[place]
     browser.execute_script("go(arguments[0])", place)
     assert texts(browser, "#graph .partial") == [
-        "" if v is None else marked(v, SHORT) for v in frame.partials
+        "" if v is None else mark_rounding(v, SHORT) for v in frame.partials
     ]
     assert texts(browser, "#results .chip > span") == [
-        "not computed" if v is None else marked(v) for v in frame.results
+        "not computed" if v is None else mark_rounding(v) for v in frame.results
     ]
 
 
@@ -110,7 +110,7 @@ def test_names_that_look_like_numbers(browser: Any, tmp_path: Path) -> None:
     browser.execute_script("go(Infinity)")
     shown = stepping(graph)
     assert texts(browser, "#results .chip") == [
-        f"dxw/d{name} = {marked(value or 0.0)}"
+        f"dxw/d{name} = {mark_rounding(value or 0.0)}"
         for name, value in zip(shown.scene.wrt, shown.frames("reverse")[-1].results, strict=True)
     ]
     assert {"nan", "inf", "xa", "__proto__"} == set(texts(browser, "#sliders > label"))

@@ -13,7 +13,7 @@ from cgprimer.analysis.comparison import Comparison, compare
 from cgprimer.errors import DifferentiationError, UsageError
 from cgprimer.pages.comparison import sentences
 from cgprimer.pages.comparison.page import comparison_page, notebook_html, trace_of
-from cgprimer.support.number_format import marked
+from cgprimer.support.number_format import mark_rounding
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 EMPTY = {"meta", "link", "path", "use", "wbr"}
@@ -73,7 +73,7 @@ def test_the_tables_say_what_python_says(lecture: Comparison) -> None:
     for row, name in zip(derivatives[1:], lecture.wrt, strict=True):
         assert row[0] == f"dxw/d{name}"
         wanted = [
-            f"{marked(r.derivatives[name])} {sentences.error(r.errors[name])}"
+            f"{mark_rounding(r.derivatives[name])} {sentences.error(r.errors[name])}"
             for r in lecture.results
         ]
         assert row[1:] == wanted
@@ -100,7 +100,8 @@ def test_every_method_has_its_trace(lecture: Comparison) -> None:
         rows = table(page, "trace", which)
         assert rows[0] == ["name", "expression", "value", made.heading]
         assert rows[1:] == [
-            [r.name, r.expression, marked(r.value, 6), marked(r.derivative, 6)] for r in made.rows
+            [r.name, r.expression, mark_rounding(r.value, 6), mark_rounding(r.derivative, 6)]
+            for r in made.rows
         ]
     assert page.headings[-6:] == [*(r.method for r in lecture.results), "How to read the numbers"]
 

@@ -19,7 +19,7 @@ from cgprimer.pictures.overlays import sweep_numbers
 from cgprimer.pictures.slide_layout import slide_layout
 from cgprimer.pictures.summary import READABLE, summarised
 from cgprimer.pictures.tikz import escaped
-from cgprimer.support.number_format import number
+from cgprimer.support.number_format import format_number
 from tests.approval import refused
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -109,7 +109,7 @@ def test_many_paths_are_not_all_written_out() -> None:
         cgprimer.parse("input x0=1;" + diamonds), path=path, everything=True
     ).notes
     assert f"sum over {2**60:,} paths" in notes[1]
-    assert notes[-1] == f"dx60/dx0 ≈ {number(3.0**60, 5)}"
+    assert notes[-1] == f"dx60/dx0 ≈ {format_number(3.0**60, 5)}"
 
 
 def test_tangents_of_a_seed_and_what_the_sweep_does_not_reach() -> None:

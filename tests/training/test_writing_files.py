@@ -14,7 +14,7 @@ import pytest
 
 from cgprimer.errors import UsageError
 from cgprimer.support import files
-from cgprimer.support.files import json_text, write_whole
+from cgprimer.support.files import format_json, write_atomically
 from cgprimer.training.checkpoint import load_run, save_run
 from cgprimer.training.loop import train
 from tests.approval import refused
@@ -28,7 +28,7 @@ def names(folder: Path) -> list[str]:
 def test_what_a_process_that_died_left_behind_is_in_nobodys_way(tmp_path: Path) -> None:
     stale = tmp_path / f".y.txt.{os.getpid()}.part"
     stale.write_text("half of a f")
-    write_whole(tmp_path / "y.txt", "new")
+    write_atomically(tmp_path / "y.txt", "new")
     assert (tmp_path / "y.txt").read_text() == "new"
     assert stale.read_text() == "half of a f"
 
@@ -40,7 +40,7 @@ def test_a_name_that_is_taken_is_not_touched(
     taken = tmp_path / f".{'00' * 8}.part"
     taken.write_text("somebody else's")
     with refused(UsageError, "y.txt"):
-        write_whole(tmp_path / "y.txt", "new")
+        write_atomically(tmp_path / "y.txt", "new")
     assert taken.read_text() == "somebody else's"
 
 
@@ -52,7 +52,7 @@ def test_many_writers_of_one_file(tmp_path: Path) -> None:
     def write(text: str) -> None:
         for _ in range(100):
             try:
-                write_whole(path, text)
+                write_atomically(path, text)
             except UsageError as error:
                 failed.append(error)
 
@@ -77,7 +77,7 @@ def test_whatever_comes_between_leaves_nothing_behind(
 
     monkeypatch.setattr(Path, "replace", replace)
     with pytest.raises(UsageError if kind is OSError else kind):
-        write_whole(tmp_path / "y.txt", "new")
+        write_atomically(tmp_path / "y.txt", "new")
     assert names(tmp_path) == ["y.txt"]
     assert (tmp_path / "y.txt").read_text() == "old"
 
@@ -92,13 +92,13 @@ def test_ctrl_c_while_the_content_is_written(
 
     monkeypatch.setattr(files, "open", Interrupted, raising=False)
     with pytest.raises(KeyboardInterrupt):
-        write_whole(tmp_path / "y.txt", "new content")
+        write_atomically(tmp_path / "y.txt", "new content")
     assert names(tmp_path) == []
 
 
 def test_numbers_of_numpy_become_json() -> None:
     value = {"a": np.int64(3), "b": np.float32(0.5), "c": [np.float32("nan"), True], "d": None}
-    assert json.loads(json_text(value)) == {"a": 3, "b": 0.5, "c": ["nan", True], "d": None}
+    assert json.loads(format_json(value)) == {"a": 3, "b": 0.5, "c": ["nan", True], "d": None}
 
 
 @pytest.mark.parametrize(

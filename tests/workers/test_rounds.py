@@ -12,7 +12,7 @@ import pytest
 import cgprimer
 from cgprimer.errors import UsageError
 from cgprimer.pages.rounds.page import moments, page
-from cgprimer.support.number_format import marked
+from cgprimer.support.number_format import mark_rounding
 from cgprimer.workers.record import record_of
 from tests.approval import refused
 from tests.cli.cli_tools import bad, good
@@ -36,7 +36,7 @@ def test_a_moment_has_the_parameters_of_the_step(protocol: str) -> None:
     run = trained(protocol=protocol, delays="exponential,dies(2,4)")
     told = {one.server for one in moments(run, record_of(run))}
     for step in range(5):
-        short = marked(run.team["first"][step][1][0], 4)
+        short = mark_rounding(run.team["first"][step][1][0], 4)
         assert f"step {step + 1}: k = {short}".replace("= ≈", "≈ ") in told
     times = [one.time for one in moments(run, record_of(run))]
     assert times == sorted(times)

@@ -52,7 +52,7 @@ class CpuEngine:
                 f"processor: {chosen.name or 'any of its family'}",
                 f"vectors: {bits} ({llvm_library.VECTORS}=64 for none, up to 512)",
                 f"threads: {worker_threads.thread_count()} ({worker_threads.THREADS}=1 for one)",
-                f"cache: {disk_cache.description()} (CGPRIMER_CACHE=off keeps nothing)",
+                f"cache: {disk_cache.describe_cache()} (CGPRIMER_CACHE=off keeps nothing)",
             )
         )
 

@@ -22,8 +22,8 @@ from cgprimer.core.evaluation.engines import Reduction
 from cgprimer.core.operations import find_primitive
 from cgprimer.core.operations import numpy_arithmetic as arrays
 from cgprimer.core.tape.tape import Tape
-from cgprimer.support.disk_cache import cached, key_of, package_state
-from cgprimer.support.garbage_collection import collector_paused
+from cgprimer.support.disk_cache import compute_cache_key, fingerprint_package, load_or_compute
+from cgprimer.support.garbage_collection import pause_garbage_collection
 
 _POINTER, _INT = ctypes.c_void_p, ctypes.c_int64
 _CALLBACK = ctypes.CFUNCTYPE(None, _INT, _INT, *[_POINTER] * 5)
@@ -58,7 +58,7 @@ class InterpretedExecutable(CpuExecutable):
         self.outputs, self.operations = tuple(tape.outputs), max(1, len(tape))
         self.machine = load_interpreter(dtype)
         self.function, self.lanes = self.machine.run, self.machine.lanes
-        with collector_paused():
+        with pause_garbage_collection():
             self.code = code = self._cached_code(tape, reduction)
         self.columns, self.scalars, self.count = code.columns, code.scalars, code.count
         self.size, self.constants, self.fixed = code.table, code.constants, code.fixed
@@ -80,8 +80,8 @@ class InterpretedExecutable(CpuExecutable):
         if len(tape) < _WORTH_KEEPING or not is_cacheable(tape):
             return build()
         layout = f"{reduction} {self.dtype} {self.lanes} {self.machine.tile}"
-        key = key_of(package_state(), compute_fingerprint(tape), layout)
-        return InterpreterCode.from_bytes(cached("code", key, lambda: build().to_bytes()))
+        key = compute_cache_key(fingerprint_package(), compute_fingerprint(tape), layout)
+        return InterpreterCode.from_bytes(load_or_compute("code", key, lambda: build().to_bytes()))
 
     def table(self, values: Array) -> Array:
         """Return the table of uniform values; computed values and weights follow the constants."""

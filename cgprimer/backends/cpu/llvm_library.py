@@ -13,7 +13,12 @@ from functools import cache
 from typing import Any
 
 from cgprimer.errors import UsageError
-from cgprimer.support.disk_cache import cached, in_memory, key_of, package_state
+from cgprimer.support.disk_cache import (
+    compute_cache_key,
+    fingerprint_package,
+    load_or_compute,
+    memory_caching_enabled,
+)
 
 VECTORS = "CGPRIMER_VECTORS"  # environment: bits of a vector, 64 (no vectors) to 512
 
@@ -108,7 +113,7 @@ class CompiledLibrary:
 
     def __init__(self, name: str, key: str, text: Callable[[], str], *, passes: int = 0) -> None:
         chosen = target_processor()
-        if (loaded := _LOADED.get((name, key, passes, chosen))) and in_memory():
+        if (loaded := _LOADED.get((name, key, passes, chosen))) and memory_caching_enabled():
             self._engine = loaded  # loading it again would take a millisecond
             return
         from llvmlite import binding
@@ -116,9 +121,9 @@ class CompiledLibrary:
         from cgprimer.backends.cpu.primitive_ir import register_symbols
 
         register_symbols()
-        full = key_of(
-            package_state(), key, repr(binding.llvm_version_info), chosen.name, chosen.features,
-            binding.get_process_triple(), str(passes), str(chosen.bits),
+        full = compute_cache_key(
+            fingerprint_package(), key, repr(binding.llvm_version_info), chosen.name,
+            chosen.features, binding.get_process_triple(), str(passes), str(chosen.bits),
         )  # fmt: skip
 
         def compiled() -> bytes:
@@ -131,7 +136,7 @@ class CompiledLibrary:
                 builder.getModulePassManager().run(module, builder)
             return bytes(machine.emit_object(module))
 
-        data = cached(name, full, compiled)
+        data = load_or_compute(name, full, compiled)
         self._engine = binding.create_mcjit_compiler(binding.parse_assembly(""), _target_machine())
         self._engine.add_object_file(binding.ObjectFileRef.from_data(data))
         self._engine.finalize_object()

@@ -30,7 +30,7 @@ from cgprimer.core.operations import find_primitive, numpy_arithmetic
 from cgprimer.core.tape.sample_sums import sum_over_samples
 from cgprimer.core.tape.scalarization import cost_of_numbers
 from cgprimer.core.tape.tape import Tape
-from cgprimer.support.garbage_collection import collector_paused
+from cgprimer.support.garbage_collection import pause_garbage_collection
 
 Values = list[Any]
 _MIN_OPERATIONS = 20_000_000  # operations per thread; below, the threads of BLAS are faster
@@ -87,7 +87,7 @@ class ArrayExecutable:
         self.kernels = [step for step in plan.steps if isinstance(step, FusedKernel)]
         key = repr((tape.leaves, tape.instructions, tape.outputs, dtype, sums))
         if self.kernels:
-            with collector_paused():
+            with pause_garbage_collection():
                 self.library = CompiledLibrary("arrays", key, lambda: kernels_source(plan, dtype))
         self.after = plan.after
         leaves = list(enumerate(tape.leaves))

@@ -26,7 +26,7 @@ from cgprimer.core.evaluation.engines import Reduction
 from cgprimer.core.tape.tape import Tape
 from cgprimer.core.tape.tape_dependencies import varying
 from cgprimer.core.tape.tape_entries import Leaf
-from cgprimer.support.garbage_collection import collector_paused
+from cgprimer.support.garbage_collection import pause_garbage_collection
 
 TILE = 512  # vectors per tile: a tile is summed before it is added to the total
 # Allow fused multiply-add only: other fast-math flags change signs of zero (and thereby
@@ -53,7 +53,7 @@ class StraightLineExecutable(CpuExecutable):
         self.lanes = self.unit = lanes = lane_count(tape, dtype, batch)
         key = f"{compute_fingerprint(tape)} {reduction} {dtype} {lanes}"
         text = partial(module_source, tape, sums=self.sums, dtype=dtype, lanes=lanes)
-        with collector_paused():
+        with pause_garbage_collection():
             self.library = CompiledLibrary("straight-line", key, text)
         self.function = self.library.address("run")
         self.varying, self.uniform_outputs = split_outputs(tape)

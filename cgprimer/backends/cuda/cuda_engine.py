@@ -18,7 +18,7 @@ from cgprimer.core.evaluation.engines import (
 )
 from cgprimer.core.methods.derivative_program import Execute
 from cgprimer.core.tape.tape import Tape
-from cgprimer.support.garbage_collection import collector_paused
+from cgprimer.support.garbage_collection import pause_garbage_collection
 
 
 class CudaEngine:
@@ -65,7 +65,7 @@ class CudaEngine:
         """
         from cgprimer.backends.cuda.cuda_executable import CudaExecutable
 
-        with collector_paused():
+        with pause_garbage_collection():
             return CudaExecutable(tape, reduction=reduction, dtype=dtype, settings=self.settings)
 
     def resident(

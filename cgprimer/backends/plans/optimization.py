@@ -9,7 +9,7 @@ from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape
 from cgprimer.core.tape.tape_dependencies import reachable, varying
 from cgprimer.core.tape.verifier import verify
-from cgprimer.support.garbage_collection import collector_paused
+from cgprimer.support.garbage_collection import pause_garbage_collection
 
 _MAX_POWER = 64  # for larger exponents, pow is as fast as the multiplications
 _MAX_FACTOR = 64.0  # larger factors could make a sum overflow or underflow
@@ -31,7 +31,7 @@ def optimize(tape: Tape, *, powers: bool = True) -> Tape:
     >>> len(tape), len(optimize(tape))
     (4, 2)
     """
-    with collector_paused():
+    with pause_garbage_collection():
         builder = Builder()
         new = [builder.leaf(*leaf) for leaf in tape.leaves]
         reached = reachable(tape, tape.outputs.values())[len(new) :]

@@ -16,7 +16,7 @@ from cgprimer.backends.plans.reductions import Reductions, plan_reductions
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape
 from cgprimer.core.tape.tape_dependencies import varying
-from cgprimer.support.garbage_collection import collector_paused
+from cgprimer.support.garbage_collection import pause_garbage_collection
 
 _new = tuple.__new__
 
@@ -33,7 +33,7 @@ def build_plan(tape: Tape, *, sums: bool) -> Plan:
     >>> [step.name for step in plan.uniform], [step.name for step in plan.varying]
     (['sin'], ['fma', 'sum'])
     """
-    with collector_paused():
+    with pause_garbage_collection():
         return _plan_optimized(optimize(tape), sums=sums)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from cgprimer.backends.plans.plan import Plan
-from cgprimer.support.garbage_collection import collector_paused
+from cgprimer.support.garbage_collection import pause_garbage_collection
 
 _SUMS = ("sum", "dot", "outer")
 # Steps that write results before they have read all operands: results need separate rows.
@@ -47,7 +47,7 @@ def allocate_rows(plan: Plan) -> RowAllocation:
     >>> rows.row_of, rows.count
     ({1: 0, 2: 0, 3: 0}, 1)
     """
-    with collector_paused():
+    with pause_garbage_collection():
         # The last step that reads each value; outputs are read after all steps.
         steps = enumerate(plan.varying)
         last = {operand: number for number, (_, operands, _) in steps for operand in operands}

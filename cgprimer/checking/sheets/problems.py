@@ -18,8 +18,8 @@ from typing import Any
 
 from cgprimer.errors import DataError
 from cgprimer.expressions import Apply, Expression, Name, Number, unparse
-from cgprimer.support.files import json_text
-from cgprimer.support.number_format import number, numbers
+from cgprimer.support.files import format_json
+from cgprimer.support.number_format import format_array, format_number
 
 KINDS = (
     "trace", "tangent", "adjoint", "paths", "gradient", "shapes", "optimizer", "picture", "mistake",
@@ -175,7 +175,7 @@ def csv_rows(text: str) -> list[list[str]]:
 
 def sheets_json(sheets: Sequence[Sheet]) -> str:
     """What the grader keeps: every sheet's questions."""
-    return json_text({"sheets": [sheet.to_dict() for sheet in sheets]}) + "\n"
+    return format_json({"sheets": [sheet.to_dict() for sheet in sheets]}) + "\n"
 
 
 # --- a question, worked out ----------------------------------------------------------------------
@@ -206,8 +206,8 @@ class Blank:
     def text(self, digits: int) -> str:
         """The right value, in so many digits; 0 for all it has."""
         if self.form == "array":
-            return numbers(self.value, width=999)
-        return number(self.value, digits or 10) if self.form == "number" else str(self.value)
+            return format_array(self.value, width=999)
+        return format_number(self.value, digits or 10) if self.form == "number" else str(self.value)
 
 
 class DisplayFormula(str):

@@ -43,7 +43,7 @@ from cgprimer.expressions import (
     parse,
     substitute,
 )
-from cgprimer.support.number_format import number, numbers
+from cgprimer.support.number_format import format_array, format_number
 
 # --- matrices ------------------------------------------------------------------------------------
 
@@ -59,7 +59,7 @@ def _shapes(graph: ExpressionGraph, asked: Known) -> Worksheet:
     given = {row.name: row.value for row in found.rows if row.tree is None}
     inner: dict[str, Expression] = {}  # parts of what is a row as it is written
     rows: list[Sequence[Cell]] = [
-        (row.name, row.expression, _shape(row.value), numbers(row.value, width=999))
+        (row.name, row.expression, _shape(row.value), format_array(row.value, width=999))
         for row in found.rows
         if row.tree is None
     ]
@@ -151,7 +151,9 @@ def _optimizer(graph: ExpressionGraph, asked: Known) -> Worksheet:
         rows.append((new, renamed(expression, ""), *own))
         blanks += own
         latest[name] = new
-    held = {p: [f"{number(v, 10)} for `{n}`" for n, v in own.items()] for p, own in state.items()}
+    held = {
+        p: [f"{format_number(v, 10)} for `{n}`" for n, v in own.items()] for p, own in state.items()
+    }
     text = (
         *formulas(graph),
         f"Do one step of *{rule}* on `{of}` for the parameters {quoted(names)}"
@@ -228,7 +230,7 @@ def _mistake(graph: ExpressionGraph, asked: Known) -> Worksheet:
     mark = {"trace": "", "tangent": "dot.", "adjoint": "bar."}[kind]
     table: list[Sequence[Cell]] = [
         (row.name, row.tree or row.expression,
-         *(number(known[m + row.name], digits or 10) for m in dict.fromkeys(("", mark))))
+         *(format_number(known[m + row.name], digits or 10) for m in dict.fromkeys(("", mark))))
         for row in rows
     ]  # fmt: skip
     column = {"trace": "value"}.get(kind, kind)
@@ -256,7 +258,9 @@ def _mistake(graph: ExpressionGraph, asked: Known) -> Worksheet:
 def same(one: float, other: float, digits: int) -> bool:
     """Whether two numbers are the same in so many digits; 0 for all that arithmetic keeps."""
     if digits:
-        return number(one, digits) == number(other, digits) or abs(one - other) <= unit(one, digits)
+        return format_number(one, digits) == format_number(other, digits) or abs(
+            one - other
+        ) <= unit(one, digits)
     return abs(one - other) <= 1e-9 * max(abs(one), abs(other), 1e-3)
 
 

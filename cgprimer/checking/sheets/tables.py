@@ -19,7 +19,7 @@ from cgprimer.core.evaluation.evaluator import arithmetic
 from cgprimer.core.methods.edge_tape import edge_tape
 from cgprimer.errors import CgprimerError
 from cgprimer.expressions import Apply, Expression, ExpressionGraph, Name, Number, fold
-from cgprimer.support.number_format import number
+from cgprimer.support.number_format import format_number
 from cgprimer.tapes import differentiate, labels, tape
 
 Known = Mapping[str, Any]
@@ -182,7 +182,7 @@ def _trace(kind: str, graph: ExpressionGraph, asked: Known) -> Worksheet:
     blanks = [blank for blank in blanks if blank.name not in given]
     columns = ["value"] if kind == "trace" else ["value", kind]
     cells: dict[tuple[str, str], Cell] = {(b.row, b.column): b for b in blanks}
-    cells |= {(name, "value"): number(value, 10) for name, value in given.items()}
+    cells |= {(name, "value"): format_number(value, 10) for name, value in given.items()}
     own = ([cells[row.name, column] for column in columns] for row in rows)
     table = [(r.name, r.tree or r.expression, *o) for r, o in zip(rows, own, strict=True)]
     title, sentence = (
@@ -224,7 +224,7 @@ def quoted(names: Iterable[str]) -> str:
 
 def listed_values(values: Known, names: Iterable[str], digits: int) -> str:
     """``xa = 2, xb = 4``, between backquotes."""
-    return quoted(f"{name} = {number(values[name], digits or 10)}" for name in names)
+    return quoted(f"{name} = {format_number(values[name], digits or 10)}" for name in names)
 
 
 def listing(

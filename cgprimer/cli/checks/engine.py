@@ -14,7 +14,7 @@ from cgprimer.cli.checks.shared import check_command
 from cgprimer.cli.common import check_outputs, note
 from cgprimer.errors import UsageError
 from cgprimer.expressions import ExpressionGraph
-from cgprimer.support.number_format import SHORT, number
+from cgprimer.support.number_format import SHORT, format_number
 
 
 @check_command(
@@ -86,9 +86,9 @@ def _show(
 def _rows(graph: ExpressionGraph, grads: dict[str, float]) -> list[list[str]]:
     numbers = graph.evaluate()
     made = {name: graph.expression(name) for name in graph.definitions}
-    shown = {name: number(value) for name, value in grads.items()}
+    shown = {name: format_number(value) for name, value in grads.items()}
     every = graph.variables
-    return [[n, made.get(n, ""), number(float(numbers[n])), shown.get(n, "")] for n in every]
+    return [[n, made.get(n, ""), format_number(float(numbers[n])), shown.get(n, "")] for n in every]
 
 
 def _draw(graph: ExpressionGraph, grads: dict[str, float], path: Path) -> None:
@@ -98,7 +98,7 @@ def _draw(graph: ExpressionGraph, grads: dict[str, float], path: Path) -> None:
 
     check_picture_path(path, formats())
     diagram = graph_diagram(graph, values=True)
-    said = {name: (f"grad = {number(value, SHORT)}",) for name, value in grads.items()}
+    said = {name: (f"grad = {format_number(value, SHORT)}",) for name, value in grads.items()}
     nodes = tuple(replace(n, detail=(*n.detail, *said.get(n.key, ()))) for n in diagram.nodes)
     save_diagram(replace(diagram, nodes=nodes), path)
     note(f"wrote {path}")

@@ -11,7 +11,7 @@ from cgprimer.checking.results import LEVELS
 from cgprimer.cli.common import check_outputs, echo_json, make_command, note
 from cgprimer.cli.options import DOMAIN, FORCE, JSON, KEEP, LOSS
 from cgprimer.core.graph.loading import load
-from cgprimer.support.files import write_whole
+from cgprimer.support.files import write_atomically
 
 
 @make_command(
@@ -65,7 +65,7 @@ def command(
     for text in found.notes:
         note(f"note: {text}")
     if junit:
-        write_whole(junit, junit_xml([found]))
+        write_atomically(junit, junit_xml([found]))
         note(f"wrote {junit}")
     if as_json:
         echo_json(found.to_dict())

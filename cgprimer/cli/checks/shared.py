@@ -29,7 +29,7 @@ from cgprimer.checking.sandbox import RANGES, Limits
 from cgprimer.cli.common import check_outputs, echo_json, make_command, note, progress_bar
 from cgprimer.errors import UsageError, join_names, pluralize
 from cgprimer.exercises.roster import Student, read_roster, students_by_submission
-from cgprimer.support.files import json_text, write_whole
+from cgprimer.support.files import format_json, write_atomically
 
 
 def _range(limit: str) -> str:
@@ -150,7 +150,7 @@ def _write_files(check: Check, submissions: Sequence[str], how: _How) -> bool:
         if how.nbgrader:
             made[how.nbgrader] = courses.nbgrader_notebook(check, how.feedback)
     for path, content in made.items():
-        write_whole(path, content)
+        write_atomically(path, content)
         note(f"wrote {path}")
     if how.skeleton:
         click.echo(check.skeleton, nl=False)
@@ -230,7 +230,7 @@ def _check(check: Check, paths: Sequence[Path], limits: Limits, how: _How) -> No
     if how.junit:
         written[how.junit] = junit_xml(shown)
     for path, text in written.items():
-        write_whole(path, text)
+        write_atomically(path, text)
     if gradescope:
         _write_gradescope(gradescope, shown)
     known.wrote = sorted({str(Path(p).resolve()) for p in (*written, gradescope) if p} | ours)
@@ -248,7 +248,7 @@ def _check(check: Check, paths: Sequence[Path], limits: Limits, how: _How) -> No
 def _write_gradescope(path: str, results: Sequence[Result]) -> None:
     if path.endswith(".json"):
         for result in results:
-            write_whole(path, json_text(gradescope(result)))
+            write_atomically(path, format_json(gradescope(result)))
         return
     Path(path).mkdir(exist_ok=True)
     several = list(chain(*several_of_one(r.submission for r in results).values()))
@@ -256,7 +256,7 @@ def _write_gradescope(path: str, results: Sequence[Result]) -> None:
         name = Path(student_of(result.submission)).name
         if result.submission in several:  # a file for each
             name = result.submission.replace(os.sep, "_")
-        write_whole(Path(path, f"{name}.json"), json_text(gradescope(result)))
+        write_atomically(Path(path, f"{name}.json"), format_json(gradescope(result)))
 
 
 def _columns(students: Sequence[Student], results: Sequence[Result]) -> dict[str, dict[str, str]]:

@@ -11,7 +11,7 @@ from cgprimer.core.language.syntax_tree import Declaration, Definition, Program
 from cgprimer.core.language.tokens import spans, tokenize
 from cgprimer.core.operations.primitive_registry import FUNCTIONS
 from cgprimer.errors import CycleError, DefinitionError, Source, name_hint
-from cgprimer.support.garbage_collection import collector_paused
+from cgprimer.support.garbage_collection import pause_garbage_collection
 from cgprimer.support.type_checks import check_type
 
 Edges = Mapping[str, list[str]]
@@ -38,7 +38,7 @@ def parse(expressions: str | Iterable[str], *, name: str = "<expressions>") -> E
         if not all(isinstance(line, str) for line in lines):
             check_type("expressions", expressions, str, "a text or a list of texts")
         expressions = "\n".join(lines)
-    with collector_paused():
+    with pause_garbage_collection():
         return graph_of(parse_program(expressions, FUNCTIONS, name))
 
 

@@ -33,7 +33,7 @@ from cgprimer.errors import (
     name_hint,
     pluralize,
 )
-from cgprimer.support.array_values import Value, as_value, common_shape
+from cgprimer.support.array_values import Value, broadcast_sample_shapes, convert_value
 from cgprimer.support.type_checks import check_type
 
 if TYPE_CHECKING:
@@ -256,23 +256,23 @@ class ExpressionGraph:
             )
         free, shapes = dict.fromkeys((*self.inputs, *self.parameters)), self.shapes
         values = {
-            name: as_value(name, value, shapes[name]) if name in shapes else value
+            name: convert_value(name, value, shapes[name]) if name in shapes else value
             for name, value in self.values.items()
         }
         if any(name not in free for name in at or ()):  # elements such as W[0,1]
-            from cgprimer.support.array_elements import put_elements
+            from cgprimer.support.array_elements import insert_elements
 
-            at = put_elements(at or {}, values, shapes, parse_element)
+            at = insert_elements(at or {}, values, shapes, parse_element)
         for name, value in (at or {}).items():
             if name not in free:
                 if self.layered and is_internal(str(name)):  # a running statistic
-                    values[name] = as_value(name, value)
+                    values[name] = convert_value(name, value)
                     continue
                 if name in self.definitions:
                     raise UsageError(f"{name!r} is computed by the graph and cannot be given")
                 message = f"the graph has no input or parameter {name!r}"
                 raise UsageError(message, hint=name_hint(name, free))
-            values[name] = as_value(name, value, shapes.get(name, ()))
+            values[name] = convert_value(name, value, shapes.get(name, ()))
         wanted = free if needed is None else needed
         missing = [name for name in wanted if name in free and name not in values]
         if missing:
@@ -303,7 +303,7 @@ class ExpressionGraph:
         """Return the shape of the samples at a point; ``()`` for a single sample."""
         if self.layered:
             point = {name: value for name, value in point.items() if not is_internal(name)}
-        return common_shape(point, self.shapes)
+        return broadcast_sample_shapes(point, self.shapes)
 
     def mode(self, point: Mapping[str, Value]) -> str:
         """Return how layers are expanded at a point.

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from cgprimer.core.graph import ExpressionGraph, parse
 from cgprimer.errors import UsageError, did_you_mean
-from cgprimer.support.files import as_path, examples
+from cgprimer.support.files import check_path, find_examples
 
 _MAX_BYTES = 200_000_000
 _Text = TypeVar("_Text", str, bytes)
@@ -21,7 +21,7 @@ def path_of(name: str | Path) -> Path:
     >>> path_of("lecture").name, str(path_of("graphs/a.cg"))
     ('lecture.cg', 'graphs/a.cg')
     """
-    example = None if os.path.isfile(name) else examples().get(str(name))
+    example = None if os.path.isfile(name) else find_examples().get(str(name))
     return example or Path(name)
 
 
@@ -38,7 +38,7 @@ def load(path: str | Path) -> ExpressionGraph:
     >>> load("lecture")
     <ExpressionGraph lecture.cg: 1 input, 4 expressions, 4 parameters>
     """
-    name, path = str(as_path(path)), path_of(path)
+    name, path = str(check_path(path)), path_of(path)
     if str(path) != str(Path(name)):
         name = f"{name}.cg"
     try:
@@ -49,7 +49,7 @@ def load(path: str | Path) -> ExpressionGraph:
         with path.open("rb") as file:  # a device or a pipe may have no end
             text = _checked_size(file.read(_MAX_BYTES + 1), path).decode("utf-8-sig")
     except OSError as error:
-        near = did_you_mean(path.stem, examples())
+        near = did_you_mean(path.stem, find_examples())
         near = near and f"{near} ('cgprimer examples' lists the examples)"
         if "=" in name:
             near = "pass expressions with -e; in Python, use cgprimer.parse"

@@ -15,7 +15,7 @@ from cgprimer.core.methods.derivative_program import (
 from cgprimer.core.tape.tape import Tape
 from cgprimer.core.tape.verifier import verify
 from cgprimer.errors import DifferentiationError, UsageError
-from cgprimer.support.garbage_collection import collector_paused
+from cgprimer.support.garbage_collection import pause_garbage_collection
 from cgprimer.support.plugins import Registry
 from cgprimer.support.type_checks import check_type
 
@@ -83,7 +83,7 @@ def differentiate(
     if options:
         _check_options(method, function, options)
     _check_supported(method, tape)
-    with collector_paused():
+    with pause_garbage_collection():
         names = _names(tape, of, wrt)
         if tape.has_arrays and (method not in WITH_SHAPES or options.get("carry")):
             from cgprimer.core.methods.elementwise import differentiate_elements

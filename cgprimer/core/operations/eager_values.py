@@ -15,7 +15,7 @@ from cgprimer.core.operations.numpy_arithmetic import numpy_function
 from cgprimer.core.operations.primitive_registry import Applied, find_operation
 from cgprimer.core.operations.shape_operations import Broadcast, Largest
 from cgprimer.errors import UsageError, name_hint
-from cgprimer.support.array_values import as_value
+from cgprimer.support.array_values import convert_value
 
 
 class SampleArray(NamedTuple):
@@ -46,7 +46,7 @@ class ValueBuilder:
 
     def leaf(self, kind: str, name: str, value: float, shape: Shape) -> Any:
         """Return the value of a running statistic of a layer."""
-        statistic = as_value(name, self.statistics.get(name, value), shape)
+        statistic = convert_value(name, self.statistics.get(name, value), shape)
         return self.name(SampleArray(np.asarray(statistic), shape), name)
 
     def check_statistics(self) -> None:

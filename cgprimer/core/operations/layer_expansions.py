@@ -22,7 +22,7 @@ from typing import Any
 from cgprimer.core.language.syntax_tree import Shape
 from cgprimer.core.language.value_names import InternalName, is_internal, parse_internal
 from cgprimer.errors import ShapeError, UsageError, name_hint
-from cgprimer.support.array_values import as_value
+from cgprimer.support.array_values import convert_value
 
 Builder = Any
 MASK, MEAN, VARIANCE = "mask", "mean", "variance"  #: kinds of internal names
@@ -83,7 +83,9 @@ def statistics_of(leaves: Iterable[Any], point: Mapping[str, Any]) -> dict[str, 
         name = wrong[0]
         message = f"{'unknown' if name in values else 'missing'} running statistic {name!r}"
         raise UsageError(message, hint=name_hint(name, expected))
-    return {n: as_value(n, values.get(n, leaf.value), leaf.shape) for n, leaf in expected.items()}
+    return {
+        n: convert_value(n, values.get(n, leaf.value), leaf.shape) for n, leaf in expected.items()
+    }
 
 
 def mode_of(layers: Container[str], point: Iterable[str], samples: Shape) -> str:

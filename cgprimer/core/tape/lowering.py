@@ -19,7 +19,7 @@ from cgprimer.core.tape.tape import Tape
 from cgprimer.core.tape.tape_entries import Leaf
 from cgprimer.core.tape.verifier import verify
 from cgprimer.errors import ShapeError
-from cgprimer.support.garbage_collection import collector_paused
+from cgprimer.support.garbage_collection import pause_garbage_collection
 
 
 def lower(graph: ExpressionGraph, mode: str = "") -> Tape:
@@ -36,7 +36,7 @@ def lower(graph: ExpressionGraph, mode: str = "") -> Tape:
     """
     builder = Builder(simplify=False)
     builder.mode = mode
-    with collector_paused():
+    with pause_garbage_collection():
         for name in graph.inputs:
             builder.leaf("column", name, shape=graph.shapes.get(name, ()))
         for name in graph.parameters:

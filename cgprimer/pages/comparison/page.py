@@ -19,7 +19,7 @@ from cgprimer.pictures.diagram import Diagram
 from cgprimer.pictures.pen import Cell, Table
 from cgprimer.pictures.saving import figure_bytes
 from cgprimer.pictures.theme import theme
-from cgprimer.support.number_format import marked
+from cgprimer.support.number_format import mark_rounding
 
 _FEW_VERTICES = 40  # beyond which the description for screen readers counts them
 _MOST_DERIVATIVES = 100
@@ -197,8 +197,8 @@ def _trace_table(found: Comparison, result: MethodResult) -> str:
         return f'<p class="note">no trace: {escape(error.message)}</p>'
     body = [
         f'<tr><th scope="row">{escape(row.name)}</th><td class="expression">'
-        f"{_breakable(row.expression)}</td><td>{marked(row.value, _TRACE_DIGITS)}</td>"
-        f"<td>{marked(row.derivative, _TRACE_DIGITS)}</td></tr>"
+        f"{_breakable(row.expression)}</td><td>{mark_rounding(row.value, _TRACE_DIGITS)}</td>"
+        f"<td>{mark_rounding(row.derivative, _TRACE_DIGITS)}</td></tr>"
         for row in made.rows
     ]
     left_out, half = len(body) - _MOST_ROWS, _MOST_ROWS // 2

@@ -12,8 +12,8 @@ from cgprimer.analysis.comparison import Comparison, MethodResult
 from cgprimer.core.methods import methods as all_methods
 from cgprimer.errors import join_names, pluralize
 from cgprimer.pictures.pen import Cell, Row, Table
-from cgprimer.support.number_format import DIGITS, equals, marked
-from cgprimer.support.number_format import number as in_digits
+from cgprimer.support.number_format import DIGITS, choose_equality_sign, mark_rounding
+from cgprimer.support.number_format import format_number as in_digits
 
 _LEAST_ERROR = 1e-17  # where the bars of errors begin
 _COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -47,7 +47,7 @@ def heading(found: Comparison) -> str:
 
 def subheading(found: Comparison) -> str:
     """The value, and what it costs by itself."""
-    sign = equals(found.value)
+    sign = choose_equality_sign(found.value)
     operations = pluralize(found.primal_operations, "operation")
     return f"{found.of} {sign} {in_digits(found.value)}, computed with {operations}"
 
@@ -197,7 +197,7 @@ def derivative_table(found: Comparison, most: int, digits: int = DIGITS) -> Tabl
     unknown = "" if found.reference is None else "–"  # nothing to compare it with alone
 
     def cell(result: MethodResult, name: str) -> Cell:
-        text = marked(result.derivatives[name], digits)
+        text = mark_rounding(result.derivatives[name], digits)
         return Cell(text, error(result.errors.get(name)) or unknown)
 
     rows = tuple(

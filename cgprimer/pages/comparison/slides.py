@@ -24,7 +24,7 @@ from cgprimer.pictures.theme import (
     TITLE_SIZE,
     roles_in,
 )
-from cgprimer.support.files import check_writable, write_own, write_whole
+from cgprimer.support.files import check_writable, write_atomically, write_generated_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -126,7 +126,7 @@ def save_comparison(
     if kind == "html":
         from cgprimer.pages.comparison.page import comparison_page
 
-        write_own(path, comparison_page(found, dark=dark, title=title))
+        write_generated_file(path, comparison_page(found, dark=dark, title=title))
         return (path,)
     figures = comparison_slides(found, dark=dark, title=title)
     if kind == "pdf":
@@ -136,7 +136,7 @@ def save_comparison(
         with PdfPages(document, metadata={"CreationDate": None}) as pages:
             for figure in figures:
                 pages.savefig(figure, facecolor=figure.get_facecolor())
-        write_whole(path, document.getvalue())
+        write_atomically(path, document.getvalue())
         return (path,)
     contents = [figure_bytes(figure, kind) for figure in figures]  # all before any is written
     beside = (path.with_name(f"{path.stem}-{k}{path.suffix}") for k in range(2, 9))
@@ -144,7 +144,7 @@ def save_comparison(
     for name in written:
         check_writable(name)
     for name, content in zip(written, contents, strict=True):
-        write_whole(name, content)
+        write_atomically(name, content)
     return written
 
 

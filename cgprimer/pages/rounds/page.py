@@ -11,7 +11,7 @@ from cgprimer.pages import markup
 from cgprimer.pictures.saving import figure_bytes
 from cgprimer.plots.runs import Run, named_runs
 from cgprimer.plots.workers import timeline
-from cgprimer.support.number_format import marked
+from cgprimer.support.number_format import mark_rounding
 from cgprimer.tapes import elements
 from cgprimer.training.runs import TrainingRun
 from cgprimer.workers.record import Record, record_of
@@ -95,7 +95,7 @@ def moments(run: TrainingRun, record: Record) -> list[Moment]:
 
     def said(values: Any, joined: str) -> str:
         each = zip(names, values, strict=False)
-        texts = (f"{name}{joined}{marked(value, _DIGITS)}" for name, value in each)
+        texts = (f"{name}{joined}{mark_rounding(value, _DIGITS)}" for name, value in each)
         return ", ".join(texts).replace("= ≈", "≈ ")
 
     start = [float(v) for value in run.start.values() for v in getattr(value, "flat", (value,))]

@@ -25,7 +25,7 @@ from cgprimer.expressions import ExpressionGraph
 from cgprimer.pages.stepping.method_steps import METHODS, NUMBERS, SCHEMES, check_steps, walk_of
 from cgprimer.pages.stepping.scene import Scene, scene
 from cgprimer.pages.stepping.steps import COLUMNS, Step, Walk, computed, plain
-from cgprimer.support.number_format import SHORT, marked
+from cgprimer.support.number_format import SHORT, mark_rounding
 from cgprimer.tapes import tape as tape_of
 
 # Control characters, ends of lines and halves of characters, which no SVG file may hold.
@@ -209,7 +209,7 @@ def with_room(stage: Scene, walks: Sequence[Walk]) -> Scene:
         for show in (show for step in walk.steps for show in step.shows):
             if show.column in ("value", "derivative"):
                 mark = f"{walk.mark} " if show.column == "derivative" else ""
-                wide = len(mark + marked(walk.numbers[show.value], SHORT))
+                wide = len(mark + mark_rounding(walk.numbers[show.value], SHORT))
                 longest[show.number] = max(wide, longest.get(show.number, 0))
     return replace(
         stage, vertices=tuple(v._replace(room=longest.get(v.row, 0)) for v in stage.vertices)

@@ -18,7 +18,7 @@ from cgprimer.pages.stepping.frames import Stepping, stepping
 from cgprimer.pages.stepping.graph_places import WIDE, drawing_data, placed
 from cgprimer.pages.stepping.method_steps import DEFAULT_METHOD, METHODS
 from cgprimer.pictures.theme import theme
-from cgprimer.support.files import check_writable, write_own, write_whole
+from cgprimer.support.files import check_writable, write_atomically, write_generated_file
 from cgprimer.support.type_checks import check_type
 
 ENDINGS = (".html", ".gif")
@@ -102,7 +102,7 @@ def step(
     shown = stepping(graph, at, loss=loss, level=level, title=title, **asked)
     text = page(shown, method=method, dark=dark, quiz=quiz)
     if output is not None:
-        write_own(output, text)
+        write_generated_file(output, text)
     return text
 
 
@@ -200,14 +200,14 @@ def write_steps(
     """
     check_step_path(path, kind, force=force)
     if kind is None and path.suffix.lower() == ".html":
-        write = write_whole if force else write_own
+        write = write_atomically if force else write_generated_file
         write(path, page(shown, method=method, dark=dark, quiz=quiz))
         return str(path)
     _check_drawn(shown, method)
     from cgprimer.pages.stepping.slides import animation, slides
 
     if kind is None:
-        write_whole(path, animation(shown, method, dark=dark, speed=speed, on_frame=on_frame))
+        write_atomically(path, animation(shown, method, dark=dark, speed=speed, on_frame=on_frame))
         return str(path)
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:

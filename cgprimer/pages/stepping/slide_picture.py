@@ -26,7 +26,7 @@ from cgprimer.pictures.lettering import text_width
 from cgprimer.pictures.pen import Legend, Pen
 from cgprimer.pictures.shapes import patches
 from cgprimer.pictures.theme import READABLE_SIZE, SLIDE_HEIGHT, mix, theme
-from cgprimer.support.number_format import SHORT, marked
+from cgprimer.support.number_format import SHORT, mark_rounding
 
 READABLE = READABLE_SIZE / LETTER  #: the smallest scale of a picture, text at 14 points
 EDGE = 16.0
@@ -132,7 +132,7 @@ def _graph(pen: Pen, scene: Scene, frame: Frame, place: Placed, chosen: Window, 
 
 def edge_text(value: Any) -> str:
     """A number on an edge, or the shape of an array."""
-    return marked(value, SHORT) if isinstance(value, float) else shape_text(value.shape)
+    return mark_rounding(value, SHORT) if isinstance(value, float) else shape_text(value.shape)
 
 
 def _fading(pen: Pen, points: list[Point], lit: bool) -> None:

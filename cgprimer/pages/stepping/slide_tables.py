@@ -14,7 +14,7 @@ from cgprimer.pages.stepping.frames import Frame, Stepping
 from cgprimer.pages.stepping.steps import Walk
 from cgprimer.pictures.lettering import text_width
 from cgprimer.pictures.pen import TEXT, Pen, broken
-from cgprimer.support.number_format import SHORT, is_exact, marked, number
+from cgprimer.support.number_format import SHORT, format_number, is_exact, mark_rounding
 
 ROW = 20.0
 Box = tuple[float, float, float, float]  # left, top, right and bottom
@@ -50,7 +50,7 @@ def columns(shown: Stepping, method: str, *, short: bool = False) -> Columns:
     derivatives = {known(v, short) for f in frames for v in (None, *f.derivatives)}
     derivatives |= {so_far(v, short) for f in frames for v in f.sums if v is not None}
     derivatives.add(heading(shown.walk(method).mark))
-    lines = {marked(v, SHORT) for f in frames for v in f.lines}
+    lines = {mark_rounding(v, SHORT) for f in frames for v in f.lines}
 
     def widest(texts: set[str]) -> float:
         """In bold. Only the longest are measured: the others are narrower, digits being alike."""
@@ -66,7 +66,7 @@ def known(value: float | None, short: bool = False) -> str:
     """A number, or that there is none yet; short, what takes room is an array's norm."""
     if value is None:
         return "not computed"
-    text = marked(value, SHORT, _WIDEST) if short else marked(value, SHORT)
+    text = mark_rounding(value, SHORT, _WIDEST) if short else mark_rounding(value, SHORT)
     return text.rpartition("], ")[2] if short and "norm" in text else text
 
 
@@ -85,14 +85,14 @@ def moved(value: float, unmoved: float | None) -> str:
     ('2.75', '≈2.7500038', '0.5 - 1e-12')
     """
     if unmoved is None or value == unmoved or not math.isfinite(value - unmoved):
-        return marked(value, SHORT)
+        return mark_rounding(value, SHORT)
     move = value - unmoved
     for digits in (8, 7, 6):
-        text = number(value, digits)
+        text = format_number(value, digits)
         if len(text) <= _WIDEST and abs(float(text) - value) <= _OFF * abs(move):
             return text if is_exact(text, value) else f"≈{text}"
-    added = f" {'+' if move > 0 else '-'} {number(abs(move), 2)}"
-    rest = number(unmoved, SHORT)
+    added = f" {'+' if move > 0 else '-'} {format_number(abs(move), 2)}"
+    rest = format_number(unmoved, SHORT)
     return (rest if len(rest) + len(added) <= _SUM else "…") + added
 
 
@@ -125,7 +125,9 @@ def draw_tables(
     }
     box = (left, top, right, top + rows * ROW)
     y = _draw_lines(pen, ("trace", "row"), texts, trace, step.row, step.column, box)
-    program: _Cells = {"line": ("", wide.line, [(marked(v, SHORT), True) for v in frame.lines])}
+    program: _Cells = {
+        "line": ("", wide.line, [(mark_rounding(v, SHORT), True) for v in frame.lines])
+    }
     box = (left, y + 4, right, min(bottom, y + lines * ROW + 24))
     _draw_lines(pen, ("program", "line"), walk.lines, program, step.line, "", box)
 

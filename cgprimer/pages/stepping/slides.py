@@ -22,7 +22,7 @@ from cgprimer.pictures.saving import figure_bytes
 from cgprimer.pictures.theme import SLIDE_HEIGHT as HEIGHT
 from cgprimer.pictures.theme import SLIDE_WIDTH as WIDTH
 from cgprimer.pictures.theme import mix, theme
-from cgprimer.support.number_format import equals, marked, number
+from cgprimer.support.number_format import choose_equality_sign, format_number, mark_rounding
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -153,13 +153,13 @@ def headline(frame: Frame) -> str:
     """What happens in a step, with the number that comes out."""
     text = frame.step.text
     if frame.result is not None and not isinstance(frame.result, float):
-        made = marked(frame.result, widest=_HEADLINE)
+        made = mark_rounding(frame.result, widest=_HEADLINE)
         return f"{text} {'=' if ' = ' in text else ':'} {made}".replace("= ≈", "≈ ")
-    result = number(frame.result)
+    result = format_number(frame.result)
     if frame.result is None or text.endswith(f" = {result}"):
         return text
     # A path ends with a variable's name; an equals sign after it would say something else.
-    sign = f" {equals(frame.result)}" if " = " in text else ":"
+    sign = f" {choose_equality_sign(frame.result)}" if " = " in text else ":"
     return f"{text}{sign} {result}"
 
 

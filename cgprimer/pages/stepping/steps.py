@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from cgprimer.core.methods.step_rule import StepRule
 from cgprimer.core.operations.array_shapes import shape_text
-from cgprimer.support.number_format import SHORT, marked
+from cgprimer.support.number_format import SHORT, mark_rounding
 from cgprimer.tapes import Builder, Leaf, Tape, values_of
 
 _ON_TAPE = ("tape", "moved", "rule")
@@ -150,7 +150,7 @@ def plain(value: Any) -> Any:
     """A number, or of an array what the page writes of it."""
     if isinstance(value, float):
         return value
-    text, whole = marked(value, SHORT), marked(value, SHORT, _WHOLE)
+    text, whole = mark_rounding(value, SHORT), mark_rounding(value, SHORT, _WHOLE)
     return {"text": text, "shape": shape_text(value.shape)} | (
         {"whole": whole} if whole != text else {}
     )
