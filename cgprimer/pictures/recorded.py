@@ -57,7 +57,7 @@ def recorded_diagram(shown: Any, frame: FrameType, **options: Any) -> Diagram:
     writer = GraphWriter(every_operation=True)
     for value, name in names.items():
         writer.suggest_name(name, value)
-    graph = writer.graph({names.get(shown, "y"): shown}, "value")
+    graph = writer.build_graph({names.get(shown, "y"): shown}, "value")
     diagram = graph_diagram(graph, **{"parameters": "vertices", **options})
     numbers = not ({"at", "values"} & options.keys())
     nodes = []

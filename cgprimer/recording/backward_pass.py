@@ -19,23 +19,23 @@ import numpy as np
 from cgprimer.core.methods.reverse import Step, sweep
 from cgprimer.core.operations.primitive_registry import Applied
 from cgprimer.errors import DifferentiationError
-from cgprimer.recording.cached_passes import CachedPass, find_recent_pass, find_stored_pass
+from cgprimer.recording.cached_passes import CachedPass, find_or_compile_pass, find_recent_pass
 from cgprimer.recording.eager_builder import EAGER
 from cgprimer.recording.recording_state import State, run_silently
 from cgprimer.recording.scalar_sweep import FREED_NAMES, UNREACHED, sweep_scalars
 from cgprimer.recording.value_base import (
     ValueBase,
-    data_of,
-    display_name,
+    detect_changes,
+    format_primitive_name,
+    get_data,
     is_freed,
-    note_changes,
-    release_leaves,
+    unlock_leaves,
 )
 from cgprimer.support.garbage_collection import pause_garbage_collection
 
 
-def adjoints(
-    result: ValueBase, gradient: Any = None, *, create_graph: bool = False, since: int = 0
+def compute_adjoints(
+    result: ValueBase, gradient: Any = None, *, create_graph: bool = False, leaf_serial: int = 0
 ) -> dict[ValueBase, Any]:
     """Return the adjoint of every value that ``result`` depends on and that requires a gradient.
 
@@ -43,41 +43,41 @@ def adjoints(
         result: the value to differentiate.
         gradient: upstream gradient of ``result``; 1 by default for a number.
         create_graph: record the pass itself, so that the adjoints can be differentiated.
-        since: serial number; values up to it count as leaves.
+        leaf_serial: serial number; values up to it count as leaves.
 
     Raises:
         DifferentiationError: for the same reasons as :meth:`Value.backward`.
     """
-    seed, totals = seed_of(result, gradient), dict[ValueBase, Any]()
-    with _marked_ancestors(result, since) as order:
-        names = _check_order(order, since)
-        if not (since or create_graph) and _only_scalars(order, names):
+    seed, totals = prepare_seed(result, gradient), dict[ValueBase, Any]()
+    with _mark_ancestors(result, leaf_serial) as order:
+        names = _check_graph(order, leaf_serial)
+        if not (leaf_serial or create_graph) and _has_only_scalars(order, names):
             sweep_scalars(order, seed, totals=totals)
             return totals
         _remove_marks(order)
     totals[result] = seed
-    inner = [value for value in order if value.serial > since]
-    steps = [_step(value, as_values=create_graph) for value in inner]
+    inner = [value for value in order if value.serial > leaf_serial]
+    steps = [_make_step(value, as_values=create_graph) for value in inner]
     run_silently(sweep, EAGER, steps, totals)
     if not create_graph:
         for value in inner:
-            release_leaves(value.operands)
+            unlock_leaves(value.operands)
     return totals
 
 
-def ancestors_before(result: ValueBase, since: int) -> list[ValueBase]:
+def list_ancestors_up_to(result: ValueBase, leaf_serial: int) -> list[ValueBase]:
     """Return the ancestors of ``result`` up to a serial number that require a gradient.
 
     Args:
         result: the value whose ancestors are returned.
-        since: the serial number.
+        leaf_serial: the serial number.
     """
-    with _marked_ancestors(result, since) as order:
+    with _mark_ancestors(result, leaf_serial) as order:
         _remove_marks(order)
-    return [value for value in order if value.serial <= since]
+    return [value for value in order if value.serial <= leaf_serial]
 
 
-def accumulate(result: ValueBase, gradient: Any, *, free: bool) -> None:
+def accumulate_gradients(result: ValueBase, gradient: Any, *, free: bool) -> None:
     """Add adjoints to ``_grad`` of all leaves, and of numbers inside the graph.
 
     Args:
@@ -85,33 +85,33 @@ def accumulate(result: ValueBase, gradient: Any, *, free: bool) -> None:
         gradient: upstream gradient of ``result``; None for 1.
         free: free the graph, and each array as soon as the pass no longer needs it.
     """
-    note_changes()
+    detect_changes()
     seeded = gradient is not None
     program, values = find_recent_pass(result, seeded=seeded)
     if program is not None:
-        seed = seed_of(result, gradient) if seeded else 1.0
+        seed = prepare_seed(result, gradient) if seeded else 1.0
         if State.last_change > values[program.inner[-1]].serial:
-            _check_changes(values[: program.n_ordered], 0)
+            _check_versions(values[: program.n_ordered], 0)
     else:
-        seed = seed_of(result, gradient)
-        with pause_garbage_collection(), _marked_ancestors(result) as order:
-            names = _check_order(order)
-            if _only_scalars(order, names):
+        seed = prepare_seed(result, gradient)
+        with pause_garbage_collection(), _mark_ancestors(result) as order:
+            names = _check_graph(order)
+            if _has_only_scalars(order, names):
                 sweep_scalars(order, seed, free=free)
                 return
             _remove_marks(order)
-        program, values = run_silently(find_stored_pass, order, seeded)
+        program, values = run_silently(find_or_compile_pass, order, seeded)
     if program is not None:
-        totals = _run_program(program, values, seed, free=free)
+        totals = _run_cached_pass(program, values, seed, free=free)
     else:
         totals = {result: seed}
         order.reverse()
-        run_silently(sweep, EAGER, _steps_in_pass(order, totals, free=free), totals)
+        run_silently(sweep, EAGER, _generate_steps(order, totals, free=free), totals)
     del seed
-    _add_to_leaves(totals)
+    _add_gradients_to_leaves(totals)
 
 
-def _run_program(
+def _run_cached_pass(
     program: CachedPass, values: list[Any], seed: Any, *, free: bool
 ) -> dict[ValueBase, Any]:
     """Run a stored pass; return the adjoints of the leaves."""
@@ -124,19 +124,19 @@ def _run_program(
             value.primitive, value.operands = FREED_NAMES[value.primitive], ()
     for value in values[: program.n_values]:
         if value._in_use:
-            value._release()
+            value._unlock_data()
     return totals
 
 
-def _steps_in_pass(
+def _generate_steps(
     order: list[ValueBase], totals: dict[ValueBase, Any], *, free: bool
 ) -> Iterator[Step]:
     """Yield the steps of the sweep, and finish each value before the next step."""
     while order:
         value = order.pop()
         if value.primitive:
-            yield _step(value, as_values=False)
-            release_leaves(value.operands)
+            yield _make_step(value, as_values=False)
+            unlock_leaves(value.operands)
             _finish_value(value, totals, free=free)
 
 
@@ -153,13 +153,13 @@ def _finish_value(value: ValueBase, totals: dict[ValueBase, Any], *, free: bool)
 _pass_lock = RLock()  # marks and gradients are written to the values: one pass at a time
 
 
-def _add_to_leaves(totals: dict[ValueBase, Any]) -> None:
+def _add_gradients_to_leaves(totals: dict[ValueBase, Any]) -> None:
     """Add adjoints to the gradients of leaves, in the precision of the data; empty ``totals``."""
     adopted = set()  # arrays that are gradients already: two leaves may have the same adjoint
     with _pass_lock:
         while totals:
             leaf, bar = totals.popitem()
-            bar = data_of(bar)
+            bar = get_data(bar)
             dtype = getattr(leaf._data, "dtype", None)
             if dtype is None:
                 bar = float(bar)
@@ -175,7 +175,7 @@ def _add_to_leaves(totals: dict[ValueBase, Any]) -> None:
                 leaf._grad = np.array(bar)
 
 
-def seed_of(result: ValueBase, gradient: Any) -> Any:
+def prepare_seed(result: ValueBase, gradient: Any) -> Any:
     """Return the upstream gradient with which a backward pass starts."""
     if not result.requires_grad:
         raise DifferentiationError(
@@ -204,7 +204,7 @@ def seed_of(result: ValueBase, gradient: Any) -> Any:
 
 
 @contextmanager
-def _marked_ancestors(root: ValueBase, since: int = 0) -> Iterator[list[ValueBase]]:
+def _mark_ancestors(root: ValueBase, leaf_serial: int = 0) -> Iterator[list[ValueBase]]:
     """Yield all values that ``root`` depends on and that require a gradient, the last first.
 
     Each of them is marked: its ``_bar`` is not None. If an exception ends the block, Ctrl-C for
@@ -216,7 +216,7 @@ def _marked_ancestors(root: ValueBase, since: int = 0) -> Iterator[list[ValueBas
         try:
             root._bar = UNREACHED
             for value in order:  # the list grows meanwhile
-                if value.serial > since:
+                if value.serial > leaf_serial:
                     for operand in value.operands:
                         if operand.__class__ is not value_class and not isinstance(
                             operand, ValueBase
@@ -237,47 +237,49 @@ def _remove_marks(order: list[ValueBase]) -> None:
         value._bar = None
 
 
-def _only_scalars(order: list[ValueBase], names: set[Applied]) -> bool:
+def _has_only_scalars(order: list[ValueBase], names: set[Applied]) -> bool:
     """Return whether all values are floats and all primitives elementwise."""
     types = set(map(type, map(attrgetter("_data"), order)))
     return types == {float} and all(isinstance(name, str) for name in names)
 
 
-def _check_order(order: list[ValueBase], since: int = 0) -> set[Applied]:
+def _check_graph(order: list[ValueBase], leaf_serial: int = 0) -> set[Applied]:
     """Return the primitives of a graph, after checks that it can be differentiated.
 
     Raises:
         DifferentiationError: the graph was freed, or data were changed since they were used.
     """
-    note_changes()
+    detect_changes()
     names = set(map(attrgetter("primitive"), order))
     for name in names:
         if is_freed(name):
             raise DifferentiationError(
                 "the graph was freed by a previous backward pass: the operands of"
-                f" {display_name(name)!r} are gone",
+                f" {format_primitive_name(name)!r} are gone",
                 hint="keep it with backward(retain_graph=True), or compute the value again",
             )
     first_serial = next((v.serial for v in reversed(order) if v.operands), State.last_change)
     if State.last_change > first_serial:
-        _check_changes(order, since)
+        _check_versions(order, leaf_serial)
     return names
 
 
-def _check_changes(order: list[ValueBase], since: int) -> None:
+def _check_versions(order: list[ValueBase], leaf_serial: int) -> None:
     """Check that the data of each value and its operands have not changed since it was computed."""
     for value in order:
-        for operand in (value, *value.operands) if value.operands and value.serial > since else ():
+        for operand in (
+            (value, *value.operands) if value.operands and value.serial > leaf_serial else ()
+        ):
             if isinstance(operand, ValueBase) and operand._version > value.serial:
                 name = f" {operand.name!r}" if operand.name else ""
                 raise DifferentiationError(
                     f"a value{name} that the backward pass needs was changed after"
-                    f" {display_name(value.primitive)!r} used it",
+                    f" {format_primitive_name(value.primitive)!r} used it",
                     hint="change it after backward(), or compute the result again",
                 )
 
 
-def _step(value: ValueBase, *, as_values: bool) -> Step:
+def _make_step(value: ValueBase, *, as_values: bool) -> Step:
     """Return the step of the sweep for a value; its operands are values or plain data."""
     tails: list[Any] = []
     operands: list[Any] = []

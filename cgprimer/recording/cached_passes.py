@@ -18,14 +18,14 @@ from cgprimer.core.methods.reverse import Step, sweep
 from cgprimer.core.operations.custom_operations import Custom
 from cgprimer.core.operations.primitive_registry import FUNCTIONS, Applied
 from cgprimer.core.tape.builder import Builder
-from cgprimer.recording.eager_builder import EagerBuilder, array_function
+from cgprimer.recording.eager_builder import EagerBuilder, find_array_function
 from cgprimer.recording.recording_state import run_silently
-from cgprimer.recording.value_base import ValueBase, data_of
+from cgprimer.recording.value_base import ValueBase, get_data
 
 _MAX_STEPS = 500  # in longer passes the overhead of each step no longer counts, nor with arrays of
 _MAX_BYTES = 2**24  # this size; the general sweep also frees each array as soon as possible
 _MAX_STORED = 64
-_stored: dict[Any, Any] = {}  # by structure: None after the first pass, then the program
+_passes_by_structure: dict[Any, Any] = {}  # None after one pass
 _recent: dict[tuple[Applied, bool], CachedPass] = {}  # the latest program by the last primitive
 
 
@@ -66,10 +66,10 @@ class CachedPass:
     ) -> None:
         """Write the backward pass as a tape, and prepare its steps."""
         builder = _PassBuilder()
-        data = [data_of(operand) for operand in operands]
+        data = [get_data(operand) for operand in operands]
         leaves = [builder.leaf("column", f"v{i}", shape=np.shape(d)) for i, d in enumerate(data)]
 
-        def leaf_of(operand: Any) -> int:
+        def find_leaf(operand: Any) -> int:
             if operand.__class__ is float:
                 return builder.constant(operand)
             return leaves[positions[id(operand)]]
@@ -81,9 +81,9 @@ class CachedPass:
         sweep(builder, [
             Step(
                 leaves[i], v.primitive,
-                tuple(leaf_of(o) if getattr(o, "requires_grad", False) else None
+                tuple(find_leaf(o) if getattr(o, "requires_grad", False) else None
                       for o in v.operands),
-                tuple(leaf_of(o) for o in v.operands), leaves[i],
+                tuple(find_leaf(o) for o in v.operands), leaves[i],
             )
             for i, v in enumerate(order) if v.operands
         ], adjoints)  # fmt: skip
@@ -94,7 +94,7 @@ class CachedPass:
                 outputs[str(i)] = builder.broadcast(bar, np.shape(value._data))
         tape = builder.finish(outputs, prune=True)
         dtype = getattr(data[0], "dtype", np.dtype(float))
-        steps = ArraySteps(tape, sums=False, dtype=dtype.name, lookup=array_function)
+        steps = ArraySteps(tape, sums=False, dtype=dtype.name, lookup=find_array_function)
         self._steps = steps.sample_steps
         self._start: list[Any] = [None] * tape.size
         for i, leaf in enumerate(tape.leaves):
@@ -134,14 +134,14 @@ class CachedPass:
         self._types = list(map(type, [*operands[self.n_ordered :], *self._constants]))
         self.n_values = sum(isinstance(operand, ValueBase) for operand in operands)
         self._requires_grad = [v.requires_grad for v in operands[: self.n_values]]
-        self._formats = self._formats_of(self._data_of(operands))
+        self._formats = self._list_formats(self._get_data(operands))
 
-    def _data_of(self, operands: list[Any]) -> list[Any]:
+    def _get_data(self, operands: list[Any]) -> list[Any]:
         return [v._data for v in operands[: self.n_values]] + operands[
             self.n_values : self._n_operands
         ]
 
-    def _formats_of(self, data: list[Any]) -> list[Any]:
+    def _list_formats(self, data: list[Any]) -> list[Any]:
         """Return the shape and precision of each leaf and plain array; None for a float."""
         ends = [data[i] for i in self._ends]
         return [None if d.__class__ is float else (d.shape, d.dtype) for d in ends]
@@ -168,12 +168,12 @@ class CachedPass:
             and serials == sorted(serials, reverse=True)
             and [v.requires_grad for v in operands[: self.n_values]] == self._requires_grad
             and operands[self._n_operands :] == self._constants
-            and self._formats_of(self._data_of(operands)) == self._formats
+            and self._list_formats(self._get_data(operands)) == self._formats
         )
         return operands[: self._n_operands] if is_same else None
 
     @property
-    def has_zero(self) -> bool:
+    def has_zero_constant(self) -> bool:
         """True if a constant is zero: ``match`` does not compare its sign."""
         return 0.0 in self._constants
 
@@ -182,7 +182,7 @@ class CachedPass:
 
         Arrays are new or views; no operand of the graph is returned.
         """
-        values, data = self._start.copy(), self._data_of(operands)
+        values, data = self._start.copy(), self._get_data(operands)
         data.append(seed)
         for index, position in self._leaves:
             operand = data[position]
@@ -205,7 +205,9 @@ def find_recent_pass(root: ValueBase, *, seeded: bool) -> tuple[CachedPass | Non
     return (program, operands) if operands else (None, [])
 
 
-def find_stored_pass(order: list[ValueBase], seeded: bool) -> tuple[CachedPass | None, list[Any]]:
+def find_or_compile_pass(
+    order: list[ValueBase], seeded: bool
+) -> tuple[CachedPass | None, list[Any]]:
     """Look up the stored pass of a graph by its structure; compile it at the second occurrence.
 
     A structure that occurs a second time is compiled. None and an empty list are returned for a
@@ -217,17 +219,17 @@ def find_stored_pass(order: list[ValueBase], seeded: bool) -> tuple[CachedPass |
     """
     if len(order) > _MAX_STEPS or not order[0].operands:
         return None, []
-    structure_parts = _structure_of(order)
+    structure_parts = _describe_structure(order)
     if structure_parts is None:
         return None, []
     structure, others, dtypes = structure_parts
     key = (FUNCTIONS.generation, seeded, *structure, *sorted(dtypes))
-    program = _stored.get(key, False)
+    program = _passes_by_structure.get(key, False)
     if program is False:
-        if len(_stored) >= _MAX_STORED:
-            _stored.clear()
+        if len(_passes_by_structure) >= _MAX_STORED:
+            _passes_by_structure.clear()
             _recent.clear()
-        _stored[key] = None
+        _passes_by_structure[key] = None
         return None, []
     others.sort(key=lambda operand: not isinstance(operand, ValueBase))  # values first
     if program is None:
@@ -235,15 +237,15 @@ def find_stored_pass(order: list[ValueBase], seeded: bool) -> tuple[CachedPass |
         has_arrays = any(np.ndim(v._data) for v in order)
         is_worth_it = has_arrays and len(dtypes) == 1 and size <= _MAX_BYTES
         program = CachedPass(order, others, seeded=seeded) if is_worth_it else ()
-        _stored[key] = program
+        _passes_by_structure[key] = program
     if not program:
         return None, []
-    if not program.has_zero:
+    if not program.has_zero_constant:
         _recent[order[0].primitive, seeded] = program
     return program, [*order, *others]
 
 
-def _structure_of(order: list[ValueBase]) -> tuple[list[Any], list[Any], set[str]] | None:
+def _describe_structure(order: list[ValueBase]) -> tuple[list[Any], list[Any], set[str]] | None:
     """Return the structure of a graph, its other operands, and the precisions of all of them.
 
     None for a graph with a :class:`cgprimer.Function`: its pass runs Python code, and holds arrays
@@ -270,7 +272,7 @@ def _structure_of(order: list[ValueBase]) -> tuple[list[Any], list[Any], set[str
             elif operand is not value:
                 add(position)
                 continue
-            data = data_of(operand)
+            data = get_data(operand)
             add(isinstance(operand, ValueBase))
             if data.__class__ is float:
                 add("")

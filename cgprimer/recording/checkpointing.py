@@ -14,11 +14,11 @@ import numpy as np
 
 from cgprimer.core.operations.custom_operations import Custom
 from cgprimer.errors import DifferentiationError, UsageError
-from cgprimer.recording.backward_pass import adjoints, ancestors_before
+from cgprimer.recording.backward_pass import compute_adjoints, list_ancestors_up_to
 from cgprimer.recording.custom_functions import CustomOperation
 from cgprimer.recording.eager_builder import EAGER
-from cgprimer.recording.recording_state import State, next_serial, recording
-from cgprimer.recording.value_base import ValueBase, hold_leaves
+from cgprimer.recording.recording_state import State, next_serial, set_recording
+from cgprimer.recording.value_base import ValueBase, lock_leaves
 
 
 class _Recomputation(CustomOperation):
@@ -35,9 +35,9 @@ class _Recomputation(CustomOperation):
     def __repr__(self) -> str:
         return f"{self.name} {id(self)}"  # each call is unique, and arguments may be long
 
-    def all_adjoints(self, bar: Any, values: Sequence[Any]) -> list[Any]:
+    def compute_operand_adjoints(self, bar: Any, values: Sequence[Any]) -> list[Any]:
         """Run the function again, recorded, and return the adjoints of all operands."""
-        with recording(True):
+        with set_recording(True):
             start = next_serial()
             result: Any = self.function(*self.arguments)
             same = result._data == self._result  # slower only if there are nans
@@ -48,7 +48,7 @@ class _Recomputation(CustomOperation):
                     hint="checkpoint(f) requires a deterministic function of its arguments",
                 )
             nested = isinstance(values[-1], ValueBase)
-            totals = adjoints(result, bar, create_graph=nested, since=start)
+            totals = compute_adjoints(result, bar, create_graph=nested, leaf_serial=start)
         return [totals[o] if o in totals else np.zeros_like(o._data) for o in self._operands]
 
 
@@ -90,9 +90,9 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
             )
         if not result.requires_grad or result.serial <= start:
             return result
-        operands = tuple(ancestors_before(result, start))
-        hold_leaves(operands)
+        operands = tuple(list_ancestors_up_to(result, start))
+        lock_leaves(operands)
         operation = _Recomputation(run, arguments, operands, result._data)
-        return EAGER.recorded_value(result._data, Custom(operation), operands)
+        return EAGER.create_value(result._data, Custom(operation), operands)
 
     return checkpointed

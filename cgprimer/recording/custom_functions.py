@@ -18,7 +18,7 @@ from cgprimer.core.operations.custom_operations import Custom, CustomBackward
 from cgprimer.errors import DifferentiationError, UsageError, pluralize
 from cgprimer.recording.data_conversion import to_data
 from cgprimer.recording.eager_builder import EAGER, EagerBuilder
-from cgprimer.recording.recording_state import recording
+from cgprimer.recording.recording_state import set_recording
 from cgprimer.recording.value_base import ValueBase
 
 
@@ -104,7 +104,7 @@ class Function:
         operation = CustomOperation(cls, (None,) * len(kinds))
         operation.name, operation.positions = name, list(range(len(kinds)))
         operation.needs_grad = (True,) * len(kinds)
-        operation.context = operation.new_context()
+        operation.context = operation.create_context()
         return operation, len(kinds)
 
 
@@ -128,12 +128,12 @@ class CustomOperation:
         self.arguments = list(arguments)
         self.positions = [i for i, a in enumerate(arguments) if isinstance(a, ValueBase)]
         self.needs_grad = tuple([getattr(a, "requires_grad", False) for a in arguments])
-        self.context = self.new_context()
+        self.context = self.create_context()
         self._latest: tuple[Any, list[Any]] = (None, [])  # an adjoint and those of the operands
 
-    def new_context(self) -> Context:
+    def create_context(self) -> Context:
         """Return an empty context that knows which arguments need a gradient."""
-        omitted = max(0, _max_arguments(self.function.forward) - len(self.needs_grad))
+        omitted = max(0, _count_max_arguments(self.function.forward) - len(self.needs_grad))
         return Context(self.needs_grad + (False,) * omitted)
 
     def __repr__(self) -> str:
@@ -145,17 +145,17 @@ class CustomOperation:
         operands = tuple(self.arguments[i] for i in self.positions)
         for position in self.positions:
             self.arguments[position] = None  # the result refers to its operands
-        data = self.forward([o._data for o in operands])
+        data = self.run_forward([o._data for o in operands])
         if not operands:
             return data
         requires_grad = any(o.requires_grad for o in operands)
         primitive = Custom(self)
-        return EAGER.result(data, primitive, operands, requires_grad=requires_grad)
+        return EAGER.wrap_result(data, primitive, operands, requires_grad=requires_grad)
 
-    def forward(self, data: Sequence[Any], context: Context | None = None) -> Any:
+    def run_forward(self, data: Sequence[Any], context: Context | None = None) -> Any:
         """Return the result for the data of the operands; arrays are passed as read-only views."""
         arguments = list(self.arguments)
-        self._views = [_read_only(d) for d in data]
+        self._views = [_make_read_only(d) for d in data]
         for position, view in zip(self.positions, self._views, strict=True):
             arguments[position] = view
         result = self.function.forward(context or self.context, *arguments)
@@ -166,11 +166,11 @@ class CustomOperation:
             )
         return to_data(result)
 
-    def adjoints(self, bar: Any, shapes: Sequence[Shape], context: Context) -> list[Any]:
+    def run_backward(self, bar: Any, shapes: Sequence[Shape], context: Context) -> list[Any]:
         """Call ``backward`` and return the adjoint of each operand, with its shape checked."""
         result = self.function.backward(context, bar)
         gradients = result if isinstance(result, tuple) else (result,)
-        self._check_number(gradients)
+        self._check_gradient_count(gradients)
         adjoints = []
         for position, shape in zip(self.positions, shapes, strict=True):
             gradient = gradients[position]
@@ -186,10 +186,10 @@ class CustomOperation:
             adjoints.append(gradient)
         return adjoints
 
-    def _check_number(self, gradients: tuple[Any, ...]) -> None:
+    def _check_gradient_count(self, gradients: tuple[Any, ...]) -> None:
         """Check that ``backward`` returned a gradient for each argument that was passed."""
         count = len(self.arguments)
-        most = max(count, _max_arguments(self.function.forward))
+        most = max(count, _count_max_arguments(self.function.forward))
         if not count <= len(gradients) <= most:
             raise DifferentiationError(
                 f"{self.name}.backward returned {pluralize(len(gradients), 'gradient')}, but"
@@ -208,13 +208,13 @@ class CustomOperation:
     def shape(self, *shapes: Shape) -> Shape:
         """Compute the shape of the result by calling the function with arrays of ones."""
         ones = [np.ones(shape) if shape else 1.0 for shape in shapes]
-        shape: Shape = EAGER.shape(self.forward(ones, self.new_context()))
+        shape: Shape = EAGER.shape(self.run_forward(ones, self.create_context()))
         return shape
 
     def value(self, *data: Any, ranks: Sequence[int]) -> Any:
         """Return the result for each sample; ``ranks`` are the ranks of one sample's operands."""
-        return _for_each_sample(
-            lambda *sample: self.forward(sample, self.new_context()), data, ranks
+        return _apply_to_samples(
+            lambda *sample: self.run_forward(sample, self.create_context()), data, ranks
         )
 
     def operand_adjoint(self, bar: Any, *data: Any, index: int, ranks: Sequence[int]) -> Any:
@@ -227,12 +227,12 @@ class CustomOperation:
             ranks: ranks of ``bar`` and of the operands for one sample.
         """
 
-        def for_sample(bar: Any, *data: Any) -> Any:
-            context = self.new_context()
-            self.forward(data, context)
-            return self.adjoints(bar, [np.shape(d) for d in data], context)[index]
+        def compute_sample_adjoint(bar: Any, *data: Any) -> Any:
+            context = self.create_context()
+            self.run_forward(data, context)
+            return self.run_backward(bar, [np.shape(d) for d in data], context)[index]
 
-        return _for_each_sample(for_sample, (bar, *data), ranks)
+        return _apply_to_samples(compute_sample_adjoint, (bar, *data), ranks)
 
     def emit_adjoint(self, b: Any, index: int, bar: Any, values: Sequence[Any]) -> Any:
         """Return the contribution to the adjoint of one operand: the rule for reverse mode."""
@@ -241,27 +241,27 @@ class CustomOperation:
             return b.emit(CustomBackward(self, index, ranks), bar, *values[:-1])
         latest_bar, adjoints = self._latest
         if latest_bar is not bar or adjoints[index] is None:
-            adjoints = self.all_adjoints(bar, values)
+            adjoints = self.compute_operand_adjoints(bar, values)
         adjoint, adjoints[index] = adjoints[index], None  # requested once: free it
         has_more = any(a is not None for a in adjoints)
         self._latest = (bar, adjoints) if has_more else (None, [])
         return adjoint
 
-    def all_adjoints(self, bar: Any, values: Sequence[Any]) -> list[Any]:
+    def compute_operand_adjoints(self, bar: Any, values: Sequence[Any]) -> list[Any]:
         """Return the adjoints of all operands; ``values`` are the operands and the result."""
         context = self.context
         nested = isinstance(values[-1], ValueBase)  # the adjoints will be differentiated again
         if nested:
-            context = self._context_of_values(values)
+            context = self._restore_context(values)
         shapes = [EAGER.shape(v) for v in values[:-1]]
-        with recording(nested):
-            return self.adjoints(bar, shapes, context)
+        with set_recording(nested):
+            return self.run_backward(bar, shapes, context)
 
-    def _context_of_values(self, values: Sequence[Any]) -> Context:
+    def _restore_context(self, values: Sequence[Any]) -> Context:
         """Return the context with recorded values instead of their data."""
         pairs = [*zip(self._views, values[:-1], strict=True)]
 
-        def to_recorded(saved: Any) -> Any:
+        def restore_value(saved: Any) -> Any:
             value = next((value for view, value in pairs if saved is view), None)
             if value is not None:
                 return value
@@ -275,17 +275,17 @@ class CustomOperation:
 
         context = Context()
         context.__dict__ = {
-            name: tuple(map(to_recorded, saved)) if name == "saved" else to_recorded(saved)
+            name: tuple(map(restore_value, saved)) if name == "saved" else restore_value(saved)
             for name, saved in vars(self.context).items()
             if name != "needs_input_grad"
         } | {"needs_input_grad": self.context.needs_input_grad}
         return context
 
 
-def _max_arguments(forward: Callable[..., Any]) -> int:
+def _count_max_arguments(forward: Callable[..., Any]) -> int:
     """Return the largest number of arguments of a forward pass; 0 if it is unlimited or unknown.
 
-    >>> _max_arguments(lambda ctx, a, b=None: a), _max_arguments(lambda ctx, *a: a)
+    >>> _count_max_arguments(lambda ctx, a, b=None: a), _count_max_arguments(lambda ctx, *a: a)
     (2, 0)
     """
     try:
@@ -301,7 +301,7 @@ def _is_writable(data: Any) -> bool:
     return isinstance(data, np.ndarray) and data.flags.writeable
 
 
-def _read_only(data: Any) -> Any:
+def _make_read_only(data: Any) -> Any:
     """Return a read-only view of an array; anything else is returned as it is."""
     if not isinstance(data, np.ndarray):
         return data
@@ -310,7 +310,7 @@ def _read_only(data: Any) -> Any:
     return view
 
 
-def _for_each_sample(
+def _apply_to_samples(
     function: Callable[..., Any], data: Sequence[Any], ranks: Sequence[int]
 ) -> Any:
     """Apply a function to each sample; the leading axes of the data count the samples."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cgprimer.errors import UsageError
-from cgprimer.recording.source_lines import with_location
+from cgprimer.recording.source_lines import add_location
 from cgprimer.recording.value_base import ValueBase
 
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
@@ -46,7 +46,7 @@ def to_data(data: Any) -> Any:
         element = type(next(iter(array.flat), None)).__name__
         kinds = {"c": "complex numbers", "U": "text", "O": f"objects ({element})"}
         kind = kinds.get(array.dtype.kind, array.dtype)
-        raise with_location(UsageError(f"a value must consist of real numbers, got {kind}"))
+        raise add_location(UsageError(f"a value must consist of real numbers, got {kind}"))
     if not array.ndim and array.dtype != np.float32:
         return float(array)
     return np.array(array, np.float32 if array.dtype == np.float32 else np.float64)
@@ -62,4 +62,4 @@ def to_array(data: Any) -> Any:
         return np.asarray(data)
     except ValueError:
         message = "cannot convert nested lists of different lengths to an array"
-        raise with_location(UsageError(message)) from None
+        raise add_location(UsageError(message)) from None

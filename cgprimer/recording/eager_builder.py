@@ -29,8 +29,8 @@ from cgprimer.core.operations.shape_operations import (
 )
 from cgprimer.errors import ShapeError
 from cgprimer.recording.recording_state import State, silent_context
-from cgprimer.recording.source_lines import calling_line, with_location
-from cgprimer.recording.value_base import ValueBase, data_of, hold_leaves, initialize
+from cgprimer.recording.source_lines import add_location, find_calling_line
+from cgprimer.recording.value_base import ValueBase, get_data, initialize, lock_leaves
 
 Operand = Any  # a float, an array, or a value
 Entry = TypeVar("Entry")
@@ -122,12 +122,12 @@ class EagerBuilder:
             result = self._apply_to_arrays(name, data)
         if requires_grad and State.plain:
             for leaf in new_leaves:
-                leaf._hold()
+                leaf._lock_data()
             value = _new(value_class)
             initialize(value, result, name, operands)
             return value
         if has_value:
-            return self.result(result, name, operands, requires_grad=requires_grad)
+            return self.wrap_result(result, name, operands, requires_grad=requires_grad)
         return result
 
     def _apply_to_arrays(self, name: Applied, data: Sequence[Any]) -> Any:
@@ -137,7 +137,7 @@ class EagerBuilder:
             self.generation = FUNCTIONS.generation
         function = self.functions.get(name)
         if function is None:
-            function = self.functions.store(name, array_function(name))
+            function = self.functions.store(name, find_array_function(name))
         try:
             result = silent_context().run(function, *data)
         except (ValueError, ShapeError) as error:
@@ -146,28 +146,28 @@ class EagerBuilder:
             return float(result)
         return result
 
-    def result(
+    def wrap_result(
         self, data: Any, name: Applied, operands: tuple[Operand, ...], *, requires_grad: bool
     ) -> ValueBase:
         """Wrap data that a primitive computed in a value, recorded if recording is enabled."""
         thread = State.thread
         requires_grad = requires_grad and thread.recording
         if requires_grad and not thread.with_lines:
-            hold_leaves(operands)
+            lock_leaves(operands)
         if requires_grad or thread.with_lines:
-            return self.recorded_value(data, name, operands, requires_grad=requires_grad)
+            return self.create_value(data, name, operands, requires_grad=requires_grad)
         if getattr(data, "base", None) is not None:
             data = data.copy()  # nothing records which array this is a view of
-        return self.recorded_value(data, "", (), requires_grad=False)
+        return self.create_value(data, "", (), requires_grad=False)
 
-    def recorded_value(
+    def create_value(
         self, data: Any, name: Applied, operands: tuple[Operand, ...], *, requires_grad: bool = True
     ) -> ValueBase:
         """Create the value of an operation, with its source line if lines are recorded."""
         value = _new(self.value_class)
         initialize(value, data, name, operands, requires_grad)
         if State.thread.with_lines:
-            value.line = calling_line()
+            value.line = find_calling_line()
         return value
 
     def product(self, bar: Operand, partial: Operand) -> Operand:
@@ -187,7 +187,7 @@ class EagerBuilder:
         totals[to] = product if total is None else self.emit("add", total, product)
 
 
-def array_function(name: Applied) -> Callable[..., Any]:
+def find_array_function(name: Applied) -> Callable[..., Any]:
     """Return the function of a primitive for arrays without a leading axis of samples."""
     if isinstance(name, str):
         return numpy_arithmetic.numpy_function(name)
@@ -213,7 +213,7 @@ def array_function(name: Applied) -> Callable[..., Any]:
 def shape_error(name: Applied, data: Sequence[Any], error: Exception) -> Exception:
     """Return numpy's error as a ShapeError that names the line, if the shapes caused it."""
     if not isinstance(error, ShapeError):
-        shapes = [np.shape(data_of(operand)) for operand in data]
+        shapes = [np.shape(get_data(operand)) for operand in data]
         try:
             if isinstance(name, str):
                 common_shape(name, *shapes)
@@ -221,7 +221,7 @@ def shape_error(name: Applied, data: Sequence[Any], error: Exception) -> Excepti
                 name.shape(*shapes)
         except ShapeError as cause:
             error = cause
-    return with_location(error) if isinstance(error, ShapeError) else error
+    return add_location(error) if isinstance(error, ShapeError) else error
 
 
 EAGER: Any = EagerBuilder()  #: the builder of all values; its ``value_class`` is Value

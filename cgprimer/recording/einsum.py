@@ -10,7 +10,7 @@ import numpy as np
 
 from cgprimer.core.operations.array_shapes import shape_text
 from cgprimer.errors import DifferentiationError, ShapeError
-from cgprimer.recording.rearranging import gather, positions_of, to_value
+from cgprimer.recording.rearranging import gather, number_elements, to_value
 
 
 def kron(a: Any, b: Any) -> Any:
@@ -85,7 +85,7 @@ def _reduce_axes(a: Any, letters: str, needed: str) -> tuple[Any, str]:
     """Take diagonals of repeated letters, and sum over letters that are not needed."""
     unique = "".join(dict.fromkeys(letters))
     if unique != letters:
-        a = gather(a, np.einsum(f"{letters}->{unique}", positions_of(a)))
+        a = gather(a, np.einsum(f"{letters}->{unique}", number_elements(a)))
     summed = tuple(i for i, c in enumerate(unique) if c not in needed)
     return (a.sum(summed) if summed else a), "".join(c for c in unique if c in needed)
 

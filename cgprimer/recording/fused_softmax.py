@@ -50,6 +50,6 @@ class LogSoftmax:
 
 
 @cache
-def log_softmax_along(rank: int, axis: int) -> Custom:
+def create_log_softmax(rank: int, axis: int) -> Custom:
     """Return the primitive for arrays of a rank, along an axis counted from the end."""
     return Custom(LogSoftmax(axis), (rank, rank))

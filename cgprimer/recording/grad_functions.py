@@ -8,17 +8,17 @@ from cgprimer.core.methods.reverse import Step, sweep
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape_dependencies import reachable
 from cgprimer.errors import DifferentiationError
-from cgprimer.recording.backward_pass import accumulate, seed_of
+from cgprimer.recording.backward_pass import accumulate_gradients, prepare_seed
 from cgprimer.recording.data_conversion import to_data
 from cgprimer.recording.eager_builder import EAGER
 from cgprimer.recording.recording_state import run_silently
 from cgprimer.recording.value_base import (
     ValueBase,
-    data_of,
-    display_name,
+    detect_changes,
+    format_primitive_name,
+    get_data,
+    get_saved_context,
     is_freed,
-    note_changes,
-    saved_context,
 )
 
 _MAX_DEPTH = 12  # of a printed chain
@@ -47,13 +47,13 @@ class GradFn:
     @property
     def name(self) -> str:
         """The name of the step: ``Mul`` for a product, ``AccumulateGrad`` for a leaf."""
-        words = display_name(self.variable.primitive).split("_")
+        words = format_primitive_name(self.variable.primitive).split("_")
         return "".join(w[:1].upper() + w[1:] for w in words) or "AccumulateGrad"
 
     @property
     def next_functions(self) -> tuple[tuple[GradFn | None, int], ...]:
         """Pairs of a step and 0, one for each operand; None if the operand requires no gradient."""
-        return tuple((_step_of_operand(operand), 0) for operand in self.variable.operands)
+        return tuple((_create_operand_grad_fn(operand), 0) for operand in self.variable.operands)
 
     def __call__(self, gradient: Any) -> tuple[Any, ...]:
         """Return the gradient of each operand for the gradient of the result.
@@ -65,12 +65,12 @@ class GradFn:
             DifferentiationError: the shape is different, or the graph was freed.
         """
         value = self.variable
-        gradient = to_data(data_of(gradient))
+        gradient = to_data(get_data(gradient))
         if not value.primitive:
-            accumulate(value, gradient, free=False)
+            accumulate_gradients(value, gradient, free=False)
             return ()
-        self._check()
-        seed, data = seed_of(value, gradient), _operand_data(value)
+        self._check_usable()
+        seed, data = prepare_seed(value, gradient), _get_operand_data(value)
         gradients: list[Any] = []
         for which, operand in enumerate(value.operands):
             if not getattr(operand, "requires_grad", False):
@@ -97,14 +97,14 @@ class GradFn:
         value = self.variable
         if not value.primitive:
             return {}
-        self._check()
-        context = saved_context(value.primitive)
+        self._check_usable()
+        context = get_saved_context(value.primitive)
         if context is not None:
             return {"saved_tensors": context.saved}
         count = len(value.operands)
         names = ["self", "other"][:count] if count < 3 else [f"operand_{k}" for k in range(count)]
-        data = dict(zip((*names, "result"), (*_operand_data(value), value._data), strict=True))
-        return {name: data[name] for name in _names_read(value, tuple(names)) if name in data}
+        data = dict(zip((*names, "result"), (*_get_operand_data(value), value._data), strict=True))
+        return {name: data[name] for name in _find_saved_names(value, tuple(names)) if name in data}
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_saved_") and name[7:] in (saved := self.saved):
@@ -113,9 +113,9 @@ class GradFn:
             return saved[name]
         raise AttributeError(f"{self.name} has no attribute {name!r}")
 
-    def _check(self) -> None:
+    def _check_usable(self) -> None:
         """Raise DifferentiationError if the graph was freed or its data have changed."""
-        note_changes()
+        detect_changes()
         value = self.variable
         if is_freed(value.primitive):
             raise DifferentiationError(
@@ -138,28 +138,28 @@ class GradFn:
         return _format_chain(self, _MAX_DEPTH)
 
 
-def grad_function_of(value: ValueBase) -> GradFn | None:
+def create_grad_fn(value: ValueBase) -> GradFn | None:
     """Return the step of the backward pass for a value; None for leaves and constants."""
     return GradFn(value) if value.primitive and value.requires_grad else None
 
 
-def _step_of_operand(operand: Any) -> GradFn | None:
+def _create_operand_grad_fn(operand: Any) -> GradFn | None:
     """Return the step of an operand; a leaf that requires a gradient has ``AccumulateGrad``."""
     return GradFn(operand) if getattr(operand, "requires_grad", False) else None
 
 
-def _operand_data(value: ValueBase) -> tuple[Any, ...]:
+def _get_operand_data(value: ValueBase) -> tuple[Any, ...]:
     """Return the operands of a value as numbers and arrays."""
-    return tuple(map(data_of, value.operands))
+    return tuple(map(get_data, value.operands))
 
 
-def _names_read(value: ValueBase, names: tuple[str, ...]) -> list[str]:
+def _find_saved_names(value: ValueBase, names: tuple[str, ...]) -> list[str]:
     """Return the names of the operands and results that the rules of one step read.
 
     The rules are written on a tape, where the leaves that they depend on can be looked up.
     """
     builder = Builder()
-    shapes = [EAGER.shape(data) for data in (*_operand_data(value), value._data)]
+    shapes = [EAGER.shape(data) for data in (*_get_operand_data(value), value._data)]
     leaves = [
         builder.leaf("column", name, shape=shape)
         for name, shape in zip((*names, "result"), shapes, strict=True)

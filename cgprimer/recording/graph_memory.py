@@ -10,15 +10,15 @@ import numpy as np
 
 from cgprimer.core.language.syntax_tree import Shape
 from cgprimer.errors import UsageError, pluralize
-from cgprimer.recording.grad_functions import grad_function_of
+from cgprimer.recording.grad_functions import create_grad_fn
 from cgprimer.recording.transforms import call_with_values
 from cgprimer.recording.value import Value
 from cgprimer.recording.value_base import (
     ValueBase,
-    display_name,
+    format_primitive_name,
+    get_saved_context,
     is_freed,
-    release_leaves,
-    saved_context,
+    unlock_leaves,
 )
 
 
@@ -120,44 +120,45 @@ def memory(value: Value | Callable[..., Any], *args: Any) -> Memory:
         value, _, _ = call_with_values(value, tuple(range(len(args))), args, {})
     if not isinstance(value, Value):
         raise UsageError(f"memory() requires a value or a function that returns one, got {value!r}")
-    order = _ancestors(value)
+    order = _list_ancestors(value)
     if is_function:
-        release_leaves(order)
+        unlock_leaves(order)
     rows: list[MemoryRow] = []
     counted: dict[int, Any] = {}
-    read = set().union(*map(_arrays_read, order)) if order else set()
+    read = set().union(*map(_find_saved_arrays, order)) if order else set()
     for ancestor in order:
         is_leaf = not ancestor.primitive or is_freed(ancestor.primitive)
-        label = ancestor.name or "given" if is_leaf else display_name(ancestor.primitive)
+        label = ancestor.name or "given" if is_leaf else format_primitive_name(ancestor.primitive)
         data = ancestor._data
-        row = _make_row(label, data, counted, is_leaf=is_leaf)
+        row = _create_row(label, data, counted, is_leaf=is_leaf)
         gradient = getattr(data, "nbytes", 8) if ancestor.requires_grad and is_leaf else 0
-        rows.append(row._replace(gradient=gradient, saved=id(_memory_owner(data)) in read))
+        rows.append(row._replace(gradient=gradient, saved=id(_find_memory_owner(data)) in read))
         rows += [
-            _make_row(f"{label} saved", saved, counted, is_leaf=False)._replace(saved=True)
-            for saved in _saved_by_function(ancestor)
-            if isinstance(saved, float | np.ndarray) and id(_memory_owner(saved)) not in counted
+            _create_row(f"{label} saved", saved, counted, is_leaf=False)._replace(saved=True)
+            for saved in _get_saved_values(ancestor)
+            if isinstance(saved, float | np.ndarray)
+            and id(_find_memory_owner(saved)) not in counted
         ]
     return Memory(tuple(rows))
 
 
-def _saved_by_function(value: ValueBase) -> tuple[Any, ...]:
+def _get_saved_values(value: ValueBase) -> tuple[Any, ...]:
     """Return what a :class:`cgprimer.Function` saved for its backward pass."""
-    context = saved_context(value.primitive)
+    context = get_saved_context(value.primitive)
     return context.saved if context else ()
 
 
-def _arrays_read(value: ValueBase) -> set[int]:
+def _find_saved_arrays(value: ValueBase) -> set[int]:
     """Return the identities of the arrays and numbers that one step of the backward pass reads."""
-    function = None if is_freed(value.primitive) else grad_function_of(value)
+    function = None if is_freed(value.primitive) else create_grad_fn(value)
     if function is None:
         return set()
     saved = function.saved
     parts = saved.get("saved_tensors", tuple(saved.values()))
-    return {id(_memory_owner(part)) for part in parts}
+    return {id(_find_memory_owner(part)) for part in parts}
 
 
-def _ancestors(root: ValueBase) -> list[ValueBase]:
+def _list_ancestors(root: ValueBase) -> list[ValueBase]:
     """Return all values that a value depends on, and itself, the first computed first."""
     seen, stack = {root}, [root]
     while stack:
@@ -168,15 +169,15 @@ def _ancestors(root: ValueBase) -> list[ValueBase]:
     return sorted(seen, key=lambda value: value.serial)
 
 
-def _make_row(what: str, data: Any, counted: dict[int, Any], *, is_leaf: bool) -> MemoryRow:
+def _create_row(what: str, data: Any, counted: dict[int, Any], *, is_leaf: bool) -> MemoryRow:
     """Return the row of an array or number; its memory is counted once."""
-    owner = _memory_owner(data)
+    owner = _find_memory_owner(data)
     size = 0 if id(owner) in counted else getattr(owner, "nbytes", 8)
     counted[id(owner)] = owner
     return MemoryRow(what, np.shape(data), size, given=is_leaf)
 
 
-def _memory_owner(data: Any) -> Any:
+def _find_memory_owner(data: Any) -> Any:
     """Return the array that owns the memory of a view."""
     while isinstance(getattr(data, "base", None), np.ndarray):
         data = data.base

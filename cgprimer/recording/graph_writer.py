@@ -42,7 +42,7 @@ from cgprimer.core.operations.shape_operations import (
     Transpose,
 )
 from cgprimer.errors import Source, UsageError
-from cgprimer.recording.value_base import ValueBase, data_of, is_freed
+from cgprimer.recording.value_base import ValueBase, get_data, is_freed
 
 _MAX_OPERATIONS = 24  # in one expression; parts of longer expressions become vertices
 _MAX_MATRIX_SIZE = 100_000  # elements of the matrix that a scatter is written as
@@ -68,7 +68,7 @@ class GraphWriter:
         self._unnamed_count = 0
         self._declarations: dict[str, list[Declaration]] = {"input": [], "parameter": []}
 
-    def unique_name(self, text: str, value: ValueBase | None = None) -> str:
+    def reserve_name(self, text: str, value: ValueBase | None = None) -> str:
         """Return and reserve an unused name: ``h``, then ``h_2``."""
         identifier = re.sub(r"\W", "_", text)
         identifier = identifier if identifier.isidentifier() else f"v{identifier}"
@@ -84,7 +84,7 @@ class GraphWriter:
         if isinstance(data, ValueBase):
             self._names_of_values.setdefault(data, name)
         else:
-            self._names_of_arrays.setdefault(_contents(data), name)
+            self._names_of_arrays.setdefault(_create_contents_key(data), name)
 
     def declare_leaf(self, role: str, name: str, leaf: Any) -> Name:
         """Declare a value or a plain array as an input or a parameter.
@@ -93,7 +93,7 @@ class GraphWriter:
             UsageError: the array is empty or not finite.
         """
         value = leaf if isinstance(leaf, ValueBase) else None
-        data = np.asarray(data_of(leaf), float)
+        data = np.asarray(get_data(leaf), float)
         if not data.size:
             raise UsageError(
                 f"cannot record {name!r}: it is empty (shape {data.shape}), and the language has no"
@@ -101,27 +101,27 @@ class GraphWriter:
             )
         if not np.isfinite(data).all():
             raise UsageError(f"cannot record {name!r}: it is not finite")
-        tree = Name(self.unique_name(name, value))
+        tree = Name(self.reserve_name(name, value))
         numbers = _to_tuples(data.tolist())
         self._declarations[role].append(Declaration(role, tree.name, numbers, 0, data.shape))
-        self._leaf_names[leaf if value is not None else _contents(leaf)] = tree
+        self._leaf_names[leaf if value is not None else _create_contents_key(leaf)] = tree
         return tree
 
-    def graph(self, outputs: Mapping[str, Any], source: str) -> ExpressionGraph:
+    def build_graph(self, outputs: Mapping[str, Any], source: str) -> ExpressionGraph:
         """Return the graph of all values that the outputs depend on.
 
         Args:
             outputs: values or numbers by name.
             source: name of the graph in messages.
         """
-        order = self._ancestors([v for v in outputs.values() if isinstance(v, ValueBase)])
-        definitions, trees = self._define(order, outputs)
+        order = self._list_ancestors([v for v in outputs.values() if isinstance(v, ValueBase)])
+        definitions, trees = self._build_definitions(order, outputs)
         output_names: dict[str, None] = {}
         for name, value in outputs.items():
-            tree = self.tree_of(value, trees)
+            tree = self.build_operand(value, trees)
             is_leaf = tree in self._leaf_names.values()
             if is_leaf or not isinstance(tree, Name) or tree.name in output_names:
-                vertex = self.unique_name(name)  # an output must be a separate vertex
+                vertex = self.reserve_name(name)  # an output must be a separate vertex
                 definitions.append(Definition(vertex, tree, (), 0))
                 tree = Name(vertex)
             output_names[tree.name] = None
@@ -133,11 +133,11 @@ class GraphWriter:
         )
         return parse(program_text(Program(Source("", ""), statements)), name=source)
 
-    def _define(
+    def _build_definitions(
         self, order: list[ValueBase], outputs: Mapping[str, Any]
     ) -> tuple[list[Definition], dict[Any, Expression]]:
         """Return the definitions of vertices, and the expression that stands for each value."""
-        uses = Counter(o for v in order for o in self._operands(v) if isinstance(o, ValueBase))
+        uses = Counter(o for v in order for o in self._get_operands(v) if isinstance(o, ValueBase))
         output_of = {v: n for n, v in reversed([*outputs.items()]) if isinstance(v, ValueBase)}
         trees: dict[Any, Expression] = dict(self._leaf_names)
         sizes: Counter[ValueBase] = Counter()
@@ -148,43 +148,45 @@ class GraphWriter:
             if not value.primitive:
                 role = "parameter" if value.requires_grad else "input"
                 trees[value] = self.declare_leaf(
-                    role, self._suggested_name(value) or "const", value
+                    role, self._get_suggested_name(value) or "const", value
                 )
                 continue
-            operands = self._operands(value)
+            operands = self._get_operands(value)
             if value.primitive == "copy" and value.requires_grad and not self._every_operation:
-                trees[value] = self.tree_of(operands[0], trees)
+                trees[value] = self.build_operand(operands[0], trees)
                 continue
-            tree = _expression(value, [self.tree_of(o, trees) for o in operands], operands, self)
+            tree = _build_expression(
+                value, [self.build_operand(o, trees) for o in operands], operands, self
+            )
             if not value.requires_grad and any(getattr(o, "requires_grad", 0) for o in operands):
                 tree = Apply("stop_gradient", (tree,))  # computed under no_grad
             sizes[value] = 1 + sum(sizes[o] for o in operands if isinstance(o, ValueBase))
-            name = self._suggested_name(value) or output_of.get(value, "")
+            name = self._get_suggested_name(value) or output_of.get(value, "")
             is_vertex = name or self._every_operation or uses[value] > 1
             if is_vertex or sizes[value] > _MAX_OPERATIONS:
                 if not name:  # v1, v2
                     self._unnamed_count += 1
-                vertex = self.unique_name(name or f"v{self._unnamed_count}", value)
+                vertex = self.reserve_name(name or f"v{self._unnamed_count}", value)
                 definitions.append(Definition(vertex, tree, (), 0))
                 tree, sizes[value] = Name(vertex), 0
             trees[value] = tree
         return definitions, trees
 
-    def _suggested_name(self, value: ValueBase) -> str:
+    def _get_suggested_name(self, value: ValueBase) -> str:
         return value.name or self._names_of_values.get(value, "")
 
-    def tree_of(self, operand: Any, trees: Mapping[Any, Expression]) -> Expression:
+    def build_operand(self, operand: Any, trees: Mapping[Any, Expression]) -> Expression:
         """Return the expression of an operand; a plain array becomes an input."""
         if isinstance(operand, ValueBase):
             return trees[operand]
         if not np.ndim(operand):
-            return _number(float(operand))
-        key = _contents(operand)
+            return _build_number(float(operand))
+        key = _create_contents_key(operand)
         if key in self._leaf_names:
             return self._leaf_names[key]
         return self.declare_leaf("input", self._names_of_arrays.get(key, "const"), operand)
 
-    def _ancestors(self, roots: list[ValueBase]) -> list[ValueBase]:
+    def _list_ancestors(self, roots: list[ValueBase]) -> list[ValueBase]:
         """Return all values that the roots depend on, down to declared leaves, the first first."""
         seen, stack = set(roots), roots
         while stack:
@@ -194,70 +196,72 @@ class GraphWriter:
                     "cannot write the graph of a value: a backward pass has freed it",
                     hint="keep it with backward(retain_graph=True)",
                 )
-            for operand in () if value in self._leaf_names else self._operands(value):
+            for operand in () if value in self._leaf_names else self._get_operands(value):
                 if isinstance(operand, ValueBase) and operand not in seen:
                     seen.add(operand)
                     stack.append(operand)
         return sorted(seen, key=operator.attrgetter("serial"))
 
-    def _operands(self, value: ValueBase) -> tuple[Any, ...]:
+    def _get_operands(self, value: ValueBase) -> tuple[Any, ...]:
         """Return the operands, without broadcasts that operators of the language do implicitly."""
         operands = value.operands
         if not isinstance(value.primitive, str) or type(value._data) is float:
             return operands
-        originals = tuple(self._without_broadcast(o) for o in operands)
-        shapes = [_shape(o) for o in originals]
-        is_implied = shapes and common_shape("", *shapes) == _shape(value)
+        originals = tuple(self._remove_broadcast(o) for o in operands)
+        shapes = [_get_shape(o) for o in originals]
+        is_implied = shapes and common_shape("", *shapes) == _get_shape(value)
         return originals if is_implied else operands
 
-    def _without_broadcast(self, operand: Any) -> Any:
+    def _remove_broadcast(self, operand: Any) -> Any:
         """Return the operand before it was broadcast."""
         if not isinstance(operand, ValueBase):
             while isinstance(operand, np.ndarray) and operand.size > 1 and not operand.strides[0]:
                 operand = operand[0]  # a stride of 0 is how numpy broadcasts
             return operand
-        while isinstance(operand.primitive, Broadcast) and not self._suggested_name(operand):
+        while isinstance(operand.primitive, Broadcast) and not self._get_suggested_name(operand):
             (operand,) = operand.operands
         return operand
 
 
-def _expression(
+def _build_expression(
     value: ValueBase, trees: list[Expression], operands: Any, writer: GraphWriter
 ) -> Expression:
     """Return the operation of a value as the language writes it."""
-    name, shape = value.primitive, _shape(value)
+    name, shape = value.primitive, _get_shape(value)
     if isinstance(name, str):
         if name == "where" and isinstance(trees[0], Number):
             chosen = 1 if trees[0].value else 2  # the condition is a constant
-            if _shape(operands[chosen]) == shape:
+            if _get_shape(operands[chosen]) == shape:
                 return trees[chosen]
         return Apply(name, tuple(trees))
-    a, a_shape = trees[0], _shape(operands[0])
+    a, a_shape = trees[0], _get_shape(operands[0])
     match name:
         case Reshape():
-            return _reshape(a, shape)
+            return _build_reshape(a, shape)
         case Broadcast():
-            return _call("broadcast", a, shape)
+            return _build_call("broadcast", a, shape)
         case Transpose():
-            return _call("transpose", a, [axis + len(a_shape) for axis in name.axes])
+            return _build_call("transpose", a, [axis + len(a_shape) for axis in name.axes])
         case Sum() | Largest():
             axes = [axis + len(a_shape) for axis in name.axes]
             if len(axes) == len(a_shape):
                 return Apply(name.name, (a,))
-            return _call("sum" if isinstance(name, Sum) else "largest_along", a, axes)
+            return _build_call("sum" if isinstance(name, Sum) else "largest_along", a, axes)
         case Take():
-            return _index(a, a_shape, name.key, shape)
+            return _build_index(a, a_shape, name.key, shape)
         case Concatenate():
             axis = name.axis + len(a_shape)
             return Apply("concatenate", (*trees, *([Number(float(axis))] if axis else [])))
         case Scatter():
-            return _scatter(a, name.key, shape, writer)
+            return _build_scatter(a, name.key, shape, writer)
         case Custom():
-            return _custom_call(name.function, trees, writer)
+            return _build_custom_call(name.function, trees, writer)
     return Apply(name.name, tuple(trees))
 
 
-def _scatter(a: Expression, key: tuple[Any, ...], shape: Shape, writer: GraphWriter) -> Expression:
+def _build_scatter(
+    a: Expression, key: tuple[Any, ...], shape: Shape, writer: GraphWriter
+) -> Expression:
     """Write a scatter as a product with a matrix of zeros and ones.
 
     The language cannot assign to elements of an array.
@@ -272,11 +276,11 @@ def _scatter(a: Expression, key: tuple[Any, ...], shape: Shape, writer: GraphWri
     matrix = np.zeros((flat.size, positions.size))
     matrix[positions, np.arange(positions.size)] = 1.0
     left = writer.declare_leaf("input", "places", matrix)
-    column = _call("reshape", a, [positions.size])
-    return _reshape(Apply("matmul", (left, column)), shape)
+    column = _build_call("reshape", a, [positions.size])
+    return _build_reshape(Apply("matmul", (left, column)), shape)
 
 
-def _custom_call(operation: Any, trees: list[Expression], writer: GraphWriter) -> Apply:
+def _build_custom_call(operation: Any, trees: list[Expression], writer: GraphWriter) -> Apply:
     """Return the call of a function with a custom backward pass, if the language has it."""
     name = operation.name
     if name not in ARRAY_FUNCTIONS:
@@ -287,35 +291,35 @@ def _custom_call(operation: Any, trees: list[Expression], writer: GraphWriter) -
         )
     operands = iter(trees)
     arguments = [
-        next(operands) if i in operation.positions else writer.tree_of(argument, {})
+        next(operands) if i in operation.positions else writer.build_operand(argument, {})
         for i, argument in enumerate(operation.arguments)
     ]
     return Apply(name, tuple(arguments))
 
 
-def _call(name: str, a: Expression, numbers: Any) -> Apply:
+def _build_call(name: str, a: Expression, numbers: Any) -> Apply:
     return Apply(name, (a, *(Number(float(n)) for n in numbers)))
 
 
-def _reshape(a: Expression, shape: Shape) -> Apply:
-    return _call("reshape", a, shape) if shape else Apply("sum", (a,))
+def _build_reshape(a: Expression, shape: Shape) -> Apply:
+    return _build_call("reshape", a, shape) if shape else Apply("sum", (a,))
 
 
-def _index(a: Expression, a_shape: Shape, key: tuple[Any, ...], shape: Shape) -> Apply:
+def _build_index(a: Expression, a_shape: Shape, key: tuple[Any, ...], shape: Shape) -> Apply:
     """Return an index expression; nested lists of indices become one list on the flat array."""
     if any(isinstance(part, tuple) and np.ndim(part) > 1 for part in key):
         size = math.prod(a_shape)
         flat = np.arange(size).reshape(a_shape)[tuple(map(numpy_key, key))].reshape(-1)
         positions = tuple(flat.tolist()) or slice(0, 0)
-        row = Apply(Index((positions,)), (_call("reshape", a, [size]),))
-        return _reshape(row, shape)
-    parts = [_index_part(part, size) for part, size in zip(key, a_shape, strict=True)]
+        row = Apply(Index((positions,)), (_build_call("reshape", a, [size]),))
+        return _build_reshape(row, shape)
+    parts = [_convert_index_part(part, size) for part, size in zip(key, a_shape, strict=True)]
     while len(parts) > 1 and parts[-1] == slice(None):
         parts.pop()
     return Apply(Index(tuple(parts)), (a,))
 
 
-def _index_part(part: Any, size: int) -> Any:
+def _convert_index_part(part: Any, size: int) -> Any:
     """Return the index along one axis as the language writes it; ranges become slices."""
     if part == ():
         return slice(0, 0)
@@ -326,7 +330,7 @@ def _index_part(part: Any, size: int) -> Any:
     return slice(part.start, part.stop if part.stop >= 0 else None, part.step)
 
 
-def _number(value: float) -> Expression:
+def _build_number(value: float) -> Expression:
     """Return a number; infinities and nan are written as a division by zero."""
     if math.isfinite(value):
         return Number(value)
@@ -334,11 +338,11 @@ def _number(value: float) -> Expression:
     return Apply("div", (Number(numerator), Number(0.0)))
 
 
-def _shape(operand: Any) -> Shape:
-    return np.shape(data_of(operand))
+def _get_shape(operand: Any) -> Shape:
+    return np.shape(get_data(operand))
 
 
-def _contents(array: npt.ArrayLike) -> tuple[Shape, bytes]:
+def _create_contents_key(array: npt.ArrayLike) -> tuple[Shape, bytes]:
     """Return shape and bytes of an array, to find arrays with the same contents."""
     data = np.ascontiguousarray(array, float)
     return data.shape, data.tobytes()

@@ -35,9 +35,9 @@ def jacobian(graph: ExpressionGraph | Callable[..., Any], *args: Any, **options:
     """
     if isinstance(graph, ExpressionGraph) or not callable(graph):
         return derivatives.jacobian(graph, *args, **options)
-    from cgprimer.recording.transforms import jacobian_of  # loads numpy
+    from cgprimer.recording.transforms import create_jacobian  # loads numpy
 
-    return _transform(jacobian_of, graph, args, options)
+    return _call_transform(create_jacobian, graph, args, options)
 
 
 def hessian(graph: ExpressionGraph | Callable[..., Any], *args: Any, **options: Any) -> Any:
@@ -57,12 +57,12 @@ def hessian(graph: ExpressionGraph | Callable[..., Any], *args: Any, **options: 
         from cgprimer.core import second_derivatives
 
         return second_derivatives.hessian(graph, *args, **options)
-    from cgprimer.recording.transforms import hessian_of
+    from cgprimer.recording.transforms import create_hessian
 
-    return _transform(hessian_of, graph, args, options)
+    return _call_transform(create_hessian, graph, args, options)
 
 
-def _transform(transform: Any, function: Any, args: Any, options: Any) -> Any:
+def _call_transform(transform: Any, function: Any, args: Any, options: Any) -> Any:
     """Call a transform of a function; explain arguments that only a graph has."""
     try:
         return transform(function, *args, **options)

@@ -20,17 +20,17 @@ from cgprimer.errors import CgprimerError, DifferentiationError, ShapeError, Usa
 from cgprimer.recording.data_conversion import to_operand
 from cgprimer.recording.eager_builder import EAGER, shape_error
 from cgprimer.recording.einsum import einsum, kron, tensordot
-from cgprimer.recording.rearranging import for_values, stack, to_value
+from cgprimer.recording.rearranging import stack, to_value, wrap_rearrangement
 from cgprimer.recording.source_lines import locate_errors
-from cgprimer.recording.value_base import data_of
+from cgprimer.recording.value_base import get_data
 
 
-def _emit(name: str, *operands: Any) -> Any:
+def _emit_primitive(name: str, *operands: Any) -> Any:
     return EAGER.emit(name, *map(to_operand, operands))
 
 
 UFUNCS: dict[Any, Callable[..., Any]] = {
-    function: partial(EAGER.emit if function.nin == 1 else _emit, name)
+    function: partial(EAGER.emit if function.nin == 1 else _emit_primitive, name)
     for name, function in reversed(numpy_arithmetic.FUNCTIONS.items())
     if isinstance(function, np.ufunc)
 }
@@ -39,8 +39,8 @@ UFUNCS |= {
     np.square: lambda a: a * a,
     np.reciprocal: lambda a: 1.0 / a,
     np.positive: lambda a: a,
-    np.logaddexp: partial(_emit, "logaddexp"),
-    np.float_power: partial(_emit, "pow"),
+    np.logaddexp: partial(_emit_primitive, "logaddexp"),
+    np.float_power: partial(_emit_primitive, "pow"),
     np.fabs: lambda a: EAGER.emit("abs", a),
     np.exp2: lambda a: EAGER.emit("pow", 2.0, a),
     np.hypot: lambda a, b: _hypotenuse(to_operand(a), to_operand(b)),
@@ -79,14 +79,14 @@ def _apply_ufunc_method(ufunc: Any, method: str, inputs: Any, options: Any) -> A
         a, b = map(to_value, inputs)
         return UFUNCS[ufunc](a.reshape(*a.shape, *[1] * b.ndim), b)
     if ufunc in PLAIN:
-        data = [*map(data_of, inputs)]
+        data = [*map(get_data, inputs)]
         try:
             return getattr(ufunc, method)(*data, **options)
         except ValueError as error:
             raise shape_error(ufunc.__name__, data, error) from None
     if method != "__call__" or ufunc not in UFUNCS:
         name = ufunc.__name__ + ("" if method == "__call__" else f".{method}")
-        raise _no_derivative(f"numpy.{name}", [u.__name__ for u in UFUNCS])
+        raise _unsupported_function_error(f"numpy.{name}", [u.__name__ for u in UFUNCS])
     return UFUNCS[ufunc](*inputs)
 
 
@@ -108,10 +108,10 @@ def apply_function(function: Any, args: Any, kwargs: Any) -> Any:
     """Apply any other function of numpy to values (``__array_function__``)."""
     implementation = FUNCTIONS.get(function.__name__)
     if function in PLAIN:
-        implementation, args = function, map(data_of, args)
-        kwargs = {k: data_of(v) for k, v in kwargs.items()}
+        implementation, args = function, map(get_data, args)
+        kwargs = {k: get_data(v) for k, v in kwargs.items()}
     if implementation is None:
-        raise _no_derivative(f"{function.__module__}.{function.__name__}", FUNCTIONS)
+        raise _unsupported_function_error(f"{function.__module__}.{function.__name__}", FUNCTIONS)
     try:
         return implementation(*args, **kwargs)
     except TypeError as error:
@@ -144,7 +144,7 @@ _REPLACEMENTS = {
 }  # fmt: skip
 
 
-def _no_derivative(name: str, supported: Any) -> DifferentiationError:
+def _unsupported_function_error(name: str, supported: Any) -> DifferentiationError:
     """Return the error for a function that is not supported, with a replacement as a hint."""
     short_name = name.rpartition(".")[2]
     similar = difflib.get_close_matches(short_name, list(supported), 1, 0.75)
@@ -161,7 +161,7 @@ def _no_derivative(name: str, supported: Any) -> DifferentiationError:
 
 def _hypotenuse(a: Any, b: Any) -> Any:
     """Compute ``numpy.hypot``; sides whose squares would overflow or underflow are scaled."""
-    longest = np.fmax(abs(data_of(a)), abs(data_of(b)))
+    longest = np.fmax(abs(get_data(a)), abs(get_data(b)))
     extreme = (longest > 0) & (longest < np.inf) & ((longest < 1e-15) | (longest > 1e15))
     if not np.any(extreme):
         return np.sqrt(a * a + b * b)
@@ -215,8 +215,8 @@ def _broadcast_to(a: Any, shape: Any) -> Any:
 
 def _where(condition: Any, *choices: Any) -> Any:
     if not choices:
-        return np.nonzero(data_of(condition))
-    return EAGER.emit("where", to_operand(data_of(condition)), *map(to_operand, choices))
+        return np.nonzero(get_data(condition))
+    return EAGER.emit("where", to_operand(get_data(condition)), *map(to_operand, choices))
 
 
 def _norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
@@ -232,7 +232,7 @@ def _norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> 
 
 def _variance(a: Any, axis: Any = None, *, ddof: int = 0, keepdims: bool = False) -> Any:
     centered = a - a.mean(axis, True)
-    count = a.size / max(np.size(data_of(a.sum(axis))), 1)
+    count = a.size / max(np.size(get_data(a.sum(axis))), 1)
     return (centered * centered).sum(axis, keepdims) / max(count - ddof, 0.0)
 
 
@@ -277,7 +277,7 @@ def _take_along_axis(a: Any, indices: Any, axis: int | None = -1) -> Any:
 
 
 def _sort(a: Any, axis: int | None = -1) -> Any:
-    return _take_along_axis(a, np.argsort(data_of(a), axis, kind="stable"), axis)
+    return _take_along_axis(a, np.argsort(get_data(a), axis, kind="stable"), axis)
 
 
 def _differences(a: Any, n: int = 1, axis: int = -1) -> Any:
@@ -292,7 +292,7 @@ def _differences(a: Any, n: int = 1, axis: int = -1) -> Any:
 def _pad(a: Any, pad_width: Any, mode: Any = "constant") -> Any:
     if mode not in ("constant", "edge", "reflect", "symmetric", "wrap"):
         raise DifferentiationError(f"recording numpy.pad does not support the mode {mode!r}")
-    return for_values(np.pad)(a, pad_width, mode)
+    return wrap_rearrangement(np.pad)(a, pad_width, mode)
 
 
 def _clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Any:
@@ -312,7 +312,7 @@ def _average(a: Any, axis: Any = None, weights: Any = None) -> Any:
     return (a * weights).sum(axis) / weights.sum(axis)
 
 
-_moveaxis = for_values(np.moveaxis)
+_moveaxis = wrap_rearrangement(np.moveaxis)
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -336,7 +336,9 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "stack": stack,
     "vstack": _vstack,
     "hstack": _hstack,
-    "dstack": lambda arrays: _concatenate([for_values(np.atleast_3d)(a) for a in arrays], 2),
+    "dstack": lambda arrays: _concatenate(
+        [wrap_rearrangement(np.atleast_3d)(a) for a in arrays], 2
+    ),
     "column_stack": _column_stack,
     "append": lambda a, b, axis=None: _concatenate([a, b], axis),
     "where": _where,
@@ -350,9 +352,9 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "average": _average,
     "diff": _differences,
     "trace": lambda a, *offsets, **axes: np.diagonal(a, *offsets, **axes).sum(-1),
-    "atleast_1d": for_values(np.atleast_1d, 0),
-    "atleast_2d": for_values(np.atleast_2d, 0),
-    "atleast_3d": for_values(np.atleast_3d, 0),
+    "atleast_1d": wrap_rearrangement(np.atleast_1d, 0),
+    "atleast_2d": wrap_rearrangement(np.atleast_2d, 0),
+    "atleast_3d": wrap_rearrangement(np.atleast_3d, 0),
     "pad": _pad,
     "kron": kron,
     "einsum": einsum,
@@ -360,7 +362,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "multi_dot": lambda arrays: reduce(_dot, arrays),
 }
 FUNCTIONS |= {
-    function.__name__: for_values(function)
+    function.__name__: wrap_rearrangement(function)
     for function in (
         np.array_split, np.delete, np.diag, np.diagonal, np.dsplit, np.expand_dims, np.flip,
         np.fliplr, np.flipud, np.hsplit, np.matrix_transpose, np.moveaxis, np.ravel, np.repeat,

@@ -13,12 +13,12 @@ from cgprimer.recording.data_conversion import to_operand
 from cgprimer.recording.eager_builder import EAGER, shape_error
 from cgprimer.recording.recording_state import State, run_silently
 from cgprimer.recording.source_lines import locate_errors
-from cgprimer.recording.value_base import ValueBase, data_of, initialize
+from cgprimer.recording.value_base import ValueBase, get_data, initialize
 
 _new = object.__new__
 
 
-def binary_operator(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def create_binary_operator(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Return the operator of a primitive with two operands, and the reflected operator."""
     function = float_arithmetic.float_function(name)
 
@@ -44,7 +44,7 @@ def binary_operator(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
     return operator, reflected_operator
 
 
-def unary_operator(name: str) -> Callable[[Any], Any]:
+def create_unary_operator(name: str) -> Callable[[Any], Any]:
     """Return the method that applies a primitive with one operand."""
     function = float_arithmetic.float_function(name)
 
@@ -60,7 +60,7 @@ def unary_operator(name: str) -> Callable[[Any], Any]:
     return operator
 
 
-def numpy_method(name: str) -> Callable[..., Any]:
+def create_numpy_method(name: str) -> Callable[..., Any]:
     """Return the method that calls numpy's function of the same name."""
     function = getattr(np, name, None) or getattr(np.linalg, name)
 
@@ -75,11 +75,11 @@ def numpy_method(name: str) -> Callable[..., Any]:
     return locate_errors(method)
 
 
-def comparison(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+def create_comparison(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     """Return a comparison operator. Its result is not recorded: its derivative is zero."""
 
     def compare(self: ValueBase, other: Any) -> Any:
-        operands = self._data, data_of(other)
+        operands = self._data, get_data(other)
         try:
             result = function(*operands)
         except ValueError as error:
@@ -91,7 +91,7 @@ def comparison(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     return compare
 
 
-def in_place_operator(name: str) -> Callable[..., Any]:
+def create_in_place_operator(name: str) -> Callable[..., Any]:
     """Return an operator such as ``w -= step``.
 
     While the operation is recorded it returns a new value. Otherwise it writes into the array of
@@ -100,9 +100,9 @@ def in_place_operator(name: str) -> Callable[..., Any]:
     function = numpy_arithmetic.FUNCTIONS[name]
 
     def operator(self: Any, other: Any) -> Any:
-        operand = data_of(other)
+        operand = get_data(other)
         if not State.thread.recording and isinstance(operand, np.ndarray):
-            data = self._writable_data()
+            data = self._get_writable_data()
             if data is not None and (data.shape, data.dtype) == (operand.shape, operand.dtype):
                 run_silently(function, data, operand, data)
                 self._mark_changed()
@@ -127,7 +127,7 @@ def replace_data(value: ValueBase, new: Any) -> None:
             f"an operation in place must keep the shape {np.shape(value._data)},"
             f" got {np.shape(new)}"
         )
-    data = value._writable_data()
+    data = value._get_writable_data()
     if data is not None:
         data[...] = new  # double precision stays double, and single stays single
     elif type(value._data) is float:

@@ -34,14 +34,14 @@ def stack(values: Any, axis: int = 0) -> Any:
     return element_operations.concatenate(EAGER, expanded, axis)
 
 
-def for_values(function: Callable[..., Any], max_arguments: int = 9) -> Callable[..., Any]:
+def wrap_rearrangement(function: Callable[..., Any], max_arguments: int = 9) -> Callable[..., Any]:
     """Return numpy's function for values; it must move elements only, and may add zeros."""
 
     def apply(a: Any, *args: Any, **kwargs: Any) -> Any:
         if len(args) + len(kwargs) > max_arguments or "out" in kwargs:
             raise TypeError(f"out=, or more than {max_arguments} arguments after the array")
         a = to_value(a)
-        positions = function(positions_of(a), *args, **kwargs)
+        positions = function(number_elements(a), *args, **kwargs)
         if isinstance(positions, list):
             return [gather(a, part) for part in positions]
         return gather(a, positions)
@@ -49,7 +49,7 @@ def for_values(function: Callable[..., Any], max_arguments: int = 9) -> Callable
     return apply
 
 
-def positions_of(a: Any) -> Any:
+def number_elements(a: Any) -> Any:
     """Return the position of each element, counted from 1."""
     return np.arange(1, a.size + 1).reshape(a.shape)
 
@@ -59,14 +59,14 @@ def gather(a: Any, positions: Any) -> Any:
 
     A reshape, a transpose or slices are used where they give the same result.
     """
-    all_positions = positions_of(a)
+    all_positions = number_elements(a)
     if np.array_equal(positions.reshape(-1), all_positions.reshape(-1)):
         return a.reshape(positions.shape)
     if positions.ndim == a.ndim and positions.size and positions.all():
         order = np.argsort(np.argsort([-step for step in positions.strides], kind="stable"))
         if positions.size == a.size and np.array_equal(all_positions.transpose(order), positions):
             return a.transpose(order.tolist())
-        slices = _slices_of(positions, a.shape)
+        slices = _find_slices(positions, a.shape)
         if np.array_equal(all_positions[slices], positions):
             return a[slices]
     if not a.size:
@@ -75,7 +75,7 @@ def gather(a: Any, positions: Any) -> Any:
     return elements if positions.all() else np.where(positions > 0, elements, 0.0)
 
 
-def _slices_of(positions: Any, shape: tuple[int, ...]) -> tuple[slice, ...]:
+def _find_slices(positions: Any, shape: tuple[int, ...]) -> tuple[slice, ...]:
     """Return the slices that select these positions, if any slices do."""
     slices = []
     first = np.unravel_index(positions.flat[0] - 1, shape)

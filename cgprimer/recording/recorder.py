@@ -22,10 +22,10 @@ from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import UsageError, pluralize
 from cgprimer.recording.graph_writer import GraphWriter
-from cgprimer.recording.recording_state import recording
+from cgprimer.recording.recording_state import set_recording
 from cgprimer.recording.transforms import map_leaves
 from cgprimer.recording.value import Value
-from cgprimer.recording.value_base import ValueBase, data_of
+from cgprimer.recording.value_base import ValueBase, get_data
 
 _COLUMN_WIDTH = 60  # largest width of the column of expressions in a listing
 
@@ -44,7 +44,7 @@ class Line(NamedTuple):
     text: str
 
     @classmethod
-    def of(cls, location: tuple[str, int]) -> Line:
+    def at_location(cls, location: tuple[str, int]) -> Line:
         """Return the line at a location: a file and a line number."""
         return cls(*location, linecache.getline(*location).strip())
 
@@ -73,9 +73,9 @@ class Recording:
         rows = []
         for text in self.graph.text.split("\n"):
             line = self.lines.get(text.partition(" = ")[0])
-            rows.append((text, _shorten(f"{line.number:>4}  {line.text}") if line else ""))
+            rows.append((text, _truncate_line(f"{line.number:>4}  {line.text}") if line else ""))
         width = min(_COLUMN_WIDTH, max((len(text) for text, code in rows if code), default=0))
-        return "\n".join(f"{_shorten(text):<{width}}  {code}".rstrip() for text, code in rows)
+        return "\n".join(f"{_truncate_line(text):<{width}}  {code}".rstrip() for text, code in rows)
 
 
 def record(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Recording:
@@ -115,9 +115,9 @@ def record(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Recording
     writer, watcher = GraphWriter(), _VariableWatcher(function)
     function_name = getattr(function, "__name__", "y")
     source = function_name if function_name.isidentifier() else "y"
-    args, kwargs = _arguments_as_values(writer, function, args, kwargs)
-    result = _call_watched(function, args, kwargs, watcher)
-    for name, value in watcher.variables():
+    args, kwargs = _convert_arguments(writer, function, args, kwargs)
+    result = _call_with_watcher(function, args, kwargs, watcher)
+    for name, value in watcher.list_variables():
         writer.suggest_name(name, value)
     outputs: dict[str, Any] = {}
     map_leaves(outputs.setdefault, result, source)
@@ -128,22 +128,24 @@ def record(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Recording
             hint="floats and arrays of floats are recorded, integers are not: pass 3.0 instead of"
             " 3",
         )
-    graph = writer.graph(outputs, source)
-    _check_values(graph, writer)
+    graph = writer.build_graph(outputs, source)
+    _check_results(graph, writer)
     computed = {name: writer.values_by_name.get(name) for name in graph.definitions}
     lines = {
-        n: Line.of(watcher.location(v)) for n, v in computed.items() if v is not None and v.line
+        n: Line.at_location(watcher.find_location(v))
+        for n, v in computed.items()
+        if v is not None and v.line
     }
-    plain_result = map_leaves(lambda _, v: data_of(v), result)
+    plain_result = map_leaves(lambda _, v: get_data(v), result)
     return Recording(graph, tape_of(graph), plain_result, lines)
 
 
-def _call_watched(
+def _call_with_watcher(
     function: Callable[..., Any], args: Any, kwargs: Any, watcher: _VariableWatcher
 ) -> Any:
     """Call a function while its operations are recorded and its variables watched."""
     previous = sys.gettrace()
-    with recording(True, with_lines=True, extra_depth=1):  # its derivatives are recorded as well
+    with set_recording(True, with_lines=True, extra_depth=1):  # also records derivatives
         try:
             sys.settrace(watcher.trace_call)
             return function(*args, **kwargs)
@@ -151,7 +153,7 @@ def _call_watched(
             sys.settrace(previous)
 
 
-def _check_values(graph: ExpressionGraph, writer: GraphWriter) -> None:
+def _check_results(graph: ExpressionGraph, writer: GraphWriter) -> None:
     """Check that the graph and the function return the same values.
 
     Raises:
@@ -171,7 +173,7 @@ def _check_values(graph: ExpressionGraph, writer: GraphWriter) -> None:
             )
 
 
-def _shorten(text: str) -> str:
+def _truncate_line(text: str) -> str:
     """Truncate a line of a listing: long arrays are not readable anyway."""
     limit = 2 * _COLUMN_WIDTH
     return text if len(text) <= limit else f"{text[:limit]} ..."
@@ -198,12 +200,12 @@ class _VariableWatcher:
         for name in self._code.co_names if self._code else ():
             self._global_names.setdefault(name, getattr(inner, "__globals__", {}).get(name))
 
-    def variables(self) -> list[tuple[str, Any]]:
+    def list_variables(self) -> list[tuple[str, Any]]:
         """Return names with their values and arrays, those with priority first."""
         names = [*self._assigned, *self._global_names.items(), *self._assigned_in_calls]
         return [(name, value) for name, value in names if isinstance(value, np.ndarray | ValueBase)]
 
-    def location(self, value: Any) -> tuple[str, int]:
+    def find_location(self, value: Any) -> tuple[str, int]:
         """Return where a value was computed; if elsewhere, the statement that named it."""
         computed_at: tuple[str, int] = value.line
         file, number = computed_at
@@ -237,7 +239,7 @@ class _VariableWatcher:
         return trace_line
 
 
-def _arguments_as_values(
+def _convert_arguments(
     writer: GraphWriter, function: Any, args: Any, kwargs: Any
 ) -> tuple[Any, Any]:
     """Return the arguments with numbers as values, declared under the names of the signature."""

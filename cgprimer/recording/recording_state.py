@@ -59,7 +59,7 @@ class State:
 
 
 @contextmanager
-def recording(
+def set_recording(
     enabled: bool, *, with_lines: bool | None = None, extra_depth: int = 0
 ) -> Iterator[None]:
     """Turn recording on or off inside a ``with`` block.

@@ -10,7 +10,7 @@ from cgprimer.core.operations.custom_operations import Custom
 from cgprimer.core.operations.primitive_registry import FUNCTIONS, Applied
 from cgprimer.core.tape.lowering import emit_partial
 from cgprimer.recording.eager_builder import PrimitiveCache
-from cgprimer.recording.value_base import FREED, ValueBase, display_name
+from cgprimer.recording.value_base import FREED, ValueBase, format_primitive_name
 
 UNREACHED = -0.0  #: adjoint of a value not reached yet: adding to it changes nothing, not even -0
 
@@ -49,7 +49,7 @@ def sweep_scalars(
                 if free:
                     value.primitive = freed_name
                 if first is None:
-                    _propagate(operands, partials, bar, value._data)
+                    _propagate_adjoint(operands, partials, bar, value._data)
                     continue
                 left, right = operands  # both partials are numbers or operands: nothing to call
                 if left.__class__ is float:
@@ -65,7 +65,7 @@ def sweep_scalars(
             value.primitive = FREED_NAMES[value.primitive]
 
 
-def _propagate(
+def _propagate_adjoint(
     operands: tuple[Any, ...], partials: tuple[Any, ...], bar: float, result: float
 ) -> None:
     """Add the adjoint of a result, times each partial, to the adjoints of its operands."""
@@ -132,7 +132,7 @@ class _FreedNames(PrimitiveCache[str]):
     """The name of each primitive after its graph was freed."""
 
     def __missing__(self, name: Applied) -> str:
-        freed = f"{FREED}{display_name(name)}"
+        freed = f"{FREED}{format_primitive_name(name)}"
         # A custom function is not stored: it holds the arrays that it saved.
         return freed if isinstance(name, Custom) else self.store(name, freed)
 

@@ -22,7 +22,7 @@ _EXAMPLES = f"{_PACKAGE}{os.sep}examples"  # installed examples are programs tha
 _NUMPY_NAMES = {"dim": "axis", "keepdim": "keepdims", "correction": "ddof", "p": "ord"}
 
 
-def calling_line() -> tuple[str, int]:
+def find_calling_line() -> tuple[str, int]:
     """Return the file and line number of the innermost frame of the user's program."""
     frame = sys._getframe(1)
     file = frame.f_code.co_filename
@@ -33,11 +33,11 @@ def calling_line() -> tuple[str, int]:
     return file, frame.f_lineno
 
 
-def with_location(error: CgprimerError) -> CgprimerError:
+def add_location(error: CgprimerError) -> CgprimerError:
     """Return the error with the line of the user's program added to its message."""
     if hasattr(error, "located") or isinstance(error, SourceError):
         return error
-    file, number = calling_line()
+    file, number = find_calling_line()
     text = linecache.getline(file, number).strip()
     message = f"{error.message}\n  {file}:{number}: {text}"
     located = type(error)(message.rstrip(": "), hint=error.hint)
@@ -55,6 +55,6 @@ def locate_errors(function: WrappedFunction) -> WrappedFunction:
         try:
             return function(*args, **kwargs)
         except CgprimerError as error:
-            raise with_location(error) from None
+            raise add_location(error) from None
 
     return wrapper  # type: ignore[return-value]

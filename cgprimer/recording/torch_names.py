@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from cgprimer.errors import UsageError
-from cgprimer.recording.operators import numpy_method
-from cgprimer.recording.value_base import ValueBase, data_of, display_name
+from cgprimer.recording.operators import create_numpy_method
+from cgprimer.recording.value_base import ValueBase, format_primitive_name, get_data
 
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "relu": "ReLU"}
 #: Replacements for methods that are not supported.
@@ -62,11 +62,11 @@ class TensorNames(ValueBase):
 
     __slots__ = ()
 
-    add, sub, mul, div = map(numpy_method, ("add", "subtract", "multiply", "divide"))
-    pow, matmul, mm, neg = map(numpy_method, ("power", "matmul", "matmul", "negative"))
-    square, log1p, expm1, log10 = map(numpy_method, ("square", "log1p", "expm1", "log10"))
-    tan, sinh, cosh, log2 = map(numpy_method, ("tan", "sinh", "cosh", "log2"))
-    unsqueeze, clone, norm = map(numpy_method, ("expand_dims", "copy", "norm"))
+    add, sub, mul, div = map(create_numpy_method, ("add", "subtract", "multiply", "divide"))
+    pow, matmul, mm, neg = map(create_numpy_method, ("power", "matmul", "matmul", "negative"))
+    square, log1p, expm1, log10 = map(create_numpy_method, ("square", "log1p", "expm1", "log10"))
+    tan, sinh, cosh, log2 = map(create_numpy_method, ("tan", "sinh", "cosh", "log2"))
+    unsqueeze, clone, norm = map(create_numpy_method, ("expand_dims", "copy", "norm"))
 
     def clamp(self: Any, min: Any = None, max: Any = None) -> Any:
         """Limit each element to a range; a bound may be omitted."""
@@ -129,9 +129,9 @@ class TensorNames(ValueBase):
     @property
     def _op(self) -> str:
         """The operation, as micrograd writes it."""
-        name = display_name(self.primitive)
+        name = format_primitive_name(self.primitive)
         if name == "pow" and self.operands:
-            return f"**{data_of(self.operands[1]):g}"
+            return f"**{get_data(self.operands[1]):g}"
         return _SIGNS.get(name, name)
 
 

@@ -133,7 +133,7 @@ def primitive(
         derivatives = ()
     if not all(map(callable, derivatives)):
         raise UsageError(f"the derivatives of {label!r} must be functions, one for each argument")
-    apply = _with_derivatives(function, derivatives, label) if derivatives else function
+    apply = _attach_derivatives(function, derivatives, label) if derivatives else function
 
     @wraps(function)
     def traced(*arguments: Any, **options: Any) -> Any:
@@ -149,7 +149,7 @@ def primitive(
     return traced
 
 
-def _with_derivatives(
+def _attach_derivatives(
     function: Callable[..., Any], derivatives: Sequence[Callable[..., Any]], label: str
 ) -> Callable[..., Any]:
     """Return a function for values whose backward pass multiplies by the given derivatives."""

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from cgprimer.errors import DifferentiationError, UsageError
-from cgprimer.recording.backward_pass import adjoints
+from cgprimer.recording.backward_pass import compute_adjoints
 from cgprimer.recording.eager_builder import EAGER
 from cgprimer.recording.rearranging import stack
-from cgprimer.recording.recording_state import State, recording
+from cgprimer.recording.recording_state import State, set_recording
 from cgprimer.recording.value import Value
 
 Tree = Any  # a number, an array, a value, or lists, tuples and dictionaries of them
@@ -67,15 +67,15 @@ def value_and_grad(
     @wraps(function)
     def value_and_gradient(*args: Any, **kwargs: Any) -> tuple[Any, Tree]:
         value, variables, nested = call_with_values(function, argument, args, kwargs)
-        value = _scalar_result(value)
-        bars = adjoints(value, create_graph=nested) if value.requires_grad else {}
-        gradients = map_leaves(lambda _, v: _adjoint_of(bars, v), variables)
+        value = _check_scalar_result(value)
+        bars = compute_adjoints(value, create_graph=nested) if value.requires_grad else {}
+        gradients = map_leaves(lambda _, v: _get_adjoint(bars, v), variables)
         return (value if nested else value._data), gradients
 
     return value_and_gradient
 
 
-def _scalar_result(result: Any) -> Value:
+def _check_scalar_result(result: Any) -> Value:
     """Return the result of a function as a scalar value.
 
     Raises:
@@ -96,7 +96,7 @@ def _scalar_result(result: Any) -> Value:
     return value
 
 
-def jacobian_of(
+def create_jacobian(
     function: Callable[..., Any], argument: int | tuple[int, ...] = 0
 ) -> Callable[..., Tree]:
     """Return a function that computes the Jacobian.
@@ -108,23 +108,26 @@ def jacobian_of(
     @wraps(function)
     def jacobian(*args: Any, **kwargs: Any) -> Tree:
         result, variables, nested = call_with_values(function, argument, args, kwargs)
-        return map_leaves(lambda _, value: _jacobian_of_value(value, variables, nested), result)
+        return map_leaves(lambda _, value: _compute_jacobian(value, variables, nested), result)
 
     return jacobian
 
 
-def _jacobian_of_value(value: Any, variables: Tree, nested: bool) -> Tree:
+def _compute_jacobian(value: Any, variables: Tree, nested: bool) -> Tree:
     """Return the derivatives of a value by all variables, from one backward pass per element."""
     if not isinstance(value, Value) or not value.requires_grad:
         value = Value(value, requires_grad=False)
-        return map_leaves(lambda _, v: _zeros(v, value.shape), variables)
+        return map_leaves(lambda _, v: _create_zeros(v, value.shape), variables)
     seeds = np.eye(value.size, dtype=value.dtype).reshape(value.size, *value.shape)
-    passes = [adjoints(value, seed if value.shape else None, create_graph=nested) for seed in seeds]
+    passes = [
+        compute_adjoints(value, seed if value.shape else None, create_graph=nested)
+        for seed in seeds
+    ]
 
     def stack_rows(_: str, v: Value) -> Any:
-        rows = [_adjoint_of(bars, v) for bars in passes]
+        rows = [_get_adjoint(bars, v) for bars in passes]
         if not rows:
-            return _zeros(v, value.shape)
+            return _create_zeros(v, value.shape)
         matrix = stack(rows) if nested else np.stack([np.asarray(row) for row in rows])
         matrix = matrix.reshape(value.shape + v.shape)
         return matrix if matrix.ndim or nested or matrix.dtype == np.float32 else float(matrix)
@@ -132,11 +135,11 @@ def _jacobian_of_value(value: Any, variables: Tree, nested: bool) -> Tree:
     return map_leaves(stack_rows, variables)
 
 
-def hessian_of(
+def create_hessian(
     function: Callable[..., Any], argument: int | tuple[int, ...] = 0
 ) -> Callable[..., Tree]:
     """Return a function that computes the Hessian: the Jacobian of the gradient."""
-    return jacobian_of(grad(function, argument), argument)
+    return create_jacobian(grad(function, argument), argument)
 
 
 def _check_arguments(function: Any, argument: Any) -> None:
@@ -177,26 +180,26 @@ def call_with_values(
     nested = State.thread.depth > 0
     arguments = list(args)
     for index in indices:
-        arguments[index] = map_leaves(_new_leaf, args[index])
+        arguments[index] = map_leaves(_create_leaf, args[index])
     # a copy of the structure, which the function cannot change
     variables = tuple(map_leaves(lambda _, v: v, arguments[index]) for index in indices)
-    with recording(True, with_lines=State.thread.with_lines, extra_depth=1):
+    with set_recording(True, with_lines=State.thread.with_lines, extra_depth=1):
         result = function(*arguments, **kwargs)
     return result, variables if isinstance(argument, tuple) else variables[0], nested
 
 
-def _new_leaf(_: str, data: Any) -> Value:
+def _create_leaf(_: str, data: Any) -> Value:
     """Create a value to differentiate by; a value that is recorded already is copied."""
     leaf: Value = EAGER.emit("copy", data) if isinstance(data, Value) else Value(data)
     leaf.requires_grad = True
     return leaf
 
 
-def _adjoint_of(bars: dict[Any, Any], value: Value) -> Any:
-    return bars[value] if value in bars else _zeros(value)
+def _get_adjoint(bars: dict[Any, Any], value: Value) -> Any:
+    return bars[value] if value in bars else _create_zeros(value)
 
 
-def _zeros(value: Value, leading: tuple[int, ...] = ()) -> Any:
+def _create_zeros(value: Value, leading: tuple[int, ...] = ()) -> Any:
     """Return zeros in the shape and precision of a value, with leading axes."""
     zeros = np.zeros(leading + value.shape, value.dtype)[()]
     return zeros if zeros.ndim or zeros.dtype == np.float32 else 0.0

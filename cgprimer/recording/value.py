@@ -18,21 +18,21 @@ from cgprimer.core.operations import function_expansions, matrix_operations, sha
 from cgprimer.core.operations.array_shapes import normalize_axis
 from cgprimer.core.operations.matrix_operations import Matmul
 from cgprimer.errors import ShapeError, UsageError
-from cgprimer.recording.backward_pass import accumulate
+from cgprimer.recording.backward_pass import accumulate_gradients
 from cgprimer.recording.data_conversion import to_data, to_operand
 from cgprimer.recording.eager_builder import EAGER
-from cgprimer.recording.fused_softmax import log_softmax_along
-from cgprimer.recording.grad_functions import grad_function_of
+from cgprimer.recording.fused_softmax import create_log_softmax
+from cgprimer.recording.grad_functions import create_grad_fn
 from cgprimer.recording.indexing import index_value
 from cgprimer.recording.numpy_functions import apply_function, apply_ufunc
 from cgprimer.recording.operators import (
-    binary_operator,
-    comparison,
-    in_place_operator,
-    numpy_method,
-    unary_operator,
+    create_binary_operator,
+    create_comparison,
+    create_in_place_operator,
+    create_numpy_method,
+    create_unary_operator,
 )
-from cgprimer.recording.recording_state import State, recording
+from cgprimer.recording.recording_state import State, set_recording
 from cgprimer.recording.source_lines import locate_errors
 from cgprimer.recording.torch_names import TensorNames
 
@@ -244,35 +244,45 @@ class Value(TensorNames):
         """
         if gradient is None and self._data.__class__ is not float and self.shape and self.size == 1:
             gradient = np.ones(self.shape)
-        accumulate(self, gradient if gradient is None else to_data(gradient), free=not retain_graph)
+        accumulate_gradients(
+            self, gradient if gradient is None else to_data(gradient), free=not retain_graph
+        )
 
     @property
     def grad_fn(self) -> Any:
         """The step of the backward pass that belongs to this value; None for leaves."""
-        return grad_function_of(self)
+        return create_grad_fn(self)
 
     # --- operators and functions -----------------------------------------------------------------
 
-    __add__, __radd__ = binary_operator("add")
-    __sub__, __rsub__ = binary_operator("sub")
-    __mul__, __rmul__ = binary_operator("mul")
-    __truediv__, __rtruediv__ = binary_operator("div")
-    __pow__, __rpow__ = binary_operator("pow")
-    __neg__, __abs__ = unary_operator("neg"), unary_operator("abs")
-    __lt__, __le__ = comparison(operator.lt), comparison(operator.le)
-    __gt__, __ge__ = comparison(operator.gt), comparison(operator.ge)
-    __eq__, __ne__ = comparison(operator.eq), comparison(operator.ne)
-    __iadd__, __isub__ = in_place_operator("add"), in_place_operator("sub")
-    __imul__, __itruediv__ = in_place_operator("mul"), in_place_operator("div")
-    relu, exp, log, tanh, sigmoid = map(unary_operator, ("relu", "exp", "log", "tanh", "sigmoid"))
-    sin, cos, sqrt, abs = map(unary_operator, ("sin", "cos", "sqrt", "abs"))
-    var, std, prod, dot, clip = map(numpy_method, ("var", "std", "prod", "dot", "clip"))
-    ravel, flatten, squeeze, copy = map(numpy_method, ("ravel", "ravel", "squeeze", "copy"))
-    swapaxes, repeat, cumsum, take = map(numpy_method, ("swapaxes", "repeat", "cumsum", "take"))
-    trace, diagonal, argmax, argmin = map(numpy_method, ("trace", "diagonal", "argmax", "argmin"))
-    __mod__, __floordiv__, __divmod__ = map(numpy_method, ("remainder", "floor_divide", "divmod"))
+    __add__, __radd__ = create_binary_operator("add")
+    __sub__, __rsub__ = create_binary_operator("sub")
+    __mul__, __rmul__ = create_binary_operator("mul")
+    __truediv__, __rtruediv__ = create_binary_operator("div")
+    __pow__, __rpow__ = create_binary_operator("pow")
+    __neg__, __abs__ = create_unary_operator("neg"), create_unary_operator("abs")
+    __lt__, __le__ = create_comparison(operator.lt), create_comparison(operator.le)
+    __gt__, __ge__ = create_comparison(operator.gt), create_comparison(operator.ge)
+    __eq__, __ne__ = create_comparison(operator.eq), create_comparison(operator.ne)
+    __iadd__, __isub__ = create_in_place_operator("add"), create_in_place_operator("sub")
+    __imul__, __itruediv__ = create_in_place_operator("mul"), create_in_place_operator("div")
+    relu, exp, log, tanh, sigmoid = map(
+        create_unary_operator, ("relu", "exp", "log", "tanh", "sigmoid")
+    )
+    sin, cos, sqrt, abs = map(create_unary_operator, ("sin", "cos", "sqrt", "abs"))
+    var, std, prod, dot, clip = map(create_numpy_method, ("var", "std", "prod", "dot", "clip"))
+    ravel, flatten, squeeze, copy = map(create_numpy_method, ("ravel", "ravel", "squeeze", "copy"))
+    swapaxes, repeat, cumsum, take = map(
+        create_numpy_method, ("swapaxes", "repeat", "cumsum", "take")
+    )
+    trace, diagonal, argmax, argmin = map(
+        create_numpy_method, ("trace", "diagonal", "argmax", "argmin")
+    )
+    __mod__, __floordiv__, __divmod__ = map(
+        create_numpy_method, ("remainder", "floor_divide", "divmod")
+    )
     __rmod__, __rfloordiv__, __rdivmod__ = __mod__, __floordiv__, __divmod__  # the same errors
-    __round__ = numpy_method("round")
+    __round__ = create_numpy_method("round")
 
     def __pos__(self) -> Value:
         return self
@@ -348,7 +358,7 @@ class Value(TensorNames):
         (0.40760596, [[0.09003057, 0.24472847, -0.33475904]])
         """
         axis_from_end = normalize_axis(self.shape, axis)
-        return EAGER.emit(log_softmax_along(self.ndim, axis_from_end), self)
+        return EAGER.emit(create_log_softmax(self.ndim, axis_from_end), self)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         raise UsageError(
@@ -390,4 +400,4 @@ def no_grad(function: Any = None) -> Any:
     >>> y.requires_grad
     False
     """
-    return recording(False)(function) if function else recording(False)
+    return set_recording(False)(function) if function else set_recording(False)

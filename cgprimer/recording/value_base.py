@@ -87,26 +87,26 @@ class ValueBase:
                 _exposed_in_use.append(ref(self))
         return data
 
-    def _note_change(self) -> None:
+    def _detect_change(self) -> None:
         """Increase the version if the user has written into an array that was in use."""
         before, self._before_exposure = self._before_exposure, None
         if before is not None and before.tobytes() != self._data.tobytes():
             self._mark_changed()
 
-    def _hold(self) -> None:
+    def _lock_data(self) -> None:
         """Make the array of this leaf read-only: a graph needs it unchanged."""
-        self._note_change()
+        self._detect_change()
         self._in_use = True
         if self._exposed and isinstance(self._data, np.ndarray):
             self._data.flags.writeable = False
 
-    def _release(self) -> None:
+    def _unlock_data(self) -> None:
         """Make the array of this leaf writable again, after a backward pass."""
         self._in_use = False
         if self._exposed and isinstance(self._data, np.ndarray):
             self._data.flags.writeable = True
 
-    def _writable_data(self) -> Any:
+    def _get_writable_data(self) -> Any:
         """Return the array of this value for a change in place; None for a number or a view."""
         data = self._data
         if not isinstance(data, np.ndarray) or data.base is not None:
@@ -119,34 +119,34 @@ initialize = ValueBase.__init__
 _exposed_in_use: list[ref[ValueBase]] = []  # leaves whose arrays were read while a graph used them
 
 
-def note_changes() -> None:
+def detect_changes() -> None:
     """Notice which arrays the user has changed since a graph used them, before a backward pass."""
     while _exposed_in_use:
         leaf = _exposed_in_use.pop()()
         if leaf is not None:
-            leaf._note_change()
+            leaf._detect_change()
 
 
-def data_of(operand: Any) -> Any:
+def get_data(operand: Any) -> Any:
     """Return the number or array of an operand, which may be a value."""
     return operand._data if isinstance(operand, ValueBase) else operand
 
 
-def hold_leaves(operands: Iterable[Any]) -> None:
+def lock_leaves(operands: Iterable[Any]) -> None:
     """Make the arrays of all leaves among the operands read-only."""
     for operand in operands:
         if isinstance(operand, ValueBase) and not operand.primitive and not operand._in_use:
-            operand._hold()
+            operand._lock_data()
 
 
-def release_leaves(operands: Iterable[Any]) -> None:
+def unlock_leaves(operands: Iterable[Any]) -> None:
     """Make the arrays of all leaves among the operands writable again."""
     for operand in operands:
         if isinstance(operand, ValueBase) and operand._in_use:
-            operand._release()
+            operand._unlock_data()
 
 
-def display_name(primitive: Applied) -> str:
+def format_primitive_name(primitive: Applied) -> str:
     """Return the name of a primitive for listings and messages."""
     if isinstance(primitive, Custom):
         return primitive.spelling
@@ -158,6 +158,6 @@ def is_freed(primitive: Applied) -> bool:
     return isinstance(primitive, str) and primitive.startswith(FREED)
 
 
-def saved_context(primitive: Applied) -> Any:
+def get_saved_context(primitive: Applied) -> Any:
     """Return what the forward pass of a custom function saved; None for other primitives."""
     return getattr(primitive.function, "context", None) if isinstance(primitive, Custom) else None

@@ -14,7 +14,7 @@ import pytest
 
 import cgprimer
 from cgprimer import DifferentiationError, UsageError, Value, grad, no_grad
-from cgprimer.recording.backward_pass import adjoints
+from cgprimer.recording.backward_pass import compute_adjoints
 from tests.approval import refused, warned
 
 
@@ -334,7 +334,7 @@ def test_numbers_and_arrays_of_one_number_get_the_same() -> None:
 def test_a_pass_can_stop_at_what_was_there_before() -> None:
     x = Value(2.0)
     middle = x * x
-    found = adjoints(middle * middle, since=middle.serial)
+    found = compute_adjoints(middle * middle, leaf_serial=middle.serial)
     assert found[middle] == 8.0
     assert x not in found
 

@@ -37,7 +37,7 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_the_same_pass_again(name: str, dtype: Any) -> None:
-    cached_passes._stored.clear()
+    cached_passes._passes_by_structure.clear()
     cached_passes._recent.clear()
     random = np.random.default_rng(0)
     for _ in range(4):
@@ -57,7 +57,9 @@ def test_the_same_pass_again(name: str, dtype: Any) -> None:
         for ours, theirs in zip(*with_steps, strict=True):
             assert ours.dtype == theirs.dtype == dtype
             np.testing.assert_allclose(ours, theirs, 1e-6 if dtype == np.float32 else 1e-13)
-    assert any(isinstance(p, cached_passes.CachedPass) for p in cached_passes._stored.values())
+    assert any(
+        isinstance(p, cached_passes.CachedPass) for p in cached_passes._passes_by_structure.values()
+    )
 
 
 def test_constants_have_the_precision_of_what_they_meet() -> None:
@@ -96,14 +98,18 @@ def test_gradients_are_nobody_elses_arrays_and_add_up() -> None:
     ],
 )
 def test_what_is_not_kept(function: Callable[[Any], Any]) -> None:
-    cached_passes._stored.clear()
+    cached_passes._passes_by_structure.clear()
     cached_passes._recent.clear()
     for _ in range(3):
         x = Value([1.0, 2.0])
         function(x).backward()
         assert x.grad.tolist() in ([2.0, 4.0], [1.0, 2.0])
-    assert not any(isinstance(p, cached_passes.CachedPass) for p in cached_passes._stored.values())
-    assert not any("custom" in str(part) for key in cached_passes._stored for part in key)
+    assert not any(
+        isinstance(p, cached_passes.CachedPass) for p in cached_passes._passes_by_structure.values()
+    )
+    assert not any(
+        "custom" in str(part) for key in cached_passes._passes_by_structure for part in key
+    )
 
 
 def _alike_but(kind: str) -> Callable[[int], Any]:
@@ -148,12 +154,12 @@ def test_a_pass_is_not_taken_for_another(kind: str) -> None:
     for turn in (*range(8), 1, 1, 1, 0, 0, 0, 1):
         loss, x, y = function(turn)
         before, cached_passes._MAX_STEPS = cached_passes._MAX_STEPS, 0
-        recent, kept = dict(cached_passes._recent), cached_passes._stored.copy()
+        recent, kept = dict(cached_passes._recent), cached_passes._passes_by_structure.copy()
         cached_passes._recent.clear()
         loss.backward(retain_graph=True)
         cached_passes._MAX_STEPS = before
         cached_passes._recent.update(recent)
-        cached_passes._stored.update(kept)
+        cached_passes._passes_by_structure.update(kept)
         wanted = [np.copy(v.grad) if v.requires_grad else None for v in (x, y)]
         x.zero_grad(), y.zero_grad()
         loss.backward()
