@@ -1,7 +1,7 @@
 """The exceptions of the package, and error messages with a caret under the source.
 
 All exceptions derive from :class:`CgprimerError`, so ``except cgprimer.CgprimerError`` catches
-every mistake that a user of the package can make. ``exit_code`` is the exit code of the command
+every error that a user of the package can cause. ``exit_code`` is the exit code of the command
 line: 2 for wrong use or unreadable input, 1 for a job that failed.
 """
 
@@ -20,7 +20,7 @@ VISIBLE |= dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)], 0xB7)
 
 @dataclass(frozen=True)
 class Source:
-    """A text, and its name in messages.
+    """A source text, with the name that error messages show, such as a file name.
 
     >>> Source("a.cg", "xa = 1\\nxb = 2").position(9)
     (2, 3)
@@ -30,30 +30,30 @@ class Source:
     text: str
 
     def position(self, offset: int) -> tuple[int, int]:
-        """Return the line and the column of an offset, both counted from 1."""
+        """Convert a character offset to a line and a column, both counted from 1."""
         line = self.text.count("\n", 0, offset) + 1
         return line, offset - self.text.rfind("\n", 0, offset)
 
     def line(self, number: int) -> str:
-        """Return the text of a line (counted from 1) without its line break."""
+        """Return a line of the source text, counted from 1, without its line break."""
         return self.text.split("\n")[number - 1].rstrip("\r")
 
 
 @dataclass(frozen=True)
 class Span:
-    """The characters from ``start`` up to, not including, ``end`` of a source."""
+    """A range of characters of a source text, from ``start`` to ``end`` (exclusive)."""
 
     source: Source
     start: int
     end: int
 
-    def where(self) -> str:
-        """Return ``file:line:column``, as editors and compilers write it."""
+    def location(self) -> str:
+        """Return the location as ``file:line:column``, as compilers print it."""
         line, column = self.source.position(self.start)
         return f"{self.source.name}:{line}:{column}"
 
     def caret_lines(self, width: int = 96) -> str:
-        """Return the source line with carets under the span, cut to ``width`` characters."""
+        """Return the source line, cut to ``width`` characters, and a line of carets below it."""
         number, column = self.source.position(self.start)
         text = self.source.line(number)
         length = max(1, min(self.end - self.start, len(text) - column + 1))
@@ -84,7 +84,7 @@ class CgprimerError(Exception):
 
 
 class UsageError(CgprimerError):
-    """An invalid argument: an unknown name, a wrong type or an impossible choice."""
+    """An invalid argument: an unknown name, a wrong type or an unsupported option."""
 
     exit_code = 2
 
@@ -94,14 +94,14 @@ class MissingValueError(UsageError):
 
 
 class ShapeError(UsageError):
-    """Incompatible shapes; the message names both, the hint what would fit."""
+    """Incompatible shapes; the message states both shapes and the hint a valid one."""
 
 
 class SourceError(CgprimerError):
-    """An error at a position in a text of expressions.
+    """An error at a position in the source text of a graph.
 
-    ``line`` and ``column`` count from 1. ``str`` gives ``file:line:column: message``, the line, a
-    caret and the hint.
+    ``line`` and ``column`` are counted from 1. ``str`` returns ``file:line:column: message``, the
+    source line, a caret and the hint.
     """
 
     exit_code = 2
@@ -115,29 +115,29 @@ class SourceError(CgprimerError):
 
     def __str__(self) -> str:
         messages = [(self.message, self.span), *self.related]
-        parts = [f"{span.where()}: {text}\n{span.caret_lines()}" for text, span in messages]
+        parts = [f"{span.location()}: {text}\n{span.caret_lines()}" for text, span in messages]
         parts += [f"  hint: {self.hint}"] if self.hint else []
         return "\n".join(parts).translate(VISIBLE)
 
 
 class ExpressionSyntaxError(SourceError):
-    """A text that does not follow the grammar."""
+    """A source text that does not follow the grammar of the language."""
 
 
 class UnknownFunctionError(SourceError):
-    """A call of an unknown function, or with a wrong number of arguments."""
+    """A call to an unknown function, or with a wrong number of arguments."""
 
 
 class TextShapeError(SourceError, ShapeError):
-    """Incompatible shapes in a text; a caret marks the operation."""
+    """Incompatible shapes in a source text; a caret marks the operation."""
 
 
 class DefinitionError(SourceError):
-    """A name that is defined twice, or whose declaration is impossible."""
+    """A name that is defined or declared twice, or an invalid declaration."""
 
 
 class CycleError(SourceError):
-    """Cyclic definitions, which cannot be computed in any order."""
+    """A cyclic definition: variables that depend on each other."""
 
     def __init__(self, message: str, span: Span, *, path: tuple[str, ...], hint: str = "") -> None:
         super().__init__(message, span, hint=hint)
@@ -145,39 +145,39 @@ class CycleError(SourceError):
 
 
 class TapeError(CgprimerError):
-    """A tape that breaks a rule of :mod:`cgprimer.core.tape.verifier`: a bug in its builder."""
+    """An invalid tape, rejected by :mod:`cgprimer.core.tape.verifier`; a bug in its builder."""
 
 
 class DifferentiationError(CgprimerError):
-    """A tape that a method cannot differentiate."""
+    """A tape that the chosen method cannot differentiate."""
 
 
 class ExpressionSwellError(DifferentiationError):
-    """An expression that exceeds the limit of the symbolic method."""
+    """An expression that exceeds the size limit of symbolic differentiation."""
 
 
 class PathLimitError(DifferentiationError):
-    """More paths than the limit of the path-sum method."""
+    """A graph with more paths than the path-sum method accepts."""
 
 
 class EngineError(CgprimerError):
-    """An engine that cannot be used on this machine, or cannot run a program."""
+    """An engine that is not available on this machine, or does not support a program."""
 
 
 class DataError(CgprimerError):
-    """An invalid dataset or file of data."""
+    """An invalid dataset or data file."""
 
     exit_code = 2
 
 
 class TrainingError(CgprimerError):
-    """Training that cannot continue; ``run`` is the training run so far, if there is one."""
+    """Training that cannot continue; ``run`` is the training run up to the error, or None."""
 
     run: object = None
 
 
 class NonFiniteError(TrainingError):
-    """A value became infinite or nan; the message names the vertex, the sample and the step.
+    """An infinite or nan value during training; the message names the vertex and the sample.
 
     ``why`` is a :class:`cgprimer.Why`: the operation, its operands and position, and a remedy.
     """
@@ -189,7 +189,7 @@ class NonFiniteError(TrainingError):
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
-    """Return ``did you mean 'tanh'?`` with the most similar names, or an empty text.
+    """Return the hint ``did you mean 'tanh'?`` with the most similar names, or an empty string.
 
     >>> did_you_mean("sigmod", ["sin", "sigmoid", "softplus"])
     "did you mean 'sigmoid'?"
@@ -200,20 +200,23 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str:
 
 
 def name_hint(name: str, candidates: Iterable[str]) -> str:
-    """Return the most similar names; if none is similar, all of them, if they are few.
+    """Return a hint for an unknown name: similar names, or all names if there are only a few.
 
     >>> name_hint("zz", ["ab", "cd"])
-    'one of: ab, cd'
+    'choose one of ab, cd'
     """
     names = list(candidates)
     if (base := str(name).partition("[")[0]) != str(name) and base in names:
         return f"use all of {base!r}, or one element, such as {base}[0]"
-    listed = f"one of: {', '.join(names)}" if 0 < len(names) <= _FEW else ""
-    return did_you_mean(name, names) or listed
+    if similar := did_you_mean(name, names):
+        return similar
+    if not 0 < len(names) <= _FEW:
+        return ""
+    return f"choose one of {', '.join(names)}" if len(names) > 1 else f"choose {names[0]}"
 
 
 def join_names(names: Iterable[str], limit: int = _FEW) -> str:
-    """Return the first names, and the number of further ones.
+    """Join names with commas; after ``limit`` names, only count the remaining names.
 
     >>> join_names(["a", "b", "c"]), join_names(["a", "b", "c"], 1)
     ('a, b, c', 'a and 2 more')
@@ -224,7 +227,7 @@ def join_names(names: Iterable[str], limit: int = _FEW) -> str:
 
 
 def pluralize(count: int, singular: str, plural: str = "") -> str:
-    """Return a count and its noun.
+    """Return a count with its noun, in the singular or plural.
 
     >>> pluralize(1, "pass", "passes"), pluralize(2, "input")
     ('1 pass', '2 inputs')
@@ -233,7 +236,7 @@ def pluralize(count: int, singular: str, plural: str = "") -> str:
 
 
 def format_count(count: int, limit: int = 10**30) -> str:
-    """Return a count as text; one above `limit` as a power of ten.
+    """Format a count with thousands separators; above ``limit``, as a power of ten.
 
     >>> format_count(12345), format_count(2**20_000)
     ('12,345', 'about 10^6020')

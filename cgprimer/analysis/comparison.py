@@ -15,13 +15,13 @@ from cgprimer.analysis.points import point_values
 from cgprimer.analysis.reference import digits_of, is_known, reference_derivatives, relative_error
 from cgprimer.analysis.tables import table
 from cgprimer.core.derivatives import (
-    chosen_names,
-    chosen_output,
-    element_in,
+    check_point,
     graph_with_loss,
-    in_shape,
-    point_or_empty,
-    tape_with,
+    parse_element_of,
+    reshape_to_samples,
+    resolve_output,
+    resolve_wrt,
+    tape_with_elements,
 )
 from cgprimer.core.evaluation.runner import Runner
 from cgprimer.core.language.syntax_tree import operator_name
@@ -268,10 +268,10 @@ def compare(
     >>> [(r.method, r.passes, round(r.derivatives["k"], 6)) for r in side_by_side.results[2:]]
     [('forward', 1, -0.416147), ('reverse', 1, -0.416147), ('path-sum', 1, -0.416147)]
     """
-    graph = graph_with_loss(graph, loss, point_or_empty(at))
-    target = chosen_output(graph, of)
-    asked = chosen_names(graph, wrt or graph.parameters or graph.inputs)
-    primal = tape_with(graph, (target, *asked))
+    graph = graph_with_loss(graph, loss, check_point(at))
+    target = resolve_output(graph, of)
+    asked = resolve_wrt(graph, wrt or graph.parameters or graph.inputs)
+    primal = tape_with_elements(graph, (target, *asked))
     if shape := primal.shapes[primal.index(target)]:
         one = next(elements(target, shape)).replace("][", ",")
         raise UsageError(
@@ -282,7 +282,7 @@ def compare(
     columns = {name: point[name] for name in graph.inputs}
     scalars = {name: value for name, value in point.items() if name not in columns}
     own = {name: primal.shapes[primal.index(name)] for name in point}
-    whole = tuple(dict.fromkeys(element_in(graph, name)[0] for name in asked))
+    whole = tuple(dict.fromkeys(parse_element_of(graph, name)[0] for name in asked))
     shapes = {name: primal.shapes[primal.index(name)] for name in whole}
     names = tuple(dict.fromkeys(e for n in asked for e in _elements_of(n, shapes)))
     if any(shapes.values()) and len(names) > _MOST_NUMBERS:
@@ -291,7 +291,7 @@ def compare(
             " by which all methods differentiate one after the other",
             hint="name a smaller array with wrt=... (--wrt NAME), or take a smaller network",
         )
-    if any(element_in(graph, name)[1] for name in asked) and not primal.custom:
+    if any(parse_element_of(graph, name)[1] for name in asked) and not primal.custom:
         numbers, inside = numbers_of(graph, at)  # in which they are moved alone
         alone = compare(
             numbers, inside, of=target, wrt=names, methods=methods, schemes=schemes, engine=engine
@@ -319,7 +319,7 @@ def compare(
             found = runner(columns, scalars, 1)
             best = min(best, time.perf_counter() - start)
         every = split_arrays({n: found.derivatives[target, n] for n in whole}, shapes)
-        derivatives = {n: in_shape(every[n], ()) for n in names}
+        derivatives = {n: reshape_to_samples(every[n], ()) for n in names}
         errors = {n: relative_error(derivatives[n], exact) for n, exact in certain.items()}
         if program.tape.has_arrays and not primal.custom:  # counted in numbers, as the others are
             program = replace(program, tape=scalarize(program.tape))

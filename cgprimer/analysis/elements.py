@@ -9,8 +9,8 @@ import itertools
 import math
 from collections.abc import Container, Iterable, Mapping
 
-from cgprimer.core.derivatives import cached, statistics
-from cgprimer.core.graph import graph_of
+from cgprimer.core.derivatives import compute_once, running_statistics
+from cgprimer.core.graph import build_graph
 from cgprimer.core.language.input_domains import ONE_HOT, Domain
 from cgprimer.core.language.syntax_tree import operator_name
 from cgprimer.core.methods.derivative_program import Names, as_names
@@ -48,7 +48,9 @@ def in_elements(graph: ExpressionGraph) -> ExpressionGraph:
     ('W[1,0]*x[0] + W[1,1]*x[1]', 3.0)
     """
     return (
-        cached(graph, "elements", lambda: _in_elements(graph)) if tape(graph).has_arrays else graph
+        compute_once(graph, "elements", lambda: _in_elements(graph))
+        if tape(graph).has_arrays
+        else graph
     )
 
 
@@ -91,7 +93,9 @@ def graph_of_elements(
         without: leaves of the tape that the expressions do not use.
     """
     names = labels(flat)
-    values = element_values(graph, {**graph.point(needed=()), **statistics(graph, {})}) or {}
+    values = (
+        element_values(graph, {**graph.point(needed=()), **running_statistics(graph, {})}) or {}
+    )
     learnt = {e for name in graph.parameters for e in elements_of(graph, name)}
     statements: list[Declaration | Definition] = [
         Declaration(
@@ -107,7 +111,7 @@ def graph_of_elements(
     for index, tree in trees.items():
         statements.append(Definition(names[index], tree, tuple(names_in(tree)), 0))
     statements += [Declaration("output", name, None, 0) for name in flat.outputs]
-    return graph_of(Program(graph.source, tuple(statements)))
+    return build_graph(Program(graph.source, tuple(statements)))
 
 
 def _element_domain(graph: ExpressionGraph, element: str) -> Domain | None:
@@ -161,7 +165,9 @@ def element_values(
     if at is None or not isinstance(at, Mapping):
         return at
     running = {n: value for n, value in at.items() if n not in (*graph.inputs, *graph.parameters)}
-    found = statistics(graph, running) if running else {}  # they are called as they are shown
+    found = (
+        running_statistics(graph, running) if running else {}
+    )  # they are called as they are shown
     shapes = {**graph.shapes, **{shown_name(n): getattr(v, "shape", ()) for n, v in found.items()}}
     given = {n: v for n, v in at.items() if n not in found}
     given |= {shown_name(n): v for n, v in found.items()}

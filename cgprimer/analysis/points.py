@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cgprimer.core.derivatives import chosen_names, element_in, statistics
+from cgprimer.core.derivatives import parse_element_of, resolve_wrt, running_statistics
 from cgprimer.errors import UsageError, join_names
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.array_values import Value, convert_value, count_axes
@@ -27,7 +27,7 @@ def point_values(
     """
     primal = tape(graph)
     needed = reachable(
-        primal, [primal.index(element_in(graph, of)[0])] if of else range(primal.size)
+        primal, [primal.index(parse_element_of(graph, of)[0])] if of else range(primal.size)
     )
     leaves = zip(primal.leaves, needed, strict=False)
     point = graph.point(at, needed=[leaf.name for leaf, wanted in leaves if wanted])
@@ -42,7 +42,7 @@ def point_values(
             hint=f"{one}; {many}" if batch else one,
         )
     found = {name: convert_value(name, point.get(name, 0.0), shape) for name, shape in own.items()}
-    return found | statistics(graph, point)
+    return found | running_statistics(graph, point)
 
 
 def single_name(graph: ExpressionGraph, wrt: str | None) -> str:
@@ -56,7 +56,7 @@ def single_name(graph: ExpressionGraph, wrt: str | None) -> str:
     'k'
     """
     if wrt is not None:
-        return chosen_names(graph, wrt)[0]
+        return resolve_wrt(graph, wrt)[0]
     for names in (graph.inputs, graph.parameters):
         if len(names) == 1:
             return names[0]

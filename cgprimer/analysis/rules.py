@@ -13,7 +13,7 @@ from typing import Any
 from cgprimer.analysis.calculus import check_size, section_of
 from cgprimer.analysis.derivation import Derivation, Section, size
 from cgprimer.analysis.simplification import simplified
-from cgprimer.core.graph.construction import graph_of
+from cgprimer.core.graph.construction import build_graph
 from cgprimer.core.language import parser
 from cgprimer.core.language.syntax_tree import Index, Symbol, operator_name
 from cgprimer.core.operations.primitive_registry import ARRAY_FUNCTIONS, FUNCTIONS, Primitive
@@ -127,7 +127,7 @@ def _read(
             tree = parser.parse_expression(formula, table, "<formula>")
             _check([tree])
             return {"": tree}, {*names_in(tree)}, ""
-        formula = graph_of(parser.parse_program(formula, table, "<expressions>"))
+        formula = build_graph(parser.parse_program(formula, table, "<expressions>"))
     if formula.shapes:
         raise _of_arrays(", ".join(formula.shapes))
     _check(formula.definitions.values())

@@ -13,13 +13,13 @@ from cgprimer.analysis.points import point_values
 from cgprimer.analysis.tables import table
 from cgprimer.core.derivatives import (
     Point,
-    chosen_names,
-    chosen_output,
+    check_point,
     graph_with_loss,
-    mode_at,
-    point_or_empty,
-    statistics,
-    tape_with,
+    layer_mode_at,
+    resolve_output,
+    resolve_wrt,
+    running_statistics,
+    tape_with_elements,
 )
 from cgprimer.core.evaluation.runner import Runner
 from cgprimer.core.language.value_names import is_internal
@@ -211,19 +211,21 @@ def trace(
     v1      3*xx             0.75                3
     xw      v1 + xa          1.25                4
     """
-    graph = graph_with_loss(graph, loss, point_or_empty(at))
+    graph = graph_with_loss(graph, loss, check_point(at))
     if level not in LEVELS:
-        raise UsageError(f"there is no level {level!r}", hint=f"one of: {', '.join(LEVELS)}")
+        raise UsageError(f"there is no level {level!r}", hint=f"choose one of {', '.join(LEVELS)}")
     method = method or ("reverse" if wrt is None else "forward")
-    target, seeded = chosen_output(graph, of), ""
+    target, seeded = resolve_output(graph, of), ""
     if method != "reverse":
-        seeded, *others = chosen_names(graph, wrt if wrt is not None else _only_input(graph))
+        seeded, *others = resolve_wrt(graph, wrt if wrt is not None else _only_input(graph))
         if others:
             raise UsageError("a trace is seeded by one name; the others get a trace of their own")
     elif wrt is not None:
         what = "reverse mode seeds the output: its adjoints are with respect to every value"
         raise UsageError(what, hint="choose the output with of=... (--of), or another method")
-    primal = tape_with(graph, (target, seeded) if seeded else (target,), mode_at(graph, at))
+    primal = tape_with_elements(
+        graph, (target, seeded) if seeded else (target,), layer_mode_at(graph, at)
+    )
     asked = seeded or target
     if shape := primal.shapes[primal.index(asked)]:
         what, option = ("seeded", "wrt") if seeded else ("differentiated", "of")
@@ -280,7 +282,9 @@ def _point(
         )
     import numpy as np
 
-    whole = graph.point(at, needed=[leaf.name for leaf in primal.leaves]) | statistics(graph, given)
+    whole = graph.point(at, needed=[leaf.name for leaf in primal.leaves]) | running_statistics(
+        graph, given
+    )
     for name in graph.inputs:
         own = graph.shapes.get(name, ())
         whole[name] = np.broadcast_to(whole[name], shape + own).reshape(-1, *own)

@@ -13,13 +13,13 @@ from typing import Any
 from cgprimer.analysis.remedies import PRODUCT, SUM, Operation, of_branch, of_slope, of_value
 from cgprimer.core.derivatives import (
     Point,
-    chosen_names,
-    chosen_output,
+    check_point,
     graph_with_loss,
-    mode_at,
-    point_or_empty,
-    statistics,
-    tape_with,
+    layer_mode_at,
+    resolve_output,
+    resolve_wrt,
+    running_statistics,
+    tape_with_elements,
 )
 from cgprimer.core.methods.derivative_program import Names, as_names
 from cgprimer.core.tape.tape_printing import shown_function
@@ -96,13 +96,13 @@ class Why:
         """Plain data: place and numbers, sentence and remedy."""
         own = ("vertex", "operation", "value", "operands", "slope", "by", "adjoint", "sample")
         found = {name: getattr(self, name) for name in own}
-        where = self.span.where() if self.span else None
+        where = self.span.location() if self.span else None
         return {**found, "place": where, "sentence": self.sentence, "remedy": self.remedy}
 
     def __str__(self) -> str:
         lines = [self.sentence]
         if self.span is not None:
-            lines += [f"  {self.span.where()}:", *self.span.caret_lines().split("\n")]
+            lines += [f"  {self.span.location()}:", *self.span.caret_lines().split("\n")]
         if self.operands:
             known = ", ".join(f"{text} = {_shown(v)}" for text, v in self.operands.items())
             lines.append(f"  operands: {known}")
@@ -155,11 +155,11 @@ round the corner off: sqrt(x + 1e-12)
     >>> why(graph, {"x": -1.0}, wrt="x").remedy.partition("harmless operand, ")[2]
     'sqrt(where(less(x, 0), 1, x))'
     """
-    graph = graph_with_loss(graph, loss, point_or_empty(at))
-    targets = tuple(chosen_output(graph, n) for n in as_names(of or graph.outputs, "of"))
-    names = chosen_names(graph, wrt or graph.parameters or graph.inputs)
-    mode = mode_at(graph, at)
-    primal = tape_with(graph, (*targets, *names), mode)
+    graph = graph_with_loss(graph, loss, check_point(at))
+    targets = tuple(resolve_output(graph, n) for n in as_names(of or graph.outputs, "of"))
+    names = resolve_wrt(graph, wrt or graph.parameters or graph.inputs)
+    mode = layer_mode_at(graph, at)
+    primal = tape_with_elements(graph, (*targets, *names), mode)
     point = graph.point(at, needed=())
     shape = graph.samples(point)
     whole = dict.fromkeys(parse_element(name).array for name in names)
@@ -177,7 +177,7 @@ def _samples(graph: ExpressionGraph, point: Mapping[str, Value], shape: tuple[in
     free = (*graph.inputs, *graph.parameters)
     missing = {n: convert_value(n, 0.0, graph.shapes.get(n, ())) for n in free if n not in point}
     if not shape:
-        yield None, {**point, **missing, **statistics(graph, point)}
+        yield None, {**point, **missing, **running_statistics(graph, point)}
         return
     import numpy as np
 
@@ -188,7 +188,7 @@ def _samples(graph: ExpressionGraph, point: Mapping[str, Value], shape: tuple[in
     for sample in range(int(np.prod(shape))):
         here = {n: v if isinstance(v, float) else v[sample] for n, v in flat.items()}
         here = {n: float(v) if np.ndim(v) == 0 else v for n, v in here.items()}
-        yield sample, {**here, **missing, **statistics(graph, here)}
+        yield sample, {**here, **missing, **running_statistics(graph, here)}
 
 
 def _first(

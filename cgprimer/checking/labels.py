@@ -17,9 +17,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cgprimer.checking.sampling import check_disjoint, input_domains, kept_inputs
-from cgprimer.core.language.input_domains import ONE_HOT, Domain, contains
+from cgprimer.core.language.input_domains import ONE_HOT, Domain, domain_contains
 from cgprimer.core.language.syntax_tree import operator_name
-from cgprimer.core.loss_expressions import SOFTMAX, base_name, check_classes, check_target
+from cgprimer.core.loss_expressions import (
+    SOFTMAX,
+    check_class_indices,
+    check_target,
+    parse_loss_name,
+)
 from cgprimer.core.operations.notation import domain_text
 from cgprimer.errors import join_names
 from cgprimer.expressions import ExpressionGraph
@@ -57,7 +62,7 @@ def target_domains(
     >>> target_domains(graph, graph_with_loss(graph, "hinge"), "hinge")
     {'target': (-1.0, 1.0)}
     """
-    name = base_name(loss) if loss else ""
+    name = parse_loss_name(loss) if loss else ""
     targets = [one for one in with_loss.inputs if one not in graph.inputs]
     if name == SOFTMAX:
         primal = tape(graph)
@@ -76,7 +81,7 @@ def example_targets(
     A one-hot target of softmax cross-entropy has a number for each class; without this domain it
     is the number of a class.
     """
-    if not loss or base_name(loss) != SOFTMAX or not isinstance(domain, Mapping):
+    if not loss or parse_loss_name(loss) != SOFTMAX or not isinstance(domain, Mapping):
         return None
     primal = tape(graph)
     shapes = [primal.shapes[primal.index(output)] for output in graph.outputs]
@@ -93,8 +98,8 @@ def check_target_domains(
     for name, known in targets.items():
         for value in domains.get(name, ()) if domains.get(name) != ONE_HOT else ():
             what = f"a value of the domain of {name!r}"
-            if loss and base_name(loss) == SOFTMAX:
-                check_classes(value, len(known), what, sample=False)
+            if loss and parse_loss_name(loss) == SOFTMAX:
+                check_class_indices(value, len(known), what, sample=False)
             elif loss:
                 check_target(loss, value, what, sample=False)
 
@@ -125,7 +130,9 @@ def inferred_domains(graph: ExpressionGraph, exclude: Collection[str]) -> dict[s
                 inferences[name] = _inference(graph, name, *candidate)
             elif uses.is_scalar_label:
                 scalars.append(name)
-    if len(scalars) > 1 and contains(ONE_HOT, [graph.values.get(name) or 0.0 for name in scalars]):
+    if len(scalars) > 1 and domain_contains(
+        ONE_HOT, [graph.values.get(name) or 0.0 for name in scalars]
+    ):
         names = ",".join(scalars)
         note = f"{join_names(scalars)} are sampled as real numbers; if together they are one-hot"
         keep = f"make them one array, or keep them (--keep {names})"
@@ -136,7 +143,9 @@ def inferred_domains(graph: ExpressionGraph, exclude: Collection[str]) -> dict[s
 def _inference(graph: ExpressionGraph, name: str, domain: Domain, loss: str) -> Inference:
     """Return the domain with a note, or a note alone if the declared value does not fit."""
     text = "one-hot vectors" if domain == ONE_HOT else domain_text(domain)
-    if name in graph.values and not contains(domain, np.asarray(graph.values[name]).tolist()):
+    if name in graph.values and not domain_contains(
+        domain, np.asarray(graph.values[name]).tolist()
+    ):
         why = (
             f"its declared value is not in {text}"
             if domain != ONE_HOT

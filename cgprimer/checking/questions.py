@@ -29,7 +29,7 @@ from cgprimer.checking.labels import (
     target_domains,
 )
 from cgprimer.checking.sampling import is_possible, sample_values
-from cgprimer.core.derivatives import chosen_names, chosen_output, graph_with_loss
+from cgprimer.core.derivatives import graph_with_loss, resolve_output, resolve_wrt
 from cgprimer.core.language.input_domains import Domain
 from cgprimer.core.operations.primitive_registry import find_operation
 from cgprimer.core.tape.scalarization import cost_of_numbers, split_arrays
@@ -232,9 +232,9 @@ def ask(
     if of is not None and loss is not None:
         raise UsageError("a loss is about the graph's outputs: give either of or loss")
     output = ",".join(graph.outputs) if loss else ""
-    names = chosen_names(graph, wrt)
+    names = resolve_wrt(graph, wrt)
     whole = graph_with_loss(graph, loss, example_targets(graph, loss, domain))
-    target = chosen_output(whole, of)
+    target = resolve_output(whole, of)
     primal = tape(whole)
     if primal.shapes[primal.index(target)]:
         raise UsageError(

@@ -90,7 +90,7 @@ def place(source: Source, line: int | None, column: int = 0, end: int = 0) -> st
         column, end = len(own) - len(own.lstrip()) + 1, len(own.rstrip()) + 1
     column = max(1, min(column, len(own) + 1))
     span = Span(source, start + column - 1, start + max(column, end - 1))
-    return f"{span.where()}\n{span.caret_lines()}"
+    return f"{span.location()}\n{span.caret_lines()}"
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ import numpy as np
 from cgprimer.core.language.input_domains import (
     ONE_HOT,
     Domain,
-    contains,
-    set_problem,
-    shape_problem,
+    domain_contains,
+    domain_shape_error,
+    domain_values_error,
 )
 from cgprimer.core.methods.derivative_program import as_names
 from cgprimer.data.domains import sample_domain
@@ -116,10 +116,10 @@ def _as_domain(name: str, values: Any, shape: Shape) -> Domain:
     else:
         numbers = values if isinstance(values, Iterable) else [values]
         domain = tuple(check_real_number(f"the domain of {name!r}", one) for one in numbers)
-        problem, _ = set_problem(domain)
+        problem, _ = domain_values_error(domain)
         if problem:
             raise UsageError(f"the domain of {name!r}: {problem}")
-    if problem := shape_problem(domain, shape):
+    if problem := domain_shape_error(domain, shape):
         raise UsageError(f"the domain of {name!r}: {problem}")
     return domain
 
@@ -135,4 +135,6 @@ def is_possible(graph: ExpressionGraph, name: str, domains: Mapping[str, Domain]
     """Return whether the declared value of a name exists and lies in the name's domain."""
     if name not in graph.values:
         return False
-    return name not in domains or contains(domains[name], np.asarray(graph.values[name]).tolist())
+    return name not in domains or domain_contains(
+        domains[name], np.asarray(graph.values[name]).tolist()
+    )

@@ -22,7 +22,7 @@ from cgprimer.checking.wrong_rules import (
     emit_text,
 )
 from cgprimer.checking.wrong_sweeps import Slip
-from cgprimer.core.loss_expressions import SOFTMAX, base_name
+from cgprimer.core.loss_expressions import SOFTMAX, parse_loss_name
 from cgprimer.errors import join_names
 from cgprimer.expressions import parse_element
 
@@ -187,7 +187,7 @@ def _cross_entropy(sweeps: Sweeps) -> Iterator[Slip]:
     builder, value = sweeps.builder, sweeps.value
     one = builder.constant(1.0)
     probabilities: dict[int, int] = {}
-    if base_name(sweeps.question.loss) == SOFTMAX:
+    if parse_loss_name(sweeps.question.loss) == SOFTMAX:
         outputs = sweeps.question.output.split(",")
         logits = [
             v for v in sweeps.region if parse_element(sweeps.tape.labels.get(v, ""))[0] in outputs

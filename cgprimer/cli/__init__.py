@@ -64,11 +64,11 @@ class Advising(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """A command and its arguments; a FILE is no command."""
         if args and args[0] not in self.commands and not args[0].startswith("-"):
-            from cgprimer.core.graph.loading import path_of
+            from cgprimer.core.graph.loading import resolve_graph_path
             from cgprimer.errors import did_you_mean
 
             hint = f"{ctx.command_path} --help lists the commands"
-            if os.path.isfile(path_of(args[0])):
+            if os.path.isfile(resolve_graph_path(args[0])):
                 hint += "; a FILE stands behind its command"
             else:
                 hint = did_you_mean(args[0], self.commands) or hint

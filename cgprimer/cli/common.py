@@ -17,7 +17,7 @@ from click.core import ParameterSource
 from cgprimer.cli.options import LOSS, options
 from cgprimer.cli.watching import ARGUMENTS, WATCH, NoExpressionsError, watched
 from cgprimer.core.derivatives import graph_with_loss
-from cgprimer.core.graph.loading import load, path_of
+from cgprimer.core.graph.loading import load, resolve_graph_path
 from cgprimer.errors import VISIBLE, CgprimerError, UsageError
 from cgprimer.expressions import ExpressionGraph, parse
 from cgprimer.support.files import check_writable, format_json
@@ -129,7 +129,7 @@ def _read_graph(file: str | None, expression: str | None, optional: bool) -> Exp
             raise click.UsageError(f"give either FILE or -e TEXT, not both{hint}")
         graph = parse(expression, name="<command line>")
     elif file is not None:
-        if (option := _option_of(file)) and not path_of(file).exists():
+        if (option := _option_of(file)) and not resolve_graph_path(file).exists():
             raise UsageError(f"there is no file {file!r}", hint=f"an option? {option}")
         graph = load(file)
     elif optional:

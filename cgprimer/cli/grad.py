@@ -109,7 +109,7 @@ def command(
       cgprimer grad matrix_backpropagation --at "x=[[1,2]],y=3" --wrt "w1,w2[0,0]"
     """
     from cgprimer.analysis.why import why
-    from cgprimer.core.derivatives import derivatives_at, mode_at, tape_with
+    from cgprimer.core.derivatives import compute_derivatives, layer_mode_at, tape_with_elements
     from cgprimer.errors import UsageError
     from cgprimer.support.array_values import all_finite
     from cgprimer.tapes import differentiate
@@ -128,7 +128,9 @@ def command(
         if method == "reverse" and not simplify:
             options["simplify"] = False
         of = settings["of"] or graph.outputs
-        click.echo(str(differentiate(tape_with(graph, of), of, names, method=method, **options)))
+        click.echo(
+            str(differentiate(tape_with_elements(graph, of), of, names, method=method, **options))
+        )
         return
     point = {name: settings[name] for name in ("at", "of", "wrt")}
     if explain:
@@ -138,7 +140,7 @@ def command(
         else:
             click.echo(cause or "every value and every slope is finite")
         return
-    found = derivatives_at(graph, method=method, **settings, **options)
+    found = compute_derivatives(graph, method=method, **settings, **options)
     if as_json:
         gradient = {o: {n: found.derivatives[o, n] for n in names} for o in found.values}
         echo_json({"method": method, "values": found.values, "gradient": gradient})
@@ -151,7 +153,7 @@ def command(
             click.echo(_line(f"d {name} / d {other}", value))
     if roles_note:
         note(roles_note)
-    primal = tape_with(graph, (), mode_at(graph, settings["at"]))
+    primal = tape_with_elements(graph, (), layer_mode_at(graph, settings["at"]))
     if method == "reverse" and primal.combines_samples:
         note(
             "note: samples depend on each other here: reverse mode gives what each adds to the"

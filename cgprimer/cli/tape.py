@@ -52,7 +52,7 @@ def command(
     what it takes for large ones. No GPU is needed.
     """
     from cgprimer.backends.plans.plan_printing import format_passes, truncate_lines
-    from cgprimer.core.derivatives import tape_with
+    from cgprimer.core.derivatives import tape_with_elements
     from cgprimer.core.loss_expressions import LOSS
     from cgprimer.core.loss_node import with_loss
     from cgprimer.tapes import differentiate, scalarize
@@ -61,7 +61,7 @@ def command(
     of, wrt, loss, form = (settings[name] for name in ("of", "wrt", "loss", "form"))
     if passes and form is not None:
         raise click.UsageError("give either --passes or --code, not both")
-    found = tape_with(graph, of or (), "training" if training else "")
+    found = tape_with_elements(graph, of or (), "training" if training else "")
     if loss is not None:
         found = with_loss(found, loss)
     if method is None:

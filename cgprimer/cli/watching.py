@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from cgprimer.cli.options import is_given, read_files
-from cgprimer.core.graph.loading import load, path_of
+from cgprimer.core.graph.loading import load, resolve_graph_path
 from cgprimer.errors import MissingValueError, SourceError, UsageError
 
 WATCH = """\
@@ -42,7 +42,7 @@ def watched(file: str | None, given: dict[str, Any]) -> bool | None:
     context = click.get_current_context()
     watch, port, open_browser = (given.pop(name) for name in ("watch", "port", "open_browser"))
     if file is not None and watch:
-        read_files().add(str(path_of(file)))
+        read_files().add(str(resolve_graph_path(file)))
     if _LIVE in context.meta:
         return True
     for name, flag in {"port": "--port", "open_browser": "--open"}.items():
@@ -50,11 +50,11 @@ def watched(file: str | None, given: dict[str, Any]) -> bool | None:
             raise click.UsageError(f"{flag} belongs to --watch")
     if not watch:
         return False
-    if file is not None and file != "-" and not path_of(file).is_file():
+    if file is not None and file != "-" and not resolve_graph_path(file).is_file():
         load(file)  # says what is wrong
     if file == "-" or not read_files():
         raise UsageError("--watch follows a file, and there is none", hint="give a FILE")
-    title = str(path_of(file)) if file else "the graph"
+    title = str(resolve_graph_path(file)) if file else "the graph"
     _follow(context, title, port or 0, open_browser, bool(given["dark"]))
     return None
 

@@ -32,7 +32,7 @@ _CACHE_SIZE = 64  # programs and runners of one graph; all go when the graph goe
 _CACHE: WeakKeyDictionary[ExpressionGraph, dict[Hashable, Any]] = WeakKeyDictionary()
 
 
-def cached(graph: ExpressionGraph, key: Hashable, make: Callable[[], Result]) -> Result:
+def compute_once(graph: ExpressionGraph, key: Hashable, make: Callable[[], Result]) -> Result:
     """Return the cached result for a graph and a key; compute it on the first request."""
     entries, key = _CACHE.setdefault(graph, {}), (FUNCTIONS.generation, key)
     if key not in entries:
@@ -67,10 +67,10 @@ def tape(graph: ExpressionGraph, mode: str = "") -> Tape:
     if mode not in ("", "batch", "masks", "training"):
         raise UsageError(f"there is no mode {mode!r}", hint="training, batch, masks, or none")
     mode = mode if graph.layered else ""
-    return cached(graph, ("tape", mode), lambda: lower(graph, mode))
+    return compute_once(graph, ("tape", mode), lambda: lower(graph, mode))
 
 
-def statistics(graph: ExpressionGraph, point: Mapping[str, Value]) -> dict[str, Value]:
+def running_statistics(graph: ExpressionGraph, point: Mapping[str, Value]) -> dict[str, Value]:
     """Return the running mean and variance of each ``batchnorm``; 0 and 1 before training."""
     if not graph.layered:
         return {}
@@ -79,14 +79,14 @@ def statistics(graph: ExpressionGraph, point: Mapping[str, Value]) -> dict[str, 
     return statistics_of(tape(graph).leaves, point)
 
 
-def element_in(graph: ExpressionGraph, name: str) -> Element:
+def parse_element_of(graph: ExpressionGraph, name: str) -> Element:
     """Return the array and the indices of a name; a name of the graph has no indices."""
     if not isinstance(name, str) or name in graph.roles:
         return Element(name, ())
     return parse_element(name)
 
 
-def tape_with(graph: ExpressionGraph, names: Iterable[str], mode: str = "") -> Tape:
+def tape_with_elements(graph: ExpressionGraph, names: Iterable[str], mode: str = "") -> Tape:
     """Return the tape of a graph, with a value for each name that is an element of an array."""
     wanted = [name for name in names if name not in graph.roles and parse_element(name).indices]
     if not wanted:
@@ -96,13 +96,13 @@ def tape_with(graph: ExpressionGraph, names: Iterable[str], mode: str = "") -> T
     return with_elements(tape(graph, mode), wanted)
 
 
-def point_or_empty(at: Point) -> Mapping[str, Value]:
+def check_point(at: Point) -> Mapping[str, Value]:
     """Return the values at a point, or an empty mapping for None.
 
     Raises:
         UsageError: the point is not a mapping.
 
-    >>> point_or_empty(None), point_or_empty({"xa": 0.5})
+    >>> check_point(None), check_point({"xa": 0.5})
     ({}, {'xa': 0.5})
     """
     if at is None:
@@ -111,7 +111,7 @@ def point_or_empty(at: Point) -> Mapping[str, Value]:
     return at
 
 
-def mode_at(graph: ExpressionGraph, at: Point) -> str:
+def layer_mode_at(graph: ExpressionGraph, at: Point) -> str:
     """Return the mode in which layers are expanded at a point, as in :func:`tape`."""
     return graph.mode(graph.point(at, needed=())) if graph.layered else ""
 
@@ -150,21 +150,21 @@ def graph_with_loss(graph: ExpressionGraph, loss: str | None, at: Point = None) 
     check_graph(graph)
     if loss is None:
         return graph
-    from cgprimer.core.loss_expressions import LOSSES, OUTPUT, base_name
+    from cgprimer.core.loss_expressions import LOSSES, OUTPUT, parse_loss_name
     from cgprimer.core.loss_node import attach_to_graph, check_targets
 
     shapes_of_new, samples = None, 0
     if at is not None:
-        values = {n: convert_value(n, v) for n, v in point_or_empty(at).items()}
+        values = {n: convert_value(n, v) for n, v in check_point(at).items()}
         known_values = {n: values[n] for n in values.keys() & {*graph.inputs, *graph.parameters}}
         samples = len(broadcast_sample_shapes(known_values, graph.shapes))
         new = {n: v for n, v in values.items() if n not in known_values}
         new_axes = {n: bool(graph.shapes) and count_axes(v) for n, v in new.items()}
         shapes_of_new = {n: tuple(v.shape[samples:]) if new_axes[n] else () for n, v in new.items()}
-    text = LOSSES[name] if (name := base_name(loss)) in LOSSES else ""
+    text = LOSSES[name] if (name := parse_loss_name(loss)) in LOSSES else ""
     key = ("loss", loss, text, repr(shapes_of_new))  # a name may mean another text tomorrow
     primal = tape(graph)
-    with_loss, targets = cached(
+    with_loss, targets = compute_once(
         graph, key, lambda: attach_to_graph(graph, primal, loss, shapes_of_new)
     )
     check_targets(loss, primal, targets, at or {})
@@ -221,10 +221,10 @@ def gradient(
     """
     check_graph(graph)
     if loss is not None:
-        graph = graph_with_loss(graph, loss, point_or_empty(at))
+        graph = graph_with_loss(graph, loss, check_point(at))
     target = graph.only_output() if of is None else of
     check_type("of", target, str, "a name")
-    results = derivatives_at(graph, at, (target,), wrt, method, engine, **options)
+    results = compute_derivatives(graph, at, (target,), wrt, method, engine, **options)
     return {name: value for (_, name), value in results.derivatives.items()}
 
 
@@ -249,15 +249,15 @@ def jacobian(
     """
     check_graph(graph)
     if loss is not None:
-        graph = graph_with_loss(graph, loss, point_or_empty(at))
-    results = derivatives_at(graph, at, of, wrt, method, engine, **options)
+        graph = graph_with_loss(graph, loss, check_point(at))
+    results = compute_derivatives(graph, at, of, wrt, method, engine, **options)
     rows: dict[str, dict[str, Value]] = {name: {} for name in results.values}
     for (target, name), value in results.derivatives.items():
         rows[target][name] = value
     return rows
 
 
-def derivatives_at(
+def compute_derivatives(
     graph: ExpressionGraph,
     at: Point = None,
     of: Names | None = None,
@@ -273,13 +273,13 @@ def derivatives_at(
     check_type("method", method, str, "a name")
     of = as_names(of, "of") if of else None
     wrt = None if wrt is None else as_names(wrt, "wrt")
-    mode = mode_at(graph, at) if graph.layered else ""
+    mode = layer_mode_at(graph, at) if graph.layered else ""
     key = ("request", of, wrt, method, mode, repr(sorted(options.items())))
     # The arguments are the key, so that a repeated call does not check its names again.
     prepare = partial(_prepare_request, graph, of, wrt, method, mode, options)
-    request = cached(graph, key, prepare)
+    request = compute_once(graph, key, prepare)
     program, arrays = request.program, request.arrays
-    results = at_point(graph, at, program, engine)
+    results = run_at_point(graph, at, program, engine)
     pairs = {(t, n): results.derivatives[t, arrays[n]] for t in program.of for n in arrays}
     for name, indices in request.elements.items():
         rest = [slice(None)] * (len(program.shapes[arrays[name]]) - len(indices))
@@ -312,33 +312,33 @@ def _prepare_request(
     options: Mapping[str, Any],
 ) -> _Request:
     """Check the names of a request and derive its program."""
-    names = chosen_names(graph, wrt)
+    names = resolve_wrt(graph, wrt)
     if of is None and not graph.outputs:
         raise UsageError("the graph has no output to differentiate")
-    targets = tuple(chosen_output(graph, name) for name in of or graph.outputs)
-    parts = {name: element_in(graph, name) for name in names}
+    targets = tuple(resolve_output(graph, name) for name in of or graph.outputs)
+    parts = {name: parse_element_of(graph, name) for name in names}
     arrays = {name: part.array for name, part in parts.items()}
 
     def derive() -> DerivativeProgram:
-        primal = tape_with(graph, (*targets, *names), mode)
+        primal = tape_with_elements(graph, (*targets, *names), mode)
         return differentiate(primal, targets, tuple(arrays.values()), method=method, **options)
 
     key = ("first", targets, names, method, mode, repr(sorted(options.items())))
     elements = {name: part.indices for name, part in parts.items() if part.indices}
-    return _Request(cached(graph, key, derive), arrays, elements)
+    return _Request(compute_once(graph, key, derive), arrays, elements)
 
 
-def chosen_output(graph: ExpressionGraph, of: str | None) -> str:
+def resolve_output(graph: ExpressionGraph, of: str | None) -> str:
     """Return the variable or element (such as ``h[0]``) to differentiate, or the only output."""
     if of is None:
         return graph.only_output()
     check_type("of", of, str, "a name")
-    if element_in(graph, of)[0] not in graph.variables:
+    if parse_element_of(graph, of)[0] not in graph.variables:
         raise UsageError(f"the graph has no variable {of!r}", hint=name_hint(of, graph.variables))
     return of
 
 
-def chosen_names(graph: ExpressionGraph, wrt: Names | None) -> tuple[str, ...]:
+def resolve_wrt(graph: ExpressionGraph, wrt: Names | None) -> tuple[str, ...]:
     """Return the names in `wrt`, which may be elements such as ``W[0,1]``.
 
     By default they are all parameters, or all inputs of a graph without parameters.
@@ -349,13 +349,13 @@ def chosen_names(graph: ExpressionGraph, wrt: Names | None) -> tuple[str, ...]:
         return graph.parameters or graph.inputs
     names, choices = as_names(wrt, "wrt"), dict.fromkeys((*graph.variables, *graph.parameters))
     for name in names:
-        if element_in(graph, name)[0] not in choices:
+        if parse_element_of(graph, name)[0] not in choices:
             hint = name_hint(name, choices)
             raise UsageError(f"the graph has no variable or parameter {name!r}", hint=hint)
     return names
 
 
-def at_point(
+def run_at_point(
     graph: ExpressionGraph,
     at: Point,
     program: DerivativeProgram,
@@ -399,21 +399,21 @@ def at_point(
             tape = as_columns(tape, varying)
         return Runner(replace(program, tape=tape), engine=chosen)
 
-    runner = cached(graph, ("runner", program, varying, chosen.name), make)
+    runner = compute_once(graph, ("runner", program, varying, chosen.name), make)
     if graph.layered:
-        scalars |= statistics(graph, point)
+        scalars |= running_statistics(graph, point)
     scalars |= direction or {}
     results, sizes = runner(columns, scalars, samples), program.shapes
     return Derivatives(
-        {n: in_shape(v, shape, sizes.get(n, ())) for n, v in results.values.items()},
+        {n: reshape_to_samples(v, shape, sizes.get(n, ())) for n, v in results.values.items()},
         {
-            (o, w): in_shape(v, shape, sizes.get(o, ()) + sizes.get(w, ()))
+            (o, w): reshape_to_samples(v, shape, sizes.get(o, ()) + sizes.get(w, ()))
             for (o, w), v in results.derivatives.items()
         },
     )
 
 
-def in_shape(value: Any, samples: Shape, own_shape: Shape = ()) -> Value:
+def reshape_to_samples(value: Any, samples: Shape, own_shape: Shape = ()) -> Value:
     """Return a column reshaped to the samples' axes and its own axes; a float without axes."""
     if not samples and not own_shape:
         return float(value if isinstance(value, float | int) else value.reshape(()))

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from cgprimer.core.derivatives import Point, at_point, cached, graph_with_loss, point_or_empty, tape
+from cgprimer.core.derivatives import (
+    Point,
+    check_point,
+    compute_once,
+    graph_with_loss,
+    run_at_point,
+    tape,
+)
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods.derivative_program import DerivativeProgram, Pass, Read, shapes_of
 from cgprimer.core.tape.tape import Tape
@@ -42,10 +49,10 @@ def partials(
     >>> edges.variable_to_variable[("loss", "xz")]  # 2*(1 - 3)
     -4.0
     """
-    graph = graph_with_loss(graph, loss, point_or_empty(at))
+    graph = graph_with_loss(graph, loss, check_point(at))
     point = graph.point(at)
-    program = cached(graph, "partials", lambda: _partials_program(graph))
-    derivatives = at_point(graph, point, program, engine).derivatives
+    program = compute_once(graph, "partials", lambda: _partials_program(graph))
+    derivatives = run_at_point(graph, point, program, engine).derivatives
     samples = graph.samples(point)
 
     def zero(*pair: str) -> Value:

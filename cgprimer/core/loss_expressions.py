@@ -49,12 +49,12 @@ OUTPUT = "output"  #: the loss is the output of the graph
 LOSS = str(InternalName("loss", "sample"))  #: name of the loss on a tape
 
 
-def target_name(output: str) -> str:
+def target_column_name(output: str) -> str:
     """Return the name on a tape of the target of an output."""
     return str(InternalName("target", output))
 
 
-def base_name(loss: str) -> str:
+def parse_loss_name(loss: str) -> str:
     """Return the name of a loss without settings: ``huber`` for ``huber(0.5)``; else the text."""
     return _with_settings(loss)[0]
 
@@ -80,7 +80,7 @@ def _with_settings(loss: str) -> tuple[str, dict[str, float]]:
     return name.strip(), settings
 
 
-def loss_tree(loss: str, names: Iterable[str] = ()) -> Expression | Callable[..., Any]:
+def parse_loss(loss: str, names: Iterable[str] = ()) -> Expression | Callable[..., Any]:
     """Return the syntax tree of a loss, or its function if it is registered as one.
 
     Args:
@@ -92,7 +92,7 @@ def loss_tree(loss: str, names: Iterable[str] = ()) -> Expression | Callable[...
         SourceError: the expression is invalid.
 
     >>> from cgprimer.core.operations.notation import unparse
-    >>> unparse(loss_tree("huber(0.5)"))
+    >>> unparse(parse_loss("huber(0.5)"))
     'where(less(abs(out - target), 0.5), (out - target)^2/2, 0.5*(abs(out - target) - 0.5/2))'
     """
     name, settings = _with_settings(loss)
@@ -105,7 +105,9 @@ def loss_tree(loss: str, names: Iterable[str] = ()) -> Expression | Callable[...
     words = name.split("-")
     if not name or (all(map(str.isidentifier, words)) and set(words) - {*names, "out", "target"}):
         other = "or an expression in out and target, or in names of the graph and of columns"
-        hint = did_you_mean(name, (*LOSSES, *names)) or f"one of: {', '.join(LOSSES)}, {other}"
+        hint = (
+            did_you_mean(name, (*LOSSES, *names)) or f"choose one of {', '.join(LOSSES)}, {other}"
+        )
         raise UsageError(f"unknown loss {loss!r}", hint=hint)
     return parse_expression(loss, source_name="<loss>")
 
@@ -124,13 +126,15 @@ def check_target(loss: str, values: Any, what: str, *, sample: bool = True) -> N
         ...
     cgprimer.errors.DataError: the target is 0; for hinge it must be -1 or 1
     """
-    name = base_name(loss)
+    name = parse_loss_name(loss)
     if name in _TARGETS:
         must, fits = _TARGETS[name]
-        check_all(values, fits(values), f"{what}{{}}; for {name} it must be {must}", sample=sample)
+        check_values(
+            values, fits(values), f"{what}{{}}; for {name} it must be {must}", sample=sample
+        )
 
 
-def check_all(values: Any, valid: Any, message: str, *, sample: bool = True) -> None:
+def check_values(values: Any, valid: Any, message: str, *, sample: bool = True) -> None:
     """Raise DataError with the first invalid value, formatted into the message."""
     if isinstance(values, float):
         if not valid:
@@ -146,8 +150,8 @@ def check_all(values: Any, valid: Any, message: str, *, sample: bool = True) -> 
         raise DataError(message.format(text + f" for sample {first[0]}" * sample))
 
 
-def check_classes(values: Any, classes: int, what: str, *, sample: bool = True) -> None:
+def check_class_indices(values: Any, classes: int, what: str, *, sample: bool = True) -> None:
     """Raise DataError if a target is not the number of a class; arguments as for check_target."""
     valid = (values >= 0) & (values < classes) & (values % 1 == 0)
     must = f"for {SOFTMAX} it must be the number of a class, from 0 to {classes - 1}"
-    check_all(values, valid, f"{what}{{}}; {must}", sample=sample)
+    check_values(values, valid, f"{what}{{}}; {must}", sample=sample)

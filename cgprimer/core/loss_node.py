@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import partial, reduce
 from typing import Any, NamedTuple
 
-from cgprimer.core.graph import ExpressionGraph, graph_of
+from cgprimer.core.graph import ExpressionGraph, build_graph
 from cgprimer.core.language.syntax_tree import (
     Apply,
     Declaration,
@@ -26,18 +26,18 @@ from cgprimer.core.language.syntax_tree import (
     names_in,
     substitute,
 )
-from cgprimer.core.language.tokens import spans, tokenize
+from cgprimer.core.language.tokens import locate_tokens, tokenize
 from cgprimer.core.language.value_names import is_internal
 from cgprimer.core.loss_expressions import (
     LOSS,
     LOSSES,
     OUTPUT,
     SOFTMAX,
-    base_name,
-    check_classes,
+    check_class_indices,
     check_target,
-    loss_tree,
-    target_name,
+    parse_loss,
+    parse_loss_name,
+    target_column_name,
 )
 from cgprimer.core.operations.array_shapes import shape_text
 from cgprimer.core.operations.function_expansions import emit_applied
@@ -104,7 +104,7 @@ class _Columns(dict[str, Column]):
 
 def column_name(column: Column) -> str:
     """Return the name of a column on a tape, which no name of a user can equal."""
-    return target_name(column.name)
+    return target_column_name(column.name)
 
 
 def build_loss(
@@ -137,14 +137,14 @@ def build_loss(
     if loss == OUTPUT:
         return Loss(Name(_scalar_output(outputs)), columns)
     variables = [name for name in tape.names if not is_internal(name)]
-    tree = loss_tree(loss, (*variables, *(extra or ())))
+    tree = parse_loss(loss, (*variables, *(extra or ())))
     if callable(tree):
         raise UsageError(
             f"the loss {loss!r} is a Python function without an expression:"
             " it cannot be a vertex of a graph",
             hint="use it in train or loss_and_gradient",
         )
-    if base_name(loss) == SOFTMAX and (class_labels or not any(outputs.values())):
+    if parse_loss_name(loss) == SOFTMAX and (class_labels or not any(outputs.values())):
         terms = [_softmax(outputs, columns, class_labels=class_labels)]
     else:
         terms = _terms(tree, loss, outputs, variables, columns, extra, role)
@@ -167,10 +167,10 @@ def _terms(
     names = names_in(tree)
     # If a vertex is called out, the text means the output all the same where it has a target.
     about_outputs = "out" in names and ("out" not in variables or "target" in names)
-    reserved = {"out", "target"} if about_outputs or base_name(loss) in LOSSES else set[str]()
+    reserved = {"out", "target"} if about_outputs or parse_loss_name(loss) in LOSSES else set[str]()
     others = [name for name in names if name not in variables and name not in reserved]
     if extra is not None and (unknown := [name for name in others if name not in extra]):
-        raise _unknown_name(base_name(loss), unknown[0], variables, extra, role)
+        raise _unknown_name(parse_loss_name(loss), unknown[0], variables, extra, role)
     replaced: dict[str, Expression] = {
         name: columns.use(name, (extra or {}).get(name, ()), is_target=False) for name in others
     }
@@ -224,7 +224,7 @@ def _unknown_name(
     loss: str, name: str, variables: list[str], extra: Shapes, role: str
 ) -> DefinitionError:
     """Return the error for a name that neither the graph nor the data have."""
-    span = spans(Source("<loss>", loss))[tokenize(loss).index(name)]
+    span = locate_tokens(Source("<loss>", loss))[tokenize(loss).index(name)]
     hint = did_you_mean(name, (*variables, *extra)) or f"the graph has {join_names(variables)}"
     if name == "target":
         hint = "use 'target' together with 'out', its output: (out - target)^2"
@@ -328,7 +328,7 @@ def attach_to_graph(
     single = naming(Column("", (), True))
     targets = {naming(Column(output, (), True)) for output in graph.outputs}
     class_labels = not (extra and (extra.get(single) or (targets - {single}) & {*extra}))
-    if extra is not None and base_name(loss) in LOSSES:
+    if extra is not None and parse_loss_name(loss) in LOSSES:
         extra = {name: shape for name, shape in extra.items() if name not in {single, *targets}}
     expression, columns = build_loss(
         primal, loss, extra=extra, role=GIVEN_VALUE, naming=naming, class_labels=class_labels
@@ -348,7 +348,7 @@ def attach_to_graph(
     statements.append(Definition(name, expression, tuple(names_in(expression)), at))
     statements.append(Declaration("output", name, None, first + len(tokens) - 2))
     source = Source(graph.source.name, f"{graph.source.text}\n{text}")
-    return graph_of(Program(source, tuple(statements))), columns
+    return build_graph(Program(source, tuple(statements))), columns
 
 
 def check_targets(
@@ -364,4 +364,4 @@ def check_targets(
                 continue
             shapes = [primal.shapes[index] for index in primal.outputs.values()]
             classes = shapes[0][0] if shapes[0] else len(shapes)
-            check_classes(value, classes, f"the target {name!r}", sample=sample)
+            check_class_indices(value, classes, f"the target {name!r}", sample=sample)

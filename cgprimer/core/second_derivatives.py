@@ -8,14 +8,14 @@ from dataclasses import replace
 from typing import Any
 
 from cgprimer.core.derivatives import (
-    at_point,
-    cached,
-    chosen_names,
-    chosen_output,
-    element_in,
+    check_point,
+    compute_once,
     graph_with_loss,
-    mode_at,
-    point_or_empty,
+    layer_mode_at,
+    parse_element_of,
+    resolve_output,
+    resolve_wrt,
+    run_at_point,
     tape,
 )
 from cgprimer.core.graph import ExpressionGraph, parse
@@ -46,14 +46,14 @@ def add_element_output(
     >>> name, extended.text.splitlines()[-2:]
     ('y_1', ['y_1 = y[1]', 'output y_1'])
     """
-    if of is None or not element_in(graph, of)[1]:
+    if of is None or not parse_element_of(graph, of)[1]:
         return graph, of
-    chosen_output(graph, of)
+    resolve_output(graph, of)
     name = re.sub(r"\W+", "_", of).strip("_")
     while name in graph.variables or name in graph.parameters:
         name += "_"
     text = f"{graph.text}\n{name} = {of}\noutput {name}"
-    return cached(graph, ("element", of), lambda: parse(text, name=graph.source.name)), name
+    return compute_once(graph, ("element", of), lambda: parse(text, name=graph.source.name)), name
 
 
 def hessian(
@@ -86,11 +86,11 @@ def hessian(
     >>> hessian(parse("xw = xa^3*k"), {"xa": 2, "k": 5}, wrt=["xa", "k"])
     {'xa': {'xa': 60.0, 'k': 12.0}, 'k': {'xa': 12.0, 'k': 0.0}}
     """
-    graph = graph_with_loss(graph, loss, point_or_empty(at))
+    graph = graph_with_loss(graph, loss, check_point(at))
     graph, of = add_element_output(graph, of)
-    names, target = chosen_names(graph, wrt), chosen_output(graph, of)
+    names, target = resolve_wrt(graph, wrt), resolve_output(graph, of)
     outer, _, inner = str(method).partition("-over-")
-    mode = mode_at(graph, at)
+    mode = layer_mode_at(graph, at)
 
     def make() -> tuple[DerivativeProgram, dict[str, str]]:
         first, outputs = _gradient_tape(graph, target, names, inner or outer, mode)
@@ -106,8 +106,8 @@ def hessian(
         return join_elements(second, tape(graph), of_all, names, shapes), outputs
 
     key = ("second", target, names, method, mode, repr(sorted(options.items())))
-    program, outputs = cached(graph, key, make)
-    derivatives = at_point(graph, at, program, engine).derivatives
+    program, outputs = compute_once(graph, key, make)
+    derivatives = run_at_point(graph, at, program, engine).derivatives
     return {a: {b: derivatives[outputs[a], b] for b in names} for a in names}
 
 
@@ -137,28 +137,28 @@ def hessian_vector_product(
     """
     if not isinstance(vector, Mapping) or not vector:
         raise UsageError("a vector is needed: a number for each name", hint="vector={'ab': 1.0}")
-    graph = graph_with_loss(graph, loss, point_or_empty(at))
+    graph = graph_with_loss(graph, loss, check_point(at))
     graph, of = add_element_output(graph, of)
-    names, target = chosen_names(graph, tuple(vector)), chosen_output(graph, of)
-    mode = mode_at(graph, at)
+    names, target = resolve_wrt(graph, tuple(vector)), resolve_output(graph, of)
+    mode = layer_mode_at(graph, at)
 
     def make() -> tuple[DerivativeProgram, dict[str, str]]:
-        return product_program(
+        return build_product_program(
             _copy_inner_variables(tape(graph, mode), names, target), target, names
         )
 
-    program, seeds = cached(graph, ("product", target, names, mode), make)
+    program, seeds = compute_once(graph, ("product", target, names, mode), make)
     sizes = {n: program.shapes.get(n, ()) for n in names}
     direction = {seeds[n]: convert_value(n, vector[n], shape) for n, shape in sizes.items()}
     for n, shape in sizes.items():
         if count_axes(value := direction[seeds[n]]) > len(shape):
             what = f"the vector's {n!r} has the shape {list(value.shape)}, not {list(shape)}"
             raise ShapeError(what, hint="all samples have the same vector: call it for each other")
-    derivatives = at_point(graph, at, program, engine, direction).derivatives
+    derivatives = run_at_point(graph, at, program, engine, direction).derivatives
     return {name: value for (_, name), value in derivatives.items()}
 
 
-def product_program(
+def build_product_program(
     primal: Tape, of: str, wrt: tuple[str, ...]
 ) -> tuple[DerivativeProgram, dict[str, str]]:
     """Return the Hessian times a vector as a program, and the seed of each name.

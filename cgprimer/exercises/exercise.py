@@ -12,7 +12,7 @@ from typing import Any
 from cgprimer.checking.labels import restrictions
 from cgprimer.checking.sheets.forms import form_csv
 from cgprimer.checking.sheets.problems import KINDS, MAX_POINTS, Problem, Sheet, sheets_json
-from cgprimer.core.derivatives import chosen_output
+from cgprimer.core.derivatives import resolve_output
 from cgprimer.core.graph.expression_graph import FrozenDict
 from cgprimer.errors import UsageError
 from cgprimer.exercises import documents
@@ -171,7 +171,7 @@ def _drawer(
     chosen = _kinds(graph, kinds)
     if check_integer("the number of problems", count, minimum=1) > _MOST:
         raise UsageError(f"a sheet has at most {_MOST} problems of a kind, not {count}")
-    about = chosen_output(graph, of) if graph is not None else of
+    about = resolve_output(graph, of) if graph is not None else of
     if graph is None and (keep or domain):
         what = "keep and domain (--keep, --domain) are about the inputs of a graph"
         raise UsageError(what, hint="give a graph: a FILE or -e TEXT")
@@ -219,7 +219,7 @@ def _kinds(graph: ExpressionGraph | None, kinds: str | Sequence[str]) -> tuple[s
             why = "without parameters"
         else:
             why = "in which nothing reaches an output along two to six paths"
-        hint = f"one of: {', '.join(fitting)}" if fitting else "a graph without such layers"
+        hint = f"choose one of {', '.join(fitting)}" if fitting else "a graph without such layers"
         raise UsageError(f"{misfit[0]!r} does not fit a graph {why}", hint=hint)
     return wanted
 

@@ -8,13 +8,13 @@ from typing import Any
 
 from cgprimer import __version__
 from cgprimer.core.derivatives import (
-    chosen_names,
-    chosen_output,
-    element_in,
+    check_point,
     graph_with_loss,
-    point_or_empty,
-    statistics,
-    tape_with,
+    parse_element_of,
+    resolve_output,
+    resolve_wrt,
+    running_statistics,
+    tape_with_elements,
 )
 from cgprimer.core.language.value_names import is_internal
 from cgprimer.core.methods.derivative_program import Names
@@ -89,10 +89,10 @@ def export(
     """
     if to not in TARGETS:
         raise UsageError(f"there is no target {to!r}", hint=name_hint(to, TARGETS))
-    graph = graph_with_loss(graph, loss, point_or_empty(at))
-    target, names = chosen_output(graph, of), chosen_names(graph, wrt)
+    graph = graph_with_loss(graph, loss, check_point(at))
+    target, names = resolve_output(graph, of), resolve_wrt(graph, wrt)
     _check_method(graph, to, method, names, options)
-    primal = tape_with(graph, (target, *names))
+    primal = tape_with_elements(graph, (target, *names))
     shape = primal.shapes[primal.index(target)]
     if shape:
         first = next(elements(target, shape))
@@ -102,7 +102,7 @@ def export(
         )
     whole = to in python_files.ARRAYS and method == "reverse"
     if whole:
-        names = tuple(dict.fromkeys(element_in(graph, name)[0] for name in names))
+        names = tuple(dict.fromkeys(parse_element_of(graph, name)[0] for name in names))
     _check_functions(graph, to, primal, target, whole=whole)
     if not whole:
         shapes = {name: primal.shapes[primal.index(name)] for name in names}
@@ -116,7 +116,7 @@ def export(
     given = graph.point(at, needed=())
     if several := [n for n, v in given.items() if count_axes(v) > len(graph.shapes.get(n, ()))]:
         raise UsageError(f"a file checks itself at points, and {several[0]!r} has many samples")
-    given |= statistics(graph, given)
+    given |= running_statistics(graph, given)
     if not whole:
         given = split_arrays(
             given, {name: getattr(value, "shape", ()) for name, value in given.items()}
@@ -167,17 +167,17 @@ def _check_method(
     if to not in _NUMBERS:
         raise UsageError(
             f"{to!r} has formulas, and finite differences are quotients of numbers",
-            hint=f"another method, or one of: {join_names(_NUMBERS)}",
+            hint=f"another method, or one of {join_names(_NUMBERS)}",
         )
     if options.get("scheme") == "complex-step":
         raise UsageError("a complex step needs complex numbers: no file has them",
                          hint="scheme='central' (--scheme central)")  # fmt: skip
     free = (*graph.inputs, *graph.parameters)
-    inner = [name for name in names if element_in(graph, name)[0] not in free]
+    inner = [name for name in names if parse_element_of(graph, name)[0] not in free]
     if inner:
         raise UsageError(
             f"{inner[0]!r} is computed: a file moves what it is given",
-            hint=f"one of: {join_names(free)}",
+            hint=f"choose one of {join_names(free)}",
         )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from cgprimer.core.evaluation.runner import Runner
 from cgprimer.core.graph import check_graph
-from cgprimer.core.loss_expressions import target_name
+from cgprimer.core.loss_expressions import target_column_name
 from cgprimer.core.loss_node import build_loss
 from cgprimer.data import Dataset, dataset_of, whole_dataset
 from cgprimer.errors import DataError, NonFiniteError, UsageError, name_hint
@@ -226,7 +226,7 @@ def _problem(
             hint="more samples, or fewer parameters: freeze=[...] (--freeze NAME)",
         )
     program = differentiate(whole, graph.outputs, moving, method=method, **options)
-    sizes = [columns[target_name(name)].size // samples for name in graph.outputs]
+    sizes = [columns[target_column_name(name)].size // samples for name in graph.outputs]
     problem = Residuals(
         Runner(program, engine=engine, samples=samples),
         vectors,

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from cgprimer.core.evaluation.runner import Runner
-from cgprimer.core.loss_expressions import target_name
+from cgprimer.core.loss_expressions import target_column_name
 from cgprimer.expressions import parse_element
 from cgprimer.tapes import reachable
 from cgprimer.training.vectors import Vectors
@@ -106,7 +106,7 @@ def _rows(found: Any, rows: int, size: int = 0) -> Array:
 
 def target_of(columns: Mapping[str, Array], outputs: tuple[str, ...]) -> Array:
     """The targets as one vector, output after output."""
-    return np.concatenate([columns[target_name(name)].ravel() for name in outputs])
+    return np.concatenate([columns[target_column_name(name)].ravel() for name in outputs])
 
 
 class Local:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cgprimer.core.derivatives import chosen_output, derivatives_at
+from cgprimer.core.derivatives import compute_derivatives, resolve_output
 from cgprimer.data import Dataset
 from cgprimer.errors import CgprimerError, DataError, join_names
 from cgprimer.expressions import ExpressionGraph, parse, parse_element
@@ -184,10 +184,10 @@ class Fit:
         (3.0, 0.141421, 4.796929)
         """
         times, names = self._quantile(level), self.problem.runner.program.wrt
-        of = chosen_output(self.graph, of)
+        of = resolve_output(self.graph, of)
         given = self.dataset.inputs if at is None else at
         inputs = {n: v for n, v in given.items() if n in self.graph.inputs}
-        found = derivatives_at(self.graph, {**inputs, **self.point}, of, names)
+        found = compute_derivatives(self.graph, {**inputs, **self.point}, of, names)
         value = np.asarray(found.values[of])
         slopes = np.concatenate(
             [np.asarray(found.derivatives[of, n]).reshape(*value.shape, -1) for n in names], axis=-1

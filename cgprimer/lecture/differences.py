@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from cgprimer.core.derivatives import at_point
+from cgprimer.core.derivatives import run_at_point
 from cgprimer.core.edge_partials import Partials
 from cgprimer.core.methods import METHODS
 from cgprimer.core.methods.derivative_program import one_pass
@@ -74,7 +74,7 @@ def vertex_differences(
     labels = primal.labels
     named = {(labels[h], labels[t]): i for (t, h), i in edges.items() if t in labels}
     program = one_pass(NAME, builder, primal, (), {}, named)
-    found = at_point(graph, at, program, "auto").derivatives
+    found = run_at_point(graph, at, program, "auto").derivatives
     parameters = {*graph.parameters}
     return Partials(
         {pair: v for pair, v in found.items() if pair[1] not in parameters},

@@ -24,7 +24,9 @@ def network(option: str, inputs: int, seed: int) -> tuple[ExpressionGraph, dict[
         UsageError: there is no such option.
     """
     if option not in OPTIONS:
-        raise UsageError(f"there is no option {option!r}", hint=f"one of: {', '.join(OPTIONS)}")
+        raise UsageError(
+            f"there is no option {option!r}", hint=f"choose one of {', '.join(OPTIONS)}"
+        )
     output, hidden = OPTIONS[option]
     sizes = [inputs, *hidden, 1]
     graph = mlp(sizes, activation="relu", output=output, scalars=True)

@@ -13,7 +13,7 @@ from typing import Any
 
 from cgprimer.analysis.elements import elements_of, shape_in
 from cgprimer.analysis.points import point_values
-from cgprimer.core.derivatives import chosen_names, chosen_output, jacobian
+from cgprimer.core.derivatives import jacobian, resolve_output, resolve_wrt
 from cgprimer.core.language.syntax_tree import Symbol, operator_name
 from cgprimer.core.methods.edge_tape import edge_tape
 from cgprimer.core.methods.path_sum import count_paths, list_paths
@@ -77,7 +77,7 @@ def array_overlaid(diagram: Diagram, graph: ExpressionGraph, asked: Overlay) -> 
             f"tangent: derivative with respect to {tangents}, computed forward from the seed 1"
         )
     if adjoints:
-        target = chosen_output(graph, of)
+        target = resolve_output(graph, of)
         for key, value in _adjoints(graph, at, target, level, written).items():
             lines.setdefault(key, []).extend(_named("adjoint", value))
         notes.append(
@@ -131,7 +131,7 @@ def local_jacobians(
 def _tangents(graph: ExpressionGraph, at: Mapping[str, Any] | None, seed: str) -> dict[str, Any]:
     """The derivative of everything that a seed leads to with respect to it, a number."""
     base, place = parse_element(seed)
-    name = chosen_names(graph, base)[0]
+    name = resolve_wrt(graph, base)[0]
     known = elements_of(graph, name)
     if seed not in known:
         raise UsageError(
@@ -238,7 +238,7 @@ def back_flow(
     >>> [(unparse(tree), value.tolist()) for tree, value in found.products.values()]
     [('W @ bar_xl', [0.0, -1.5]), ('outer(x, bar_xl)', [[1.0, 1.0], [2.0, 2.0]])]
     """
-    return BackFlow(tape_of(graph), chosen_output(graph, of), operations).at(graph, at)
+    return BackFlow(tape_of(graph), resolve_output(graph, of), operations).at(graph, at)
 
 
 def value_tree(tape: Tape, index: int, known: Mapping[int, str]) -> Expression:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import reduce
 
-from cgprimer.core.derivatives import chosen_output
+from cgprimer.core.derivatives import resolve_output
 from cgprimer.expressions import Apply, Expression, ExpressionGraph, Name, Number, unparse
 from cgprimer.pictures.array_overlays import BackFlow, shape_text, value_tree
 from cgprimer.pictures.diagram import Diagram, Edge, Node, Role
@@ -35,7 +35,7 @@ def backward_diagram(
     bar_k bar_xw*xx
     bar_xa bar_xx*2*xa
     """
-    target = chosen_output(graph, of)
+    target = resolve_output(graph, of)
     tape = tape_of(graph)
     names, root = labels(tape), tape.index(target)
     flow = BackFlow(tape, target, operations=True)

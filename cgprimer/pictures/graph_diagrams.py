@@ -15,7 +15,7 @@ from cgprimer.analysis.elements import element_values, numbers_of, shape_in
 from cgprimer.analysis.points import point_values
 from cgprimer.analysis.why import Why
 from cgprimer.analysis.why import why as why_at
-from cgprimer.core.derivatives import graph_with_loss, point_or_empty
+from cgprimer.core.derivatives import check_point, graph_with_loss
 from cgprimer.core.language.syntax_tree import operator_name
 from cgprimer.core.methods.derivative_program import Names
 from cgprimer.core.operations import find_primitive
@@ -166,7 +166,7 @@ def graph_diagram(
     >>> graph_diagram(graph, path="xa xb xw").notes[-1]
     'dxw/dxa = 6 + 6 = 12'
     """
-    graph = graph_with_loss(graph, loss, point_or_empty(at) or None)
+    graph = graph_with_loss(graph, loss, check_point(at) or None)
     for name in {"of": of, "tangents": tangents, "level": level, "title": title}.items():
         check_type(*name, (str, type(None)), "a text")
     if path is not None:
@@ -322,9 +322,9 @@ def _check_options(
             hint="adjoints=True (--adjoints) or level='backward' (--level backward)",
         )
     if level not in LEVELS:
-        raise UsageError(f"there is no level {level!r}", hint=f"one of: {', '.join(LEVELS)}")
+        raise UsageError(f"there is no level {level!r}", hint=f"choose one of {', '.join(LEVELS)}")
     if parameters not in (None, *PARAMETERS):
-        one_of = f"one of: {', '.join(PARAMETERS)}"
+        one_of = f"choose one of {', '.join(PARAMETERS)}"
         raise UsageError(f"parameters cannot be drawn as {parameters!r}", hint=one_of)
     if not graph.definitions:
         raise UsageError("there is nothing to draw: the graph has no expressions")

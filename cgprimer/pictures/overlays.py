@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from cgprimer.analysis.points import point_values
-from cgprimer.core.derivatives import chosen_names, chosen_output
+from cgprimer.core.derivatives import resolve_output, resolve_wrt
 from cgprimer.core.methods.edge_tape import edge_tape
 from cgprimer.core.methods.path_sum import count_paths, list_paths
 from cgprimer.errors import UsageError, name_hint, pluralize
@@ -78,8 +78,8 @@ def overlaid(diagram: Diagram, graph: ExpressionGraph, asked: Overlay) -> Diagra
     at, level, partials, tangents, adjoints, of, path = asked
     if path:
         check_path(graph, path)
-    seed = chosen_names(graph, tangents)[0] if tangents else None
-    of = chosen_output(graph, of) if adjoints else None
+    seed = resolve_wrt(graph, tangents)[0] if tangents else None
+    of = resolve_output(graph, of) if adjoints else None
     backward = sweep_numbers(graph, at, level=level, of=of)
     forward = sweep_numbers(graph, at, level=level, wrt=seed) if seed else backward
     steps = set(pairwise(path))

@@ -17,7 +17,7 @@ import numpy as np
 from cgprimer.analysis.elements import numbers_of
 from cgprimer.analysis.points import point_values, single_name
 from cgprimer.analysis.reference import is_known, reference_derivatives
-from cgprimer.core.derivatives import chosen_output, graph_with_loss
+from cgprimer.core.derivatives import graph_with_loss, resolve_output
 from cgprimer.core.evaluation.runner import Runner
 from cgprimer.core.methods.derivative_program import Names, as_names
 from cgprimer.errors import DifferentiationError, UsageError
@@ -186,7 +186,7 @@ def step_errors(
     for name, value in {"of": of, "wrt": wrt}.items():
         check_type(name, value, (str, type(None)), "a name")
     graph, at = numbers_of(graph_with_loss(graph, loss, at), at, (of, wrt))
-    target = chosen_output(graph, of)
+    target = resolve_output(graph, of)
     name = single_name(graph, wrt)
     primal = tape_of(graph)
     point = point_values(graph, at, of=target)

@@ -17,7 +17,7 @@ import numpy as np
 from cgprimer.analysis.elements import numbers_of
 from cgprimer.analysis.points import point_values, single_name
 from cgprimer.analysis.reference import is_known, reference_derivatives
-from cgprimer.core.derivatives import chosen_output, graph_with_loss
+from cgprimer.core.derivatives import graph_with_loss, resolve_output
 from cgprimer.errors import DifferentiationError, UsageError, name_hint
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.plots import slide
@@ -158,7 +158,7 @@ def function_curves(
     ([[0.0, 1.0, 8.0], [0.0, 3.0, 12.0], [0.0, 6.0, 12.0]], (1.0, 1.0, 3.0))
     """
     graph, at = numbers_of(graph_with_loss(graph, loss, at), at, (of, wrt))
-    target = chosen_output(graph, of)
+    target = resolve_output(graph, of)
     name = single_name(graph, wrt)
     known = (*graph.inputs, *graph.parameters)
     if name not in known:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.derivatives import chosen_output, derivatives_at, graph_with_loss
+from cgprimer.core.derivatives import compute_derivatives, graph_with_loss, resolve_output
 from cgprimer.core.graph import check_graph
 from cgprimer.core.second_derivatives import add_element_output
 from cgprimer.errors import UsageError, join_names
@@ -85,7 +85,7 @@ def gradients(
     if loss is not None:
         graph, of = graph_with_loss(graph, loss, at), None
     graph, of = add_element_output(graph, of)
-    target = chosen_output(graph, of)
+    target = resolve_output(graph, of)
     layers = adjoint_sizes(graph, at, target)
     sizes = np.array([layer.size for layer in layers])
     usual = f"Adjoints of {target}, layer by layer"
@@ -134,7 +134,7 @@ def adjoint_sizes(
     if len({*depths.values()}) < 2:
         hint = "inner variables have names of their own: xh = tanh(a*xa); xw = b*xh"
         raise UsageError(f"there is nothing between the inputs and {target}", hint=hint)
-    found = derivatives_at(graph, at, target, [*depths]).derivatives
+    found = compute_derivatives(graph, at, target, [*depths]).derivatives
     samples = len(graph.samples(graph.point(at, needed=())))
     layers: list[list[tuple[str, float]]] = [[] for _ in range(1 + max(depths.values()))]
     for name, depth in depths.items():

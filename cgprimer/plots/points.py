@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.derivatives import chosen_output, derivatives_at, graph_with_loss
+from cgprimer.core.derivatives import compute_derivatives, graph_with_loss, resolve_output
 from cgprimer.core.methods.derivative_program import Names
 from cgprimer.errors import UsageError, join_names
 from cgprimer.expressions import ExpressionGraph, parse_element
@@ -55,14 +55,14 @@ def points(
     [[0.0, 0.866, 0.866], [3.0, 1.5, -1.5], [1.0, 0.5, -0.5]]
     """
     graph = graph_with_loss(graph, loss, at)
-    target = chosen_output(graph, of)
+    target = resolve_output(graph, of)
     varied = varied_names(graph, at)
     if not varied:
         first = next((n for n in graph.inputs if n not in graph.shapes), "NAME")
         hint = f"--at {first}=0:1:25"
         raise UsageError("nothing varies: every value is one number", hint=hint)
     along = np.asarray((at or {})[varied[0]], float)
-    found = derivatives_at(graph, at, target, wrt or varied, method=method)
+    found = compute_derivatives(graph, at, target, wrt or varied, method=method)
     curves = {target: found.values[target]}
     curves |= {f"d {target} / d {name}": value for (_, name), value in found.derivatives.items()}
     alike = [n for n in varied[1:] if np.array_equal((at or {})[n], along)]

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.derivatives import statistics
+from cgprimer.core.derivatives import running_statistics
 from cgprimer.core.graph import check_graph
 from cgprimer.data.sources import reading
 from cgprimer.errors import CgprimerError, DataError, UsageError, join_names
@@ -91,7 +91,7 @@ def load_run(path: str | Path, graph: ExpressionGraph | None = None) -> Training
         raise DataError(f"{path} is a run of another graph: {differs}")
     for of in (run.statistics, run.last_statistics):
         try:
-            if of.keys() != statistics(graph, of).keys() and of:
+            if of.keys() != running_statistics(graph, of).keys() and of:
                 raise UsageError(f"it has statistics of {join_names(of)}")
         except UsageError as error:
             raise DataError(f"{path} is a run of another graph: {error.message}") from None

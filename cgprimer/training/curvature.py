@@ -14,7 +14,7 @@ import numpy as np
 
 from cgprimer.core.evaluation.runner import Runner
 from cgprimer.core.loss_expressions import LOSS
-from cgprimer.core.second_derivatives import product_program
+from cgprimer.core.second_derivatives import build_product_program
 from cgprimer.core.tape.scalarization import cost_of_numbers
 from cgprimer.data import Blocks, Dataset
 from cgprimer.errors import CgprimerError
@@ -116,7 +116,7 @@ def largest_eigenvalue(
     for leaf in primal.leaves:
         if leaf.kind != "constant" and leaf.name not in known:
             raise CgprimerError("the loss depends on more than samples and parameters")
-    program, seeds = product_program(primal, LOSS, names)
+    program, seeds = build_product_program(primal, LOSS, names)
     run = Runner(program, engine="plain", reduction="sum")
     of = around.columns
     sides = np.sqrt(of.get("scale", 1.0) * of.get("free", np.ones(len(vectors))))

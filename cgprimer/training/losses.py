@@ -14,11 +14,11 @@ from cgprimer.core.loss_expressions import (
     LOSSES,
     OUTPUT,
     SOFTMAX,
-    base_name,
-    check_all,
-    check_classes,
+    check_class_indices,
     check_target,
-    loss_tree,
+    check_values,
+    parse_loss,
+    parse_loss_name,
 )
 from cgprimer.core.loss_node import Column, build_loss, input_name
 from cgprimer.core.operations.array_shapes import shape_text
@@ -69,7 +69,7 @@ def register_loss(name: str, loss: str | LossFunction) -> None:
         SourceError: it is no expression.
 
     >>> register_loss("log-cosh", lambda out, target: np.log(np.cosh(out - target)))
-    >>> unparse(loss_tree("log-cosh"))
+    >>> unparse(parse_loss("log-cosh"))
     'log(cosh(out - target))'
     >>> import cgprimer
     >>> data = cgprimer.Dataset.from_arrays({"xa": [1.0]}, {"xw": [1.0]})
@@ -80,7 +80,7 @@ def register_loss(name: str, loss: str | LossFunction) -> None:
     if callable(loss):
         LOSSES.register(name, _text_of(name, loss) or loss)
         return
-    tree = loss_tree(loss)
+    tree = parse_loss(loss)
     names = () if callable(tree) else names_in(tree)
     if "out" not in names or (stray := sorted({*names} - {"out", "target"})):
         wrong = f"{loss!r} also names {stray[0]!r}" if "out" in names else f"{loss!r} is not"
@@ -247,7 +247,7 @@ def targets_in(
         return graph.outputs
     needed = build_loss(tape(graph), loss, extra=dict.fromkeys(known, ())).columns
     names = [c.name for c in needed.values() if c.name not in graph.inputs]
-    if base_name(loss) == SOFTMAX and not {*names} <= {*others} and len(others) == 1:
+    if parse_loss_name(loss) == SOFTMAX and not {*names} <= {*others} and len(others) == 1:
         return (others[0],)
     return tuple(names)
 
@@ -262,23 +262,23 @@ def loss_column(graph: ExpressionGraph, loss: str, column: Column, dataset: Data
     """
     given: Mapping[str, Array] = dataset.targets if column.is_target else dataset.columns
     name = column.name
-    if column.is_target and base_name(loss) == SOFTMAX:
+    if column.is_target and parse_loss_name(loss) == SOFTMAX:
         outputs = graph.outputs
         alone = len(given) == 1 and not {*outputs} & {*given}  # classes have any name
         label = next(iter(given)) if alone else name
         if alone and len(outputs) > 1 and not column.shape:
-            check_classes(given[label], len(outputs), f"the target {label!r}")
+            check_class_indices(given[label], len(outputs), f"the target {label!r}")
             return (given[label] == outputs.index(name)).astype(float)
         if label in given and len(column.shape) == 1 and given[label].ndim == 1:
-            check_classes(given[label], column.shape[0], f"the target {label!r}")
+            check_class_indices(given[label], column.shape[0], f"the target {label!r}")
             return np.equal.outer(given[label], np.arange(column.shape[0])).astype(float)
     values = column_of(given, name, "target" if column.is_target else "column")
     if column.is_target:
         check_target(loss, values, f"the target {name!r}")
-        if base_name(loss) == SOFTMAX:
+        if parse_loss_name(loss) == SOFTMAX:
             whole = values.sum(axis=-1) if column.shape else sum(given[o] for o in graph.outputs)
             said = f"the probabilities of the target {name!r} add up to a number that{{}}, not 1"
-            check_all(whole, abs(whole - 1) <= 1e-6, said)
+            check_values(whole, abs(whole - 1) <= 1e-6, said)
     return values
 
 

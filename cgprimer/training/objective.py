@@ -13,7 +13,7 @@ import numpy as np
 from cgprimer.backends.interfaces import Trainer
 from cgprimer.backends.plans.optimization import optimize
 from cgprimer.backends.program_cache import load_or_differentiate, merge_passes
-from cgprimer.core.derivatives import cached
+from cgprimer.core.derivatives import compute_once
 from cgprimer.core.evaluation.engine_choice import choose_engine
 from cgprimer.core.evaluation.evaluator import run_steps, with_functions
 from cgprimer.core.evaluation.runner import Runner
@@ -139,10 +139,12 @@ class Objective:
         own = engine in _ENGINES and method in _METHODS and not (options or self.function)
         own = own and memory_caching_enabled()
         key = ("objective", about, str(given), mode, method, self.in_numbers, self.wrt)
-        self.program = cached(graph, key, derived) if own else derived()
+        self.program = compute_once(graph, key, derived) if own else derived()
         chosen = choose_engine(engine, self.program, samples)
         of_engine = (*key, chosen.name, dtype)  # however many samples: a curve over them is cheap
-        self.runner, self._trainers = cached(graph, of_engine, compiled) if own else compiled()
+        self.runner, self._trainers = (
+            compute_once(graph, of_engine, compiled) if own else compiled()
+        )
         # Matrices in single precision are updated in it, too: half the memory to go through.
         self.precision = np.dtype(dtype if shaped and not self.in_numbers else float)
         self._run_vectors = vector_runner(self.runner, self.parameters, self.wrt, self.vectors)

@@ -15,7 +15,7 @@ import cgprimer
 from cgprimer.analysis.comparison import compare
 from cgprimer.analysis.reference import reference_derivatives, relative_error
 from cgprimer.analysis.why import why
-from cgprimer.core.derivatives import derivatives_at
+from cgprimer.core.derivatives import compute_derivatives
 from cgprimer.errors import CgprimerError, MissingValueError, UsageError
 from tests.approval import approved, refused
 from tests.cli.cli_tools import bad, good
@@ -265,7 +265,7 @@ def test_complaints(text: str, at: dict, complaint: str) -> None:
 def test_what_is_not_asked_for_is_not_complained_about() -> None:
     graph = cgprimer.parse("xb = log(xa); xw = k*xc")
     at = {"xa": -1.0, "k": 1.0, "xc": 2.0}
-    found = derivatives_at(graph, at, of="xw")
+    found = compute_derivatives(graph, at, of="xw")
     assert why(graph, at, of="xw") is None
     assert found.values == {"xw": 2.0}
 

@@ -299,7 +299,7 @@ def test_messages_use_the_words_of_the_statement():
 def test_names_that_an_answer_may_have_are_said_once():
     with pytest.raises(cgprimer.UsageError) as error:
         check_formula(cgprimer.parse(BOWL), "dx = 4*x, dq = 1")
-    assert error.value.hint == "one of: x, y"
+    assert error.value.hint == "choose one of x, y"
 
 
 def test_formulas_are_asked_on_every_branch():

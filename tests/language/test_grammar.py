@@ -15,7 +15,7 @@ from cgprimer.analysis.elements import in_elements
 from cgprimer.core.derivatives import graph_with_loss
 from cgprimer.core.language.parser import parse_program
 from cgprimer.core.language.syntax_tree import Declaration, Definition
-from cgprimer.core.language.tokens import spans, tokenize
+from cgprimer.core.language.tokens import locate_tokens, tokenize
 from cgprimer.core.operations import primitives
 from cgprimer.core.operations.notation import parse_expression
 from cgprimer.core.operations.primitive_registry import FUNCTIONS
@@ -262,7 +262,7 @@ def test_words_of_declarations_are_ordinary_names_elsewhere(word: str) -> None:
 def test_tokens_know_where_they_are() -> None:
     text = "xw = cd**2  # note\n ; xz=sin( xw)"
     tokens = tokenize(text)
-    assert [text[s.start : s.end] for s in spans(Source("<text>", text))] == tokens
+    assert [text[s.start : s.end] for s in locate_tokens(Source("<text>", text))] == tokens
     assert tokens == ["xw", "=", "cd", "**", "2", "\n", ";", "xz", "=", "sin(", "xw", ")", ""]
 
 

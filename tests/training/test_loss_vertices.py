@@ -10,7 +10,7 @@ import pytest
 
 import cgprimer
 from cgprimer.core.derivatives import graph_with_loss
-from cgprimer.core.loss_expressions import LOSSES, loss_tree
+from cgprimer.core.loss_expressions import LOSSES, parse_loss
 from cgprimer.core.operations.notation import unparse
 from cgprimer.data import Dataset
 from cgprimer.errors import CgprimerError, DataError, NonFiniteError, UsageError
@@ -180,7 +180,7 @@ def test_the_graph_with_its_loss_is_a_text_like_any_other(
 def test_a_mistake_in_a_graph_with_its_loss_is_placed_in_the_text() -> None:
     graph = graph_with_loss(cgprimer.parse("input x[2]\nxh = 2*x\nxo = sum(xh)"), "squared-error")
     place = next(s for s in graph.program.statements if s.name == "loss")
-    assert graph.program.name_span(place).where().endswith(":5:1")
+    assert graph.program.name_span(place).location().endswith(":5:1")
 
 
 @pytest.mark.parametrize(
@@ -325,7 +325,7 @@ def test_a_loss_that_is_not_finite_is_called_by_its_name() -> None:
 def test_a_function_that_can_be_recorded_is_a_text() -> None:
     cgprimer.register_loss("smooth", lambda out, target: np.sqrt((out - target) ** 2 + 1) - 1)
     try:
-        assert unparse(loss_tree("smooth")) == "sqrt((out - target)^2 + 1) - 1"  # type: ignore[arg-type]
+        assert unparse(parse_loss("smooth")) == "sqrt((out - target)^2 + 1) - 1"  # type: ignore[arg-type]
         found = cgprimer.gradient(ONE, {"k": 2.0, "x": 1.0, "target": 1.0}, loss="smooth")
         assert found["k"] == pytest.approx(1 / math.sqrt(2))
     finally:

@@ -178,4 +178,4 @@ def _engine_hint(name: str) -> str:
     for engine in loaded():
         if name.lower() in getattr(engine, "aliases", ()):
             return f"use {engine.name!r}"
-    return did_you_mean(name, available) or f"one of: auto, {', '.join(available)}"
+    return did_you_mean(name, available) or f"choose one of auto, {', '.join(available)}"

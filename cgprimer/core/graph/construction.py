@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from cgprimer.core.graph.expression_graph import ExpressionGraph, FrozenDict, FrozenList
 from cgprimer.core.language.parser import parse_program
 from cgprimer.core.language.syntax_tree import Declaration, Definition, Program
-from cgprimer.core.language.tokens import spans, tokenize
+from cgprimer.core.language.tokens import locate_tokens, tokenize
 from cgprimer.core.operations.primitive_registry import FUNCTIONS
 from cgprimer.errors import CycleError, DefinitionError, Source, name_hint
 from cgprimer.support.garbage_collection import pause_garbage_collection
@@ -19,37 +19,37 @@ _MAX_SHOWN = 12  # vertices of a cycle that a message shows
 
 
 def parse(expressions: str | Iterable[str], *, name: str = "<expressions>") -> ExpressionGraph:
-    """Parse text, or a list of texts, into an expression graph.
+    """Parse a string, or a list of strings, into an expression graph.
 
     Args:
-        expressions: statements separated by line breaks or ``;``, or a list of such texts.
-        name: name of the text in error messages.
+        expressions: statements separated by line breaks or ``;``, or a list of such strings.
+        name: name of the source in error messages.
 
     Raises:
         SourceError: the text does not define a graph; the message shows line, column and a caret.
-        UsageError: ``expressions`` is neither text nor a list of texts.
+        UsageError: ``expressions`` is neither a string nor a list of strings.
 
     >>> parse(["xy = ab*xx", "xx = xa^2"]).variables
     ('xa', 'xx', 'xy')
     """
     if not isinstance(expressions, str):
-        check_type("expressions", expressions, Iterable, "a text or a list of texts")
+        check_type("expressions", expressions, Iterable, "a string or a list of strings")
         lines = list(expressions)
         if not all(isinstance(line, str) for line in lines):
-            check_type("expressions", expressions, str, "a text or a list of texts")
+            check_type("expressions", expressions, str, "a string or a list of strings")
         expressions = "\n".join(lines)
     with pause_garbage_collection():
-        return graph_of(parse_program(expressions, FUNCTIONS, name))
+        return build_graph(parse_program(expressions, FUNCTIONS, name))
 
 
-def graph_of(program: Program) -> ExpressionGraph:
-    """Build the graph of parsed statements.
+def build_graph(program: Program) -> ExpressionGraph:
+    """Build an expression graph from parsed statements.
 
     Raises:
-        DefinitionError: a name is defined or declared twice, or declared for another use.
+        DefinitionError: a name is defined or declared twice, or its declaration is invalid.
         CycleError: variables are defined by each other.
     """
-    definitions, declarations = _statements_by_name(program)
+    definitions, declarations = _collect_statements(program)
     outputs = {name: d for name, d in declarations.items() if d.role == "output"}
     _check_declarations(program, definitions, declarations, outputs)
     names: dict[str, None] = {}  # by first appearance
@@ -71,7 +71,7 @@ def graph_of(program: Program) -> ExpressionGraph:
     for name, tails in depends_on.items():
         for tail in tails:
             list.append(leads_to[tail], name)
-    order = _topological_order(depends_on, leads_to)
+    order = _sort_topologically(depends_on, leads_to)
     if len(order) < len(leads_to):
         raise _cycle_error(program.source, depends_on, leads_to.keys() - set(order))
     rank = {name: i for i, name in enumerate(order)}
@@ -96,10 +96,14 @@ def graph_of(program: Program) -> ExpressionGraph:
     )
 
 
-def _statements_by_name(
+def _collect_statements(
     program: Program,
 ) -> tuple[dict[str, Definition], dict[str, Declaration]]:
-    """Return definitions and declarations by name; raise DefinitionError for a repeated name."""
+    """Return the definitions and the declarations, keyed by name.
+
+    Raises:
+        DefinitionError: a name is defined or declared twice.
+    """
     definitions: dict[str, Definition] = {}
     declarations: dict[str, Declaration] = {}
     for statement in program.statements:
@@ -132,11 +136,11 @@ def _check_declarations(
     for name, output in outputs.items():
         hint = f"write: output {name}"
         if output.value is not None:
-            message = f"an output is computed: {name!r} cannot be given a value"
+            message = f"cannot assign a value to the output {name!r}: outputs are computed"
         elif output.shape:
-            message = f"an output is computed: {name!r} cannot be given a shape"
+            message = f"cannot declare a shape for the output {name!r}: its shape is inferred"
         elif name not in definitions:
-            message = f"{name!r} is declared as an output but never defined"
+            message = f"the output {name!r} is not defined"
             hint = name_hint(name, definitions)
         else:
             continue
@@ -144,7 +148,13 @@ def _check_declarations(
 
 
 def _cycle_error(source: Source, depends_on: Edges, unordered: set[str]) -> CycleError:
-    """Return the error for cyclic definitions; `unordered` vertices are on a cycle or after one."""
+    """Return the error for cyclic definitions.
+
+    Args:
+        source: the source text.
+        depends_on: for each variable the variables that its definition uses.
+        unordered: the variables that are on a cycle or depend on one.
+    """
     tokens = tokenize(source.text)
     walk = [next(token for token in tokens if token in unordered)]
     position = {walk[0]: 0}
@@ -159,17 +169,17 @@ def _cycle_error(source: Source, depends_on: Edges, unordered: set[str]) -> Cycl
     count = "" if shown is path else f" ({len(cycle):,} variables)"
     return CycleError(
         f"cyclic definition: {' -> '.join(shown)}{count}",
-        spans(source)[tokens.index(path[0])],
+        locate_tokens(source)[tokens.index(path[0])],
         path=path,
         hint="change one of the definitions so that it does not use the next",
     )
 
 
-def _topological_order(depends_on: Edges, leads_to: Edges) -> list[str]:
-    """Return the vertices in topological order, ties in the order of the text.
+def _sort_topologically(depends_on: Edges, leads_to: Edges) -> list[str]:
+    """Sort the vertices topologically; ties are broken by the order of the text.
 
     This is Kahn's algorithm with a heap. The keys of ``leads_to`` are all vertices in the order of
-    the text. The result lacks vertices on a cycle, and those that depend on a cycle.
+    the text. Vertices that are on a cycle or depend on one are omitted.
 
     Source: Kahn 1962, "Topological sorting of large networks".
     """

@@ -15,10 +15,10 @@ _MAX_BYTES = 200_000_000
 _Text = TypeVar("_Text", str, bytes)
 
 
-def path_of(name: str | Path) -> Path:
-    """Return the path of a file, or of the example with that name.
+def resolve_graph_path(name: str | Path) -> Path:
+    """Return the path to a file, or to the built-in example with the given name.
 
-    >>> path_of("lecture").name, str(path_of("graphs/a.cg"))
+    >>> resolve_graph_path("lecture").name, str(resolve_graph_path("graphs/a.cg"))
     ('lecture.cg', 'graphs/a.cg')
     """
     example = None if os.path.isfile(name) else find_examples().get(str(name))
@@ -28,26 +28,26 @@ def path_of(name: str | Path) -> Path:
 def load(path: str | Path) -> ExpressionGraph:
     """Load an expression graph from a UTF-8 file; ``-`` is standard input.
 
-    If there is no file with that name, examples such as ``lecture``, which are installed with the
-    package, can be loaded by name.
+    The name of a built-in example, such as ``lecture``, is also accepted, unless a file with the
+    same name exists.
 
     Raises:
-        UsageError: the file cannot be read, is larger than 200 MB, or is not text.
-        SourceError: its text does not define a graph.
+        UsageError: the file cannot be read, is larger than 200 MB, or is not UTF-8 text.
+        SourceError: the text does not define a graph.
 
     >>> load("lecture")
     <ExpressionGraph lecture.cg: 1 input, 4 expressions, 4 parameters>
     """
-    name, path = str(check_path(path)), path_of(path)
+    name, path = str(check_path(path)), resolve_graph_path(path)
     if str(path) != str(Path(name)):
         name = f"{name}.cg"
     try:
         if name == "-" and sys.stdin is None:
             raise UsageError("cannot read standard input: it is closed")
         if name == "-":
-            return parse(_checked_size(sys.stdin.read(_MAX_BYTES + 1), name), name="<stdin>")
+            return parse(_check_size(sys.stdin.read(_MAX_BYTES + 1), name), name="<stdin>")
         with path.open("rb") as file:  # a device or a pipe may have no end
-            text = _checked_size(file.read(_MAX_BYTES + 1), path).decode("utf-8-sig")
+            text = _check_size(file.read(_MAX_BYTES + 1), path).decode("utf-8-sig")
     except OSError as error:
         near = did_you_mean(path.stem, find_examples())
         near = near and f"{near} ('cgprimer examples' lists the examples)"
@@ -61,7 +61,8 @@ def load(path: str | Path) -> ExpressionGraph:
     return parse(text, name=name.encode("utf-8", "replace").decode())  # for pages and pictures
 
 
-def _checked_size(content: _Text, name: str | Path) -> _Text:
+def _check_size(content: _Text, name: str | Path) -> _Text:
+    """Return the content of a file; raise UsageError if it is larger than 200 MB."""
     if len(content) > _MAX_BYTES:
         raise UsageError(f"cannot read {name}: it is larger than {_MAX_BYTES:,} bytes")
     return content

@@ -19,7 +19,7 @@ from typing import Any
 
 from cgprimer.core.language.syntax_tree import Shape
 
-#: The initializers with the names of their arguments.
+#: The names of the arguments of each initializer.
 INITIALIZERS = {
     "zeros": (),
     "ones": (),
@@ -28,7 +28,7 @@ INITIALIZERS = {
     "glorot": (),
     "he": (),
 }
-NEEDING_FANS = ("glorot", "he")  # their variance depends on the sizes of a matrix
+MATRIX_INITIALIZERS = ("glorot", "he")  # the variance depends on the sizes of a matrix
 
 VALUES_STREAM = 1  # values of the text: the point of `grad`, the ground truth of generated data
 START_STREAM = 2  # start values of a training run
@@ -36,7 +36,7 @@ START_STREAM = 2  # start values of a training run
 
 @dataclass(frozen=True, slots=True)
 class Initializer:
-    """A distribution from which declared values are sampled: its name and its arguments.
+    """An initializer such as ``normal(0.1)``: a probability distribution of declared values.
 
     >>> Initializer("uniform", (-1.0, 1.0)).sample("w", (), seed=0, stream=START_STREAM) < 1.0
     True
@@ -46,11 +46,11 @@ class Initializer:
     arguments: tuple[float, ...] = ()
 
     def sample(self, name: str, shape: Shape, *, seed: int, stream: int) -> Any:
-        """Return sampled values of a parameter: a float, or an array of its shape.
+        """Sample the values of a parameter: a float for a scalar, otherwise an array.
 
         Args:
             name: the name of the parameter.
-            shape: its shape; ``()`` for a scalar.
+            shape: the shape of the parameter; ``()`` for a scalar.
             seed: random seed.
             stream: ``VALUES_STREAM`` or ``START_STREAM``, whose samples are independent.
 
@@ -65,15 +65,17 @@ class Initializer:
         digest = int.from_bytes(sha256(name.encode()).digest()[:8], "little")
         generator = np.random.default_rng([seed, stream, digest])
         if self.name in ("normal", "he"):
-            values = generator.normal(0.0, self._deviation(shape), shape)
+            values = generator.normal(0.0, self._compute_standard_deviation(shape), shape)
         else:
-            values = generator.uniform(*self._bounds(shape), shape)
+            values = generator.uniform(*self._compute_bounds(shape), shape)
         return values if shape else float(values)
 
-    def _deviation(self, shape: Shape) -> float:
+    def _compute_standard_deviation(self, shape: Shape) -> float:
+        """Return the standard deviation of ``normal`` or ``he`` for a parameter of this shape."""
         return math.sqrt(2 / shape[-1]) if self.name == "he" else self.arguments[0]
 
-    def _bounds(self, shape: Shape) -> tuple[float, float]:
+    def _compute_bounds(self, shape: Shape) -> tuple[float, float]:
+        """Return the bounds of ``uniform`` or ``glorot`` for a parameter of this shape."""
         if self.name == "glorot":
             limit = math.sqrt(6 / (shape[-1] + shape[-2]))
             return -limit, limit
@@ -81,17 +83,17 @@ class Initializer:
         return low, high
 
 
-def arguments_problem(name: str, arguments: Sequence[float]) -> str:
-    """Return an error message if the arguments do not fit the initializer, else an empty text.
+def initializer_arguments_error(name: str, arguments: Sequence[float]) -> str:
+    """Return the error message for invalid arguments of an initializer, or an empty string.
 
-    >>> arguments_problem("normal", [])
+    >>> initializer_arguments_error("normal", [])
     "initializer 'normal' takes 1 argument (standard deviation), got 0"
     """
     expected = INITIALIZERS[name]
     if len(arguments) != len(expected):
         count = f"{len(expected) or 'no'} argument{'s' * (len(expected) != 1)}"
-        listed = f" ({', '.join(expected)})" if expected else ""
-        return f"initializer {name!r} takes {count}{listed}, got {len(arguments)}"
+        names = f" ({', '.join(expected)})" if expected else ""
+        return f"initializer {name!r} takes {count}{names}, got {len(arguments)}"
     if name == "normal" and arguments[0] < 0:
         return f"the standard deviation must not be negative, got {arguments[0]:g}"
     if name == "uniform":
@@ -103,9 +105,9 @@ def arguments_problem(name: str, arguments: Sequence[float]) -> str:
     return ""
 
 
-def shape_problem(name: str, shape: Shape) -> str:
-    """Return an error message if the initializer cannot have this shape, else an empty text."""
-    if name not in NEEDING_FANS or len(shape) >= 2:
+def initializer_shape_error(name: str, shape: Shape) -> str:
+    """Return the error message for an initializer of an unsuitable shape, or an empty string."""
+    if name not in MATRIX_INITIALIZERS or len(shape) >= 2:
         return ""
     kind = "vector" if shape else "scalar"
-    return f"initializer {name!r} needs a matrix [outputs,inputs], got a {kind}"
+    return f"initializer {name!r} requires a matrix [outputs,inputs], got a {kind}"

@@ -16,14 +16,17 @@ ONE_HOT = "one-hot"
 Domain: TypeAlias = tuple[float, ...] | str  #: a finite set of numbers, or ``one-hot``
 
 
-def contains(domain: Domain, value: Any) -> bool:
-    """Return whether a value (a scalar or nested sequences of numbers) is in a domain.
+def domain_contains(domain: Domain, value: Any) -> bool:
+    """Return whether a scalar, or an array as nested sequences, is in a domain.
 
-    Each number of an array must be in a finite set; each row of its last axis must be one-hot.
+    A finite set must contain every element of an array. If the domain is ``one-hot``, every vector
+    along the last axis must be one-hot.
 
-    >>> contains((0.0, 1.0), 1.0), contains((-1.0, 1.0), ((1.0, 0.0), (1.0, -1.0)))
-    (True, False)
-    >>> contains("one-hot", (0.0, 1.0, 0.0)), contains("one-hot", (0.0, 1.0, 1.0))
+    >>> domain_contains((0.0, 1.0), 1.0)
+    True
+    >>> domain_contains((-1.0, 1.0), ((1.0, 0.0), (1.0, -1.0)))
+    False
+    >>> domain_contains("one-hot", (0.0, 1.0, 0.0)), domain_contains("one-hot", (0.0, 1.0, 1.0))
     (True, False)
     """
     if domain == ONE_HOT:
@@ -39,6 +42,7 @@ def contains(domain: Domain, value: Any) -> bool:
 
 
 def _is_one_hot(value: Any) -> bool:
+    """Return whether every vector along the last axis of nested sequences is one-hot."""
     if not isinstance(value, Sequence):
         return False
     if any(isinstance(part, Sequence) for part in value):
@@ -46,24 +50,26 @@ def _is_one_hot(value: Any) -> bool:
     return sorted(value) == [0.0] * (len(value) - 1) + [1.0]
 
 
-def shape_problem(domain: Domain, shape: Shape) -> str:
-    """Return an error message, or an empty text if an input of this shape can have the domain."""
+def domain_shape_error(domain: Domain, shape: Shape) -> str:
+    """Return the error message for a one-hot input of unsuitable shape, or an empty string."""
     if domain != ONE_HOT or (shape and shape[-1] > 1):
         return ""
     actual = f"[{','.join(map(str, shape))}]" if shape else "a scalar"
     return f"a one-hot input must have two or more classes on its last axis, got {actual}"
 
 
-def set_problem(numbers: Sequence[float]) -> tuple[str, int]:
-    """Return an error message and the index of the invalid number; ("", 0) for a valid set.
+def domain_values_error(values: Sequence[float]) -> tuple[str, int]:
+    """Return the error message for an invalid domain and the index of the invalid value.
 
-    >>> set_problem([0.0, 1.0, 0.0])
+    For a valid domain the result is ``("", 0)``.
+
+    >>> domain_values_error([0.0, 1.0, 0.0])
     ('the values of a domain must be distinct; 0 is repeated', 2)
     """
-    if not numbers:
+    if not values:
         return "a domain must have at least one value, as in {0, 1}", 0
     previous = set[float]()
-    for index, value in enumerate(numbers):
+    for index, value in enumerate(values):
         if not math.isfinite(value):
             return f"the values of a domain must be finite, got {value:g}", index
         if value in previous:

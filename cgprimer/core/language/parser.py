@@ -59,7 +59,12 @@ _OPEN = ("", 0, 0)  # an opening parenthesis, or the start of an expression
 
 
 def parse_program(text: str, functions: Functions, source_name: str = "<expressions>") -> Program:
-    """Parse the statements of a text; ``functions`` are the functions that it may call.
+    """Parse the statements of a source text.
+
+    Args:
+        text: the source text.
+        functions: the functions that expressions may call.
+        source_name: name of the source in error messages.
 
     Raises:
         ExpressionSyntaxError: the text does not follow the grammar.
@@ -70,20 +75,20 @@ def parse_program(text: str, functions: Functions, source_name: str = "<expressi
     2
     """
     source = Source(source_name, text.replace("\r\n", "\n").replace("\r", "\n"))
-    return _Parser(source, functions).program()
+    return _Parser(source, functions).parse_statements()
 
 
 def parse_expression(text: str, functions: Functions, source_name: str) -> Expression:
     """Parse a single expression, such as a partial derivative in the primitive table."""
     parser = _Parser(Source(source_name, text), functions)
-    expression, _ = parser.expression("expected an expression")
+    expression, _ = parser.parse_expression("expected an expression")
     if parser.tokens[parser.index]:
-        parser.fail("error", parser.index, "expected a single expression")
+        parser.raise_error("syntax_error", parser.index, "expected a single expression")
     return expression
 
 
 class _Parser(TokenReader):
-    """A parser that reads the tokens of a source once. Its trees share equal leaves."""
+    """A parser that reads the tokens of a source text once. Equal leaves are stored once."""
 
     def __init__(self, source: Source, functions: Functions) -> None:
         super().__init__(source)
@@ -91,8 +96,8 @@ class _Parser(TokenReader):
         self.names: dict[str, Name] = {}
         self.numbers: dict[str, Number] = {}
 
-    def program(self) -> Program:
-        """Parse all statements."""
+    def parse_statements(self) -> Program:
+        """Parse all statements of the source text."""
         tokens = self.tokens
         statements: list[Definition | Declaration] = []
         while first := tokens[self.index]:
@@ -101,55 +106,57 @@ class _Parser(TokenReader):
                 self.index += 1
             elif second == "=" and first.isidentifier():
                 self.index += 2
-                tree, names = self.expression(f"expected an expression after '{first} ='")
+                tree, names = self.parse_expression(f"expected an expression after '{first} ='")
                 statements.append(Definition(first, tree, tuple(names), at))
             elif second[:1].isidentifier() and first in ROLES:
                 from cgprimer.core.language.declaration_parser import parse_declarations
 
                 statements.extend(parse_declarations(self, first))
             else:
-                self.fail("invalid_statement", at)
+                self.raise_error("invalid_statement", at)
         return Program(self.source, tuple(statements))
 
-    def index_of(self, index: int) -> Index:
-        """Parse an index from its opening bracket on; the parts of a slice are integers or None."""
+    def parse_index(self, index: int) -> Index:
+        """Parse an index such as ``[0, 1:3]``, starting at the token of its opening bracket."""
         tokens = self.tokens
-        places: list[Any] = []
-        while tokens[index] == ("," if places else "["):
+        entries: list[Any] = []
+        while tokens[index] == ("," if entries else "["):
             parts: list[Any] = [None]
             self.index = index + 1
             while tokens[self.index] not in (",", "]"):
                 if tokens[self.index] == "[" and parts == [None]:
-                    parts[0] = self.index_list()
+                    parts[0] = self.parse_index_list()
                 elif tokens[self.index] == ":" and len(parts) < 3:
                     parts.append(None)
                     self.index += 1
                 elif parts[-1] is None:
-                    parts[-1] = self.integer(self.index)
+                    parts[-1] = self.parse_integer(self.index)
                 else:
-                    self.fail("expected", self.index, "',', ':' or ']' in an index")
+                    self.raise_error("unexpected_token", self.index, "',', ':' or ']' in an index")
             if parts == [None]:
-                self.fail("expected", self.index, "an index, such as 0, or a slice, such as 1:3")
-            places.append(parts[0] if len(parts) == 1 else slice(*[*parts, None][:3]))
+                self.raise_error(
+                    "unexpected_token", self.index, "an index, such as 0, or a slice, such as 1:3"
+                )
+            entries.append(parts[0] if len(parts) == 1 else slice(*[*parts, None][:3]))
             index = self.index
         self.index = index + 1
-        return Index(tuple(places))
+        return Index(tuple(entries))
 
-    def index_list(self) -> tuple[int, ...]:
-        """Parse a list of integers in brackets, one entry of an index."""
+    def parse_index_list(self) -> tuple[int, ...]:
+        """Parse a list of indices such as ``[0, 3]`` within an index."""
         indices: list[int] = []
         while self.tokens[self.index] == ("," if indices else "["):
-            indices.append(self.integer(self.index + 1))
+            indices.append(self.parse_integer(self.index + 1))
         if self.tokens[self.index] != "]":
-            self.fail("expected", self.index, "',' or ']' in a list of indices")
+            self.raise_error("unexpected_token", self.index, "',' or ']' in a list of indices")
         self.index += 1
         return tuple(indices)
 
-    def expression(self, missing: str) -> tuple[Expression, dict[str, Name]]:
-        """Parse an expression up to the end of its statement; if none, fail with `missing`.
+    def parse_expression(self, missing_message: str) -> tuple[Expression, dict[str, Name]]:
+        """Parse an expression up to the end of its statement.
 
-        Returns:
-            The tree, and the names in it in order of appearance.
+        Return the syntax tree, and its names in order of appearance. If the statement has no
+        expression, raise an error with the message `missing_message`.
         """
         tokens, numbers, index = self.tokens, self.numbers, self.index
         names: dict[str, Name] = {}
@@ -160,7 +167,7 @@ class _Parser(TokenReader):
         while True:
             token = tokens[index]
             if operand_expected:
-                leaf = names.get(token) or numbers.get(token) or self.new_leaf(index, names)
+                leaf = names.get(token) or numbers.get(token) or self.create_leaf(index, names)
                 if leaf is not None:
                     operands.append(leaf)
                     operand_expected = False
@@ -168,13 +175,13 @@ class _Parser(TokenReader):
                     pending.append(_SIGN)
                 elif token[-1:] == "(":
                     if "\n" in token and not groups:
-                        self.fail("error", index, "the parenthesis of a call must be on its line")
+                        self.raise_error("line_break_in_call", index)
                     groups.append((index, len(operands)))
                     pending.append(_OPEN)
                 elif token != "+" and not (token == "\n" and groups):
-                    self.fail("missing_operand", index, groups, missing)
+                    self.raise_error("missing_operand", index, groups, missing_message)
             elif token == "[":  # highest precedence
-                operands[-1] = Apply(self.index_of(index), (operands[-1],))
+                operands[-1] = Apply(self.parse_index(index), (operands[-1],))
                 index = self.index
                 continue
             elif token != "\n" or not groups:
@@ -194,32 +201,38 @@ class _Parser(TokenReader):
                     at, before = groups.pop()
                     pending.pop()
                     if tokens[at] != "(":
-                        operands[before:] = [self.call(at, index, operands[before:])]
+                        operands[before:] = [self.build_call(at, index, operands[before:])]
                 elif token == "," and groups and tokens[groups[-1][0]] != "(":
                     operand_expected = True
                 else:
                     break
             index += 1
         if groups or token not in ENDS:
-            self.fail("missing_operator", index, groups, self.functions)
+            self.raise_error("missing_operator", index, groups, self.functions)
         self.index = index
         return operands[0], names
 
-    def new_leaf(self, index: int, names: dict[str, Name]) -> Name | Number | None:
-        """Return a leaf that is new in its statement, or None if the token is not an operand."""
+    def create_leaf(self, index: int, names: dict[str, Name]) -> Name | Number | None:
+        """Create the leaf for a name or number; return None if the token is neither."""
         token = self.tokens[index]
         if token.isidentifier():
             leaf = self.names.get(token) or self.names.setdefault(token, Name(token))
             names[token] = leaf
             return leaf
         if is_number(token):
-            return self.numbers.setdefault(token, Number(self.number(index)))
+            return self.numbers.setdefault(token, Number(self.parse_number(index)))
         return None
 
-    def call(self, at: int, end: int, arguments: list[Expression]) -> Expression:
-        """Build the call of a function; `at` and `end` are the tokens of its parentheses."""
+    def build_call(self, start: int, end: int, arguments: list[Expression]) -> Expression:
+        """Build the syntax tree of a function call.
+
+        Args:
+            start: index of the token with the name and the opening parenthesis.
+            end: index of the closing parenthesis.
+            arguments: the syntax trees of the arguments.
+        """
         count = len(arguments)
-        rows = self.functions[function_name(self.tokens[at])]
+        rows = self.functions[function_name(self.tokens[start])]
         for row in rows:
             omitted = row.arity - count
             if 0 <= omitted <= len(row.defaults):
@@ -227,5 +240,5 @@ class _Parser(TokenReader):
                 filled = [value for value in filled if value is not None]
                 return Apply(row.name, (*arguments, *map(Number, filled)))
         if not rows or not rows[0].associative or count < rows[0].arity:
-            self.fail("invalid_call", at, end, count, self.functions)
+            self.raise_error("invalid_call", start, end, count, self.functions)
         return reduce(lambda left, right: Apply(rows[0].name, (left, right)), arguments)

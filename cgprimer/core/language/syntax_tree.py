@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
-from cgprimer.core.language.tokens import spans, tokenize
+from cgprimer.core.language.tokens import locate_tokens, tokenize
 from cgprimer.errors import Source, Span
 
 T = TypeVar("T")
@@ -22,14 +22,14 @@ Shape: TypeAlias = tuple[int, ...]  #: of a value, for one sample
 # eq=False and repr=False: the generated methods would recurse into the tree.
 @dataclass(slots=True, eq=False, repr=False)
 class Number:
-    """A literal."""
+    """A numeric literal: a leaf of a syntax tree."""
 
     value: float
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class Name:
-    """A variable or a parameter."""
+    """The name of a variable or parameter: a leaf of a syntax tree."""
 
     name: str
 
@@ -38,11 +38,13 @@ MAX_ELEMENTS = 10**8  #: of an array: 0.8 GB
 
 
 class Operator:
-    """An applied operator that is more than a name: it has settings such as entries or axes.
+    """An operator with settings, such as the entries of an index or the axes of a sum.
+
+    A function without settings is represented by its name only.
 
     Attributes:
-        name: identifies the kind of operator; the tree of a plain function has such a name alone.
-        is_index: whether it is written after its operand, in brackets.
+        name: identifies the kind of operator.
+        is_index: whether the operator is written in brackets after its operand.
     """
 
     name: str
@@ -50,16 +52,16 @@ class Operator:
 
     @property
     def settings(self) -> tuple[Any, ...]:
-        """All settings."""
+        """The settings of the operator."""
         return ()
 
     @property
     def spelling(self) -> str:
-        """The function's name in text."""
+        """The name of the function in expressions."""
         return self.name
 
     def setting_texts(self) -> list[str]:
-        """Return the settings as they are written after the operands."""
+        """Return the settings as strings, in the syntax of the language."""
         return []
 
     def __str__(self) -> str:
@@ -68,7 +70,7 @@ class Operator:
 
 @dataclass(frozen=True)
 class Index(Operator):
-    """An index as it is written: for each axis an integer, a slice, or nested tuples of integers.
+    """An index such as ``[0, 1:3]``: an integer, a slice or a tuple of integers for each axis.
 
     >>> Index((0, slice(1, 3))).setting_texts()
     ['0', '1:3']
@@ -80,33 +82,33 @@ class Index(Operator):
 
     @property
     def settings(self) -> tuple[Any, ...]:
-        """The entries."""
+        """The entries of the index."""
         return self.entries
 
     def __hash__(self) -> int:  # slices have no hash before Python 3.12
         return hash(str(self.entries))
 
     def setting_texts(self) -> list[str]:
-        """Return the entries as they are written."""
-        return list(map(index_entry_text, self.entries))
+        """Return the entries of the index as strings, in the syntax of the language."""
+        return list(map(format_index_entry, self.entries))
 
 
 @dataclass(frozen=True)
 class Symbol(Operator):
-    """A function that a formula shows and that the language does not define, such as ``f'``."""
+    """A symbolic function such as ``f'``, which formulas show but the language does not define."""
 
     name: str
 
 
 def operator_name(applied: str | Operator) -> str:
-    """Return the name of what is applied: of an operator with settings, the name of its kind."""
+    """Return the name of a primitive, or the kind of an operator with settings."""
     return applied if isinstance(applied, str) else applied.name
 
 
-def index_entry_text(entry: Any) -> str:
-    """Return one entry of an index as it is written.
+def format_index_entry(entry: Any) -> str:
+    """Format one entry of an index, in the syntax of the language.
 
-    >>> index_entry_text(2), index_entry_text(range(0, 6, 2)), index_entry_text((0, 3))
+    >>> format_index_entry(2), format_index_entry(range(0, 6, 2)), format_index_entry((0, 3))
     ('2', '0:6:2', '[0,3]')
     """
     if isinstance(entry, range | slice):
@@ -115,12 +117,14 @@ def index_entry_text(entry: Any) -> str:
             parts[1] = None  # down to the first
         start, stop, step = ("" if n is None else str(n) for n in parts)
         return f"{start}:{stop}" + (f":{step}" if step else "")
-    return f"[{','.join(map(index_entry_text, entry))}]" if isinstance(entry, tuple) else str(entry)
+    return (
+        f"[{','.join(map(format_index_entry, entry))}]" if isinstance(entry, tuple) else str(entry)
+    )
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class Apply:
-    """A primitive applied to arguments: an operator, a function call, or an index."""
+    """The application of a primitive to arguments: an operation, a function call or an index."""
 
     primitive: str | Operator
     arguments: tuple[Expression, ...]
@@ -170,27 +174,27 @@ class Declaration:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Program:
-    """The statements of a text, in their order."""
+    """A parsed source text: its statements in the original order."""
 
     source: Source
     statements: tuple[Definition | Declaration, ...]
 
     def name_span(self, statement: Definition | Declaration) -> Span:
-        """Return the position of the name of a statement."""
-        return spans(self.source)[statement.at]
+        """Return the span of the name that a statement defines or declares."""
+        return locate_tokens(self.source)[statement.at]
 
     def expression_span(self, statement: Definition, text: str) -> Span:
-        """Return the position of an expression in a definition.
+        """Return the span of a subexpression in a definition.
 
-        Redundant parentheses and the spelling of numbers and powers are ignored. If the expression
-        does not occur, the position is that of the right-hand side.
+        Redundant parentheses and the spelling of numbers and powers are ignored. If the definition
+        does not contain the subexpression, return the span of the right-hand side.
         """
-        token_spans = spans(self.source)
+        token_spans = locate_tokens(self.source)
         tokens = [self.source.text[span.start : span.end] for span in token_spans]
         end = next(i for i in range(statement.at, len(tokens)) if tokens[i] in ("\n", ";", ""))
         indices = [i for i in range(statement.at + 2, end) if tokens[i] not in "()"]
-        line = [_normalized(tokens[i]) for i in indices]
-        wanted = [_normalized(token) for token in tokenize(text)[:-1] if token not in "()"]
+        line = [_normalize_token(tokens[i]) for i in indices]
+        wanted = [_normalize_token(token) for token in tokenize(text)[:-1] if token not in "()"]
         first, last = statement.at + 2, end - 1
         for start in range(len(line) - len(wanted) + 1):
             following = line[start + len(wanted) :][:1]
@@ -205,8 +209,8 @@ class Program:
         return Span(self.source, token_spans[first].start, token_spans[last].end)
 
 
-def _normalized(token: str) -> str | float:
-    """Return a token for comparison: a number as its value, ``**`` as ``^``."""
+def _normalize_token(token: str) -> str | float:
+    """Convert a token to a comparable form: a number to a float, ``**`` to ``^``."""
     if token[:1].isdigit() or token[:1] == ".":
         return float(token)
     return "^" if token == "**" else token
@@ -218,7 +222,7 @@ Functions: TypeAlias = Mapping[str, Sequence[Any]]
 
 
 def postorder(expression: Expression) -> Iterator[Expression]:
-    """Yield every node, left to right, arguments before the function that is applied to them."""
+    """Yield the nodes of a syntax tree in postorder: each call after its arguments."""
     nodes, stack = [], [expression]
     while stack:  # right to left, functions before their arguments, and reversed at the end
         node = stack.pop()
@@ -231,7 +235,12 @@ def postorder(expression: Expression) -> Iterator[Expression]:
 def fold(
     expression: Expression, leaf: Callable[[Number | Name], T], apply: Callable[[Any, list[T]], T]
 ) -> T:
-    """Evaluate a tree from its leaves up; ``leaf`` and ``apply`` return the value of a node.
+    """Reduce a syntax tree to a single value, from the leaves to the root.
+
+    Args:
+        expression: the syntax tree.
+        leaf: returns the value of a leaf.
+        apply: returns the value of a call, given the primitive and the values of its arguments.
 
     >>> from cgprimer.core.operations.notation import parse_expression
     >>> fold(parse_expression("1 + 2*xa"), lambda leaf: 1, lambda name, counts: sum(counts))
@@ -250,12 +259,12 @@ def fold(
 
 
 def names_in(tree: Expression) -> dict[str, None]:
-    """Return the names in a tree, in order of appearance."""
+    """Return the names in a syntax tree as the keys of a dict, in order of first appearance."""
     return {node.name: None for node in postorder(tree) if isinstance(node, Name)}
 
 
 def substitute(tree: Expression, trees: Mapping[str, Expression]) -> Expression:
-    """Return a tree in which names are replaced by trees."""
+    """Return a syntax tree in which the given names are replaced by other trees."""
     return fold(
         tree,
         lambda leaf: trees.get(leaf.name, leaf) if isinstance(leaf, Name) else leaf,

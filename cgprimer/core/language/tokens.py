@@ -29,7 +29,9 @@ _PATTERN = re.compile(
 
 
 def tokenize(text: str) -> list[str]:
-    """Split a text into tokens. The last token is empty; the name of a function call ends in ``(``.
+    """Split a text into tokens; the token of a function call is its name with the parenthesis.
+
+    The last token is an empty string.
 
     >>> tokenize("xw = cd*sin (xx)")
     ['xw', '=', 'cd', '*', 'sin (', 'xx', ')', '']
@@ -37,17 +39,17 @@ def tokenize(text: str) -> list[str]:
     return _PATTERN.findall(text)
 
 
-def spans(source: Source) -> list[Span]:
-    """Return the position of each token.
+def locate_tokens(source: Source) -> list[Span]:
+    """Return the span of each token of a source text.
 
-    >>> [(span.start, span.end) for span in spans(Source("<text>", "xw = 2^xa"))]
+    >>> [(span.start, span.end) for span in locate_tokens(Source("<text>", "xw = 2^xa"))]
     [(0, 2), (3, 4), (5, 6), (6, 7), (7, 9), (9, 9)]
     """
     return [Span(source, *match.span(1)) for match in _PATTERN.finditer(source.text)]
 
 
 def function_name(token: str) -> str:
-    """Return the name before the parenthesis of a call, or an empty text for other tokens.
+    """Return the function name in the token of a call; an empty string for other tokens.
 
     >>> function_name("sin ("), function_name("("), function_name("sin")
     ('sin', '', '')
@@ -56,5 +58,5 @@ def function_name(token: str) -> str:
 
 
 def is_number(token: str) -> bool:
-    """Return whether a token is a number."""
+    """Return whether a token is a numeric literal."""
     return token[:1] in "0123456789." and token not in ("", ".")

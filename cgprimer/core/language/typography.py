@@ -1,11 +1,11 @@
-"""Typographic characters, as PDFs, word processors and other languages write them."""
+"""Corrections of typographic characters, such as ``×`` or ``²``, that word processors insert."""
 
 from __future__ import annotations
 
 from itertools import takewhile
 from unicodedata import category, decomposition, normalize
 
-MEANT = {
+ASCII_SPELLINGS = {
     "×": "*", "·": "*", "∙": "*", "⋅": "*", "÷": "/", "−": "-", "–": "-", "—": "-", "∗": "*",
     "ˆ": "^", "{": "(", "}": ")",
 }  # fmt: skip
@@ -21,16 +21,20 @@ _ADVICE = {  # by character, or by Unicode category
 }  # fmt: skip
 
 
-def advice(text: str) -> str:
-    """Return what to write instead of the first character, or of a superscript it begins.
+def suggest_spelling(text: str) -> str:
+    """Suggest how to write the invalid character or superscript that a string begins with.
 
-    >>> advice("⁻¹ + 1"), advice("½"), advice("÷2"), advice("√2"), advice("$")
-    ("write '^-1'", "write '(1/2)'", "write '/'", 'write sqrt(...)', '')
+    >>> suggest_spelling("⁻¹ + 1"), suggest_spelling("½"), suggest_spelling("÷2")
+    ("write '^-1'", "write '(1/2)'", "write '/'")
+    >>> suggest_spelling("√2"), suggest_spelling("$")
+    ('write sqrt(...)', '')
     """
     odd = text[0]
     raised = "".join(takewhile(lambda letter: "<super>" in decomposition(letter), text))
     plain = normalize("NFKC", raised or odd).replace("−", "-").replace("⁄", "/")
     around = "^{}" if raised else "_{}" if "<sub>" in decomposition(odd) else "{}"
     around = "({})" if "/" in plain else around * (len(plain) == 1 or bool(raised))
-    meant = MEANT.get(odd) or (around.format(plain) if plain != odd and plain.isascii() else "")
+    meant = ASCII_SPELLINGS.get(odd) or (
+        around.format(plain) if plain != odd and plain.isascii() else ""
+    )
     return f"write {meant!r}" if meant else _ADVICE.get(odd) or _ADVICE.get(category(odd), "")

@@ -59,7 +59,9 @@ def differentiate(
         DifferentiationError: a complex step through a function that is not analytic.
     """
     if scheme not in SCHEMES:
-        raise UsageError(f"there is no scheme {scheme!r}", hint=f"one of: {', '.join(SCHEMES)}")
+        raise UsageError(
+            f"there is no scheme {scheme!r}", hint=f"choose one of {', '.join(SCHEMES)}"
+        )
     if step is not None and not 0 < step < math.inf:
         raise UsageError(f"the step must be positive and finite, not {step!r}")
     place = {name: tape.index(name) for name in (*of, *wrt)}

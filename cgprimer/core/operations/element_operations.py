@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.language.syntax_tree import Shape, index_entry_text
+from cgprimer.core.language.syntax_tree import Shape, format_index_entry
 from cgprimer.core.operations.array_operation import Array, ArrayOperation
 from cgprimer.core.operations.array_shapes import normalize_axis, numpy_key, shape_text
 from cgprimer.core.operations.operation import Builder, Value
@@ -31,7 +31,7 @@ class Take(ArrayOperation):
     moves_elements = commutes_with_sum = may_be_view = True
 
     def setting_texts(self) -> list[str]:
-        return list(map(index_entry_text, self.key))
+        return list(map(format_index_entry, self.key))
 
     def shape(self, *operands: Shape) -> Shape:
         (a,) = operands
@@ -56,7 +56,7 @@ class Scatter(ArrayOperation):
     moves_elements = commutes_with_sum = True
 
     def setting_texts(self) -> list[str]:
-        return [f"[{','.join(map(index_entry_text, self.key))}]", *map(str, self.new_shape)]
+        return [f"[{','.join(map(format_index_entry, self.key))}]", *map(str, self.new_shape)]
 
     def shape(self, *operands: Shape) -> Shape:
         return self.new_shape

@@ -11,11 +11,11 @@ from typing import Any
 from cgprimer.analysis.elements import element_names, numbers_of, shape_in
 from cgprimer.analysis.points import point_values
 from cgprimer.core.derivatives import (
-    chosen_names,
-    chosen_output,
-    element_in,
+    check_point,
     graph_with_loss,
-    point_or_empty,
+    parse_element_of,
+    resolve_output,
+    resolve_wrt,
 )
 from cgprimer.core.methods.derivative_program import Names
 from cgprimer.core.second_derivatives import add_element_output
@@ -155,14 +155,14 @@ def stepping(
     bar_xw = 1 (2.0, 3.0, 4.0, 12.0) (None, None, None, 1.0)
     bar_cd = xx (2.0, 3.0, 4.0, 12.0) (None, 4.0, None, 1.0)
     """
-    graph = graph_with_loss(graph, loss, point_or_empty(at))
+    graph = graph_with_loss(graph, loss, check_point(at))
     if scalars or "reverse" not in methods:  # of arrays, what knows numbers alone
         wrt = element_names(graph, wrt)
         graph, at = numbers_of(graph, at, (of,))
     graph, of = add_element_output(graph, of)
-    target = chosen_output(graph, of)
-    names = chosen_names(graph, graph.inputs if wrt is None and not graph.parameters else wrt)
-    if single := next((name for name in names if element_in(graph, name)[1]), ""):
+    target = resolve_output(graph, of)
+    names = resolve_wrt(graph, graph.inputs if wrt is None and not graph.parameters else wrt)
+    if single := next((name for name in names if parse_element_of(graph, name)[1]), ""):
         raise UsageError(f"{single!r} is one number of an array", hint=NUMBERS)
     if not methods:
         raise UsageError(
@@ -228,7 +228,7 @@ def _differences(
                 hint="leave it out, or add the method: methods=[..., 'finite-difference']",
             )
     if scheme is not None and scheme not in SCHEMES:
-        near = f"one of: {', '.join(SCHEMES)}"
+        near = f"choose one of {', '.join(SCHEMES)}"
         raise UsageError(f"there is no stepping through the scheme {scheme!r}", hint=near)
     if h is not None and (isinstance(h, bool) or not isinstance(h, Real)):
         hint = "for instance h=1e-3, in the unit of the variable"

@@ -83,7 +83,7 @@ def scene(tape: Tape, target: str, wrt: Sequence[str], level: str = "variables")
     (('xa', 'xx'), ('cd', 'xw'), ('xx', 'xw'))
     """
     if level not in LEVELS:
-        raise UsageError(f"there is no level {level!r}", hint=f"one of: {', '.join(LEVELS)}")
+        raise UsageError(f"there is no level {level!r}", hint=f"choose one of {', '.join(LEVELS)}")
     kept = [is_statistic(leaf.name) for leaf in tape.leaves]
     tape = rename_as_shown(tape) if any(kept) else tape
     names, trees, first = labels(tape), expressions(tape), len(tape.leaves)
