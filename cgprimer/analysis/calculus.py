@@ -22,7 +22,7 @@ from cgprimer.core.operations.primitive_registry import (
     RESULT,
     Primitive,
     find_primitive,
-    partial_tree,
+    parse_partial,
 )
 from cgprimer.errors import ExpressionSwellError, format_count
 from cgprimer.expressions import Apply, Expression, Name, Number, postorder, substitute, unparse
@@ -242,7 +242,7 @@ def _partials(
     partials = [_TAUGHT[row.name]] if row.name in _TAUGHT else row.partials
     for text, argument in zip(partials, call.arguments, strict=True):
         if argument in moving and text != "0":
-            yield substitute(partial_tree(text), known), argument
+            yield substitute(parse_partial(text), known), argument
 
 
 def _law(row: Primitive, part: Apply, moving: set[Expression]) -> str:

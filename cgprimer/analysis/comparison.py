@@ -28,7 +28,7 @@ from cgprimer.core.language.syntax_tree import operator_name
 from cgprimer.core.methods import methods as all_methods
 from cgprimer.core.methods.derivative_program import Names, as_names
 from cgprimer.core.methods.finite_difference import SCHEMES
-from cgprimer.core.operations.array_shapes import shape_text
+from cgprimer.core.operations.array_shapes import format_shape
 from cgprimer.core.tape.scalarization import split_arrays
 from cgprimer.errors import DifferentiationError, UsageError, join_names, name_hint, pluralize
 from cgprimer.expressions import ExpressionGraph, Shape, parse_element
@@ -275,7 +275,8 @@ def compare(
     if shape := primal.shapes[primal.index(target)]:
         one = next(elements(target, shape)).replace("][", ",")
         raise UsageError(
-            f"{target!r} is an array of shape {shape_text(shape)}: one of its elements is compared",
+            f"{target!r} is an array of shape {format_shape(shape)}: one of its elements is"
+            " compared",
             hint=f"such as of={one!r} (--of {one!r}), or their sum as an output of its own",
         )
     point = point_values(graph, at, of=target)

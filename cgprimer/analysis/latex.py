@@ -78,7 +78,7 @@ def latex(
 
     def apply(name: str | Operator, arguments: list[Part]) -> Part:
         kind = operator_name(name)
-        settings = [] if isinstance(name, str) else name.setting_texts()
+        settings = [] if isinstance(name, str) else name.format_settings()
         if kind == "transpose" and (settings or len(arguments) > 1):
             kind = "permuted"  # axes in an order of their own
         binding, needed = _INFIX.get(kind, (_ATOM, (0,) * len(arguments)))

@@ -23,7 +23,7 @@ from cgprimer.core.derivatives import (
 )
 from cgprimer.core.evaluation.runner import Runner
 from cgprimer.core.language.value_names import is_internal
-from cgprimer.core.operations.array_shapes import shape_text
+from cgprimer.core.operations.array_shapes import format_shape
 from cgprimer.core.operations.layer_expansions import is_statistic
 from cgprimer.core.tape.tape_printing import expressions, shown_name
 from cgprimer.errors import UsageError, name_hint, pluralize
@@ -231,7 +231,7 @@ def trace(
         what, option = ("seeded", "wrt") if seeded else ("differentiated", "of")
         first = next(elements(asked, shape)).replace("][", ",")
         raise UsageError(
-            f"{asked!r} is an array of shape {shape_text(shape)}: one of its elements is {what}",
+            f"{asked!r} is an array of shape {format_shape(shape)}: one of its elements is {what}",
             hint=f"such as {option}={first!r} (--{option} {first!r})",
         )
     shown = _shown(primal, target, level)

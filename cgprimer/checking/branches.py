@@ -17,7 +17,7 @@ import numpy as np
 
 from cgprimer.core.language.syntax_tree import operator_name
 from cgprimer.core.operations import find_primitive
-from cgprimer.core.operations.primitive_registry import OPERANDS, RESULT, partial_tree
+from cgprimer.core.operations.primitive_registry import OPERANDS, RESULT, parse_partial
 from cgprimer.core.tape.lowering import emit_partial
 from cgprimer.expressions import Apply, Name, fold
 from cgprimer.tapes import Builder, Instruction, Tape, reachable
@@ -110,7 +110,7 @@ class Branches:
             self._gap(index, name, tuple(arguments))
             return self._builder.emit(name, *arguments)
 
-        tree = partial_tree(text)
+        tree = parse_partial(text)
         if isinstance(tree, Apply):
             fold(tree, leaf, apply)
 

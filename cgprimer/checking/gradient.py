@@ -26,8 +26,8 @@ from cgprimer.checking.results import Failure, Part, Result, Verdict, not_run
 from cgprimer.checking.sandbox import Limits, Request, Submission, run_submission
 from cgprimer.checking.verdicts import rename_hint
 from cgprimer.core.language.input_domains import ONE_HOT
-from cgprimer.core.operations.array_shapes import shape_text
-from cgprimer.core.operations.notation import domain_text
+from cgprimer.core.operations.array_shapes import format_shape
+from cgprimer.core.operations.notation import format_domain
 from cgprimer.errors import UsageError, join_names
 from cgprimer.expressions import ExpressionGraph, Shape
 from cgprimer.support.validation import check_real_number
@@ -302,7 +302,9 @@ def _numbers(value: Any, shape: Shape) -> Array | Failure:
         return Failure("value", f"{value!r:.40} is no number")
     if made.shape == shape or (made.size == 1 and not shape):
         return made.reshape(shape)
-    return Failure("shape", f"the shape is {shape_text(made.shape)}, expected {shape_text(shape)}")
+    return Failure(
+        "shape", f"the shape is {format_shape(made.shape)}, expected {format_shape(shape)}"
+    )
 
 
 def _power(value: float) -> str:
@@ -442,11 +444,11 @@ def skeleton(check: GradientCheck) -> str:
     for name in question.arguments:
         shape = question.shapes[name]
         each = question.batch and name in question.graph.inputs
-        kind = f"array{'s' * bool(each)} of shape {shape_text(shape)}" if shape else "number"
+        kind = f"array{'s' * bool(each)} of shape {format_shape(shape)}" if shape else "number"
         kind = f"a list of {kind}{'' if shape else 's'}" if each else kind
         if name in question.domains:
             domain = question.domains[name]
-            kind += ", one-hot" if domain == ONE_HOT else f" in {domain_text(domain)}"
+            kind += ", one-hot" if domain == ONE_HOT else f" in {format_domain(domain)}"
         kinds.setdefault(f"{kind}, one of each sample" if each else kind, []).append(name)
     for kind, names in kinds.items():
         article = "" if kind.startswith("a list") else "an " if kind[0] == "a" else "a "

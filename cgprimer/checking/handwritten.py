@@ -152,7 +152,7 @@ def _value(tree: Expression, known: Mapping[str, Any]) -> Any:
         if not isinstance(name, str):
             if not all(isinstance(argument, Name) for argument in arguments):
                 raise UsageError(
-                    f"[{', '.join(name.setting_texts())}] stands behind a single number"
+                    f"[{', '.join(name.format_settings())}] stands behind a single number"
                 )
             element = unparse(Apply(name, tuple(arguments)))
             if element not in known:

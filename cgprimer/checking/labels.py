@@ -25,7 +25,7 @@ from cgprimer.core.loss_expressions import (
     check_target,
     parse_loss_name,
 )
-from cgprimer.core.operations.notation import domain_text
+from cgprimer.core.operations.notation import format_domain
 from cgprimer.errors import join_names
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.tapes import Tape, tape
@@ -142,7 +142,7 @@ def inferred_domains(graph: ExpressionGraph, exclude: Collection[str]) -> dict[s
 
 def _inference(graph: ExpressionGraph, name: str, domain: Domain, loss: str) -> Inference:
     """Return the domain with a note, or a note alone if the declared value does not fit."""
-    text = "one-hot vectors" if domain == ONE_HOT else domain_text(domain)
+    text = "one-hot vectors" if domain == ONE_HOT else format_domain(domain)
     if name in graph.values and not domain_contains(
         domain, np.asarray(graph.values[name]).tolist()
     ):

@@ -24,7 +24,7 @@ from cgprimer.checking.wrong_derivatives import (
 from cgprimer.checking.wrong_sweeps import Slip
 from cgprimer.core.methods.path_sum import count_paths, list_paths
 from cgprimer.core.operations import RESULT, find_primitive
-from cgprimer.core.operations.primitive_registry import partial_tree
+from cgprimer.core.operations.primitive_registry import parse_partial
 from cgprimer.errors import join_names
 from cgprimer.expressions import parse_element, unparse
 from cgprimer.tapes import Tape
@@ -215,7 +215,7 @@ class _Slips(Sweeps):
                        f"the derivative of {self.said(head)} is taken at {text}, its value,"
                        f" instead of {self.text(operands[0])}",
                        elsewhere={head: ((out,), again)})  # fmt: skip
-            if RESULT in unparse(partial_tree(find_primitive(name).partials[0])):
+            if RESULT in unparse(parse_partial(find_primitive(name).partials[0])):
                 yield Slip("inner function not evaluated",
                            f"{self.text(operands[0])} stands in the derivative of"
                            f" {self.said(head)} in the place of {text}",

@@ -11,7 +11,7 @@ import math
 from typing import NamedTuple
 
 from cgprimer.core.operations import OPERANDS, RESULT
-from cgprimer.core.operations.primitive_registry import partial_tree
+from cgprimer.core.operations.primitive_registry import parse_partial
 from cgprimer.expressions import Name, Number, fold
 from cgprimer.tapes import Builder
 
@@ -156,4 +156,4 @@ def emit_text(builder: Builder, text: str, operands: tuple[int, ...], out: int) 
     def leaf(node: Name | Number) -> int:
         return slots[node.name] if isinstance(node, Name) else builder.constant(node.value)
 
-    return fold(partial_tree(text), leaf, lambda name, parts: builder.emit(name, *parts))
+    return fold(parse_partial(text), leaf, lambda name, parts: builder.emit(name, *parts))

@@ -7,7 +7,7 @@ from math import isfinite
 import numpy as np
 
 from cgprimer.analysis.tables import table
-from cgprimer.core.operations.array_shapes import shape_text
+from cgprimer.core.operations.array_shapes import format_shape
 from cgprimer.core.tape.scalarization import split_arrays
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.number_format import format_number
@@ -55,7 +55,7 @@ def report(
         norms = (float(np.linalg.norm(of[name])) if name in of else None for of in both)
         free = sum(one in undetermined for one in each)
         remark = f"{free} of {len(each)} not determined by themselves" if free else ""
-        rows.append([f"norm of {name}{shape_text(shape)}", *map(format_number, norms), remark])
+        rows.append([f"norm of {name}{format_shape(shape)}", *map(format_number, norms), remark])
     for combination in found.determined if found else ():
         sums = ["", ""]
         for k, values in enumerate((learnt, beside)):

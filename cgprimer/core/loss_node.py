@@ -39,7 +39,7 @@ from cgprimer.core.loss_expressions import (
     parse_loss_name,
     target_column_name,
 )
-from cgprimer.core.operations.array_shapes import shape_text
+from cgprimer.core.operations.array_shapes import format_shape
 from cgprimer.core.operations.function_expansions import emit_applied
 from cgprimer.core.operations.notation import unparse
 from cgprimer.core.tape.builder import Builder
@@ -213,7 +213,7 @@ def _scalar_output(outputs: Shapes) -> str:
     if not name or others or outputs[name]:
         actual = f"{len(outputs)} outputs: {join_names(outputs)}" if others else "no output"
         if name and not others:
-            actual = f"the output {name}{shape_text(outputs[name])}"
+            actual = f"the output {name}{format_shape(outputs[name])}"
         hint = f"name the variable, or write an expression: `loss={name or 'l'!r}`"
         message = "the loss 'output' needs a single scalar output"
         raise UsageError(f"{message}; the graph has {actual}", hint=hint)
@@ -239,7 +239,7 @@ def _softmax(outputs: Shapes, columns: _Columns, *, class_labels: bool) -> Expre
     classes = len(logits)
     if vectors:
         if len(outputs) > 1 or len(vectors[0]) != 1:
-            shapes = ", ".join(name + shape_text(shape) for name, shape in outputs.items())
+            shapes = ", ".join(name + format_shape(shape) for name, shape in outputs.items())
             message = f"class labels need one vector output or scalar outputs, got {shapes}"
             hint = "or give probabilities as targets, in the shape of the output"
             raise UsageError(message, hint=hint)
@@ -334,7 +334,7 @@ def attach_to_graph(
         primal, loss, extra=extra, role=GIVEN_VALUE, naming=naming, class_labels=class_labels
     )
     name = _unused_name(graph, "loss")
-    inputs = [n + (shape_text(c.shape) if c.shape else "") for n, c in columns.items()]
+    inputs = [n + (format_shape(c.shape) if c.shape else "") for n, c in columns.items()]
     lines = [f"input {', '.join(inputs)}"] if inputs else []
     text = "\n".join([*lines, f"{name} = {unparse(expression)}", f"output {name}"])
     first, tokens = len(tokenize(graph.source.text)), tokenize(text)

@@ -15,7 +15,7 @@ from cgprimer.core.operations.function_expansions import (
     remove_custom_function,
 )
 from cgprimer.core.operations.primitive_registry import FUNCTIONS, ArrayFunction, remove_row
-from cgprimer.core.operations.primitive_table import function
+from cgprimer.core.operations.primitive_table import add_primitive
 from cgprimer.errors import UsageError
 
 # Steps in which backends combine several instructions; see cgprimer.backends.plans.plan.
@@ -82,7 +82,7 @@ def register_primitive(
         raise UsageError(
             f"a primitive must have one to three operands, got {len(texts)} partials for {name!r}"
         )
-    return function(
+    return add_primitive(
         name, *texts, function=numpy, sympy=sympy,
         domain=domain, edges=edges, source=source, analytic=analytic,
     )  # fmt: skip

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.operations.array_shapes import shape_text
+from cgprimer.core.operations.array_shapes import format_shape
 from cgprimer.data.columns import SKIP, Array, as_column, numbers_of, together
 from cgprimer.data.sources import FILES, Chosen, chosen, kind_of, reading, source_of
 from cgprimer.data.tables import parquet_bytes
@@ -96,7 +96,7 @@ class Dataset:
 
     def __repr__(self) -> str:
         inputs, targets = (
-            ", ".join(n + (shape_text(c.shape[1:]) if c.ndim > 1 else "") for n, c in of.items())
+            ", ".join(n + (format_shape(c.shape[1:]) if c.ndim > 1 else "") for n, c in of.items())
             or "none"
             for of in (self.inputs, self.targets)
         )

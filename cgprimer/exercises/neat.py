@@ -17,7 +17,7 @@ from typing import Any
 
 from cgprimer.checking.sheets.problems import Worksheet, entries
 from cgprimer.core.operations import find_primitive
-from cgprimer.core.operations.notation import declaration_text, program_text
+from cgprimer.core.operations.notation import format_declaration, format_program
 from cgprimer.expressions import Apply, Declaration, ExpressionGraph, Number, postorder
 from cgprimer.support.number_format import format_number
 from cgprimer.tapes import Tape, reachable, values_of
@@ -54,13 +54,13 @@ def with_values(graph: ExpressionGraph, values: dict[str, Any]) -> str:
     lines = []
     for role, names in (("input", graph.inputs), ("parameter", graph.parameters)):
         texts = [
-            declaration_text(n, values[n], graph.shapes.get(n, ()), graph.domains.get(n))
+            format_declaration(n, values[n], graph.shapes.get(n, ()), graph.domains.get(n))
             for n in names
         ]
         lines += [f"{role} {', '.join(texts)}"] if texts else []
     given, own = ("input", "parameter"), graph.program.statements
     rest = [s for s in own if not (isinstance(s, Declaration) and s.role in given)]
-    return "\n".join([*lines, program_text(replace(graph.program, statements=tuple(rest)))])
+    return "\n".join([*lines, format_program(replace(graph.program, statements=tuple(rest)))])
 
 
 def numbers_in(made: Worksheet) -> list[float]:

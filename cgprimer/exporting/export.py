@@ -18,7 +18,7 @@ from cgprimer.core.derivatives import (
 )
 from cgprimer.core.language.value_names import is_internal
 from cgprimer.core.methods.derivative_program import Names
-from cgprimer.core.operations.array_shapes import shape_text
+from cgprimer.core.operations.array_shapes import format_shape
 from cgprimer.core.tape.scalarization import split_arrays
 from cgprimer.errors import SourceError, UsageError, join_names, name_hint
 from cgprimer.exporting import c_files, latex_files, python_files
@@ -97,7 +97,7 @@ def export(
     if shape:
         first = next(elements(target, shape))
         raise UsageError(
-            f"{target!r} has shape {shape_text(shape)}: a file has the gradient of one number",
+            f"{target!r} has shape {format_shape(shape)}: a file has the gradient of one number",
             hint=f"take an element, of={first!r} (--of {first}), or a loss of it (--loss)",
         )
     whole = to in python_files.ARRAYS and method == "reverse"

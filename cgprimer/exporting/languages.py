@@ -17,7 +17,7 @@ from cgprimer.core.operations.primitive_registry import (
     RECIPROCALS,
     Applied,
     find_primitive,
-    partial_tree,
+    parse_partial,
 )
 from cgprimer.exporting.program import Line, Operand
 from cgprimer.expressions import Name, Number, fold
@@ -131,7 +131,7 @@ class Language:
             constant = isinstance(node, Number)
             return self.constant.format(self.number(node.value)) if constant else node.name  # type: ignore[union-attr]
 
-        body = fold(partial_tree(DEFINITIONS[name]), leaf, self.applied)
+        body = fold(parse_partial(DEFINITIONS[name]), leaf, self.applied)
         return self.define(name, OPERANDS[: find_primitive(name).arity], body)
 
     def needed(self, *texts: str) -> list[str]:

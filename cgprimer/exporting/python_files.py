@@ -9,13 +9,13 @@ from typing import Any
 
 from cgprimer.core.language.syntax_tree import operator_name
 from cgprimer.core.operations.array_operation import ArrayOperation
-from cgprimer.core.operations.array_shapes import numpy_key
+from cgprimer.core.operations.array_shapes import convert_index_entry
 from cgprimer.core.operations.batch_operations import BatchMean
 from cgprimer.core.operations.element_operations import Concatenate, Scatter, Take
 from cgprimer.core.operations.matrix_operations import Matmul
 from cgprimer.core.operations.shape_operations import (
     Broadcast,
-    Largest,
+    Maximum,
     Reshape,
     Sum,
     Transpose,
@@ -70,7 +70,7 @@ def _taken(prefix: str, array: str, key: Sequence[Any]) -> str:
             text = f"{places.start}:{'' if stop < 0 else stop}" + (f":{step}" if step != 1 else "")
             parts.append(text)
         elif isinstance(part, tuple):
-            places = numpy_key(part)
+            places = convert_index_entry(part)
             axes += places.ndim
             parts.append(
                 f"{prefix}.{'tensor' if prefix == 'torch' else 'array'}({places.tolist()})"
@@ -96,7 +96,7 @@ def _array_operation(prefix: str) -> Callable[[ArrayOperation, Line, list[str]],
                 return _taken(prefix, a, key)
             case Sum(axes):
                 return f"{prefix}.sum({a}, {axes})"
-            case Largest(axes):
+            case Maximum(axes):
                 return f"{prefix}.amax({a}, {axes})"
             case Scatter(key, shape):
                 positions = f"{prefix}.arange({math.prod(shape)}).reshape({shape})"

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from cgprimer.core.methods.derivative_program import Names, as_names
-from cgprimer.core.operations.array_shapes import shape_text
+from cgprimer.core.operations.array_shapes import format_shape
 from cgprimer.core.tape.tape_printing import shown_name
 from cgprimer.errors import UsageError, pluralize
 from cgprimer.expressions import ExpressionGraph, parse_element
@@ -123,7 +123,7 @@ def _messages(names: Sequence[str], stages: Sequence[Stage]) -> Iterator[str]:
             if sent:
                 values = ", ".join(
                     shown_name(name.removeprefix(_CUT))
-                    + (f" {shape_text(stage.takes[name])}" if stage.takes[name] else "")
+                    + (f" {format_shape(stage.takes[name])}" if stage.takes[name] else "")
                     for name in sent
                 )
                 back = "its adjoint" if len(sent) == 1 else "their adjoints"

@@ -14,7 +14,7 @@ import numpy as np
 
 from cgprimer.analysis.elements import graph_of_elements, tape_of_elements
 from cgprimer.core.language.value_names import parse_internal
-from cgprimer.core.operations.array_shapes import shape_text
+from cgprimer.core.operations.array_shapes import format_shape
 from cgprimer.core.operations.layer_expansions import MASK
 from cgprimer.core.tape.scalarization import split_arrays
 from cgprimer.core.tape.tape_printing import expressions, shown_names
@@ -113,7 +113,7 @@ def _masks(leaves: Sequence[Leaf], mask: Mask) -> dict[str, Any]:
             raise UsageError(f"the mask of {name!r} is missing", hint="every dropout needs one")
         masks[name] = value = convert_value(name, mask[name], shape)
         if not np.isin(value, (0, 1)).all() or np.shape(value) != shape:
-            size = f"have the shape {shape_text(shape)} and " if shape else ""
+            size = f"have the shape {format_shape(shape)} and " if shape else ""
             raise UsageError(f"the mask of {name!r} must {size}hold only 0 and 1")
     return masks
 

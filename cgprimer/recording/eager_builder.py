@@ -16,7 +16,7 @@ import numpy as np
 
 from cgprimer.core.language.syntax_tree import Shape
 from cgprimer.core.operations import float_arithmetic, numpy_arithmetic
-from cgprimer.core.operations.array_shapes import common_shape, shape_text
+from cgprimer.core.operations.array_shapes import broadcast_shapes, format_shape
 from cgprimer.core.operations.element_operations import Concatenate, Scatter, Take
 from cgprimer.core.operations.matrix_operations import Matmul
 from cgprimer.core.operations.primitive_registry import FUNCTIONS, Applied
@@ -89,9 +89,9 @@ class EagerBuilder:
         current = self.shape(operand)
         if current == shape:
             return operand
-        if common_shape("broadcast", current, shape) != shape:
-            raise ShapeError(f"cannot broadcast {shape_text(current)} to {shape_text(shape)}")
-        return self.emit(Broadcast.of(len(current), shape), operand)
+        if broadcast_shapes("broadcast", current, shape) != shape:
+            raise ShapeError(f"cannot broadcast {format_shape(current)} to {format_shape(shape)}")
+        return self.emit(Broadcast.create(len(current), shape), operand)
 
     def emit(self, name: Applied, *operands: Operand) -> Operand:
         """Apply a primitive; the result is a value if an operand is one. Operands are broadcast.
@@ -216,7 +216,7 @@ def shape_error(name: Applied, data: Sequence[Any], error: Exception) -> Excepti
         shapes = [np.shape(get_data(operand)) for operand in data]
         try:
             if isinstance(name, str):
-                common_shape(name, *shapes)
+                broadcast_shapes(name, *shapes)
             else:
                 name.shape(*shapes)
         except ShapeError as cause:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.operations.array_shapes import shape_text
+from cgprimer.core.operations.array_shapes import format_shape
 from cgprimer.errors import DifferentiationError, ShapeError
 from cgprimer.recording.rearranging import gather, number_elements, to_value
 
@@ -65,7 +65,7 @@ def _parse_subscripts(subscripts: Any, values: list[Any]) -> tuple[list[str], st
             hint="for example np.einsum('ij,jk->ik', a, b)",
         )
     if [len(term) for term in terms] != [v.ndim for v in values]:
-        shapes = " and ".join(shape_text(v.shape) for v in values)
+        shapes = " and ".join(format_shape(v.shape) for v in values)
         raise ShapeError(f"subscripts {left!r} do not fit {shapes}: write one letter for each axis")
     sizes: dict[str, int] = {}
     for term, value in zip(terms, values, strict=True):

@@ -14,7 +14,7 @@ import numpy as np
 
 from cgprimer.core.language.syntax_tree import Shape
 from cgprimer.core.operations.custom_operations import Custom
-from cgprimer.core.operations.shape_operations import sum_axes
+from cgprimer.core.operations.shape_operations import sum_over_axes
 
 
 class LogSoftmax:
@@ -45,7 +45,7 @@ class LogSoftmax:
 
     def emit_adjoint(self, b: Any, index: int, bar: Any, values: Sequence[Any]) -> Any:
         """Return the contribution to the adjoint of the operand: the rule for reverse mode."""
-        total = sum_axes(b, bar, [self.axis], keep=True)
+        total = sum_over_axes(b, bar, [self.axis], keep=True)
         return b.emit("sub", bar, b.emit("mul", b.emit("exp", values[-1]), total))
 
 

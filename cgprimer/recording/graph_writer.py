@@ -29,14 +29,14 @@ from cgprimer.core.language.syntax_tree import (
     Program,
     Shape,
 )
-from cgprimer.core.operations.array_shapes import common_shape, numpy_key
+from cgprimer.core.operations.array_shapes import broadcast_shapes, convert_index_entry
 from cgprimer.core.operations.custom_operations import Custom
 from cgprimer.core.operations.element_operations import Concatenate, Scatter, Take
-from cgprimer.core.operations.notation import program_text
+from cgprimer.core.operations.notation import format_program
 from cgprimer.core.operations.primitive_registry import ARRAY_FUNCTIONS
 from cgprimer.core.operations.shape_operations import (
     Broadcast,
-    Largest,
+    Maximum,
     Reshape,
     Sum,
     Transpose,
@@ -131,7 +131,7 @@ class GraphWriter:
             *definitions,
             *(Declaration("output", name, None, 0) for name in output_names),
         )
-        return parse(program_text(Program(Source("", ""), statements)), name=source)
+        return parse(format_program(Program(Source("", ""), statements)), name=source)
 
     def _build_definitions(
         self, order: list[ValueBase], outputs: Mapping[str, Any]
@@ -209,7 +209,7 @@ class GraphWriter:
             return operands
         originals = tuple(self._remove_broadcast(o) for o in operands)
         shapes = [_get_shape(o) for o in originals]
-        is_implied = shapes and common_shape("", *shapes) == _get_shape(value)
+        is_implied = shapes and broadcast_shapes("", *shapes) == _get_shape(value)
         return originals if is_implied else operands
 
     def _remove_broadcast(self, operand: Any) -> Any:
@@ -242,7 +242,7 @@ def _build_expression(
             return _build_call("broadcast", a, shape)
         case Transpose():
             return _build_call("transpose", a, [axis + len(a_shape) for axis in name.axes])
-        case Sum() | Largest():
+        case Sum() | Maximum():
             axes = [axis + len(a_shape) for axis in name.axes]
             if len(axes) == len(a_shape):
                 return Apply(name.name, (a,))
@@ -267,7 +267,7 @@ def _build_scatter(
     The language cannot assign to elements of an array.
     """
     flat = np.arange(math.prod(shape)).reshape(shape)
-    positions = flat[tuple(map(numpy_key, key))].reshape(-1)
+    positions = flat[tuple(map(convert_index_entry, key))].reshape(-1)
     if positions.size * flat.size > _MAX_MATRIX_SIZE:
         raise UsageError(
             f"cannot record the assignment of {positions.size} elements in an array of shape"
@@ -309,7 +309,7 @@ def _build_index(a: Expression, a_shape: Shape, key: tuple[Any, ...], shape: Sha
     """Return an index expression; nested lists of indices become one list on the flat array."""
     if any(isinstance(part, tuple) and np.ndim(part) > 1 for part in key):
         size = math.prod(a_shape)
-        flat = np.arange(size).reshape(a_shape)[tuple(map(numpy_key, key))].reshape(-1)
+        flat = np.arange(size).reshape(a_shape)[tuple(map(convert_index_entry, key))].reshape(-1)
         positions = tuple(flat.tolist()) or slice(0, 0)
         row = Apply(Index((positions,)), (_build_call("reshape", a, [size]),))
         return _build_reshape(row, shape)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.operations.array_shapes import common_shape
+from cgprimer.core.operations.array_shapes import broadcast_shapes
 from cgprimer.errors import UsageError, pluralize
 from cgprimer.recording.custom_functions import CustomOperation
 from cgprimer.recording.data_conversion import to_data, to_operand
@@ -180,7 +180,7 @@ def _attach_derivatives(
         if not any(isinstance(a, ValueBase) for a in arguments):
             return function(*arguments)
         operands = [to_operand(a) for a in arguments]
-        shape = common_shape(label, *map(EAGER.shape, operands))
+        shape = broadcast_shapes(label, *map(EAGER.shape, operands))
         return CustomOperation(Elementwise, [EAGER.broadcast(o, shape) for o in operands]).apply()
 
     return apply

@@ -300,7 +300,7 @@ class Value(TensorNames):
     @locate_errors
     def sum(self, axis: Any = None, keepdims: bool = False) -> Any:
         """Return the sum over the given axes, by default over all."""
-        return shape_operations.sum_axes(EAGER, self, axis, keep=keepdims)
+        return shape_operations.sum_over_axes(EAGER, self, axis, keep=keepdims)
 
     @locate_errors
     def mean(self, axis: Any = None, keepdims: bool = False) -> Any:
@@ -311,7 +311,7 @@ class Value(TensorNames):
     @locate_errors
     def max(self, axis: Any = None, keepdims: bool = False) -> Any:
         """Return the largest element along the given axes, by default of all."""
-        return shape_operations.largest(EAGER, self, axis, keep=keepdims)
+        return shape_operations.max_over_axes(EAGER, self, axis, keep=keepdims)
 
     @locate_errors
     def min(self, axis: Any = None, keepdims: bool = False) -> Any:

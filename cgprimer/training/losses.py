@@ -21,7 +21,7 @@ from cgprimer.core.loss_expressions import (
     parse_loss_name,
 )
 from cgprimer.core.loss_node import Column, build_loss, input_name
-from cgprimer.core.operations.array_shapes import shape_text
+from cgprimer.core.operations.array_shapes import format_shape
 from cgprimer.data import Blocks, Dataset, dataset_of
 from cgprimer.data.columns import column_of
 from cgprimer.data.sources import column_names
@@ -348,5 +348,5 @@ def check_shape(role: str, name: str, given: Shape, wanted: Shape) -> None:
     hint = f"there is no column {missing}" if missing else "it has more numbers than that"
     if math.prod(given) == math.prod(wanted):  # as (samples, 1) for a number
         hint = f"as many numbers in another shape: .reshape({', '.join(map(str, (-1, *wanted)))})"
-    what = f"the {role} {name!r} is {shape_text(wanted)} in the graph"
-    raise DataError(f"{what}, and {shape_text(given)} in the dataset", hint=hint)
+    what = f"the {role} {name!r} is {format_shape(wanted)} in the graph"
+    raise DataError(f"{what}, and {format_shape(given)} in the dataset", hint=hint)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.operations.array_shapes import shape_text
+from cgprimer.core.operations.array_shapes import format_shape
 from cgprimer.core.tape.scalarization import split_arrays
 from cgprimer.data import Dataset, dataset_of, normalized, restored
 from cgprimer.errors import UsageError, join_names
@@ -197,7 +197,7 @@ class TrainingRun:
 
     def __repr__(self) -> str:
         learnt = join_names(
-            n + (shape_text(value.shape) if np.ndim(value) else f"={format_number(value, 6)}")
+            n + (format_shape(value.shape) if np.ndim(value) else f"={format_number(value, 6)}")
             for n, value in self.parameters.items()
         )
         losses = f"loss {format_number(self.start_loss, 6)} -> {format_number(self.loss, 6)}"

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import reduce
 from math import prod
 
-from cgprimer.core.operations.shape_operations import sum_axes
+from cgprimer.core.operations.shape_operations import sum_over_axes
 from cgprimer.core.tape.tape_dependencies import varying
 from cgprimer.core.tape.verifier import verify
 from cgprimer.errors import UsageError
@@ -209,7 +209,7 @@ def _back(tape: Tape, gives: dict[str, Shape], wrt: Sequence[str]) -> Derivative
     terms = [new[i] for name, i in tape.outputs.items() if name not in gives]
     for name, shape in gives.items():
         seed = builder.leaf("column", adjoint(name), shape=shape)
-        terms.append(sum_axes(builder, builder.emit("mul", new[tape.outputs[name]], seed)))
+        terms.append(sum_over_axes(builder, builder.emit("mul", new[tape.outputs[name]], seed)))
     flow = reduce(lambda a, b: builder.emit("add", a, b), terms)
     if flow in builder.names.values():  # a vertex stays its own
         flow = builder.emit("mul", flow, builder.constant(1.0), pinned=True)

@@ -16,7 +16,7 @@ from cgprimer.core.operations.shape_operations import (
     Broadcast,
     Transpose,
     reshape,
-    sum_axes,
+    sum_over_axes,
 )
 from cgprimer.core.tape.scalarization import elements, scalarize, split_arrays
 from cgprimer.core.tape.tape import Tape
@@ -94,7 +94,7 @@ def test_passes_and_numbers_change_nothing(case: Case):
         (Matmul, lambda self, b, position, bar, operands, result: right_product(
             self, b, position, b.emit("neg", bar), operands, result)),
         (Take, lambda self, b, position, bar, operands, result: b.broadcast(
-            sum_axes(b, bar), b.shape(operands[0]))),
+            sum_over_axes(b, bar), b.shape(operands[0]))),
         (Scatter, lambda self, b, position, bar, operands, result: b.emit("neg", b.emit(
             Take(self.key), bar))),
     ],

@@ -126,9 +126,9 @@ initializers = st.one_of(
 
 @given(st.lists(initializers, min_size=1, max_size=5))
 def test_text_is_parsed_to_the_same_initializers(laws: list[Initializer]) -> None:
-    from cgprimer.core.operations.notation import declaration_text
+    from cgprimer.core.operations.notation import format_declaration
 
-    texts = [declaration_text(f"W{k}", law, (2, 3)) for k, law in enumerate(laws)]
+    texts = [format_declaration(f"W{k}", law, (2, 3)) for k, law in enumerate(laws)]
     graph = cgprimer.parse(f"parameter {', '.join(texts)}; xo = xa")
     assert list(graph.initializers.values()) == laws
     again = cgprimer.parse(graph.text)

@@ -189,9 +189,9 @@ class ExpressionGraph:
     @property
     def text(self) -> str:
         """Text that parses to the same graph, with the statements in their original order."""
-        from cgprimer.core.operations.notation import program_text
+        from cgprimer.core.operations.notation import format_program
 
-        return program_text(self.program)
+        return format_program(self.program)
 
     def __str__(self) -> str:
         """Return the text of the graph, or only its first lines if it is very long."""

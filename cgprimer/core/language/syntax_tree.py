@@ -60,7 +60,7 @@ class Operator:
         """The name of the function in expressions."""
         return self.name
 
-    def setting_texts(self) -> list[str]:
+    def format_settings(self) -> list[str]:
         """Return the settings as strings, in the syntax of the language."""
         return []
 
@@ -72,7 +72,7 @@ class Operator:
 class Index(Operator):
     """An index such as ``[0, 1:3]``: an integer, a slice or a tuple of integers for each axis.
 
-    >>> Index((0, slice(1, 3))).setting_texts()
+    >>> Index((0, slice(1, 3))).format_settings()
     ['0', '1:3']
     """
 
@@ -88,7 +88,7 @@ class Index(Operator):
     def __hash__(self) -> int:  # slices have no hash before Python 3.12
         return hash(str(self.entries))
 
-    def setting_texts(self) -> list[str]:
+    def format_settings(self) -> list[str]:
         """Return the entries of the index as strings, in the syntax of the language."""
         return list(map(format_index_entry, self.entries))
 

@@ -127,9 +127,9 @@ def _check_options(method: str, function: Differentiator, options: Mapping[str, 
 def _check_supported(method: str, tape: Tape) -> None:
     """Raise an error if a method cannot differentiate a tape."""
     if method != "reverse" and tape.custom:
-        from cgprimer.core.operations.custom_operations import forward_mode_error
+        from cgprimer.core.operations.custom_operations import create_forward_mode_error
 
-        raise forward_mode_error(tape.custom[0])
+        raise create_forward_mode_error(tape.custom[0])
     if method in ("symbolic", "path-sum") and tape.combines_samples:
         raise DifferentiationError(
             f"{method!r} differentiates sample by sample, and 'batch_mean' (part of batchnorm)"

@@ -52,9 +52,9 @@ class ArrayOperation(Operation, Operator):
     runs_python = False
 
     @classmethod
-    def of(cls: type[A], *settings: Any) -> A:
+    def create(cls: type[A], *settings: Any) -> A:
         """Return the operation with these settings; recently created objects are reused."""
-        return _recent(cls, settings)  # type: ignore[no-any-return]
+        return _create_cached(cls, settings)  # type: ignore[no-any-return]
 
     @property
     def built_in(self) -> bool:
@@ -112,7 +112,7 @@ class ArrayOperation(Operation, Operator):
 
 
 @lru_cache(maxsize=1024)
-def _recent(cls: Any, settings: tuple[Any, ...]) -> Any:
+def _create_cached(cls: Any, settings: tuple[Any, ...]) -> Any:
     return cls(*settings)
 
 
@@ -124,7 +124,7 @@ def emit_elementwise(builder: Builder, name: Any, *operands: Array) -> Array:
     return np.array(values, dtype=int).reshape(arrays[0].shape)
 
 
-def fold_last_axis(builder: Builder, name: str, rows: Array) -> Array:
+def reduce_last_axis(builder: Builder, name: str, rows: Array) -> Array:
     """Emit a reduction of the last axis by a primitive with two operands, from left to right."""
     flat = rows.reshape(prod(rows.shape[:-1]), rows.shape[-1])
     combine = partial(builder.emit, name)

@@ -15,22 +15,22 @@ from cgprimer.errors import ShapeError
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "pow": "^"}
 
 
-def shape_text(shape: Shape) -> str:
+def format_shape(shape: Shape) -> str:
     """Return the text of a shape: ``[8,4]``; ``a number`` for a scalar.
 
-    >>> shape_text((8, 4)), shape_text(())
+    >>> format_shape((8, 4)), format_shape(())
     ('[8,4]', 'a number')
     """
     return f"[{','.join(map(str, shape))}]" if shape else "a number"
 
 
-def common_shape(name: str, *shapes: Shape) -> Shape:
+def broadcast_shapes(operation: str, *shapes: Shape) -> Shape:
     """Return the shape to which the operands of an elementwise primitive broadcast, as in numpy.
 
     Raises:
         ShapeError: the shapes cannot be broadcast; the message contains ``name``.
 
-    >>> common_shape("add", (8, 1), (4,))
+    >>> broadcast_shapes("add", (8, 1), (4,))
     (8, 4)
     """
     rank = max(map(len, shapes))
@@ -38,9 +38,9 @@ def common_shape(name: str, *shapes: Shape) -> Shape:
     result = tuple(max(ns) if 0 not in ns else 0 for ns in zip(*padded, strict=True))
     for shape in padded:
         if any(n not in (1, m) for n, m in zip(shape, result, strict=True)):
-            texts = " and ".join(dict.fromkeys(map(shape_text, shapes)))
+            texts = " and ".join(dict.fromkeys(map(format_shape, shapes)))
             raise ShapeError(
-                f"cannot broadcast shapes {texts} in {_SIGNS.get(name, name)}",
+                f"cannot broadcast shapes {texts} in {_SIGNS.get(operation, operation)}",
                 hint="counted from the last axis, sizes must be equal or 1",
             )
     return result
@@ -57,7 +57,7 @@ def normalize_axes(shape: Shape, axes: int | Sequence[int] | None) -> tuple[int,
     sequence = axes if isinstance(axes, Sequence) else (axes,)
     result = sorted(normalize_axis(shape, axis) for axis in sequence)
     if len(set(result)) < len(result):
-        raise ShapeError(f"repeated axis of a value of shape {shape_text(shape)}")
+        raise ShapeError(f"repeated axis of a value of shape {format_shape(shape)}")
     return tuple(result)
 
 
@@ -72,12 +72,12 @@ def normalize_axis(shape: Shape, axis: int) -> int:
     if not -len(shape) <= axis < len(shape):
         axes = "its only axis is 0" if len(shape) == 1 else f"its axes are 0 to {len(shape) - 1}"
         raise ShapeError(
-            f"the shape {shape_text(shape)} has no axis {axis}", hint=axes if shape else ""
+            f"the shape {format_shape(shape)} has no axis {axis}", hint=axes if shape else ""
         )
     return axis % len(shape) - len(shape)
 
 
-def numpy_key(entry: Any) -> Any:
+def convert_index_entry(entry: Any) -> Any:
     """Return an entry of an index for numpy: a range becomes a slice, a tuple an array."""
     if isinstance(entry, range):
         return slice(entry.start, entry.stop if entry.stop >= 0 else None, entry.step)

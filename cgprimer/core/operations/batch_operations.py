@@ -16,7 +16,7 @@ from cgprimer.errors import DifferentiationError
 
 
 @dataclass(frozen=True)
-class _OverSamples(ArrayOperation):
+class _BatchReduction(ArrayOperation):
     """An operation that combines all samples; ``rank`` is the rank of one sample's value."""
 
     rank: int
@@ -27,7 +27,7 @@ class _OverSamples(ArrayOperation):
 
 
 @dataclass(frozen=True)
-class BatchMean(_OverSamples):
+class BatchMean(_BatchReduction):
     """The mean over the samples, repeated for each of them."""
 
     name = "batch_mean"
@@ -45,17 +45,17 @@ class BatchMean(_OverSamples):
         return builder.emit(self, adjoint)
 
     def scalarize(self, builder: Builder, *operands: Array) -> Array:
-        return emit_elementwise(builder, BatchMean.of(0), *operands)
+        return emit_elementwise(builder, BatchMean.create(0), *operands)
 
 
 @dataclass(frozen=True)
-class BatchSum(_OverSamples):
+class BatchSum(_BatchReduction):
     """The sum over the samples, in double precision."""
 
     name = "batch_sum"
     may_be_view = True
 
-    def setting_texts(self) -> list[str]:
+    def format_settings(self) -> list[str]:
         return [str(self.rank)]
 
     def run(self, *operands: Any) -> Any:

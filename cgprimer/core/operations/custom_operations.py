@@ -65,7 +65,7 @@ class Custom(ArrayOperation):
     def push_forward(
         self, builder: Builder, index: int, tangent: Value, operands: Sequence[Value], result: Value
     ) -> Value:
-        raise forward_mode_error(self.function.name)
+        raise create_forward_mode_error(self.function.name)
 
     def pull_back(
         self, builder: Builder, index: int, adjoint: Value, operands: Sequence[Value], result: Value
@@ -73,7 +73,7 @@ class Custom(ArrayOperation):
         return self.function.emit_adjoint(builder, index, adjoint, (*operands, result))
 
     def scalarize(self, builder: Builder, *operands: Array) -> Array:
-        return _emit_scalar(self, builder, operands)
+        return _emit_scalar_call(self, builder, operands)
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class CustomBackward(ArrayOperation):
     def spelling(self) -> str:
         return f"{self.function.name}_backward"
 
-    def setting_texts(self) -> list[str]:
+    def format_settings(self) -> list[str]:
         return [str(self.position)]
 
     def shape(self, *operands: Shape) -> Shape:
@@ -113,7 +113,7 @@ class CustomBackward(ArrayOperation):
         raise self._second_derivative_error()
 
     def scalarize(self, builder: Builder, *operands: Array) -> Array:
-        return _emit_scalar(self, builder, operands)
+        return _emit_scalar_call(self, builder, operands)
 
     def _second_derivative_error(self) -> DifferentiationError:
         return DifferentiationError(
@@ -121,7 +121,7 @@ class CustomBackward(ArrayOperation):
         )
 
 
-def forward_mode_error(name: str) -> DifferentiationError:
+def create_forward_mode_error(name: str) -> DifferentiationError:
     """Return the error for a function that has no rule for forward mode."""
     return DifferentiationError(
         f"{name!r} has a custom backward pass, which only reverse mode uses",
@@ -129,7 +129,7 @@ def forward_mode_error(name: str) -> DifferentiationError:
     )
 
 
-def _emit_scalar(
+def _emit_scalar_call(
     operation: Custom | CustomBackward, builder: Builder, operands: Sequence[Array]
 ) -> Array:
     if any(operand.ndim for operand in operands):

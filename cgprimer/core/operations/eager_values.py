@@ -13,7 +13,7 @@ from cgprimer.core.operations.float_arithmetic import float_function
 from cgprimer.core.operations.layer_expansions import is_statistic
 from cgprimer.core.operations.numpy_arithmetic import numpy_function
 from cgprimer.core.operations.primitive_registry import Applied, find_operation
-from cgprimer.core.operations.shape_operations import Broadcast, Largest
+from cgprimer.core.operations.shape_operations import Broadcast, Maximum
 from cgprimer.errors import UsageError, name_hint
 from cgprimer.support.array_values import convert_value
 
@@ -82,7 +82,7 @@ class ValueBuilder:
         current = self.shape(value)
         if current == shape:
             return value
-        return self.emit(Broadcast.of(len(current), shape), value)
+        return self.emit(Broadcast.create(len(current), shape), value)
 
     def emit(self, name: Applied, *operands: Any) -> Any:
         """Return the result of an operation; it is a constant if all operands are constants."""
@@ -118,7 +118,7 @@ class _FormulaBuilder(ValueBuilder):
             return SampleArray(np.asarray(function(*data)), shape)
         if name.runs_python:
             raise UsageError(f"{name.spelling!r} is a Python function and has no formula")
-        if isinstance(name, Largest):
+        if isinstance(name, Maximum):
             (result,) = data
             for axis in name.axes:  # first to last: negative numbers of later axes stay valid
                 result = np.frompyfunc(sympy.Max, 2, 1).reduce(result, axis=axis)

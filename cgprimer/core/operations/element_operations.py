@@ -14,7 +14,7 @@ import numpy as np
 
 from cgprimer.core.language.syntax_tree import Shape, format_index_entry
 from cgprimer.core.operations.array_operation import Array, ArrayOperation
-from cgprimer.core.operations.array_shapes import normalize_axis, numpy_key, shape_text
+from cgprimer.core.operations.array_shapes import convert_index_entry, format_shape, normalize_axis
 from cgprimer.core.operations.operation import Builder, Value
 from cgprimer.errors import ShapeError
 
@@ -30,15 +30,17 @@ class Take(ArrayOperation):
     is_index = True
     moves_elements = commutes_with_sum = may_be_view = True
 
-    def setting_texts(self) -> list[str]:
+    def format_settings(self) -> list[str]:
         return list(map(format_index_entry, self.key))
 
     def shape(self, *operands: Shape) -> Shape:
         (a,) = operands
-        return tuple(np.broadcast_to(np.float64(0.0), a)[tuple(map(numpy_key, self.key))].shape)
+        return tuple(
+            np.broadcast_to(np.float64(0.0), a)[tuple(map(convert_index_entry, self.key))].shape
+        )
 
     def run(self, *operands: Any) -> Any:
-        return operands[0][(..., *map(numpy_key, self.key))]
+        return operands[0][(..., *map(convert_index_entry, self.key))]
 
     def pull_back(
         self, builder: Builder, index: int, adjoint: Value, operands: Sequence[Value], result: Value
@@ -55,14 +57,14 @@ class Scatter(ArrayOperation):
     name = "scatter"
     moves_elements = commutes_with_sum = True
 
-    def setting_texts(self) -> list[str]:
+    def format_settings(self) -> list[str]:
         return [f"[{','.join(map(format_index_entry, self.key))}]", *map(str, self.new_shape)]
 
     def shape(self, *operands: Shape) -> Shape:
         return self.new_shape
 
     def run(self, *operands: Any) -> Any:
-        a, key = np.asarray(operands[0]), tuple(map(numpy_key, self.key))
+        a, key = np.asarray(operands[0]), tuple(map(convert_index_entry, self.key))
         taken_rank = np.broadcast_to(np.float64(0.0), self.new_shape)[key].ndim
         result = np.zeros(a.shape[: a.ndim - taken_rank] + self.new_shape, a.dtype)
         if any(isinstance(entry, tuple) for entry in self.key):
@@ -78,7 +80,9 @@ class Scatter(ArrayOperation):
 
     def scalarize(self, builder: Builder, *operands: Array) -> Array:
         shape = self.new_shape
-        positions = np.arange(prod(shape)).reshape(shape)[(..., *map(numpy_key, self.key))]
+        positions = np.arange(prod(shape)).reshape(shape)[
+            (..., *map(convert_index_entry, self.key))
+        ]
         values: dict[int, int] = {}
         for position, value in zip(
             positions.ravel().tolist(), operands[0].ravel().tolist(), strict=True
@@ -98,14 +102,14 @@ class Concatenate(ArrayOperation):
     name = "concatenate"
     moves_elements = True
 
-    def setting_texts(self) -> list[str]:
+    def format_settings(self) -> list[str]:
         return [str(self.axis)]
 
     def shape(self, *operands: Shape) -> Shape:
         axis = self.axis
         rest = {(len(a), a[:axis], a[axis:][1:]) for a in operands if -axis <= len(a)}
         if len(rest) != 1 or any(-axis > len(a) for a in operands):
-            texts = " and ".join(map(shape_text, operands))
+            texts = " and ".join(map(format_shape, operands))
             raise ShapeError(
                 f"cannot concatenate {texts}: sizes may differ along the joined axis only"
             )
@@ -125,15 +129,15 @@ class Concatenate(ArrayOperation):
     def push_forward(
         self, builder: Builder, index: int, tangent: Value, operands: Sequence[Value], result: Value
     ) -> Value:
-        key = self._key_of_part(builder, index, operands, result)
+        key = self._find_part_index(builder, index, operands, result)
         return scatter(builder, tangent, key, builder.shape(result))
 
     def pull_back(
         self, builder: Builder, index: int, adjoint: Value, operands: Sequence[Value], result: Value
     ) -> Value:
-        return take(builder, adjoint, self._key_of_part(builder, index, operands, result))
+        return take(builder, adjoint, self._find_part_index(builder, index, operands, result))
 
-    def _key_of_part(
+    def _find_part_index(
         self, builder: Builder, index: int, operands: Sequence[Value], result: Value
     ) -> Key:
         """Return the index of one operand's elements in the result."""
@@ -148,13 +152,16 @@ def take(builder: Builder, a: Value, key: Key) -> Value:
     shape = builder.shape(a)
     if len(key) > len(shape):
         raise ShapeError(
-            f"too many indices: the shape {shape_text(shape)} has {len(shape)} axes, got {len(key)}"
+            f"too many indices: the shape {format_shape(shape)} has {len(shape)} axes,"
+            f" got {len(key)}"
         )
     full = (*key, *map(range, shape[len(key) :]))
     fixed = [i for i, entry in enumerate(full) if not isinstance(entry, range)]
     if any(isinstance(entry, tuple) for entry in full) and fixed[-1] - fixed[0] != len(fixed) - 1:
         raise ShapeError("lists of indices must be adjacent, without a slice between them")
-    full = tuple(_checked_entry(entry, n, shape) for entry, n in zip(full, shape, strict=True))
+    full = tuple(
+        _normalize_index_entry(entry, n, shape) for entry, n in zip(full, shape, strict=True)
+    )
     return a if full == tuple(map(range, shape)) else builder.emit(Take(full), a)
 
 
@@ -171,7 +178,7 @@ def concatenate(builder: Builder, parts: Sequence[Value], axis: int = 0) -> Valu
     return parts[0] if len(parts) == 1 else builder.emit(Concatenate(normalized), *parts)
 
 
-def _checked_entry(entry: Any, size: int, shape: Shape) -> Any:
+def _normalize_index_entry(entry: Any, size: int, shape: Shape) -> Any:
     """Return an entry of an index with positions from 0 on; raise ShapeError outside the axis."""
     if isinstance(entry, range):
         return range(0) if entry.start < 0 else entry  # of an empty slice: -1 is the last place
@@ -179,10 +186,10 @@ def _checked_entry(entry: Any, size: int, shape: Shape) -> Any:
         positions = np.array(entry)  # all at once: thousands of labels are an index as well
         if positions.size and positions.min() >= 0 and positions.max() < size:
             return entry
-        return tuple(_checked_entry(part, size, shape) for part in entry)
+        return tuple(_normalize_index_entry(part, size, shape) for part in entry)
     if not -size <= entry < size:
         raise ShapeError(
-            f"index {entry} is out of bounds for the shape {shape_text(shape)}",
+            f"index {entry} is out of bounds for the shape {format_shape(shape)}",
             hint=f"this axis has the places 0 to {size - 1}" if size else "this axis is empty",
         )
     return entry % size

@@ -8,14 +8,19 @@ from typing import Any
 
 from cgprimer.core.language.syntax_tree import Index, Operator
 from cgprimer.core.operations import layer_expansions
-from cgprimer.core.operations.array_shapes import shape_text
+from cgprimer.core.operations.array_shapes import format_shape
 from cgprimer.core.operations.batch_operations import BatchMean
 from cgprimer.core.operations.custom_operations import Custom, CustomFunction
 from cgprimer.core.operations.element_operations import concatenate, take
 from cgprimer.core.operations.matrix_operations import matmul
 from cgprimer.core.operations.operation import Builder
 from cgprimer.core.operations.primitive_registry import ARRAY_FUNCTIONS, FUNCTIONS, ArrayFunction
-from cgprimer.core.operations.shape_operations import largest, reshape, sum_axes, transpose
+from cgprimer.core.operations.shape_operations import (
+    max_over_axes,
+    reshape,
+    sum_over_axes,
+    transpose,
+)
 from cgprimer.errors import ShapeError
 
 
@@ -63,7 +68,7 @@ def _emit_index(b: Builder, a: Any, entries: tuple[Any, ...]) -> Any:
         raise ShapeError("the step of a slice must not be 0")
     if len(entries) > len(shape):
         raise ShapeError(
-            f"too many indices: the shape {shape_text(shape)} has {len(shape)} axes,"
+            f"too many indices: the shape {format_shape(shape)} has {len(shape)} axes,"
             f" got {len(entries)}",
             hint="write at most one index for each axis",
         )
@@ -74,7 +79,7 @@ def _emit_index(b: Builder, a: Any, entries: tuple[Any, ...]) -> Any:
 
 def mean(b: Builder, a: Any, *axes: int) -> Any:
     """Emit the mean over axes, by default over all."""
-    total = sum_axes(b, a, axes or None)
+    total = sum_over_axes(b, a, axes or None)
     count = math.prod(b.shape(a)) / max(math.prod(b.shape(total)), 1)
     return b.emit("div", total, b.constant(float(count)))
 
@@ -82,20 +87,20 @@ def mean(b: Builder, a: Any, *axes: int) -> Any:
 def softmax(b: Builder, a: Any, axis: int = -1) -> Any:
     """Emit the softmax; subtracting the largest element first prevents overflow."""
     powers = b.emit("exp", _subtract_largest(b, a, axis))
-    return b.emit("div", powers, sum_axes(b, powers, [axis], keep=True))
+    return b.emit("div", powers, sum_over_axes(b, powers, [axis], keep=True))
 
 
 def log_softmax(b: Builder, a: Any, axis: int = -1) -> Any:
     """Emit the logarithm of the softmax, without loss of precision."""
     shifted = _subtract_largest(b, a, axis)
-    total = sum_axes(b, b.emit("exp", shifted), [axis], keep=True)
+    total = sum_over_axes(b, b.emit("exp", shifted), [axis], keep=True)
     return b.emit("sub", shifted, b.emit("log", total))
 
 
 def _subtract_largest(b: Builder, a: Any, axis: int) -> Any:
     if 0 in b.shape(a):
         return a
-    return b.emit("sub", a, b.emit("stop_gradient", largest(b, a, [axis], keep=True)))
+    return b.emit("sub", a, b.emit("stop_gradient", max_over_axes(b, a, [axis], keep=True)))
 
 
 def root_of_squares(b: Builder, squares: Any) -> Any:
@@ -112,7 +117,7 @@ def _largest(b: Builder, a: Any) -> Any:
         raise ShapeError(
             "max and min of one operand require an array", hint="for two scalars, write max(a, b)"
         )
-    return largest(b, a)
+    return max_over_axes(b, a)
 
 
 def add_custom_function(name: str, function: CustomFunction, count: int) -> ArrayFunction:
@@ -145,12 +150,12 @@ def remove_custom_function(name: str) -> bool:
 
 _EXPANSIONS: dict[str, Callable[..., Any]] = {
     "matmul": matmul,
-    "dot": lambda b, a, c: sum_axes(b, b.emit("mul", a, c)),
-    "norm": lambda b, a: root_of_squares(b, sum_axes(b, b.emit("mul", a, a))),
-    "sum": lambda b, a, *axes: sum_axes(b, a, axes or None),
+    "dot": lambda b, a, c: sum_over_axes(b, b.emit("mul", a, c)),
+    "norm": lambda b, a: root_of_squares(b, sum_over_axes(b, b.emit("mul", a, a))),
+    "sum": lambda b, a, *axes: sum_over_axes(b, a, axes or None),
     "mean": mean,
     "largest": _largest,
-    "largest_along": lambda b, a, *axes: largest(b, a, axes or None),
+    "largest_along": lambda b, a, *axes: max_over_axes(b, a, axes or None),
     "smallest": lambda b, a: b.emit("neg", _largest(b, b.emit("neg", a))),
     "softmax": softmax,
     "log_softmax": log_softmax,
@@ -158,7 +163,7 @@ _EXPANSIONS: dict[str, Callable[..., Any]] = {
     "reshape": lambda b, a, *sizes: reshape(b, a, sizes),
     "broadcast": lambda b, a, *sizes: b.broadcast(a, sizes),
     "concatenate": concatenate,
-    "batch_mean": lambda b, a: b.emit(BatchMean.of(len(b.shape(a))), a),
+    "batch_mean": lambda b, a: b.emit(BatchMean.create(len(b.shape(a))), a),
     "dropout": layer_expansions.dropout,
     "batchnorm": layer_expansions.batchnorm,
 }

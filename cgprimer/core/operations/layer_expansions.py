@@ -50,10 +50,10 @@ def batchnorm(b: Builder, x: Any, gamma: Any, beta: Any, epsilon: Any = None) ->
     if b.mode in ("training", "batch"):
         from cgprimer.core.operations.batch_operations import BatchMean
 
-        mean = b.name(b.emit(BatchMean.of(len(b.shape(x))), x), names[0])
+        mean = b.name(b.emit(BatchMean.create(len(b.shape(x))), x), names[0])
         centered = b.emit("sub", x, mean)
         square = b.emit("mul", centered, centered)
-        variance = b.name(b.emit(BatchMean.of(len(b.shape(x))), square), names[1])
+        variance = b.name(b.emit(BatchMean.create(len(b.shape(x))), square), names[1])
     else:
         mean = b.leaf("scalar", names[0], 0.0, b.shape(x))
         variance = b.leaf("scalar", names[1], 1.0, b.shape(x))

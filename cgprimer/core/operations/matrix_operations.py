@@ -13,9 +13,9 @@ from cgprimer.core.operations.array_operation import (
     Array,
     ArrayOperation,
     emit_elementwise,
-    fold_last_axis,
+    reduce_last_axis,
 )
-from cgprimer.core.operations.array_shapes import common_shape, shape_text
+from cgprimer.core.operations.array_shapes import broadcast_shapes, format_shape
 from cgprimer.core.operations.operation import Builder, Value
 from cgprimer.core.operations.shape_operations import reshape, transpose_last
 from cgprimer.errors import DifferentiationError, ShapeError
@@ -33,21 +33,22 @@ class _MatrixProduct(ArrayOperation):
         """The ranks of both operands."""
         return self.left_rank, self.right_rank
 
-    def setting_texts(self) -> list[str]:
+    def format_settings(self) -> list[str]:
         return list(map(str, self.ranks))
 
     def shape(self, *operands: Shape) -> Shape:
         a, b = operands
         if not a or not b:
             raise ShapeError(
-                f"@ requires matrices or vectors, got {shape_text(a)} and {shape_text(b)}",
+                f"@ requires matrices or vectors, got {format_shape(a)} and {format_shape(b)}",
                 hint="use * for scalars, or declare a shape: parameter W[8,4]",
             )
         left, right = a[-2:], b[-2:]
         if left[-1] != right[0]:
-            fits = f"{shape_text((*left[:-1], right[0]))} @ {shape_text(right)}"
+            fits = f"{format_shape((*left[:-1], right[0]))} @ {format_shape(right)}"
             raise ShapeError(
-                f"cannot multiply {shape_text(a)} @ {shape_text(b)}: {left[-1]} is not {right[0]}",
+                f"cannot multiply {format_shape(a)} @ {format_shape(b)}:"
+                f" {left[-1]} is not {right[0]}",
                 hint="the number of columns on the left must equal the number of rows on the right,"
                 f" as in {fits}",
             )
@@ -58,11 +59,17 @@ class _MatrixProduct(ArrayOperation):
         if self.ranks == (1, 1):
             return np.einsum("...i,...i->...", a, b)
         if self.right_rank == 1:
-            return _multiply_rows(b, a.T) if a.ndim == 2 else np.matmul(a, b[..., None])[..., 0]
+            return (
+                _multiply_in_blocks(b, a.T) if a.ndim == 2 else np.matmul(a, b[..., None])[..., 0]
+            )
         if self.left_rank == 1:
-            return _multiply_rows(a, b) if b.ndim == 2 else np.matmul(a[..., None, :], b)[..., 0, :]
+            return (
+                _multiply_in_blocks(a, b)
+                if b.ndim == 2
+                else np.matmul(a[..., None, :], b)[..., 0, :]
+            )
         if b.ndim == 2 and a.ndim > 2:
-            rows = _multiply_rows(a.reshape(-1, a.shape[-1]), b)
+            rows = _multiply_in_blocks(a.reshape(-1, a.shape[-1]), b)
             return rows.reshape(*a.shape[:-1], b.shape[-1])
         return np.matmul(a, b)
 
@@ -100,7 +107,7 @@ class Matmul(_MatrixProduct):
         left = a if self.left_rank > 1 else a[..., None, :]
         right = b if self.right_rank > 1 else b[..., None]
         pairs = left[..., :, None, :], np.swapaxes(right, -1, -2)[..., None, :, :]
-        sums = fold_last_axis(builder, "add", emit_elementwise(builder, "mul", *pairs))
+        sums = reduce_last_axis(builder, "add", emit_elementwise(builder, "mul", *pairs))
         return sums.reshape(self.shape(a.shape, b.shape))
 
 
@@ -141,11 +148,11 @@ def matmul(builder: Builder, left: Value, right: Value) -> Value:
         shape = builder.shape(product)
         return reshape(builder, product, shape[:-2] + (shape[-1:] if is_row else shape[-2:-1]))
     if max(ranks) > 2 and min(ranks) > 1:  # stacks broadcast
-        name = f"{shape_text(shapes[0])} @ {shape_text(shapes[1])}: a stack"
-        stack = common_shape(name, shapes[0][:-2], shapes[1][:-2])
+        name = f"{format_shape(shapes[0])} @ {format_shape(shapes[1])}: a stack"
+        stack = broadcast_shapes(name, shapes[0][:-2], shapes[1][:-2])
         left = builder.broadcast(left, stack + shapes[0][-2:])
         right = builder.broadcast(right, stack + shapes[1][-2:])
-    return builder.emit(Matmul.of(min(ranks[0], 2), min(ranks[1], 2)), left, right)
+    return builder.emit(Matmul.create(min(ranks[0], 2), min(ranks[1], 2)), left, right)
 
 
 def outer(builder: Builder, left: Value, right: Value) -> Value:
@@ -155,7 +162,7 @@ def outer(builder: Builder, left: Value, right: Value) -> Value:
     return matmul(builder, column, reshape(builder, right, (*stack, 1, size)))
 
 
-def _multiply_rows(a: Array, b: Array) -> Array:
+def _multiply_in_blocks(a: Array, b: Array) -> Array:
     """Return a matrix product; if the right matrix is small, compute a block of rows at a time.
 
     OpenBLAS starts further threads for more than 2**18 multiplications. On a busy machine waiting

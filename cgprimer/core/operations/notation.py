@@ -65,7 +65,7 @@ def unparse(expression: Expression) -> str:
     >>> unparse(parse_expression("(-xa)^2 - (xb - 1)"))
     '(-xa)^2 - (xb - 1)'
     """
-    return _join_pieces(expression, _parts)
+    return _format_expression(expression, _split_node)
 
 
 def readable(expression: Expression) -> str:
@@ -80,11 +80,11 @@ def readable(expression: Expression) -> str:
     >>> readable(parse_expression("less(x, 0)*k")), readable(parse_expression("where(v1, 0.5, v2)"))
     ('(1 if x < 0 else 0)*k', '0.5 if v1 != 0 else v2')
     """
-    return _join_pieces(expression, _readable_parts)
+    return _format_expression(expression, _split_readable_node)
 
 
-def _join_pieces(
-    expression: Expression, parts_of: Callable[[Expression], tuple[int, _Pieces]]
+def _format_expression(
+    expression: Expression, split_node: Callable[[Expression], tuple[int, _Pieces]]
 ) -> str:
     """Return the text of an expression from the pieces of its nodes."""
     pieces: list[str] = []
@@ -95,26 +95,26 @@ def _join_pieces(
             pieces.append(item)
             continue
         node, needed = item
-        binding, parts = parts_of(node)
+        binding, parts = split_node(node)
         if binding < needed:
             parts = ["(", *parts, ")"]
         stack.extend(reversed(parts))
     return "".join(pieces)
 
 
-def _readable_parts(node: Expression) -> tuple[int, _Pieces]:
+def _split_readable_node(node: Expression) -> tuple[int, _Pieces]:
     """Return the precedence of a node and the pieces of its text, with conditions written out."""
     if not isinstance(node, Apply) or node.primitive not in ("less", "equal", "where"):
-        return _parts(node)
+        return _split_node(node)
     if node.primitive != "where":
-        return _CONDITION, ["1 if ", *_condition(node), " else 0"]
+        return _CONDITION, ["1 if ", *_split_condition(node), " else 0"]
     test, yes, no = node.arguments
-    if _is_shared_tie(test, yes, no):
-        return _readable_parts(no)
-    return _CONDITION, [(yes, _SUM), " if ", *_condition(test), " else ", (no, _CONDITION)]
+    if _is_tie_partial(test, yes, no):
+        return _split_readable_node(no)
+    return _CONDITION, [(yes, _SUM), " if ", *_split_condition(test), " else ", (no, _CONDITION)]
 
 
-def _condition(test: Expression) -> _Pieces:
+def _split_condition(test: Expression) -> _Pieces:
     """Return the pieces of a condition, with a number on the right-hand side."""
     if not (isinstance(test, Apply) and test.primitive in ("less", "equal")):
         return [(test, _SUM), " != 0"]
@@ -124,7 +124,7 @@ def _condition(test: Expression) -> _Pieces:
     return [left, " < ", right] if isinstance(right[0], Number) else [right, " > ", left]
 
 
-def _is_shared_tie(test: Expression, yes: Expression, no: Expression) -> bool:
+def _is_tie_partial(test: Expression, yes: Expression, no: Expression) -> bool:
     """Return whether ``where(test, yes, no)`` is a partial derivative of ``max`` or ``min``."""
     if not (isinstance(test, Apply) and isinstance(no, Apply) and isinstance(yes, Number)):
         return False
@@ -133,7 +133,7 @@ def _is_shared_tie(test: Expression, yes: Expression, no: Expression) -> bool:
     return kinds == ("equal", 0.5, "less") and next(operands) == next(operands)
 
 
-def _parts(node: Expression) -> tuple[int, _Pieces]:
+def _split_node(node: Expression) -> tuple[int, _Pieces]:
     """Return the precedence of a node and the pieces of its text: strings and operands."""
     if isinstance(node, Name):
         return _ATOM, [node.name]
@@ -147,41 +147,41 @@ def _parts(node: Expression) -> tuple[int, _Pieces]:
     if node.primitive == "neg":
         return _SIGN, ["-", (node.arguments[0], _SIGN)]
     if node.primitive == "copy":
-        return _parts(node.arguments[0])
+        return _split_node(node.arguments[0])
     if isinstance(node.primitive, Operator):
-        return _ATOM, _operator_parts(node.primitive, node)
+        return _ATOM, _split_operator(node.primitive, node)
     listed = [part for argument in node.arguments for part in (", ", (argument, 0))]
     row = ARRAY_FUNCTIONS.get(node.primitive) or find_primitive(node.primitive)
     return _ATOM, [row.spelling, "(", *listed[1:], ")"]
 
 
-def _operator_parts(operator: Operator, node: Apply) -> _Pieces:
+def _split_operator(operator: Operator, node: Apply) -> _Pieces:
     """Return the pieces of an operator with settings: an index, or an array operation."""
-    texts = operator.setting_texts()
+    texts = operator.format_settings()
     if operator.is_index:
         return [(node.arguments[0], _ATOM), f"[{','.join(texts)}]"]
     listed = [part for argument in node.arguments for part in (", ", (argument, 0))]
     return [operator.spelling, "(", *listed[1:], *(f", {text}" for text in texts), ")"]
 
 
-def value_text(value: Any) -> str:
+def format_value(value: Any) -> str:
     """Return the text of a declared value: a number, nested brackets, or an initializer.
 
-    >>> value_text((1.0, 0.5)), value_text(Initializer("normal", (0.1,)))
+    >>> format_value((1.0, 0.5)), format_value(Initializer("normal", (0.1,)))
     ('[1, 0.5]', 'normal(0.1)')
     """
     if isinstance(value, Initializer):
         arguments = ", ".join(map(number_text, value.arguments))
         return f"{value.name}({arguments})" if arguments else value.name
     if isinstance(value, tuple):
-        return f"[{', '.join(map(value_text, value))}]"
+        return f"[{', '.join(map(format_value, value))}]"
     return number_text(value)
 
 
-def domain_text(domain: Domain) -> str:
+def format_domain(domain: Domain) -> str:
     """Return the text of a domain.
 
-    >>> domain_text((-1.0, 1.0)), domain_text("one-hot")
+    >>> format_domain((-1.0, 1.0)), format_domain("one-hot")
     ('{-1, 1}', 'one-hot')
     """
     if domain == ONE_HOT:
@@ -189,18 +189,18 @@ def domain_text(domain: Domain) -> str:
     return f"{{{', '.join(number_text(float(value)) for value in domain)}}}"
 
 
-def declaration_text(name: str, value: Any, shape: Shape, domain: Domain | None = None) -> str:
+def format_declaration(name: str, value: Any, shape: Shape, domain: Domain | None = None) -> str:
     """Return the text of one declared name, without its role.
 
-    >>> declaration_text("y", (0.0, 1.0), (2,), "one-hot")
+    >>> format_declaration("y", (0.0, 1.0), (2,), "one-hot")
     'y[2] = [0, 1] in one-hot'
     """
     sizes = f"[{','.join(map(str, shape))}]" if shape else ""
-    declared = "" if value is None else f" = {value_text(value)}"
-    return name + sizes + declared + ("" if domain is None else f" in {domain_text(domain)}")
+    declared = "" if value is None else f" = {format_value(value)}"
+    return name + sizes + declared + ("" if domain is None else f" in {format_domain(domain)}")
 
 
-def program_text(program: Program) -> str:
+def format_program(program: Program) -> str:
     """Return the text of all statements; consecutive declarations of a role are merged."""
     lines: list[str] = []
     for role, statements in groupby(program.statements, lambda s: getattr(s, "role", "")):
@@ -209,6 +209,6 @@ def program_text(program: Program) -> str:
             if isinstance(s, Definition):
                 texts.append(f"{s.name} = {unparse(s.expression)}")
             else:
-                texts.append(declaration_text(s.name, s.value, s.shape, s.domain))
+                texts.append(format_declaration(s.name, s.value, s.shape, s.domain))
         lines += [f"{role} {', '.join(texts)}"] if role else texts
     return "\n".join(lines)

@@ -85,9 +85,9 @@ class Primitive(Operation):
 
     def shape(self, *operands: Shape) -> Shape:
         """Return the broadcast shape of the operands."""
-        from cgprimer.core.operations.array_shapes import common_shape
+        from cgprimer.core.operations.array_shapes import broadcast_shapes
 
-        return common_shape(self.name, *operands)
+        return broadcast_shapes(self.name, *operands)
 
     def jvp(
         self, builder: Builder, index: int, tangent: Value, operands: Sequence[Value], result: Value
@@ -111,7 +111,7 @@ class Primitive(Operation):
         None where it is zero everywhere.
         """
         stack: list[Value] = []
-        for name, slot, number in self.partial_steps[index]:
+        for name, slot, number in self.compiled_partials[index]:
             if name:
                 arguments = stack[-slot:]
                 del stack[-slot:]
@@ -123,12 +123,12 @@ class Primitive(Operation):
         return stack[0] if stack else None
 
     @cached_property
-    def partial_steps(self) -> tuple[list[PartialStep], ...]:
+    def compiled_partials(self) -> tuple[list[StackInstruction], ...]:
         """The partial derivatives, compiled for a stack machine."""
         return tuple(map(_compile_partial, self.partials))
 
 
-class PartialStep(NamedTuple):
+class StackInstruction(NamedTuple):
     """One step of a partial derivative, compiled for a stack machine.
 
     Attributes:
@@ -143,17 +143,17 @@ class PartialStep(NamedTuple):
     number: float
 
 
-def _compile_partial(text: str) -> list[PartialStep]:
+def _compile_partial(text: str) -> list[StackInstruction]:
     """Return the steps of a partial derivative; an empty list if it is zero everywhere."""
     slots = {name: i for i, name in enumerate((*OPERANDS, RESULT))}
-    steps: list[PartialStep] = []
-    for node in postorder(partial_tree(text)) if text != "0" else ():
+    steps: list[StackInstruction] = []
+    for node in postorder(parse_partial(text)) if text != "0" else ():
         if isinstance(node, Apply):
-            steps.append(PartialStep(str(node.primitive), len(node.arguments), 0.0))
+            steps.append(StackInstruction(str(node.primitive), len(node.arguments), 0.0))
         elif isinstance(node, Name):
-            steps.append(PartialStep("", slots[node.name], 0.0))
+            steps.append(StackInstruction("", slots[node.name], 0.0))
         else:
-            steps.append(PartialStep("", -1, node.value))
+            steps.append(StackInstruction("", -1, node.value))
     return steps
 
 
@@ -194,7 +194,7 @@ class ArrayFunction(NamedTuple):
 ARRAY_FUNCTIONS: dict[str, ArrayFunction] = {}
 
 
-class _Functions(dict[str, list[Any]]):
+class _FunctionTable(dict[str, list[Any]]):
     """The functions of the language by name; a name can have several numbers of arguments."""
 
     generation = 0  # changes whenever the table does: what was compiled before is stale then
@@ -208,12 +208,12 @@ class _Functions(dict[str, list[Any]]):
         return []
 
 
-FUNCTIONS = _Functions()
+FUNCTIONS = _FunctionTable()
 _TABLE: dict[str, Primitive] = {}
 _INSTALLED: Registry[Primitive] = Registry("primitive", "cgprimer.primitives")
 
 
-def put_row(row: Primitive) -> None:
+def set_row(row: Primitive) -> None:
     """Add a row at the end of the table, or replace the row of its name."""
     FUNCTIONS.generation += 1
     _TABLE[row.name] = row
@@ -227,11 +227,11 @@ def add_row(row: Primitive) -> Primitive:
     """
     allowed = {*OPERANDS[: row.arity], RESULT}
     for text in () if row.built_in else row.partials:
-        for node in postorder(partial_tree(text)):
+        for node in postorder(parse_partial(text)):
             if isinstance(node, Name) and node.name not in allowed:
                 problem = f"unknown name {node.name!r} in the partial {text!r} of {row.name!r}"
                 raise UsageError(problem, hint=f"use only {', '.join(sorted(allowed))}")
-    put_row(row)
+    set_row(row)
     if row.spelling:
         FUNCTIONS.setdefault(row.spelling, []).append(row)
     return row
@@ -275,6 +275,6 @@ def primitives() -> tuple[Primitive, ...]:
 
 
 @lru_cache(maxsize=4096)
-def partial_tree(text: str) -> Expression:
+def parse_partial(text: str) -> Expression:
     """Return the syntax tree of a partial derivative; each text is parsed once."""
     return parse_expression(text, FUNCTIONS, "partial derivative")

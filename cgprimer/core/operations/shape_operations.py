@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from cgprimer.core.language.syntax_tree import MAX_ELEMENTS, Shape
-from cgprimer.core.operations.array_operation import Array, ArrayOperation, fold_last_axis
+from cgprimer.core.operations.array_operation import Array, ArrayOperation, reduce_last_axis
 from cgprimer.core.operations.array_shapes import (
-    common_shape,
+    broadcast_shapes,
+    format_shape,
     normalize_axes,
     normalize_axis,
-    shape_text,
 )
 from cgprimer.core.operations.operation import Builder, Value
 from cgprimer.errors import ShapeError
@@ -35,7 +35,7 @@ class Reshape(ArrayOperation):
     name = "reshape"
     moves_elements = commutes_with_sum = may_be_view = True
 
-    def setting_texts(self) -> list[str]:
+    def format_settings(self) -> list[str]:
         return list(map(str, self.new_shape))
 
     def shape(self, *operands: Shape) -> Shape:
@@ -59,7 +59,7 @@ class Transpose(ArrayOperation):
     name = "transpose"
     moves_elements = commutes_with_sum = may_be_view = True
 
-    def setting_texts(self) -> list[str]:
+    def format_settings(self) -> list[str]:
         return [] if self.axes == (-1, -2) else list(map(str, self.axes))
 
     def shape(self, *operands: Shape) -> Shape:
@@ -87,19 +87,19 @@ class Broadcast(ArrayOperation):
     name = "broadcast"
     moves_elements = commutes_with_sum = may_be_view = True
 
-    def setting_texts(self) -> list[str]:
+    def format_settings(self) -> list[str]:
         return list(map(str, self.new_shape))
 
     def shape(self, *operands: Shape) -> Shape:
         (a,), shape = operands, self.new_shape
-        if min(shape, default=0) < 0 or common_shape("a broadcast", a, shape) != shape:
+        if min(shape, default=0) < 0 or broadcast_shapes("a broadcast", a, shape) != shape:
             raise ShapeError(
-                f"cannot broadcast the shape {shape_text(a)} to {shape_text(shape)}",
+                f"cannot broadcast the shape {format_shape(a)} to {format_shape(shape)}",
                 hint="counted from the last axis, sizes must be equal, or 1 in the original shape",
             )
         if math.prod(shape) > MAX_ELEMENTS:
             raise ShapeError(
-                f"the shape {shape_text(shape)} has more than {MAX_ELEMENTS:,} elements"
+                f"the shape {format_shape(shape)} has more than {MAX_ELEMENTS:,} elements"
             )
         return shape
 
@@ -133,20 +133,20 @@ class _Reduction(ArrayOperation):
 
     axes: tuple[int, ...]
 
-    def setting_texts(self) -> list[str]:
+    def format_settings(self) -> list[str]:
         return list(map(str, self.axes))
 
     def shape(self, *operands: Shape) -> Shape:
         (a,) = operands
         return tuple(n for i, n in enumerate(a, -len(a)) if i not in self.axes)
 
-    def _repeat(self, builder: Builder, value: Value, shape: Shape) -> Value:
+    def _broadcast_result(self, builder: Builder, value: Value, shape: Shape) -> Value:
         """Emit the result of a reduction, broadcast to the shape of the operand."""
         if builder.shape(value):
             value = reshape(builder, value, _reduced_shape(shape, self.axes))
         return builder.broadcast(value, shape)
 
-    def _rows(self, a: Array) -> Array:
+    def _merge_reduced_axes(self, a: Array) -> Array:
         """Return an array whose last axis merges the axes to reduce."""
         rows = np.moveaxis(a, self.axes, range(-len(self.axes), 0))
         rest = rows.shape[: a.ndim - len(self.axes)]
@@ -166,14 +166,14 @@ class Sum(_Reduction):
     def pull_back(
         self, builder: Builder, index: int, adjoint: Value, operands: Sequence[Value], result: Value
     ) -> Value:
-        return self._repeat(builder, adjoint, builder.shape(operands[0]))
+        return self._broadcast_result(builder, adjoint, builder.shape(operands[0]))
 
     def scalarize(self, builder: Builder, *operands: Array) -> Array:
-        return fold_last_axis(builder, "add", self._rows(*operands))
+        return reduce_last_axis(builder, "add", self._merge_reduced_axes(*operands))
 
 
 @dataclass(frozen=True)
-class Largest(_Reduction):
+class Maximum(_Reduction):
     """A maximum over axes. Elements that tie for it share the derivative equally."""
 
     name = "largest"
@@ -184,24 +184,24 @@ class Largest(_Reduction):
     def push_forward(
         self, builder: Builder, index: int, tangent: Value, operands: Sequence[Value], result: Value
     ) -> Value:
-        slope = self._slope(builder, operands[0], result)
-        return builder.emit(Sum.of(self.axes), builder.emit("mul", tangent, slope))
+        slope = self._emit_partial(builder, operands[0], result)
+        return builder.emit(Sum.create(self.axes), builder.emit("mul", tangent, slope))
 
     def pull_back(
         self, builder: Builder, index: int, adjoint: Value, operands: Sequence[Value], result: Value
     ) -> Value:
         (a,) = operands
-        repeated = self._repeat(builder, adjoint, builder.shape(a))
-        return builder.emit("mul", repeated, self._slope(builder, a, result))
+        repeated = self._broadcast_result(builder, adjoint, builder.shape(a))
+        return builder.emit("mul", repeated, self._emit_partial(builder, a, result))
 
-    def _slope(self, builder: Builder, a: Value, result: Value) -> Value:
+    def _emit_partial(self, builder: Builder, a: Value, result: Value) -> Value:
         shape = builder.shape(a)
-        is_largest = builder.emit("equal", a, self._repeat(builder, result, shape))
-        count = sum_axes(builder, is_largest, self.axes)
-        return builder.emit("div", is_largest, self._repeat(builder, count, shape))
+        is_largest = builder.emit("equal", a, self._broadcast_result(builder, result, shape))
+        count = sum_over_axes(builder, is_largest, self.axes)
+        return builder.emit("div", is_largest, self._broadcast_result(builder, count, shape))
 
     def scalarize(self, builder: Builder, *operands: Array) -> Array:
-        return fold_last_axis(builder, "max", self._rows(*operands))
+        return reduce_last_axis(builder, "max", self._merge_reduced_axes(*operands))
 
 
 def reshape(builder: Builder, a: Value, shape: Shape) -> Value:
@@ -211,9 +211,10 @@ def reshape(builder: Builder, a: Value, shape: Shape) -> Value:
     full = tuple(math.prod(old) // max(size, 1) if n == -1 else n for n in shape)
     if shape.count(-1) > 1 or math.prod(full) != math.prod(old) or min(full, default=1) < 0:
         raise ShapeError(
-            f"cannot reshape {math.prod(old)} elements of {shape_text(old)} to {shape_text(shape)}"
+            f"cannot reshape {math.prod(old)} elements of {format_shape(old)}"
+            f" to {format_shape(shape)}"
         )
-    return a if full == old else builder.emit(Reshape.of(len(old), full), a)
+    return a if full == old else builder.emit(Reshape.create(len(old), full), a)
 
 
 def transpose(builder: Builder, a: Value, axes: Sequence[int] | None = None) -> Value:
@@ -225,9 +226,9 @@ def transpose(builder: Builder, a: Value, axes: Sequence[int] | None = None) -> 
     unchanged = tuple(range(-len(shape), 0))
     if sorted(order) != list(unchanged):
         raise ShapeError(
-            f"{list(axes or ())} is not a permutation of the axes of {shape_text(shape)}"
+            f"{list(axes or ())} is not a permutation of the axes of {format_shape(shape)}"
         )
-    return a if order == unchanged else builder.emit(Transpose.of(order), a)
+    return a if order == unchanged else builder.emit(Transpose.create(order), a)
 
 
 def transpose_last(builder: Builder, a: Value) -> Value:
@@ -236,18 +237,18 @@ def transpose_last(builder: Builder, a: Value) -> Value:
     return transpose(builder, a, (*range(rank - 2), rank - 1, rank - 2))
 
 
-def sum_axes(builder: Builder, a: Value, axes: Any = None, *, keep: bool = False) -> Value:
+def sum_over_axes(builder: Builder, a: Value, axes: Any = None, *, keep: bool = False) -> Value:
     """Emit the sum over axes, by default over all; with ``keep``, they stay with length 1."""
     return _emit_reduction(builder, Sum, a, axes, keep=keep)
 
 
-def largest(builder: Builder, a: Value, axes: Any = None, *, keep: bool = False) -> Value:
+def max_over_axes(builder: Builder, a: Value, axes: Any = None, *, keep: bool = False) -> Value:
     """Emit the maximum over axes, by default over all; with ``keep``, they stay with length 1."""
     if 0 in builder.shape(a):
         raise ShapeError(
-            f"an empty array has no maximum: the shape is {shape_text(builder.shape(a))}"
+            f"an empty array has no maximum: the shape is {format_shape(builder.shape(a))}"
         )
-    return _emit_reduction(builder, Largest, a, axes, keep=keep)
+    return _emit_reduction(builder, Maximum, a, axes, keep=keep)
 
 
 def sum_to_shape(builder: Builder, adjoint: Value, shape: Shape) -> Value:
@@ -257,20 +258,20 @@ def sum_to_shape(builder: Builder, adjoint: Value, shape: Shape) -> Value:
         return adjoint
     added = len(repeated) - len(shape)
     axes = [i for i, n in enumerate(repeated) if i < added or (shape[i - added] == 1 and n != 1)]
-    return reshape(builder, sum_axes(builder, adjoint, axes), shape)
+    return reshape(builder, sum_over_axes(builder, adjoint, axes), shape)
 
 
 def _emit_reduction(
     builder: Builder, kind: type[_Reduction], a: Value, axes: Any, *, keep: bool
 ) -> Value:
     shape = builder.shape(a)
-    axes = _checked_axes(shape, tuple(axes) if hasattr(axes, "__iter__") else axes)
-    result = builder.emit(kind.of(axes), a) if axes else a
+    axes = _normalize_axes_cached(shape, tuple(axes) if hasattr(axes, "__iter__") else axes)
+    result = builder.emit(kind.create(axes), a) if axes else a
     return reshape(builder, result, _reduced_shape(shape, axes)) if keep else result
 
 
 @lru_cache(maxsize=4096, typed=True)
-def _checked_axes(shape: Shape, axes: Any) -> tuple[int, ...]:
+def _normalize_axes_cached(shape: Shape, axes: Any) -> tuple[int, ...]:
     return normalize_axes(shape, axes)
 
 

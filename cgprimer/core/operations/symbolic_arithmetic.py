@@ -17,7 +17,7 @@ from cgprimer.core.operations.primitive_registry import (
     RESULT,
     Primitive,
     find_primitive,
-    partial_tree,
+    parse_partial,
 )
 from cgprimer.errors import UsageError
 
@@ -98,7 +98,7 @@ def opaque_function(row: Primitive, call: Callable[[str, list[Any]], Any]) -> An
         def leaf(node: Name | Number) -> Any:
             return values[node.name] if isinstance(node, Name) else sympy.Rational(repr(node.value))
 
-        return fold(partial_tree(row.partials[argindex - 1]), leaf, call)
+        return fold(parse_partial(row.partials[argindex - 1]), leaf, call)
 
     attributes = {"fdiff": fdiff, "nargs": row.arity, "_eval_is_real": lambda self: True}
     return type(row.name, (sympy.Function,), attributes)

@@ -155,7 +155,7 @@ class Builder:
             return index
         from cgprimer.core.operations.shape_operations import Broadcast
 
-        return self.emit(Broadcast.of(len(current), shape), index)
+        return self.emit(Broadcast.create(len(current), shape), index)
 
     def pin(self, index: int) -> None:
         """Keep an instruction that was just emitted from being given to anybody else."""

@@ -55,17 +55,17 @@ def sum_over_samples(tape: Tape, *, terms: bool = True) -> tuple[Tape, tuple[str
         if parts(index):
             totals[index] = builder.emit(name, *[totals[o] for o in operands])
         elif isinstance(name, Matmul) and all(varies[o] for o in operands):
-            product = BatchMatmul.of(*name.ranks)
+            product = BatchMatmul.create(*name.ranks)
             totals[index] = builder.emit(product, *[value[o] for o in operands])
         elif terms and name == "mul" and (pair := _number_and_vector(tape, operands, varies)):
             number, vector = value[pair[0]], value[pair[1]]
-            row = builder.emit(Reshape.of(0, (1,)), number)
+            row = builder.emit(Reshape.create(0, (1,)), number)
             size = tape.shapes[index][0]
-            column = builder.emit(Reshape.of(1, (1, size)), vector)
-            totals[index] = builder.emit(BatchMatmul.of(1, 2), row, column)
+            column = builder.emit(Reshape.create(1, (1, size)), vector)
+            totals[index] = builder.emit(BatchMatmul.create(1, 2), row, column)
         else:
             rank = len(tape.shapes[index])
-            totals[index] = builder.emit(BatchSum.of(rank), value[index])
+            totals[index] = builder.emit(BatchSum.create(rank), value[index])
     outputs = {name: totals.get(i, value[i]) for name, i in tape.outputs.items()}
     names = tuple(name for name, index in tape.outputs.items() if varies[index])
     short = verify(builder.finish(outputs, prune=True))

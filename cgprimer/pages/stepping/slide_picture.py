@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cgprimer.core.operations.array_shapes import shape_text
+from cgprimer.core.operations.array_shapes import format_shape
 from cgprimer.pages.stepping.frames import Frame
 from cgprimer.pages.stepping.graph_places import FLAG, LABEL, LETTER, RING, Placed
 from cgprimer.pages.stepping.scene import Scene, Vertex
@@ -132,7 +132,7 @@ def _graph(pen: Pen, scene: Scene, frame: Frame, place: Placed, chosen: Window, 
 
 def edge_text(value: Any) -> str:
     """A number on an edge, or the shape of an array."""
-    return mark_rounding(value, SHORT) if isinstance(value, float) else shape_text(value.shape)
+    return mark_rounding(value, SHORT) if isinstance(value, float) else format_shape(value.shape)
 
 
 def _fading(pen: Pen, points: list[Point], lit: bool) -> None:

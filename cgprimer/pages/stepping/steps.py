@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, NamedTuple, get_args
 
 from cgprimer.core.methods.step_rule import StepRule
-from cgprimer.core.operations.array_shapes import shape_text
+from cgprimer.core.operations.array_shapes import format_shape
 from cgprimer.support.number_format import SHORT, mark_rounding
 from cgprimer.tapes import Builder, Leaf, Tape, values_of
 
@@ -151,7 +151,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         return value
     text, whole = mark_rounding(value, SHORT), mark_rounding(value, SHORT, _WHOLE)
-    return {"text": text, "shape": shape_text(value.shape)} | (
+    return {"text": text, "shape": format_shape(value.shape)} | (
         {"whole": whole} if whole != text else {}
     )
 
