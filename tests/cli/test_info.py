@@ -77,9 +77,9 @@ class Driver:
 
 def test_gpus_with_their_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device, "load_driver", Driver)
-    monkeypatch.setattr(device, "simulated", lambda: False)
-    assert device.describe().splitlines()[:2] == [
+    monkeypatch.setattr(device, "is_simulated", lambda: False)
+    assert device.describe_devices().splitlines()[:2] == [
         "device 0: NVIDIA H200, 141.0 GiB",
         "device 1: unknown GPU (driver error 999)",
     ]
-    assert device.MEMORY_VARIABLE in device.describe()
+    assert device.MEMORY_VARIABLE in device.describe_devices()

@@ -14,7 +14,7 @@ from cgprimer.core.operations import numpy_arithmetic, primitives
 from cgprimer.core.tape.builder import Builder
 from tests.cuda import cuda_tools as tools
 
-REASON = "the simulator runs" if device.simulated() else device.unavailable()
+REASON = "the simulator runs" if device.is_simulated() else device.unavailable()
 pytestmark = pytest.mark.skipif(bool(REASON), reason=REASON or "there is a GPU")
 
 INTERPRETER = CudaEngine(LaunchSettings(straight_line=-1))

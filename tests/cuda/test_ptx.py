@@ -10,16 +10,20 @@ import pytest
 
 import cgprimer
 from cgprimer.backends.cuda import device
-from cgprimer.backends.cuda.cuda_executable import kernel_signature, reduction_signature
+from cgprimer.backends.cuda.cuda_executable import build_kernel_signature, build_reduction_signature
 from cgprimer.backends.cuda.cuda_primitives import EXPRESSIONS
 from cgprimer.backends.cuda.generated_functions import compile_functions
-from cgprimer.backends.cuda.kernel_source import DeviceCode, encode_for_device, reduction_source
+from cgprimer.backends.cuda.kernel_source import (
+    DeviceCode,
+    encode_for_device,
+    generate_reduction_kernel,
+)
 from cgprimer.backends.plan_encoding import ANY
 from cgprimer.backends.plans.planning import build_plan
 from tests.cuda import cuda_tools as tools
 
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
-pytestmark = pytest.mark.skipif(device.simulated(), reason="the simulator makes no machine code")
+pytestmark = pytest.mark.skipif(device.is_simulated(), reason="the simulator makes no machine code")
 
 HOPPER = (9, 0)
 
@@ -34,7 +38,7 @@ def a_hopper(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def ptx(function: Any, signature: tuple[Any, ...]) -> str:
-    text, _ = device.numba_cuda().compile(
+    text, _ = device.import_numba_cuda().compile(
         function, signature, cc=HOPPER, output="ptx", device=False, abi="numba"
     )
     assert ".target sm_90" in text
@@ -42,8 +46,8 @@ def ptx(function: Any, signature: tuple[Any, ...]) -> str:
 
 
 def kernel_ptx(found: DeviceCode, dtype: str, *, sums: bool = True) -> str:
-    kernel = compile_functions(found.text(), dtype)["kernel"]
-    return ptx(kernel, kernel_signature(dtype, sums=sums, straight_line=found.straight_line))
+    kernel = compile_functions(found.generate_source(), dtype)["kernel"]
+    return ptx(kernel, build_kernel_signature(dtype, sums=sums, straight_line=found.straight_line))
 
 
 def straight_ptx(graph: Any, dtype: str, *, sums: bool = True) -> str:
@@ -111,6 +115,9 @@ def test_the_interpreter_with_all_primitives(dtype: str) -> None:
 
 
 def test_the_second_stage_of_sums() -> None:
-    text = ptx(compile_functions(reduction_source(256), "float64")["reduce"], reduction_signature())
+    text = ptx(
+        compile_functions(generate_reduction_kernel(256), "float64")["reduce"],
+        build_reduction_signature(),
+    )
     assert_all_in_registers(text)
     assert "ld.shared.f64" in text

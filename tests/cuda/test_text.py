@@ -14,7 +14,7 @@ import cgprimer
 from cgprimer.backends.code_listing import code_text
 from cgprimer.backends.cuda import cuda_primitives, device
 from cgprimer.backends.cuda.cuda_engine import ENGINE
-from cgprimer.backends.cuda.kernel_source import encode_for_device, reduction_source
+from cgprimer.backends.cuda.kernel_source import encode_for_device, generate_reduction_kernel
 from cgprimer.backends.plans.planning import build_plan
 from cgprimer.core.operations import find_primitive, primitive_registry
 from cgprimer.errors import EngineError
@@ -37,13 +37,13 @@ def test_nothing_of_the_users_enters_the_text_of_a_kernel() -> None:
         for straight in (-1, 100):
             found = encode_for_device(build_plan(tape, sums=sums), straight)
             assert found.straight_line == (straight > 0)
-            assert_only_ours(found.text())
-    assert_only_ours(reduction_source(256) + cuda_primitives.FUNCTIONS)
+            assert_only_ours(found.generate_source())
+    assert_only_ours(generate_reduction_kernel(256) + cuda_primitives.FUNCTIONS)
 
 
 def test_the_forms_of_primitives_are_expressions_over_their_operands() -> None:
     for name in cuda_primitives.EXPRESSIONS:
-        tree = ast.parse(cuda_primitives.expression(name, ("v1", "v2", "v3")))
+        tree = ast.parse(cuda_primitives.format_expression(name, ("v1", "v2", "v3")))
         names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
         assert {n for n in names if not n.startswith("f_")} <= {
             "v1", "v2", "v3", "m", "zero", "half", "one", "minus_root_half", "log_two",
@@ -55,7 +55,7 @@ def test_a_primitive_without_a_form_is_refused_with_the_reason() -> None:
     primitive_registry._TABLE["tanz"] = row  # as if it stood in the table
     try:
         with refused(EngineError, "'tanz' ... cuda_primitives.py"):
-            cuda_primitives.expression("tanz", ("v1",))
+            cuda_primitives.format_expression("tanz", ("v1",))
     finally:
         del primitive_registry._TABLE["tanz"]
     cgprimer.register_primitive("store", np.sqrt, partials="1/(2*out)")
@@ -100,7 +100,7 @@ def test_what_the_driver_says(monkeypatch, codes, said: str) -> None:
             return codes[1]
 
     monkeypatch.setattr(device.ctypes, "CDLL", lambda name: Driver())
-    found = device._driver_problem()
+    found = device._explain_driver_error()
     assert said in found if said else found == ""
 
 
@@ -109,7 +109,7 @@ def test_without_a_driver_a_sentence_says_so(monkeypatch) -> None:
         raise OSError(name)
 
     monkeypatch.setattr(device.ctypes, "CDLL", missing)
-    assert device._driver_problem() == "no NVIDIA driver was found on this machine"
+    assert device._explain_driver_error() == "no NVIDIA driver was found on this machine"
 
 
 def test_looking_for_a_gpu_loads_no_numba() -> None:

@@ -22,14 +22,14 @@ from cgprimer.support.garbage_collection import pause_garbage_collection
 
 
 class CudaEngine:
-    """Tapes as kernels on an NVIDIA GPU.
+    """The engine ``cuda``, which compiles tapes to kernels for NVIDIA GPUs.
 
     Args:
-        settings: launch settings; by default, those for the machine.
+        settings: launch settings of the kernels; chosen for the machine by default.
     """
 
     name = "cuda"
-    aliases = ("gpu",)  #: names by which users ask for it in vain; error messages point to `name`
+    aliases = ("gpu",)  #: names that users may try; error messages suggest `name` instead
 
     def __init__(self, settings: LaunchSettings | None = None) -> None:
         self._settings = settings
@@ -39,26 +39,26 @@ class CudaEngine:
         """Launch settings of the kernels."""
         if self._settings is not None:
             return self._settings
-        return SIMULATED if device.simulated() else LaunchSettings()
+        return SIMULATED if device.is_simulated() else LaunchSettings()
 
     def unavailable(self) -> str:
-        """Return the reason why the engine cannot be used here; empty if it can."""
+        """Return the reason why CUDA cannot be used on this machine; empty if it can."""
         return device.unavailable()
 
     def minimum_work(self, tape: Tape) -> float:
-        """Return the work below which a CPU is done before the columns are on the GPU."""
+        """Return the minimum number of operations for which a GPU is worth the data transfer."""
         if tape.has_arrays and scalar_cost(tape)[0] > SCALARIZE_UP_TO:
             return math.inf  # too many scalars, and no kernels for matrices
         return 2_000_000_000
 
     def describe(self) -> str:
-        """Return the names and the memory of the GPUs."""
-        return device.describe()
+        """Describe the GPUs of this machine: the name and memory size of each."""
+        return device.describe_devices()
 
     def compile(
         self, tape: Tape, *, reduction: Reduction = "none", dtype: str = "float64"
     ) -> Execute:
-        """Prepare a tape for repeated execution.
+        """Compile a tape to CUDA kernels.
 
         Raises:
             EngineError: the tape contains a primitive that is not implemented on the GPU.
@@ -71,15 +71,15 @@ class CudaEngine:
     def resident(
         self, columns: Mapping[str, Array], *, dtype: str | None = None
     ) -> Mapping[str, Any]:
-        """Copy columns to the GPU, for any number of calls of a compiled tape.
+        """Copy columns to GPU memory once, for any number of calls to a compiled tape.
 
-        Later changes of the host arrays have no effect on the copies. Columns that need more than
-        half of
-        the memory are returned unchanged; a compiled tape then copies them in chunks in each call.
+        Later changes to the host arrays have no effect on the copies. Columns that need more than
+        half of the memory are returned unchanged; a compiled tape then copies them in chunks in
+        each call.
 
         Args:
             columns: name -> array of shape (samples,), all of the same length.
-            dtype: type of the computation; by default, the type of the columns.
+            dtype: dtype of the computation; by default, the dtype of the columns.
         """
         from cgprimer.backends.cuda.device_columns import copy_columns_to_device
 
@@ -91,7 +91,7 @@ class CudaEngine:
         samples = lengths.pop()
         needed = len(columns) * samples * np.dtype(dtype).itemsize
         try:
-            if needed > device.memory_limit(self.settings) // 2:
+            if needed > device.compute_memory_limit(self.settings) // 2:
                 return columns
             return copy_columns_to_device(columns, samples, dtype)
         except Exception as error:

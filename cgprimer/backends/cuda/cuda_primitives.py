@@ -1,10 +1,10 @@
 """The primitives as CUDA expressions, with the same results as numpy in every edge case.
 
-``EXPRESSIONS`` contains an expression over the operands ``{a}``, ``{b}``, ``{c}`` for each
-primitive. In it, ``m`` is the module ``math``, which numba maps to CUDA's libdevice. In the
-simulator, ``m`` consists of numpy's functions, since Python's functions raise an error where a GPU
-returns nan. ``one``, ``half`` and so on are constants of the computation's type: a literal ``1.0``
-would convert float32 to float64.
+``EXPRESSIONS`` has an expression of the operands ``{a}``, ``{b}``, ``{c}`` for each primitive. In
+the expressions, ``m`` is the module ``math``, which numba maps to CUDA's libdevice. In the
+simulator, ``m`` has numpy's functions, since Python's functions raise an error where a GPU returns
+nan. ``one``, ``half`` and so on are constants of the computation's dtype: a literal ``1.0`` would
+convert float32 to float64.
 """
 
 from __future__ import annotations
@@ -70,10 +70,10 @@ def f_lesser(a, b):
 """
 
 
-def expression(name: str, operands: tuple[str, ...]) -> str:
-    """Return the expression of a primitive with the given operands.
+def format_expression(name: str, operands: tuple[str, ...]) -> str:
+    """Return the CUDA expression of a primitive applied to the given operands.
 
-    >>> expression("sec", ("v3",))
+    >>> format_expression("sec", ("v3",))
     'one / m.cos(v3)'
 
     Raises:

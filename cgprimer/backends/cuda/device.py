@@ -1,6 +1,6 @@
 """Access to numba-cuda, the NVIDIA driver, the GPUs and their memory.
 
-Only :func:`numba_cuda` imports numba, and only when a tape is compiled.
+Only :func:`import_numba_cuda` imports numba, and only when a tape is compiled.
 """
 
 from __future__ import annotations
@@ -29,13 +29,15 @@ _OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
 
 @dataclass(frozen=True, slots=True)
 class LaunchSettings:
-    """Launch settings of kernels.
+    """Launch configuration of kernels, and limits on memory and code size.
 
     Attributes:
         threads: threads per block; a power of two.
-        block_limit: maximum number of blocks of a launch; 0: as many as the GPU runs at a time.
-        memory: maximum memory of a call on the GPU, in bytes; None: most of the free memory.
-        straight_line: maximum length, in instructions, of a tape that becomes straight-line code.
+        block_limit: maximum number of blocks per launch; 0 for as many as the GPU can run at the
+            same time.
+        memory: maximum GPU memory per call, in bytes; None for most of the free memory.
+        straight_line: maximum number of instructions of a tape that is compiled to straight-line
+            code.
     """
 
     threads: int = 256
@@ -49,23 +51,26 @@ SIMULATED = LaunchSettings(
 )  # the simulator runs a Python thread for each CUDA thread
 
 
-def simulated() -> bool:
-    """Return whether numba's simulator replaces the GPU."""
+def is_simulated() -> bool:
+    """Return whether numba's CUDA simulator replaces the GPU."""
     return os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0")
 
 
 @cache
 def unavailable() -> str:
-    """Return the reason why CUDA cannot be used; empty if it can. Does not import numba."""
+    """Return the reason why CUDA cannot be used on this machine; empty if it can.
+
+    The check does not import numba, which would take half a second.
+    """
     if find_spec("numba_cuda") is None:
         return 'numba-cuda is not installed (pip install "numba-cuda[cu13]")'
-    if simulated():
+    if is_simulated():
         return ""
-    return _driver_problem()
+    return _explain_driver_error()
 
 
 def load_driver() -> Any:
-    """Return the library of the NVIDIA driver; None if it is missing."""
+    """Load the library of the NVIDIA driver; return None if it is not installed."""
     names = ["nvcuda.dll"] if sys.platform == "win32" else ["libcuda.so.1", "libcuda.so"]
     names.append("/usr/lib/wsl/lib/libcuda.so.1")
     for name in [os.environ.get("NUMBA_CUDA_DRIVER", ""), *names]:
@@ -75,8 +80,8 @@ def load_driver() -> Any:
     return None
 
 
-def _driver_problem() -> str:
-    """Return the problem of the driver, if any; asking numba would take half a second."""
+def _explain_driver_error() -> str:
+    """Return the reason why the NVIDIA driver cannot be used; empty if it can."""
     library = load_driver()
     if library is None:
         return "no NVIDIA driver was found on this machine"
@@ -90,10 +95,10 @@ def _driver_problem() -> str:
 
 
 @cache
-def numba_cuda() -> Any:
-    """Return the module ``numba.cuda``."""
+def import_numba_cuda() -> Any:
+    """Import the module ``numba.cuda`` and disable its warnings about low occupancy."""
     cuda = import_module("numba.cuda")
-    # A gradient of ten samples is not a mistake: no warnings about low occupancy.
+    # Launches of few threads are intended: a gradient may have only ten samples.
     for name in (
         "numba.core.config",
         "numba.cuda.core.config",
@@ -105,13 +110,13 @@ def numba_cuda() -> Any:
 
 
 def compile_kernel(function: Any, signature: tuple[Any, ...]) -> Any:
-    """Compile a function to a kernel.
+    """Compile a Python function to a CUDA kernel with numba.
 
     Raises:
-        EngineError: a part of CUDA is missing, or does not match the driver.
+        EngineError: a part of CUDA is missing or does not match the driver.
     """
     try:
-        return numba_cuda().jit(signature)(function)
+        return import_numba_cuda().jit(signature)(function)
     except Exception as error:
         if type(error).__name__ not in _SUPPORT_ERRORS:
             raise
@@ -124,8 +129,8 @@ def compile_kernel(function: Any, signature: tuple[Any, ...]) -> Any:
 
 @contextmanager
 def silence_warnings() -> Iterator[None]:
-    """Silence the warnings of the simulator's numpy about infinities and nan."""
-    if not simulated():
+    """Silence numpy's floating-point warnings in the CUDA simulator."""
+    if not is_simulated():
         yield
         return
     with warnings.catch_warnings():
@@ -133,12 +138,12 @@ def silence_warnings() -> Iterator[None]:
         yield
 
 
-def memory_limit(settings: LaunchSettings, reserved: int = 0) -> int:
-    """Return the maximum number of bytes that a call may use on the GPU.
+def compute_memory_limit(settings: LaunchSettings, reserved: int = 0) -> int:
+    """Return the maximum number of bytes of GPU memory that one call may use.
 
     Args:
         settings: launch settings.
-        reserved: bytes of the buffers that are reused from previous calls.
+        reserved: size in bytes of the buffers that are reused from previous calls.
     """
     if settings.memory is not None:
         return settings.memory
@@ -147,23 +152,24 @@ def memory_limit(settings: LaunchSettings, reserved: int = 0) -> int:
         return int(limit)
     if limit:
         raise EngineError(f"{MEMORY_VARIABLE} must be a number of bytes, got {limit!r}")
-    if simulated():
+    if is_simulated():
         return 2**30
     return int(
-        (numba_cuda().current_context().get_memory_info().free + reserved) * _MEMORY_FRACTION
+        (import_numba_cuda().current_context().get_memory_info().free + reserved) * _MEMORY_FRACTION
     )
 
 
-def max_blocks(settings: LaunchSettings) -> int:
-    """Return the maximum number of blocks of a launch; further blocks would have to wait."""
+def compute_max_blocks(settings: LaunchSettings) -> int:
+    """Return the maximum number of thread blocks that the GPU can run at the same time."""
     if settings.block_limit:
         return settings.block_limit
+    gpu = import_numba_cuda().get_current_device()
     blocks_per_multiprocessor = max(1, _THREADS_PER_MULTIPROCESSOR // settings.threads)
-    return blocks_per_multiprocessor * int(numba_cuda().get_current_device().MULTIPROCESSOR_COUNT)
+    return blocks_per_multiprocessor * int(gpu.MULTIPROCESSOR_COUNT)
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether an error reports exhausted GPU memory."""
+    """Return whether an exception reports that the GPU is out of memory."""
     code = getattr(error, "code", None)
     return (
         isinstance(error, MemoryError)
@@ -172,20 +178,22 @@ def is_out_of_memory(error: BaseException) -> bool:
     )
 
 
-def describe() -> str:
-    """Return one line per GPU with its memory, and how to limit the memory use."""
-    if simulated():
+def describe_devices() -> str:
+    """Describe each GPU in one line, and name the variable that limits memory use."""
+    if is_simulated():
         return "device: numba's simulator (NUMBA_ENABLE_CUDASIM)"
     library, count = load_driver(), ctypes.c_int(0)
     if library is None or library.cuInit(0) or library.cuDeviceGetCount(ctypes.byref(count)):
         return ""
-    lines = [f"device {number}: {_device_line(library, number)}" for number in range(count.value)]
-    lines.append(f"memory: all free memory (set {MEMORY_VARIABLE} to limit the bytes of a call)")
+    lines = [
+        f"device {number}: {_describe_device(library, number)}" for number in range(count.value)
+    ]
+    lines.append(f"memory: all free memory (set {MEMORY_VARIABLE} to limit the bytes per call)")
     return "\n".join(lines)
 
 
-def _device_line(library: Any, number: int) -> str:
-    """Return the name and the memory of a GPU."""
+def _describe_device(library: Any, number: int) -> str:
+    """Return the name and the memory size of one GPU."""
     handle, size = ctypes.c_int(0), ctypes.c_size_t(0)
     name = ctypes.create_string_buffer(256)
     code = (

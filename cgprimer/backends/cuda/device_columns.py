@@ -1,4 +1,4 @@
-"""Columns on the GPU, and the chunks of samples that a launch processes."""
+"""Columns in GPU memory, and the chunks of samples that are processed per launch."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cgprimer.backends.cuda.device import numba_cuda
+from cgprimer.backends.cuda.device import import_numba_cuda
 from cgprimer.backends.interfaces import Array
 from cgprimer.errors import EngineError
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeviceColumn:
-    """A column on the GPU. Slicing does not copy.
+    """A column of samples in GPU memory; slices are views.
 
     Attributes:
-        data: a one-dimensional device array that holds several columns.
+        data: one-dimensional device array that holds several columns.
         offset: index of the column's first element.
         samples: number of elements.
     """
@@ -37,14 +37,14 @@ class DeviceColumn:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Type of the elements."""
+        """Element type of the column."""
         dtype: np.dtype[Any] = np.dtype(self.data.dtype)
         return dtype
 
     def __getitem__(self, part: slice) -> DeviceColumn:
         first, last, step = part.indices(self.samples)
         if step != 1:
-            raise EngineError("a slice of a column on the device must have step 1")
+            raise EngineError(f"slices of a column on the GPU must have step 1, got {step}")
         return DeviceColumn(self.data, self.offset + first, max(0, last - first))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
@@ -55,7 +55,10 @@ class DeviceColumn:
 
 
 class SampleChunk(NamedTuple):
-    """Samples of one launch: column ``j`` begins at ``data[offsets[j]]``."""
+    """A chunk of samples in GPU memory, processed in one launch.
+
+    Column ``j`` begins at ``data[offsets[j]]``.
+    """
 
     start: int
     stop: int
@@ -63,11 +66,11 @@ class SampleChunk(NamedTuple):
     offsets: tuple[int, ...]
 
 
-def iter_chunks(
+def iterate_chunks(
     columns: Sequence[Any], samples: int, max_samples: int, dtype: np.dtype[Any]
 ) -> Iterator[SampleChunk]:
-    """Yield chunks of at most ``max_samples`` samples; copy host columns to the GPU."""
-    on_device = share_buffer(columns, dtype)
+    """Yield chunks of at most ``max_samples`` samples, copied to the GPU if necessary."""
+    on_device = share_device_array(columns, dtype)
     for start in range(0, samples, max_samples):
         stop = min(samples, start + max_samples)
         if on_device:
@@ -80,9 +83,9 @@ def iter_chunks(
 def copy_chunk_to_device(
     columns: Sequence[Array], start: int, stop: int, dtype: np.dtype[Any]
 ) -> SampleChunk:
-    """Copy samples of host columns to the GPU, one column after the other."""
+    """Copy a range of samples of host columns to one array in GPU memory."""
     samples = stop - start
-    data = numba_cuda().device_array(max(1, len(columns) * samples), dtype)
+    data = import_numba_cuda().device_array(max(1, len(columns) * samples), dtype)
     for j, column in enumerate(columns):
         if samples:
             part = np.ascontiguousarray(column[start:stop], dtype=dtype)
@@ -90,8 +93,8 @@ def copy_chunk_to_device(
     return SampleChunk(start, stop, data, tuple(j * samples for j in range(len(columns))))
 
 
-def share_buffer(columns: Sequence[Any], dtype: np.dtype[Any]) -> bool:
-    """Return whether all columns are on the device, in one array."""
+def share_device_array(columns: Sequence[Any], dtype: np.dtype[Any]) -> bool:
+    """Return whether all columns are parts of one device array of the given dtype."""
     return (
         all(isinstance(column, DeviceColumn) and column.dtype == dtype for column in columns)
         and len({(id(column.data), column.samples) for column in columns}) == 1
@@ -101,7 +104,7 @@ def share_buffer(columns: Sequence[Any], dtype: np.dtype[Any]) -> bool:
 def copy_columns_to_device(
     columns: Mapping[str, Array], samples: int, dtype: str
 ) -> dict[str, DeviceColumn]:
-    """Copy columns to the device, for use in many calls."""
+    """Copy columns to GPU memory, for use in many calls."""
     arrays = [np.asarray(column) for column in columns.values()]
     chunk = copy_chunk_to_device(arrays, 0, samples, np.dtype(dtype))
     offsets = zip(columns, chunk.offsets, strict=True)

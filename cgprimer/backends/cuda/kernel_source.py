@@ -1,10 +1,10 @@
-"""Generation of the source code of a kernel, and of the integer code that it interprets.
+"""Generation of kernel source code, and of the integer code for interpreter kernels.
 
 A short tape becomes straight-line code, one line per operation and one local variable per row.
 Compiling a long tape this way would take too long: its kernel is an interpreter that reads the
-next operation from an array, in the same way in all threads. A block of threads has a table in
-device memory, with a row per live value and a column per thread. The kernel contains only the
-operations that occur in the program.
+next operation from an array, the same one in all threads. A block of threads has a table in device
+memory, with a row per live value and a column per thread. The kernel contains only the operations
+that occur in the program.
 
 Each thread keeps the sums of ``sum`` and ``dot``, and each block of threads keeps the sums of
 outer products, until all samples are processed. A second kernel adds these partial sums. The order
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cgprimer.backends.cuda.cuda_primitives import EXPRESSIONS, expression
+from cgprimer.backends.cuda.cuda_primitives import EXPRESSIONS, format_expression
 from cgprimer.backends.interfaces import Array
 from cgprimer.backends.plan_encoding import TILE, EncodedPlan, encode_plan
 from cgprimer.backends.plans.plan import Plan
@@ -27,17 +27,16 @@ _MAX_SUMS = 32  # in straight-line code: each sum occupies registers of every th
 
 
 class DeviceCode(NamedTuple):
-    """Code that a GPU runs for every sample.
+    """An execution plan encoded for the GPU: integer code, operand tables and outputs.
 
     Attributes:
-        program: the encoded plan.
-        code: operations, shape (operations, WORDS), int32. A nonnegative operand is a row; ``-1 -
-            k``
-            is uniform value ``k``.
+        program: the plan encoded for any interpreter.
+        code: operations as int32, shape (operations, WORDS). A nonnegative operand is a row; the
+            operand ``-1 - k`` is uniform value ``k``.
         table: counts, offsets and rows of affine groups and outer products, int32.
         columns: names of the columns, in the order of their rows.
-        operands: the uniform values that operations read; the weights of the affine groups follow.
-        outputs: output that varies with the sample -> index of its result.
+        operands: uniform values that operations read; the weights of the affine groups follow.
+        outputs: name of an output that varies with the sample -> index of its result.
         straight_line: whether the kernel is straight-line code.
     """
 
@@ -49,38 +48,42 @@ class DeviceCode(NamedTuple):
     outputs: Mapping[str, int]
     straight_line: bool
 
-    def uniforms(self, values: Sequence[Any], dtype: Any) -> Array:
-        """Return the uniform values that the kernel reads, as a nonempty array."""
+    def collect_uniforms(self, values: Sequence[Any], dtype: Any) -> Array:
+        """Collect the uniform values and weights that the kernel reads in one nonempty array."""
         values_read = [*self.operands, *self.program.weights]
         return np.array([values[v] if v >= 0 else -0.0 for v in values_read] or [0.0], dtype)
 
     @property
     def thread_sums(self) -> int:
-        """Number of sums that each thread keeps; the block keeps the others."""
+        """Number of sums that each thread accumulates; other sums are accumulated per block."""
         return self.program.sums if self.straight_line else self.program.direct_sums
 
-    def text(self, comments: Sequence[str] = ()) -> str:
-        """Return the source of the kernel, with comments if it is straight-line code."""
+    def generate_source(self, comments: Sequence[str] = ()) -> str:
+        """Generate the source code of the kernel.
+
+        Args:
+            comments: one comment per operation, for straight-line code.
+        """
         return (
-            _straight_line_source(self, comments)
+            _generate_straight_line_kernel(self, comments)
             if self.straight_line
-            else _interpreter_source(self)
+            else _generate_interpreter_kernel(self)
         )
 
 
 def encode_for_device(plan: Plan, max_length: int) -> DeviceCode:
-    """Encode a plan for the GPU.
+    """Encode an execution plan for the GPU.
 
     Args:
         plan: the plan.
-        max_length: maximum length, in instructions, of a tape that becomes straight-line code.
+        max_length: maximum number of instructions of a tape that becomes straight-line code.
 
     >>> import cgprimer
     >>> from cgprimer.backends.plans.planning import build_plan
     >>> plan = build_plan(cgprimer.tape(cgprimer.parse("xw = k*xa + m")), sums=True)
     >>> encode_for_device(plan, 0).operands, encode_for_device(plan, 0).code.tolist()
     ((1, 2), [[0, 1, -1, 0, -2], [1, 0, 1, 0, 0]])
-    >>> print(encode_for_device(plan, 10).text(["xw = k*xa + m", "sum of xw"]))
+    >>> print(encode_for_device(plan, 10).generate_source(["xw = k*xa + m", "sum of xw"]))
     def kernel(data, offsets, u, n, out):
         i = cuda.grid(1)
         s0 = wide(0.0)
@@ -120,41 +123,58 @@ def encode_for_device(plan: Plan, max_length: int) -> DeviceCode:
     )
 
 
-# Operand words of operations that are not primitives, without affine and outer.
+# Operand words of the operations that are not primitives, except affine and outer.
 _OPERAND_LETTERS = {"sincos": "a", "sum": "a", "dot": "ab", "store": "a"}
 
 
-def _elementwise_lines(
-    name: str, pattern: str, operands: tuple[str, ...], to: str, second: str, total: str, out: str
+class _Destinations(NamedTuple):
+    """Expressions of the variables to which an operation can assign.
+
+    Attributes:
+        result: the row of the result.
+        second_result: the row of the second result, for ``sincos``.
+        accumulator: the sum, for ``sum`` and ``dot``.
+        output: the element of the output array, for ``store``.
+    """
+
+    result: str
+    second_result: str
+    accumulator: str
+    output: str
+
+
+def _emit_elementwise(
+    name: str, pattern: str, operands: tuple[str, ...], destinations: _Destinations
 ) -> list[str]:
-    """Return the lines of an elementwise operation, a sum or a store.
+    """Emit the source lines of an elementwise operation, a sum or a store.
 
     Args:
         name: name of the operation.
         pattern: operand kinds; empty for operations that are not primitives.
         operands: expressions of the operands.
-        to, second, total, out: expressions of the result, the second result, the sum, the output.
+        destinations: expressions of the variables to assign to.
     """
+    result, second_result, accumulator, output = destinations
     if pattern:
-        return [f"{to} = {expression(name, operands)}"]
+        return [f"{result} = {format_expression(name, operands)}"]
     return {
-        "sincos": [f"{to} = m.sin({operands[0]})", f"{second} = m.cos({operands[0]})"],
-        "sum": [f"{total} += wide({operands[0]})"],
-        "dot": [f"{total} += wide({operands[0]} * {operands[1]})"],
-        "store": [f"{out} = {operands[0]}"],
+        "sincos": [f"{result} = m.sin({operands[0]})", f"{second_result} = m.cos({operands[0]})"],
+        "sum": [f"{accumulator} += wide({operands[0]})"],
+        "dot": [f"{accumulator} += wide({operands[0]} * {operands[1]})"],
+        "store": [f"{output} = {operands[0]}"],
     }[name]
 
 
 # --- straight-line code ---------------------------------------------------------------------------
 
 
-def _straight_line_source(code: DeviceCode, comments: Sequence[str]) -> str:
-    """Return a kernel with a grid-stride loop: each thread processes every n-th sample."""
+def _generate_straight_line_kernel(code: DeviceCode, comments: Sequence[str]) -> str:
+    """Generate a straight-line kernel with a grid-stride loop over the samples."""
     lines = []
     for k, words in enumerate(code.code.tolist()):
-        first, *more = _straight_line_operation(code, *words)
+        first, *more = _emit_straight_line_operation(code, *words)
         lines += [f"{first}  # {comments[k]}" if comments else first, *more]
-    return _function_source(
+    return _format_kernel(
         "data, offsets, u, n, out",
         "i = cuda.grid(1)",
         *(f"s{k} = wide(0.0)" for k in range(code.thread_sums)),
@@ -166,16 +186,17 @@ def _straight_line_source(code: DeviceCode, comments: Sequence[str]) -> str:
     )
 
 
-def _straight_line_operation(code: DeviceCode, op: int, to: int, *operand_words: int) -> list[str]:
-    """Return the lines of an operation in straight-line code."""
-    name, pattern = code.program.handlers[op]
-    x, y, z = (f"r{place}" if place >= 0 else f"u[{~place}]" for place in operand_words)
+def _emit_straight_line_operation(
+    code: DeviceCode, opcode: int, target: int, *operands: int
+) -> list[str]:
+    """Emit the source lines of one operation of a straight-line kernel."""
+    name, pattern = code.program.handlers[opcode]
+    x, y, z = (f"r{o}" if o >= 0 else f"u[{~o}]" for o in operands)
     if pattern or name in _OPERAND_LETTERS:
-        return _elementwise_lines(
-            name, pattern, (x, y, z), f"r{to}", y, f"s{to}", f"out[{to} * n + i]"
-        )
+        variables = _Destinations(f"r{target}", y, f"s{target}", f"out[{target} * n + i]")
+        return _emit_elementwise(name, pattern, (x, y, z), variables)
     # Left and right factors of an outer product, or inputs and tiles of an affine group.
-    height, width, offset, *rows = code.table[to:].tolist()
+    height, width, offset, *rows = code.table[target:].tolist()
     if name == "outer":
         return [
             f"s{offset + i * width + j} += wide(r{rows[i]} * r{rows[height + j]})"
@@ -184,33 +205,33 @@ def _straight_line_operation(code: DeviceCode, op: int, to: int, *operand_words:
         ]
     lines = []
     offset += len(code.operands)
-    for k, target in enumerate(rows[height : height + width * TILE]):
+    for k, row in enumerate(rows[height : height + width * TILE]):
         first = offset + k // TILE * TILE * (height + 1) + k % TILE
         terms = [f"u[{first + TILE * (i + 1)}] * r{rows[i]}" for i in range(height)]
-        lines.append(f"r{target} = {' + '.join([f'u[{first}]', *terms])}")
+        lines.append(f"r{row} = {' + '.join([f'u[{first}]', *terms])}")
     return lines
 
 
 # --- interpreter ----------------------------------------------------------------------------------
 
 
-def _interpreter_source(code: DeviceCode) -> str:
-    """Return a kernel that loops over operations, for one sample per thread."""
+def _generate_interpreter_kernel(code: DeviceCode) -> str:
+    """Generate an interpreter kernel: a loop over operations, with one sample per thread."""
     program, thread_sums = code.program, code.thread_sums
     block_sums = program.sums - thread_sums
     cases = []
     for number, handler in enumerate(program.handlers):
         cases.append(f"{'elif' if number else 'if'} op == {number}:  # {handler[0]}")
-        cases += [f"    {line}" for line in _interpreter_operation(code, *handler)]
-    return _function_source(
+        cases += [f"    {line}" for line in _emit_interpreter_case(code, *handler)]
+    return _format_kernel(
         "data, offsets, u, n, out, code, table, rows",
         "t, width = cuda.threadIdx.x, cuda.blockDim.x",
         "block, blocks = cuda.blockIdx.x, cuda.gridDim.x",
-        f"here = block * {program.rows} * width + t",
-        "mine = block * width + t",
+        f"base = block * {program.rows} * width + t",
+        "thread = block * width + t",
         f"first = {thread_sums} * blocks * width + block",  # first sum of the block
         f"for k in range({thread_sums}):",
-        "    out[k * blocks * width + mine] = 0.0",
+        "    out[k * blocks * width + thread] = 0.0",
         f"for k in range(t, {block_sums}, width):",
         "    out[first + k * blocks] = 0.0",
         "start = block * width",
@@ -218,7 +239,7 @@ def _interpreter_source(code: DeviceCode) -> str:
         "    valid = min(width, n - start)",
         f"    for k in range({len(code.columns)}):",
         "        if t < valid:",
-        "            rows[here + k * width] = data[offsets[k] + start + t]",
+        "            rows[base + k * width] = data[offsets[k] + start + t]",
         "    for k in range(len(code)):",
         "        op, d, a, b, c = code[k, 0], code[k, 1], code[k, 2], code[k, 3], code[k, 4]",
         *(f"        {line}" for line in cases),
@@ -226,19 +247,23 @@ def _interpreter_source(code: DeviceCode) -> str:
     )
 
 
-def _interpreter_operation(code: DeviceCode, name: str, pattern: str) -> list[str]:
-    """Return the lines of an operation whose operands are read from its words."""
+def _emit_interpreter_case(code: DeviceCode, name: str, pattern: str) -> list[str]:
+    """Emit the source lines that execute one opcode of an interpreter kernel."""
     if pattern or name in _OPERAND_LETTERS:
-        rows = ("rows[here + d * width]", "rows[here + b * width]")
-        destinations = (*rows, "out[d * blocks * width + mine]", "out[d * n + start + t]")
-        lines = _elementwise_lines(name, pattern, ("x", "y", "z"), *destinations)
+        destinations = _Destinations(
+            result="rows[base + d * width]",
+            second_result="rows[base + b * width]",
+            accumulator="out[d * blocks * width + thread]",
+            output="out[d * n + start + t]",
+        )
+        lines = _emit_elementwise(name, pattern, ("x", "y", "z"), destinations)
         words = (
             "".join(w for w in "abc" if f"{{{w}}}" in EXPRESSIONS[name])
             if pattern
             else _OPERAND_LETTERS[name]
         )
         loads = [
-            f"{'xyz'['abc'.index(w)]} = rows[here + {w} * width] if {w} >= 0 else u[-1 - {w}]"
+            f"{'xyz'['abc'.index(w)]} = rows[base + {w} * width] if {w} >= 0 else u[-1 - {w}]"
             for w in words
         ]
         return [*loads, "if t < valid:", *(f"    {line}" for line in lines)]
@@ -246,8 +271,8 @@ def _interpreter_operation(code: DeviceCode, name: str, pattern: str) -> list[st
         return [
             "cuda.syncthreads()",  # the rows of all threads are read
             "for p in range(t, table[d] * table[d + 1], width):",
-            "    i = here - t + table[d + 3 + p // table[d + 1]] * width",
-            "    j = here - t + table[d + 3 + table[d] + p % table[d + 1]] * width",
+            "    i = base - t + table[d + 3 + p // table[d + 1]] * width",
+            "    j = base - t + table[d + 3 + table[d] + p % table[d + 1]] * width",
             "    total = wide(0.0)",
             "    for q in range(valid):",
             "        total += wide(rows[i + q] * rows[j + q])",
@@ -262,24 +287,27 @@ def _interpreter_operation(code: DeviceCode, name: str, pattern: str) -> list[st
         *(f"    h{k} = u[w + {k}]" for k in tile),
         "    for i in range(d + 3, d + 3 + inputs):",
         f"        w += {TILE}",
-        "        x = rows[here + table[i] * width]",
+        "        x = rows[base + table[i] * width]",
         *(f"        h{k} += u[w + {k}] * x" for k in tile),
         f"    w += {TILE}",
-        *(f"    rows[here + table[o + {k}] * width] = h{k}" for k in tile),
+        *(f"    rows[base + table[o + {k}] * width] = h{k}" for k in tile),
     ]
 
 
-def _function_source(arguments: str, *lines: str) -> str:
-    return "\n    ".join((f"def kernel({arguments}):", *lines))
+def _format_kernel(parameters: str, *lines: str) -> str:
+    """Format the definition of the function ``kernel`` from its parameters and the body's lines."""
+    return "\n    ".join((f"def kernel({parameters}):", *lines))
 
 
 # One block of threads per sum; the order of the additions is fixed.
 REDUCE = """\
-def reduce(sums, own, blocks, width, out):
+def reduce(sums, thread_sums, blocks, width, out):
     k = cuda.blockIdx.x
     t = cuda.threadIdx.x
-    length = blocks * width if k < own else blocks
-    first = k * length if k < own else own * blocks * width + (k - own) * blocks
+    length = blocks * width if k < thread_sums else blocks
+    first = k * length
+    if k >= thread_sums:
+        first = thread_sums * blocks * width + (k - thread_sums) * blocks
     total = wide(0.0)
     for i in range(t, length, THREADS):
         total += sums[first + i]
@@ -295,6 +323,6 @@ def reduce(sums, own, blocks, width, out):
         out[k] = shared[0]"""
 
 
-def reduction_source(threads: int) -> str:
-    """Return the kernel of the second stage, which computes one number per sum."""
+def generate_reduction_kernel(threads: int) -> str:
+    """Generate the kernel of the second stage, which adds the partial sums of all threads."""
     return REDUCE.replace("THREADS", str(threads))
