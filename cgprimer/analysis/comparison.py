@@ -26,7 +26,7 @@ from cgprimer.core.derivatives import (
 from cgprimer.core.evaluation.runner import Runner
 from cgprimer.core.language.syntax_tree import operator_name
 from cgprimer.core.methods import methods as all_methods
-from cgprimer.core.methods.derivative_program import Names, as_names
+from cgprimer.core.methods.derivative_program import Names, normalize_names
 from cgprimer.core.methods.finite_difference import SCHEMES
 from cgprimer.core.operations.array_shapes import format_shape
 from cgprimer.core.tape.scalarization import split_arrays
@@ -341,11 +341,11 @@ def compare(
 def _rows(methods: Names, schemes: Names) -> list[tuple[str, str]]:
     """Return the methods to compare, each with its scheme, or with none."""
     asked = (
-        [check_choice("scheme", s, SCHEMES) for s in as_names(schemes, "schemes")]
+        [check_choice("scheme", s, SCHEMES) for s in normalize_names(schemes, "schemes")]
         if schemes
         else []
     )
-    names = as_names(methods or all_methods(), "methods")
+    names = normalize_names(methods or all_methods(), "methods")
     if asked and "finite-difference" not in names:
         hint = "leave it out, or compare finite-difference as well"
         raise UsageError("a scheme belongs to the method finite-difference", hint=hint)

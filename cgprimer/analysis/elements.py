@@ -13,10 +13,10 @@ from cgprimer.core.derivatives import compute_once, running_statistics
 from cgprimer.core.graph import build_graph
 from cgprimer.core.language.input_domains import ONE_HOT, Domain
 from cgprimer.core.language.syntax_tree import operator_name
-from cgprimer.core.methods.derivative_program import Names, as_names
+from cgprimer.core.methods.derivative_program import Names, normalize_names
 from cgprimer.core.tape.scalarization import split_arrays
-from cgprimer.core.tape.tape_passes import rename_as_shown
-from cgprimer.core.tape.tape_printing import expressions, shown_name
+from cgprimer.core.tape.tape_passes import apply_printed_names
+from cgprimer.core.tape.tape_printing import build_expression_trees, format_name
 from cgprimer.errors import UsageError
 from cgprimer.expressions import (
     Declaration,
@@ -56,7 +56,7 @@ def in_elements(graph: ExpressionGraph) -> ExpressionGraph:
 
 def _in_elements(graph: ExpressionGraph) -> ExpressionGraph:
     flat = tape_of_elements(tape(graph))
-    return graph_of_elements(graph, flat, expressions(flat, inline=True))
+    return graph_of_elements(graph, flat, build_expression_trees(flat, inline=True))
 
 
 def tape_of_elements(primal: Tape) -> Tape:
@@ -75,7 +75,7 @@ def tape_of_elements(primal: Tape) -> Tape:
             f" {MOST:,} that are worked with",
             hint="draw the arrays themselves, or a smaller network of the same kind",
         )
-    return rename_as_shown(scalarize(primal))
+    return apply_printed_names(scalarize(primal))
 
 
 def graph_of_elements(
@@ -168,9 +168,9 @@ def element_values(
     found = (
         running_statistics(graph, running) if running else {}
     )  # they are called as they are shown
-    shapes = {**graph.shapes, **{shown_name(n): getattr(v, "shape", ()) for n, v in found.items()}}
+    shapes = {**graph.shapes, **{format_name(n): getattr(v, "shape", ()) for n, v in found.items()}}
     given = {n: v for n, v in at.items() if n not in found}
-    given |= {shown_name(n): v for n, v in found.items()}
+    given |= {format_name(n): v for n, v in found.items()}
     arrays = {n: convert_value(n, v, shapes[n]) if shapes.get(n) else v for n, v in given.items()}
     return split_arrays(arrays, shapes)
 
@@ -185,5 +185,5 @@ def element_names(graph: ExpressionGraph, names: Names | None) -> Names | None:
     if names is None:
         return None
     known = {*graph.variables, *graph.parameters}
-    parts = (elements_of(graph, n) if n in known else (n,) for n in as_names(names, "wrt"))
+    parts = (elements_of(graph, n) if n in known else (n,) for n in normalize_names(names, "wrt"))
     return tuple(itertools.chain.from_iterable(parts))

@@ -122,7 +122,7 @@ def _evaluations(
     program = differentiate(primal, of, wrt, method="finite-difference", **options)
     assert program.step_rule is not None
     scheme = str(options.get("scheme", "central"))
-    step = float(program.step_rule.step(float(point[wrt])))
+    step = float(program.step_rule.choose_step(float(point[wrt])))
     schemes: dict[str, dict[str, complex]] = {
         "central": {f"at {wrt} - h": -step, f"at {wrt} + h": step},
         "forward": {f"at {wrt}": 0.0, f"at {wrt} + h": step},

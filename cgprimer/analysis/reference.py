@@ -37,7 +37,7 @@ class _Relative(StepRule):
 
     share: Any = 0.0
 
-    def step(self, value: Any, bits: int = 52) -> Any:
+    def choose_step(self, value: Any, bits: int = 52) -> Any:
         return self.share * (abs(value) if value else 1)
 
 

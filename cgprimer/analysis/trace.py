@@ -25,7 +25,7 @@ from cgprimer.core.evaluation.runner import Runner
 from cgprimer.core.language.value_names import is_internal
 from cgprimer.core.operations.array_shapes import format_shape
 from cgprimer.core.operations.layer_expansions import is_statistic
-from cgprimer.core.tape.tape_printing import expressions, shown_name
+from cgprimer.core.tape.tape_printing import build_expression_trees, format_name
 from cgprimer.errors import UsageError, name_hint, pluralize
 from cgprimer.expressions import (
     Expression,
@@ -238,7 +238,7 @@ def trace(
     point, samples = _point(graph, primal, at, target, seeded, method)
     values = values_of(primal, point, roots=shown)
     sums = _derivatives(primal, shown, target, seeded, point, method, options)
-    names, trees = labels(primal), expressions(primal)
+    names, trees = labels(primal), build_expression_trees(primal)
     if level == "variables":
         trees |= {primal.index(name): tree for name, tree in graph.definitions.items()}
     rows, differ = [], _differing(primal) if samples else []
@@ -356,17 +356,18 @@ def _backward(
     """The instructions of the sweep for everything that is given, and what they compute."""
     given = [row.name for row in rows if row.expression in ("input", "parameter")]
     made = differentiate(primal, target, given).executed
-    names, values, trees = labels(made), values_of(made, point), expressions(made, inline=True)
+    names, values = labels(made), values_of(made, point)
+    trees = build_expression_trees(made, inline=True)
     known, last = {row.name: row.value for row in rows}, made.outputs[target]
 
     def step(name: str, index: int, tree: Expression) -> TraceRow:
         shape = made.shapes[index]
         value = _whole(values[index], (samples, *shape) if samples else shape)
-        return TraceRow(shown_name(name), unparse(tree), value, None, tree)
+        return TraceRow(format_name(name), unparse(tree), value, None, tree)
 
     more: dict[int, list[TraceRow]] = {}  # adjoints that are another value, or a number
     for name, index in made.names.items():
-        if name not in primal.names and shown_name(name) != names[index]:
+        if name not in primal.names and format_name(name) != names[index]:
             leaf = made.leaves[index] if index < len(made.leaves) else None
             constant = leaf is not None and leaf.kind == "constant"
             other = Number(leaf.value) if leaf and constant else Name(names[index])

@@ -21,8 +21,8 @@ from cgprimer.core.derivatives import (
     running_statistics,
     tape_with_elements,
 )
-from cgprimer.core.methods.derivative_program import Names, as_names
-from cgprimer.core.tape.tape_printing import shown_function
+from cgprimer.core.methods.derivative_program import Names, normalize_names
+from cgprimer.core.tape.tape_printing import select_printed_function
 from cgprimer.errors import Span
 from cgprimer.expressions import (
     Apply,
@@ -156,7 +156,7 @@ round the corner off: sqrt(x + 1e-12)
     'sqrt(where(less(x, 0), 1, x))'
     """
     graph = graph_with_loss(graph, loss, check_point(at))
-    targets = tuple(resolve_output(graph, n) for n in as_names(of or graph.outputs, "of"))
+    targets = tuple(resolve_output(graph, n) for n in normalize_names(of or graph.outputs, "of"))
     names = resolve_wrt(graph, wrt or graph.parameters or graph.inputs)
     mode = layer_mode_at(graph, at)
     primal = tape_with_elements(graph, (*targets, *names), mode)
@@ -251,7 +251,7 @@ def _trees(tape: Tape) -> dict[int, Expression]:
             Name(tape.labels[o]) if o in tape.labels and o >= len(tape.leaves) else trees[o]
             for o in operands
         ]
-        function = shown_function(row, *[tape.shapes[o] for o in operands])
+        function = select_printed_function(row, *[tape.shapes[o] for o in operands])
         trees[index] = Apply(function, tuple(inside))
     return trees
 

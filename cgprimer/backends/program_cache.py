@@ -20,7 +20,7 @@ from cgprimer.core.operations import find_primitive
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape
 from cgprimer.core.tape.tape_entries import Instruction, Leaf
-from cgprimer.core.tape.tape_passes import with_seeds
+from cgprimer.core.tape.tape_passes import substitute_seeds
 from cgprimer.support.disk_cache import (
     compute_cache_key,
     fingerprint_package,
@@ -167,7 +167,7 @@ def merge_passes(program: DerivativeProgram) -> Tape | None:
     totals: dict[str, int] = {}
     outputs: dict[str, int] = {}
     for run in program.passes:
-        tape = with_seeds(program.tape, run.seeds) if run.seeds else program.tape
+        tape = substitute_seeds(program.tape, run.seeds) if run.seeds else program.tape
         # Without names the builder shares equal instructions of the passes.
         value = builder.extend(replace(tape, names={}))
         outputs.setdefault(of, value[tape.outputs[of]])

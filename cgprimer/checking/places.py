@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from cgprimer.core.tape.tape_dependencies import depends
+from cgprimer.core.tape.tape_dependencies import find_dependents
 from cgprimer.expressions import Apply, Expression, Name, Number, unparse
 from cgprimer.tapes import Instruction, Tape, reachable
 
@@ -31,7 +31,7 @@ class Places:
         self.tape, self.root = tape, tape.index(of)
         self.sources = {name: tape.index(name) for name in wrt}
         self.needed = reachable(tape, [self.root])
-        self.active = depends(tape, self.sources.values())
+        self.active = find_dependents(tape, self.sources.values())
         first = len(tape.leaves)
         self.region = [i for i in range(first, tape.size) if self.needed[i] and self.active[i]]
         self.deep = _in_depth(tape, self.root, {*self.region})

@@ -32,7 +32,7 @@ from cgprimer.checking.sampling import is_possible, sample_values
 from cgprimer.core.derivatives import graph_with_loss, resolve_output, resolve_wrt
 from cgprimer.core.language.input_domains import Domain
 from cgprimer.core.operations.primitive_registry import find_operation
-from cgprimer.core.tape.scalarization import cost_of_numbers, split_arrays
+from cgprimer.core.tape.scalarization import estimate_scalar_cost, split_arrays
 from cgprimer.errors import DifferentiationError, UsageError
 from cgprimer.expressions import ExpressionGraph, Shape, parse_element
 from cgprimer.support.validation import check_choice
@@ -247,7 +247,7 @@ def ask(
         raise UsageError("the graph has no input: all samples of a batch are the same")
     if strange := [n for n in names if parse_element(n)[1]]:
         raise UsageError(f"ask for the whole array, not for {strange[0]}")
-    cost = cost_of_numbers(primal)[0] if primal.has_arrays else len(primal)
+    cost = estimate_scalar_cost(primal)[0] if primal.has_arrays else len(primal)
     if cost > _MOST_NUMBERS:
         raise UsageError(
             f"the graph has {cost:,} operations, more than {_MOST_NUMBERS:,}",

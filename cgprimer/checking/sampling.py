@@ -16,7 +16,7 @@ from cgprimer.core.language.input_domains import (
     domain_shape_error,
     domain_values_error,
 )
-from cgprimer.core.methods.derivative_program import as_names
+from cgprimer.core.methods.derivative_program import normalize_names
 from cgprimer.data.domains import sample_domain
 from cgprimer.errors import UsageError, join_names, name_hint
 from cgprimer.expressions import ExpressionGraph, Shape
@@ -64,7 +64,7 @@ def kept_inputs(graph: ExpressionGraph, keep: Sequence[str] | str = ()) -> tuple
     >>> kept_inputs(parse("input y = 1; z = k*y"), "y")
     ('y',)
     """
-    names = as_names(keep, "keep") if keep or not isinstance(keep, Sequence) else ()
+    names = normalize_names(keep, "keep") if keep or not isinstance(keep, Sequence) else ()
     for name in names:
         _check_input(graph, name, "keep")
         if name not in graph.values:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from cgprimer.checking.places import Places
 from cgprimer.checking.questions import Question
 from cgprimer.checking.wrong_sweeps import Hands, Slip
-from cgprimer.core.methods.reverse import backwards, sweep
+from cgprimer.core.methods.reverse import iterate_backwards, sweep
 from cgprimer.core.operations.batch_operations import BatchMean
 from cgprimer.tapes import Builder, Instruction
 
@@ -112,7 +112,9 @@ class Sweeps(Places):
         """The steps of reverse mode, share by share, as the slip has them."""
         forward = self.value if slip.forward is None else slip.forward
         region = self.deep if slip.deep else self.region
-        for head, name, tails, values, out in backwards(self.tape, forward, region, self.active):
+        for head, name, tails, values, out in iterate_backwards(
+            self.tape, forward, region, self.active
+        ):
             bar = adjoints.get(head)
             if bar is None:
                 continue

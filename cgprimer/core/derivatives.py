@@ -15,7 +15,12 @@ from cgprimer.core.graph import ExpressionGraph, check_graph
 from cgprimer.core.language.syntax_tree import Shape
 from cgprimer.core.language.value_names import Element, parse_element
 from cgprimer.core.methods import differentiate
-from cgprimer.core.methods.derivative_program import DerivativeProgram, Derivatives, Names, as_names
+from cgprimer.core.methods.derivative_program import (
+    DerivativeProgram,
+    Derivatives,
+    Names,
+    normalize_names,
+)
 from cgprimer.core.operations.primitive_registry import FUNCTIONS
 from cgprimer.core.tape.lowering import lower
 from cgprimer.core.tape.tape import Tape
@@ -91,9 +96,9 @@ def tape_with_elements(graph: ExpressionGraph, names: Iterable[str], mode: str =
     wanted = [name for name in names if name not in graph.roles and parse_element(name).indices]
     if not wanted:
         return tape(graph, mode)
-    from cgprimer.core.tape.scalarization import with_elements
+    from cgprimer.core.tape.scalarization import add_element_outputs
 
-    return with_elements(tape(graph, mode), wanted)
+    return add_element_outputs(tape(graph, mode), wanted)
 
 
 def check_point(at: Point) -> Mapping[str, Value]:
@@ -271,8 +276,8 @@ def compute_derivatives(
     The type of `graph` is not checked again.
     """
     check_type("method", method, str, "a name")
-    of = as_names(of, "of") if of else None
-    wrt = None if wrt is None else as_names(wrt, "wrt")
+    of = normalize_names(of, "of") if of else None
+    wrt = None if wrt is None else normalize_names(wrt, "wrt")
     mode = layer_mode_at(graph, at) if graph.layered else ""
     key = ("request", of, wrt, method, mode, repr(sorted(options.items())))
     # The arguments are the key, so that a repeated call does not check its names again.
@@ -347,7 +352,8 @@ def resolve_wrt(graph: ExpressionGraph, wrt: Names | None) -> tuple[str, ...]:
         raise UsageError("there is nothing to differentiate by: no parameter and no input")
     if wrt is None:
         return graph.parameters or graph.inputs
-    names, choices = as_names(wrt, "wrt"), dict.fromkeys((*graph.variables, *graph.parameters))
+    names = normalize_names(wrt, "wrt")
+    choices = dict.fromkeys((*graph.variables, *graph.parameters))
     for name in names:
         if parse_element_of(graph, name)[0] not in choices:
             hint = name_hint(name, choices)
@@ -394,9 +400,9 @@ def run_at_point(
     def make() -> Runner:
         tape = program.tape
         if varying:
-            from cgprimer.core.tape.tape_passes import as_columns
+            from cgprimer.core.tape.tape_passes import convert_scalars_to_columns
 
-            tape = as_columns(tape, varying)
+            tape = convert_scalars_to_columns(tape, varying)
         return Runner(replace(program, tape=tape), engine=chosen)
 
     runner = compute_once(graph, ("runner", program, varying, chosen.name), make)

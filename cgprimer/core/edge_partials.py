@@ -14,7 +14,12 @@ from cgprimer.core.derivatives import (
     tape,
 )
 from cgprimer.core.graph import ExpressionGraph
-from cgprimer.core.methods.derivative_program import DerivativeProgram, Pass, Read, shapes_of
+from cgprimer.core.methods.derivative_program import (
+    DerivativeProgram,
+    Pass,
+    Read,
+    select_array_shapes,
+)
 from cgprimer.core.tape.tape import Tape
 from cgprimer.support.array_values import Value, zeros
 
@@ -71,12 +76,12 @@ def _partials_program(graph: ExpressionGraph) -> DerivativeProgram:
     """Return a program of one pass that reads all partials, those of arrays by element."""
     primal = tape(graph)
     if primal.has_arrays:
-        from cgprimer.core.methods.elementwise import join_elements
+        from cgprimer.core.methods.elementwise import convert_to_array_program
         from cgprimer.core.tape.scalarization import scalarize
 
         inner = _all_partials(scalarize(primal))
-        shapes = shapes_of(primal, (*graph.variables, *graph.parameters))
-        return join_elements(inner, primal, (), (), shapes)
+        shapes = select_array_shapes(primal, (*graph.variables, *graph.parameters))
+        return convert_to_array_program(inner, primal, (), (), shapes)
     return _all_partials(primal)
 
 

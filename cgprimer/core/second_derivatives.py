@@ -26,9 +26,9 @@ from cgprimer.core.methods.derivative_program import (
     Pass,
     Read,
     derivative_name,
-    shapes_of,
+    select_array_shapes,
 )
-from cgprimer.core.methods.forward import seed_name
+from cgprimer.core.methods.forward import choose_seed_name
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape
 from cgprimer.core.tape.tape_dependencies import reachable
@@ -97,13 +97,13 @@ def hessian(
         of_all = tuple(outputs.values())
         if not tape(graph).has_arrays or first.has_arrays:
             return differentiate(first, of_all, names, method=outer, **options), outputs
-        from cgprimer.core.methods.elementwise import element_names, join_elements
+        from cgprimer.core.methods.elementwise import convert_to_array_program, list_element_names
 
-        shapes = shapes_of(tape(graph), names)
+        shapes = select_array_shapes(tape(graph), names)
         shapes |= {outputs[name]: shape for name, shape in shapes.items()}
-        flat = element_names(of_all, shapes), element_names(names, shapes)
+        flat = list_element_names(of_all, shapes), list_element_names(names, shapes)
         second = differentiate(first, *flat, method=outer, **options)
-        return join_elements(second, tape(graph), of_all, names, shapes), outputs
+        return convert_to_array_program(second, tape(graph), of_all, names, shapes), outputs
 
     key = ("second", target, names, method, mode, repr(sorted(options.items())))
     program, outputs = compute_once(graph, key, make)
@@ -174,7 +174,7 @@ def build_product_program(
     tangents = {read.of: read.output for read in program.passes[0].reads}
     components = tuple(Read(of, name, tangents[derivative_name(of, name)]) for name in wrt)
     product = replace(program, passes=(Pass(components),))
-    return product, {name: seed_name(first, name) for name in wrt}
+    return product, {name: choose_seed_name(first, name) for name in wrt}
 
 
 def _copy_inner_variables(primal: Tape, names: tuple[str, ...], of: str) -> Tape:
@@ -219,10 +219,10 @@ def _gradient_tape(
         )
     options = {"carry": True} if method == "forward" else {}
     if primal.has_arrays and method != "reverse":
-        from cgprimer.core.methods.elementwise import element_names
+        from cgprimer.core.methods.elementwise import list_element_names
         from cgprimer.core.tape.scalarization import scalarize
 
-        flat = element_names(wrt, shapes_of(primal, wrt))
+        flat = list_element_names(wrt, select_array_shapes(primal, wrt))
         program = differentiate(scalarize(primal), of, flat, method=method, **options)
         names = {name: derivative_name(of, name) for name in wrt}
         where = {derivative_name(of, r.wrt): r.output for r in program.passes[0].reads}

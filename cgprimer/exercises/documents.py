@@ -27,7 +27,7 @@ from cgprimer.checking.sheets.problems import (
     cell_text,
 )
 from cgprimer.checking.sheets.questions import worked
-from cgprimer.core.tape.tape_printing import shown_name
+from cgprimer.core.tape.tape_printing import format_name
 from cgprimer.errors import pluralize
 from cgprimer.expressions import (
     Apply,
@@ -112,7 +112,7 @@ class Section:
         if last.column == "value" and kind != "shapes":
             return None
         values = dict(self.made.given) | {b.name: b.value for b in self.made.blanks}
-        put: dict[str, Expression] = {name: Name(shown_name(name)) for name in names_in(last.tree)}
+        put: dict[str, Expression] = {name: Name(format_name(name)) for name in names_in(last.tree)}
         for name in put:
             if name.startswith(("edge.", "path.")):
                 put[name] = Number(float(format_number(values[name], self.made.digits or 10)))

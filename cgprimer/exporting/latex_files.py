@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from cgprimer.analysis.latex import latex, latex_name
 from cgprimer.core.operations.primitive_registry import Applied
-from cgprimer.core.tape.tape_printing import expressions
+from cgprimer.core.tape.tape_printing import build_expression_trees
 from cgprimer.exporting.languages import Language
 from cgprimer.exporting.names import identifiers
 from cgprimer.exporting.points import Checked
@@ -94,7 +94,7 @@ def _tree(line: Line) -> Expression:
 def _steps(made: Exported) -> Iterator[str]:
     """A row for each share: the edge, its slope, and what it adds."""
     tape, reverse = made.program.tape, made.program.method == "reverse"
-    trees, names = expressions(tape), labels(tape)
+    trees, names = build_expression_trees(tape), labels(tape)
     primal = reachable(tape, [tape.outputs[made.of]])
 
     def inner(index: int) -> Expression:

@@ -13,7 +13,7 @@ from itertools import count
 from cgprimer.core.language.value_names import is_internal
 from cgprimer.core.methods.derivative_program import derivative_name
 from cgprimer.core.operations.primitive_registry import Applied
-from cgprimer.core.tape.tape_printing import shown_names
+from cgprimer.core.tape.tape_printing import assign_printed_names
 from cgprimer.errors import join_names
 from cgprimer.exporting.names import identifiers
 from cgprimer.expressions import ExpressionGraph, Shape
@@ -115,7 +115,7 @@ class Exported:
             base, width = (
                 (", ".join(self.arguments), "move") if one_sided else (down, "(2.0 * move)")
             )
-            size = repr(rule.size or rule.relative(52))
+            size = repr(rule.size or rule.relative_step(52))
             size += "" if rule.size else f" * distance({own})"
             yield name, size, f"(value({up}) - value({base})) / {width}"
 
@@ -139,7 +139,7 @@ def exported(
         ascii_only, taken: of the target's identifiers, as :func:`identifiers` has them.
     """
     tape, (of,) = program.tape, program.of
-    shown, texts = shown_names(tape), labels(tape)
+    shown, texts = assign_printed_names(tape), labels(tape)
     own = reachable(tape, [tape.outputs[of]])
     free = (name for name in map("v{}".format, count(1)) if name not in {*texts, *shown.values()})
     for index in range(len(tape.leaves), tape.size):  # a value of the graph that is a slope, too

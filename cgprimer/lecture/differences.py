@@ -18,8 +18,8 @@ from typing import Any
 from cgprimer.core.derivatives import run_at_point
 from cgprimer.core.edge_partials import Partials
 from cgprimer.core.methods import METHODS
-from cgprimer.core.methods.derivative_program import one_pass
-from cgprimer.core.methods.edge_tape import edge_partials
+from cgprimer.core.methods.derivative_program import build_single_pass_program
+from cgprimer.core.methods.edge_tape import emit_edge_partials
 from cgprimer.errors import UsageError
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.tapes import Builder, DerivativeProgram, Tape, tape
@@ -55,7 +55,7 @@ def differentiate(
             )
     zero = builder.constant(0.0)
     found = {(of[0], n): adjoints.get(s, zero) for n, s in zip(wrt, sources, strict=True)}
-    return one_pass(NAME, builder, tape, wrt, {of[0]: value[root]}, found)
+    return build_single_pass_program(NAME, builder, tape, wrt, {of[0]: value[root]}, found)
 
 
 def vertex_differences(
@@ -73,7 +73,7 @@ def vertex_differences(
     edges = _differences(builder, primal, builder.extend(primal), step, set())
     labels = primal.labels
     named = {(labels[h], labels[t]): i for (t, h), i in edges.items() if t in labels}
-    program = one_pass(NAME, builder, primal, (), {}, named)
+    program = build_single_pass_program(NAME, builder, primal, (), {}, named)
     found = run_at_point(graph, at, program, "auto").derivatives
     parameters = {*graph.parameters}
     return Partials(
@@ -103,7 +103,7 @@ def _differences(
 ) -> dict[tuple[int, int], int]:
     """``(tail, head)`` to the difference quotient; of a vertex without a name (a loss) exact."""
     first, vertices = len(tape.leaves), {*tape.labels, *extra}
-    edges = edge_partials(builder, tape, value, [True] * tape.size, extra)
+    edges = emit_edge_partials(builder, tape, value, [True] * tape.size, extra)
     delta = builder.constant(step)
     for tail, head in edges:
         if head not in tape.labels:

@@ -21,7 +21,7 @@ from cgprimer.core.methods.derivative_program import Names
 from cgprimer.core.operations import find_primitive
 from cgprimer.core.operations.layer_expansions import is_statistic
 from cgprimer.core.second_derivatives import add_element_output
-from cgprimer.core.tape.tape_printing import expressions
+from cgprimer.core.tape.tape_printing import build_expression_trees
 from cgprimer.errors import UsageError, did_you_mean
 from cgprimer.expressions import ExpressionGraph, Name, Number, fold, number_text, unparse
 from cgprimer.pictures.array_overlays import array_overlaid, shape_text
@@ -415,7 +415,7 @@ def operation_diagram(graph: ExpressionGraph, *, at: Mapping[str, float] | None 
     ['xa', 'ab', '×', '1', '+']
     """
     tape = tape_of(graph)
-    names, trees = labels(tape), expressions(tape)
+    names, trees = labels(tape), build_expression_trees(tape)
     values = _values(graph, at)
     outputs = set(tape.outputs.values())
     constants = {index for index, leaf in enumerate(tape.leaves) if leaf.kind == "constant"}

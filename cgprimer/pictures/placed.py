@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from cgprimer.core.methods.derivative_program import Names, as_names
+from cgprimer.core.methods.derivative_program import Names, normalize_names
 from cgprimer.core.operations.array_shapes import format_shape
-from cgprimer.core.tape.tape_printing import shown_name
+from cgprimer.core.tape.tape_printing import format_name
 from cgprimer.errors import UsageError, pluralize
 from cgprimer.expressions import ExpressionGraph, parse_element
 from cgprimer.pictures.diagram import Diagram, Edge, Part
@@ -68,7 +68,7 @@ def placed(
 def _names(workers: Names | None, count: int) -> Sequence[str]:
     if workers is None:
         return [f"part {number}" for number in range(1, count + 1)]
-    names = as_names(workers, "workers")
+    names = normalize_names(workers, "workers")
     if len(names) != count or len({*names}) != count:
         what = f"{pluralize(count, 'part')} must have as many different workers, got {len(names)}"
         raise UsageError(what, hint="layers:2 has two parts: workers='gpu0,gpu1'")
@@ -122,7 +122,7 @@ def _messages(names: Sequence[str], stages: Sequence[Stage]) -> Iterator[str]:
             sent = [name for name in stage.takes if name in earlier.gives]
             if sent:
                 values = ", ".join(
-                    shown_name(name.removeprefix(_CUT))
+                    format_name(name.removeprefix(_CUT))
                     + (f" {format_shape(stage.takes[name])}" if stage.takes[name] else "")
                     for name in sent
                 )

@@ -17,7 +17,7 @@ from cgprimer.core.language.value_names import parse_internal
 from cgprimer.core.operations.array_shapes import format_shape
 from cgprimer.core.operations.layer_expansions import MASK
 from cgprimer.core.tape.scalarization import split_arrays
-from cgprimer.core.tape.tape_printing import expressions, shown_names
+from cgprimer.core.tape.tape_printing import assign_printed_names, build_expression_trees
 from cgprimer.errors import UsageError, name_hint, pluralize
 from cgprimer.expressions import (
     Expression,
@@ -79,10 +79,10 @@ def thinned(graph: ExpressionGraph, mask: Mask) -> ThinnedGraph:
         )
     masks = _masks(leaves, mask)
     flat = tape_of_elements(primal)
-    shown = shown_names(primal)
+    shown = assign_printed_names(primal)
     given = {shown[f"{MASK}.{vertex}"]: value for vertex, value in masks.items()}
     numbers = split_arrays(given, {name: np.shape(value) for name, value in given.items()})
-    trees, names = expressions(flat, inline=True), labels(flat)
+    trees, names = build_expression_trees(flat, inline=True), labels(flat)
     written = {index: _with_masks(tree, numbers) for index, tree in trees.items()}
     thin = graph_of_elements(graph, flat, written, without=numbers)
     live = {names[index]: _influences(tree, numbers) for index, tree in trees.items()}

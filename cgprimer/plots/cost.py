@@ -19,7 +19,7 @@ import numpy as np
 
 from cgprimer.core.evaluation.runner import Runner
 from cgprimer.core.methods import methods as all_methods
-from cgprimer.core.methods.derivative_program import Names, as_names
+from cgprimer.core.methods.derivative_program import Names, normalize_names
 from cgprimer.errors import DifferentiationError, ExpressionSwellError, PathLimitError, UsageError
 from cgprimer.expressions import ExpressionGraph, parse
 from cgprimer.pictures.theme import Theme
@@ -144,7 +144,7 @@ def cost_growth(
     """
     text_of, counts = FAMILIES[check_choice("family", family, FAMILIES)], as_counts(sizes, "sizes")
     known = all_methods()
-    chosen = as_names(methods, "methods") if methods else ()
+    chosen = normalize_names(methods, "methods") if methods else ()
     for name in chosen:
         check_choice("method", name, known)
     primal: list[Cost] = []

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.methods.derivative_program import Names, as_names
+from cgprimer.core.methods.derivative_program import Names, normalize_names
 from cgprimer.data import Dataset, make_dataset, whole_dataset
 from cgprimer.errors import NonFiniteError, UsageError
 from cgprimer.expressions import ExpressionGraph
@@ -107,7 +107,7 @@ def descents(
 ) -> list[Way]:  # fmt: skip
     """What :func:`descent` draws, Levenberg-Marquardt first; the arguments are its own."""
     steps, seed = check_integer("steps", steps, minimum=1), check_integer("the seed", seed)
-    names = as_names(optimizers, "optimizers")
+    names = normalize_names(optimizers, "optimizers")
     for name in names:
         check_choice("optimizer", name, OPTIMIZERS)
     own = check_named_values("rates", rates, "optimizer", OPTIMIZERS, above=0)

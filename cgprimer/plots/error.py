@@ -19,7 +19,7 @@ from cgprimer.analysis.points import point_values, single_name
 from cgprimer.analysis.reference import is_known, reference_derivatives
 from cgprimer.core.derivatives import graph_with_loss, resolve_output
 from cgprimer.core.evaluation.runner import Runner
-from cgprimer.core.methods.derivative_program import Names, as_names
+from cgprimer.core.methods.derivative_program import Names, normalize_names
 from cgprimer.errors import DifferentiationError, UsageError
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.pictures.theme import Theme
@@ -215,7 +215,7 @@ def step_errors(
         )
     errors: dict[str, Array] = {}
     refused: dict[str, str] = {}
-    for scheme in as_names(schemes or SCHEMES, "schemes"):
+    for scheme in normalize_names(schemes or SCHEMES, "schemes"):
         try:
             found = [derivative("finite-difference", scheme=scheme, step=h) for h in sizes]
         except DifferentiationError as error:

@@ -19,11 +19,11 @@ from cgprimer.analysis.elements import numbers_of
 from cgprimer.core.evaluation.evaluator import run_steps, with_functions
 from cgprimer.core.graph import check_graph
 from cgprimer.core.loss_expressions import LOSS
-from cgprimer.core.methods.derivative_program import Names, as_names
+from cgprimer.core.methods.derivative_program import Names, normalize_names
 from cgprimer.core.operations import numpy_arithmetic
 from cgprimer.core.operations.matrix_operations import Matmul
 from cgprimer.core.tape.scalarization import split_arrays
-from cgprimer.core.tape.tape_dependencies import varying
+from cgprimer.core.tape.tape_dependencies import find_varying_values
 from cgprimer.data import Dataset, make_dataset, whole_dataset
 from cgprimer.errors import UsageError, name_hint
 from cgprimer.expressions import ExpressionGraph
@@ -168,7 +168,7 @@ def _paths(
     """Return the path of each optimizer."""
     given = check_named_values("rates", rates, "optimizer", OPTIMIZERS, above=0)
     chosen = ("sgd", "momentum", "adam") if optimizers is None else optimizers
-    chosen = as_names(chosen, "optimizers") if chosen else ()
+    chosen = normalize_names(chosen, "optimizers") if chosen else ()
     names = () if chosen == ("none",) else chosen
     return tuple(_path(at_point, name, begin, steps, given.get(name), span) for name in names)
 
@@ -205,7 +205,7 @@ def _mean_loss(
         own = objective.vectors.parts(np.arange(len(point)))
         moved = {name: at for name, at in own.items() if np.isin(places, at).any()}
         fixed, steps = {**columns, **objective.scalars(point)}, with_functions(primal, _stacked)
-        counts = [samples if each else 1 for each in varying(primal)]
+        counts = [samples if each else 1 for each in find_varying_values(primal)]
         size = sum(count * prod(primal.shapes[k]) for k, count in enumerate(counts))
         losses = []
         for begin in range(0, len(points), many := max(1, _AT_ONCE // size)):
@@ -282,7 +282,7 @@ def _path(
 
 
 def _two(graph: ExpressionGraph, numbers: Sequence[str], over: Names) -> tuple[str, str]:
-    names = as_names(over, "over") if over else ()
+    names = normalize_names(over, "over") if over else ()
     for name in names:
         if name not in numbers:
             if name in graph.parameters:

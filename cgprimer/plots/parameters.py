@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import inf, isfinite
 from typing import Any, NamedTuple
 
-from cgprimer.core.methods.derivative_program import Names, as_names
+from cgprimer.core.methods.derivative_program import Names, normalize_names
 from cgprimer.errors import UsageError, name_hint
 from cgprimer.pictures.theme import Theme
 from cgprimer.plots import slide
@@ -66,7 +66,7 @@ def parameters(
     found = {name: run.in_numbers() for name, run in named_runs(runs).items()}
     truth = common_truth(found)
     known = tuple(dict.fromkeys(name for run in found.values() for name in run.parameters))
-    chosen = as_names(names, "names") if names else known
+    chosen = normalize_names(names, "names") if names else known
     whole = {n: tuple(e for e in known if e.startswith(f"{n}[")) for n in chosen if n not in known}
     chosen = tuple(e for name in chosen for e in whole.get(name) or (name,))
     for name in chosen:

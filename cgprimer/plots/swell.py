@@ -16,7 +16,7 @@ from itertools import pairwise
 from statistics import fmean
 from typing import NamedTuple
 
-from cgprimer.core.methods.symbolic import written_out_size
+from cgprimer.core.methods.symbolic import count_expanded_operations
 from cgprimer.errors import ExpressionSwellError
 from cgprimer.expressions import parse
 from cgprimer.pictures.theme import AXIS_SIZE
@@ -153,7 +153,9 @@ def swell_counts(
         shared = None if formula is None else _symbolic(tape, True, limit)
         too_large = formula is None
         reverse = differentiate(tape, wrt="xa", method="reverse").operation_count
-        rows.append(Swell(depth, len(tape), written_out_size(tape, root), formula, shared, reverse))
+        rows.append(
+            Swell(depth, len(tape), count_expanded_operations(tape, root), formula, shared, reverse)
+        )
     return tuple(rows)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.methods.reverse import Step, sweep
+from cgprimer.core.methods.reverse import SweepInstruction, sweep
 from cgprimer.core.operations.primitive_registry import Applied
 from cgprimer.errors import DifferentiationError
 from cgprimer.recording.cached_passes import CachedPass, find_or_compile_pass, find_recent_pass
@@ -130,7 +130,7 @@ def _run_cached_pass(
 
 def _generate_steps(
     order: list[ValueBase], totals: dict[ValueBase, Any], *, free: bool
-) -> Iterator[Step]:
+) -> Iterator[SweepInstruction]:
     """Yield the steps of the sweep, and finish each value before the next step."""
     while order:
         value = order.pop()
@@ -279,7 +279,7 @@ def _check_versions(order: list[ValueBase], leaf_serial: int) -> None:
                 )
 
 
-def _make_step(value: ValueBase, *, as_values: bool) -> Step:
+def _make_step(value: ValueBase, *, as_values: bool) -> SweepInstruction:
     """Return the step of the sweep for a value; its operands are values or plain data."""
     tails: list[Any] = []
     operands: list[Any] = []
@@ -291,4 +291,4 @@ def _make_step(value: ValueBase, *, as_values: bool) -> Step:
             tails.append(operand if operand.requires_grad else None)
             operands.append(operand if as_values else operand._data)
     result = value if as_values else value._data
-    return Step(value, value.primitive, tuple(tails), tuple(operands), result)
+    return SweepInstruction(value, value.primitive, tuple(tails), tuple(operands), result)

@@ -14,7 +14,7 @@ import numpy as np
 
 from cgprimer.core.evaluation.array_evaluator import ArraySteps, run
 from cgprimer.core.language.syntax_tree import operator_name
-from cgprimer.core.methods.reverse import Step, sweep
+from cgprimer.core.methods.reverse import SweepInstruction, sweep
 from cgprimer.core.operations.custom_operations import Custom
 from cgprimer.core.operations.primitive_registry import FUNCTIONS, Applied
 from cgprimer.core.tape.builder import Builder
@@ -79,7 +79,7 @@ class CachedPass:
             seed = builder.leaf("column", "seed", shape=np.shape(data[0]))
         adjoints = {leaves[0]: seed}
         sweep(builder, [
-            Step(
+            SweepInstruction(
                 leaves[i], v.primitive,
                 tuple(find_leaf(o) if getattr(o, "requires_grad", False) else None
                       for o in v.operands),

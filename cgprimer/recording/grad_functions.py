@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cgprimer.core.methods.reverse import Step, sweep
+from cgprimer.core.methods.reverse import SweepInstruction, sweep
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape_dependencies import reachable
 from cgprimer.errors import DifferentiationError
@@ -78,7 +78,7 @@ class GradFn:
                 continue
             tails = (None,) * which + (operand,) + (None,) * (len(data) - which - 1)
             totals = {None: seed}
-            step = Step(None, value.primitive, tails, data, value._data)
+            step = SweepInstruction(None, value.primitive, tails, data, value._data)
             run_silently(sweep, EAGER, [step], totals)
             zero = EAGER.broadcast(0.0, EAGER.shape(operand))
             gradients.append(totals.get(operand, zero))
@@ -170,7 +170,11 @@ def _find_saved_names(value: ValueBase, names: tuple[str, ...]) -> list[str]:
         for k, operand in enumerate(value.operands)
     )
     totals: dict[Any, Any] = {None: bar}
-    sweep(builder, [Step(None, value.primitive, tails, tuple(leaves[:-1]), leaves[-1])], totals)
+    sweep(
+        builder,
+        [SweepInstruction(None, value.primitive, tails, tuple(leaves[:-1]), leaves[-1])],
+        totals,
+    )
     gradients = [index for key, index in totals.items() if key is not None]
     tape = builder.finish({f"gradient_{k}": index for k, index in enumerate(gradients)})
     needed = reachable(tape, [tape.outputs[f"gradient_{k}"] for k in range(len(gradients))])

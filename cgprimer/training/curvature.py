@@ -15,7 +15,7 @@ import numpy as np
 from cgprimer.core.evaluation.runner import Runner
 from cgprimer.core.loss_expressions import LOSS
 from cgprimer.core.second_derivatives import build_product_program
-from cgprimer.core.tape.scalarization import cost_of_numbers
+from cgprimer.core.tape.scalarization import estimate_scalar_cost
 from cgprimer.data import Blocks, Dataset
 from cgprimer.errors import CgprimerError
 from cgprimer.expressions import ExpressionGraph
@@ -75,7 +75,7 @@ def with_stable_rate(
     steps go down, with sums instead of means, l2, scales and frozen parameters as they are.
     """
     samples, primal = min(_SAMPLES, dataset.lengths[0]), objective.primal
-    work = cost_of_numbers(primal)[0] if primal.has_arrays else len(primal.instructions)
+    work = estimate_scalar_cost(primal)[0] if primal.has_arrays else len(primal.instructions)
     points = {"at the start": run.start}
     if run.truth.keys() == run.start.keys():
         points["at the true values"] = run.truth

@@ -12,7 +12,7 @@ from cgprimer.core.evaluation.engines import SCALARIZE_UP_TO, scalarization_limi
 from cgprimer.core.evaluation.runner import Runner
 from cgprimer.core.loss_expressions import LOSS
 from cgprimer.core.methods import WITH_SHAPES
-from cgprimer.core.tape.scalarization import cost_of_numbers
+from cgprimer.core.tape.scalarization import estimate_scalar_cost
 from cgprimer.tapes import Tape
 from cgprimer.training.vectors import Vectors
 
@@ -32,7 +32,7 @@ def prefers_scalars(
     """
     if tape.combines_samples or tape.custom:
         return False
-    operations, _ = cost_of_numbers(tape)
+    operations, _ = estimate_scalar_cost(tape)
     scalars_only = method not in WITH_SHAPES or bool(options.get("carry"))
     if engine == "auto":
         pays = operations <= FEW and _SAMPLES_PER_OPERATION * operations <= (samples or 0)

@@ -19,7 +19,7 @@ from cgprimer.core.loss_node import Loss, attach_to_tape
 from cgprimer.core.methods.derivative_program import Execute
 from cgprimer.core.operations.layer_expansions import MASK, VARIANCE, is_statistic
 from cgprimer.core.tape.scalarization import split_arrays
-from cgprimer.core.tape.tape_passes import dead_code
+from cgprimer.core.tape.tape_passes import remove_dead_code
 from cgprimer.errors import UsageError
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.array_values import convert_value
@@ -159,7 +159,7 @@ class Layers:
     @cached_property
     def _of_batch(self) -> Execute:
         places = {name: self.whole.index(name) for name in self.statistics}
-        made = dead_code(replace(self.whole, outputs=places))
+        made = remove_dead_code(replace(self.whole, outputs=places))
         return compile_tape(self.engine, made, reduction="none", dtype=self.dtype)
 
 

@@ -23,7 +23,7 @@ from cgprimer.core.loss_expressions import LOSS
 from cgprimer.core.loss_node import attach_to_tape, build_loss
 from cgprimer.core.operations import find_primitive, float_arithmetic
 from cgprimer.core.operations.primitive_registry import ARRAY_FUNCTIONS
-from cgprimer.core.tape.scalarization import cost_of_numbers, split_arrays
+from cgprimer.core.tape.scalarization import estimate_scalar_cost, split_arrays
 from cgprimer.data import Blocks, Dataset
 from cgprimer.errors import DataError, TapeError, UsageError
 from cgprimer.expressions import Apply, ExpressionGraph, postorder, unparse
@@ -115,7 +115,7 @@ class Objective:
             self.whole, method, options or {}, engine, samples
         )
         if shaped and not self.in_numbers and engine == "auto":
-            engine = "auto" if cost_of_numbers(self.whole)[0] > FEW else "plain"
+            engine = "auto" if estimate_scalar_cost(self.whole)[0] > FEW else "plain"
         self.parameters = self.vectors.elements if self.in_numbers else graph.parameters
         self.wrt, self.places = self._differentiated(free)
         about = f"loss {unparse(self.terms.expression)}"

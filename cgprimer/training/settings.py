@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from cgprimer.core.evaluation.runner import DTYPES
 from cgprimer.core.methods import METHODS, methods
-from cgprimer.core.methods.derivative_program import as_names
+from cgprimer.core.methods.derivative_program import normalize_names
 from cgprimer.errors import UsageError, did_you_mean
 from cgprimer.support.validation import check_choice, check_integer, check_real_number
 from cgprimer.training.metrics import METRICS
@@ -217,7 +217,7 @@ class Settings:
         "Least and largest value of parameters, such as k=0:1; inf for none.",
     )  # fmt: skip
     freeze: tuple[str, ...] | None = _setting(
-        None, lambda given: as_names(given, "freeze") if given else None, "NAME,...",
+        None, lambda given: normalize_names(given, "freeze") if given else None, "NAME,...",
         "Parameters that keep their start or declared values, and are not differentiated.",
     )  # fmt: skip
     epochs: int = _setting(  # None where it is not given: train knows how many samples there are

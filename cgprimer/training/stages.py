@@ -11,7 +11,7 @@ import numpy as np
 from cgprimer.core.evaluation.runner import compile_tape
 from cgprimer.core.loss_expressions import LOSS
 from cgprimer.core.methods.derivative_program import Execute
-from cgprimer.core.tape.tape_passes import dead_code
+from cgprimer.core.tape.tape_passes import remove_dead_code
 from cgprimer.errors import UsageError
 from cgprimer.tapes import scalarize
 from cgprimer.training.tasks import Gradients
@@ -59,7 +59,7 @@ class Stages:
         each = {n: tape.outputs[o] for n, o in names.items() if n in part.takes}
         sums = {n: tape.outputs[o] for n, o in names.items() if n not in part.takes}
         made = [
-            self._compiled(dead_code(replace(tape, outputs=outputs, shares=())), reduction)
+            self._compiled(remove_dead_code(replace(tape, outputs=outputs, shares=())), reduction)
             if outputs
             else None
             for outputs, reduction in ((each, "none"), (sums, "sum"))

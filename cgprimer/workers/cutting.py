@@ -17,7 +17,7 @@ from functools import reduce
 from math import prod
 
 from cgprimer.core.operations.shape_operations import sum_over_axes
-from cgprimer.core.tape.tape_dependencies import varying
+from cgprimer.core.tape.tape_dependencies import find_varying_values
 from cgprimer.core.tape.verifier import verify
 from cgprimer.errors import UsageError
 from cgprimer.expressions import Shape, parse_element
@@ -94,7 +94,7 @@ def cut(tape: Tape, count: int, vertices: Collection[str], wrt: Collection[str])
     ['cut.xc'] ('m',) []
     """
     (output,) = tape.outputs.values()
-    needed, per_sample = reachable(tape, [output]), varying(tape)
+    needed, per_sample = reachable(tape, [output]), find_varying_values(tape)
     layer = _layers(tape, vertices)
     inside = [i for i in range(len(tape.leaves), tape.size) if needed[i] and per_sample[i]]
     if not inside or not per_sample[output]:

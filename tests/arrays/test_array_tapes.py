@@ -21,7 +21,7 @@ from cgprimer.core.operations.shape_operations import (
 from cgprimer.core.tape.scalarization import elements, scalarize, split_arrays
 from cgprimer.core.tape.tape import Tape
 from cgprimer.core.tape.tape_entries import Instruction, Leaf
-from cgprimer.core.tape.tape_passes import dead_code, with_seeds
+from cgprimer.core.tape.tape_passes import remove_dead_code, substitute_seeds
 from cgprimer.core.tape.verifier import verify
 from tests.arrays.array_graphs import Case, array_cases
 
@@ -67,8 +67,8 @@ def test_passes_and_numbers_change_nothing(case: Case):
     for one in program.passes[:3]:
         given = {**columns, **scalars, **one.seeds}
         full = values_of(program.tape, given)
-        for made in (dead_code(program.tape), optimize(program.tape),
-                     with_seeds(program.tape, one.seeds)):  # fmt: skip
+        for made in (remove_dead_code(program.tape), optimize(program.tape),
+                     substitute_seeds(program.tape, one.seeds)):  # fmt: skip
             values = values_of(made, given)
             for name, index in made.outputs.items():
                 expected = full[program.tape.outputs[name]]

@@ -15,7 +15,7 @@ from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods.derivative_program import DerivativeProgram
 from cgprimer.core.tape.scalarization import scalarize
 from cgprimer.core.tape.tape import Tape
-from cgprimer.core.tape.tape_passes import with_seeds
+from cgprimer.core.tape.tape_passes import substitute_seeds
 from cgprimer.training.objective import Objective
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.cg"))
@@ -51,7 +51,7 @@ def program(graph: ExpressionGraph, method: str = "reverse") -> DerivativeProgra
 def gradient_tape(graph: ExpressionGraph) -> Tape:
     """The loss and its gradient on one tape, with all seeds in, written out in numbers."""
     found = program(graph)
-    return scalarize(with_seeds(found.tape, found.passes[0].seeds))
+    return scalarize(substitute_seeds(found.tape, found.passes[0].seeds))
 
 
 def point(tape: Tape, samples: int, seed: int = 1) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -234,7 +234,7 @@ def test_what_would_take_minutes_is_refused_before_the_work(
     sums = " + ".join(f"x{k}" for k in range(count))
     text = "\n".join([*(f"x{k} = p{k}*xa" for k in range(count)), f"xw = {sums}"])
     point = {f"p{k}": float(k) for k in range(count)} | {"xa": 0.5}
-    monkeypatch.setattr("cgprimer.pages.stepping.method_steps.with_seeds", None)
+    monkeypatch.setattr("cgprimer.pages.stepping.method_steps.substitute_seeds", None)
     shown = stepping(cgprimer.parse(text), point, methods=["forward", "reverse"])
     assert [bool(walk.refused) for walk in shown.walks] == [True, False]
     with refused(UsageError, "311"):
@@ -369,12 +369,14 @@ def test_a_primitive_is_not_taken_for_an_operation_of_the_walk() -> None:
 
 def test_the_size_of_a_step_is_exact() -> None:
     rule = StepRule(None, 2)
-    small = rule.relative(52)
+    small = rule.relative_step(52)
     for exponent in (1, 4, 31, 1000):
         power = 2.0**exponent
-        assert rule.step(power) == small * power
-        assert rule.step(-math.nextafter(power, 0.0)) == small * power / 2
-    assert rule.step(math.inf) == rule.step(math.nan) == rule.step(0.0) == small
+        assert rule.choose_step(power) == small * power
+        assert rule.choose_step(-math.nextafter(power, 0.0)) == small * power / 2
+    assert (
+        rule.choose_step(math.inf) == rule.choose_step(math.nan) == rule.choose_step(0.0) == small
+    )
 
 
 def test_a_graph_without_anything_to_step_through() -> None:

@@ -15,16 +15,16 @@ import cgprimer
 from cgprimer.backends.plans.optimization import optimize
 from cgprimer.core.tape.lowering import lower
 from cgprimer.core.tape.tape import Tape
-from cgprimer.core.tape.tape_dependencies import depends, reachable, varying
+from cgprimer.core.tape.tape_dependencies import find_dependents, find_varying_values, reachable
 from cgprimer.core.tape.tape_entries import Instruction, Leaf
-from cgprimer.core.tape.tape_passes import as_columns, dead_code, live_memory
+from cgprimer.core.tape.tape_passes import convert_scalars_to_columns, live_memory, remove_dead_code
 from cgprimer.core.tape.verifier import verify
 from tests.tape.tape_running import all_values, exact_outputs, outputs, texts
 
 # A busy machine, or a run of divisions by zero, is no defect of the package.
 PATIENT = [HealthCheck.filter_too_much, HealthCheck.too_slow]
 share = partial(optimize, powers=False)
-PASSES = [dead_code, share, optimize]
+PASSES = [remove_dead_code, share, optimize]
 NAMES = ("xa", "xb", "k", "m")
 
 
@@ -47,7 +47,7 @@ def has_minus_zero(values: list[np.float64]) -> bool:
     return any(v == 0 and np.signbit(v) for v in values)
 
 
-@pytest.mark.parametrize("change", [dead_code, share])
+@pytest.mark.parametrize("change", [remove_dead_code, share])
 @given(text=texts(numbers=["0.5", "1", "2", "0", "-1"], functions=True), point=POINTS)
 @settings(max_examples=20, deadline=None, suppress_health_check=PATIENT)
 def test_dead_code_and_sharing_keep_every_bit(change, text: str, point: dict[str, float]) -> None:
@@ -193,7 +193,7 @@ def test_a_pass_leaves_its_argument_alone_and_is_done_after_once(change) -> None
 
 def test_dead_code_goes_and_the_signature_stays() -> None:
     tape = lowered("xq = sin(xa)*k + 5; xr = xq^2; xw = 2*xb; output xw")
-    lean = dead_code(tape)
+    lean = remove_dead_code(tape)
     assert operations(lean) == ["mul"]
     assert lean.leaves == (
         Leaf("column", "xa"),
@@ -206,7 +206,7 @@ def test_dead_code_goes_and_the_signature_stays() -> None:
 
 def test_dead_code_changes_nothing_that_is_alive() -> None:
     tape = lowered("xb = xa^2; xc = xa^2*1 + 0; xw = xb*xc + xa^2")
-    assert str(dead_code(tape)) == str(tape)
+    assert str(remove_dead_code(tape)) == str(tape)
 
 
 def test_share_stores_equal_instructions_once_even_under_two_names() -> None:
@@ -305,7 +305,14 @@ HAND = Tape(
 
 
 def test_what_varies_with_the_sample_by_hand() -> None:
-    assert [i for i, varies in enumerate(varying(HAND)) if varies] == [0, 5, 6, 8, 9, 10]
+    assert [i for i, varies in enumerate(find_varying_values(HAND)) if varies] == [
+        0,
+        5,
+        6,
+        8,
+        9,
+        10,
+    ]
 
 
 def test_reachable_and_depends_by_hand() -> None:
@@ -323,7 +330,7 @@ def test_reachable_and_depends_by_hand() -> None:
         False,
     ]
     assert reachable(HAND, []) == [False] * HAND.size
-    assert depends(HAND, [0]) == [
+    assert find_dependents(HAND, [0]) == [
         True,
         False,
         False,
@@ -336,8 +343,8 @@ def test_reachable_and_depends_by_hand() -> None:
         True,
         True,
     ]
-    assert depends(HAND, [4]) == [False] * 4 + [True, True, True, False, True, True, True]
-    assert not any(depends(HAND, [2])[3:])
+    assert find_dependents(HAND, [4]) == [False] * 4 + [True, True, True, False, True, True, True]
+    assert not any(find_dependents(HAND, [2])[3:])
 
 
 @pytest.mark.parametrize(
@@ -370,10 +377,10 @@ def test_a_reverse_sweep_keeps_what_a_chain_alone_forgets() -> None:
 
 
 def test_parameters_may_become_columns() -> None:
-    tape = as_columns(lowered("xw = k*xa + m"), ["k", "xa", "absent"])
+    tape = convert_scalars_to_columns(lowered("xw = k*xa + m"), ["k", "xa", "absent"])
     assert [(leaf.kind, leaf.name) for leaf in tape.leaves] == [
         ("column", "xa"),
         ("column", "k"),
         ("scalar", "m"),
     ]
-    assert varying(tape)[:3] == [True, True, False]
+    assert find_varying_values(tape)[:3] == [True, True, False]

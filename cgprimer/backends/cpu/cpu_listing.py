@@ -26,7 +26,7 @@ from cgprimer.backends.plans.plan_printing import group_output_names, join_abbre
 from cgprimer.backends.plans.planning import build_plan
 from cgprimer.core.operations.notation import number_text
 from cgprimer.core.tape.tape import Tape
-from cgprimer.core.tape.tape_printing import labels, shown_name
+from cgprimer.core.tape.tape_printing import format_name, labels
 
 _ARGUMENTS = ("columns", "results", "scalars", "begin", "end", "stride")
 _QUOTED = re.compile(r'([%@])"([\w.]+)"')
@@ -69,11 +69,11 @@ def _straight_line(tape: Tape, *, sums: bool, dtype: str) -> str:
         argument.name = name
     results = group_output_names(tape.outputs)
     vectors = f"vectors of {lanes} numbers" if lanes > 1 else "no vectors"
-    after = [f"{shown_name(n)} times {number_text(f)}" for n, f in factors.items() if f != 1.0]
+    after = [f"{format_name(n)} times {number_text(f)}" for n, f in factors.items() if f != 1.0]
     lines = [
         f"; straight-line code of the engine cpu for LLVM; {dtype}, {vectors}",
-        f"; columns: {join_abbreviated([shown_name(n) for n in tape.of_kind('column')])}",
-        f"; scalars: {join_abbreviated([shown_name(n) for n in tape.of_kind('scalar')])}",
+        f"; columns: {join_abbreviated([format_name(n) for n in tape.of_kind('column')])}",
+        f"; scalars: {join_abbreviated([format_name(n) for n in tape.of_kind('scalar')])}",
         f"; results: {join_abbreviated([' and '.join(results[i]) for i in varied])}"
         + (" (a sum for each number of a vector)" if sums and lanes > 1 else ""),
     ]

@@ -28,7 +28,7 @@ from cgprimer.core.language.syntax_tree import operator_name
 from cgprimer.core.methods.derivative_program import Inputs
 from cgprimer.core.operations import find_primitive, numpy_arithmetic
 from cgprimer.core.tape.sample_sums import sum_over_samples
-from cgprimer.core.tape.scalarization import cost_of_numbers
+from cgprimer.core.tape.scalarization import estimate_scalar_cost
 from cgprimer.core.tape.tape import Tape
 from cgprimer.support.garbage_collection import pause_garbage_collection
 
@@ -75,7 +75,7 @@ class ArrayExecutable:
 
     def __init__(self, tape: Tape, *, sums: bool, dtype: str) -> None:
         self.sums, self.dtype = sums, np.dtype(dtype)
-        self.operations = cost_of_numbers(tape)[0]
+        self.operations = estimate_scalar_cost(tape)[0]
         has_custom = any(isinstance(n, str) and not find_primitive(n).built_in
                   for n, _ in tape.instructions)  # fmt: skip
         self.divisible = not has_custom  # Python's functions run one at a time

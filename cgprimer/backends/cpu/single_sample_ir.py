@@ -15,7 +15,7 @@ from cgprimer.backends.cpu.primitive_ir import Emitter
 from cgprimer.backends.cpu.straight_line import FLAGS, StraightLineExecutable, TapeFunctionWriter
 from cgprimer.backends.interfaces import UpdateRule
 from cgprimer.core.tape.tape import Tape
-from cgprimer.core.tape.tape_dependencies import varying
+from cgprimer.core.tape.tape_dependencies import find_varying_values
 
 Names = Sequence[str]
 _MAX_OPERATIONS = 3000  # maximum number of operations of a step
@@ -95,7 +95,7 @@ class SingleSampleEpochWriter(TapeFunctionWriter):
     def _sample(self, step: Any, carried: list[Any]) -> list[Any]:
         """Return loss and derivatives; None for a parameter that is not differentiated."""
         tape = self.gradient
-        self.tape, self.varies = tape, varying(tape)
+        self.tape, self.varies = tape, find_varying_values(tape)
         columns = iter(self.columns)
         values = self.leaves(
             scalar=lambda leaf: carried[self.wrt[leaf.name]],
@@ -116,7 +116,7 @@ class SingleSampleEpochWriter(TapeFunctionWriter):
     def _update_parameters(self, step: Any, carried: list[Any], gradient: list[Any]) -> list[Any]:
         rule, count = self.rule, len(self.wrt)
         tape = rule.tape
-        self.tape, self.varies = tape, varying(tape)
+        self.tape, self.varies = tape, find_varying_values(tape)
         single = carried[count * len(self.arrays) :]
         rate = self.get(self.field["rates"], step, self.double)
         scalar_values = dict(zip(rule.scalars, (rate, *single), strict=True))

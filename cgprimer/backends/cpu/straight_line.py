@@ -24,7 +24,7 @@ from cgprimer.backends.plans.optimization import extract_constant_factors
 from cgprimer.backends.program_cache import compute_fingerprint
 from cgprimer.core.evaluation.engines import Reduction
 from cgprimer.core.tape.tape import Tape
-from cgprimer.core.tape.tape_dependencies import varying
+from cgprimer.core.tape.tape_dependencies import find_varying_values
 from cgprimer.core.tape.tape_entries import Leaf
 from cgprimer.support.garbage_collection import pause_garbage_collection
 
@@ -82,7 +82,7 @@ def lane_count(tape: Tape, dtype: str, batch: int = 0) -> int:
 
 def split_outputs(tape: Tape) -> tuple[list[int], list[int]]:
     """Return the distinct values of varying outputs, then those of uniform outputs."""
-    varies, values = varying(tape), dict.fromkeys(tape.outputs.values())
+    varies, values = find_varying_values(tape), dict.fromkeys(tape.outputs.values())
     return [i for i in values if varies[i]], [i for i in values if not varies[i]]
 
 
@@ -101,7 +101,7 @@ class TapeFunctionWriter(FunctionWriter):
     def __init__(self, function: Any, tape: Tape, emitter: Emitter) -> None:
         super().__init__(function)
         self.tape, self.emitter, self.module = tape, emitter, emitter.module
-        self.varies = varying(tape)
+        self.varies = find_varying_values(tape)
 
     def leaves(self, **read: Callable[[Leaf], Any]) -> dict[int, Any]:
         """Return the values of the constants, and of leaf kinds with a given load function."""

@@ -18,7 +18,7 @@ from cgprimer.core.operations.batch_operations import BatchSum
 from cgprimer.core.operations.matrix_operations import Matmul
 from cgprimer.core.operations.primitive_registry import Applied
 from cgprimer.core.tape.tape import Tape
-from cgprimer.core.tape.tape_dependencies import depends, varying
+from cgprimer.core.tape.tape_dependencies import find_dependents, find_varying_values
 
 SAMPLE_REDUCTIONS = ("sum", "largest")  # over the elements of a sample
 
@@ -61,10 +61,10 @@ class ArrayPlan:
 
     def __init__(self, tape: Tape, supported: Callable[[str], bool]) -> None:
         self.tape, self.first = tape, len(tape.leaves)
-        self.varies, self.sizes = varying(tape), [prod(shape) for shape in tape.shapes]
+        self.varies, self.sizes = find_varying_values(tape), [prod(shape) for shape in tape.shapes]
         indices = range(self.first, tape.size)
         batch = [i for i in indices if self._is_over_samples(i)]
-        self.after = after = depends(tape, batch)
+        self.after = after = find_dependents(tape, batch)
         self.source = list(range(tape.size))
         for i in indices:
             if self.varies[i] and not after[i] and self._has_elements_of_operand(i):

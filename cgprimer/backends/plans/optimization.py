@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape
-from cgprimer.core.tape.tape_dependencies import reachable, varying
+from cgprimer.core.tape.tape_dependencies import find_varying_values, reachable
 from cgprimer.core.tape.verifier import verify
 from cgprimer.support.garbage_collection import pause_garbage_collection
 
@@ -139,7 +139,7 @@ def _moderate(factor: float) -> bool:
 
 def _only_in_products(tape: Tape) -> list[bool]:
     """Return, for each value, whether it varies and is used only in products that are outputs."""
-    movable = varying(tape)
+    movable = find_varying_values(tape)
     first = len(tape.leaves)
     for index in range(first):
         movable[index] = False

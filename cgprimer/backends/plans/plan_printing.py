@@ -13,8 +13,8 @@ from cgprimer.core.language.syntax_tree import Apply, Expression, Name, Number
 from cgprimer.core.operations.notation import unparse
 from cgprimer.core.tape.scalarization import scalarize
 from cgprimer.core.tape.tape import Tape
-from cgprimer.core.tape.tape_passes import dead_code
-from cgprimer.core.tape.tape_printing import labels, listing, shown_name
+from cgprimer.core.tape.tape_passes import remove_dead_code
+from cgprimer.core.tape.tape_printing import format_name, format_tape, labels
 from cgprimer.errors import pluralize
 
 _MULTIPLY_ADD = ("fma", "fms", "fnma")
@@ -77,7 +77,7 @@ def group_output_names(outputs: Mapping[str, int]) -> dict[int, list[str]]:
     """Group the printed names of outputs by the index of their value."""
     names: dict[int, list[str]] = {}
     for name, number in outputs.items():
-        names.setdefault(number, []).append(shown_name(name))
+        names.setdefault(number, []).append(format_name(name))
     return names
 
 
@@ -211,7 +211,7 @@ def _summarize_plan(tape: Tape, plan: Plan, allocation: RowAllocation) -> str:
 
 def _describe_optimization(tape: Tape, plan: Plan, max_lines: int | None) -> list[str]:
     """Describe the effect of each optimization on the instruction count; list the result."""
-    lean = dead_code(tape)
+    lean = remove_dead_code(tape)
     merged = optimize(lean, powers=False)
     expanded = optimize(merged)
     before, after = (sum(n == "pow" for n, _ in t.instructions) for t in (merged, expanded))
@@ -220,7 +220,7 @@ def _describe_optimization(tape: Tape, plan: Plan, max_lines: int | None) -> lis
         f"sharing:   {len(lean):,} -> {pluralize(len(merged), 'instruction')}",
         f"powers:    {len(merged):,} -> {pluralize(len(expanded), 'instruction')};"
         f" {pluralize(before - after, 'power')} expanded",
-        *truncate_lines(listing(plan.tape).split("\n"), max_lines),
+        *truncate_lines(format_tape(plan.tape).split("\n"), max_lines),
     ]
 
 
@@ -278,5 +278,5 @@ def _format_reductions(steps: Iterable[tuple[PlanStep, str]], names: PlanNames) 
     sums = group_output_names(plan.summed)
     return [
         *[f"{', '.join(sums[s.results[0]])} = {t}" for s, t in steps if s.name in ("sum", "dot")],
-        *[f"{shown_name(n)} = samples * {names[index]}" for n, index in plan.outputs.items()],
+        *[f"{format_name(n)} = samples * {names[index]}" for n, index in plan.outputs.items()],
     ]

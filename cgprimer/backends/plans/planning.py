@@ -15,7 +15,7 @@ from cgprimer.backends.plans.plan import AffineGroup, OuterProduct, Plan, PlanSt
 from cgprimer.backends.plans.reductions import Reductions, plan_reductions
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape
-from cgprimer.core.tape.tape_dependencies import varying
+from cgprimer.core.tape.tape_dependencies import find_varying_values
 from cgprimer.support.garbage_collection import pause_garbage_collection
 
 _new = tuple.__new__
@@ -38,7 +38,7 @@ def build_plan(tape: Tape, *, sums: bool) -> Plan:
 
 
 def _plan_optimized(tape: Tape, *, sums: bool) -> Plan:
-    varies = varying(tape)
+    varies = find_varying_values(tape)
     uses = count_uses(tape, varies)
     no_reductions = Reductions([], {}, {}, {}, [])
     reductions = plan_reductions(tape, varies, uses) if sums else no_reductions

@@ -18,7 +18,7 @@ from cgprimer.core.operations import find_primitive, numpy_arithmetic
 from cgprimer.core.operations.shape_operations import Broadcast
 from cgprimer.core.tape.sample_sums import sum_over_samples
 from cgprimer.core.tape.tape import Tape
-from cgprimer.core.tape.tape_dependencies import depends, varying
+from cgprimer.core.tape.tape_dependencies import find_dependents, find_varying_values
 
 Array: TypeAlias = npt.NDArray[np.floating[Any]]
 Step = tuple[
@@ -47,7 +47,7 @@ class ArraySteps:
             tape, self.varying, width = sum_over_samples(tape)
             self.block = max(64, _BLOCK // width)
         self.tape = tape
-        varies, first = varying(tape), len(tape.leaves)
+        varies, first = find_varying_values(tape), len(tape.leaves)
         skipped = _implicit_broadcasts(tape)
         last = {o: i for i, (_, used) in enumerate(tape.instructions, first) for o in used}
         permanent = {*tape.outputs.values(), *range(first)}
@@ -112,7 +112,9 @@ def _overwritable_values(tape: Tape) -> set[int]:
         i for i, (name, _) in enumerate(tape.instructions, first)
         if not isinstance(name, str) and name.combines_samples
     ]  # fmt: skip
-    unshared = {i for i, after in enumerate(depends(tape, batch)) if i >= first and not after}
+    unshared = {
+        i for i, after in enumerate(find_dependents(tape, batch)) if i >= first and not after
+    }
     for index, (name, operands) in enumerate(tape.instructions, first):
         if isinstance(name, str):
             may_share = name in ("copy", "stop_gradient") or not find_primitive(name).built_in

@@ -40,7 +40,7 @@ def run_shifted(
             inputs[leaf] = value
         if program.is_complex:
             outputs = {name: value.imag for name, value in outputs.items()}
-        one.add_to(totals, outputs)
+        one.accumulate_reads(totals, outputs)
     base = {name: value.real for name, value in base.items()}
     for entry, total in totals.items():
         of, wrt, *_ = entry
@@ -58,7 +58,7 @@ def _steps(program: DerivativeProgram, sizes: dict[str, Number], bits: int) -> d
 
         sizes = {name: float(np.max(np.abs(v), initial=0.0)) for name, v in sizes.items()}
     assert program.step_rule is not None
-    return {name: program.step_rule.step(size, bits) for name, size in sizes.items()}
+    return {name: program.step_rule.choose_step(size, bits) for name, size in sizes.items()}
 
 
 def _complex_quotient(imaginary: Number, value: Number, step: Number, variable: Number) -> Number:

@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol
 from weakref import WeakKeyDictionary
 
 from cgprimer.core.methods.derivative_program import Execute
-from cgprimer.core.tape.scalarization import cost_of_numbers
+from cgprimer.core.tape.scalarization import estimate_scalar_cost
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import EngineError, UsageError, did_you_mean, join_names
 from cgprimer.support.plugins import Registry
@@ -161,7 +161,7 @@ def scalarization_limit(engine: Engine) -> float:
 def scalar_cost(tape: Tape) -> tuple[int, int]:
     """Return the operations, and the leaves and outputs, of a tape in scalars; computed once."""
     if tape not in _SCALAR_COSTS:
-        _SCALAR_COSTS[tape] = cost_of_numbers(tape)
+        _SCALAR_COSTS[tape] = estimate_scalar_cost(tape)
     return _SCALAR_COSTS[tape]
 
 

@@ -84,5 +84,5 @@ def _run_seeded(
             and not all(all_finite(outputs[read.output]) for read in one.reads)
         ):
             outputs = isolate(one)(columns, scalars, samples)
-        one.add_to(totals, outputs)
+        one.accumulate_reads(totals, outputs)
     return first, totals

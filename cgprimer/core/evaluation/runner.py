@@ -101,9 +101,9 @@ class Runner:
     def _isolate(self, one: Pass) -> Execute:
         """Compile the tape for one pass, without the products with its zero seeds."""
         if id(one) not in self._isolated:
-            from cgprimer.core.tape.tape_passes import with_seeds
+            from cgprimer.core.tape.tape_passes import substitute_seeds
 
-            self._isolated[id(one)] = self._compile(with_seeds(self.program.tape, one.seeds))
+            self._isolated[id(one)] = self._compile(substitute_seeds(self.program.tape, one.seeds))
         return self._isolated[id(one)]
 
 

@@ -10,7 +10,7 @@ from cgprimer.core.methods.derivative_program import (
     DerivativeProgram,
     Differentiator,
     Names,
-    as_names,
+    normalize_names,
 )
 from cgprimer.core.tape.tape import Tape
 from cgprimer.core.tape.verifier import verify
@@ -84,7 +84,7 @@ def differentiate(
         _check_options(method, function, options)
     _check_supported(method, tape)
     with pause_garbage_collection():
-        names = _names(tape, of, wrt)
+        names = _resolve_names(tape, of, wrt)
         if tape.has_arrays and (method not in WITH_SHAPES or options.get("carry")):
             from cgprimer.core.methods.elementwise import differentiate_elements
 
@@ -95,7 +95,7 @@ def differentiate(
     return program
 
 
-def _names(
+def _resolve_names(
     tape: Tape, of: Names | None, wrt: Names | None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the names to differentiate, and those with respect to which; with the defaults."""
@@ -106,7 +106,8 @@ def _names(
         wrt = tape.of_kind("scalar") or tape.of_kind("column")
         if not wrt:
             raise UsageError("the tape has no parameters or inputs to differentiate by")
-    return as_names(tuple(tape.outputs) if of is None else of, "of"), as_names(wrt, "wrt")
+    of = tuple(tape.outputs) if of is None else of
+    return normalize_names(of, "of"), normalize_names(wrt, "wrt")
 
 
 def _check_options(method: str, function: Differentiator, options: Mapping[str, Any]) -> None:

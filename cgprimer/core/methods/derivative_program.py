@@ -92,7 +92,7 @@ class Pass:
 
         return format_seeds(self.seeds)
 
-    def add_to(self, totals: dict[Entry, Number], outputs: Mapping[str, Number]) -> None:
+    def accumulate_reads(self, totals: dict[Entry, Number], outputs: Mapping[str, Number]) -> None:
         """Add the contributions of the run to the totals so far."""
         for of, wrt, output, weight, row, column in self.reads:
             contribution = outputs[output] if weight == 1.0 else weight * outputs[output]
@@ -208,11 +208,11 @@ class DerivativeProgram:
     @cached_property
     def executed(self) -> Tape:
         """The tape without instructions that only contributions need: ``-y`` in ``x - y``."""
-        from cgprimer.core.tape.tape_passes import dead_code
+        from cgprimer.core.tape.tape_passes import remove_dead_code
 
         bare = replace(self.tape, shares=()) if self.tape.shares else self.tape
         needed = reachable(bare, bare.outputs.values())
-        return bare if all(needed[len(bare.leaves) :]) else dead_code(bare)
+        return bare if all(needed[len(bare.leaves) :]) else remove_dead_code(bare)
 
     @property
     def operation_count(self) -> int:
@@ -244,13 +244,13 @@ class DerivativeProgram:
 Differentiator = Callable[..., DerivativeProgram]  #: of (tape, of, wrt, **options): a method
 
 
-def shapes_of(tape: Tape, names: Iterable[str]) -> dict[str, Shape]:
+def select_array_shapes(tape: Tape, names: Iterable[str]) -> dict[str, Shape]:
     """Return the shapes of the names that are arrays."""
     shapes = {name: tape.shapes[tape.index(name)] for name in names}
     return {name: shape for name, shape in shapes.items() if shape}
 
 
-def unit_seeds(
+def iterate_unit_seeds(
     seeds: Mapping[str, tuple[str, Shape]],
 ) -> Iterator[tuple[str, Index, dict[str, Number]]]:
     """Yield each element of each name: the name, its index, and all seeds if its own is 1.
@@ -271,7 +271,7 @@ def unit_seeds(
             yield name, index, {**zero_seeds, seed: one}
 
 
-def one_pass(
+def build_single_pass_program(
     method: str,
     builder: Builder,
     tape: Tape,
@@ -310,7 +310,7 @@ def derivative_name(of: str, wrt: str) -> str:
     return f"d.{of}.{wrt}"
 
 
-def as_names(names: Names, argument: str) -> tuple[str, ...]:
+def normalize_names(names: Names, argument: str) -> tuple[str, ...]:
     """Return a name or names as a tuple without repetitions.
 
     Raises:
@@ -324,10 +324,10 @@ def as_names(names: Names, argument: str) -> tuple[str, ...]:
     return unique
 
 
-def unused_name(kind: str, name: str, tape: Tape) -> str:
+def find_unused_name(kind: str, name: str, tape: Tape) -> str:
     """Return a free name for an adjoint, tangent or seed: ``bar.xz``, the second time ``bar2.xz``.
 
-    >>> unused_name("bar", "xz", Tape((), (), {}, {"bar.xz": 0}))
+    >>> find_unused_name("bar", "xz", Tape((), (), {}, {"bar.xz": 0}))
     'bar2.xz'
     """
     candidate, number = f"{kind}.{name}", 1

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from cgprimer.core.methods.derivative_program import unused_name
-from cgprimer.core.methods.reverse import backwards, sweep
+from cgprimer.core.methods.derivative_program import find_unused_name
+from cgprimer.core.methods.reverse import iterate_backwards, sweep
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape
 from cgprimer.core.tape.verifier import verify
@@ -56,16 +56,17 @@ def edge_tape(
     value = builder.extend(tape)
     vertices = range(tape.size) if operations else sorted(tape.labels)
     arrays = tape.has_arrays
-    edges = {} if arrays else edge_partials(builder, tape, value, [True] * tape.size, vertices)
+    edges = {} if arrays else emit_edge_partials(builder, tape, value, [True] * tape.size, vertices)
     totals: dict[int, int] = {}
     seed = of if of is not None else wrt
     if seed is not None:
         totals[tape.index(seed)] = builder.constant(1.0)
     if arrays:  # what each vertex hands to those that it is computed from
-        one, within = builder.constant(1.0), _sweeps_within(builder, tape, value, {*vertices})
+        one = builder.constant(1.0)
+        sweep_expression = _build_vertex_sweep(builder, tape, value, {*vertices})
         for head in reversed(vertices):
             if head in totals and head >= len(tape.leaves):
-                for tail, product in within(head, totals[head]).items():
+                for tail, product in sweep_expression(head, totals[head]).items():
                     builder.add_contribution(totals, tail, product, value[tail], value[head], one)
     by_head = sorted(edges, key=lambda edge: edge[::-1])
     for tail, head in reversed(by_head) if of is not None else by_head:
@@ -79,7 +80,7 @@ def edge_tape(
     for vertex, total in totals.items():
         if vertex in tape.labels:
             mark = "bar" if of is not None else "dot"
-            builder.names.setdefault(unused_name(mark, tape.labels[vertex], tape), total)
+            builder.names.setdefault(find_unused_name(mark, tape.labels[vertex], tape), total)
     derived = verify(builder.finish({name: value[i] for name, i in tape.outputs.items()}))
     new = builder.moved
     return EdgeTape(
@@ -90,7 +91,7 @@ def edge_tape(
     )
 
 
-def edge_partials(
+def emit_edge_partials(
     builder: Builder,
     tape: Tape,
     value: dict[int, int],
@@ -105,24 +106,24 @@ def edge_partials(
     """
     first = len(tape.leaves)
     vertices, one = {*tape.labels, *extra}, builder.constant(1.0)
-    within = _sweeps_within(builder, tape, value, vertices)
+    sweep_expression = _build_vertex_sweep(builder, tape, value, vertices)
     edges: dict[tuple[int, int], int] = {}
     for head in sorted(v for v in vertices if v >= first and needed[v]):
-        edges |= {(tail, head): partial for tail, partial in within(head, one).items()}
+        edges |= {(tail, head): partial for tail, partial in sweep_expression(head, one).items()}
     for (tail, head), partial in edges.items():
         if tail in tape.labels and head in tape.labels:
             builder.names.setdefault(f"partial.{tape.labels[head]}.{tape.labels[tail]}", partial)
     return edges
 
 
-def _sweeps_within(
+def _build_vertex_sweep(
     builder: Builder, tape: Tape, value: dict[int, int], vertices: set[int]
 ) -> Callable[[int, int], dict[int, int]]:
     """Return a function from a vertex and its adjoint to the adjoints of its operands."""
     first = len(tape.leaves)
     varies = [leaf.kind != "constant" for leaf in tape.leaves] + [True] * len(tape)
 
-    def within(head: int, seed: int) -> dict[int, int]:
+    def sweep_expression(head: int, seed: int) -> dict[int, int]:
         before, region, waiting = len(builder.shares), {head}, [head]
         while waiting:
             _, operands = tape.instructions[waiting.pop() - first]
@@ -130,8 +131,8 @@ def _sweeps_within(
             region |= inner
             waiting += inner
         adjoints = {head: seed}
-        sweep(builder, backwards(tape, value, sorted(region), varies), adjoints)
+        sweep(builder, iterate_backwards(tape, value, sorted(region), varies), adjoints)
         del builder.shares[before:]  # those inside of a vertex
         return {tail: adjoints[tail] for tail in sorted((adjoints.keys() & vertices) - {head})}
 
-    return within
+    return sweep_expression

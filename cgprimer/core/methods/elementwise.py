@@ -7,7 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from cgprimer.core.language.syntax_tree import Shape
-from cgprimer.core.methods.derivative_program import DerivativeProgram, Differentiator, shapes_of
+from cgprimer.core.methods.derivative_program import (
+    DerivativeProgram,
+    Differentiator,
+    select_array_shapes,
+)
 from cgprimer.core.tape.scalarization import elements, scalarize
 from cgprimer.core.tape.tape import Tape
 
@@ -16,19 +20,19 @@ def differentiate_elements(
     method: Differentiator, tape: Tape, of: tuple[str, ...], wrt: tuple[str, ...], **options: Any
 ) -> DerivativeProgram:
     """Return the program of a method that knows scalars alone, for a tape with arrays."""
-    shapes = shapes_of(tape, (*of, *wrt))
+    shapes = select_array_shapes(tape, (*of, *wrt))
     program = method(
-        scalarize(tape), element_names(of, shapes), element_names(wrt, shapes), **options
+        scalarize(tape), list_element_names(of, shapes), list_element_names(wrt, shapes), **options
     )
-    return join_elements(program, tape, of, wrt, shapes)
+    return convert_to_array_program(program, tape, of, wrt, shapes)
 
 
-def element_names(names: Iterable[str], shapes: Mapping[str, Shape]) -> tuple[str, ...]:
+def list_element_names(names: Iterable[str], shapes: Mapping[str, Shape]) -> tuple[str, ...]:
     """Return the names of the elements of all names."""
     return tuple(e for name in names for e in elements(name, shapes.get(name, ())))
 
 
-def join_elements(
+def convert_to_array_program(
     program: DerivativeProgram,
     primal: Tape,
     of: tuple[str, ...],

@@ -22,13 +22,13 @@ from cgprimer.core.methods.derivative_program import (
     Pass,
     Read,
     Shift,
-    unused_name,
+    find_unused_name,
 )
 from cgprimer.core.methods.step_rule import StepRule
 from cgprimer.core.operations.primitive_registry import find_operation
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape
-from cgprimer.core.tape.tape_dependencies import depends, reachable
+from cgprimer.core.tape.tape_dependencies import find_dependents, reachable
 from cgprimer.errors import DifferentiationError, UsageError
 
 _ROOT = {"central": 3, "forward": 2, "complex-step": 0}  # the step is about this root of eps
@@ -67,7 +67,7 @@ def differentiate(
     place = {name: tape.index(name) for name in (*of, *wrt)}
     needed = reachable(tape, (place[name] for name in of))
     if scheme == "complex-step":
-        active = depends(tape, (place[name] for name in wrt))
+        active = find_dependents(tape, (place[name] for name in wrt))
         for index, (row, _) in enumerate(tape.instructions, len(tape.leaves)):
             if needed[index] and active[index] and not find_operation(row).analytic:
                 raise DifferentiationError(
@@ -76,14 +76,14 @@ def differentiate(
                 )
     builder = Builder(simplify=False)
     inner = [name for name in wrt if place[name] >= len(tape.leaves)]
-    columns = {place[name]: unused_name("shift", name, tape) for name in inner}
+    columns = {place[name]: find_unused_name("shift", name, tape) for name in inner}
 
-    def shifted(index: int, copied: dict[int, int]) -> int:
+    def add_shift(index: int, copied: dict[int, int]) -> int:
         if index not in columns:
             return copied[index]
         return builder.emit("add", copied[index], builder.column(columns[index]), pinned=True)
 
-    value = builder.extend(tape, keep=needed, then=shifted)
+    value = builder.extend(tape, keep=needed, then=add_shift)
     # The step of an inner variable is chosen from its value.
     outputs = {name: value[place[name]] for name in (*of, *inner) if place[name] in value}
     leaves = {name: columns[place[name]] for name in inner if place[name] in value}
@@ -92,13 +92,13 @@ def differentiate(
         builder.finish(outputs),
         of,
         wrt,
-        _passes(scheme, of, wrt, leaves),
+        _build_passes(scheme, of, wrt, leaves),
         primal_names=frozenset(tape.names),
         step_rule=StepRule(step, _ROOT[scheme]),
     )
 
 
-def _passes(
+def _build_passes(
     scheme: str, of: tuple[str, ...], wrt: tuple[str, ...], leaves: dict[str, str]
 ) -> tuple[Pass, ...]:
     passes: list[Pass] = []

@@ -18,14 +18,14 @@ from cgprimer.core.methods.derivative_program import (
     Pass,
     Read,
     derivative_name,
-    shapes_of,
-    unit_seeds,
-    unused_name,
+    find_unused_name,
+    iterate_unit_seeds,
+    select_array_shapes,
 )
 from cgprimer.core.operations.primitive_registry import find_operation
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape
-from cgprimer.core.tape.tape_dependencies import depends, reachable
+from cgprimer.core.tape.tape_dependencies import find_dependents, reachable
 
 
 def differentiate(
@@ -36,13 +36,13 @@ def differentiate(
     keep = reachable(tape, roots)
     builder = Builder()
     builder.extend(tape, keep=[False] * tape.size)  # columns and scalars come before seeds
-    zero, shapes = builder.constant(0.0), shapes_of(tape, (*of, *wrt))
+    zero, shapes = builder.constant(0.0), select_array_shapes(tape, (*of, *wrt))
     passes: tuple[Pass, ...]
 
     if carry:
         one = builder.constant(1.0)
         starts = [({tape.index(name): one}, f".{name}") for name in wrt]
-        value, directions = push(builder, tape, keep, starts)
+        value, directions = emit_tangents(builder, tape, keep, starts)
         tangents = {
             derivative_name(target, name): direction.get(root, zero)
             for name, direction in zip(wrt, directions, strict=True)
@@ -50,14 +50,14 @@ def differentiate(
         }
         passes = (Pass(tuple(Read(t, name, derivative_name(t, name)) for t in of for name in wrt)),)
     else:
-        names = {name: seed_name(tape, name) for name in wrt}
-        dots = {target: unused_name("dot", target, tape) for target in of}
+        names = {name: choose_seed_name(tape, name) for name in wrt}
+        dots = {target: find_unused_name("dot", target, tape) for target in of}
         seeds: dict[int, int] = {}
         for name in wrt:
             index = tape.index(name)
             seed = builder.leaf("scalar", names[name], shape=shapes.get(name, ()))
             seeds[index] = builder.emit("add", seeds[index], seed) if index in seeds else seed
-        value, (direction,) = push(builder, tape, keep, [(seeds, "")])
+        value, (direction,) = emit_tangents(builder, tape, keep, [(seeds, "")])
         tangents = {
             dots[target]: builder.broadcast(direction.get(root, zero), shapes.get(target, ()))
             for target, root in zip(of, roots, strict=True)
@@ -66,7 +66,7 @@ def differentiate(
             Pass(
                 tuple(Read(target, name, dots[target], column=index) for target in of), seed_values
             )
-            for name, index, seed_values in unit_seeds(
+            for name, index, seed_values in iterate_unit_seeds(
                 {names[w]: (w, shapes.get(w, ())) for w in wrt}
             )
         )
@@ -77,7 +77,7 @@ def differentiate(
     return DerivativeProgram("forward", finished, of, wrt, passes, shapes=shapes)
 
 
-def push(
+def emit_tangents(
     builder: Builder, tape: Tape, keep: list[bool], directions: list[tuple[dict[int, int], str]]
 ) -> tuple[dict[int, int], list[dict[int, int]]]:
     """Copy the tape, each instruction followed by its tangents, so that values live briefly.
@@ -87,9 +87,9 @@ def push(
     for each direction the tangents.
     """
     tangents = [dict(seeds) for seeds, _ in directions]
-    active = [depends(tape, seeds) for seeds, _ in directions]
+    active = [find_dependents(tape, seeds) for seeds, _ in directions]
 
-    def differentiate_instruction(index: int, value: dict[int, int]) -> int:
+    def emit_instruction_tangents(index: int, value: dict[int, int]) -> int:
         primitive, operands = tape.instructions[index - len(tape.leaves)]
         values = tuple(value[o] for o in operands)
         operation = find_operation(primitive)
@@ -109,13 +109,13 @@ def push(
             if seed is not None:
                 dot[index] = builder.emit("add", dot[index], seed) if index in dot else seed
             if index in dot and index in tape.labels:
-                name = unused_name("dot", tape.labels[index], tape) + suffix
+                name = find_unused_name("dot", tape.labels[index], tape) + suffix
                 builder.names.setdefault(name, dot[index])
         return value[index]
 
-    return builder.extend(tape, keep=keep, then=differentiate_instruction), tangents
+    return builder.extend(tape, keep=keep, then=emit_instruction_tangents), tangents
 
 
-def seed_name(tape: Tape, name: str) -> str:
+def choose_seed_name(tape: Tape, name: str) -> str:
     """Return the scalar that seeds a variable: its tangent, or a summand of an inner one's."""
-    return unused_name("dot" if tape.index(name) < len(tape.leaves) else "seed", name, tape)
+    return find_unused_name("dot" if tape.index(name) < len(tape.leaves) else "seed", name, tape)

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from itertools import pairwise, product
 
-from cgprimer.core.methods.derivative_program import DerivativeProgram, one_pass
-from cgprimer.core.methods.edge_tape import edge_partials
+from cgprimer.core.methods.derivative_program import DerivativeProgram, build_single_pass_program
+from cgprimer.core.methods.edge_tape import emit_edge_partials
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape
 from cgprimer.core.tape.tape_dependencies import reachable
@@ -41,7 +41,7 @@ def differentiate(
     needed = reachable(tape, roots)
     builder = Builder()
     value = builder.extend(tape, keep=needed)
-    edges = edge_partials(builder, tape, value, needed, (*roots, *sources))
+    edges = emit_edge_partials(builder, tape, value, needed, (*roots, *sources))
     heads: dict[int, list[int]] = {}
     for tail, head in edges:
         heads.setdefault(tail, []).append(head)
@@ -79,7 +79,9 @@ def differentiate(
         zero = builder.constant(0.0)
         derivatives[target, name] = zero if total_of_paths is None else total_of_paths
     values = {name: value[root] for name, root in zip(of, roots, strict=True)}
-    return one_pass("path-sum", builder, tape, wrt, values, derivatives, paths=paths)
+    return build_single_pass_program(
+        "path-sum", builder, tape, wrt, values, derivatives, paths=paths
+    )
 
 
 def count_paths(heads: dict[int, list[int]], root: int) -> dict[int, int]:

@@ -10,11 +10,11 @@ from cgprimer.core.language.syntax_tree import Number
 from cgprimer.core.operations.notation import unparse
 from cgprimer.core.tape.tape import Tape
 from cgprimer.core.tape.tape_printing import (
-    expressions,
+    assign_printed_names,
+    build_expression_trees,
+    format_name,
+    format_value,
     labels,
-    shown_name,
-    shown_names,
-    value_text,
 )
 from cgprimer.errors import pluralize
 
@@ -30,15 +30,15 @@ def format_code(
         seeds: values of seeds that are scalars, written as the first lines of the derivative.
     """
     scalar_seeds = {n: v for n, v in (seeds or {}).items() if not getattr(v, "shape", ())}
-    names, shown = labels(tape), shown_names(tape)
-    trees = expressions(tape, inline=True)
+    names, shown = labels(tape), assign_printed_names(tape)
+    trees = build_expression_trees(tape, inline=True)
     signature = (*tape.of_kind("column"), *tape.of_kind("scalar"))
     arguments = (shown[name] for name in signature if name not in scalar_seeds)
     lines = [f"# given: {', '.join(arguments)}"]
     last_primal = max((i for n, i in tape.names.items() if n in primal and i in trees), default=-1)
     others: dict[int, list[str]] = {}  # lines such as bar_xy = bar_xz, by index
     for name, index in {**tape.names, **tape.outputs}.items():
-        value = value_text(tape, names, index)
+        value = format_value(tape, names, index)
         if shown[name] != value:
             others.setdefault(index, []).append(f"{shown[name]} = {value}")
     seed_lines = [f"{shown[n]} = {unparse(Number(v))}" for n, v in scalar_seeds.items()]
@@ -99,7 +99,7 @@ def format_seeds(seeds: Mapping[str, Any]) -> str:
     """
     ones = []
     for seed, value in seeds.items():
-        name = shown_name(seed)
+        name = format_name(seed)
         if not getattr(value, "shape", ()):
             ones += [name] if value else []
         else:

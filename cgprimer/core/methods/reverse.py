@@ -21,14 +21,14 @@ from cgprimer.core.methods.derivative_program import (
     DerivativeProgram,
     Pass,
     Read,
-    shapes_of,
-    unit_seeds,
-    unused_name,
+    find_unused_name,
+    iterate_unit_seeds,
+    select_array_shapes,
 )
 from cgprimer.core.operations.primitive_registry import Applied, find_operation
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape
-from cgprimer.core.tape.tape_dependencies import depends, reachable
+from cgprimer.core.tape.tape_dependencies import find_dependents, reachable
 
 
 def differentiate(
@@ -63,28 +63,26 @@ def differentiate(
     roots = [tape.index(name) for name in of]
     sources = [tape.index(name) for name in wrt]
     needed = reachable(tape, roots)
-    active = depends(tape, sources)
+    active = find_dependents(tape, sources)
 
     builder = Builder() if simplify else _UnsimplifiedBuilder(tape)
     value = builder.extend(tape, keep=needed)
-    shapes = shapes_of(tape, (*of, *wrt))
-    seeds = _seeds(tape, of, shapes, simplify)
+    shapes = select_array_shapes(tape, (*of, *wrt))
+    seeds = _choose_seeds(tape, of, shapes, simplify)
     adjoints = _seed_adjoints(builder, roots, seeds)
     region = [i for i in range(len(tape.leaves), tape.size) if needed[i] and active[i]]
-    sweep(builder, backwards(tape, value, region, active), adjoints)
-    for index in reversed(region):
-        if index in adjoints and index in tape.labels:
-            builder.names.setdefault(unused_name("bar", tape.labels[index], tape), adjoints[index])
+    sweep(builder, iterate_backwards(tape, value, region, active), adjoints)
+    _name_adjoints(builder, tape, region, adjoints)
 
     zero = builder.constant(0.0)
     outputs = {name: value[root] for name, root in zip(of, roots, strict=True)}
-    bars = {name: unused_name("bar", name, tape) for name in wrt}
+    bars = {name: find_unused_name("bar", name, tape) for name in wrt}
     for name, source in zip(wrt, sources, strict=True):
         outputs[bars[name]] = builder.broadcast(adjoints.get(source, zero), shapes.get(name, ()))
         builder.names.setdefault(bars[name], outputs[bars[name]])
     passes = tuple(
         Pass(tuple(Read(name, w, bars[w], row=row) for w in wrt), seed_values)
-        for name, row, seed_values in (unit_seeds(seeds) if seeds else [(of[0], (), {})])
+        for name, row, seed_values in (iterate_unit_seeds(seeds) if seeds else [(of[0], (), {})])
     )
     finished = builder.finish(outputs, prune=True)
     names = frozenset(tape.names)
@@ -93,7 +91,7 @@ def differentiate(
     )
 
 
-def _seeds(
+def _choose_seeds(
     tape: Tape, of: tuple[str, ...], shapes: Mapping[str, Shape], simplify: bool
 ) -> dict[str, tuple[str, Shape]]:
     """Return the name and shape of the output for each seed.
@@ -104,7 +102,7 @@ def _seeds(
     several = len(of) > 1 or of[0] in shapes
     kind = "seed" if several else "bar"
     seeded = of if several or not simplify else ()
-    return {unused_name(kind, name, tape): (name, shapes.get(name, ())) for name in seeded}
+    return {find_unused_name(kind, name, tape): (name, shapes.get(name, ())) for name in seeded}
 
 
 def _seed_adjoints(
@@ -118,6 +116,16 @@ def _seed_adjoints(
         seed = builder.leaf("scalar", name, shape=shape)
         adjoints[root] = builder.emit("add", adjoints[root], seed) if root in adjoints else seed
     return adjoints
+
+
+def _name_adjoints(
+    builder: Builder, tape: Tape, region: Sequence[int], adjoints: Mapping[int, int]
+) -> None:
+    """Name the adjoint of each named value of the region: ``bar.xz`` for ``xz``."""
+    for index in reversed(region):
+        if index in adjoints and index in tape.labels:
+            name = find_unused_name("bar", tape.labels[index], tape)
+            builder.names.setdefault(name, adjoints[index])
 
 
 class _UnsimplifiedBuilder(Builder):
@@ -135,16 +143,20 @@ class _UnsimplifiedBuilder(Builder):
         super().add_contribution(totals, to, product, tail, head, partial)
 
 
-def sweep(builder: Any, steps: Iterable[Step | tuple[Any, ...]], adjoints: dict[Any, Any]) -> None:
+def sweep(
+    builder: Any,
+    instructions: Iterable[SweepInstruction | tuple[Any, ...]],
+    adjoints: dict[Any, Any],
+) -> None:
     """Walk steps backwards and accumulate adjoints.
 
     Args:
         builder: where the instructions go; one that computes at once makes this a sweep over
             numbers (:mod:`cgprimer.recording`).
-        steps: the instructions, from the last to the first.
+        instructions: the instructions, from the last to the first.
         adjoints: seeds at first; filled with the adjoint of every value that is reached.
     """
-    for head, primitive, tails, values, out in steps:
+    for head, primitive, tails, values, out in instructions:
         bar = adjoints.get(head)
         if bar is None or not tails:  # not needed for the output, or a leaf
             continue
@@ -158,7 +170,7 @@ def sweep(builder: Any, steps: Iterable[Step | tuple[Any, ...]], adjoints: dict[
                 builder.add_contribution(adjoints, tail, product, values[position], out, partial)
 
 
-class Step(NamedTuple):
+class SweepInstruction(NamedTuple):
     """An instruction as the sweep sees it.
 
     Attributes:
@@ -176,7 +188,7 @@ class Step(NamedTuple):
     out: Any
 
 
-def backwards(
+def iterate_backwards(
     tape: Tape, value: Mapping[int, int], region: Iterable[int], active: Sequence[bool]
 ) -> Iterator[tuple[Any, ...]]:
     """Instructions of a tape for the sweep, from the last to the first."""
@@ -184,4 +196,10 @@ def backwards(
         primitive, operands = tape.instructions[index - len(tape.leaves)]
         tails = tuple([o if active[o] else None for o in operands])
         values = tuple([value[o] for o in operands])
-        yield index, primitive, tails, values, value[index]  # as a Step, in half of the time
+        yield (
+            index,
+            primitive,
+            tails,
+            values,
+            value[index],
+        )  # as a SweepInstruction, in half of the time

@@ -32,14 +32,14 @@ class StepRule:
     size: float | None
     root: int
 
-    def relative(self, bits: int) -> float:
+    def relative_step(self, bits: int) -> float:
         """Return the step for a variable of size 1, in a precision of ``bits`` binary digits."""
         return 2.0 ** -round(bits / self.root) if self.root else 2.0**-300
 
-    def step(self, value: Number, bits: int = 52) -> Number:
+    def choose_step(self, value: Number, bits: int = 52) -> Number:
         """Return the step for a variable of a given value, a number or an array of samples.
 
-        >>> StepRule(None, 3).step(8.0) == 2.0**-14
+        >>> StepRule(None, 3).choose_step(8.0) == 2.0**-14
         True
         """
         if self.size is not None:
@@ -48,14 +48,16 @@ class StepRule:
             size = abs(value) if math.isfinite(value) else 1.0
             if not self.root:  # no cancellation: it can be tiny, and must be for a tiny variable
                 small = size if 0.0 < size < 1.0 else 1.0
-                return max(self.relative(bits) * small, min(small * 2.0**-20, 2.0**-600), 5e-324)
+                return max(
+                    self.relative_step(bits) * small, min(small * 2.0**-20, 2.0**-600), 5e-324
+                )
             # Not by a logarithm, which is rounded: that of 15.999999999999998 is 4.
-            return math.ldexp(self.relative(bits), math.frexp(max(1.0, size))[1] - 1)
+            return math.ldexp(self.relative_step(bits), math.frexp(max(1.0, size))[1] - 1)
         import numpy as np
 
         sizes = np.abs(np.where(np.isfinite(value), value, 1.0))
         if not self.root:
             near = np.where((sizes > 0) & (sizes < 1), sizes, 1.0)
             least = np.maximum(np.minimum(near * 2.0**-20, 2.0**-600), 5e-324)
-            return np.maximum(self.relative(bits) * near, least)
-        return np.ldexp(self.relative(bits), np.frexp(np.maximum(1.0, sizes))[1] - 1)
+            return np.maximum(self.relative_step(bits) * near, least)
+        return np.ldexp(self.relative_step(bits), np.frexp(np.maximum(1.0, sizes))[1] - 1)

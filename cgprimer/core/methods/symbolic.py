@@ -21,12 +21,12 @@ from importlib.util import find_spec
 from typing import Any
 
 from cgprimer.core.language.syntax_tree import operator_name
-from cgprimer.core.methods.derivative_program import DerivativeProgram, one_pass
+from cgprimer.core.methods.derivative_program import DerivativeProgram, build_single_pass_program
 from cgprimer.core.operations import find_primitive, primitives
 from cgprimer.core.operations.symbolic_arithmetic import form, opaque_function, symbolic_call
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape
-from cgprimer.core.tape.tape_dependencies import depends, reachable
+from cgprimer.core.tape.tape_dependencies import find_dependents, reachable
 from cgprimer.errors import DifferentiationError, ExpressionSwellError, format_count
 
 LIMIT = 5_000  #: the largest number of operations of an expanded expression
@@ -52,7 +52,7 @@ def differentiate(
     roots = [tape.index(name) for name in of]
     needed = reachable(tape, roots)
     for name, root in zip(of, roots, strict=True):
-        size = written_out_size(tape, root)
+        size = count_expanded_operations(tape, root)
         if size > limit:
             raise ExpressionSwellError(
                 f"written out in full, {name} has {format_count(size)} operations,"
@@ -65,7 +65,7 @@ def differentiate(
     for target, root in zip(of, roots, strict=True):
         lowered: dict[Any, int] = {}
         for name in wrt:
-            derivative = _derivative(tape, root, tape.index(name))
+            derivative = _differentiate_value(tape, root, tape.index(name))
             most = 50 * (limit if share else 20 * limit)
             derived = _lower_expression(builder, value, derivative, lowered, most)
             if (number := builder.value_of(derived)) is not None and math.isnan(number):
@@ -74,10 +74,10 @@ def differentiate(
                 )  # not 0 when derived
             derivatives[target, name] = derived
     values = {name: value[root] for name, root in zip(of, roots, strict=True)}
-    return one_pass("symbolic", builder, tape, wrt, values, derivatives)
+    return build_single_pass_program("symbolic", builder, tape, wrt, values, derivatives)
 
 
-def written_out_size(tape: Tape, root: int) -> int:
+def count_expanded_operations(tape: Tape, root: int) -> int:
     """Return the number of operations of a value's expression if no subexpression is shared."""
     first = len(tape.leaves)
     sizes = [0] * (root + 1)
@@ -86,11 +86,11 @@ def written_out_size(tape: Tape, root: int) -> int:
     return sizes[root]
 
 
-def _derivative(tape: Tape, root: int, source: int) -> Any:
+def _differentiate_value(tape: Tape, root: int, source: int) -> Any:
     """Return sympy's derivative of one value by another, in symbols named ``v<index>``."""
     import sympy
 
-    needed, reached = reachable(tape, [root]), depends(tape, [source])
+    needed, reached = reachable(tape, [root]), find_dependents(tape, [source])
     expressions: dict[int, Any] = {}
     try:
         for index in (i for i in range(root + 1) if needed[i]):
@@ -98,9 +98,13 @@ def _derivative(tape: Tape, root: int, source: int) -> Any:
             leaf = None if instruction else tape.leaves[index]
             if instruction and index != source and reached[index]:
                 arguments = [expressions[o] for o in instruction.operands]
-                expressions[index] = _call(operator_name(instruction.primitive), arguments)
+                expressions[index] = _apply_primitive(
+                    operator_name(instruction.primitive), arguments
+                )
             elif leaf and leaf.kind == "constant" and math.isfinite(leaf.value):
-                expressions[index] = _exact(leaf.value)  # nan would absorb a whole sum
+                expressions[index] = _convert_to_sympy_number(
+                    leaf.value
+                )  # nan would absorb a whole sum
             else:  # what does not depend on the variable stays a symbol: it is computed already
                 expressions[index] = sympy.Symbol(f"v{index}", real=True)
         if expressions[root].has(sympy.zoo, sympy.nan):  # they would absorb the rest of a sum
@@ -110,7 +114,7 @@ def _derivative(tape: Tape, root: int, source: int) -> Any:
         raise DifferentiationError(f"sympy cannot differentiate this expression: {error}") from None
 
 
-def _exact(value: float) -> Any:
+def _convert_to_sympy_number(value: float) -> Any:
     """Return a double as sympy's number: integers and decimals exactly, extreme ones as floats.
 
     Powers of huge exact integers would take too long to compute digit by digit.
@@ -150,19 +154,23 @@ _STATED = {
 
 
 @cache
-def _opaque_form(name: str) -> Any:
-    return opaque_function(replace(find_primitive(name), partials=_STATED[name]), _call)
+def _build_opaque_form(name: str) -> Any:
+    return opaque_function(replace(find_primitive(name), partials=_STATED[name]), _apply_primitive)
 
 
-def _call(name: str, arguments: list[Any]) -> Any:
+def _apply_primitive(name: str, arguments: list[Any]) -> Any:
     """Apply a primitive to sympy expressions."""
     if name in _STATED:
-        return _opaque_form(name)(*arguments)
+        return _build_opaque_form(name)(*arguments)
     row = find_primitive(name)
     if name == "pow" and arguments[0] == 0:  # sympy's derivative would have a logarithm of 0
-        return opaque_function(replace(row, partials=("0", "0")), _call)(*arguments)
+        return opaque_function(replace(row, partials=("0", "0")), _apply_primitive)(*arguments)
     opaque = form(row) is None
-    return opaque_function(row, _call)(*arguments) if opaque else symbolic_call(name, arguments)
+    return (
+        opaque_function(row, _apply_primitive)(*arguments)
+        if opaque
+        else symbolic_call(name, arguments)
+    )
 
 
 def _lower_expression(
@@ -197,13 +205,13 @@ def _emit_node(builder: Builder, value: dict[int, int], node: Any, arguments: li
     if node.is_Symbol:
         return value[int(node.name[1:])]
     if node.is_number and not node.args:
-        return constant(_as_float(node))
+        return constant(_convert_to_float(node))
     if node.is_Add:
         return reduce(partial(emit, "add"), arguments)
     if node.is_Mul:
-        return _product(builder, node, arguments)
+        return _emit_product(builder, node, arguments)
     if node.is_Pow:
-        exponent = _as_float(node.args[1]) if node.args[1].is_number else None
+        exponent = _convert_to_float(node.args[1]) if node.args[1].is_number else None
         if exponent == -1.0:
             return emit("div", constant(1.0), arguments[0])
         if exponent in (0.5, -0.5):
@@ -220,7 +228,7 @@ def _emit_node(builder: Builder, value: dict[int, int], node: Any, arguments: li
     return emit(name, *arguments)
 
 
-def _product(builder: Builder, node: Any, arguments: list[int]) -> int:
+def _emit_product(builder: Builder, node: Any, arguments: list[int]) -> int:
     """Emit a product: negative powers as one division, the numeric factor last."""
     one = builder.constant(1.0)
     above, below, coefficient = [one], [one], 1.0
@@ -237,7 +245,7 @@ def _product(builder: Builder, node: Any, arguments: list[int]) -> int:
     return builder.emit("mul", builder.constant(coefficient), top)
 
 
-def _as_float(number: Any) -> float:
+def _convert_to_float(number: Any) -> float:
     try:
         return float(number)
     except (TypeError, OverflowError):  # sympy's complex infinity, or a number off the real line

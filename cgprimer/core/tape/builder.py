@@ -108,7 +108,7 @@ class Builder:
             shape = find_operation(applied).shape(*[self.shapes[o] for o in operands])
             self.has_arrays = True
             if elementwise and self.simplify:
-                operands = self._without_broadcasts(operands, shape)
+                operands = self._remove_constant_broadcasts(operands, shape)
         entries, value_of = self.entries, self._value_of
         first, last = operands[0], operands[-1]
         if (
@@ -120,7 +120,7 @@ class Builder:
                 or (applied in _LOOK_THROUGH and "neg" in (entries[first][0], entries[last][0]))
             )
         ):
-            simple = self._simpler(applied, operands)
+            simple = self._find_simpler_value(applied, operands)
             if simple is not None:
                 return self.broadcast(simple, shape)
         if shape and elementwise:  # a constant fits every shape
@@ -136,7 +136,9 @@ class Builder:
         self.shapes.append(shape)
         return index
 
-    def _without_broadcasts(self, operands: tuple[int, ...], shape: Shape) -> tuple[int, ...]:
+    def _remove_constant_broadcasts(
+        self, operands: tuple[int, ...], shape: Shape
+    ) -> tuple[int, ...]:
         """Return operands with constants instead of constants that were repeated to a shape.
 
         Those that were repeated stay if no other operand has the shape.
@@ -237,11 +239,11 @@ class Builder:
         entries, shares = self.entries, [share for share, _ in self.shares]
         needed = [True] * len(entries)
         if prune:
-            needed = self._needed(outputs.values())
-            shares = self._needed_shares(needed)
+            needed = self._mark_needed_entries(outputs.values())
+            shares = self._select_needed_contributions(needed)
             missing = [i for share in shares for i in share if not needed[i]]
             if missing:
-                needed = self._needed([*outputs.values(), *missing])
+                needed = self._mark_needed_entries([*outputs.values(), *missing])
         # A constant that has a name, such as bar_xw = 1, is shown.
         named_values = set(self.names.values())
         leaves: dict[str, list[int]] = {"column": [], "scalar": [], "constant": []}
@@ -275,7 +277,7 @@ class Builder:
             else ((),) * (len(first) + len(computed)),
         )
 
-    def _needed_shares(self, needed: list[bool]) -> list[Contribution]:
+    def _select_needed_contributions(self, needed: list[bool]) -> list[Contribution]:
         """Shares of sums that are needed: a sum may be a constant although its parts are two."""
         # A constant that has a name, such as bar_xw = -1, is shown, and so is where it comes from.
         wanted: set[int | None] = {i for i in self.names.values() if i in self._value_of}
@@ -286,7 +288,7 @@ class Builder:
                 wanted.add(before)
         return needed_shares[::-1]
 
-    def _needed(self, roots: Iterable[int]) -> list[bool]:
+    def _mark_needed_entries(self, roots: Iterable[int]) -> list[bool]:
         needed = [False] * len(self.entries)
         for root in roots:
             needed[root] = True
@@ -298,7 +300,7 @@ class Builder:
 
     # --- simplification ------------------------------------------------------------------------
 
-    def _simpler(self, name: Applied, operands: tuple[int, ...]) -> int | None:
+    def _find_simpler_value(self, name: Applied, operands: tuple[int, ...]) -> int | None:
         """A value that equals the instruction and costs nothing, if there is one."""
         value_of = self.value_of
         left, right = value_of(operands[0]), value_of(operands[-1])
@@ -314,7 +316,7 @@ class Builder:
                     if _is_zero(number, negative=True):  # only -0 adds nothing to every number
                         return other
                 for second, first in (operands, operands[::-1]):
-                    negated = self._negated(first)
+                    negated = self._find_negated_operand(first)
                     if negated is not None:
                         return self.emit("sub", second, negated)
             case "sub":
@@ -333,12 +335,12 @@ class Builder:
             case "pow" if right == 0.0:
                 return self.constant(1.0)  # IEEE 754: pow(x, 0) is 1, even for nan
             case "neg":
-                return self._negated(operands[0])
+                return self._find_negated_operand(operands[0])
             case "where" if left is not None and not math.isnan(left):
                 return operands[1] if left != 0.0 else operands[2]
         return None
 
-    def _negated(self, index: int) -> int | None:
+    def _find_negated_operand(self, index: int) -> int | None:
         """Return the operand of a negation; None for others and for a vertex's own value."""
         entry = self.entries[index]  # the first field of a leaf is its kind, never "neg"
         if entry[0] == "neg" and index not in self.pinned:

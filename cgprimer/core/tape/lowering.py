@@ -51,12 +51,12 @@ def emit_vertex(
 ) -> int:
     """Emit an expression as a named value that no other shares."""
 
-    def leaf(node: Name | Number) -> int:
+    def emit_leaf(node: Name | Number) -> int:
         return builder.names[node.name] if isinstance(node, Name) else builder.constant(node.value)
 
     applied, builder.vertex = 0, name
 
-    def emit(function: str | Operator, operands: list[int]) -> int:
+    def emit_operation(function: str | Operator, operands: list[int]) -> int:
         nonlocal applied
         applied += 1
         if function in ARRAY_FUNCTIONS or not isinstance(function, str):
@@ -66,7 +66,7 @@ def emit_vertex(
         return builder.emit(function, *operands)
 
     try:
-        root = fold(expression, leaf, emit)
+        root = fold(expression, emit_leaf, emit_operation)
     except ShapeError as error:
         raise (error if graph is None else graph.misfit(name, applied - 1, error)) from None
     last = root == len(builder.entries) - 1 and root not in builder.pinned

@@ -15,7 +15,7 @@ from cgprimer.core.operations.primitive_registry import Applied
 from cgprimer.core.operations.shape_operations import Broadcast, Reshape
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape
-from cgprimer.core.tape.tape_dependencies import varying
+from cgprimer.core.tape.tape_dependencies import find_varying_values
 from cgprimer.core.tape.verifier import verify
 
 
@@ -26,17 +26,17 @@ def sum_over_samples(tape: Tape, *, terms: bool = True) -> tuple[Tape, tuple[str
     Outputs that no column reaches are left as they are: the same for each sample. Without `terms`,
     what is added up element by element is summed as a whole: for who does both at once.
     """
-    varies = varying(tape)
+    varies = find_varying_values(tape)
     builder = Builder(simplify=False)
     value = builder.extend(tape)
     first, totals = len(tape.leaves), dict[int, int]()
 
-    def step(index: int) -> tuple[Applied, tuple[int, ...]]:
+    def find_instruction(index: int) -> tuple[Applied, tuple[int, ...]]:
         return tape.instructions[index - first] if index >= first else ("", ())
 
-    def parts(index: int) -> tuple[int, ...]:
+    def list_summands(index: int) -> tuple[int, ...]:
         """Return the values to sum instead; none where the sum is taken of the value."""
-        name, operands = step(index)
+        name, operands = find_instruction(index)
         if isinstance(name, str):
             linear = terms and name in ("add", "sub", "neg", "copy")
         else:
@@ -46,18 +46,18 @@ def sum_over_samples(tape: Tape, *, terms: bool = True) -> tuple[Tape, tuple[str
     stack = [i for i in tape.outputs.values() if varies[i]]
     while stack:  # a long sum is deep
         index = stack[-1]
-        waiting = [o for o in parts(index) if o not in totals]
+        waiting = [o for o in list_summands(index) if o not in totals]
         if index in totals or waiting:
             stack.extend(waiting) if index not in totals else stack.pop()
             continue
         stack.pop()
-        name, operands = step(index)
-        if parts(index):
+        name, operands = find_instruction(index)
+        if list_summands(index):
             totals[index] = builder.emit(name, *[totals[o] for o in operands])
         elif isinstance(name, Matmul) and all(varies[o] for o in operands):
             product = BatchMatmul.create(*name.ranks)
             totals[index] = builder.emit(product, *[value[o] for o in operands])
-        elif terms and name == "mul" and (pair := _number_and_vector(tape, operands, varies)):
+        elif terms and name == "mul" and (pair := _find_scalar_and_vector(tape, operands, varies)):
             number, vector = value[pair[0]], value[pair[1]]
             row = builder.emit(Reshape.create(0, (1,)), number)
             size = tape.shapes[index][0]
@@ -69,16 +69,18 @@ def sum_over_samples(tape: Tape, *, terms: bool = True) -> tuple[Tape, tuple[str
     outputs = {name: totals.get(i, value[i]) for name, i in tape.outputs.items()}
     names = tuple(name for name, index in tape.outputs.items() if varies[index])
     short = verify(builder.finish(outputs, prune=True))
-    is_single = [isinstance(n, str) or not n.combines_samples for n, _ in short.instructions]
-    sizes = zip(short.shapes, varying(short), [True] * len(short.leaves) + is_single, strict=True)
-    return (
-        short,
-        names,
-        max(prod(shape) for shape, varies_here, single in sizes if varies_here and single),
-    )
+    return short, names, _count_largest_sample_value(short)
 
 
-def _number_and_vector(
+def _count_largest_sample_value(tape: Tape) -> int:
+    """Return the number of elements, per sample, of the largest value that varies by sample."""
+    is_single = [isinstance(n, str) or not n.combines_samples for n, _ in tape.instructions]
+    is_single = [True] * len(tape.leaves) + is_single
+    values = zip(tape.shapes, find_varying_values(tape), is_single, strict=True)
+    return max(prod(shape) for shape, varies, single in values if varies and single)
+
+
+def _find_scalar_and_vector(
     tape: Tape, operands: tuple[int, ...], varies: list[bool]
 ) -> tuple[int, int] | None:
     """A number that was repeated to a vector's shape, and the vector: of a product's operands."""

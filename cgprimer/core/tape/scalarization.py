@@ -59,7 +59,7 @@ def scalarize(tape: Tape) -> Tape:
             result = _name_elements(builder, result, tape.labels[index], before)
         values.append(result)
 
-    def written_out(table: Mapping[str, int]) -> dict[str, int]:
+    def index_elements(table: Mapping[str, int]) -> dict[str, int]:
         return {
             element: int(value)
             for name, index in table.items()
@@ -68,15 +68,16 @@ def scalarize(tape: Tape) -> Tape:
             )
         }
 
-    builder.names = {**written_out(tape.names), **builder.names}
-    return verify(builder.finish(written_out(tape.outputs)))
+    builder.names = {**index_elements(tape.names), **builder.names}
+    return verify(builder.finish(index_elements(tape.outputs)))
 
 
-def cost_of_numbers(tape: Tape) -> tuple[int, int]:
+def estimate_scalar_cost(tape: Tape) -> tuple[int, int]:
     """About how many operations the tape is in numbers, and how many of them go in and come out.
 
     >>> import cgprimer
-    >>> cost_of_numbers(cgprimer.tape(cgprimer.parse("parameter w[2]; input x[2]; xh = w @ x")))
+    >>> graph = cgprimer.parse("parameter w[2]; input x[2]; xh = w @ x")
+    >>> estimate_scalar_cost(cgprimer.tape(graph))
     (2, 5)
     """
     work, shapes = 0, tape.shapes
@@ -99,14 +100,14 @@ def elements(name: str, shape: Shape) -> Iterator[str]:
     return (f"{name}[{','.join(map(str, place))}]" for place in places)
 
 
-def with_elements(tape: Tape, names: Iterable[str]) -> Tape:
+def add_element_outputs(tape: Tape, names: Iterable[str]) -> Tape:
     """Return a tape on which elements of arrays, such as ``xs[0]``, are values with these names.
 
     Raises:
         ShapeError: there is no such element.
 
     >>> import cgprimer
-    >>> print(with_elements(cgprimer.tape(cgprimer.parse("input x[3]; xs = 2*x")), ["xs[0]"]))
+    >>> print(add_element_outputs(cgprimer.tape(cgprimer.parse("input x[3]; xs = 2*x")), ["xs[0]"]))
     input     x      # [3]
     xs = 2*x       # [3]
     xs[0] = xs[0]

@@ -126,9 +126,9 @@ class Tape:
         return f"<Tape: {len(self.leaves)} leaves, {len(self)} instructions, outputs {outputs}>"
 
     def __str__(self) -> str:
-        from cgprimer.core.tape.tape_printing import listing
+        from cgprimer.core.tape.tape_printing import format_tape
 
-        return listing(self)
+        return format_tape(self)
 
 
 def infer_shapes(tape: Tape) -> tuple[Shape, ...]:

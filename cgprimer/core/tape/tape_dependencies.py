@@ -20,7 +20,7 @@ def reachable(tape: Tape, roots: Iterable[int]) -> list[bool]:
     return needed
 
 
-def depends(tape: Tape, sources: Iterable[int]) -> list[bool]:
+def find_dependents(tape: Tape, sources: Iterable[int]) -> list[bool]:
     """Return for each value whether it is one of the sources or computed from one."""
     reached = [False] * tape.size
     for source in sources:
@@ -33,6 +33,6 @@ def depends(tape: Tape, sources: Iterable[int]) -> list[bool]:
     return reached
 
 
-def varying(tape: Tape) -> list[bool]:
+def find_varying_values(tape: Tape) -> list[bool]:
     """Return for each value whether it varies with the sample; others are computed once a call."""
-    return depends(tape, [i for i, leaf in enumerate(tape.leaves) if leaf.kind == "column"])
+    return find_dependents(tape, [i for i, leaf in enumerate(tape.leaves) if leaf.kind == "column"])

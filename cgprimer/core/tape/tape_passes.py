@@ -9,11 +9,11 @@ from typing import Any
 from cgprimer.core.language.value_names import parse_element
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape
-from cgprimer.core.tape.tape_printing import shown_names
+from cgprimer.core.tape.tape_printing import assign_printed_names
 from cgprimer.core.tape.verifier import verify
 
 
-def dead_code(tape: Tape) -> Tape:
+def remove_dead_code(tape: Tape) -> Tape:
     """Return the tape without the values that no output needs.
 
     Columns and scalars stay: they are the program's signature.
@@ -45,7 +45,7 @@ def live_memory(tape: Tape) -> int:
     return most
 
 
-def as_columns(tape: Tape, names: Iterable[str]) -> Tape:
+def convert_scalars_to_columns(tape: Tape, names: Iterable[str]) -> Tape:
     """Return the tape with scalars, or their elements, as columns: one value per sample."""
     moved = {("scalar", name) for name in names}
     leaves = [(f.kind, parse_element(f.name).array) in moved for f in tape.leaves]
@@ -53,7 +53,7 @@ def as_columns(tape: Tape, names: Iterable[str]) -> Tape:
     return replace(tape, leaves=tuple([f._replace(kind="column") if m else f for m, f in pairs]))
 
 
-def _seed(builder: Builder, value: Any) -> int | None:
+def _emit_seed(builder: Builder, value: Any) -> int | None:
     """Emit a seed: a constant, or an array that is 1 at one place; None where it is 0."""
     if isinstance(value, float):
         return builder.constant(value) if value else None
@@ -65,7 +65,7 @@ def _seed(builder: Builder, value: Any) -> int | None:
     return int(scatter(builder, builder.constant(1.0), places[0], value.shape))
 
 
-def with_seeds(tape: Tape, seeds: Mapping[str, Any]) -> Tape:
+def substitute_seeds(tape: Tape, seeds: Mapping[str, Any]) -> Tape:
     """Return the tape with seeds as constants, without the products with a seed of 0.
 
     A tangent that is 0 because its seed is 0 is no number that could meet an infinity: there is
@@ -74,12 +74,12 @@ def with_seeds(tape: Tape, seeds: Mapping[str, Any]) -> Tape:
     builder = Builder()
     new: list[int | None] = []  # None: zero by construction
 
-    def zero(index: int) -> int:
+    def emit_zero(index: int) -> int:
         return builder.broadcast(builder.constant(0.0), tape.shapes[index])
 
     for leaf in tape.leaves:
         if leaf.name in seeds:
-            new.append(_seed(builder, seeds[leaf.name]))
+            new.append(_emit_seed(builder, seeds[leaf.name]))
         else:
             new.append(builder.leaf(*leaf))
     for name, operands in tape.instructions:
@@ -98,21 +98,24 @@ def with_seeds(tape: Tape, seeds: Mapping[str, Any]) -> Tape:
         ):
             new.append(None)
         else:  # not linear in the seed: a plain zero
-            filled = [zero(o) if m is None else m for o, m in zip(operands, moved, strict=True)]
+            filled = [
+                emit_zero(o) if m is None else m for o, m in zip(operands, moved, strict=True)
+            ]
             new.append(builder.emit(name, *filled))
     outputs = tape.outputs.items()
-    values = {name: zero(i) if (one := new[i]) is None else one for name, i in outputs}
+    values = {name: emit_zero(i) if (one := new[i]) is None else one for name, i in outputs}
     return verify(builder.finish(values, prune=True))
 
 
-def rename_as_shown(tape: Tape) -> Tape:
+def apply_printed_names(tape: Tape) -> Tape:
     """Return the tape with its values renamed as they are printed.
 
     >>> import cgprimer
-    >>> rename_as_shown(cgprimer.tape(cgprimer.parse("xy = batchnorm(xa, g, b)"))).of_kind("scalar")
+    >>> tape = cgprimer.tape(cgprimer.parse("xy = batchnorm(xa, g, b)"))
+    >>> apply_printed_names(tape).of_kind("scalar")
     ('g', 'b', 'mean_xy', 'variance_xy')
     """
-    shown = shown_names(tape)
+    shown = assign_printed_names(tape)
     leaves = tuple([leaf._replace(name=shown.get(leaf.name, leaf.name)) for leaf in tape.leaves])
     names, outputs = ({shown[n]: i for n, i in of.items()} for of in (tape.names, tape.outputs))
     return replace(tape, leaves=leaves, names=names, outputs=outputs)

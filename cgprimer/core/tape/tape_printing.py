@@ -66,14 +66,14 @@ class _PrintableTape(Protocol):
     def has_arrays(self) -> bool: ...
 
 
-def shown_name(name: str) -> str:
+def format_name(name: str) -> str:
     """Return a name as it is printed: ``bar_xz`` for ``bar.xz``."""
     return name.replace(".", "_")
 
 
 def labels(tape: _PrintableTape) -> list[str]:
     """Return the printed name of each value: its name or ``v1``, ``v2``, ...; "" for constants."""
-    shown, printed = shown_names(tape), []
+    shown, printed = assign_printed_names(tape), []
     used = set(shown.values())
     unused = (name for name in map("v{}".format, count(1)) if name not in used)
     for index in range(tape.size):
@@ -86,12 +86,12 @@ def labels(tape: _PrintableTape) -> list[str]:
     return printed
 
 
-def shown_names(tape: _PrintableTape) -> dict[str, str]:
+def assign_printed_names(tape: _PrintableTape) -> dict[str, str]:
     """Return a unique printed name for every name; names of users are printed unchanged.
 
     >>> import cgprimer
     >>> tape = cgprimer.tape(cgprimer.parse("bar_xw = k*xa; xw = bar_xw^2; output xw"))
-    >>> shown = shown_names(cgprimer.differentiate(tape).tape)
+    >>> shown = assign_printed_names(cgprimer.differentiate(tape).tape)
     >>> shown["bar_xw"], shown["bar.xw"]
     ('bar_xw', 'bar_xw_')
     """
@@ -100,7 +100,7 @@ def shown_names(tape: _PrintableTape) -> dict[str, str]:
     used = {*shown}
     for name in names:
         if name not in shown:
-            text = shown_name(name)
+            text = format_name(name)
             while text in used:
                 text += "_"
             used.add(text)
@@ -108,7 +108,7 @@ def shown_names(tape: _PrintableTape) -> dict[str, str]:
     return shown
 
 
-def expressions(tape: _PrintableTape, *, inline: bool = False) -> dict[int, Expression]:
+def build_expression_trees(tape: _PrintableTape, *, inline: bool = False) -> dict[int, Expression]:
     """Return the right-hand side of every instruction as a syntax tree, by index.
 
     With ``inline``, unnamed values that are used once are nested in the expression that uses them,
@@ -130,14 +130,14 @@ def expressions(tape: _PrintableTape, *, inline: bool = False) -> dict[int, Expr
 
     for position, (primitive, operands) in enumerate(tape.instructions):
         index, operand_shapes = first + position, [tape.shapes[o] for o in operands]
-        function = shown_function(primitive, *operand_shapes)
+        function = select_printed_function(primitive, *operand_shapes)
         trees[index] = Apply(function, tuple(operand_tree(o) for o in operands))
         if inline and uses[index] == 1 and index not in tape.labels:
             folded.add(index)
     return trees
 
 
-def shown_function(applied: Applied, *operands: Shape) -> str | Operator:
+def select_printed_function(applied: Applied, *operands: Shape) -> str | Operator:
     """Return what an instruction applies as it is printed: a sum over all axes without them."""
     if operator_name(applied) not in ("sum", "largest"):
         return applied
@@ -145,12 +145,12 @@ def shown_function(applied: Applied, *operands: Shape) -> str | Operator:
     return operator_name(applied) if len(reduction.axes) == len(operands[0]) else applied
 
 
-def leaf_role(leaf: Leaf) -> str:
+def determine_leaf_role(leaf: Leaf) -> str:
     """Return the role of a leaf for a reader: input, parameter, seed, shift, mask, statistic.
 
-    >>> leaf_role(Leaf("column", "xa")), leaf_role(Leaf("scalar", "W1"))
+    >>> determine_leaf_role(Leaf("column", "xa")), determine_leaf_role(Leaf("scalar", "W1"))
     ('input', 'parameter')
-    >>> leaf_role(Leaf("scalar", "dot.xa"))
+    >>> determine_leaf_role(Leaf("scalar", "dot.xa"))
     'seed'
     """
     if role := _INTERNAL_LEAVES.get(parse_internal(leaf.name).kind.rstrip("0123456789")):
@@ -158,11 +158,13 @@ def leaf_role(leaf: Leaf) -> str:
     return "input" if leaf.kind == "column" else "parameter"
 
 
-def listing(tape: _PrintableTape) -> str:
+def format_tape(tape: _PrintableTape) -> str:
     """Return the tape as text, one line per leaf, instruction and output, with array shapes."""
-    names, shown = labels(tape), shown_names(tape)
-    texts = [f"{leaf_role(leaf):<10}{shown.get(leaf.name)}" for leaf in tape.leaves]
-    texts += [f"{names[index]} = {unparse(tree)}" for index, tree in expressions(tape).items()]
+    names, shown = labels(tape), assign_printed_names(tape)
+    texts = [f"{determine_leaf_role(leaf):<10}{shown.get(leaf.name)}" for leaf in tape.leaves]
+    texts += [
+        f"{names[index]} = {unparse(tree)}" for index, tree in build_expression_trees(tape).items()
+    ]
     if tape.has_arrays:
         width = min(max(map(len, texts)), _MAX_WIDTH)
         texts = [
@@ -173,11 +175,11 @@ def listing(tape: _PrintableTape) -> str:
     lines = [texts[k] for k in by_kind if tape.leaves[k].kind != "constant"]
     lines += texts[len(tape.leaves) :]
     for name, index in tape.outputs.items():
-        value = value_text(tape, names, index)
+        value = format_value(tape, names, index)
         lines.append(f"output    {shown[name]}" + (f" = {value}" if value != shown[name] else ""))
     return "\n".join(lines)
 
 
-def value_text(tape: _PrintableTape, names: Sequence[str], index: int) -> str:
+def format_value(tape: _PrintableTape, names: Sequence[str], index: int) -> str:
     """Return a value by its printed name, or as a number if it is a constant."""
     return names[index] or unparse(Number(tape.leaves[index].value))

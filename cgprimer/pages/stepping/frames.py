@@ -19,7 +19,7 @@ from cgprimer.core.derivatives import (
 )
 from cgprimer.core.methods.derivative_program import Names
 from cgprimer.core.second_derivatives import add_element_output
-from cgprimer.core.tape.tape_printing import shown_name
+from cgprimer.core.tape.tape_printing import format_name
 from cgprimer.errors import DifferentiationError, UsageError, name_hint
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.pages.stepping.method_steps import METHODS, NUMBERS, SCHEMES, check_steps, walk_of
@@ -177,7 +177,7 @@ def stepping(
     if shape_in(graph, target):
         said = f"a derivative is stepped through from one number, and {target!r} is an array"
         raise DifferentiationError(said, hint=NUMBERS)
-    point = {shown_name(n): v for n, v in point_values(graph, at, of=target).items()}
+    point = {format_name(n): v for n, v in point_values(graph, at, of=target).items()}
     walks, refusals, others = [], [], []
     for method in methods:
         try:

@@ -8,10 +8,10 @@ from functools import partial, reduce
 from itertools import pairwise
 from typing import Any
 
-from cgprimer.core.methods.edge_tape import edge_partials, edge_tape
+from cgprimer.core.methods.edge_tape import edge_tape, emit_edge_partials
 from cgprimer.core.methods.path_sum import count_paths, list_paths
-from cgprimer.core.tape.tape_passes import with_seeds
-from cgprimer.core.tape.tape_printing import shown_name
+from cgprimer.core.tape.tape_passes import substitute_seeds
+from cgprimer.core.tape.tape_printing import format_name
 from cgprimer.errors import DifferentiationError, PathLimitError, format_count
 from cgprimer.pages.stepping.program_lines import Mark, Program, Summands, read_program, summands
 from cgprimer.pages.stepping.scene import Scene
@@ -103,7 +103,7 @@ def _forward(scene: Scene) -> Walk:
     several = len(scene.wrt) > 1
     check_steps(len(scene.wrt) * (1 + len(read.steps)))  # before the work of all passes
     for number, (name, run) in enumerate(zip(scene.wrt, program.passes, strict=True)):
-        seeded = with_seeds(wanted, run.seeds)
+        seeded = substitute_seeds(wanted, run.seeds)
         copy = copied(builder, seeded)
         place = [copy[seeded.outputs[str(i)]] for i in range(tape.size)]
         seeds = {seed: tape.index(seed) for seed in run.seeds}
@@ -141,7 +141,7 @@ def _summed(scene: Scene, method: str, mark: Mark) -> tuple[DerivativeProgram, S
 
 def _seeding(seeds: Mapping[str, float]) -> str:
     """Which tangent is 1, and that the others are 0."""
-    texts = {seed: f"{shown_name(seed)} = {value:g}" for seed, value in seeds.items()}
+    texts = {seed: f"{format_name(seed)} = {value:g}" for seed, value in seeds.items()}
     if len(texts) <= _FEW_SEEDS:
         return "; ".join(texts.values())
     ones = [texts[seed] for seed, value in seeds.items() if value]
@@ -154,7 +154,7 @@ def _path_sum(scene: Scene) -> Walk:
     needed = reachable(plain, [root])
     builder = Builder()
     value = builder.extend(scene.tape, keep=needed)
-    partials = edge_partials(builder, plain, value, needed, extra={root, *sources})
+    partials = emit_edge_partials(builder, plain, value, needed, extra={root, *sources})
     heads: dict[int, list[int]] = {}
     for tail, head in partials:
         heads.setdefault(tail, []).append(head)
@@ -177,7 +177,7 @@ def _path_sum(scene: Scene) -> Walk:
         total, products = run.constant(0.0), dict[str, int]()
         for count, path in enumerate(list_paths(heads, source, root, leading), start=1):
             edges, vertices = list(pairwise(path)), tuple(labels[i] for i in path)
-            along = {shown_name(keys[edge]): place[tape.index(keys[edge])] for edge in edges}
+            along = {format_name(keys[edge]): place[tape.index(keys[edge])] for edge in edges}
             factors = along.values() or [run.constant(1.0)]
             product = products[f"path {count}"] = reduce(partial(run.emit, "mul"), factors)
             total = run.emit("add", total, product) if count > 1 else product

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Literal, NamedTuple
 
-from cgprimer.core.tape.tape_printing import expressions, shown_name
+from cgprimer.core.tape.tape_printing import build_expression_trees, format_name
 from cgprimer.expressions import number_text, readable, unparse
 from cgprimer.pages.stepping.scene import Scene
 from cgprimer.pages.stepping.steps import Column, Show, Step, listed
@@ -171,7 +171,7 @@ def read_program(tape: Tape, scene: Scene, found: Summands | None = None) -> Pro
     >>> read_program(found.tape, shown, found).lines
     ('v1 = cd*xa', 'xw = v1 + 1', 'bar_xw = 1', 'bar_v1 = 1', 'bar_cd = xa')
     """
-    names, trees, first = labels(tape), expressions(tape), len(tape.leaves)
+    names, trees, first = labels(tape), build_expression_trees(tape), len(tape.leaves)
     about = dict(_meanings(tape, scene))
     own = {i: about[n] for i, n in tape.labels.items() if n in about and i >= first}
     owner, number = _owners(tape, own), scene.edge_of
@@ -262,7 +262,7 @@ def _aliases(
             continue
         if index < first and tape.leaves[index].kind != "constant" and name.startswith("dot."):
             continue  # a seed, not a line of its own
-        text = f"{shown_name(name)} = {names[index] or number_text(tape.leaves[index].value)}"
+        text = f"{format_name(name)} = {names[index] or number_text(tape.leaves[index].value)}"
         operands = ((names[index], index),) if names[index] else ()
         edges = found.edges(step.row) if found else step.edges
         yield place, count, replace(step, text=text, operands=operands, edges=edges)

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from cgprimer.core.operations.layer_expansions import is_statistic
-from cgprimer.core.tape.tape_passes import rename_as_shown
-from cgprimer.core.tape.tape_printing import expressions
+from cgprimer.core.tape.tape_passes import apply_printed_names
+from cgprimer.core.tape.tape_printing import build_expression_trees
 from cgprimer.errors import UsageError
 from cgprimer.expressions import unparse
 from cgprimer.pictures.diagram import Role
@@ -85,8 +85,8 @@ def scene(tape: Tape, target: str, wrt: Sequence[str], level: str = "variables")
     if level not in LEVELS:
         raise UsageError(f"there is no level {level!r}", hint=f"choose one of {', '.join(LEVELS)}")
     kept = [is_statistic(leaf.name) for leaf in tape.leaves]
-    tape = rename_as_shown(tape) if any(kept) else tape
-    names, trees, first = labels(tape), expressions(tape), len(tape.leaves)
+    tape = apply_printed_names(tape) if any(kept) else tape
+    names, trees, first = labels(tape), build_expression_trees(tape), len(tape.leaves)
     kinds = [*(leaf.kind for leaf in tape.leaves), *[""] * len(tape)]
     operands = [*[()] * first, *(operands for _, operands in tape.instructions)]
     needed = reachable(tape, [tape.index(target), *(tape.index(name) for name in wrt)])

@@ -136,7 +136,7 @@ class Walk:
             "steps": [{f.name: getattr(step, f.name) for f in fields(step)} for step in self.steps],
             "leaves": [self._leaf(leaf) for leaf in self.tape.leaves],
             "instructions": [(str(name), operands) for name, operands in self.tape.instructions],
-            "relative": 0.0 if self.rule is None else self.rule.relative(52),
+            "relative": 0.0 if self.rule is None else self.rule.relative_step(52),
         }
 
     def _leaf(self, leaf: Leaf) -> tuple[str, Any]:
@@ -193,7 +193,7 @@ def computed(walk: Walk, point: Mapping[str, Any]) -> list[Any]:
     given = dict.fromkeys((leaf.name for leaf in walk.tape.leaves), math.nan) | dict(point)
     found = values_of(walk.tape, given)
     if walk.rule is not None:  # the steps are chosen from what was found at the point itself
-        given |= {name: walk.rule.step(float(found[i])) for name, i in walk.moved.items()}
+        given |= {name: walk.rule.choose_step(float(found[i])) for name, i in walk.moved.items()}
         found = values_of(walk.tape, given)
     if not walk.tape.has_arrays:
         return [float(value) for value in found]
