@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 from llvmlite import binding, ir
 
-from cgprimer.backends.cpu.primitive_ir import Emitter, register_symbols
+from cgprimer.backends.cpu.primitive_ir import PrimitiveEmitter, register_c_functions
 
-Write = Callable[[Emitter, Any, list[Any]], list[Any]]  # emitter, builder, operands: results
+Write = Callable[
+    [PrimitiveEmitter, Any, list[Any]], list[Any]
+]  # emitter, builder, operands: results
 COUNT = ir.IntType(64)
 POINTER = ir.PointerType()
 
@@ -31,7 +33,7 @@ class Kernels:
     ) -> None:
         self.dtype, self.width = np.dtype(dtype), width
         self.module = ir.Module(f"test_{dtype}_{width}")
-        emitter = Emitter(self.module, dtype, width, inline=inline)
+        emitter = PrimitiveEmitter(self.module, dtype, width, inline=inline)
         self.shapes: dict[str, tuple[int, int]] = {}
         for name, operands, results, write in operations:
             self.shapes[name] = (operands, results)
@@ -41,7 +43,7 @@ class Kernels:
     def _compile(self, passes: int, cpu: str | None) -> None:
         binding.initialize_native_target()
         binding.initialize_native_asmprinter()
-        register_symbols()
+        register_c_functions()
         features = binding.get_host_cpu_features().flatten() if cpu is None else ""
         machine = binding.Target.from_default_triple().create_target_machine(
             cpu=binding.get_host_cpu_name() if cpu is None else cpu,
@@ -72,11 +74,11 @@ class Kernels:
         pointers = [a.ctypes.data for a in (*given, *made)]
         kind = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(pointers), ctypes.c_int64)
         kind(self.address(name))(*pointers, full)
-        with_lanes_of = [m[:count] for m in made]
-        return with_lanes_of[0] if results == 1 else tuple(with_lanes_of)
+        trimmed = [m[:count] for m in made]
+        return trimmed[0] if results == 1 else tuple(trimmed)
 
 
-def _loop(emitter: Emitter, name: str, operands: int, results: int, write: Write) -> None:
+def _loop(emitter: PrimitiveEmitter, name: str, operands: int, results: int, write: Write) -> None:
     kind = ir.FunctionType(ir.VoidType(), [POINTER] * (operands + results) + [COUNT])
     function = ir.Function(emitter.module, kind, f"run_{name}")
     entry, loop, end = (function.append_basic_block(n) for n in ("entry", "loop", "end"))
@@ -84,7 +86,7 @@ def _loop(emitter: Emitter, name: str, operands: int, results: int, write: Write
     build.branch(loop)
     build.position_at_end(loop)
     at = build.phi(COUNT)
-    element = emitter.format.scalar
+    element = emitter.format.scalar_type
 
     def place(i: int) -> Any:
         return build.gep(function.args[i], [at], source_etype=element)
@@ -104,19 +106,19 @@ def _loop(emitter: Emitter, name: str, operands: int, results: int, write: Write
 
 
 def applied(name: str) -> Write:
-    """The operation that ``Emitter.apply`` writes."""
-    return lambda emitter, builder, operands: [emitter.apply(builder, name, *operands)]
+    """The operation that ``PrimitiveEmitter.emit`` writes."""
+    return lambda emitter, builder, operands: [emitter.emit(builder, name, *operands)]
 
 
 def with_exponent(exponent: float) -> Write:
     """A power whose exponent is known while the code is written."""
-    from cgprimer.backends.cpu.vector_ir import splat
+    from cgprimer.backends.cpu.vector_ir import splat_constant
 
     return lambda emitter, builder, operands: [
-        emitter.apply(builder, "pow", operands[0], splat(emitter.type, exponent))
+        emitter.emit(builder, "pow", operands[0], splat_constant(emitter.type, exponent))
     ]
 
 
-def sine_and_cosine(emitter: Emitter, builder: Any, operands: list[Any]) -> list[Any]:
+def sine_and_cosine(emitter: PrimitiveEmitter, builder: Any, operands: list[Any]) -> list[Any]:
     """Both, from one reduction."""
-    return list(emitter.sincos(builder, operands[0]))
+    return list(emitter.emit_sincos(builder, operands[0]))

@@ -14,7 +14,7 @@ pytest.importorskip("llvmlite")
 
 from llvmlite import ir
 
-from cgprimer.backends.cpu.primitive_ir import FUSED, INLINE_EXPONENTS, SUPPORTED, Emitter
+from cgprimer.backends.cpu.primitive_ir import FUSED, INLINE_EXPONENTS, SUPPORTED, PrimitiveEmitter
 from cgprimer.core.operations import Primitive, find_primitive, numpy_arithmetic, primitives
 from tests.native.kernel_running import Kernels, Write, applied, sine_and_cosine, with_exponent
 
@@ -253,9 +253,9 @@ def test_powers_keep_their_digits_over_the_whole_range(plain: bool) -> None:
 # --- what is written ---------------------------------------------------------------------------
 
 
-def _written(width: int = 4, **how: Any) -> tuple[ir.Module, Emitter, Any, Any]:
+def _written(width: int = 4, **how: Any) -> tuple[ir.Module, PrimitiveEmitter, Any, Any]:
     module = ir.Module("text")
-    emitter = Emitter(module, "float64", width, **how)
+    emitter = PrimitiveEmitter(module, "float64", width, **how)
     kind = ir.FunctionType(emitter.type, [emitter.type])
     function = ir.Function(module, kind, "outer")
     return module, emitter, ir.IRBuilder(function.append_basic_block()), function.args[0]
@@ -263,18 +263,18 @@ def _written(width: int = 4, **how: Any) -> tuple[ir.Module, Emitter, Any, Any]:
 
 def test_a_function_is_made_once_in_a_module() -> None:
     module, emitter, builder, x = _written()
-    emitter.apply(builder, "exp", x)
-    emitter.apply(builder, "exp", x)
-    Emitter(module, "float64", 4).apply(builder, "exp", x)
+    emitter.emit(builder, "exp", x)
+    emitter.emit(builder, "exp", x)
+    PrimitiveEmitter(module, "float64", 4).emit(builder, "exp", x)
     assert str(module).count("define internal") == 1
 
 
 def test_fast_arithmetic_stays_outside_of_mathematical_functions() -> None:
     module, emitter, builder, x = _written(flags=("reassoc", "nsz", "arcp", "contract"))
     for name in ("exp", "log", "pow", "sec", "gelu", "tanh", "sin"):
-        emitter.apply(builder, name, *[x] * find_primitive(name).arity)
+        emitter.emit(builder, name, *[x] * find_primitive(name).arity)
     assert "reassoc" not in str(module)
-    builder.ret(emitter.apply(builder, "add", x, x))
+    builder.ret(emitter.emit(builder, "add", x, x))
     lines = [line for line in str(module).splitlines() if "reassoc" in line]
     assert len(lines) == 1
     assert "fadd" in lines[0]
@@ -283,4 +283,4 @@ def test_fast_arithmetic_stays_outside_of_mathematical_functions() -> None:
 def test_an_unknown_operation_is_a_key_error() -> None:
     _, emitter, builder, x = _written()
     with pytest.raises(KeyError, match="nothing_of_the_kind"):
-        emitter.apply(builder, "nothing_of_the_kind", x)
+        emitter.emit(builder, "nothing_of_the_kind", x)

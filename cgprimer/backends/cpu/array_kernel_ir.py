@@ -12,9 +12,9 @@ from typing import Any
 
 from cgprimer.backends.cpu.ir_writer import FunctionWriter
 from cgprimer.backends.cpu.llvm_library import target_processor
-from cgprimer.backends.cpu.primitive_ir import Emitter
+from cgprimer.backends.cpu.primitive_ir import PrimitiveEmitter
 from cgprimer.backends.cpu.straight_line import FLAGS
-from cgprimer.backends.cpu.vector_ir import declare_function, splat
+from cgprimer.backends.cpu.vector_ir import declare_function, splat_constant
 from cgprimer.backends.plans.array_plan import ArrayPlan, FusedKernel
 from cgprimer.core.language.syntax_tree import operator_name
 
@@ -30,7 +30,9 @@ def kernels_source(plan: ArrayPlan, dtype: str) -> str:
     from llvmlite import ir
 
     module, lanes = ir.Module("arrays"), target_processor().lanes(dtype)
-    one, many, more = (Emitter(module, dtype, n, flags=FLAGS) for n in (1, lanes, 2 * lanes))
+    one, many, more = (
+        PrimitiveEmitter(module, dtype, n, flags=FLAGS) for n in (1, lanes, 2 * lanes)
+    )
     kernels = [step for step in plan.steps if isinstance(step, FusedKernel)]
     for number, kernel in enumerate(kernels):
         sizes = {plan.sizes[i] for i in (*kernel.levels, *kernel.reads)} - {1}
@@ -42,7 +44,12 @@ def kernels_source(plan: ArrayPlan, dtype: str) -> str:
 
 class _KernelWriter(FunctionWriter):
     def __init__(
-        self, title: str, plan: ArrayPlan, kernel: FusedKernel, one: Emitter, many: Emitter
+        self,
+        title: str,
+        plan: ArrayPlan,
+        kernel: FusedKernel,
+        one: PrimitiveEmitter,
+        many: PrimitiveEmitter,
     ) -> None:
         from llvmlite import ir
 
@@ -50,7 +57,7 @@ class _KernelWriter(FunctionWriter):
         kind = ir.FunctionType(ir.VoidType(), [ir.PointerType(), i64, i64])
         super().__init__(ir.Function(one.module, kind, title))
         self.plan, self.kernel, self.one, self.many = plan, kernel, one, many
-        self.real, self.vector, self.lanes = one.format.scalar, many.type, many.width
+        self.real, self.vector, self.lanes = one.format.scalar_type, many.type, many.width
         wide = ir.VectorType(self.double, self.lanes) if self.lanes > 1 else self.double
         self.wide = wide
         table, begin, end = self.function.args
@@ -150,7 +157,7 @@ class _KernelWriter(FunctionWriter):
                     value = self._operand(i, values_at, self.many)
                     name, neutral = _REDUCTIONS[self._operation(i)]
                     value = self._mask(value, mask, neutral)
-                    totals[i] = self.many.apply(build, name, totals[i], value)
+                    totals[i] = self.many.emit(build, name, totals[i], value)
                 elif self._operation(i) == "batch_sum":
                     increment = self._widen(self._operand(i, values_at, self.many), self.wide)
                     address = self.at(self.addresses[i], offset, self.double)
@@ -162,7 +169,9 @@ class _KernelWriter(FunctionWriter):
                         self._store(values_at[i], at(i, offset), mask)
             return list(totals.values())
 
-        start = [splat(self.vector, _REDUCTIONS[self._operation(i)][1]) for i in reductions]
+        start = [
+            splat_constant(self.vector, _REDUCTIONS[self._operation(i)][1]) for i in reductions
+        ]
         ends = self._vector_loop(self.number(0), self.number(size), start, body, size)
         for i, total in zip(reductions, ends, strict=True):
             scalars[i] = self._reduce_lanes(_REDUCTIONS[self._operation(i)][0], total)
@@ -201,20 +210,22 @@ class _KernelWriter(FunctionWriter):
         name = self.plan.name(index) if index >= self.plan.first else ""
         return operator_name(name)
 
-    def _operand(self, index: int, values: dict[int, Ir], emitter: Emitter) -> Ir:
+    def _operand(self, index: int, values: dict[int, Ir], emitter: PrimitiveEmitter) -> Ir:
         return self._operands(index, values, emitter)[0]
 
-    def _operands(self, index: int, values: dict[int, Ir], emitter: Emitter) -> list[Ir]:
+    def _operands(self, index: int, values: dict[int, Ir], emitter: PrimitiveEmitter) -> list[Ir]:
         leaves, operands = self.plan.tape.leaves, []
         for o in self.plan.sources(index):
             constant = o < len(leaves) and leaves[o].kind == "constant"
-            operands.append(splat(emitter.type, leaves[o].value) if constant else values[o])
+            operands.append(
+                splat_constant(emitter.type, leaves[o].value) if constant else values[o]
+            )
         return operands
 
-    def _apply(self, index: int, values: dict[int, Ir], emitter: Emitter) -> Ir:
+    def _apply(self, index: int, values: dict[int, Ir], emitter: PrimitiveEmitter) -> Ir:
         kind = self._operation(index)
         name = "mul" if kind == "matmul" else kind
-        return emitter.apply(self.build, name, *self._operands(index, values, emitter))
+        return emitter.emit(self.build, name, *self._operands(index, values, emitter))
 
     def _widen(self, value: Ir, kind: Ir) -> Ir:
         return value if value.type == kind else self.build.fpext(value, kind)
@@ -223,7 +234,7 @@ class _KernelWriter(FunctionWriter):
         """Replace the lanes beyond the last element."""
         if inside is None:
             return value
-        return self.build.select(inside, value, splat(value.type, otherwise))
+        return self.build.select(inside, value, splat_constant(value.type, otherwise))
 
     def _add(self, value: Ir, place: Ir) -> None:
         self.put(self.build.fadd(self.get(place, 0, self.double), value), place, 0)
@@ -239,7 +250,7 @@ class _KernelWriter(FunctionWriter):
                 )
                 for part in (range(count), range(count, 2 * count))
             )
-            value = self.many.apply(self.build, name, lower, upper)
+            value = self.many.emit(self.build, name, lower, upper)
         return (
             self.build.extract_element(value, self.ir.Constant(self.i32, 0))
             if (hasattr(value.type, "count"))
@@ -252,7 +263,7 @@ class _KernelWriter(FunctionWriter):
         if inside is None:
             return self.build.load(place, typ=kind, align=align)
         return self._masked_call(
-            "load", kind, kind, place, self._alignment(align), inside, splat(kind, 1.0)
+            "load", kind, kind, place, self._alignment(align), inside, splat_constant(kind, 1.0)
         )
 
     def _store(self, value: Ir, place: Ir, inside: Ir) -> None:

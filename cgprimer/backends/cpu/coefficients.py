@@ -1,9 +1,9 @@
-"""Numbers of the kernels, computed with mpmath at 60 digits.
+"""Constants of the mathematical functions, computed with mpmath at 60 digits.
 
-The polynomials come from ``mpmath.chebyfit`` (interpolation at Chebyshev's points, within a
-factor of two of the best), are rounded to the format, and their error was then measured on 400
-points. ``error`` in the comments is the absolute error of the polynomial itself; what surrounds
-it in the kernel makes the error of the result smaller, as said there.
+The polynomials come from ``mpmath.chebyfit`` (interpolation at the Chebyshev nodes, within a
+factor of two of the minimax error) and are rounded to the format; their errors were then measured
+at 400 points. ``error`` in the comments is the absolute error of the polynomial; the function
+multiplies it by the small factor in parentheses.
 """
 
 from __future__ import annotations
@@ -15,20 +15,23 @@ from cgprimer.backends.cpu.vector_ir import FLOAT32, FLOAT64
 
 @dataclass(frozen=True)
 class Coefficients:
-    """Coefficients of the mathematical functions in one format; z is the square of r or s."""
+    """Polynomial coefficients and limits of the mathematical functions in one format.
 
-    exp: tuple[float, ...]  #: (exp(r) - 1 - r)/r^2 where |r| <= ln(2)/2
+    In the comments, z is the square of r or s.
+    """
+
+    exp: tuple[float, ...]  #: (exp(r) - 1 - r)/r^2 for |r| <= ln(2)/2
     log: tuple[float, ...]  #: 2*(atanh(s)/s - 1)/z, exp(2*atanh(s)) from sqrt(1/2) to sqrt(2)
-    log1p: tuple[float, ...]  #: the same, s from 0 to 1/3
-    sine: tuple[float, ...]  #: (sin(r)/r - 1)/z where |r| <= pi/4
-    cosine: tuple[float, ...]  #: (cos(r) - 1 + z/2)/z^2 where |r| <= pi/4
-    ln2: tuple[float, float]  #: its first part times an exponent is exact
-    log10_2: tuple[float, float]  #: the same
-    half_pi: tuple[float, ...]  #: times integers below ``widest`` exact, but for the last
-    widest: float  #: greatest operand that is reduced by these parts
-    lowest: float  #: exp rounds to 0 here
-    highest: float  #: exp is infinite here
-    unity: float  #: 1 - tanh rounds to 0 here
+    log1p: tuple[float, ...]  #: 2*(atanh(s)/s - 1)/z, s from 0 to 1/3
+    sine: tuple[float, ...]  #: (sin(r)/r - 1)/z for |r| <= pi/4
+    cosine: tuple[float, ...]  #: (cos(r) - 1 + z/2)/z^2 for |r| <= pi/4
+    ln2: tuple[float, float]  #: ln(2) in two parts; products of the first and an exponent are exact
+    log10_2: tuple[float, float]  #: log10(2) in two parts like ``ln2``
+    half_pi: tuple[float, ...]  #: pi/2 in parts; all but the last times a quadrant are exact
+    widest: float  #: largest operand that is reduced with ``half_pi``
+    lowest: float  #: exp rounds to 0 at this operand
+    highest: float  #: exp overflows at this operand
+    unity: float  #: tanh rounds to 1 at this operand
 
 
 _DOUBLE = Coefficients(
@@ -98,8 +101,8 @@ ASIN = (
     0.01032281435018578, 0.005457506718640358, 0.01740087944269402, -0.014851887071247204,
     0.028757851367421566,
 )  # fmt: skip
-HALF_PI = (1.5707963267948966, 6.123233995736766e-17)  #: in two parts, the first is the nearest
-QUARTER_PI = (0.7853981633974483, 3.061616997868383e-17)  #: the same
+HALF_PI = (1.5707963267948966, 6.123233995736766e-17)  #: the nearest double, and the remainder
+QUARTER_PI = (0.7853981633974483, 3.061616997868383e-17)  #: the nearest double, and the remainder
 LOG2_E = 1.4426950408889634
 LOG10_E = 0.4342944819032518
 LN2 = 0.6931471805599453

@@ -14,7 +14,7 @@ from cgprimer.backends.cpu.cpu_engine import straight_line_tape
 from cgprimer.backends.cpu.interpreter_code import UniformTable, encode_for_interpreter
 from cgprimer.backends.cpu.interpreter_handlers import tile_columns
 from cgprimer.backends.cpu.llvm_library import target_processor
-from cgprimer.backends.cpu.primitive_ir import Emitter
+from cgprimer.backends.cpu.primitive_ir import PrimitiveEmitter
 from cgprimer.backends.cpu.straight_line import (
     FLAGS,
     VectorFunctionWriter,
@@ -63,7 +63,7 @@ def _straight_line(tape: Tape, *, sums: bool, dtype: str) -> str:
     tape, factors = extract_constant_factors(tape) if sums else (tape, {})
     lanes, (varied, unvaried) = lane_count(tape, dtype), split_outputs(tape)
     module = ir.Module("straight_line")
-    emitter = Emitter(module, dtype, lanes, flags=FLAGS)
+    emitter = PrimitiveEmitter(module, dtype, lanes, flags=FLAGS)
     function = _NamingFunctionWriter(emitter, tape, sums).function
     for argument, name in zip(function.args, _ARGUMENTS, strict=True):
         argument.name = name

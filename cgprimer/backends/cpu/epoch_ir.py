@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from cgprimer.backends.cpu.ir_writer import IndirectFunction
-from cgprimer.backends.cpu.primitive_ir import Emitter
+from cgprimer.backends.cpu.primitive_ir import PrimitiveEmitter
 from cgprimer.backends.cpu.straight_line import TapeFunctionWriter
 from cgprimer.backends.interfaces import UpdateRule
 from cgprimer.core.tape.tape_entries import Leaf
@@ -42,7 +42,7 @@ class EpochWriter(TapeFunctionWriter):
 
         module, i64 = ir.Module("epoch"), ir.IntType(64)
         kind = ir.FunctionType(i64, [ir.PointerType(), i64, i64])
-        emitter = Emitter(module, "float64", 1)
+        emitter = PrimitiveEmitter(module, "float64", 1)
         super().__init__(ir.Function(module, kind, "epoch"), rule.tape, emitter)
         self.rule, self.narrow = rule, dtype == "float32"
         self.real = ir.FloatType() if self.narrow else self.double

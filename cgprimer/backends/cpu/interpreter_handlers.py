@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from cgprimer.backends.cpu.ir_writer import FunctionWriter, HandlerWriter, IndirectFunction
-from cgprimer.backends.cpu.primitive_ir import SUPPORTED, Emitter
+from cgprimer.backends.cpu.primitive_ir import SUPPORTED, PrimitiveEmitter
 from cgprimer.backends.cpu.straight_line import FLAGS
 from cgprimer.backends.plan_encoding import TILE, WORDS
 from cgprimer.core.operations import primitives
@@ -103,10 +103,10 @@ class HandlerModule:
         self.vector = self._vector(lanes)
         self.wide = self._vector(lanes * UNROLL)
         self.double = self._vector(lanes, ir.DoubleType())
-        self.light = Emitter(self.module, dtype, lanes * UNROLL, flags=FLAGS)
-        self.heavy = Emitter(self.module, dtype, lanes, flags=FLAGS, inline=True)
+        self.light = PrimitiveEmitter(self.module, dtype, lanes * UNROLL, flags=FLAGS)
+        self.heavy = PrimitiveEmitter(self.module, dtype, lanes, flags=FLAGS, inline=True)
         # With as many vectors as a tile has columns.
-        self.light_tile = Emitter(self.module, dtype, lanes * self.columns, flags=FLAGS)
+        self.light_tile = PrimitiveEmitter(self.module, dtype, lanes * self.columns, flags=FLAGS)
         self.type = ir.FunctionType(ir.VoidType(), [self.pointer] * 4 + [self.i64, self.pointer])
         plain, masked = [], []
         for number, (name, pattern) in enumerate(_operations()):
@@ -204,7 +204,7 @@ class HandlerModule:
                 frame.load(value, offset, kind) if letter == "r" else value
                 for letter, value in with_loads
             ]
-            frame.store(emitter.apply(frame.build, name, *values), result, offset)
+            frame.store(emitter.emit(frame.build, name, *values), result, offset)
 
         frame.loop(frame.length, self.size * lanes, body, once=True)
 
@@ -273,7 +273,7 @@ class HandlerModule:
 
         def body(offset: Any) -> None:
             value = frame.load(operand, offset, self.vector)
-            s, c = self.heavy.sincos(frame.build, value)
+            s, c = self.heavy.emit_sincos(frame.build, value)
             frame.store(s, sine, offset)
             frame.store(c, cosine, offset)
 
@@ -293,7 +293,7 @@ class HandlerModule:
             values = [frame.masked(row, offset, masked) for row in rows]
             if len(rows) == 1:
                 return [build.fadd(sums[0], *values)]
-            return [self.heavy.apply(build, "fma", *values, sums[0])]
+            return [self.heavy.emit(build, "fma", *values, sums[0])]
 
         place = frame.at(frame.context("results", self.pointer), frame.load_word(1))
         frame.add_to(place, frame.accumulate(1, body))
@@ -303,7 +303,7 @@ class HandlerModule:
 
         Extended operands: inputs, tiles of outputs, offset of the weights; input rows, output rows.
         """
-        build, apply = frame.build, self.light_tile.apply
+        build, emit = frame.build, self.light_tile.emit
         side = frame.side(1)
         inputs, blocks = frame.side_word(side, 0), frame.side_word(side, 1)
         weights = frame.at(frame.context("uniform", self.pointer), frame.side_word(side, 2))
@@ -325,7 +325,7 @@ class HandlerModule:
                     new_sums = []
                     for j, total in enumerate(sums):
                         w = frame.load(weight, self.size * j, self.real)
-                        new_sums.append(apply(build, "fma", frame.splat(w, lanes), value, total))
+                        new_sums.append(emit(build, "fma", frame.splat(w, lanes), value, total))
                     return [*new_sums, frame.at(weight, step)]
 
                 *sums, weight = frame.fold(inputs, 1, [*biases, start], term, once=True)
@@ -367,7 +367,7 @@ class HandlerModule:
                     a = [frame.masked(row, offset, masked) for row in left_rows]
                     b = [frame.masked(row, offset, masked) for row in right_rows]
                     return [
-                        self.heavy.apply(build, "fma", a[k // width], b[k % width], total)
+                        self.heavy.emit(build, "fma", a[k // width], b[k % width], total)
                         for k, total in enumerate(totals)
                     ]
 

@@ -118,9 +118,9 @@ class CompiledLibrary:
             return
         from llvmlite import binding
 
-        from cgprimer.backends.cpu.primitive_ir import register_symbols
+        from cgprimer.backends.cpu.primitive_ir import register_c_functions
 
-        register_symbols()
+        register_c_functions()
         full = compute_cache_key(
             fingerprint_package(), key, repr(binding.llvm_version_info), chosen.name,
             chosen.features, binding.get_process_triple(), str(passes), str(chosen.bits),

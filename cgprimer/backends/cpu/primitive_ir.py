@@ -1,6 +1,6 @@
 """LLVM code of every primitive, on vectors of one type.
 
-Simple operations are written inline. Mathematical functions become functions of the module, which
+Simple operations are emitted inline. Mathematical functions become functions of the module, which
 are defined at their first use: inlining all of them would multiply the compile time by eight, and
 the code would run more slowly because of register spills.
 """
@@ -16,22 +16,22 @@ from cgprimer.backends.cpu import exponential_ir, special_functions_ir, trigonom
 from cgprimer.backends.cpu.vector_ir import (
     FLOAT64,
     FORMATS,
-    Format,
+    FloatFormat,
     Ir,
     Vector,
     declare_function,
-    select_rare,
+    emit_rare_branch,
 )
 from cgprimer.core.operations.primitive_registry import RECIPROCALS
 
-register_symbols = special_functions_ir.register_symbols
+register_c_functions = special_functions_ir.register_c_functions
 
 
 @dataclass(frozen=True)
 class MathFunction:
-    """A mathematical function of the module."""
+    """The code generator of a mathematical function, and the alternatives to its code."""
 
-    write: Callable[..., Vector | tuple[Vector, Vector]]  #: writes the LLVM code
+    emit: Callable[..., Vector | tuple[Vector, Vector]]  #: emits the LLVM code
     arity: int = 1
     library: tuple[str, ...] = ()  #: C functions for operands that are too large
     narrow: str = ""  #: float64 function for float32 results; empty: a float32 version exists
@@ -41,19 +41,19 @@ class MathFunction:
 _M, _T, _S = exponential_ir, trigonometric_ir, special_functions_ir
 MATH_FUNCTIONS = {
     **{
-        write.__name__: MathFunction(write)
-        for write in (
+        emit.__name__: MathFunction(emit)
+        for emit in (
             _M.exp, _M.expm1, _M.log, _M.log2, _M.log10, _M.log1p, _M.sigmoid, _M.softplus,
             _M.tanh, _M.sinh, _M.cosh,
         )
     },
     **{
-        write.__name__: MathFunction(write, narrow=write.__name__)
-        for write in (_M.asinh, _M.acosh, _M.atanh, _T.asin, _T.acos, _T.atan, _S.erf, _S.erfc)
+        emit.__name__: MathFunction(emit, narrow=emit.__name__)
+        for emit in (_M.asinh, _M.acosh, _M.atanh, _T.asin, _T.acos, _T.atan, _S.erf, _S.erfc)
     },
     "logaddexp": MathFunction(_M.logaddexp, arity=2),
     "pow": MathFunction(_S.power, arity=2, narrow="pow_for_single", scalar_library="pow"),
-    "pow_for_single": MathFunction(_S.power_for_single, arity=2),
+    "pow_for_single": MathFunction(_S.power_for_float32, arity=2),
     "sin": MathFunction(_T.sin, library=("sin",)),
     "cos": MathFunction(_T.cos, library=("cos",)),
     "tan": MathFunction(_T.tan, library=("tan",)),
@@ -64,24 +64,33 @@ MATH_FUNCTIONS = {
 # --- inline operations: the same values as numpy's functions, also for nan ----------------------
 
 
-def _greater(a: Vector, b: Vector) -> Vector:
-    return b.where(a > b, a).where(a.is_nan(), a)
+def _emit_max(a: Vector, b: Vector) -> Vector:
+    """Emit the maximum of each lane; propagate nan."""
+    return b.replace_where(a > b, a).replace_where(a.is_nan(), a)
 
 
-def _lesser(a: Vector, b: Vector) -> Vector:
-    return b.where(a < b, a).where(a.is_nan(), a)
+def _emit_min(a: Vector, b: Vector) -> Vector:
+    """Emit the minimum of each lane; propagate nan."""
+    return b.replace_where(a < b, a).replace_where(a.is_nan(), a)
 
 
-def _sign(a: Vector) -> Vector:
-    return a.where(a.equals(0.0), 0.0).where(a > 0.0, 1.0).where(a < 0.0, -1.0)
+def _emit_sign(a: Vector) -> Vector:
+    """Emit the sign function: -1, 0 or 1."""
+    return (
+        a.replace_where(a.equals(0.0), 0.0).replace_where(a > 0.0, 1.0).replace_where(a < 0.0, -1.0)
+    )
 
 
-def _step(a: Vector) -> Vector:
-    return a.where(a.equals(0.0), 0.5).where(a > 0.0, 1.0).where(a < 0.0, 0.0)
+def _emit_heaviside(a: Vector) -> Vector:
+    """Emit the Heaviside step function, which is 1/2 at 0."""
+    return (
+        a.replace_where(a.equals(0.0), 0.5).replace_where(a > 0.0, 1.0).replace_where(a < 0.0, 0.0)
+    )
 
 
-def _one_where(a: Vector, b: Vector, *, less: bool) -> Vector:
-    return a.constant(0.0).where(a < b if less else a.equals(b), 1.0)
+def _emit_comparison(a: Vector, b: Vector, *, less: bool) -> Vector:
+    """Emit ``a < b`` or ``a == b`` as 1.0 or 0.0."""
+    return a.splat(0.0).replace_where(a < b if less else a.equals(b), 1.0)
 
 
 _INLINE: dict[str, Callable[..., Vector]] = {
@@ -94,48 +103,48 @@ _INLINE: dict[str, Callable[..., Vector]] = {
     "stop_gradient": lambda a: a,
     "sqrt": lambda a: a.sqrt(),
     "abs": abs,
-    "sign": _sign,
-    "heaviside": _step,
-    "step": _step,
-    "relu": lambda a: a.where(a <= 0.0, 0.0),
-    "leaky_relu": lambda a, slope: a.where(a < 0.0, slope * a),
-    "max": _greater,
-    "min": _lesser,
-    "clamp": lambda a, low, high: _lesser(_greater(a, low), high),
-    "where": lambda a, b, c: c.where(a.differs(0.0), b),
-    "less": partial(_one_where, less=True),
-    "equal": partial(_one_where, less=False),
+    "sign": _emit_sign,
+    "heaviside": _emit_heaviside,
+    "step": _emit_heaviside,
+    "relu": lambda a: a.replace_where(a <= 0.0, 0.0),
+    "leaky_relu": lambda a, slope: a.replace_where(a < 0.0, slope * a),
+    "max": _emit_max,
+    "min": _emit_min,
+    "clamp": lambda a, low, high: _emit_min(_emit_max(a, low), high),
+    "where": lambda a, b, c: c.replace_where(a.differs(0.0), b),
+    "less": partial(_emit_comparison, less=True),
+    "equal": partial(_emit_comparison, less=False),
     "fma": lambda a, b, c: a.multiply_add(b, c),
     "fms": lambda a, b, c: a.multiply_add(b, -c),
     "fnma": lambda a, b, c: (-a).multiply_add(b, c),
 }
-_FLAGGED = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
+_FAST_MATH_INSTRUCTIONS = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 
 # --- compositions of other operations, as in the numpy functions of the primitives -----------
 
-_INVERTED = {f"a{name}": f"a{other}" for name, other in RECIPROCALS.items()}
+_INVERSE_RECIPROCALS = {f"a{name}": f"a{other}" for name, other in RECIPROCALS.items()}
 
-FUSED = ("fma", "fms", "fnma")  #: a*b + c, a*b - c, c - a*b; not primitives
+FUSED = ("fma", "fms", "fnma")  #: a*b + c, a*b - c, c - a*b, which are not primitives
 SUPPORTED = frozenset(
-    {*_INLINE, *MATH_FUNCTIONS, *_INVERTED, *RECIPROCALS, "log_base", "xlogy", "gelu"}
+    {*_INLINE, *MATH_FUNCTIONS, *_INVERSE_RECIPROCALS, *RECIPROCALS, "log_base", "xlogy", "gelu"}
     - {*FUSED, "sincos", "pow_for_single"}
-)  #: names of the primitives that :meth:`Emitter.apply` writes
+)  #: names of the primitives that :meth:`PrimitiveEmitter.emit` supports
 INLINE_EXPONENTS = frozenset(
     (-2.0, -1.0, 0.0, 0.5, 1.0, 2.0, 3.0, 4.0)
-)  #: exponents that are written as products
+)  #: exponents whose powers are emitted as products and roots
 
 
-class Emitter:
-    """Writer of operations on vectors of one type.
+class PrimitiveEmitter:
+    """Code generator of the primitives, on vectors of one type.
 
     Args:
-        module: gets the mathematical functions.
+        module: LLVM module to which the mathematical functions are added.
         dtype: ``"float64"`` or ``"float32"``.
-        width: numbers in a vector; 1 for plain numbers.
-        flags: of LLVM's fast arithmetic, for add, sub, mul and div alone. With ``nsz`` or
+        width: lanes of a vector; 1 for scalars.
+        flags: LLVM's fast-math flags, only for add, sub, mul and div. With ``nsz`` or
             ``reassoc`` the sign of a zero may be lost.
-        inline: whether the mathematical functions are marked to be written where they are used.
-            LLVM's passes do that; without passes they stay functions.
+        inline: mark the mathematical functions as ``alwaysinline``. LLVM's passes inline them;
+            without passes they stay functions.
     """
 
     def __init__(
@@ -144,128 +153,146 @@ class Emitter:
         from llvmlite import ir
 
         self.module = module
-        self.format: Format = FORMATS[dtype]
+        self.format: FloatFormat = FORMATS[dtype]
         self.width = width
         self.flags = flags
         self.inline = inline
-        scalar = self.format.scalar
+        scalar = self.format.scalar_type
         self.type: Ir = ir.VectorType(scalar, width) if width > 1 else scalar
         self._functions: dict[str, Ir] = {}
 
-    def apply(self, builder: Ir, primitive_name: str, *operands: Ir) -> Ir:
-        """Write one operation: a primitive of SUPPORTED, or one of FUSED.
+    def emit(self, builder: Ir, primitive_name: str, *operands: Ir) -> Ir:
+        """Emit one operation: a primitive of SUPPORTED, or a multiply-add of FUSED.
 
         Raises:
-            KeyError: if it is neither.
+            KeyError: if the operation is neither.
         """
         name = primitive_name
-        if name in _FLAGGED:
-            return getattr(builder, _FLAGGED[name])(*operands, flags=self.flags)
-        lanes = [Vector(builder, operand, self.format) for operand in operands]
+        if name in _FAST_MATH_INSTRUCTIONS:
+            return getattr(builder, _FAST_MATH_INSTRUCTIONS[name])(*operands, flags=self.flags)
+        vectors = [Vector(builder, operand, self.format) for operand in operands]
         if name in _INLINE:
-            return _INLINE[name](*lanes).ir
-        if name == "pow" and (exponent := constant_value(operands[1])) in INLINE_EXPONENTS:
-            return _small_power(lanes[0], exponent).ir
-        return self._composed(name, *lanes).ir
+            return _INLINE[name](*vectors).ir
+        if name == "pow" and (exponent := get_constant_value(operands[1])) in INLINE_EXPONENTS:
+            return _emit_power(vectors[0], exponent).ir
+        return self._emit_composition(name, *vectors).ir
 
-    def sincos(self, builder: Ir, operand: Ir) -> tuple[Ir, Ir]:
-        """Write sine and cosine of one operand, which cost little more than one of them."""
-        pair = builder.call(self.function("sincos"), [operand])
+    def emit_sincos(self, builder: Ir, operand: Ir) -> tuple[Ir, Ir]:
+        """Emit the sine and cosine of an operand, which cost little more than the sine alone."""
+        pair = builder.call(self.get_function("sincos"), [operand])
         return builder.extract_value(pair, 0), builder.extract_value(pair, 1)
 
-    def _composed(self, name: str, a: Vector, *more: Vector) -> Vector:
+    def _emit_composition(self, name: str, a: Vector, *more: Vector) -> Vector:
+        """Emit a primitive that is composed of calls to mathematical functions."""
         if name in RECIPROCALS:
-            return 1.0 / self._call_function(RECIPROCALS[name], a)
-        if name in _INVERTED:
-            return self._call_function(_INVERTED[name], 1.0 / a)
+            return 1.0 / self._emit_call(RECIPROCALS[name], a)
+        if name in _INVERSE_RECIPROCALS:
+            return self._emit_call(_INVERSE_RECIPROCALS[name], 1.0 / a)
         if name == "log_base":
-            return self._call_function("log", a) / self._call_function("log", *more)
+            return self._emit_call("log", a) / self._emit_call("log", *more)
         if name == "xlogy":
-            b = more[0].where((abs(a) + abs(more[0])).equals(0.0), 1.0)
-            return a * self._call_function("log", b)
+            b = more[0].replace_where((abs(a) + abs(more[0])).equals(0.0), 1.0)
+            return a * self._emit_call("log", b)
         if name == "gelu":
-            return 0.5 * a * self._call_function("erfc", -math.sqrt(0.5) * a)
-        return self._call_function(name, a, *more)
+            return 0.5 * a * self._emit_call("erfc", -math.sqrt(0.5) * a)
+        return self._emit_call(name, a, *more)
 
-    def _call_function(self, name: str, *operands: Vector) -> Vector:
+    def _emit_call(self, name: str, *operands: Vector) -> Vector:
+        """Emit a call to a mathematical function."""
         first = operands[0]
-        return first.like(first.builder.call(self.function(name), [o.ir for o in operands]))
+        return first.wrap(first.builder.call(self.get_function(name), [o.ir for o in operands]))
 
     # --- functions of the module ---
 
-    def function(self, name: str) -> Ir:
-        """Return the module's function for a name of MATH_FUNCTIONS; define it at the first use."""
+    def get_function(self, name: str) -> Ir:
+        """Return the LLVM function of a mathematical function; define it at the first use."""
         if name not in self._functions:
-            marked = "_inline" if self.inline else ""
-            title = f"cgprimer_{name}_{self.format.name}_x{self.width}{marked}"
-            existing = self.module.globals.get(title)
-            self._functions[name] = existing or self._define(MATH_FUNCTIONS[name], name, title)
+            suffix = "_inline" if self.inline else ""
+            symbol = f"cgprimer_{name}_{self.format.name}_x{self.width}{suffix}"
+            existing = self.module.globals.get(symbol)
+            self._functions[name] = existing or self._define_function(
+                MATH_FUNCTIONS[name], name, symbol
+            )
         return self._functions[name]
 
-    def _define(self, kernel: MathFunction, name: str, title: str) -> Ir:
+    def _define_function(self, math_function: MathFunction, name: str, symbol: str) -> Ir:
+        """Define a mathematical function in the module, with the given symbol name."""
         from llvmlite import ir
 
-        results = [self.type] * max(1, len(kernel.library))
-        kind = ir.LiteralStructType(results) if len(results) > 1 else self.type
-        function = declare_function(self.module, title, kind, [self.type] * kernel.arity)
+        results = [self.type] * max(1, len(math_function.library))
+        result_type = ir.LiteralStructType(results) if len(results) > 1 else self.type
+        function = declare_function(
+            self.module, symbol, result_type, [self.type] * math_function.arity
+        )
         function.linkage = "internal"
         function.attributes.add("alwaysinline" if self.inline else "noinline")
         function.attributes.add("nounwind")
         builder = ir.IRBuilder(function.append_basic_block("entry"))
         operands = [Vector(builder, argument, self.format) for argument in function.args]
-        values = self._values(kernel, name, operands)
+        values = self._emit_results(math_function, name, operands)
         result = values[0].ir
         if len(values) > 1:
-            result = ir.Constant(kind, ir.Undefined)
+            result = ir.Constant(result_type, ir.Undefined)
             for i, value in enumerate(values):
                 result = builder.insert_value(result, value.ir, i)
         builder.ret(result)
         return function
 
-    def _values(self, kernel: MathFunction, name: str, operands: list[Vector]) -> list[Vector]:
-        if self.format is not FLOAT64 and kernel.narrow:
-            return self._through_float64(kernel.narrow, operands)
-        if kernel.scalar_library and self.width == 1:
-            return self._call_library((kernel.scalar_library,), operands)
-        written = kernel.write(*operands)
-        values = list(written) if isinstance(written, tuple) else [written]
-        if not kernel.library:
+    def _emit_results(
+        self, math_function: MathFunction, name: str, operands: list[Vector]
+    ) -> list[Vector]:
+        """Emit the body of a mathematical function and return its results."""
+        if self.format is not FLOAT64 and math_function.narrow:
+            return self._emit_in_float64(math_function.narrow, operands)
+        if math_function.scalar_library and self.width == 1:
+            return self._emit_library_calls((math_function.scalar_library,), operands)
+        results = math_function.emit(*operands)
+        values = list(results) if isinstance(results, tuple) else [results]
+        if not math_function.library:
             return values
-        rare = trigonometric_ir.too_large(operands[0])
-        if self.format is FLOAT64:
-            return select_rare(rare, values, lambda: self._call_library(kernel.library, operands))
-        return select_rare(rare, values, lambda: self._through_float64(name, operands))
+        emit_rare: Callable[[], list[Vector]] = (
+            partial(self._emit_library_calls, math_function.library, operands)
+            if self.format is FLOAT64
+            else partial(self._emit_in_float64, name, operands)
+        )
+        rare = trigonometric_ir.mask_large_operands(operands[0])
+        return emit_rare_branch(rare, values, emit_rare)
 
-    def _call_library(self, library: tuple[str, ...], operands: list[Vector]) -> list[Vector]:
+    def _emit_library_calls(self, library: tuple[str, ...], operands: list[Vector]) -> list[Vector]:
+        """Emit a call to each of several functions of the C library."""
         functions = [
-            special_functions_ir.elementwise_library_call(self.module, name, self.type)
+            special_functions_ir.define_elementwise_call(self.module, name, self.type)
             for name in library
         ]
         x, arguments = operands[0], [operand.ir for operand in operands]
-        return [x.like(x.builder.call(function, arguments)) for function in functions]
+        return [x.wrap(x.builder.call(function, arguments)) for function in functions]
 
-    def _through_float64(self, name: str, operands: list[Vector]) -> list[Vector]:
-        wide = Emitter(self.module, FLOAT64.name, self.width)
+    def _emit_in_float64(self, name: str, operands: list[Vector]) -> list[Vector]:
+        """Emit a call to the float64 version of a function, with conversions of its operands."""
+        wide = PrimitiveEmitter(self.module, FLOAT64.name, self.width)
         build = operands[0].builder
-        result = build.call(wide.function(name), [build.fpext(o.ir, wide.type) for o in operands])
+        result = build.call(
+            wide.get_function(name), [build.fpext(o.ir, wide.type) for o in operands]
+        )
         pair = len(MATH_FUNCTIONS[name].library) > 1
         values = [build.extract_value(result, i) for i in range(2)] if pair else [result]
-        return [operands[0].like(build.fptrunc(value, self.type)) for value in values]
+        return [operands[0].wrap(build.fptrunc(value, self.type)) for value in values]
 
 
-def constant_value(value: Ir) -> float | None:
-    """Return the number in all lanes of a constant; None if the value is not constant."""
+def get_constant_value(value: Ir) -> float | None:
+    """Return the number in all lanes of an LLVM constant, or None for any other value."""
     number = getattr(value, "constant", None)
     if isinstance(number, list | tuple) and len({str(n) for n in number}) == 1:
         number = getattr(number[0], "constant", number[0])
     return float(number) if isinstance(number, int | float) else None
 
 
-def _small_power(a: Vector, exponent: float | None) -> Vector:
+def _emit_power(a: Vector, exponent: float | None) -> Vector:
+    """Emit a power with an exponent of INLINE_EXPONENTS as products and roots."""
     if exponent == 0.0:
-        return a.constant(1.0)
+        return a.splat(1.0)
     if exponent == 0.5:  # pow(-0, 1/2) is 0 and pow(-inf, 1/2) is inf, other than the root's
-        return (a.sqrt() + 0.0).where(a.equals(-math.inf), math.inf)
+        return (a.sqrt() + 0.0).replace_where(a.equals(-math.inf), math.inf)
     square = a * a
     if exponent == -2.0:
         inverse = 1.0 / a

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cgprimer.backends.cpu.epoch_ir import EPOCH_FIELDS
-from cgprimer.backends.cpu.primitive_ir import Emitter
+from cgprimer.backends.cpu.primitive_ir import PrimitiveEmitter
 from cgprimer.backends.cpu.straight_line import FLAGS, StraightLineExecutable, TapeFunctionWriter
 from cgprimer.backends.interfaces import UpdateRule
 from cgprimer.core.tape.tape import Tape
@@ -45,7 +45,7 @@ class SingleSampleEpochWriter(TapeFunctionWriter):
 
         module, i64 = ir.Module("single"), ir.IntType(64)
         kind = ir.FunctionType(i64, [ir.PointerType(), i64, i64])
-        emitter = Emitter(module, "float64", 1, flags=FLAGS)
+        emitter = PrimitiveEmitter(module, "float64", 1, flags=FLAGS)
         super().__init__(ir.Function(module, kind, "epoch"), tape, emitter)
         self.gradient, self.outputs, self.factors = tape, outputs, factors
         self.rule, self.wrt = rule, {name: k for k, name in enumerate(wrt)}

@@ -17,8 +17,8 @@ import numpy as np
 from cgprimer.backends.cpu.cpu_executable import Call, CpuExecutable
 from cgprimer.backends.cpu.ir_writer import FunctionWriter
 from cgprimer.backends.cpu.llvm_library import CompiledLibrary, target_processor
-from cgprimer.backends.cpu.primitive_ir import Emitter
-from cgprimer.backends.cpu.vector_ir import declare_function, splat
+from cgprimer.backends.cpu.primitive_ir import PrimitiveEmitter
+from cgprimer.backends.cpu.vector_ir import declare_function, splat_constant
 from cgprimer.backends.interfaces import Array
 from cgprimer.backends.plans.optimization import extract_constant_factors
 from cgprimer.backends.program_cache import compute_fingerprint
@@ -90,7 +90,7 @@ def module_source(tape: Tape, *, sums: bool, dtype: str, lanes: int) -> str:
     """Return the LLVM module of a tape: ``vectors``, and ``run`` for any number of samples."""
     from llvmlite import ir
 
-    emitter = Emitter(ir.Module("straight_line"), dtype, lanes, flags=FLAGS)
+    emitter = PrimitiveEmitter(ir.Module("straight_line"), dtype, lanes, flags=FLAGS)
     _RunFunctionWriter(VectorFunctionWriter(emitter, tape, sums).function, emitter, tape, sums)
     return str(emitter.module)
 
@@ -98,23 +98,23 @@ def module_source(tape: Tape, *, sums: bool, dtype: str, lanes: int) -> str:
 class TapeFunctionWriter(FunctionWriter):
     """Writer of a function that contains the instructions of a tape."""
 
-    def __init__(self, function: Any, tape: Tape, emitter: Emitter) -> None:
+    def __init__(self, function: Any, tape: Tape, emitter: PrimitiveEmitter) -> None:
         super().__init__(function)
         self.tape, self.emitter, self.module = tape, emitter, emitter.module
         self.varies = find_varying_values(tape)
 
     def leaves(self, **read: Callable[[Leaf], Any]) -> dict[int, Any]:
         """Return the values of the constants, and of leaf kinds with a given load function."""
-        read["constant"] = lambda leaf: splat(self.emitter.type, leaf.value)
+        read["constant"] = lambda leaf: splat_constant(self.emitter.type, leaf.value)
         leaves = enumerate(self.tape.leaves)
         return {i: read[leaf.kind](leaf) for i, leaf in leaves if leaf.kind in read}
 
     def instructions(self, values: dict[int, Any], *, varying: bool) -> None:
         """Write the varying or the uniform instructions, and add their values to ``values``."""
-        first, apply = len(self.tape.leaves), self.emitter.apply
+        first, emit = len(self.tape.leaves), self.emitter.emit
         for position, (name, operands) in enumerate(self.tape.instructions):
             if self.varies[first + position] == varying:
-                values[first + position] = apply(
+                values[first + position] = emit(
                     self.build, str(name), *[values[o] for o in operands]
                 )
 
@@ -129,7 +129,7 @@ class VectorFunctionWriter(TapeFunctionWriter):
     stored; and a range of samples whose length is a multiple of the vector width.
     """
 
-    def __init__(self, emitter: Emitter, tape: Tape, sums: bool) -> None:
+    def __init__(self, emitter: PrimitiveEmitter, tape: Tape, sums: bool) -> None:
         from llvmlite import ir
 
         i64 = ir.IntType(64)
@@ -138,7 +138,7 @@ class VectorFunctionWriter(TapeFunctionWriter):
         for argument in self.function.args[:3]:
             argument.add_attribute("noalias")
         self.sums, self.lanes = sums, emitter.width
-        self.real, self.vector = emitter.format.scalar, emitter.type
+        self.real, self.vector = emitter.format.scalar_type, emitter.type
         self.size = emitter.format.bits // 8
         self.wide = ir.VectorType(self.double, self.lanes) if self.lanes > 1 else self.double
         self.written, self.fixed = split_outputs(tape)
@@ -201,7 +201,7 @@ class VectorFunctionWriter(TapeFunctionWriter):
 class _RunFunctionWriter(FunctionWriter):
     """Writer of ``run``: like ``vectors``, for a range of any length, with padded last samples."""
 
-    def __init__(self, vectors: Any, emitter: Emitter, tape: Tape, sums: bool) -> None:
+    def __init__(self, vectors: Any, emitter: PrimitiveEmitter, tape: Tape, sums: bool) -> None:
         from llvmlite import ir
 
         super().__init__(ir.Function(emitter.module, vectors.ftype, "run"))
@@ -210,7 +210,7 @@ class _RunFunctionWriter(FunctionWriter):
             "noinline",
         ):  # halves the compile time; `run` is called once per call
             self.function.attributes.add(attribute)
-        build, real, lanes = self.build, emitter.format.scalar, emitter.width
+        build, real, lanes = self.build, emitter.format.scalar_type, emitter.width
         columns, results, table, begin, end, stride = self.function.args
         width, kind = self.number(lanes), self.double if sums else real
         rest = build.srem(build.sub(end, begin), width)
@@ -233,7 +233,7 @@ class _RunFunctionWriter(FunctionWriter):
 
         def pad_column(number: Any) -> None:  # unused lanes compute with ordinary numbers
             source = self.at(self.get(columns, number, self.pointer), full_end, real)
-            ones = splat(emitter.type, 1.0)
+            ones = splat_constant(emitter.type, 1.0)
             value = masked_call("load", emitter.type, source, align, inside, ones)
             self.put(value, padded, number)
             self.put(self.at(padded, number, emitter.type), padded_addresses, number)

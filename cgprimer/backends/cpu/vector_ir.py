@@ -1,8 +1,8 @@
-"""Vector arithmetic for writing LLVM code: expressions of Python become LLVM instructions.
+"""Vector arithmetic that emits LLVM code: Python expressions become LLVM instructions.
 
-A :class:`Lanes` stands for a vector (or, at width 1, one number) that will exist when the code
-runs; ``a * b + 1.0`` writes the instructions. Nothing here names a processor: LLVM chooses the
-instructions, and every formula must hold without a fused multiply-add.
+A :class:`Vector` stands for an LLVM value, a vector or a scalar; ``a * b + 1.0`` emits the
+instructions. The code is independent of the processor: LLVM selects the machine instructions, and
+every formula must hold without a fused multiply-add.
 """
 
 from __future__ import annotations
@@ -15,43 +15,44 @@ Ir = Any  # an ir.Value, an ir.Type or an ir.Function: llvmlite has no type hint
 
 
 @dataclass(frozen=True)
-class Format:
-    """A floating-point format."""
+class FloatFormat:
+    """A binary floating-point format of IEEE 754."""
 
-    name: str  #: numpy's
-    bits: int  #: of the whole number
-    fraction: int  #: stored bits of the fraction
-    bias: int  #: of the exponent
+    name: str  #: name of the numpy dtype
+    bits: int  #: total number of bits
+    fraction: int  #: number of stored fraction bits
+    bias: int  #: exponent bias
 
     @property
-    def scalar(self) -> Ir:
-        """LLVM type of one number."""
+    def scalar_type(self) -> Ir:
+        """LLVM type of a scalar in this format."""
         from llvmlite import ir
 
         return ir.DoubleType() if self.bits == 64 else ir.FloatType()
 
     @property
-    def shifter(self) -> float:
-        """Constant that rounds a small number to an integer when added to it.
+    def rounding_constant(self) -> float:
+        """Constant whose addition to a small number rounds the number to an integer.
 
-        The integer is in the last bits. LLVM's ``rint`` is a library call on old processors.
+        The last bits of the sum are the integer. LLVM's ``rint`` is a library call on old
+        processors.
         """
         return 1.5 * 2.0**self.fraction
 
     @property
     def smallest_normal(self) -> float:
-        """Smallest normal number."""
+        """Smallest positive normal number."""
         return float(2.0 ** (1 - self.bias))
 
 
-FLOAT64 = Format("float64", 64, 52, 1023)
-FLOAT32 = Format("float32", 32, 23, 127)
+FLOAT64 = FloatFormat("float64", 64, 52, 1023)
+FLOAT32 = FloatFormat("float32", 32, 23, 127)
 FORMATS = {f.name: f for f in (FLOAT64, FLOAT32)}
 
 
 @dataclass(frozen=True)
 class Mask:
-    """A boolean per lane."""
+    """A vector of booleans, one per lane."""
 
     builder: Ir
     ir: Ir
@@ -66,147 +67,171 @@ class Mask:
         return Mask(self.builder, self.builder.not_(self.ir))
 
     def any(self) -> Ir:
-        """Return whether the mask is true in any lane."""
-        kind = self.ir.type
-        if not vector_width(kind):
+        """Return a boolean that is true if the mask is true in any lane."""
+        mask_type = self.ir.type
+        if not count_lanes(mask_type):
             return self.ir
-        name = f"llvm.vector.reduce.or.v{kind.count}i1"
-        reduce = declare_function(self.builder.module, name, kind.element, [kind])
+        name = f"llvm.vector.reduce.or.v{mask_type.count}i1"
+        reduce = declare_function(self.builder.module, name, mask_type.element, [mask_type])
         return self.builder.call(reduce, [self.ir])
 
 
-def _arithmetic(name: str, *, swapped: bool = False) -> Callable[[Vector, Vector | float], Vector]:
-    """Return a method that writes an LLVM instruction; with ``swapped``, operands are swapped."""
+def _make_arithmetic_method(
+    instruction: str, *, swapped: bool = False
+) -> Callable[[Vector, Vector | float], Vector]:
+    """Create an operator method that emits an instruction, with the operands swapped on request."""
 
-    def method(a: Vector, b: Vector | float) -> Vector:
-        operands = (a.of(b).ir, a.ir) if swapped else (a.ir, a.of(b).ir)
-        return a.like(getattr(a.builder, name)(*operands))
+    def emit_arithmetic(a: Vector, b: Vector | float) -> Vector:
+        """Emit the arithmetic instruction for two vectors, or for a vector and a number."""
+        operands = (a.to_vector(b).ir, a.ir) if swapped else (a.ir, a.to_vector(b).ir)
+        return a.wrap(getattr(a.builder, instruction)(*operands))
 
-    return method
+    return emit_arithmetic
 
 
-def _comparison(sign: str, *, at_nan: bool = False) -> Callable[[Vector, Vector | float], Mask]:
-    """Return a comparison method, with its result if an operand is nan."""
+def _make_comparison_method(
+    operator: str, *, at_nan: bool = False
+) -> Callable[[Vector, Vector | float], Mask]:
+    """Create a method that emits a comparison; ``at_nan`` is the result if an operand is nan."""
 
-    def method(a: Vector, b: Vector | float) -> Mask:
+    def emit_comparison(a: Vector, b: Vector | float) -> Mask:
+        """Emit the comparison of a vector with a vector or a number."""
         compare = a.builder.fcmp_unordered if at_nan else a.builder.fcmp_ordered
-        return Mask(a.builder, compare(sign, a.ir, a.of(b).ir))
+        return Mask(a.builder, compare(operator, a.ir, a.to_vector(b).ir))
 
-    return method
+    return emit_comparison
 
 
 @dataclass(frozen=True)
 class Vector:
-    """A vector of one format, written with one builder."""
+    """An LLVM value with floating-point lanes, and the IRBuilder that emits operations on it."""
 
     builder: Ir
     ir: Ir
-    format: Format
+    format: FloatFormat
 
     # --- construction ---
 
-    def like(self, value: Ir) -> Vector:
-        """Return another value with the same builder and format."""
+    def wrap(self, value: Ir) -> Vector:
+        """Wrap an LLVM value as a vector with the builder and format of this vector."""
         return Vector(self.builder, value, self.format)
 
-    def constant(self, number: float) -> Vector:
-        """Return the number in every lane."""
-        return self.like(splat(self.ir.type, float(number)))
+    def splat(self, number: float) -> Vector:
+        """Return a constant vector with the number in every lane."""
+        return self.wrap(splat_constant(self.ir.type, float(number)))
 
-    def of(self, other: Vector | float) -> Vector:
-        """Return a number as a constant vector; return a vector unchanged."""
-        return other if isinstance(other, Vector) else self.constant(other)
+    def to_vector(self, operand: Vector | float) -> Vector:
+        """Convert a number to a constant vector; return a vector unchanged."""
+        return operand if isinstance(operand, Vector) else self.splat(operand)
 
     # --- arithmetic ---
 
-    __add__, __radd__ = _arithmetic("fadd"), _arithmetic("fadd", swapped=True)
-    __sub__, __rsub__ = _arithmetic("fsub"), _arithmetic("fsub", swapped=True)
-    __mul__, __rmul__ = _arithmetic("fmul"), _arithmetic("fmul", swapped=True)
-    __truediv__, __rtruediv__ = _arithmetic("fdiv"), _arithmetic("fdiv", swapped=True)
+    __add__, __radd__ = (
+        _make_arithmetic_method("fadd"),
+        _make_arithmetic_method("fadd", swapped=True),
+    )
+    __sub__, __rsub__ = (
+        _make_arithmetic_method("fsub"),
+        _make_arithmetic_method("fsub", swapped=True),
+    )
+    __mul__, __rmul__ = (
+        _make_arithmetic_method("fmul"),
+        _make_arithmetic_method("fmul", swapped=True),
+    )
+    __truediv__, __rtruediv__ = (
+        _make_arithmetic_method("fdiv"),
+        _make_arithmetic_method("fdiv", swapped=True),
+    )
 
     def __neg__(self) -> Vector:
-        return self.like(self.builder.fneg(self.ir))
+        return self.wrap(self.builder.fneg(self.ir))
 
     def multiply_add(self, factor: Vector | float, term: Vector | float) -> Vector:
         """Return ``self * factor + term``, rounded once if the processor supports it."""
-        return self._call("fmuladd", self.of(factor), self.of(term))
+        return self._call_intrinsic("fmuladd", self.to_vector(factor), self.to_vector(term))
 
-    def _call(self, name: str, *more: Vector) -> Vector:
-        return self.like(call_intrinsic(self.builder, name, [self.ir, *(m.ir for m in more)]))
+    def _call_intrinsic(self, name: str, *operands: Vector) -> Vector:
+        """Call an LLVM intrinsic on this vector and further operands."""
+        values = [self.ir, *(operand.ir for operand in operands)]
+        return self.wrap(call_intrinsic(self.builder, name, values))
 
     def __abs__(self) -> Vector:
-        return self._call("fabs")
+        return self._call_intrinsic("fabs")
 
     def sqrt(self) -> Vector:
-        """Return the correctly rounded square root; nan below 0."""
-        return self._call("sqrt")
+        """Return the correctly rounded square root; nan for negative lanes."""
+        return self._call_intrinsic("sqrt")
 
-    def with_sign_of(self, other: Vector) -> Vector:
-        """Return the absolute value with the sign bit of ``other``."""
-        return self._call("copysign", other)
+    def copysign(self, sign: Vector) -> Vector:
+        """Return the magnitude of this vector with the sign of another vector."""
+        return self._call_intrinsic("copysign", sign)
 
     # --- comparisons; all are false for nan, except differs ---
 
-    __lt__, __le__, __gt__, __ge__ = (_comparison(sign) for sign in ("<", "<=", ">", ">="))
-    equals = _comparison("==")  #: 0 and -0 are equal
-    differs = _comparison("!=", at_nan=True)
+    __lt__, __le__, __gt__, __ge__ = (
+        _make_comparison_method(sign) for sign in ("<", "<=", ">", ">=")
+    )
+    equals = _make_comparison_method("==")  #: 0 and -0 are equal
+    differs = _make_comparison_method("!=", at_nan=True)
 
     def is_nan(self) -> Mask:
-        """Return the mask of nan."""
+        """Return the mask of lanes that are nan."""
         return self.differs(self)
 
-    def where(self, mask: Mask, other: Vector | float) -> Vector:
-        """Return ``other`` in the lanes of the mask, ``self`` elsewhere."""
-        return self.like(self.builder.select(mask.ir, self.of(other).ir, self.ir))
+    def replace_where(self, mask: Mask, replacement: Vector | float) -> Vector:
+        """Replace the lanes in which the mask is true."""
+        return self.wrap(self.builder.select(mask.ir, self.to_vector(replacement).ir, self.ir))
 
-    def at_most(self, limit: float) -> Vector:
-        """Return the minimum with a limit; nan is propagated."""
-        return self.where(self > limit, limit)
+    def minimum(self, limit: float) -> Vector:
+        """Return the minimum of each lane and a limit; propagate nan."""
+        return self.replace_where(self > limit, limit)
 
-    def at_least(self, limit: float) -> Vector:
-        """Return the maximum with a limit; nan is propagated."""
-        return self.where(self < limit, limit)
+    def maximum(self, limit: float) -> Vector:
+        """Return the maximum of each lane and a limit; propagate nan."""
+        return self.replace_where(self < limit, limit)
 
     # --- bits ---
 
     @property
-    def integers(self) -> Ir:
-        """Integer type with the bits of the vector."""
+    def integer_type(self) -> Ir:
+        """LLVM integer type with as many bits and lanes as the vector."""
         from llvmlite import ir
 
-        return with_lanes_of(ir.IntType(self.format.bits), self.ir.type)
+        return vectorize_type_like(ir.IntType(self.format.bits), self.ir.type)
 
-    def bits(self) -> Ir:
-        """Return the bits of the lanes as integers."""
-        return self.builder.bitcast(self.ir, self.integers)
+    def bitcast_to_integers(self) -> Ir:
+        """Reinterpret the bits of the lanes as integers."""
+        return self.builder.bitcast(self.ir, self.integer_type)
 
-    def integer(self, number: int) -> Ir:
-        """Return an integer in every lane."""
-        return splat(self.integers, number)
+    def splat_integer(self, number: int) -> Ir:
+        """Return a constant integer vector with the number in every lane."""
+        return splat_constant(self.integer_type, number)
 
-    def from_bits(self, bits: Ir) -> Vector:
-        """Return the floating-point numbers with these bits."""
-        return self.like(self.builder.bitcast(bits, self.ir.type))
+    def bitcast_from_integers(self, bits: Ir) -> Vector:
+        """Reinterpret integers as the bits of floating-point lanes."""
+        return self.wrap(self.builder.bitcast(bits, self.ir.type))
 
-    def head(self) -> Vector:
-        """Return the leading half of the digits: products of two heads are exact."""
+    def truncate_significand(self) -> Vector:
+        """Clear the lower half of the significand, so that products of two results are exact."""
         dropped_bits = (self.format.fraction + 2) // 2
         mask = (1 << self.format.bits) - (1 << dropped_bits)
-        return self.from_bits(self.builder.and_(self.bits(), self.integer(mask)))
+        return self.bitcast_from_integers(
+            self.builder.and_(self.bitcast_to_integers(), self.splat_integer(mask))
+        )
 
-    def two_to(self) -> Vector:
-        """Return 2^self for integers from 1 - bias to bias + 1 (where it is infinite).
+    def exp2_integer(self) -> Vector:
+        """Return 2^n for integer lanes n from 1 - bias to bias + 1 (which gives infinity).
 
-        Added to the shifter, the integer stands in the last bits; moved to the place of the
-        exponent it is the power.
+        Adding the rounding constant puts the integer into the last bits; shifted to the exponent
+        field, the integer becomes the exponent of the result.
         """
         f = self.format
-        moved = self.builder.shl((self + (f.shifter + f.bias)).bits(), self.integer(f.fraction))
-        return self.from_bits(moved)
+        biased = (self + (f.rounding_constant + f.bias)).bitcast_to_integers()
+        return self.bitcast_from_integers(self.builder.shl(biased, self.splat_integer(f.fraction)))
 
-    def polynomial(self, coefficients: Sequence[float]) -> Vector:
-        """Evaluate c0 + c1*self + c2*self^2 + ... in pairs, for instruction-level parallelism."""
-        terms = [self.constant(c) for c in coefficients]
+    def evaluate_polynomial(self, coefficients: Sequence[float]) -> Vector:
+        """Evaluate c0 + c1*x + c2*x^2 + ... by Estrin's scheme, for parallel instructions."""
+        terms = [self.splat(c) for c in coefficients]
         power = self
         while len(terms) > 1:
             pairs = [
@@ -218,27 +243,29 @@ class Vector:
         return terms[0]
 
 
-def vector_width(kind: Ir) -> int:
-    """Return the number of lanes of a vector type; 0 for a scalar type."""
-    return getattr(kind, "count", 0)
+def count_lanes(llvm_type: Ir) -> int:
+    """Return the number of lanes of an LLVM vector type, or 0 for a scalar type."""
+    return getattr(llvm_type, "count", 0)
 
 
-def with_lanes_of(element: Ir, like: Ir) -> Ir:
-    """Return the element type, as a vector if ``like`` is a vector."""
+def vectorize_type_like(element_type: Ir, reference_type: Ir) -> Ir:
+    """Return a type with the given element type and the lanes of a reference type."""
     from llvmlite import ir
 
-    return ir.VectorType(element, like.count) if vector_width(like) else element
+    lanes = count_lanes(reference_type)
+    return ir.VectorType(element_type, lanes) if lanes else element_type
 
 
-def splat(kind: Ir, number: float) -> Ir:
-    """Return a constant with the number in every lane."""
+def splat_constant(llvm_type: Ir, number: float) -> Ir:
+    """Return an LLVM constant with the number in every lane."""
     from llvmlite import ir
 
-    return ir.Constant(kind, [number] * kind.count if vector_width(kind) else number)
+    lanes = count_lanes(llvm_type)
+    return ir.Constant(llvm_type, [number] * lanes if lanes else number)
 
 
 def declare_function(module: Ir, name: str, result: Ir, operands: Sequence[Ir]) -> Ir:
-    """Return the function of this name in the module; declare it if necessary."""
+    """Return the function with the given name from an LLVM module; declare it if it is missing."""
     from llvmlite import ir
 
     existing = module.globals.get(name)
@@ -246,33 +273,37 @@ def declare_function(module: Ir, name: str, result: Ir, operands: Sequence[Ir]) 
 
 
 def call_intrinsic(builder: Ir, name: str, operands: Sequence[Ir]) -> Ir:
-    """Call an LLVM intrinsic, such as ``fabs``, on operands of the same type."""
-    kind = operands[0].type
-    width = vector_width(kind)
-    letter = "f64" if str(kind.element if width else kind) == "double" else "f32"
-    suffix = f"v{width}{letter}" if width else letter
+    """Call an LLVM intrinsic, such as ``fabs``, on operands of equal types."""
+    operand_type = operands[0].type
+    lanes = count_lanes(operand_type)
+    element = "f64" if str(operand_type.element if lanes else operand_type) == "double" else "f32"
+    suffix = f"v{lanes}{element}" if lanes else element
     function = declare_function(
-        builder.module, f"llvm.{name}.{suffix}", kind, [kind] * len(operands)
+        builder.module, f"llvm.{name}.{suffix}", operand_type, [operand_type] * len(operands)
     )
     return builder.call(function, operands)
 
 
-def select_rare(
-    rare: Mask, usual: Sequence[Vector], otherwise: Callable[[], Sequence[Vector]]
+def emit_rare_branch(
+    rare: Mask, usual: Sequence[Vector], emit_rare: Callable[[], Sequence[Vector]]
 ) -> list[Vector]:
-    """Return ``usual``, replaced in the lanes of ``rare`` by the values that ``otherwise`` writes.
+    """Emit a branch that replaces the rare lanes of vectors, taken only if a lane is rare.
 
-    The code of ``otherwise`` runs only if some lane needs it.
+    Args:
+        rare: mask of the lanes that need other code.
+        usual: the vectors that are correct in all other lanes.
+        emit_rare: emits the code of the branch and returns a replacement for each vector.
     """
     builder = rare.builder
     needed, before = rare.any(), builder.block
     with builder.if_then(needed, likely=False):
-        repaired = [u.where(rare, o) for u, o in zip(usual, otherwise(), strict=True)]
+        pairs = zip(usual, emit_rare(), strict=True)
+        repaired = [old.replace_where(rare, new) for old, new in pairs]
         inside = builder.block
     chosen = []
     for old, new in zip(usual, repaired, strict=True):
         value = builder.phi(old.ir.type)
         value.add_incoming(old.ir, before)
         value.add_incoming(new.ir, inside)
-        chosen.append(old.like(value))
+        chosen.append(old.wrap(value))
     return chosen
