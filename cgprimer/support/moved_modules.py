@@ -67,7 +67,7 @@ NEW_NAMES = {
     "native.cpu.lanes": "backends.cpu.vector_ir",
     "native.cpu.library": "backends.cpu.llvm_library",
     "native.cpu.listing": "backends.cpu.cpu_listing",
-    "native.cpu.loop_text": "backends.cpu.ir_writer",
+    "native.cpu.loop_text": "backends.cpu.function_emitter",
     "native.cpu.mathematics": "backends.cpu.exponential_ir",
     "native.cpu.matrices": "backends.cpu.matrix_executable",
     "native.cpu.operations": "backends.cpu.primitive_ir",

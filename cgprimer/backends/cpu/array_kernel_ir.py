@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from cgprimer.backends.cpu.ir_writer import FunctionWriter
+from cgprimer.backends.cpu.function_emitter import FunctionEmitter
 from cgprimer.backends.cpu.llvm_library import target_processor
 from cgprimer.backends.cpu.primitive_ir import PrimitiveEmitter
 from cgprimer.backends.cpu.straight_line import FLAGS
@@ -38,11 +38,11 @@ def kernels_source(plan: ArrayPlan, dtype: str) -> str:
         sizes = {plan.sizes[i] for i in (*kernel.levels, *kernel.reads)} - {1}
         # Two vectors at a time, for instruction-level parallelism, if no elements remain.
         twice = lanes > 1 and all(size % (2 * lanes) == 0 for size in sizes)
-        _KernelWriter(f"kernel{number}", plan, kernel, one, more if twice else many)
+        _KernelEmitter(f"kernel{number}", plan, kernel, one, more if twice else many)
     return str(module)
 
 
-class _KernelWriter(FunctionWriter):
+class _KernelEmitter(FunctionEmitter):
     def __init__(
         self,
         title: str,
@@ -63,38 +63,46 @@ class _KernelWriter(FunctionWriter):
         table, begin, end = self.function.args
         self.addresses: dict[int, Ir] = {}
         for number, index in enumerate((*kernel.reads, *kernel.writes)):
-            self.addresses[index] = self.get(table, number, self.pointer)
+            self.addresses[index] = self.load_element(table, number, self.pointer)
         self.scalars: dict[int, Ir] = {}  # loaded uniform scalars
         for index in kernel.reads:
             if not plan.varies[index] and plan.sizes[index] == 1:
-                self.scalars[index] = self.get(self.addresses[index], 0, self.real)
+                self.scalars[index] = self.load_element(self.addresses[index], 0, self.real)
         if kernel.flat:
-            size = self.number(kernel.flat)
-            self._write_flat_loop(self.build.mul(begin, size), self.build.mul(end, size))
+            size = self.make_i64(kernel.flat)
+            self._write_flat_loop(self.builder.mul(begin, size), self.builder.mul(end, size))
         else:
-            self.loop(end, 1, self._write_sample, begin=begin)
-        self.build.ret_void()
+            self.emit_loop(end, 1, self._write_sample, begin=begin)
+        self.builder.ret_void()
 
     # --- one loop over the elements of all samples -----------------------------------------------
 
     def _write_flat_loop(self, begin: Ir, end: Ir) -> None:
         kernel = self.kernel
         sums = [i for i in kernel.levels if self._operation(i) == "batch_sum"]
-        uniform_vectors = {i: self.splat(value, self.lanes) for i, value in self.scalars.items()}
+        uniform_vectors = {
+            i: self.broadcast(value, self.lanes) for i, value in self.scalars.items()
+        }
 
         def body(place: Ir, inside: Ir, state: list[Ir]) -> list[Ir]:
             values, totals = dict(uniform_vectors), dict(zip(sums, state, strict=True))
             for i in kernel.reads:
                 if i not in values:
-                    values[i] = self._load(self.at(self.addresses[i], place, self.real), inside)
+                    values[i] = self._load(
+                        self.get_address(self.addresses[i], place, self.real), inside
+                    )
             for i in kernel.levels:
                 if i in totals:
                     value = self._mask(self._operand(i, values, self.many), inside, 0.0)
-                    totals[i] = self.build.fadd(totals[i], self._widen(value, self.wide))
+                    totals[i] = self.builder.fadd(totals[i], self._widen(value, self.wide))
                     continue
                 values[i] = self._apply(i, values, self.many)
                 if i in kernel.writes:
-                    self._store(values[i], self.at(self.addresses[i], place, self.real), inside)
+                    self._store(
+                        values[i],
+                        self.get_address(self.addresses[i], place, self.real),
+                        inside,
+                    )
             return list(totals.values())
 
         zeros = [self.ir.Constant(self.wide, None)] * len(sums)
@@ -108,7 +116,7 @@ class _KernelWriter(FunctionWriter):
         scalars = dict(self.scalars)
         for i in self.kernel.reads:
             if plan.sizes[i] == 1 and plan.varies[i]:
-                scalars[i] = self.get(self.addresses[i], sample, self.real)
+                scalars[i] = self.load_element(self.addresses[i], sample, self.real)
         for level in sorted(set(levels.values())):
             loops: dict[int, list[int]] = {}
             for i in (i for i, value_level in levels.items() if value_level == level):
@@ -121,7 +129,7 @@ class _KernelWriter(FunctionWriter):
                 else:
                     scalars[i] = self._apply(i, scalars, self.one)
                     if i in self.kernel.writes:
-                        self.put(scalars[i], self.addresses[i], sample)
+                        self.store_element(scalars[i], self.addresses[i], sample)
             for size, values in loops.items():
                 self._write_element_loop(sample, size, values, scalars)
 
@@ -135,19 +143,19 @@ class _KernelWriter(FunctionWriter):
         self, sample: Ir, size: int, values: list[int], scalars: dict[int, Ir]
     ) -> None:
         """Write a loop over the elements of a sample; add results of reductions to the scalars."""
-        plan, kernel, build = self.plan, self.kernel, self.build
+        plan, kernel, builder = self.plan, self.kernel, self.builder
         reductions = [i for i in values if plan.reduces_sample(i)]
         used = dict.fromkeys(o for i in values for o in plan.sources(i) if o not in values)
-        uniform_vectors, base = {}, build.mul(sample, self.number(size))
+        uniform_vectors, base = {}, builder.mul(sample, self.make_i64(size))
         for o in used:
             if o in scalars:
-                uniform_vectors[o] = self.splat(scalars[o], self.lanes)
+                uniform_vectors[o] = self.broadcast(scalars[o], self.lanes)
         arrays = [o for o in used if o in self.addresses and o not in uniform_vectors]
 
         def at(index: int, offset: Ir) -> Ir:
             if plan.varies[index] and self._operation(index) != "batch_sum":
-                offset = build.add(base, offset)
-            return self.at(self.addresses[index], offset, self.real)
+                offset = builder.add(base, offset)
+            return self.get_address(self.addresses[index], offset, self.real)
 
         def body(offset: Ir, mask: Ir, state: list[Ir]) -> list[Ir]:
             values_at, totals = dict(uniform_vectors), dict(zip(reductions, state, strict=True))
@@ -157,12 +165,12 @@ class _KernelWriter(FunctionWriter):
                     value = self._operand(i, values_at, self.many)
                     name, neutral = _REDUCTIONS[self._operation(i)]
                     value = self._mask(value, mask, neutral)
-                    totals[i] = self.many.emit(build, name, totals[i], value)
+                    totals[i] = self.many.emit(builder, name, totals[i], value)
                 elif self._operation(i) == "batch_sum":
                     increment = self._widen(self._operand(i, values_at, self.many), self.wide)
-                    address = self.at(self.addresses[i], offset, self.double)
+                    address = self.get_address(self.addresses[i], offset, self.double)
                     previous = self._load(address, mask, self.double)
-                    self._store(build.fadd(previous, increment), address, mask)
+                    self._store(builder.fadd(previous, increment), address, mask)
                 else:
                     values_at[i] = self._apply(i, values_at, self.many)
                     if i in kernel.writes:
@@ -172,11 +180,11 @@ class _KernelWriter(FunctionWriter):
         start = [
             splat_constant(self.vector, _REDUCTIONS[self._operation(i)][1]) for i in reductions
         ]
-        ends = self._vector_loop(self.number(0), self.number(size), start, body, size)
+        ends = self._vector_loop(self.make_i64(0), self.make_i64(size), start, body, size)
         for i, total in zip(reductions, ends, strict=True):
             scalars[i] = self._reduce_lanes(_REDUCTIONS[self._operation(i)][0], total)
             if i in kernel.writes:
-                self.put(scalars[i], self.addresses[i], sample)
+                self.store_element(scalars[i], self.addresses[i], sample)
 
     # --- helpers ---------------------------------------------------------------------------------
 
@@ -184,11 +192,11 @@ class _KernelWriter(FunctionWriter):
         self, begin: Ir, end: Ir, state: list[Ir], body: Callable[..., list[Ir]], size: int = 0
     ) -> list[Ir]:
         """Write a loop over vectors; a masked vector holds the last elements."""
-        build, step = self.build, self.number(self.lanes)
-        rest = build.srem(build.sub(end, begin), step)
-        full_end = build.sub(end, rest)
+        builder, step = self.builder, self.make_i64(self.lanes)
+        rest = builder.srem(builder.sub(end, begin), step)
+        full_end = builder.sub(end, rest)
         if not 0 < size < self.lanes:
-            state = self.fold(
+            state = self.emit_carried_loop(
                 full_end,
                 self.lanes,
                 state,
@@ -197,8 +205,8 @@ class _KernelWriter(FunctionWriter):
             )
         if self.lanes == 1 or (size and size % self.lanes == 0):
             return state
-        inside = self.first(rest, self.lanes)
-        return self.fold(
+        inside = self.mask_first_lanes(rest, self.lanes)
+        return self.emit_carried_loop(
             end,
             self.lanes,
             state,
@@ -225,19 +233,21 @@ class _KernelWriter(FunctionWriter):
     def _apply(self, index: int, values: dict[int, Ir], emitter: PrimitiveEmitter) -> Ir:
         kind = self._operation(index)
         name = "mul" if kind == "matmul" else kind
-        return emitter.emit(self.build, name, *self._operands(index, values, emitter))
+        return emitter.emit(self.builder, name, *self._operands(index, values, emitter))
 
     def _widen(self, value: Ir, kind: Ir) -> Ir:
-        return value if value.type == kind else self.build.fpext(value, kind)
+        return value if value.type == kind else self.builder.fpext(value, kind)
 
     def _mask(self, value: Ir, inside: Ir, otherwise: float) -> Ir:
         """Replace the lanes beyond the last element."""
         if inside is None:
             return value
-        return self.build.select(inside, value, splat_constant(value.type, otherwise))
+        return self.builder.select(inside, value, splat_constant(value.type, otherwise))
 
     def _add(self, value: Ir, place: Ir) -> None:
-        self.put(self.build.fadd(self.get(place, 0, self.double), value), place, 0)
+        self.store_element(
+            self.builder.fadd(self.load_element(place, 0, self.double), value), place, 0
+        )
 
     def _reduce_lanes(self, name: str, value: Ir) -> Ir:
         """Reduce all lanes of a vector to a scalar, by repeated halving."""
@@ -245,14 +255,14 @@ class _KernelWriter(FunctionWriter):
         while count > 1:
             count //= 2
             lower, upper = (
-                self.build.shuffle_vector(
+                self.builder.shuffle_vector(
                     value, value, self.ir.Constant(self.ir.VectorType(self.i32, count), list(part))
                 )
                 for part in (range(count), range(count, 2 * count))
             )
-            value = self.many.emit(self.build, name, lower, upper)
+            value = self.many.emit(self.builder, name, lower, upper)
         return (
-            self.build.extract_element(value, self.ir.Constant(self.i32, 0))
+            self.builder.extract_element(value, self.ir.Constant(self.i32, 0))
             if (hasattr(value.type, "count"))
             else value
         )
@@ -261,7 +271,7 @@ class _KernelWriter(FunctionWriter):
         kind = self.vector if element is None else self.wide
         align = 8 if kind == self.wide else self.one.format.bits // 8
         if inside is None:
-            return self.build.load(place, typ=kind, align=align)
+            return self.builder.load(place, typ=kind, align=align)
         return self._masked_call(
             "load", kind, kind, place, self._alignment(align), inside, splat_constant(kind, 1.0)
         )
@@ -269,7 +279,7 @@ class _KernelWriter(FunctionWriter):
     def _store(self, value: Ir, place: Ir, inside: Ir) -> None:
         align = 8 if value.type == self.wide else self.one.format.bits // 8
         if inside is None:
-            self.build.store(value, place, align=align)
+            self.builder.store(value, place, align=align)
         else:
             nothing = self.ir.VoidType()
             self._masked_call(
@@ -285,7 +295,7 @@ class _KernelWriter(FunctionWriter):
         intrinsic = declare_function(
             self.function.module, f"llvm.masked.{name}.{letter}.p0", result, kinds
         )
-        return self.build.call(intrinsic, operands)
+        return self.builder.call(intrinsic, operands)
 
 
 _REDUCTIONS = {"sum": ("add", 0.0), "largest": ("max", -math.inf)}

@@ -17,7 +17,7 @@ from cgprimer.backends.cpu.llvm_library import target_processor
 from cgprimer.backends.cpu.primitive_ir import PrimitiveEmitter
 from cgprimer.backends.cpu.straight_line import (
     FLAGS,
-    VectorFunctionWriter,
+    VectorFunctionEmitter,
     lane_count,
     split_outputs,
 )
@@ -44,7 +44,7 @@ def build_listing(tape: Tape, *, sums: bool, dtype: str, interpreter: bool) -> s
 # --- straight-line code --------------------------------------------------------------------------
 
 
-class _NamingFunctionWriter(VectorFunctionWriter):
+class _NamingFunctionEmitter(VectorFunctionEmitter):
     """The writer of the engine, which also gives values in LLVM IR the names of the tape."""
 
     def instructions(self, values: dict[int, Any], *, varying: bool) -> None:
@@ -64,7 +64,7 @@ def _straight_line(tape: Tape, *, sums: bool, dtype: str) -> str:
     lanes, (varied, unvaried) = lane_count(tape, dtype), split_outputs(tape)
     module = ir.Module("straight_line")
     emitter = PrimitiveEmitter(module, dtype, lanes, flags=FLAGS)
-    function = _NamingFunctionWriter(emitter, tape, sums).function
+    function = _NamingFunctionEmitter(emitter, tape, sums).function
     for argument, name in zip(function.args, _ARGUMENTS, strict=True):
         argument.name = name
     results = group_output_names(tape.outputs)

@@ -9,10 +9,10 @@ from functools import partial
 import numpy as np
 
 from cgprimer.backends.cpu.cpu_executable import CpuExecutable, addresses
-from cgprimer.backends.cpu.epoch_ir import EPOCH_FIELDS, EpochWriter
+from cgprimer.backends.cpu.epoch_ir import EPOCH_FIELDS, EpochEmitter
 from cgprimer.backends.cpu.llvm_library import CompiledLibrary
-from cgprimer.backends.cpu.single_sample_ir import SingleSampleEpochWriter, fits_single_sample
-from cgprimer.backends.cpu.straight_line import StraightLineExecutable, TapeFunctionWriter
+from cgprimer.backends.cpu.single_sample_ir import SingleSampleEpochEmitter, fits_single_sample
+from cgprimer.backends.cpu.straight_line import StraightLineExecutable, TapeFunctionEmitter
 from cgprimer.backends.interfaces import Array, State, UpdateRule
 from cgprimer.backends.program_cache import compute_fingerprint
 from cgprimer.core.methods.derivative_program import Inputs
@@ -46,12 +46,12 @@ class CpuTrainer:
         ):
             factors = self.factors.tolist()
             key += f" {compute_fingerprint(program.tape)} {outputs} {wrt} {factors}"
-            writer: Callable[[], TapeFunctionWriter] = partial(
-                SingleSampleEpochWriter, program.tape, outputs, factors, rule, wrt
+            writer: Callable[[], TapeFunctionEmitter] = partial(
+                SingleSampleEpochEmitter, program.tape, outputs, factors, rule, wrt
             )
         else:
             key += f" {program.dtype}"
-            writer = partial(EpochWriter, rule, str(program.dtype))
+            writer = partial(EpochEmitter, rule, str(program.dtype))
         self.library = CompiledLibrary("epoch", key, lambda: str(writer().module))
         self.run = _EPOCH(self.library.address("epoch"))
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from cgprimer.backends.cpu.ir_writer import IndirectFunction
+from cgprimer.backends.cpu.function_emitter import IndirectFunction
 from cgprimer.backends.cpu.primitive_ir import PrimitiveEmitter
-from cgprimer.backends.cpu.straight_line import TapeFunctionWriter
+from cgprimer.backends.cpu.straight_line import TapeFunctionEmitter
 from cgprimer.backends.interfaces import UpdateRule
 from cgprimer.core.tape.tape_entries import Leaf
 
@@ -29,7 +29,7 @@ EPOCH_FIELDS = (
 CALL_ARGUMENTS = 6  # number of arguments of a compiled tape
 
 
-class EpochWriter(TapeFunctionWriter):
+class EpochEmitter(TapeFunctionEmitter):
     """Writer of a module with ``epoch(context, first, last) -> failed step, or -1``.
 
     Args:
@@ -48,86 +48,91 @@ class EpochWriter(TapeFunctionWriter):
         self.real = ir.FloatType() if self.narrow else self.double
         context, first, last = self.function.args
         self.field = {
-            name: self.get(context, k, self.pointer if k < EPOCH_FIELDS.index("scalars") else i64)
+            name: self.load_element(
+                context, k, self.pointer if k < EPOCH_FIELDS.index("scalars") else i64
+            )
             for k, name in enumerate(EPOCH_FIELDS)
         }
-        self.loop(last, 1, self._step, begin=first)
-        self.build.ret(self.number(-1))
+        self.emit_loop(last, 1, self._step, begin=first)
+        self.builder.ret(self.make_i64(-1))
 
     def index(self, name: str, number: Any) -> Any:
         """Load an entry of a table of integers."""
-        return self.get(self.field[name], number, self.i64)
+        return self.load_element(self.field[name], number, self.i64)
 
     def _step(self, step: Any) -> None:
-        build, field = self.build, self.field
-        begin = build.mul(step, field["batch"])
-        end = build.add(begin, field["batch"])
-        end = build.select(build.icmp_signed("<", end, field["samples"]), end, field["samples"])
-        size = build.sitofp(build.sub(end, begin), self.double)
+        builder, field = self.builder, self.field
+        lanes = field["lanes"]
+        begin = builder.mul(step, field["batch"])
+        end = builder.add(begin, field["batch"])
+        end = builder.select(builder.icmp_signed("<", end, field["samples"]), end, field["samples"])
+        size = builder.sitofp(builder.sub(end, begin), self.double)
         zero = self.ir.Constant(self.double, 0.0)
         self._sums(begin, end, size)
 
         def total(number: Any) -> Any:
-            first = build.mul(self.index("reads", number), field["width"])
-            (total_sum,) = self.fold(
-                field["width"], 1, [zero],
-                lambda lane, s: [
-                    build.fadd(s[0], self.get(field["lanes"], build.add(first, lane), self.double))
-                ],
-                once=True,
-            )  # fmt: skip
-            factor = self.get(field["factors"], number, self.double)
-            return build.fmul(total_sum, factor)
+            first = builder.mul(self.index("reads", number), field["width"])
 
-        loss = build.fdiv(total(self.number(0)), size)
-        self.put(loss, field["losses"], step)
+            def add_lane(lane: Any, state: list[Any]) -> list[Any]:
+                position = builder.add(first, lane)
+                return [builder.fadd(state[0], self.load_element(lanes, position, self.double))]
+
+            (total_sum,) = self.emit_carried_loop(field["width"], 1, [zero], add_lane, once=True)
+            factor = self.load_element(field["factors"], number, self.double)
+            return builder.fmul(total_sum, factor)
+
+        loss = builder.fdiv(total(self.make_i64(0)), size)
+        self.store_element(loss, field["losses"], step)
 
         def store_gradient(number: Any, state: list[Any]) -> list[Any]:
-            value = total(build.add(number, self.number(1)))
-            value = value if self.rule.summed else build.fdiv(value, size)
-            self.put(value, field["slope"], self.index("slots", number))
+            value = total(builder.add(number, self.make_i64(1)))
+            value = value if self.rule.summed else builder.fdiv(value, size)
+            self.store_element(value, field["slope"], self.index("slots", number))
             # A product with zero is nan unless the factor is finite.
-            return [build.fadd(state[0], build.fmul(value, zero))]
+            return [builder.fadd(state[0], builder.fmul(value, zero))]
 
-        (check,) = self.fold(field["derivatives"], 1, [build.fmul(loss, zero)], store_gradient)
+        (check,) = self.emit_carried_loop(
+            field["derivatives"], 1, [builder.fmul(loss, zero)], store_gradient
+        )
         failed, going = (self.function.append_basic_block() for _ in range(2))
-        build.cbranch(build.fcmp_ordered("==", check, zero), going, failed)
-        build.position_at_end(failed)
-        build.ret(step)
-        build.position_at_end(going)
+        builder.cbranch(builder.fcmp_ordered("==", check, zero), going, failed)
+        builder.position_at_end(failed)
+        builder.ret(step)
+        builder.position_at_end(going)
         self._update(step)
 
     def _sums(self, begin: Any, end: Any, size: Any) -> None:
         """Run the tape over a batch and store the sums of the outputs, lane by lane."""
-        build, field = self.build, self.field
+        builder, field = self.builder, self.field
 
         def store_scalar(number: Any) -> None:
-            value = self.get(field["values"], self.index("order", number), self.double)
-            narrow = build.fptrunc(value, self.real) if self.narrow else value
-            self.put(narrow, field["table"], number)
+            value = self.load_element(field["values"], self.index("order", number), self.double)
+            narrow = builder.fptrunc(value, self.real) if self.narrow else value
+            self.store_element(narrow, field["table"], number)
 
         def call_tape(number: Any, *samples: Any) -> None:
-            first = build.mul(number, self.number(CALL_ARGUMENTS))
+            first = builder.mul(number, self.make_i64(CALL_ARGUMENTS))
             arguments = [
-                self.index("calls", build.add(first, self.number(k))) for k in range(CALL_ARGUMENTS)
+                self.index("calls", builder.add(first, self.make_i64(k)))
+                for k in range(CALL_ARGUMENTS)
             ]
             arguments[3 : 3 + len(samples)] = samples
             kind = self.ir.FunctionType(self.ir.VoidType(), [self.i64] * CALL_ARGUMENTS)
-            build.call(IndirectFunction(field["run"], kind), arguments)
+            builder.call(IndirectFunction(field["run"], kind), arguments)
 
         def store_fixed(number: Any) -> None:
-            value = self.get(field["table"], self.index("fixed", number), self.real)
-            wide = build.fpext(value, self.double) if self.narrow else value
-            place = build.mul(build.add(field["count"], number), field["width"])
-            self.put(build.fmul(wide, size), field["lanes"], place)
+            value = self.load_element(field["table"], self.index("fixed", number), self.real)
+            wide = builder.fpext(value, self.double) if self.narrow else value
+            place = builder.mul(builder.add(field["count"], number), field["width"])
+            self.store_element(builder.fmul(wide, size), field["lanes"], place)
 
-        self.loop(field["scalars"], 1, store_scalar)
-        self.loop(field["before"], 1, call_tape)
+        self.emit_loop(field["scalars"], 1, store_scalar)
+        self.emit_loop(field["before"], 1, call_tape)
         nothing = self.ir.Constant(self.double, 0.0)
-        lanes = build.mul(field["count"], field["width"])
-        self.loop(lanes, 1, lambda k: self.put(nothing, field["lanes"], k))
+        lanes = builder.mul(field["count"], field["width"])
+        self.emit_loop(lanes, 1, lambda k: self.store_element(nothing, field["lanes"], k))
         call_tape(field["before"], begin, end)
-        self.loop(field["fixed_count"], 1, store_fixed)
+        self.emit_loop(field["fixed_count"], 1, store_fixed)
 
     def _update(self, step: Any) -> None:
         """Run the update tape for each parameter; values common to all are computed once."""
@@ -136,25 +141,28 @@ class EpochWriter(TapeFunctionWriter):
         def load_shared(leaf: Leaf) -> Any:
             number = self.rule.scalars.index(leaf.name)
             place = ("rates", step) if number == 0 else ("shared", number - 1)
-            return self.get(field[place[0]], place[1], self.double)
+            return self.load_element(field[place[0]], place[1], self.double)
 
         values = self.leaves(scalar=load_shared)
         self.instructions(values, varying=False)
         arrays = [field["values"], field["slope"]] + [
-            self.get(field["state"], k, self.pointer) for k in range(len(self.rule.columns) - 2)
+            self.load_element(field["state"], k, self.pointer)
+            for k in range(len(self.rule.columns) - 2)
         ]
         outputs = [tape.outputs[name] for name in self.rule.after]
 
         def update_parameter(number: Any) -> None:
             def load_own(leaf: Leaf) -> Any:
-                return self.get(arrays[self.rule.columns.index(leaf.name)], number, self.double)
+                return self.load_element(
+                    arrays[self.rule.columns.index(leaf.name)], number, self.double
+                )
 
             parameter_values = values | self.leaves(column=load_own)
             self.instructions(parameter_values, varying=True)
             written = [arrays[0], *arrays[2:]]
             for array, output in zip(written, outputs, strict=False):  # scalars follow
-                self.put(parameter_values[output], array, number)
+                self.store_element(parameter_values[output], array, number)
 
-        self.loop(field["parameters"], 1, update_parameter)
+        self.emit_loop(field["parameters"], 1, update_parameter)
         for number, output in enumerate(outputs[len(arrays) - 1 :]):
-            self.put(values[output], field["shared"], number)
+            self.store_element(values[output], field["shared"], number)

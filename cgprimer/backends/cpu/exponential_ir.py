@@ -120,19 +120,19 @@ def cosh(x: Vector) -> Vector:
 
 def split_exponent(x: Vector) -> tuple[Vector, Vector]:
     """Return e and m with x = 2^e * m and m between sqrt(1/2) and sqrt(2), for 0 < x < inf."""
-    build, form = x.builder, x.format
+    builder, form = x.builder, x.format
     small = x < form.smallest_normal
     lifted = x.replace_where(small, x * 2.0 ** (form.fraction + 2))
     root = x.splat(math.sqrt(0.5)).bitcast_to_integers()
     one = x.splat(1.0).bitcast_to_integers()
     # Shifted so that the exponent changes at sqrt(1/2) instead of 1.
-    moved = build.add(lifted.bitcast_to_integers(), build.sub(one, root))
-    fraction = build.and_(moved, x.splat_integer((1 << form.fraction) - 1))
-    m = x.bitcast_from_integers(build.add(fraction, root))
+    moved = builder.add(lifted.bitcast_to_integers(), builder.sub(one, root))
+    fraction = builder.and_(moved, x.splat_integer((1 << form.fraction) - 1))
+    m = x.bitcast_from_integers(builder.add(fraction, root))
     # An integer in the last bits of 2^fraction, to become a number by a subtraction.
     ruler = 2.0**form.fraction
-    exponent = build.lshr(moved, x.splat_integer(form.fraction))
-    number = x.bitcast_from_integers(build.or_(exponent, x.splat(ruler).bitcast_to_integers()))
+    exponent = builder.lshr(moved, x.splat_integer(form.fraction))
+    number = x.bitcast_from_integers(builder.or_(exponent, x.splat(ruler).bitcast_to_integers()))
     bias = x.splat(ruler + form.bias).replace_where(small, ruler + form.bias + form.fraction + 2)
     return number - bias, m
 

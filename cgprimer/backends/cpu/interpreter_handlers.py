@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from cgprimer.backends.cpu.ir_writer import FunctionWriter, HandlerWriter, IndirectFunction
+from cgprimer.backends.cpu.function_emitter import FunctionEmitter, HandlerEmitter, IndirectFunction
 from cgprimer.backends.cpu.primitive_ir import SUPPORTED, PrimitiveEmitter
 from cgprimer.backends.cpu.straight_line import FLAGS
 from cgprimer.backends.plan_encoding import TILE, WORDS
@@ -136,9 +136,9 @@ class HandlerModule:
         function.linkage = "internal"
         for argument in function.args[:4]:
             argument.add_attribute("noalias")
-        frame = HandlerWriter(self, function)
+        frame = HandlerEmitter(self, function)
         if name == "end":
-            frame.build.ret_void()
+            frame.builder.ret_void()
             return function
         ip, rows, table, context, length, following = function.args
         # Load the address of the handler after the next one before the work of this handler: the
@@ -148,114 +148,131 @@ class HandlerModule:
             getattr(self, f"_{name}")(frame, masked)
         else:
             self._elementwise(frame, name, pattern)
-        frame.build.call(
+        frame.builder.call(
             IndirectFunction(following, self.type),
-            [frame.at(ip, WORDS, self.i32), rows, table, context, length, after],
+            [frame.get_address(ip, WORDS, self.i32), rows, table, context, length, after],
             tail="musttail",
         )
-        frame.build.ret_void()
+        frame.builder.ret_void()
         return function
 
-    def _lookup(self, writer: FunctionWriter, ip: Any, table: Any, operations: int) -> Any:
+    def _lookup(self, writer: FunctionEmitter, ip: Any, table: Any, operations: int) -> Any:
         """Load the handler of a later operation."""
-        opcode = writer.get(ip, WORDS * operations, self.i32)
-        return writer.get(table, writer.build.zext(opcode, self.i64), self.pointer)
+        opcode = writer.load_element(ip, WORDS * operations, self.i32)
+        return writer.load_element(table, writer.builder.zext(opcode, self.i64), self.pointer)
 
     def _driver(self, plain: Any, masked: Any) -> None:
         ir, i64 = self.ir, self.i64
         kind = ir.FunctionType(ir.VoidType(), [self.pointer] * 3 + [i64] * 3)
-        writer = FunctionWriter(ir.Function(self.module, kind, "run"))
-        build, size = writer.build, writer.number(self.size)
+        writer = FunctionEmitter(ir.Function(self.module, kind, "run"))
+        builder, size = writer.builder, writer.make_i64(self.size)
         code, rows, context, begin, end, block = writer.function.args
-        begin, end = build.mul(begin, size), build.mul(end, size)
-        unit = writer.number(self.size * self.lanes * UNROLL)
-        full_end = build.sub(end, build.srem(build.sub(end, begin), unit))
+        begin, end = builder.mul(begin, size), builder.mul(end, size)
+        unit = writer.make_i64(self.size * self.lanes * UNROLL)
+        full_end = builder.sub(end, builder.srem(builder.sub(end, begin), unit))
         for table, first, last in ((plain, begin, full_end), (masked, full_end, end)):
             handlers = [self._lookup(writer, code, table, k) for k in (0, 1)]
 
             def body(
                 position: Any, table: Any = table, last: Any = last, h: Any = handlers
             ) -> None:
-                writer.put(position, context, CONTEXT_FIELDS.index("position"))
-                left = build.sub(last, position)
-                length = build.select(build.icmp_signed("<", left, block), left, block)
-                build.call(
+                writer.store_element(position, context, CONTEXT_FIELDS.index("position"))
+                left = builder.sub(last, position)
+                length = builder.select(builder.icmp_signed("<", left, block), left, block)
+                builder.call(
                     IndirectFunction(h[0], self.type), [code, rows, table, context, length, h[1]]
                 )
 
-            writer.loop(last, block, body, begin=first)
-        build.ret_void()
+            writer.emit_loop(last, block, body, begin=first)
+        builder.ret_void()
 
     # --- operations ------------------------------------------------------------------------------
 
-    def _elementwise(self, frame: HandlerWriter, name: str, pattern: str) -> None:
+    def _elementwise(self, frame: HandlerEmitter, name: str, pattern: str) -> None:
         light = name in _LIGHT
         kind, lanes = (self.wide, self.lanes * UNROLL) if light else (self.vector, self.lanes)
         emitter = self.light if light else self.heavy
         operands = [
-            frame.row(2 + i) if letter == "r" else frame.splat(frame.uniform(2 + i), lanes)
+            frame.load_row_address(2 + i)
+            if letter == "r"
+            else frame.broadcast(frame.load_uniform(2 + i), lanes)
             for i, letter in enumerate(pattern)
         ]
-        result = frame.row(1)
+        result = frame.load_row_address(1)
         with_loads = list(zip(pattern, operands, strict=True))
 
         def body(offset: Any) -> None:
             values = [
-                frame.load(value, offset, kind) if letter == "r" else value
+                frame.load_value(value, offset, kind) if letter == "r" else value
                 for letter, value in with_loads
             ]
-            frame.store(emitter.emit(frame.build, name, *values), result, offset)
+            frame.store_value(emitter.emit(frame.builder, name, *values), result, offset)
 
-        frame.loop(frame.length, self.size * lanes, body, once=True)
+        frame.emit_loop(frame.length, self.size * lanes, body, once=True)
 
-    def _load(self, frame: HandlerWriter, masked: bool) -> None:
-        columns = frame.context("columns", self.pointer)
-        column = frame.get(columns, frame.load_word(2), self.pointer)
-        column = frame.at(column, frame.context("position", self.i64))
+    def _load(self, frame: HandlerEmitter, masked: bool) -> None:
+        columns = frame.load_context_field("columns", self.pointer)
+        column = frame.load_element(columns, frame.load_instruction_word(2), self.pointer)
+        column = frame.get_address(column, frame.load_context_field("position", self.i64))
         if not masked:
-            self._fill(frame, frame.row(1), lambda o: frame.load(column, o, self.wide))
+            self._fill(
+                frame, frame.load_row_address(1), lambda o: frame.load_value(column, o, self.wide)
+            )
             return
-        build, target = frame.build, frame.row(1)
+        builder, target = frame.builder, frame.load_row_address(1)
 
         def number(offset: Any) -> None:  # unused lanes compute with ordinary numbers
-            inside = build.icmp_signed("<", offset, frame.length)
-            chosen = build.select(inside, offset, frame.number(0))
-            frame.store(frame.load(column, chosen, self.real), target, offset)
+            inside = builder.icmp_signed("<", offset, frame.length)
+            chosen = builder.select(inside, offset, frame.make_i64(0))
+            frame.store_value(frame.load_value(column, chosen, self.real), target, offset)
 
-        frame.loop(self.size * self.lanes * UNROLL, self.size, number, once=True)
+        frame.emit_loop(self.size * self.lanes * UNROLL, self.size, number, once=True)
 
-    def _store(self, frame: HandlerWriter, masked: bool) -> None:
-        place = frame.build.mul(frame.load_word(1), frame.context("stride", self.i64))
-        place = frame.build.add(place, frame.context("position", self.i64))
-        target, row = frame.at(frame.context("results", self.pointer), place), frame.row(2)
+    def _store(self, frame: HandlerEmitter, masked: bool) -> None:
+        place = frame.builder.mul(
+            frame.load_instruction_word(1), frame.load_context_field("stride", self.i64)
+        )
+        place = frame.builder.add(place, frame.load_context_field("position", self.i64))
+        target, row = (
+            frame.get_address(frame.load_context_field("results", self.pointer), place),
+            frame.load_row_address(2),
+        )
         kind = self.real if masked else self.wide
-        self._fill(frame, target, lambda o: frame.load(row, o, kind), 1 if masked else 0)
+        self._fill(frame, target, lambda o: frame.load_value(row, o, kind), 1 if masked else 0)
 
-    def _store_uniform(self, frame: HandlerWriter, masked: bool) -> None:
+    def _store_uniform(self, frame: HandlerEmitter, masked: bool) -> None:
         """Write the handler that copies the first element of a row to the uniform table."""
-        value = frame.load(frame.row(2), 0, self.real)
-        frame.store(value, frame.context("uniform", self.pointer), frame.load_word(1))
+        value = frame.load_value(frame.load_row_address(2), 0, self.real)
+        frame.store_value(
+            value, frame.load_context_field("uniform", self.pointer), frame.load_instruction_word(1)
+        )
 
-    def _gather_weights(self, frame: HandlerWriter, masked: bool) -> None:
+    def _gather_weights(self, frame: HandlerEmitter, masked: bool) -> None:
         """Write the handler that gathers the weights of the affine groups.
 
         Extended operands: number of weights, destination, sources.
         """
-        side, table = frame.side(1), frame.context("uniform", self.pointer)
-        target, sources = frame.at(table, frame.side_word(side, 1)), frame.at(side, 8)
+        side, table = (
+            frame.get_extended_operands(1),
+            frame.load_context_field("uniform", self.pointer),
+        )
+        target, sources = (
+            frame.get_address(table, frame.load_extended_operand(side, 1)),
+            frame.get_address(side, 8),
+        )
 
         def weight(number: Any) -> None:
-            place = frame.build.zext(frame.get(sources, number, self.i32), self.i64)
-            frame.put(frame.load(table, place, self.real), target, number)
+            place = frame.builder.zext(frame.load_element(sources, number, self.i32), self.i64)
+            frame.store_element(frame.load_value(table, place, self.real), target, number)
 
-        frame.loop(frame.side_word(side, 0), 1, weight, once=True)
+        frame.emit_loop(frame.load_extended_operand(side, 0), 1, weight, once=True)
 
-    def _splat(self, frame: HandlerWriter, masked: bool) -> None:
-        value = frame.splat(frame.uniform(2), self.lanes * UNROLL)
-        self._fill(frame, frame.row(1), lambda _: value)
+    def _splat(self, frame: HandlerEmitter, masked: bool) -> None:
+        value = frame.broadcast(frame.load_uniform(2), self.lanes * UNROLL)
+        self._fill(frame, frame.load_row_address(1), lambda _: value)
 
     def _fill(
-        self, frame: HandlerWriter, target: Any, value_at: Callable[[Any], Any], numbers: int = 0
+        self, frame: HandlerEmitter, target: Any, value_at: Callable[[Any], Any], numbers: int = 0
     ) -> None:
         """Store the value at each offset of a block.
 
@@ -266,96 +283,119 @@ class HandlerModule:
             numbers: elements per store; 0 for the default.
         """
         step = self.size * (numbers or self.lanes * UNROLL)
-        frame.loop(frame.length, step, lambda o: frame.store(value_at(o), target, o), once=True)
+        frame.emit_loop(
+            frame.length, step, lambda o: frame.store_value(value_at(o), target, o), once=True
+        )
 
-    def _sincos(self, frame: HandlerWriter, masked: bool) -> None:
-        sine, operand, cosine = frame.row(1), frame.row(2), frame.row(3)
+    def _sincos(self, frame: HandlerEmitter, masked: bool) -> None:
+        sine, operand, cosine = (
+            frame.load_row_address(1),
+            frame.load_row_address(2),
+            frame.load_row_address(3),
+        )
 
         def body(offset: Any) -> None:
-            value = frame.load(operand, offset, self.vector)
-            s, c = self.heavy.emit_sincos(frame.build, value)
-            frame.store(s, sine, offset)
-            frame.store(c, cosine, offset)
+            value = frame.load_value(operand, offset, self.vector)
+            s, c = self.heavy.emit_sincos(frame.builder, value)
+            frame.store_value(s, sine, offset)
+            frame.store_value(c, cosine, offset)
 
-        frame.loop(frame.length, self.size * self.lanes, body, once=True)
+        frame.emit_loop(frame.length, self.size * self.lanes, body, once=True)
 
-    def _sum(self, frame: HandlerWriter, masked: bool) -> None:
-        self._total(frame, masked, frame.row(2))
+    def _sum(self, frame: HandlerEmitter, masked: bool) -> None:
+        self._total(frame, masked, frame.load_row_address(2))
 
-    def _dot(self, frame: HandlerWriter, masked: bool) -> None:
-        self._total(frame, masked, frame.row(2), frame.row(3))
+    def _dot(self, frame: HandlerEmitter, masked: bool) -> None:
+        self._total(frame, masked, frame.load_row_address(2), frame.load_row_address(3))
 
-    def _total(self, frame: HandlerWriter, masked: bool, *rows: Any) -> None:
+    def _total(self, frame: HandlerEmitter, masked: bool, *rows: Any) -> None:
         """Add the elementwise product of rows to a sum."""
-        build = frame.build
+        builder = frame.builder
 
         def body(offset: Any, sums: list[Any]) -> list[Any]:
-            values = [frame.masked(row, offset, masked) for row in rows]
+            values = [frame.load_masked_vector(row, offset, masked) for row in rows]
             if len(rows) == 1:
-                return [build.fadd(sums[0], *values)]
-            return [self.heavy.emit(build, "fma", *values, sums[0])]
+                return [builder.fadd(sums[0], *values)]
+            return [self.heavy.emit(builder, "fma", *values, sums[0])]
 
-        place = frame.at(frame.context("results", self.pointer), frame.load_word(1))
-        frame.add_to(place, frame.accumulate(1, body))
+        place = frame.get_address(
+            frame.load_context_field("results", self.pointer), frame.load_instruction_word(1)
+        )
+        frame.add_to_sums(place, frame.emit_accumulation_loop(1, body))
 
-    def _affine(self, frame: HandlerWriter, masked: bool) -> None:
+    def _affine(self, frame: HandlerEmitter, masked: bool) -> None:
         """Write the handler of affine groups.
 
         Extended operands: inputs, tiles of outputs, offset of the weights; input rows, output rows.
         """
-        build, emit = frame.build, self.light_tile.emit
-        side = frame.side(1)
-        inputs, blocks = frame.side_word(side, 0), frame.side_word(side, 1)
-        weights = frame.at(frame.context("uniform", self.pointer), frame.side_word(side, 2))
-        first_input = frame.at(side, 12)
-        first_output = frame.at(first_input, build.mul(inputs, frame.number(4)))
+        builder, emit = frame.builder, self.light_tile.emit
+        side = frame.get_extended_operands(1)
+        inputs, blocks = frame.load_extended_operand(side, 0), frame.load_extended_operand(side, 1)
+        weights = frame.get_address(
+            frame.load_context_field("uniform", self.pointer), frame.load_extended_operand(side, 2)
+        )
+        first_input = frame.get_address(side, 12)
+        first_output = frame.get_address(first_input, builder.mul(inputs, frame.make_i64(4)))
         lanes = self.lanes * self.columns
         kind, step = self._vector(lanes), self.size * TILE
 
         def samples(offset: Any) -> None:
             def block(outputs: Any, at_weights: Any) -> Any:
-                read = (frame.load(at_weights, self.size * j, self.real) for j in range(TILE))
-                biases = [frame.splat(one, lanes) for one in read]
-                start = frame.at(at_weights, step)
+                read = (frame.load_value(at_weights, self.size * j, self.real) for j in range(TILE))
+                biases = [frame.broadcast(one, lanes) for one in read]
+                start = frame.get_address(at_weights, step)
 
                 def term(number: Any, state: list[Any]) -> list[Any]:
                     *sums, weight = state
-                    row = frame.row_at(frame.get(first_input, number, self.i32))
-                    value = frame.load(row, offset, kind)
+                    row = frame.get_row_address(frame.load_element(first_input, number, self.i32))
+                    value = frame.load_value(row, offset, kind)
                     new_sums = []
                     for j, total in enumerate(sums):
-                        w = frame.load(weight, self.size * j, self.real)
-                        new_sums.append(emit(build, "fma", frame.splat(w, lanes), value, total))
-                    return [*new_sums, frame.at(weight, step)]
+                        w = frame.load_value(weight, self.size * j, self.real)
+                        new_sums.append(
+                            emit(builder, "fma", frame.broadcast(w, lanes), value, total)
+                        )
+                    return [*new_sums, frame.get_address(weight, step)]
 
-                *sums, weight = frame.fold(inputs, 1, [*biases, start], term, once=True)
+                *sums, weight = frame.emit_carried_loop(
+                    inputs, 1, [*biases, start], term, once=True
+                )
                 for j, total in enumerate(sums):
-                    frame.store(total, frame.row_at(frame.get(outputs, j, self.i32)), offset)
+                    frame.store_value(
+                        total,
+                        frame.get_row_address(frame.load_element(outputs, j, self.i32)),
+                        offset,
+                    )
                 return weight
 
-            frame.fold(
-                blocks, 1, [first_output, weights],
-                lambda _, state: [frame.at(state[0], 4 * TILE), block(state[0], state[1])],
-                once=True,
-            )  # fmt: skip
+            def emit_tile(_: Any, state: list[Any]) -> list[Any]:
+                """Compute a tile of outputs, and advance to the next tile."""
+                outputs, at_weights = state
+                return [frame.get_address(outputs, 4 * TILE), block(outputs, at_weights)]
 
-        frame.loop(frame.length, self.size * lanes, samples, once=True)
+            frame.emit_carried_loop(blocks, 1, [first_output, weights], emit_tile, once=True)
 
-    def _outer(self, frame: HandlerWriter, masked: bool) -> None:
+        frame.emit_loop(frame.length, self.size * lanes, samples, once=True)
+
+    def _outer(self, frame: HandlerEmitter, masked: bool) -> None:
         """Write the handler of outer products.
 
         Extended operands: tiles of left and right factors, offset of the sums; rows of both.
         """
-        build, width = frame.build, self.columns
-        side = frame.side(1)
-        lefts, rights = frame.side_word(side, 0), frame.side_word(side, 1)
-        sums = frame.at(frame.context("results", self.pointer), frame.side_word(side, 2))
-        first_left = frame.at(side, 12)
-        first_right = frame.at(first_left, build.mul(lefts, frame.number(4 * TILE)))
+        builder, width = frame.builder, self.columns
+        side = frame.get_extended_operands(1)
+        lefts, rights = frame.load_extended_operand(side, 0), frame.load_extended_operand(side, 1)
+        sums = frame.get_address(
+            frame.load_context_field("results", self.pointer), frame.load_extended_operand(side, 2)
+        )
+        first_left = frame.get_address(side, 12)
+        first_right = frame.get_address(first_left, builder.mul(lefts, frame.make_i64(4 * TILE)))
         tile_bytes = TILE * width * self.lanes * 8
 
         def rows_at(base: Any, count: int) -> list[Any]:
-            return [frame.row_at(frame.get(base, k, self.i32)) for k in range(count)]
+            return [
+                frame.get_row_address(frame.load_element(base, k, self.i32)) for k in range(count)
+            ]
 
         def left_block(_: Any, state: list[Any]) -> list[Any]:
             left_rows = rows_at(state[0], TILE)
@@ -364,41 +404,46 @@ class HandlerModule:
                 right_rows = rows_at(inner[0], width)
 
                 def body(offset: Any, totals: list[Any]) -> list[Any]:
-                    a = [frame.masked(row, offset, masked) for row in left_rows]
-                    b = [frame.masked(row, offset, masked) for row in right_rows]
+                    a = [frame.load_masked_vector(row, offset, masked) for row in left_rows]
+                    b = [frame.load_masked_vector(row, offset, masked) for row in right_rows]
                     return [
-                        self.heavy.emit(build, "fma", a[k // width], b[k % width], total)
+                        self.heavy.emit(builder, "fma", a[k // width], b[k % width], total)
                         for k, total in enumerate(totals)
                     ]
 
-                frame.add_to(inner[1], frame.accumulate(TILE * width, body))
-                return [frame.at(inner[0], 4 * width), frame.at(inner[1], tile_bytes)]
+                frame.add_to_sums(inner[1], frame.emit_accumulation_loop(TILE * width, body))
+                return [
+                    frame.get_address(inner[0], 4 * width),
+                    frame.get_address(inner[1], tile_bytes),
+                ]
 
-            _, after = frame.fold(rights, 1, [first_right, state[1]], right_block, once=True)
-            return [frame.at(state[0], 4 * TILE), after]
+            _, after = frame.emit_carried_loop(
+                rights, 1, [first_right, state[1]], right_block, once=True
+            )
+            return [frame.get_address(state[0], 4 * TILE), after]
 
-        frame.fold(lefts, 1, [first_left, sums], left_block, once=True)
+        frame.emit_carried_loop(lefts, 1, [first_left, sums], left_block, once=True)
 
-    def _call(self, frame: HandlerWriter, masked: bool) -> None:
+    def _call(self, frame: HandlerEmitter, masked: bool) -> None:
         """Write the handler that calls a Python function.
 
         Extended operands: index of the function, rows of the result and of three operands.
         """
-        build = frame.build
-        side = frame.side(1)
+        builder = frame.builder
+        side = frame.get_extended_operands(1)
         kind = self.ir.FunctionType(self.ir.VoidType(), [self.i64] * 2 + [self.pointer] * 5)
-        rows = [frame.row_at(frame.side_word(side, 1 + k)) for k in range(4)]
-        count = build.udiv(frame.length, frame.number(self.size))
+        rows = [frame.get_row_address(frame.load_extended_operand(side, 1 + k)) for k in range(4)]
+        count = builder.udiv(frame.length, frame.make_i64(self.size))
         # The function sets `reply` as its last action: if Ctrl-C interrupts it, `reply` stays 0.
         reply, failed = (
-            frame.at(frame.place, CONTEXT_FIELDS.index(name), self.i64)
+            frame.get_address(frame.context_address, CONTEXT_FIELDS.index(name), self.i64)
             for name in ("reply", "failed")
         )
-        build.store(frame.number(0), reply)
-        build.call(
-            IndirectFunction(frame.context("callback", self.pointer), kind),
-            [frame.side_word(side, 0), count, reply, *rows],
+        builder.store(frame.make_i64(0), reply)
+        builder.call(
+            IndirectFunction(frame.load_context_field("callback", self.pointer), kind),
+            [frame.load_extended_operand(side, 0), count, reply, *rows],
         )
-        silent = build.icmp_signed("==", build.load(reply, typ=self.i64), frame.number(0))
-        previous = build.load(failed, typ=self.i64)
-        build.store(build.or_(previous, build.zext(silent, self.i64)), failed)
+        silent = builder.icmp_signed("==", builder.load(reply, typ=self.i64), frame.make_i64(0))
+        previous = builder.load(failed, typ=self.i64)
+        builder.store(builder.or_(previous, builder.zext(silent, self.i64)), failed)

@@ -270,13 +270,13 @@ class PrimitiveEmitter:
     def _emit_in_float64(self, name: str, operands: list[Vector]) -> list[Vector]:
         """Emit a call to the float64 version of a function, with conversions of its operands."""
         wide = PrimitiveEmitter(self.module, FLOAT64.name, self.width)
-        build = operands[0].builder
-        result = build.call(
-            wide.get_function(name), [build.fpext(o.ir, wide.type) for o in operands]
+        builder = operands[0].builder
+        result = builder.call(
+            wide.get_function(name), [builder.fpext(o.ir, wide.type) for o in operands]
         )
         pair = len(MATH_FUNCTIONS[name].library) > 1
-        values = [build.extract_value(result, i) for i in range(2)] if pair else [result]
-        return [operands[0].wrap(build.fptrunc(value, self.type)) for value in values]
+        values = [builder.extract_value(result, i) for i in range(2)] if pair else [result]
+        return [operands[0].wrap(builder.fptrunc(value, self.type)) for value in values]
 
 
 def get_constant_value(value: Ir) -> float | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from cgprimer.backends.cpu.epoch_ir import EPOCH_FIELDS
 from cgprimer.backends.cpu.primitive_ir import PrimitiveEmitter
-from cgprimer.backends.cpu.straight_line import FLAGS, StraightLineExecutable, TapeFunctionWriter
+from cgprimer.backends.cpu.straight_line import FLAGS, StraightLineExecutable, TapeFunctionEmitter
 from cgprimer.backends.interfaces import UpdateRule
 from cgprimer.core.tape.tape import Tape
 from cgprimer.core.tape.tape_dependencies import find_varying_values
@@ -27,7 +27,7 @@ def fits_single_sample(program: StraightLineExecutable, rule: UpdateRule, parame
     return length <= _MAX_OPERATIONS and program.dtype.itemsize == 8
 
 
-class SingleSampleEpochWriter(TapeFunctionWriter):
+class SingleSampleEpochEmitter(TapeFunctionEmitter):
     """Writer of a module with ``epoch(context, first, last) -> failed step, or -1``.
 
     Args:
@@ -51,43 +51,47 @@ class SingleSampleEpochWriter(TapeFunctionWriter):
         self.rule, self.wrt = rule, {name: k for k, name in enumerate(wrt)}
         context, first, last = self.function.args
         self.field = {
-            name: self.get(context, EPOCH_FIELDS.index(name), self.pointer)
+            name: self.load_element(context, EPOCH_FIELDS.index(name), self.pointer)
             for name in ("values", "calls", "state", "shared", "rates", "losses")
         }
-        table = self.get(self.field["calls"], 0, self.pointer)  # the columns are the first argument
+        table = self.load_element(
+            self.field["calls"], 0, self.pointer
+        )  # the columns are the first argument
         columns = range(len(tape.of_kind("column")))
-        self.columns = [self.get(table, k, self.pointer) for k in columns]
-        parts = range(len(rule.columns) - 2)
+        self.columns = [self.load_element(table, k, self.pointer) for k in columns]
         # Loop-carried values: arrays with one element per parameter, then scalars.
-        self.arrays = [self.field["values"], *(self.get(self.field["state"], k, self.pointer)
-                                               for k in parts)]  # fmt: skip
+        state_arrays = [
+            self.load_element(self.field["state"], k, self.pointer)
+            for k in range(len(rule.columns) - 2)
+        ]
+        self.arrays = [self.field["values"], *state_arrays]
         places = [(array, k) for array in self.arrays for k in range(len(wrt))]
         places += [(self.field["shared"], k) for k in range(len(rule.scalars) - 1)]
-        begin = [self.get(array, k, self.double) for array, k in places]
+        begin = [self.load_element(array, k, self.double) for array, k in places]
         self.places = places
-        end = self.fold(last, 1, begin, self._step, begin=first)
+        end = self.emit_carried_loop(last, 1, begin, self._step, begin=first)
         self._store(end)
-        self.build.ret(self.number(-1))
+        self.builder.ret(self.make_i64(-1))
 
     def _store(self, carried: list[Any]) -> None:
         for value, (array, k) in zip(carried, self.places, strict=True):
-            self.put(value, array, k)
+            self.store_element(value, array, k)
 
     def _step(self, step: Any, carried: list[Any]) -> list[Any]:
-        build, zero = self.build, self.ir.Constant(self.double, 0.0)
+        builder, zero = self.builder, self.ir.Constant(self.double, 0.0)
         results = self._sample(step, carried)
-        self.put(results[0], self.field["losses"], step)
+        self.store_element(results[0], self.field["losses"], step)
         # A product with zero is nan unless the factor is finite.
-        checks = [build.fmul(value, zero) for value in results if value is not None]
+        checks = [builder.fmul(value, zero) for value in results if value is not None]
         while len(checks) > 1:
             pairs = zip(checks[::2], checks[1::2], strict=False)
-            checks = [build.fadd(*pair) for pair in pairs] + checks[len(checks) & ~1 :]
+            checks = [builder.fadd(*pair) for pair in pairs] + checks[len(checks) & ~1 :]
         failed, going = (self.function.append_basic_block() for _ in range(2))
-        build.cbranch(build.fcmp_ordered("==", checks[0], zero), going, failed)
-        build.position_at_end(failed)
+        builder.cbranch(builder.fcmp_ordered("==", checks[0], zero), going, failed)
+        builder.position_at_end(failed)
         self._store(carried)
-        build.ret(step)
-        build.position_at_end(going)
+        builder.ret(step)
+        builder.position_at_end(going)
         return self._update_parameters(
             step, carried, [zero if g is None else g for g in results[1:]]
         )
@@ -99,7 +103,7 @@ class SingleSampleEpochWriter(TapeFunctionWriter):
         columns = iter(self.columns)
         values = self.leaves(
             scalar=lambda leaf: carried[self.wrt[leaf.name]],
-            column=lambda _: self.get(next(columns), step, self.double),
+            column=lambda _: self.load_element(next(columns), step, self.double),
         )
         self.instructions(values, varying=False)
         self.instructions(values, varying=True)
@@ -109,7 +113,7 @@ class SingleSampleEpochWriter(TapeFunctionWriter):
             value = values[tape.outputs[name]] if name else None
             factor = next(factors) if name else 1.0
             if factor != 1.0:
-                value = self.build.fmul(value, self.ir.Constant(self.double, factor))
+                value = self.builder.fmul(value, self.ir.Constant(self.double, factor))
             results.append(value)
         return results
 
@@ -118,7 +122,7 @@ class SingleSampleEpochWriter(TapeFunctionWriter):
         tape = rule.tape
         self.tape, self.varies = tape, find_varying_values(tape)
         single = carried[count * len(self.arrays) :]
-        rate = self.get(self.field["rates"], step, self.double)
+        rate = self.load_element(self.field["rates"], step, self.double)
         scalar_values = dict(zip(rule.scalars, (rate, *single), strict=True))
         shared = self.leaves(scalar=lambda leaf: scalar_values[leaf.name])
         self.instructions(shared, varying=False)

@@ -23,7 +23,7 @@ from cgprimer.backends.cpu.exponential_ir import (
     scale_by_power_of_2,
     split_exponent,
 )
-from cgprimer.backends.cpu.ir_writer import FunctionWriter
+from cgprimer.backends.cpu.function_emitter import FunctionEmitter
 from cgprimer.backends.cpu.vector_ir import Ir, Mask, Vector, count_lanes, declare_function
 
 # --- the C library -----------------------------------------------------------------------------
@@ -79,15 +79,15 @@ def define_elementwise_call(module: Ir, name: str, operand_type: Ir) -> Ir:
     function = declare_function(module, title, operand_type, [operand_type])
     function.linkage = "internal"
     function.attributes.add("noinline")
-    writer = FunctionWriter(function)
-    build = writer.build
+    writer = FunctionEmitter(function)
+    builder = writer.builder
 
     def emit_lane_call(position: Ir, vectors: list[Ir]) -> list[Ir]:
         """Replace one lane of a vector by the result of the C function."""
-        result = build.call(library_function, [build.extract_element(vectors[0], position)])
-        return [build.insert_element(vectors[0], result, position)]
+        result = builder.call(library_function, [builder.extract_element(vectors[0], position)])
+        return [builder.insert_element(vectors[0], result, position)]
 
-    build.ret(*writer.fold(lanes, 1, [function.args[0]], emit_lane_call, once=True))
+    builder.ret(*writer.emit_carried_loop(lanes, 1, [function.args[0]], emit_lane_call, once=True))
     return function
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from cgprimer.backends.cpu.cpu_executable import Call, CpuExecutable
-from cgprimer.backends.cpu.ir_writer import FunctionWriter
+from cgprimer.backends.cpu.function_emitter import FunctionEmitter
 from cgprimer.backends.cpu.llvm_library import CompiledLibrary, target_processor
 from cgprimer.backends.cpu.primitive_ir import PrimitiveEmitter
 from cgprimer.backends.cpu.vector_ir import declare_function, splat_constant
@@ -91,11 +91,11 @@ def module_source(tape: Tape, *, sums: bool, dtype: str, lanes: int) -> str:
     from llvmlite import ir
 
     emitter = PrimitiveEmitter(ir.Module("straight_line"), dtype, lanes, flags=FLAGS)
-    _RunFunctionWriter(VectorFunctionWriter(emitter, tape, sums).function, emitter, tape, sums)
+    _RunFunctionEmitter(VectorFunctionEmitter(emitter, tape, sums).function, emitter, tape, sums)
     return str(emitter.module)
 
 
-class TapeFunctionWriter(FunctionWriter):
+class TapeFunctionEmitter(FunctionEmitter):
     """Writer of a function that contains the instructions of a tape."""
 
     def __init__(self, function: Any, tape: Tape, emitter: PrimitiveEmitter) -> None:
@@ -115,11 +115,11 @@ class TapeFunctionWriter(FunctionWriter):
         for position, (name, operands) in enumerate(self.tape.instructions):
             if self.varies[first + position] == varying:
                 values[first + position] = emit(
-                    self.build, str(name), *[values[o] for o in operands]
+                    self.builder, str(name), *[values[o] for o in operands]
                 )
 
 
-class VectorFunctionWriter(TapeFunctionWriter):
+class VectorFunctionEmitter(TapeFunctionEmitter):
     """Writer of ``vectors(columns, results, table, begin, end, stride)``.
 
     Args of the function: addresses of the columns; address of the results (for each varying output,
@@ -145,60 +145,62 @@ class VectorFunctionWriter(TapeFunctionWriter):
         self._write()
 
     def _write(self) -> None:
-        build = self.build
+        builder = self.builder
         columns, results, table, begin, end, stride = self.function.args
         column, scalar = count(), count()
         values = self.leaves(
-            scalar=lambda _: self.splat(self.get(table, next(scalar), self.real), self.lanes),
-            column=lambda _: self.get(columns, next(column), self.pointer),
+            scalar=lambda _: self.broadcast(
+                self.load_element(table, next(scalar), self.real), self.lanes
+            ),
+            column=lambda _: self.load_element(columns, next(column), self.pointer),
         )
         self.instructions(values, varying=False)
         kind = self.double if self.sums else self.real
-        places = (build.mul(stride, self.number(k)) for k in range(len(self.written)))
-        pointers = [self.at(results, place, kind) for place in places]
+        places = (builder.mul(stride, self.make_i64(k)) for k in range(len(self.written)))
+        pointers = [self.get_address(results, place, kind) for place in places]
         for number, index in enumerate(self.fixed, len(self.tape.of_kind("scalar"))):
             lane = values[index]
             if self.lanes > 1:
-                lane = build.extract_element(lane, self.ir.Constant(self.i32, 0))
-            self.put(lane, table, number)
+                lane = builder.extract_element(lane, self.ir.Constant(self.i32, 0))
+            self.store_element(lane, table, number)
 
         def process_tile(start: Any) -> None:
-            limit = build.add(start, self.number(TILE * self.lanes))
-            limit = build.select(build.icmp_signed("<", limit, end), limit, end)
+            limit = builder.add(start, self.make_i64(TILE * self.lanes))
+            limit = builder.select(builder.icmp_signed("<", limit, end), limit, end)
             zeros = [self.ir.Constant(self.vector, None)] * len(self.written)
-            totals = self.fold(
+            totals = self.emit_carried_loop(
                 limit, self.lanes, zeros if self.sums else [],
                 lambda sample, state: self._samples(sample, state, values, pointers),
                 begin=start, once=True,
             )  # fmt: skip
             for pointer, total in zip(pointers, totals, strict=False):
-                more = total if self.size == 8 else build.fpext(total, self.wide)
-                previous = build.load(pointer, typ=self.wide, align=8)
-                build.store(build.fadd(previous, more), pointer, align=8)
+                more = total if self.size == 8 else builder.fpext(total, self.wide)
+                previous = builder.load(pointer, typ=self.wide, align=8)
+                builder.store(builder.fadd(previous, more), pointer, align=8)
 
-        self.loop(end, TILE * self.lanes, process_tile, begin=begin)
-        build.ret_void()
+        self.emit_loop(end, TILE * self.lanes, process_tile, begin=begin)
+        builder.ret_void()
 
     def _samples(
         self, sample: Any, totals: list[Any], values: dict[int, Any], pointers: list[Any]
     ) -> list[Any]:
         """Process one vector of samples and return the new totals."""
-        build, sample_values = self.build, dict(values)
+        builder, sample_values = self.builder, dict(values)
         for index, leaf in enumerate(self.tape.leaves):
             if leaf.kind == "column":
-                place = self.at(values[index], sample, self.real)
-                sample_values[index] = build.load(place, typ=self.vector, align=self.size)
+                place = self.get_address(values[index], sample, self.real)
+                sample_values[index] = builder.load(place, typ=self.vector, align=self.size)
         self.instructions(sample_values, varying=True)
         outputs = [sample_values[index] for index in self.written]
         if self.sums:
             pairs = zip(totals, outputs, strict=True)
-            return [build.fadd(total, new, flags=FLAGS) for total, new in pairs]
+            return [builder.fadd(total, new, flags=FLAGS) for total, new in pairs]
         for pointer, value in zip(pointers, outputs, strict=True):
-            build.store(value, self.at(pointer, sample, self.real), align=self.size)
+            builder.store(value, self.get_address(pointer, sample, self.real), align=self.size)
         return []
 
 
-class _RunFunctionWriter(FunctionWriter):
+class _RunFunctionEmitter(FunctionEmitter):
     """Writer of ``run``: like ``vectors``, for a range of any length, with padded last samples."""
 
     def __init__(self, vectors: Any, emitter: PrimitiveEmitter, tape: Tape, sums: bool) -> None:
@@ -210,48 +212,59 @@ class _RunFunctionWriter(FunctionWriter):
             "noinline",
         ):  # halves the compile time; `run` is called once per call
             self.function.attributes.add(attribute)
-        build, real, lanes = self.build, emitter.format.scalar_type, emitter.width
+        builder, real, lanes = self.builder, emitter.format.scalar_type, emitter.width
         columns, results, table, begin, end, stride = self.function.args
-        width, kind = self.number(lanes), self.double if sums else real
-        rest = build.srem(build.sub(end, begin), width)
-        full_end = build.sub(end, rest)
-        build.call(vectors, [columns, results, table, begin, full_end, stride])
+        width, kind = self.make_i64(lanes), self.double if sums else real
+        rest = builder.srem(builder.sub(end, begin), width)
+        full_end = builder.sub(end, rest)
+        builder.call(vectors, [columns, results, table, begin, full_end, stride])
         column_count, output_count = len(tape.of_kind("column")), len(split_outputs(tape)[0])
-        padded = build.alloca(emitter.type, size=max(1, column_count))
-        padded_addresses = build.alloca(self.pointer, size=max(1, column_count))
+        padded = builder.alloca(emitter.type, size=max(1, column_count))
+        padded_addresses = builder.alloca(self.pointer, size=max(1, column_count))
         vector = ir.VectorType(kind, lanes)
-        ends = build.alloca(vector, size=max(1, output_count))
-        inside, align = self.first(rest, lanes), ir.Constant(self.i32, emitter.format.bits // 8)
+        ends = builder.alloca(vector, size=max(1, output_count))
+        inside, align = (
+            self.mask_first_lanes(rest, lanes),
+            ir.Constant(self.i32, emitter.format.bits // 8),
+        )
 
         def masked_call(name: str, result: Any, *operands: Any) -> Any:
             kinds = [operand.type for operand in operands]
             letter = f"v{lanes}f{64 if sums and name == 'store' else emitter.format.bits}"
             title = f"llvm.masked.{name}.{letter}.p0"
-            return build.call(
+            return builder.call(
                 declare_function(self.function.module, title, result, kinds), operands
             )
 
         def pad_column(number: Any) -> None:  # unused lanes compute with ordinary numbers
-            source = self.at(self.get(columns, number, self.pointer), full_end, real)
+            source = self.get_address(
+                self.load_element(columns, number, self.pointer), full_end, real
+            )
             ones = splat_constant(emitter.type, 1.0)
             value = masked_call("load", emitter.type, source, align, inside, ones)
-            self.put(value, padded, number)
-            self.put(self.at(padded, number, emitter.type), padded_addresses, number)
+            self.store_element(value, padded, number)
+            self.store_element(
+                self.get_address(padded, number, emitter.type), padded_addresses, number
+            )
 
         def write_result(number: Any) -> None:
-            place = build.mul(number, stride)
-            target = self.at(results, place if sums else build.add(place, full_end), kind)
-            value = self.get(ends, number, vector)
+            place = builder.mul(number, stride)
+            target = self.get_address(
+                results, place if sums else builder.add(place, full_end), kind
+            )
+            value = self.load_element(ends, number, vector)
             if sums:
-                value = build.fadd(build.load(target, typ=vector, align=8), value)
+                value = builder.fadd(builder.load(target, typ=vector, align=8), value)
             masked_call("store", ir.VoidType(), value, target, align, inside)
 
         def process_rest(_: Any) -> None:
-            self.loop(column_count, 1, pad_column)
-            self.loop(output_count, 1, lambda k: self.put(ir.Constant(vector, None), ends, k))
-            build.call(vectors, [padded_addresses, ends, table, self.number(0), width, width])
-            self.loop(output_count, 1, write_result)
+            self.emit_loop(column_count, 1, pad_column)
+            self.emit_loop(
+                output_count, 1, lambda k: self.store_element(ir.Constant(vector, None), ends, k)
+            )
+            builder.call(vectors, [padded_addresses, ends, table, self.make_i64(0), width, width])
+            self.emit_loop(output_count, 1, write_result)
 
         if lanes > 1:
-            self.loop(rest, lanes, process_rest)  # at most one iteration
-        build.ret_void()
+            self.emit_loop(rest, lanes, process_rest)  # at most one iteration
+        builder.ret_void()

@@ -34,16 +34,16 @@ class ReducedAngle:
 
     def mask_odd_quadrants(self) -> Mask:
         """Return the mask of angles in odd quadrants, where sine and cosine are exchanged."""
-        build, size = self.size.builder, self.size
-        last = build.and_(self.quadrant, size.splat_integer(1))
-        return Mask(build, build.icmp_unsigned("!=", last, size.splat_integer(0)))
+        builder, size = self.size.builder, self.size
+        last = builder.and_(self.quadrant, size.splat_integer(1))
+        return Mask(builder, builder.icmp_unsigned("!=", last, size.splat_integer(0)))
 
     def get_sine_sign(self, turns: int) -> Ir:
         """Return the sign bit of the sine of the angle plus a number of quarter turns."""
-        build, size = self.size.builder, self.size
-        quadrant = build.add(self.quadrant, size.splat_integer(turns)) if turns else self.quadrant
-        second = build.and_(quadrant, size.splat_integer(2))
-        return build.shl(second, size.splat_integer(size.format.bits - 2))
+        builder, size = self.size.builder, self.size
+        quadrant = builder.add(self.quadrant, size.splat_integer(turns)) if turns else self.quadrant
+        second = builder.and_(quadrant, size.splat_integer(2))
+        return builder.shl(second, size.splat_integer(size.format.bits - 2))
 
 
 def _flip_sign(x: Vector, sign: Ir) -> Vector:
