@@ -13,7 +13,7 @@ pytest.importorskip("llvmlite")
 
 import cgprimer
 from cgprimer.backends.cpu import interpreter
-from cgprimer.backends.cpu.interpreter_handlers import TILE, opcodes
+from cgprimer.backends.cpu.interpreter_handlers import TILE, number_opcodes
 from cgprimer.backends.plans.plan import AffineGroup, OuterProduct
 from cgprimer.backends.plans.planning import build_plan
 from cgprimer.core.loss_expressions import LOSS
@@ -111,7 +111,7 @@ def test_products_in_sums_with_operands_of_every_kind(form_name: str) -> None:
 def test_every_pattern_with_a_handler_of_its_own_is_used_here() -> None:
     """The two tests above reach every handler that takes numbers in place of rows."""
     reached = set(BINARY) | set(TERNARY) | {"fma", "fms", "fnma"}
-    mixed = {name for name, pattern in opcodes() if "s" in pattern}
+    mixed = {name for name, pattern in number_opcodes() if "s" in pattern}
     assert mixed <= reached
 
 
@@ -309,10 +309,10 @@ def test_a_row_in_the_place_of_a_built_in_one_shifts_no_handler() -> None:
     """The handlers are compiled once; the numbers by which they are called stay theirs."""
     tape = cgprimer.tape(cgprimer.parse("xw = tanh(xa) + sqrt(xa); xv = exp(xa); output xw, xv"))
     columns = {"xa": np.linspace(0.1, 2.0, 19)}
-    known = opcodes()
+    known = number_opcodes()
     mine = replace(find_primitive("cos"), function=lambda a: a * 0 + 7.0)
     with replaced(mine):
-        assert opcodes().items() < known.items()
+        assert number_opcodes().items() < known.items()
         check(tape, "interpreted", columns, {}, 19)
         other = cgprimer.tape(cgprimer.parse("xw = cos(xa) + cos(k)"))
         found = compiled(other, "interpreted")(columns, {"k": 1.0}, 19)

@@ -12,7 +12,7 @@ import numpy as np
 from cgprimer.backends.code_listing import InterpreterListing, ListingRow, format_table
 from cgprimer.backends.cpu.cpu_engine import straight_line_tape
 from cgprimer.backends.cpu.interpreter_code import UniformTable, encode_for_interpreter
-from cgprimer.backends.cpu.interpreter_handlers import tile_columns
+from cgprimer.backends.cpu.interpreter_handlers import choose_tile_columns
 from cgprimer.backends.cpu.llvm_library import target_processor
 from cgprimer.backends.cpu.primitive_ir import PrimitiveEmitter
 from cgprimer.backends.cpu.straight_line import (
@@ -121,7 +121,7 @@ def _number(text: str) -> str:
 
 def _interpreter(tape: Tape, *, sums: bool, dtype: str) -> str:
     plan = build_plan(tape, sums=sums)
-    program = encode_for_interpreter(plan, tile_columns(target_processor().registers))
+    program = encode_for_interpreter(plan, choose_tile_columns(target_processor().registers))
     table = UniformTable(plan)
     operations = InterpreterListing(plan, program, table.place)
     names = operations.names

@@ -1,28 +1,36 @@
-"""Helpers for writing LLVM functions: addresses, loads and stores, loops."""
+"""Emission of LLVM functions: addresses, loads and stores, masks, loops.
+
+Integers are 64 bits wide, addresses are opaque pointers. See the `LLVM language reference
+<https://llvm.org/docs/LangRef.html>`_ for the instructions.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+
+from cgprimer.backends.cpu.vector_ir import (
+    Ir,
+    call_masked_intrinsic,
+)
 
 
 class IndirectFunction:
-    """A function that is called by its address, for ``IRBuilder.call``."""
+    """A function pointer that ``IRBuilder.call`` can call."""
 
-    def __init__(self, address: Any, function_type: Any) -> None:
+    def __init__(self, address: Ir, function_type: Ir) -> None:
         self.address = address
         self.function_type = function_type
         self.type = address.type
 
     def get_reference(self) -> str:
-        """Return the text of the address, as llvmlite prints it."""
+        """Return the address as a string of LLVM IR."""
         return str(self.address.get_reference())
 
 
 class FunctionEmitter:
-    """Writer of an LLVM function; ``builder`` is positioned at its end."""
+    """Emitter of an LLVM function; ``builder`` inserts instructions at the function's end."""
 
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: Ir) -> None:
         from llvmlite import ir
 
         self.ir, self.function = ir, function
@@ -30,183 +38,141 @@ class FunctionEmitter:
         self.i32, self.i64, self.double = ir.IntType(32), ir.IntType(64), ir.DoubleType()
         self.builder = ir.IRBuilder(function.append_basic_block("entry"))
 
-    def make_i64(self, value: int) -> Any:
+    def make_i64(self, value: int) -> Ir:
         """Return a 64-bit integer constant."""
         return self.ir.Constant(self.i64, value)
 
-    def get_address(self, base: Any, number: Any, kind: Any = None) -> Any:
-        """Return the address of an array element; of a byte, unless a type is given."""
-        index = self.make_i64(number) if isinstance(number, int) else number
-        return self.builder.gep(base, [index], inbounds=True, source_etype=kind or self.i8)
+    # --- memory ----------------------------------------------------------------------------------
 
-    def load_element(self, base: Any, number: Any, kind: Any) -> Any:
+    def get_address(self, base: Ir, index: Ir | int, element_type: Ir = None) -> Ir:
+        """Return the address of an array element; by default, elements are bytes."""
+        offset = self.make_i64(index) if isinstance(index, int) else index
+        element_type = element_type or self.i8
+        return self.builder.gep(base, [offset], inbounds=True, source_etype=element_type)
+
+    def load_element(self, base: Ir, index: Ir | int, element_type: Ir) -> Ir:
         """Load an array element."""
-        return self.builder.load(self.get_address(base, number, kind), typ=kind)
+        return self.builder.load(self.get_address(base, index, element_type), typ=element_type)
 
-    def store_element(self, value: Any, base: Any, number: Any) -> None:
-        """Store an array element."""
-        self.builder.store(value, self.get_address(base, number, value.type))
+    def store_element(self, value: Ir, base: Ir, index: Ir | int) -> None:
+        """Store a value as an array element."""
+        self.builder.store(value, self.get_address(base, index, value.type))
 
-    def broadcast(self, value: Any, lanes: int) -> Any:
-        """Copy a scalar to all lanes."""
+    def load_masked(self, address: Ir, mask: Ir, *, otherwise: Ir, align: int) -> Ir:
+        """Load the lanes of a vector in which a mask is true, and take the others from a vector."""
+        operands = [address, self.ir.Constant(self.i32, align), mask, otherwise]
+        return call_masked_intrinsic(self.builder, "load", otherwise.type, operands)
+
+    def store_masked(self, value: Ir, address: Ir, mask: Ir, *, align: int) -> None:
+        """Store the lanes of a vector in which a mask is true."""
+        operands = [value, address, self.ir.Constant(self.i32, align), mask]
+        call_masked_intrinsic(self.builder, "store", value.type, operands)
+
+    def add_to_sum(self, value: Ir, address: Ir, sum_type: Ir) -> None:
+        """Add a scalar or vector to the double-precision sum at an address."""
+        wide = value if value.type == sum_type else self.builder.fpext(value, sum_type)
+        previous = self.builder.load(address, typ=sum_type, align=8)
+        self.builder.store(self.builder.fadd(previous, wide), address, align=8)
+
+    # --- lanes -----------------------------------------------------------------------------------
+
+    def broadcast(self, value: Ir, lanes: int) -> Ir:
+        """Broadcast a scalar to all lanes of a vector."""
         if lanes == 1:
             return value
-        ir, kind = self.ir, self.ir.VectorType(value.type, lanes)
-        nothing = ir.Constant(kind, ir.Undefined)
-        one = self.builder.insert_element(nothing, value, ir.Constant(self.i32, 0))
+        ir, vector_type = self.ir, self.ir.VectorType(value.type, lanes)
+        undefined = ir.Constant(vector_type, ir.Undefined)
+        inserted = self.builder.insert_element(undefined, value, ir.Constant(self.i32, 0))
         zeros = ir.Constant(ir.VectorType(self.i32, lanes), None)
-        return self.builder.shuffle_vector(one, nothing, zeros)
+        return self.builder.shuffle_vector(inserted, undefined, zeros)
 
-    def mask_first_lanes(self, count: Any, lanes: int) -> Any:
-        """Return a mask of the first ``count`` lanes."""
-        numbers = list(range(lanes)) if lanes > 1 else 0
-        kind = self.ir.VectorType(self.i32, lanes) if lanes > 1 else self.i32
-        places, limit = self.ir.Constant(kind, numbers), self.builder.trunc(count, self.i32)
-        return self.builder.icmp_signed("<", places, self.broadcast(limit, lanes))
+    def mask_first_lanes(self, count: Ir, lanes: int) -> Ir:
+        """Return a mask that is true in the first ``count`` lanes of a vector."""
+        indices = list(range(lanes)) if lanes > 1 else 0
+        index_type = self.ir.VectorType(self.i32, lanes) if lanes > 1 else self.i32
+        limit = self.builder.trunc(count, self.i32)
+        limits = self.broadcast(limit, lanes)
+        return self.builder.icmp_signed("<", self.ir.Constant(index_type, indices), limits)
+
+    # --- control flow ----------------------------------------------------------------------------
 
     def emit_carried_loop(
         self,
-        limit: Any,
-        step: Any,
-        state: list[Any],
-        body: Callable[[Any, list[Any]], list[Any]],
+        limit: Ir | int,
+        step: Ir | int,
+        state: list[Ir],
+        emit_body: Callable[[Ir, list[Ir]], list[Ir]],
         *,
-        begin: Any = None,
+        begin: Ir = None,
         once: bool = False,
-    ) -> list[Any]:
-        """Write ``for i in range(begin, limit, step): state = body(i, state)``; return the state.
+    ) -> list[Ir]:
+        """Emit ``for i in range(begin, limit, step): state = body(i, state)``; return the state.
 
-        With ``once``, the loop runs at least once: the first test is omitted.
+        The state consists of loop-carried values, which become phi nodes.
+
+        Args:
+            limit, step, begin: bounds and increment of the induction variable.
+            state: initial loop-carried values.
+            emit_body: emits the loop body and returns the new loop-carried values.
+            once: the loop runs at least once, so that no comparison precedes it.
         """
         builder = self.builder
         begin = self.make_i64(0) if begin is None else begin
         limit = self.make_i64(limit) if isinstance(limit, int) else limit
-        before = builder.block
-        loop, after = (self.function.append_basic_block() for _ in range(2))
+        entry = builder.block
+        body, after = (self.function.append_basic_block() for _ in range(2))
         if once:
-            builder.branch(loop)
+            builder.branch(body)
         else:
-            builder.cbranch(builder.icmp_signed("<", begin, limit), loop, after)
-        builder.position_at_end(loop)
-        position = self.emit_phi((begin, before))
-        phis = [self.emit_phi((value, before)) for value in state]
-        new_state = body(position, list(phis))
-        following = builder.add(position, self.make_i64(step) if isinstance(step, int) else step)
-        last = builder.block
-        for phi, value in zip([position, *phis], [following, *new_state], strict=True):
-            phi.add_incoming(value, last)
-        builder.cbranch(builder.icmp_signed("<", following, limit), loop, after)
+            builder.cbranch(builder.icmp_signed("<", begin, limit), body, after)
+        builder.position_at_end(body)
+        index = self.emit_phi((begin, entry))
+        phis = [self.emit_phi((value, entry)) for value in state]
+        new_state = emit_body(index, list(phis))
+        next_index = builder.add(index, self.make_i64(step) if isinstance(step, int) else step)
+        latch = builder.block
+        for phi, value in zip([index, *phis], [next_index, *new_state], strict=True):
+            phi.add_incoming(value, latch)
+        builder.cbranch(builder.icmp_signed("<", next_index, limit), body, after)
         builder.position_at_end(after)
         if once:
             return new_state
-        ends = zip(state, new_state, strict=True)
-        return [self.emit_phi((value, before), (result, last)) for value, result in ends]
+        pairs = zip(state, new_state, strict=True)
+        return [self.emit_phi((initial, entry), (final, latch)) for initial, final in pairs]
 
-    def emit_phi(self, *incoming: tuple[Any, Any]) -> Any:
-        """Return a phi node with these incoming (value, block) pairs."""
+    def emit_phi(self, *incoming: tuple[Ir, Ir]) -> Ir:
+        """Emit a phi node with (value, basic block) pairs."""
         phi = self.builder.phi(incoming[0][0].type)
         for value, block in incoming:
             phi.add_incoming(value, block)
         return phi
 
-    def emit_loop(self, limit: Any, step: Any, body: Callable[[Any], None], **more: Any) -> None:
-        """Write ``for i in range(0, limit, step): body(i)``."""
+    def emit_loop(
+        self,
+        limit: Ir | int,
+        step: Ir | int,
+        emit_body: Callable[[Ir], None],
+        *,
+        begin: Ir = None,
+        once: bool = False,
+    ) -> None:
+        """Emit ``for i in range(begin, limit, step): body(i)``; see :meth:`emit_carried_loop`."""
 
-        def emit_iteration(position: Any, state: list[Any]) -> list[Any]:
-            body(position)
+        def emit_iteration(index: Ir, state: list[Ir]) -> list[Ir]:
+            """Emit the loop body, which carries no values."""
+            emit_body(index)
             return state
 
-        self.emit_carried_loop(limit, step, [], emit_iteration, **more)
+        self.emit_carried_loop(limit, step, [], emit_iteration, begin=begin, once=once)
 
-
-class HandlerEmitter(FunctionEmitter):
-    """Writer of a handler of the interpreter.
-
-    Args:
-        module: types and layout that all handlers share.
-        function: the LLVM function.
-    """
-
-    def __init__(self, module: Any, function: Any) -> None:
-        super().__init__(function)
-        self.module = module
-        self.ip, self.rows, _, self.context_address, self.length, _ = function.args
-
-    # --- places ----------------------------------------------------------------------------------
-
-    def load_instruction_word(self, position: int) -> Any:
-        """Load a word of the operation."""
-        return self.builder.zext(self.load_element(self.ip, position, self.i32), self.i64)
-
-    def get_row_address(self, offset: Any) -> Any:
-        """Return the address of the row at an offset of the buffer."""
-        if offset.type == self.i32:
-            offset = self.builder.zext(offset, self.i64)
-        return self.get_address(self.rows, offset)
-
-    def load_row_address(self, position: int) -> Any:
-        """Return the address of the row that a word of the operation refers to."""
-        return self.get_row_address(self.load_instruction_word(position))
-
-    def load_context_field(self, name: str, kind: Any) -> Any:
-        """Load a field of the context."""
-        place = self.get_address(self.context_address, self.module.context.index(name), self.i64)
-        return self.builder.load(place, typ=kind)
-
-    def load_uniform(self, position: int) -> Any:
-        """Load the uniform scalar that a word of the operation refers to."""
-        base = self.load_context_field("uniform", self.pointer)
-        return self.builder.load(
-            self.get_address(base, self.load_instruction_word(position)),
-            typ=self.module.real,
-        )
-
-    def get_extended_operands(self, position: int) -> Any:
-        """Return the address of the extended operands of the operation."""
-        return self.get_address(
-            self.load_context_field("side", self.pointer), self.load_instruction_word(position)
-        )
-
-    def load_extended_operand(self, side: Any, position: int) -> Any:
-        """Load an extended operand."""
-        return self.builder.zext(self.load_element(side, position, self.i32), self.i64)
-
-    # --- values ----------------------------------------------------------------------------------
-
-    def load_value(self, base: Any, offset: Any, kind: Any) -> Any:
-        """Load a vector or scalar at an offset."""
-        return self.builder.load(self.get_address(base, offset), typ=kind, align=self.module.size)
-
-    def store_value(self, value: Any, base: Any, offset: Any) -> None:
-        """Store a vector or scalar at an offset."""
-        self.builder.store(value, self.get_address(base, offset), align=self.module.size)
-
-    def load_masked_vector(self, row: Any, offset: Any, masked: bool) -> Any:
-        """Load a vector of a row, with 0 in the lanes beyond the last sample."""
-        value = self.load_value(row, offset, self.module.vector)
-        if not masked:
-            return value
-        left = self.builder.sub(self.length, offset)
-        inside = self.mask_first_lanes(
-            self.builder.sdiv(left, self.make_i64(self.module.size)), self.module.lanes
-        )
-        return self.builder.select(inside, value, self.ir.Constant(self.module.vector, None))
-
-    # --- sums ------------------------------------------------------------------------------------
-
-    def emit_accumulation_loop(
-        self, count: int, body: Callable[[Any, list[Any]], list[Any]]
-    ) -> list[Any]:
-        """Sum vectors over the block, starting from zero."""
-        zeros = [self.module.ir.Constant(self.module.vector, None)] * count
-        step = self.module.size * self.module.lanes
-        return self.emit_carried_loop(self.length, step, zeros, body, once=True)
-
-    def add_to_sums(self, place: Any, totals: list[Any]) -> None:
-        """Add vectors, lane by lane, to sums in double precision."""
-        builder, module = self.builder, self.module
-        for number, total in enumerate(totals):
-            there = self.get_address(place, self.make_i64(number * module.lanes * 8))
-            wide = total if module.size == 8 else builder.fpext(total, module.double)
-            previous = builder.load(there, typ=module.double, align=8)
-            builder.store(builder.fadd(previous, wide), there, align=8)
+    def emit_return_unless(
+        self, condition: Ir, value: Ir, emit_before: Callable[[], None] | None = None
+    ) -> None:
+        """Emit a return of a value unless a condition holds, optionally after further code."""
+        leaving, going = (self.function.append_basic_block() for _ in range(2))
+        self.builder.cbranch(condition, going, leaving)
+        self.builder.position_at_end(leaving)
+        if emit_before:
+            emit_before()
+        self.builder.ret(value)
+        self.builder.position_at_end(going)

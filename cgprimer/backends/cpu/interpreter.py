@@ -12,8 +12,9 @@ import numpy as np
 
 from cgprimer.backends.call_arguments import call_custom_primitive
 from cgprimer.backends.cpu.cpu_executable import Call, CpuExecutable
+from cgprimer.backends.cpu.handler_emitter import CONTEXT_FIELDS
 from cgprimer.backends.cpu.interpreter_code import InterpreterCode, assemble
-from cgprimer.backends.cpu.interpreter_handlers import CONTEXT_FIELDS, HandlerModule, tile_columns
+from cgprimer.backends.cpu.interpreter_handlers import HandlerModule, choose_tile_columns
 from cgprimer.backends.cpu.llvm_library import CompiledLibrary, target_processor
 from cgprimer.backends.interfaces import Array
 from cgprimer.backends.plans.planning import build_plan
@@ -38,7 +39,7 @@ class LoadedInterpreter:
     def __init__(self, dtype: str) -> None:
         processor = target_processor()
         self.lanes = processor.lanes(dtype)
-        self.tile = tile_columns(processor.registers)
+        self.tile = choose_tile_columns(processor.registers)
         parameters = dtype, self.lanes, processor.registers
         key = " ".join(map(str, parameters))
         self.library = CompiledLibrary(

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.backends.cpu.interpreter_handlers import UNROLL, opcodes
+from cgprimer.backends.cpu.interpreter_handlers import UNROLL, number_opcodes
 from cgprimer.backends.interfaces import Array
 from cgprimer.backends.plan_encoding import CALL, TILE, WORDS, CodeSection, EncodedPlan, encode_plan
 from cgprimer.backends.plans.plan import Plan
@@ -82,7 +82,7 @@ class InterpreterCode:
 
 def encode_for_interpreter(plan: Plan, tile: int) -> EncodedPlan:
     """Encode a plan, with ``tile`` right factors per tile of an outer product."""
-    return encode_plan(plan, tile=(TILE, tile), available=opcodes())
+    return encode_plan(plan, tile=(TILE, tile), available=number_opcodes())
 
 
 class UniformTable:
@@ -133,7 +133,7 @@ class _Assembler:
     def __init__(self, plan: Plan, itemsize: int, lanes: int, tile: int) -> None:
         self.plan, self.itemsize, self.lanes = plan, itemsize, lanes
         self.program, self.table = encode_for_interpreter(plan, tile), UniformTable(plan)
-        self.opcodes = opcodes()
+        self.opcodes = number_opcodes()
         self.unit = itemsize * lanes * UNROLL
         # As many units per row as keep the live rows in the cache.
         units = min(_BUFFER_BYTES // max(1, self.program.rows), _LARGEST_ROW) // self.unit

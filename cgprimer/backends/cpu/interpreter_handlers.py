@@ -14,20 +14,17 @@ CONTEXT_FIELDS) and ``length`` (bytes of a row that are in use, a multiple of fo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from functools import partial
 
-from cgprimer.backends.cpu.function_emitter import FunctionEmitter, HandlerEmitter, IndirectFunction
+from cgprimer.backends.cpu.function_emitter import FunctionEmitter, IndirectFunction
+from cgprimer.backends.cpu.handler_emitter import CONTEXT_FIELDS, HandlerEmitter
 from cgprimer.backends.cpu.primitive_ir import SUPPORTED, PrimitiveEmitter
 from cgprimer.backends.cpu.straight_line import FLAGS
+from cgprimer.backends.cpu.vector_ir import Ir
 from cgprimer.backends.plan_encoding import TILE, WORDS
 from cgprimer.core.operations import primitives
 
 UNROLL = 4  # vectors per iteration of a handler
-# Layout of the context, in words of eight bytes: addresses, the stride between results in bytes,
-# and the position of the block in a column.
-CONTEXT_FIELDS = (
-    "columns", "results", "stride", "uniform", "side", "callback", "position", "failed", "reply",
-)  # fmt: skip
 
 # Operations with uniform scalars as operands: r for a row, s for a scalar.
 _MIXED = {
@@ -55,7 +52,8 @@ _MASKED = (
 )  # operations that depend on the number of samples
 
 
-def _operations() -> Iterator[tuple[str, str]]:
+def _list_operations() -> Iterator[tuple[str, str]]:
+    """Yield the name and the operand pattern of each interpreter operation, in opcode order."""
     for name in _SPECIAL:
         yield name, ""
     for name in ("fma", "fms", "fnma"):
@@ -67,383 +65,416 @@ def _operations() -> Iterator[tuple[str, str]]:
                 yield row.name, pattern
 
 
-def opcodes() -> dict[tuple[str, str], int]:
-    """Return the opcode of each operation, by its name and the kinds of its operands.
+def number_opcodes() -> dict[tuple[str, str], int]:
+    """Return the opcode of each interpreter operation, keyed by name and operand pattern.
 
-    A built-in primitive that is replaced by a custom one has no opcode: it becomes a Python call.
+    A built-in primitive that is replaced by a custom primitive has no opcode: it becomes a call to
+    a Python function.
     """
-    foreign = {row.name for row in primitives() if not row.built_in and row.name in SUPPORTED}
-    numbered = enumerate(_operations())
-    return {operation: number for number, operation in numbered if operation[0] not in foreign}
+    replaced = {row.name for row in primitives() if not row.built_in and row.name in SUPPORTED}
+    numbered = enumerate(_list_operations())
+    return {operation: number for number, operation in numbered if operation[0] not in replaced}
 
 
-def tile_columns(registers: int) -> int:
-    """Return the number of right factors, or of vectors of samples, in a tile."""
+def choose_tile_columns(registers: int) -> int:
+    """Return how many columns a register tile has, for a number of vector registers.
+
+    A tile of an outer product has TILE left factors and one right factor per column; a tile of an
+    affine group has TILE outputs and one vector of samples per column.
+    """
     return 4 if registers >= 32 else 2
 
 
 class HandlerModule:
-    """The LLVM module of the interpreter: ``run(code, rows, context, begin, end, block)``.
+    """The interpreter's LLVM module, with ``run(code, rows, context, begin, end, block)``.
 
     ``run`` processes a range of samples in blocks of ``block`` bytes per row. Masked handlers
-    process
-    the samples at the end that do not fill a unit.
+    process the last samples, which do not fill a unit.
     """
 
     def __init__(self, dtype: str, lanes: int, registers: int) -> None:
         from llvmlite import ir
 
-        self.ir, self.lanes, self.dtype = ir, lanes, dtype
-        self.size = 8 if dtype == "float64" else 4
-        self.columns = tile_columns(registers)
+        self.ir, self.lanes = ir, lanes
+        self.columns = choose_tile_columns(registers)
         self.module = ir.Module("interpreter")
-        self.real = ir.DoubleType() if dtype == "float64" else ir.FloatType()
-        self.pointer, self.i8 = ir.PointerType(), ir.IntType(8)
-        self.i32, self.i64, self.context = ir.IntType(32), ir.IntType(64), CONTEXT_FIELDS
-        self.vector = self._vector(lanes)
-        self.wide = self._vector(lanes * UNROLL)
-        self.double = self._vector(lanes, ir.DoubleType())
-        self.light = PrimitiveEmitter(self.module, dtype, lanes * UNROLL, flags=FLAGS)
-        self.heavy = PrimitiveEmitter(self.module, dtype, lanes, flags=FLAGS, inline=True)
+        self.pointer, self.i32, self.i64 = ir.PointerType(), ir.IntType(32), ir.IntType(64)
+        emitter = partial(PrimitiveEmitter, self.module, dtype, flags=FLAGS)
+        self.unrolled_emitter = emitter(lanes * UNROLL)
+        self.emitter = emitter(lanes, inline=True)
         # With as many vectors as a tile has columns.
-        self.light_tile = PrimitiveEmitter(self.module, dtype, lanes * self.columns, flags=FLAGS)
-        self.type = ir.FunctionType(ir.VoidType(), [self.pointer] * 4 + [self.i64, self.pointer])
+        self.tile_emitter = emitter(lanes * self.columns)
+        self.scalar_type, self.itemsize = (
+            self.emitter.format.scalar_type,
+            self.emitter.format.itemsize,
+        )
+        self.handler_type = ir.FunctionType(
+            ir.VoidType(), [self.pointer] * 4 + [self.i64, self.pointer]
+        )
         plain, masked = [], []
-        for number, (name, pattern) in enumerate(_operations()):
+        for number, (name, pattern) in enumerate(_list_operations()):
             label = f"h{number}_{name}_{pattern}"
-            handler = self._handler(label, name, pattern, masked=False)
+            handler = self._emit_handler(label, name, pattern, masked=False)
             plain.append(handler)
             if name in _MASKED:
-                handler = self._handler(label + "_masked", name, pattern, masked=True)
+                handler = self._emit_handler(label + "_masked", name, pattern, masked=True)
             masked.append(handler)
-        self._driver(self._table("table", plain), self._table("table_masked", masked))
+        tables = self._add_table("table", plain), self._add_table("table_masked", masked)
+        self._emit_run_function(*tables)
 
-    def _table(self, name: str, handlers: list[Any]) -> Any:
-        kind = self.ir.ArrayType(self.pointer, len(handlers))
-        table = self.ir.GlobalVariable(self.module, kind, name)
+    # --- dispatch --------------------------------------------------------------------------------
+
+    def _add_table(self, name: str, handlers: list[Ir]) -> Ir:
+        """Add a constant table with the addresses of handlers to the module."""
+        table_type = self.ir.ArrayType(self.pointer, len(handlers))
+        table = self.ir.GlobalVariable(self.module, table_type, name)
         table.global_constant = True
-        table.initializer = self.ir.Constant(kind, handlers)
+        table.initializer = self.ir.Constant(table_type, handlers)
         return table
 
-    # --- frame of a handler ----------------------------------------------------------------------
-
-    def _vector(self, lanes: int, real: Any = None) -> Any:
-        real = real or self.real
-        return self.ir.VectorType(real, lanes) if lanes > 1 else real
-
-    def _handler(self, label: str, name: str, pattern: str, *, masked: bool) -> Any:
-        function = self.ir.Function(self.module, self.type, label)
+    def _emit_handler(self, label: str, name: str, pattern: str, *, masked: bool) -> Ir:
+        """Emit the handler of an operation, which ends with a jump to the next handler."""
+        function = self.ir.Function(self.module, self.handler_type, label)
         function.linkage = "internal"
         for argument in function.args[:4]:
             argument.add_attribute("noalias")
-        frame = HandlerEmitter(self, function)
+        handler = HandlerEmitter(function, self.emitter)
         if name == "end":
-            frame.builder.ret_void()
+            handler.builder.ret_void()
             return function
-        ip, rows, table, context, length, following = function.args
+        ip, rows, table, context, length, next_handler = function.args
         # Load the address of the handler after the next one before the work of this handler: the
         # target of the jump is then known early.
-        after = self._lookup(frame, ip, table, 2)
+        second_next = self._load_handler(handler, ip, table, 2)
         if name in _SPECIAL:
-            getattr(self, f"_{name}")(frame, masked)
+            getattr(self, f"_emit_{name}")(handler, masked)
         else:
-            self._elementwise(frame, name, pattern)
-        frame.builder.call(
-            IndirectFunction(following, self.type),
-            [frame.get_address(ip, WORDS, self.i32), rows, table, context, length, after],
+            self._emit_elementwise(handler, name, pattern)
+        handler.builder.call(
+            IndirectFunction(next_handler, self.handler_type),
+            [handler.get_address(ip, WORDS, self.i32), rows, table, context, length, second_next],
             tail="musttail",
         )
-        frame.builder.ret_void()
+        handler.builder.ret_void()
         return function
 
-    def _lookup(self, writer: FunctionEmitter, ip: Any, table: Any, operations: int) -> Any:
-        """Load the handler of a later operation."""
-        opcode = writer.load_element(ip, WORDS * operations, self.i32)
-        return writer.load_element(table, writer.builder.zext(opcode, self.i64), self.pointer)
+    def _load_handler(self, emitter: FunctionEmitter, ip: Ir, table: Ir, distance: int) -> Ir:
+        """Load the handler of the instruction at a distance from the instruction pointer."""
+        opcode = emitter.load_element(ip, WORDS * distance, self.i32)
+        return emitter.load_element(table, emitter.builder.zext(opcode, self.i64), self.pointer)
 
-    def _driver(self, plain: Any, masked: Any) -> None:
+    def _emit_run_function(self, plain: Ir, masked: Ir) -> None:
+        """Emit ``run``, which calls the handlers for full units, then for the last samples."""
         ir, i64 = self.ir, self.i64
-        kind = ir.FunctionType(ir.VoidType(), [self.pointer] * 3 + [i64] * 3)
-        writer = FunctionEmitter(ir.Function(self.module, kind, "run"))
-        builder, size = writer.builder, writer.make_i64(self.size)
-        code, rows, context, begin, end, block = writer.function.args
-        begin, end = builder.mul(begin, size), builder.mul(end, size)
-        unit = writer.make_i64(self.size * self.lanes * UNROLL)
+        function_type = ir.FunctionType(ir.VoidType(), [self.pointer] * 3 + [i64] * 3)
+        emitter = FunctionEmitter(ir.Function(self.module, function_type, "run"))
+        builder, itemsize = emitter.builder, emitter.make_i64(self.itemsize)
+        code, rows, context, begin, end, block = emitter.function.args
+        begin, end = builder.mul(begin, itemsize), builder.mul(end, itemsize)
+        unit = emitter.make_i64(self.itemsize * self.lanes * UNROLL)
         full_end = builder.sub(end, builder.srem(builder.sub(end, begin), unit))
         for table, first, last in ((plain, begin, full_end), (masked, full_end, end)):
-            handlers = [self._lookup(writer, code, table, k) for k in (0, 1)]
+            handlers = [self._load_handler(emitter, code, table, k) for k in (0, 1)]
 
-            def body(
-                position: Any, table: Any = table, last: Any = last, h: Any = handlers
+            def emit_block(
+                position: Ir, table: Ir = table, last: Ir = last, handlers: list[Ir] = handlers
             ) -> None:
-                writer.store_element(position, context, CONTEXT_FIELDS.index("position"))
-                left = builder.sub(last, position)
-                length = builder.select(builder.icmp_signed("<", left, block), left, block)
+                """Call the first handler for one block of samples."""
+                emitter.store_element(position, context, CONTEXT_FIELDS.index("position"))
+                remaining = builder.sub(last, position)
+                is_last = builder.icmp_signed("<", remaining, block)
+                length = builder.select(is_last, remaining, block)
                 builder.call(
-                    IndirectFunction(h[0], self.type), [code, rows, table, context, length, h[1]]
+                    IndirectFunction(handlers[0], self.handler_type),
+                    [code, rows, table, context, length, handlers[1]],
                 )
 
-            writer.emit_loop(last, block, body, begin=first)
+            emitter.emit_loop(last, block, emit_block, begin=first)
         builder.ret_void()
 
-    # --- operations ------------------------------------------------------------------------------
+    # --- loads, stores and elementwise operations ------------------------------------------------
 
-    def _elementwise(self, frame: HandlerEmitter, name: str, pattern: str) -> None:
-        light = name in _LIGHT
-        kind, lanes = (self.wide, self.lanes * UNROLL) if light else (self.vector, self.lanes)
-        emitter = self.light if light else self.heavy
+    def _emit_elementwise(self, handler: HandlerEmitter, name: str, pattern: str) -> None:
+        """Emit the handler of an elementwise primitive, whose operands are rows or scalars."""
+        emitter = self.unrolled_emitter if name in _LIGHT else self.emitter
         operands = [
-            frame.load_row_address(2 + i)
+            handler.load_row_address(2 + i)
             if letter == "r"
-            else frame.broadcast(frame.load_uniform(2 + i), lanes)
+            else handler.broadcast(handler.load_uniform(2 + i), emitter.width)
             for i, letter in enumerate(pattern)
         ]
-        result = frame.load_row_address(1)
-        with_loads = list(zip(pattern, operands, strict=True))
+        result = handler.load_row_address(1)
 
-        def body(offset: Any) -> None:
+        def compute_vector(offset: Ir) -> Ir:
+            """Load the operands at an offset and apply the primitive."""
             values = [
-                frame.load_value(value, offset, kind) if letter == "r" else value
-                for letter, value in with_loads
+                handler.load_value(operand, offset, emitter.type) if letter == "r" else operand
+                for letter, operand in zip(pattern, operands, strict=True)
             ]
-            frame.store_value(emitter.emit(frame.builder, name, *values), result, offset)
+            return emitter.emit(handler.builder, name, *values)
 
-        frame.emit_loop(frame.length, self.size * lanes, body, once=True)
+        self._fill_row(handler, result, compute_vector, emitter.width)
 
-    def _load(self, frame: HandlerEmitter, masked: bool) -> None:
-        columns = frame.load_context_field("columns", self.pointer)
-        column = frame.load_element(columns, frame.load_instruction_word(2), self.pointer)
-        column = frame.get_address(column, frame.load_context_field("position", self.i64))
+    def _fill_row(
+        self,
+        handler: HandlerEmitter,
+        target: Ir,
+        compute_value: Callable[[Ir], Ir],
+        lanes: int = 0,
+    ) -> None:
+        """Emit a loop that stores a value at each offset of a block.
+
+        Args:
+            handler: the handler.
+            target: address of the row.
+            compute_value: emits the value at an offset.
+            lanes: elements per store; by default, those of UNROLL vectors.
+        """
+
+        def emit_store(offset: Ir) -> None:
+            """Store the value at one offset."""
+            handler.store_value(compute_value(offset), target, offset)
+
+        step = self.itemsize * (lanes or self.lanes * UNROLL)
+        handler.emit_loop(handler.length, step, emit_store, once=True)
+
+    def _emit_load(self, handler: HandlerEmitter, masked: bool) -> None:
+        """Emit the handler that loads a block of a column into a row."""
+        columns = handler.load_field("columns", self.pointer)
+        column = handler.load_element(columns, handler.load_instruction_word(2), self.pointer)
+        column = handler.get_address(column, handler.load_field("position", self.i64))
         if not masked:
-            self._fill(
-                frame, frame.load_row_address(1), lambda o: frame.load_value(column, o, self.wide)
+            unrolled_type = self.unrolled_emitter.type
+            self._fill_row(
+                handler,
+                handler.load_row_address(1),
+                lambda offset: handler.load_value(column, offset, unrolled_type),
             )
             return
-        builder, target = frame.builder, frame.load_row_address(1)
+        builder, target = handler.builder, handler.load_row_address(1)
 
-        def number(offset: Any) -> None:  # unused lanes compute with ordinary numbers
-            inside = builder.icmp_signed("<", offset, frame.length)
-            chosen = builder.select(inside, offset, frame.make_i64(0))
-            frame.store_value(frame.load_value(column, chosen, self.real), target, offset)
+        def load_element(offset: Ir) -> None:
+            """Load one element; fill unused lanes with the first element of the block."""
+            inside = builder.icmp_signed("<", offset, handler.length)
+            source = builder.select(inside, offset, handler.make_i64(0))
+            handler.store_value(
+                handler.load_value(column, source, self.scalar_type), target, offset
+            )
 
-        frame.emit_loop(self.size * self.lanes * UNROLL, self.size, number, once=True)
+        unit = self.itemsize * self.lanes * UNROLL
+        handler.emit_loop(unit, self.itemsize, load_element, once=True)
 
-    def _store(self, frame: HandlerEmitter, masked: bool) -> None:
-        place = frame.builder.mul(
-            frame.load_instruction_word(1), frame.load_context_field("stride", self.i64)
+    def _emit_store(self, handler: HandlerEmitter, masked: bool) -> None:
+        """Emit the handler that stores a row as a block of an output."""
+        builder = handler.builder
+        offset = builder.mul(
+            handler.load_instruction_word(1), handler.load_field("stride", self.i64)
         )
-        place = frame.builder.add(place, frame.load_context_field("position", self.i64))
-        target, row = (
-            frame.get_address(frame.load_context_field("results", self.pointer), place),
-            frame.load_row_address(2),
-        )
-        kind = self.real if masked else self.wide
-        self._fill(frame, target, lambda o: frame.load_value(row, o, kind), 1 if masked else 0)
-
-    def _store_uniform(self, frame: HandlerEmitter, masked: bool) -> None:
-        """Write the handler that copies the first element of a row to the uniform table."""
-        value = frame.load_value(frame.load_row_address(2), 0, self.real)
-        frame.store_value(
-            value, frame.load_context_field("uniform", self.pointer), frame.load_instruction_word(1)
+        offset = builder.add(offset, handler.load_field("position", self.i64))
+        target = handler.get_address(handler.load_field("results", self.pointer), offset)
+        row = handler.load_row_address(2)
+        value_type = self.scalar_type if masked else self.unrolled_emitter.type
+        self._fill_row(
+            handler, target, lambda o: handler.load_value(row, o, value_type), 1 if masked else 0
         )
 
-    def _gather_weights(self, frame: HandlerEmitter, masked: bool) -> None:
-        """Write the handler that gathers the weights of the affine groups.
+    def _emit_store_uniform(self, handler: HandlerEmitter, masked: bool) -> None:
+        """Emit the handler that copies the first element of a row to the uniform table."""
+        value = handler.load_value(handler.load_row_address(2), 0, self.scalar_type)
+        table = handler.load_field("uniform", self.pointer)
+        handler.store_value(value, table, handler.load_instruction_word(1))
+
+    def _emit_gather_weights(self, handler: HandlerEmitter, masked: bool) -> None:
+        """Emit the handler that gathers the weights of the affine groups.
 
         Extended operands: number of weights, destination, sources.
         """
-        side, table = (
-            frame.get_extended_operands(1),
-            frame.load_context_field("uniform", self.pointer),
-        )
-        target, sources = (
-            frame.get_address(table, frame.load_extended_operand(side, 1)),
-            frame.get_address(side, 8),
-        )
+        extended = handler.get_extended_operands(1)
+        table = handler.load_field("uniform", self.pointer)
+        target = handler.get_address(table, handler.load_extended_operand(extended, 1))
+        sources = handler.get_address(extended, 8)
 
-        def weight(number: Any) -> None:
-            place = frame.builder.zext(frame.load_element(sources, number, self.i32), self.i64)
-            frame.store_element(frame.load_value(table, place, self.real), target, number)
+        def copy_weight(index: Ir) -> None:
+            """Copy one weight to the destination."""
+            offset = handler.builder.zext(handler.load_element(sources, index, self.i32), self.i64)
+            weight = handler.load_value(table, offset, self.scalar_type)
+            handler.store_element(weight, target, index)
 
-        frame.emit_loop(frame.load_extended_operand(side, 0), 1, weight, once=True)
+        count = handler.load_extended_operand(extended, 0)
+        handler.emit_loop(count, 1, copy_weight, once=True)
 
-    def _splat(self, frame: HandlerEmitter, masked: bool) -> None:
-        value = frame.broadcast(frame.load_uniform(2), self.lanes * UNROLL)
-        self._fill(frame, frame.load_row_address(1), lambda _: value)
+    def _emit_splat(self, handler: HandlerEmitter, masked: bool) -> None:
+        """Emit the handler that fills a row with a uniform scalar."""
+        value = handler.broadcast(handler.load_uniform(2), self.lanes * UNROLL)
+        self._fill_row(handler, handler.load_row_address(1), lambda _: value)
 
-    def _fill(
-        self, frame: HandlerEmitter, target: Any, value_at: Callable[[Any], Any], numbers: int = 0
-    ) -> None:
-        """Store the value at each offset of a block.
+    def _emit_sincos(self, handler: HandlerEmitter, masked: bool) -> None:
+        """Emit the handler that computes the sine and cosine of a row."""
+        sine_row, operand_row, cosine_row = (handler.load_row_address(k) for k in (1, 2, 3))
 
-        Args:
-            frame: the handler.
-            target: address of the row.
-            value_at: returns the value at an offset.
-            numbers: elements per store; 0 for the default.
-        """
-        step = self.size * (numbers or self.lanes * UNROLL)
-        frame.emit_loop(
-            frame.length, step, lambda o: frame.store_value(value_at(o), target, o), once=True
-        )
+        def emit_vector(offset: Ir) -> None:
+            """Store sine and cosine of one vector."""
+            operand = handler.load_value(operand_row, offset, self.emitter.type)
+            sine, cosine = self.emitter.emit_sincos(handler.builder, operand)
+            handler.store_value(sine, sine_row, offset)
+            handler.store_value(cosine, cosine_row, offset)
 
-    def _sincos(self, frame: HandlerEmitter, masked: bool) -> None:
-        sine, operand, cosine = (
-            frame.load_row_address(1),
-            frame.load_row_address(2),
-            frame.load_row_address(3),
-        )
+        handler.emit_loop(handler.length, self.itemsize * self.lanes, emit_vector, once=True)
 
-        def body(offset: Any) -> None:
-            value = frame.load_value(operand, offset, self.vector)
-            s, c = self.heavy.emit_sincos(frame.builder, value)
-            frame.store_value(s, sine, offset)
-            frame.store_value(c, cosine, offset)
+    # --- sums over the samples -------------------------------------------------------------------
 
-        frame.emit_loop(frame.length, self.size * self.lanes, body, once=True)
+    def _emit_sum(self, handler: HandlerEmitter, masked: bool) -> None:
+        """Emit the handler that adds the elements of a row to a sum."""
+        self._emit_sum_of_products(handler, masked, handler.load_row_address(2))
 
-    def _sum(self, frame: HandlerEmitter, masked: bool) -> None:
-        self._total(frame, masked, frame.load_row_address(2))
+    def _emit_dot(self, handler: HandlerEmitter, masked: bool) -> None:
+        """Emit the handler that adds the dot product of two rows to a sum."""
+        rows = handler.load_row_address(2), handler.load_row_address(3)
+        self._emit_sum_of_products(handler, masked, *rows)
 
-    def _dot(self, frame: HandlerEmitter, masked: bool) -> None:
-        self._total(frame, masked, frame.load_row_address(2), frame.load_row_address(3))
+    def _emit_sum_of_products(self, handler: HandlerEmitter, masked: bool, *rows: Ir) -> None:
+        """Add the elementwise products of one or two rows to a sum."""
+        builder = handler.builder
 
-    def _total(self, frame: HandlerEmitter, masked: bool, *rows: Any) -> None:
-        """Add the elementwise product of rows to a sum."""
-        builder = frame.builder
-
-        def body(offset: Any, sums: list[Any]) -> list[Any]:
-            values = [frame.load_masked_vector(row, offset, masked) for row in rows]
+        def emit_vector(offset: Ir, sums: list[Ir]) -> list[Ir]:
+            """Add the product of one vector per row to the sum."""
+            values = [handler.load_row_vector(row, offset, masked) for row in rows]
             if len(rows) == 1:
                 return [builder.fadd(sums[0], *values)]
-            return [self.heavy.emit(builder, "fma", *values, sums[0])]
+            return [self.emitter.emit(builder, "fma", *values, sums[0])]
 
-        place = frame.get_address(
-            frame.load_context_field("results", self.pointer), frame.load_instruction_word(1)
-        )
-        frame.add_to_sums(place, frame.emit_accumulation_loop(1, body))
+        results = handler.load_field("results", self.pointer)
+        address = handler.get_address(results, handler.load_instruction_word(1))
+        handler.add_to_sums(handler.emit_accumulation_loop(1, emit_vector), address)
 
-    def _affine(self, frame: HandlerEmitter, masked: bool) -> None:
-        """Write the handler of affine groups.
+    # --- matrix products -------------------------------------------------------------------------
+
+    def _emit_affine(self, handler: HandlerEmitter, masked: bool) -> None:
+        """Emit the handler of affine groups.
 
         Extended operands: inputs, tiles of outputs, offset of the weights; input rows, output rows.
         """
-        builder, emit = frame.builder, self.light_tile.emit
-        side = frame.get_extended_operands(1)
-        inputs, blocks = frame.load_extended_operand(side, 0), frame.load_extended_operand(side, 1)
-        weights = frame.get_address(
-            frame.load_context_field("uniform", self.pointer), frame.load_extended_operand(side, 2)
+        builder, emit = handler.builder, self.tile_emitter.emit
+        extended = handler.get_extended_operands(1)
+        inputs, tiles = (handler.load_extended_operand(extended, k) for k in (0, 1))
+        weights = handler.get_address(
+            handler.load_field("uniform", self.pointer), handler.load_extended_operand(extended, 2)
         )
-        first_input = frame.get_address(side, 12)
-        first_output = frame.get_address(first_input, builder.mul(inputs, frame.make_i64(4)))
-        lanes = self.lanes * self.columns
-        kind, step = self._vector(lanes), self.size * TILE
+        first_input = handler.get_address(extended, 12)
+        first_output = handler.get_address(first_input, builder.mul(inputs, handler.make_i64(4)))
+        lanes, tile_type = self.tile_emitter.width, self.tile_emitter.type
+        weights_step = self.itemsize * TILE
 
-        def samples(offset: Any) -> None:
-            def block(outputs: Any, at_weights: Any) -> Any:
-                read = (frame.load_value(at_weights, self.size * j, self.real) for j in range(TILE))
-                biases = [frame.broadcast(one, lanes) for one in read]
-                start = frame.get_address(at_weights, step)
+        def load_weights(address: Ir) -> Iterator[Ir]:
+            """Load a bias or weight for each output of a tile, and broadcast it to all lanes."""
+            for j in range(TILE):
+                weight = handler.load_value(address, self.itemsize * j, self.scalar_type)
+                yield handler.broadcast(weight, lanes)
 
-                def term(number: Any, state: list[Any]) -> list[Any]:
-                    *sums, weight = state
-                    row = frame.get_row_address(frame.load_element(first_input, number, self.i32))
-                    value = frame.load_value(row, offset, kind)
-                    new_sums = []
-                    for j, total in enumerate(sums):
-                        w = frame.load_value(weight, self.size * j, self.real)
-                        new_sums.append(
-                            emit(builder, "fma", frame.broadcast(w, lanes), value, total)
-                        )
-                    return [*new_sums, frame.get_address(weight, step)]
+        def emit_samples(offset: Ir) -> None:
+            """Compute all outputs for the sample vectors at an offset."""
 
-                *sums, weight = frame.emit_carried_loop(
-                    inputs, 1, [*biases, start], term, once=True
+            def add_input(index: Ir, state: list[Ir]) -> list[Ir]:
+                """Add an input times its weights to the outputs of a tile."""
+                *sums, address = state
+                row = handler.get_row_address(handler.load_element(first_input, index, self.i32))
+                value = handler.load_value(row, offset, tile_type)
+                pairs = zip(load_weights(address), sums, strict=True)
+                new_sums = [emit(builder, "fma", weight, value, total) for weight, total in pairs]
+                return [*new_sums, handler.get_address(address, weights_step)]
+
+            def emit_tile(_: Ir, state: list[Ir]) -> list[Ir]:
+                """Compute the outputs of a tile, and advance to the next tile."""
+                outputs, address = state
+                next_outputs = handler.get_address(outputs, 4 * TILE)
+                biases = list(load_weights(address))
+                start = handler.get_address(address, weights_step)
+                *sums, address = handler.emit_carried_loop(
+                    inputs, 1, [*biases, start], add_input, once=True
                 )
                 for j, total in enumerate(sums):
-                    frame.store_value(
-                        total,
-                        frame.get_row_address(frame.load_element(outputs, j, self.i32)),
-                        offset,
-                    )
-                return weight
+                    row = handler.get_row_address(handler.load_element(outputs, j, self.i32))
+                    handler.store_value(total, row, offset)
+                return [next_outputs, address]
 
-            def emit_tile(_: Any, state: list[Any]) -> list[Any]:
-                """Compute a tile of outputs, and advance to the next tile."""
-                outputs, at_weights = state
-                return [frame.get_address(outputs, 4 * TILE), block(outputs, at_weights)]
+            handler.emit_carried_loop(tiles, 1, [first_output, weights], emit_tile, once=True)
 
-            frame.emit_carried_loop(blocks, 1, [first_output, weights], emit_tile, once=True)
+        handler.emit_loop(handler.length, self.itemsize * lanes, emit_samples, once=True)
 
-        frame.emit_loop(frame.length, self.size * lanes, samples, once=True)
-
-    def _outer(self, frame: HandlerEmitter, masked: bool) -> None:
-        """Write the handler of outer products.
+    def _emit_outer(self, handler: HandlerEmitter, masked: bool) -> None:
+        """Emit the handler of outer products.
 
         Extended operands: tiles of left and right factors, offset of the sums; rows of both.
         """
-        builder, width = frame.builder, self.columns
-        side = frame.get_extended_operands(1)
-        lefts, rights = frame.load_extended_operand(side, 0), frame.load_extended_operand(side, 1)
-        sums = frame.get_address(
-            frame.load_context_field("results", self.pointer), frame.load_extended_operand(side, 2)
+        builder, width = handler.builder, self.columns
+        extended = handler.get_extended_operands(1)
+        left_tiles, right_tiles = (handler.load_extended_operand(extended, k) for k in (0, 1))
+        sums = handler.get_address(
+            handler.load_field("results", self.pointer), handler.load_extended_operand(extended, 2)
         )
-        first_left = frame.get_address(side, 12)
-        first_right = frame.get_address(first_left, builder.mul(lefts, frame.make_i64(4 * TILE)))
+        first_left = handler.get_address(extended, 12)
+        left_bytes = builder.mul(left_tiles, handler.make_i64(4 * TILE))
+        first_right = handler.get_address(first_left, left_bytes)
         tile_bytes = TILE * width * self.lanes * 8
 
-        def rows_at(base: Any, count: int) -> list[Any]:
-            return [
-                frame.get_row_address(frame.load_element(base, k, self.i32)) for k in range(count)
-            ]
+        def load_row_addresses(base: Ir, count: int) -> list[Ir]:
+            """Load the addresses of consecutive factors' rows."""
+            offsets = (handler.load_element(base, k, self.i32) for k in range(count))
+            return [handler.get_row_address(offset) for offset in offsets]
 
-        def left_block(_: Any, state: list[Any]) -> list[Any]:
-            left_rows = rows_at(state[0], TILE)
+        def emit_left_tile(_: Ir, state: list[Ir]) -> list[Ir]:
+            """Multiply a tile of left factors by all right factors."""
+            left_rows = load_row_addresses(state[0], TILE)
 
-            def right_block(_: Any, inner: list[Any]) -> list[Any]:
-                right_rows = rows_at(inner[0], width)
+            def emit_tile(_: Ir, inner: list[Ir]) -> list[Ir]:
+                """Add the products of a tile of left and a tile of right factors to their sums."""
+                right_rows = load_row_addresses(inner[0], width)
 
-                def body(offset: Any, totals: list[Any]) -> list[Any]:
-                    a = [frame.load_masked_vector(row, offset, masked) for row in left_rows]
-                    b = [frame.load_masked_vector(row, offset, masked) for row in right_rows]
+                def emit_vectors(offset: Ir, totals: list[Ir]) -> list[Ir]:
+                    """Add the products of one vector per factor to the sums."""
+                    a = [handler.load_row_vector(row, offset, masked) for row in left_rows]
+                    b = [handler.load_row_vector(row, offset, masked) for row in right_rows]
                     return [
-                        self.heavy.emit(builder, "fma", a[k // width], b[k % width], total)
+                        self.emitter.emit(builder, "fma", a[k // width], b[k % width], total)
                         for k, total in enumerate(totals)
                     ]
 
-                frame.add_to_sums(inner[1], frame.emit_accumulation_loop(TILE * width, body))
-                return [
-                    frame.get_address(inner[0], 4 * width),
-                    frame.get_address(inner[1], tile_bytes),
-                ]
+                totals = handler.emit_accumulation_loop(TILE * width, emit_vectors)
+                handler.add_to_sums(totals, inner[1])
+                next_right = handler.get_address(inner[0], 4 * width)
+                return [next_right, handler.get_address(inner[1], tile_bytes)]
 
-            _, after = frame.emit_carried_loop(
-                rights, 1, [first_right, state[1]], right_block, once=True
+            _, next_sums = handler.emit_carried_loop(
+                right_tiles, 1, [first_right, state[1]], emit_tile, once=True
             )
-            return [frame.get_address(state[0], 4 * TILE), after]
+            return [handler.get_address(state[0], 4 * TILE), next_sums]
 
-        frame.emit_carried_loop(lefts, 1, [first_left, sums], left_block, once=True)
+        handler.emit_carried_loop(left_tiles, 1, [first_left, sums], emit_left_tile, once=True)
 
-    def _call(self, frame: HandlerEmitter, masked: bool) -> None:
-        """Write the handler that calls a Python function.
+    # --- calls to Python -------------------------------------------------------------------------
+
+    def _emit_call(self, handler: HandlerEmitter, masked: bool) -> None:
+        """Emit the handler that calls a Python function.
 
         Extended operands: index of the function, rows of the result and of three operands.
         """
-        builder = frame.builder
-        side = frame.get_extended_operands(1)
-        kind = self.ir.FunctionType(self.ir.VoidType(), [self.i64] * 2 + [self.pointer] * 5)
-        rows = [frame.get_row_address(frame.load_extended_operand(side, 1 + k)) for k in range(4)]
-        count = builder.udiv(frame.length, frame.make_i64(self.size))
+        builder = handler.builder
+        extended = handler.get_extended_operands(1)
+        callback_type = self.ir.FunctionType(
+            self.ir.VoidType(), [self.i64] * 2 + [self.pointer] * 5
+        )
+        rows = [
+            handler.get_row_address(handler.load_extended_operand(extended, 1 + k))
+            for k in range(4)
+        ]
+        count = builder.udiv(handler.length, handler.make_i64(self.itemsize))
         # The function sets `reply` as its last action: if Ctrl-C interrupts it, `reply` stays 0.
-        reply, failed = (
-            frame.get_address(frame.context_address, CONTEXT_FIELDS.index(name), self.i64)
-            for name in ("reply", "failed")
-        )
-        builder.store(frame.make_i64(0), reply)
+        reply, failed = (handler.get_field_address(name) for name in ("reply", "failed"))
+        builder.store(handler.make_i64(0), reply)
         builder.call(
-            IndirectFunction(frame.load_context_field("callback", self.pointer), kind),
-            [frame.load_extended_operand(side, 0), count, reply, *rows],
+            IndirectFunction(handler.load_field("callback", self.pointer), callback_type),
+            [handler.load_extended_operand(extended, 0), count, reply, *rows],
         )
-        silent = builder.icmp_signed("==", builder.load(reply, typ=self.i64), frame.make_i64(0))
+        no_reply = builder.icmp_signed("==", builder.load(reply, typ=self.i64), handler.make_i64(0))
         previous = builder.load(failed, typ=self.i64)
-        builder.store(builder.or_(previous, builder.zext(silent, self.i64)), failed)
+        builder.store(builder.or_(previous, builder.zext(no_reply, self.i64)), failed)

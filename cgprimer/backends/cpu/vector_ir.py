@@ -31,6 +31,11 @@ class FloatFormat:
         return ir.DoubleType() if self.bits == 64 else ir.FloatType()
 
     @property
+    def itemsize(self) -> int:
+        """Number of bytes of a scalar in this format."""
+        return self.bits // 8
+
+    @property
     def rounding_constant(self) -> float:
         """Constant whose addition to a small number rounds the number to an integer.
 
@@ -282,6 +287,17 @@ def call_intrinsic(builder: Ir, name: str, operands: Sequence[Ir]) -> Ir:
         builder.module, f"llvm.{name}.{suffix}", operand_type, [operand_type] * len(operands)
     )
     return builder.call(function, operands)
+
+
+def call_masked_intrinsic(builder: Ir, name: str, vector_type: Ir, operands: Sequence[Ir]) -> Ir:
+    """Call the LLVM intrinsic ``masked.load`` or ``masked.store`` for a vector type."""
+    from llvmlite import ir
+
+    element = "f64" if vector_type.element == ir.DoubleType() else "f32"
+    symbol = f"llvm.masked.{name}.v{vector_type.count}{element}.p0"
+    result = vector_type if name == "load" else ir.VoidType()
+    types = [operand.type for operand in operands]
+    return builder.call(declare_function(builder.module, symbol, result, types), operands)
 
 
 def emit_rare_branch(
