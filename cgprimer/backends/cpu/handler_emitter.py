@@ -32,9 +32,9 @@ class HandlerEmitter(FunctionEmitter):
 
     # --- operands of the current instruction -----------------------------------------------------
 
-    def load_instruction_word(self, word: int) -> Ir:
+    def load_instruction_word(self, position: int) -> Ir:
         """Load a 32-bit word of the current interpreter instruction."""
-        return self.builder.zext(self.load_element(self.ip, word, self.i32), self.i64)
+        return self.builder.zext(self.load_element(self.ip, position, self.i32), self.i64)
 
     def get_row_address(self, offset: Ir) -> Ir:
         """Return the address of the buffer row at a byte offset."""
@@ -42,9 +42,9 @@ class HandlerEmitter(FunctionEmitter):
             offset = self.builder.zext(offset, self.i64)
         return self.get_address(self.rows, offset)
 
-    def load_row_address(self, word: int) -> Ir:
+    def load_row_address(self, position: int) -> Ir:
         """Return the address of the buffer row that an instruction word refers to."""
-        return self.get_row_address(self.load_instruction_word(word))
+        return self.get_row_address(self.load_instruction_word(position))
 
     def get_field_address(self, name: str) -> Ir:
         """Return the address of a field of the interpreter's context."""
@@ -54,16 +54,16 @@ class HandlerEmitter(FunctionEmitter):
         """Load a field of the interpreter's context."""
         return self.builder.load(self.get_field_address(name), typ=field_type)
 
-    def load_uniform(self, word: int) -> Ir:
+    def load_uniform(self, position: int) -> Ir:
         """Load the uniform scalar that an instruction word refers to."""
         table = self.load_field("uniform", self.pointer)
-        address = self.get_address(table, self.load_instruction_word(word))
+        address = self.get_address(table, self.load_instruction_word(position))
         return self.builder.load(address, typ=self.scalar_type)
 
-    def get_extended_operands(self, word: int) -> Ir:
+    def get_extended_operands(self, position: int) -> Ir:
         """Return the address of the extended operands that an instruction word refers to."""
         side_table = self.load_field("side", self.pointer)
-        return self.get_address(side_table, self.load_instruction_word(word))
+        return self.get_address(side_table, self.load_instruction_word(position))
 
     def load_extended_operand(self, extended_operands: Ir, index: int) -> Ir:
         """Load one of the extended operands of an instruction."""
