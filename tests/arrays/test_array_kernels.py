@@ -86,7 +86,7 @@ def test_they_are_the_plain_engine(text: str, dtype: str, sums: bool) -> None:
 def test_any_width_of_vectors_does(bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CGPRIMER_CACHE", "off")
     monkeypatch.setattr(
-        array_kernel_ir, "target_processor", lambda: TargetProcessor("", "", bits, 16)
+        array_kernel_ir, "get_target_processor", lambda: TargetProcessor("", "", bits, 16)
     )
     for text in (NETWORK, ROWS):
         for dtype in ROUNDING:

@@ -143,18 +143,18 @@ def run_command(line: str) -> str:
 @contextlib.contextmanager
 def vectors_of(bits: str) -> Iterator[None]:
     """A processor with such vectors, as a process would see it that starts with the setting."""
-    from cgprimer.backends.cpu.llvm_library import VECTORS, target_processor
+    from cgprimer.backends.cpu.llvm_library import VECTORS, get_target_processor
 
     before = os.environ.get(VECTORS)
     os.environ[VECTORS] = bits
-    target_processor.cache_clear()
+    get_target_processor.cache_clear()
     try:
         yield
     finally:
         os.environ.pop(VECTORS)
         if before is not None:
             os.environ[VECTORS] = before
-        target_processor.cache_clear()
+        get_target_processor.cache_clear()
 
 
 NUMBER = re.compile(r"((?<![\w.])[-+]?\d+(?:\.\d*)?(?:e[-+]?\d+)?(?![\w]))")

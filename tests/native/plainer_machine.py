@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 import cgprimer
-from cgprimer.backends.cpu.llvm_library import target_processor
+from cgprimer.backends.cpu.llvm_library import get_target_processor
 from cgprimer.core.methods import differentiate
 from cgprimer.core.operations import numpy_arithmetic, primitives
 from cgprimer.core.tape.builder import Builder
@@ -83,4 +83,4 @@ if __name__ == "__main__":
     count = every_primitive()
     graphs()
     training()
-    print(f"{target_processor().bits} bits, {count} primitives")
+    print(f"{get_target_processor().bits} bits, {count} primitives")

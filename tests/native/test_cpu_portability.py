@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cgprimer.backends.cpu.llvm_library import TargetProcessor, target_processor, unavailable
+from cgprimer.backends.cpu.llvm_library import TargetProcessor, get_target_processor, unavailable
 from cgprimer.core.operations import primitives
 from cgprimer.errors import UsageError
 from tests.approval import approved, refused
@@ -69,12 +69,12 @@ def test_code_for_one_machine_is_not_taken_for_another(tmp_path: Path) -> None:
 )
 def test_lanes(bits: int, double: int, single: int) -> None:
     chosen = TargetProcessor("", "", bits, 16)
-    assert (chosen.lanes("float64"), chosen.lanes("float32")) == (double, single)
+    assert (chosen.count_lanes("float64"), chosen.count_lanes("float32")) == (double, single)
 
 
 @needs_llvm
 def test_words_that_are_no_number_of_bits_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    anew = target_processor.__wrapped__  # what is asked for is read once a process
+    anew = get_target_processor.__wrapped__  # what is asked for is read once a process
     monkeypatch.delenv("CGPRIMER_VECTORS", raising=False)
     assert isinstance(anew(), TargetProcessor)
     monkeypatch.setenv("CGPRIMER_VECTORS", "")

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import cgprimer
 from cgprimer.backends.cpu import worker_threads
-from cgprimer.backends.cpu.llvm_library import target_processor
+from cgprimer.backends.cpu.llvm_library import get_target_processor
 from cgprimer.backends.cpu.straight_line import TILE
 from cgprimer.core.loss_expressions import LOSS
 from cgprimer.core.loss_node import with_loss
@@ -76,7 +76,7 @@ def everything(form_name: str, dtype: str) -> Any:
 def boundaries(form_name: str, dtype: str) -> list[int]:
     """Samples that a vector, a unit, a block or a tile of sums holds."""
     run = program(form_name, "sum", dtype)
-    lanes = target_processor().lanes(dtype)
+    lanes = get_target_processor().count_lanes(dtype)
     if form_name == "straight":
         return [lanes, run.lanes, TILE * run.lanes]
     itemsize = np.dtype(dtype).itemsize

@@ -242,10 +242,10 @@ def test_every_choice_has_code_of_its_own(place: Path, monkeypatch: pytest.Monke
                 compiled(tape, form_name, reduction, dtype)
                 assert len(kinds(place)) == seen
     # Another processor, or another version of the package.
-    usual = llvm_library.target_processor()
+    usual = llvm_library.get_target_processor()
     plainer = llvm_library.TargetProcessor("", "", usual.bits, usual.registers)
     with monkeypatch.context() as patch:
-        patch.setattr(llvm_library, "target_processor", lambda: plainer)
+        patch.setattr(llvm_library, "get_target_processor", lambda: plainer)
         compiled(tape, "straight")
         assert len(kinds(place)) == seen + 1
     monkeypatch.setattr(llvm_library, "fingerprint_package", lambda: "a later version")

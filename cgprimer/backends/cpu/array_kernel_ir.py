@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from cgprimer.backends.cpu.function_emitter import FunctionEmitter
-from cgprimer.backends.cpu.llvm_library import target_processor
+from cgprimer.backends.cpu.llvm_library import get_target_processor
 from cgprimer.backends.cpu.primitive_ir import PrimitiveEmitter
 from cgprimer.backends.cpu.straight_line import FLAGS
 from cgprimer.backends.cpu.vector_ir import declare_function, splat_constant
@@ -29,7 +29,7 @@ def kernels_source(plan: ArrayPlan, dtype: str) -> str:
     """
     from llvmlite import ir
 
-    module, lanes = ir.Module("arrays"), target_processor().lanes(dtype)
+    module, lanes = ir.Module("arrays"), get_target_processor().count_lanes(dtype)
     one, many, more = (
         PrimitiveEmitter(module, dtype, n, flags=FLAGS) for n in (1, lanes, 2 * lanes)
     )

@@ -45,7 +45,7 @@ class CpuEngine:
         from cgprimer.backends.cpu import worker_threads
         from cgprimer.support import disk_cache
 
-        chosen = llvm_library.target_processor()
+        chosen = llvm_library.get_target_processor()
         bits = f"{chosen.bits} bits" if chosen.bits > 64 else "none"
         return "\n".join(
             (

@@ -59,7 +59,7 @@ class CpuExecutable:
     factors: Array
     lock: AbstractContextManager[Any] = nullcontext()
 
-    def calls(
+    def prepare_calls(
         self, columns: Array, written: Array, table: Array, begin: int, end: int
     ) -> tuple[list[Call], Any]:
         """Return the calls of ``run`` for a range of samples, and data that must outlive them.
@@ -122,7 +122,7 @@ class CpuExecutable:
         with self.lock:
             table = self.table(values)
             for number, (target, sample_range) in enumerate(zip(written, ranges, strict=True)):
-                calls, arrays = self.calls(column_addresses, target, table, *sample_range)
+                calls, arrays = self.prepare_calls(column_addresses, target, table, *sample_range)
                 for call in calls[min(number, 1) : -1]:
                     worker_threads.run_in_threads(self.function, [call])
                 final_calls.append(calls[-1])

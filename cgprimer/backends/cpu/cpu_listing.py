@@ -13,12 +13,12 @@ from cgprimer.backends.code_listing import InterpreterListing, ListingRow, forma
 from cgprimer.backends.cpu.cpu_engine import straight_line_tape
 from cgprimer.backends.cpu.interpreter_code import UniformTable, encode_for_interpreter
 from cgprimer.backends.cpu.interpreter_handlers import choose_tile_columns
-from cgprimer.backends.cpu.llvm_library import target_processor
+from cgprimer.backends.cpu.llvm_library import get_target_processor
 from cgprimer.backends.cpu.primitive_ir import PrimitiveEmitter
 from cgprimer.backends.cpu.straight_line import (
     FLAGS,
     VectorFunctionEmitter,
-    lane_count,
+    choose_lane_count,
     split_outputs,
 )
 from cgprimer.backends.plans.optimization import extract_constant_factors
@@ -47,9 +47,9 @@ def build_listing(tape: Tape, *, sums: bool, dtype: str, interpreter: bool) -> s
 class _NamingFunctionEmitter(VectorFunctionEmitter):
     """The writer of the engine, which also gives values in LLVM IR the names of the tape."""
 
-    def instructions(self, values: dict[int, Any], *, varying: bool) -> None:
+    def emit_instructions(self, values: dict[int, Any], *, varying: bool) -> None:
         """Write the varying or the uniform instructions, and name all their values."""
-        super().instructions(values, varying=varying)
+        super().emit_instructions(values, varying=varying)
         names = labels(self.tape)
         for index, value in values.items():
             unnamed = getattr(value, "name", "").startswith(".")  # neither a constant nor a user's
@@ -61,7 +61,7 @@ def _straight_line(tape: Tape, *, sums: bool, dtype: str) -> str:
     from llvmlite import ir
 
     tape, factors = extract_constant_factors(tape) if sums else (tape, {})
-    lanes, (varied, unvaried) = lane_count(tape, dtype), split_outputs(tape)
+    lanes, (varied, unvaried) = choose_lane_count(tape, dtype), split_outputs(tape)
     module = ir.Module("straight_line")
     emitter = PrimitiveEmitter(module, dtype, lanes, flags=FLAGS)
     function = _NamingFunctionEmitter(emitter, tape, sums).function
@@ -121,7 +121,7 @@ def _number(text: str) -> str:
 
 def _interpreter(tape: Tape, *, sums: bool, dtype: str) -> str:
     plan = build_plan(tape, sums=sums)
-    program = encode_for_interpreter(plan, choose_tile_columns(target_processor().registers))
+    program = encode_for_interpreter(plan, choose_tile_columns(get_target_processor().registers))
     table = UniformTable(plan)
     operations = InterpreterListing(plan, program, table.place)
     names = operations.names

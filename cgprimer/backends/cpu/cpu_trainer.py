@@ -53,7 +53,7 @@ class CpuTrainer:
             key += f" {program.dtype}"
             writer = partial(EpochEmitter, rule, str(program.dtype))
         self.library = CompiledLibrary("epoch", key, lambda: str(writer().module))
-        self.run = _EPOCH(self.library.address("epoch"))
+        self.run = _EPOCH(self.library.get_address("epoch"))
 
     def epoch(
         self,
@@ -76,7 +76,7 @@ class CpuTrainer:
         losses = np.zeros(len(rates))
         lanes = np.zeros((program.count + len(program.fixed), program.lanes))
         table, column_addresses = program.table(np.zeros(len(self.order))), addresses(column_arrays)
-        calls, alive = program.calls(column_addresses, lanes, table, 0, 0)
+        calls, alive = program.prepare_calls(column_addresses, lanes, table, 0, 0)
         arrays = {
             "values": values, "order": self.order, "table": table, "calls": np.array(calls),
             "slots": self.slots,

@@ -143,8 +143,8 @@ class EpochEmitter(TapeFunctionEmitter):
             place = ("rates", step) if number == 0 else ("shared", number - 1)
             return self.load_element(field[place[0]], place[1], self.double)
 
-        values = self.leaves(scalar=load_shared)
-        self.instructions(values, varying=False)
+        values = self.emit_leaves(scalar=load_shared)
+        self.emit_instructions(values, varying=False)
         arrays = [field["values"], field["slope"]] + [
             self.load_element(field["state"], k, self.pointer)
             for k in range(len(self.rule.columns) - 2)
@@ -157,8 +157,8 @@ class EpochEmitter(TapeFunctionEmitter):
                     arrays[self.rule.columns.index(leaf.name)], number, self.double
                 )
 
-            parameter_values = values | self.leaves(column=load_own)
-            self.instructions(parameter_values, varying=True)
+            parameter_values = values | self.emit_leaves(column=load_own)
+            self.emit_instructions(parameter_values, varying=True)
             written = [arrays[0], *arrays[2:]]
             for array, output in zip(written, outputs, strict=False):  # scalars follow
                 self.store_element(parameter_values[output], array, number)

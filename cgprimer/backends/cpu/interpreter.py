@@ -15,7 +15,7 @@ from cgprimer.backends.cpu.cpu_executable import Call, CpuExecutable
 from cgprimer.backends.cpu.handler_emitter import CONTEXT_FIELDS
 from cgprimer.backends.cpu.interpreter_code import InterpreterCode, assemble
 from cgprimer.backends.cpu.interpreter_handlers import HandlerModule, choose_tile_columns
-from cgprimer.backends.cpu.llvm_library import CompiledLibrary, target_processor
+from cgprimer.backends.cpu.llvm_library import CompiledLibrary, get_target_processor
 from cgprimer.backends.interfaces import Array
 from cgprimer.backends.plans.planning import build_plan
 from cgprimer.backends.program_cache import compute_fingerprint, is_cacheable
@@ -37,15 +37,15 @@ class LoadedInterpreter:
     """The loaded handlers of the interpreter for one type of numbers."""
 
     def __init__(self, dtype: str) -> None:
-        processor = target_processor()
-        self.lanes = processor.lanes(dtype)
+        processor = get_target_processor()
+        self.lanes = processor.count_lanes(dtype)
         self.tile = choose_tile_columns(processor.registers)
         parameters = dtype, self.lanes, processor.registers
         key = " ".join(map(str, parameters))
         self.library = CompiledLibrary(
             "interpreter", key, lambda: str(HandlerModule(*parameters).module)
         )
-        self.run = self.library.address("run")
+        self.run = self.library.get_address("run")
 
 
 load_interpreter = cache(LoadedInterpreter)
@@ -90,7 +90,7 @@ class InterpretedExecutable(CpuExecutable):
         self.contexts.clear()
         return super().table(values)
 
-    def calls(
+    def prepare_calls(
         self, columns: Array, written: Array, table: Array, begin: int, end: int
     ) -> tuple[list[Call], Any]:
         """Return the calls for uniform values, for filled rows, and for the samples."""

@@ -32,10 +32,10 @@ class TargetProcessor:
     bits: int  #: width of a vector register; 64: no vectors
     registers: int  #: number of vector registers
 
-    def lanes(self, dtype: str) -> int:
+    def count_lanes(self, dtype: str) -> int:
         """Return the number of lanes of a vector register.
 
-        >>> TargetProcessor("", "", 256, 16).lanes("float32")
+        >>> TargetProcessor("", "", 256, 16).count_lanes("float32")
         8
         """
         return max(1, self.bits // (64 if dtype == "float64" else 32)) if self.bits > 64 else 1
@@ -53,7 +53,7 @@ def unavailable() -> str:
 
 
 @cache
-def target_processor() -> TargetProcessor:
+def get_target_processor() -> TargetProcessor:
     """Return this machine's processor, or the simpler one that the environment requests."""
     from llvmlite import binding
 
@@ -91,7 +91,7 @@ def _target_machine() -> Any:
 
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
-    chosen = target_processor()
+    chosen = get_target_processor()
     return binding.Target.from_triple(binding.get_process_triple()).create_target_machine(
         cpu=chosen.name, features=chosen.features, opt=2, jit=True
     )
@@ -112,7 +112,7 @@ class CompiledLibrary:
     """
 
     def __init__(self, name: str, key: str, text: Callable[[], str], *, passes: int = 0) -> None:
-        chosen = target_processor()
+        chosen = get_target_processor()
         if (loaded := _LOADED.get((name, key, passes, chosen))) and memory_caching_enabled():
             self._engine = loaded  # loading it again would take a millisecond
             return
@@ -143,6 +143,6 @@ class CompiledLibrary:
         if len(_LOADED) < _MAX_LOADED:
             _LOADED[name, key, passes, chosen] = self._engine
 
-    def address(self, name: str) -> int:
+    def get_address(self, name: str) -> int:
         """Return the address of a function."""
         return int(self._engine.get_function_address(name))

@@ -128,7 +128,7 @@ class ArrayExecutable:
 
     def _kernel_step(self, number: int, kernel: FusedKernel, computed: set[int]) -> Any:
         """Return a step that calls a kernel, with the addresses of arrays outside the buffers."""
-        function = _callable(self.library.address(f"kernel{number}"))
+        function = _callable(self.library.get_address(f"kernel{number}"))
         external = [(k, i) for k, i in enumerate(kernel.reads) if i not in computed]
 
         def step(values: Values, space: BlockBuffers, samples: int) -> None:

@@ -101,12 +101,12 @@ class SingleSampleEpochEmitter(TapeFunctionEmitter):
         tape = self.gradient
         self.tape, self.varies = tape, find_varying_values(tape)
         columns = iter(self.columns)
-        values = self.leaves(
+        values = self.emit_leaves(
             scalar=lambda leaf: carried[self.wrt[leaf.name]],
             column=lambda _: self.load_element(next(columns), step, self.double),
         )
-        self.instructions(values, varying=False)
-        self.instructions(values, varying=True)
+        self.emit_instructions(values, varying=False)
+        self.emit_instructions(values, varying=True)
         factors = iter(self.factors)
         results: list[Any] = []
         for name in self.outputs:
@@ -124,8 +124,8 @@ class SingleSampleEpochEmitter(TapeFunctionEmitter):
         single = carried[count * len(self.arrays) :]
         rate = self.load_element(self.field["rates"], step, self.double)
         scalar_values = dict(zip(rule.scalars, (rate, *single), strict=True))
-        shared = self.leaves(scalar=lambda leaf: scalar_values[leaf.name])
-        self.instructions(shared, varying=False)
+        shared = self.emit_leaves(scalar=lambda leaf: scalar_values[leaf.name])
+        self.emit_instructions(shared, varying=False)
         outputs = [tape.outputs[name] for name in rule.after]
         array_outputs, scalar_outputs = outputs[: len(self.arrays)], outputs[len(self.arrays) :]
         after: list[list[Any]] = [[] for _ in self.arrays]
@@ -141,7 +141,7 @@ class SingleSampleEpochEmitter(TapeFunctionEmitter):
                 for i, f in enumerate(tape.leaves)
                 if f.name in column_values
             }
-            self.instructions(parameter_values, varying=True)
+            self.emit_instructions(parameter_values, varying=True)
             for part, output in zip(after, array_outputs, strict=True):
                 part.append(parameter_values[output])
         return [value for part in after for value in part] + [shared[o] for o in scalar_outputs]

@@ -151,7 +151,7 @@ class _MailboxFunctions:
     def __init__(self) -> None:
         self.library = CompiledLibrary("threads", "", _mailbox_source)
         self.serve, self.post, self.wait = (
-            ctypes.CFUNCTYPE(*[ctypes.c_int64] * (count + 1))(self.library.address(name))
+            ctypes.CFUNCTYPE(*[ctypes.c_int64] * (count + 1))(self.library.get_address(name))
             for name, count in (("serve", 3), ("post", 1), ("wait", 2))
         )
 
