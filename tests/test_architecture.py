@@ -147,12 +147,12 @@ def test_imports_go_one_way_lazy_ones_and_those_for_types_too() -> None:
 CORE = (
     "language",
     "operations",
-    "graph",
     "tape",
-    "loss_expressions",
-    "loss_node",
     "methods",
     "evaluation",
+    "graph",
+    "loss_expressions",
+    "loss_node",
     "derivatives",
     "edge_partials",
     "second_derivatives",
@@ -161,7 +161,10 @@ CORE = (
 
 
 def test_core_follows_the_order_of_the_ideas() -> None:
-    """Text, functions, graph, tape, methods, engines, numbers, derivatives: lazily, too."""
+    """Text, operations, tape, methods, engines, graph, derivatives; lazy imports count.
+
+    A graph computes its values with the evaluator, and lowering knows only a protocol of graphs.
+    """
 
     def place(module: str) -> int:
         return CORE.index(cgprimer._PUBLIC.get(module, module).split(".")[1])

@@ -9,7 +9,8 @@ import itertools
 import math
 from collections.abc import Container, Iterable, Mapping
 
-from cgprimer.core.derivatives import compute_once, running_statistics
+from cgprimer.core.derivatives import running_statistics
+from cgprimer.core.evaluation.graph_cache import compute_once
 from cgprimer.core.graph import build_graph
 from cgprimer.core.language.input_domains import ONE_HOT, Domain
 from cgprimer.core.language.syntax_tree import operator_name

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cgprimer.core.evaluation.graph_cache import compute_once, lower_once
 from cgprimer.core.evaluation.plain_engine import PLAIN
 from cgprimer.core.evaluation.runner import Runner
 from cgprimer.core.graph import ExpressionGraph, check_graph
@@ -21,8 +21,6 @@ from cgprimer.core.methods.derivative_program import (
     Names,
     normalize_names,
 )
-from cgprimer.core.operations.primitive_registry import FUNCTIONS
-from cgprimer.core.tape.lowering import lower
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import UsageError, name_hint
 from cgprimer.support.array_values import Value, broadcast_sample_shapes, convert_value, count_axes
@@ -31,21 +29,7 @@ from cgprimer.support.type_checks import check_type
 if TYPE_CHECKING:
     from cgprimer.core.evaluation.engines import Engine
 
-Result = TypeVar("Result")
 Point = Mapping[str, Value] | None
-_CACHE_SIZE = 64  # programs and runners of one graph; all go when the graph goes
-_CACHE: WeakKeyDictionary[ExpressionGraph, dict[Hashable, Any]] = WeakKeyDictionary()
-
-
-def compute_once(graph: ExpressionGraph, key: Hashable, make: Callable[[], Result]) -> Result:
-    """Return the cached result for a graph and a key; compute it on the first request."""
-    entries, key = _CACHE.setdefault(graph, {}), (FUNCTIONS.generation, key)
-    if key not in entries:
-        entries[key] = make()
-        if len(entries) > _CACHE_SIZE:
-            del entries[next(iter(entries))]  # the oldest
-    result: Result = entries[key]
-    return result
 
 
 def tape(graph: ExpressionGraph, mode: str = "") -> Tape:
@@ -71,8 +55,7 @@ def tape(graph: ExpressionGraph, mode: str = "") -> Tape:
     check_graph(graph)
     if mode not in ("", "batch", "masks", "training"):
         raise UsageError(f"there is no mode {mode!r}", hint="training, batch, masks, or none")
-    mode = mode if graph.layered else ""
-    return compute_once(graph, ("tape", mode), lambda: lower(graph, mode))
+    return lower_once(graph, mode if graph.layered else "")
 
 
 def running_statistics(graph: ExpressionGraph, point: Mapping[str, Value]) -> dict[str, Value]:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from cgprimer.core.derivatives import (
     Point,
     check_point,
-    compute_once,
     graph_with_loss,
     run_at_point,
     tape,
 )
+from cgprimer.core.evaluation.graph_cache import compute_once
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.methods.derivative_program import (
     DerivativeProgram,

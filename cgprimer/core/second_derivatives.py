@@ -9,7 +9,6 @@ from typing import Any
 
 from cgprimer.core.derivatives import (
     check_point,
-    compute_once,
     graph_with_loss,
     layer_mode_at,
     parse_element_of,
@@ -18,6 +17,7 @@ from cgprimer.core.derivatives import (
     run_at_point,
     tape,
 )
+from cgprimer.core.evaluation.graph_cache import compute_once
 from cgprimer.core.graph import ExpressionGraph, parse
 from cgprimer.core.methods import differentiate, methods
 from cgprimer.core.methods.derivative_program import (

@@ -9,7 +9,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from cgprimer.core.evaluation.evaluator import arithmetic, quiet, run_steps, with_functions
+from cgprimer.core.evaluation.evaluator import (
+    choose_arithmetic,
+    evaluate_steps,
+    ignore_numpy_warnings,
+    prepare_steps,
+)
 from cgprimer.core.evaluation.passes import run_passes
 from cgprimer.core.methods.derivative_program import Inputs
 from cgprimer.core.operations.primitive_registry import Applied
@@ -153,20 +158,22 @@ def _run(
 
 def _values(tape: Tape, given: Inputs, noise: random.Random | None) -> list[Any]:
     start = [f.value if f.kind == "constant" else given.get(f.name, 0.0) for f in tape.leaves]
-    lookup = arithmetic(start)
+    lookup = choose_arithmetic(start)
     if tape.has_arrays:  # of numbers, arrays may be made
         from cgprimer.core.operations import numpy_arithmetic
 
         lookup = numpy_arithmetic.numpy_function
-    steps = with_functions(tape, lookup)
+    steps = prepare_steps(tape, lookup)
     if noise:
         exact = _EXACT.split()
         steps = [
-            step if name in exact or _moves(name) else (partial(_rounded, step[0], noise), step[1])
+            step
+            if name in exact or _moves(name)
+            else (step[0], partial(_rounded, step[1], noise), *step[2:])
             for (name, _), step in zip(tape.instructions, steps, strict=True)
         ]
-    with quiet(lookup):
-        return run_steps(steps, start)
+    with ignore_numpy_warnings(lookup):
+        return evaluate_steps(steps, start)
 
 
 def _moves(name: Applied) -> bool:

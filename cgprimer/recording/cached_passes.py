@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.evaluation.array_evaluator import ArraySteps, run
+from cgprimer.core.evaluation.array_evaluator import ArraySteps
+from cgprimer.core.evaluation.evaluator import run_steps
 from cgprimer.core.language.syntax_tree import operator_name
 from cgprimer.core.methods.reverse import SweepInstruction, sweep
 from cgprimer.core.operations.custom_operations import Custom
@@ -100,7 +101,7 @@ class CachedPass:
         for i, leaf in enumerate(tape.leaves):
             if leaf.kind == "constant":
                 self._start[i] = dtype.type(leaf.value)
-        run(steps.common_steps, self._start)
+        run_steps(steps.common_steps, self._start)
         self._leaves = [
             (i, len(operands) if leaf.name == "seed" else int(leaf.name[1:]))
             for i, leaf in enumerate(tape.leaves) if leaf.kind == "column"
@@ -187,7 +188,7 @@ class CachedPass:
         for index, position in self._leaves:
             operand = data[position]
             values[index] = np.float64(operand) if operand.__class__ is float else operand
-        run_silently(run, self._steps, values)
+        run_silently(run_steps, self._steps, values)
         return {
             operands[position]: values[index] if is_new else np.array(values[index])
             for position, index, is_new in self._outputs

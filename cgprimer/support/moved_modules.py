@@ -36,7 +36,7 @@ NEW_NAMES = {
     "core.primitives.formulas": "core.operations.symbolic_arithmetic",
     "core.primitives.layers": "core.operations.layer_expansions",
     "core.primitives.notation": "core.operations.notation",
-    "core.primitives.numbers": "core.operations.eager_values",
+    "core.primitives.numbers": "core.evaluation.graph_values",
     "core.primitives.registry": "core.operations.primitive_registry",
     "core.primitives.shaped": "core.operations.shape_operations",
     "core.primitives.structural": "core.operations.array_shapes",

@@ -15,7 +15,7 @@ from typing import Any
 from cgprimer.analysis.trace import TraceRow, trace
 from cgprimer.checking.sheets.problems import Blank, Cell, Worksheet
 from cgprimer.core.derivatives import gradient
-from cgprimer.core.evaluation.evaluator import arithmetic
+from cgprimer.core.evaluation.evaluator import choose_arithmetic
 from cgprimer.core.methods.edge_tape import edge_tape
 from cgprimer.errors import CgprimerError
 from cgprimer.expressions import Apply, Expression, ExpressionGraph, Name, Number, fold
@@ -42,7 +42,7 @@ def value_of(tree: Expression, known: Known) -> Any:
 
             return float((np.sum if name == "sum" else np.max)(operands[0]))
         shaped = type(name) is not str  # it makes an array of a number, too
-        return arithmetic([name] if shaped else operands)(name)(*operands)
+        return choose_arithmetic([name] if shaped else operands)(name)(*operands)
 
     return fold(tree, leaf, apply)
 

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from cgprimer.core.evaluation.evaluator import Step, run_steps
 from cgprimer.core.methods.derivative_program import Inputs
 from cgprimer.core.operations import find_primitive, numpy_arithmetic
 from cgprimer.core.operations.shape_operations import Broadcast
@@ -21,9 +22,6 @@ from cgprimer.core.tape.tape import Tape
 from cgprimer.core.tape.tape_dependencies import find_dependents, find_varying_values
 
 Array: TypeAlias = npt.NDArray[np.floating[Any]]
-Step = tuple[
-    int, Callable[..., Array], tuple[int, ...], tuple[int, ...]
-]  # the last: released operands
 _BLOCK = 2**17  # numbers of the largest value in a block of samples: a megabyte
 
 
@@ -83,12 +81,12 @@ class ArraySteps:
             ]
             start += [None] * len(tape)
             places = [(i, leaf.name) for i, leaf in enumerate(tape.leaves) if leaf.kind == "column"]
-            run(self.common_steps, start)
+            run_steps(self.common_steps, start)
             if not self.sums:
                 values = start.copy()
                 for index, name in places:
                     values[index] = column_values[name]
-                run(self.sample_steps, values)
+                run_steps(self.sample_steps, values)
                 full_shapes = {n: (samples, *tape.shapes[i]) for n, i in tape.outputs.items()}
                 outputs = {n: np.asarray(values[i], dtype) for n, i in tape.outputs.items()}
                 return {n: np.array(np.broadcast_to(outputs[n], full_shapes[n])) for n in outputs}
@@ -98,7 +96,7 @@ class ArraySteps:
                 values, count = start.copy(), min(block, samples - begin)
                 for index, name in places:
                     values[index] = column_values[name][begin : begin + block]
-                run(self.sample_steps, values)
+                run_steps(self.sample_steps, values)
                 for name, index in tape.outputs.items():
                     value = values[index] if name in self.varying else values[index] * float(count)
                     totals[name] = totals[name] + value if begin else value
@@ -135,18 +133,6 @@ def _identity(a: Array) -> Array:
 
 
 _POWERS: dict[float, Callable[..., Array]] = {2.0: lambda a, _: a * a, 3.0: lambda a, _: a * a * a}
-
-
-def run(steps: list[Step], values: list[Any]) -> None:
-    """Run steps; release each value after its last use."""
-    for index, function, operands, ends in steps:
-        if len(operands) == 2:
-            left, right = operands
-            values[index] = function(values[left], values[right])
-        else:
-            values[index] = function(*[values[o] for o in operands])
-        for end in ends:
-            values[end] = None
 
 
 def _implicit_broadcasts(tape: Tape) -> set[int]:

@@ -1,15 +1,16 @@
 """The evaluator: one loop over the instructions of a tape, on any kind of number.
 
-The loop runs on Python's floats, on numpy arrays, on complex numbers and on mpmath numbers: the
-types of the leaf values determine the arithmetic. Single points are computed with this loop, and
-every engine is compared with it.
+The loop runs on Python's floats, on numpy arrays, on complex and mpmath numbers, and on sympy
+expressions: only the functions that the instructions apply differ. Single points are computed with
+this loop, and every engine is compared with it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from typing import Any, TypeAlias
 
 from cgprimer.core.methods.derivative_program import Number
 from cgprimer.core.operations import float_arithmetic
@@ -18,14 +19,17 @@ from cgprimer.core.tape.tape import Tape
 from cgprimer.core.tape.tape_dependencies import reachable
 from cgprimer.errors import EngineError, name_hint
 
-Lookup = Callable[[Applied], Callable[..., Number]]  # from an operation to its function
-Steps = list[tuple[Callable[..., Number], tuple[int, ...]]]
+#: A function from an operation to the function that computes it.
+Lookup: TypeAlias = Callable[[Applied], Callable[..., Any]]
+#: An instruction as the loop runs it: the index of the result, the function to call, the indices
+#: of the operands, and the indices of the values to release afterwards.
+Step: TypeAlias = tuple[int, Callable[..., Any], tuple[int, ...], tuple[int, ...]]
 
 
 def values_of(
     tape: Tape, leaf_values: Mapping[str, Number], *, roots: Iterable[int] | None = None
 ) -> list[Number]:
-    """Return every value of a tape, in its order.
+    """Return every value of a tape, in the order of the tape.
 
     Args:
         tape: the tape to evaluate.
@@ -41,45 +45,59 @@ def values_of(
     [1.5, 0.0, 2.0, 3.0, inf]
     """
     needed = [True] * tape.size if roots is None else reachable(tape, roots)
-    values: list[Number] = []
-    for (kind, name, value, _), wanted in zip(tape.leaves, needed, strict=False):
+    values: list[Number] = [math.nan] * tape.size
+    for index, (kind, name, value, _) in enumerate(tape.leaves):
         if kind == "constant":
-            values.append(value)
-        elif wanted and name not in leaf_values:
-            raise EngineError(f"there is no value for {name!r}", hint=name_hint(name, leaf_values))
+            values[index] = value
+        elif needed[index] and name not in leaf_values:
+            raise EngineError(f"missing value for {name!r}", hint=name_hint(name, leaf_values))
         else:
-            values.append(leaf_values.get(name, math.nan))
-    lookup = arithmetic([*values, *filter(None, tape.shapes)])  # arrays may be made of numbers
-    steps = with_functions(tape, lookup)
-    if roots is not None:
-        wanted_steps = zip(steps, needed[len(values) :], strict=True)
-        steps = [step if wanted else (lambda: math.nan, ()) for step, wanted in wanted_steps]
-    with quiet(lookup):
-        return run_steps(steps, values)
-
-
-def run_steps(steps: Steps, values: list[Number]) -> list[Number]:
-    """Apply each function to its operands; append the results to the leaves' values."""
-    append = values.append
-    for function, operands in steps:
-        if len(operands) == 2:
-            left, right = operands
-            append(function(values[left], values[right]))
-        else:
-            append(function(*[values[o] for o in operands]))
+            values[index] = leaf_values.get(name, math.nan)
+    lookup = choose_arithmetic([*values[: len(tape.leaves)], *filter(None, tape.shapes)])
+    steps = [step for step in prepare_steps(tape, lookup) if needed[step[0]]]
+    with ignore_numpy_warnings(lookup):
+        run_steps(steps, values)
     return values
 
 
-def with_functions(tape: Tape, lookup: Lookup) -> Steps:
-    """Return a tape's instructions with functions instead of operations."""
+def run_steps(steps: Iterable[Step], values: list[Any]) -> None:
+    """Compute the value of each step from the values of its operands.
+
+    Args:
+        steps: instructions in execution order.
+        values: a list with one slot for each value of the tape; the leaves have their values.
+    """
+    for index, function, operands, released in steps:
+        if len(operands) == 2:
+            left, right = operands
+            values[index] = function(values[left], values[right])
+        else:
+            values[index] = function(*[values[o] for o in operands])
+        if released:
+            for operand in released:
+                values[operand] = None
+
+
+def prepare_steps(tape: Tape, lookup: Lookup) -> list[Step]:
+    """Look up the function of each instruction of a tape; no value is released."""
     functions = {name: lookup(name) for name in {name for name, _ in tape.instructions}}
-    return [(functions[name], operands) for name, operands in tape.instructions]
+    return [
+        (index, functions[name], operands, ())
+        for index, (name, operands) in enumerate(tape.instructions, len(tape.leaves))
+    ]
 
 
-def arithmetic(values: Iterable[Number]) -> Lookup:
-    """Return the lookup of functions for these values: on floats, arrays or mpmath numbers.
+def evaluate_steps(steps: Sequence[Step], leaf_values: Sequence[Any]) -> list[Any]:
+    """Return all values of a tape, given its prepared instructions and the values of its leaves."""
+    values = [*leaf_values, *[None] * len(steps)]
+    run_steps(steps, values)
+    return values
 
-    >>> arithmetic([1.0, 2.0])("exp")(0.0)
+
+def choose_arithmetic(values: Iterable[Number]) -> Lookup:
+    """Return the lookup of functions for the types of some values: floats, arrays or mpmath.
+
+    >>> choose_arithmetic([1.0, 2.0])("exp")(0.0)
     1.0
     """
     kinds = {type(value) for value in values} - {float}
@@ -94,8 +112,12 @@ def arithmetic(values: Iterable[Number]) -> Lookup:
     return numpy_arithmetic.numpy_function
 
 
-def quiet(lookup: Lookup | None) -> AbstractContextManager[None]:
-    """Return a context in which numpy does not warn of infinities and nan."""
+def ignore_numpy_warnings(lookup: Lookup | None) -> AbstractContextManager[None]:
+    """Return a context in which numpy does not warn of infinities and nan.
+
+    Args:
+        lookup: the lookup of the functions; nothing is done for functions on floats.
+    """
     if lookup is float_arithmetic.float_function:
         return nullcontext()
     import numpy as np

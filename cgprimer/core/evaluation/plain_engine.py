@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from cgprimer.core.evaluation.evaluator import run_steps, values_of, with_functions
+from cgprimer.core.evaluation.evaluator import evaluate_steps, prepare_steps, values_of
 from cgprimer.core.methods.derivative_program import Execute, Inputs, Number
 from cgprimer.core.operations import float_arithmetic
 from cgprimer.core.tape.tape import Tape
@@ -34,7 +34,7 @@ class Plain:
 
     def compile(self, tape: Tape, *, reduction: Reduction, dtype: str) -> Execute:
         """Prepare a tape to be run many times."""
-        steps = cache(lambda: with_functions(tape, float_arithmetic.float_function))
+        steps = cache(lambda: prepare_steps(tape, float_arithmetic.float_function))
         plain = dtype == "float64" and not any(tape.shapes)  # arrays may be made of numbers
 
         @cache
@@ -49,7 +49,7 @@ class Plain:
                 start = [
                     v if kind == "constant" else leaf_values[n] for kind, n, v, _ in tape.leaves
                 ]
-                values = run_steps(steps(), start)
+                values = evaluate_steps(steps(), start)
                 times = samples if reduction == "sum" else 1
                 return {name: values[i] * times for name, i in tape.outputs.items()}
             if tape.has_arrays:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cgprimer.core.evaluation.evaluator import arithmetic, quiet, values_of
+from cgprimer.core.evaluation.evaluator import choose_arithmetic, ignore_numpy_warnings, values_of
 from cgprimer.core.evaluation.passes import run_passes
 from cgprimer.core.evaluation.plain_engine import PLAIN
 from cgprimer.core.methods.derivative_program import (
@@ -89,7 +89,8 @@ class Runner:
         )
         if self.program.seeds_only and len(self.program.passes) == 1:
             return run()  # no arithmetic besides the engine's
-        with quiet(arithmetic(columns.values()) if self.selected_engine is PLAIN else None):
+        lookup = choose_arithmetic(columns.values()) if self.selected_engine is PLAIN else None
+        with ignore_numpy_warnings(lookup):
             result = run()
             if not self.sum_later:
                 return result

@@ -7,7 +7,7 @@ each variable whose expression uses it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -16,9 +16,7 @@ from cgprimer.core.language.syntax_tree import (
     Apply,
     Definition,
     Expression,
-    Name,
     Program,
-    fold,
     names_in,
     postorder,
 )
@@ -346,48 +344,10 @@ class ExpressionGraph:
         >>> graph.evaluate({"xa": [1.0, 2.0]})["xw"]
         array([ 3., 12.])
         """
+        from cgprimer.core.evaluation.graph_values import evaluate_graph
+
         point = self.point(at)
-        shape = self.samples(point)
-        if self.shapes:
-            return self._array_values(point, shape)
-        try:
-            if not shape:
-                return self._values(point, float_arithmetic.float_function)
-            import numpy as np
-
-            from cgprimer.core.operations import numpy_arithmetic
-
-            with np.errstate(all="ignore"):
-                values = self._values(point, numpy_arithmetic.numpy_function)
-        except UsageError:  # a function of arrays, applied to numbers
-            return self._array_values(point, shape)
-        return {name: np.array(np.broadcast_to(value, shape)) for name, value in values.items()}
-
-    def _array_values(self, point: dict[str, Value], samples: tuple[int, ...]) -> dict[str, Value]:
-        """Return the values of a graph with arrays; each value has its shape after the samples'."""
-        from cgprimer.core.operations.eager_values import SampleArray, ValueBuilder
-        from cgprimer.core.operations.function_expansions import emit_applied
-
-        numbers = ValueBuilder(point, self.mode(point))
-        values = {n: SampleArray(value, self.shapes.get(n, ())) for n, value in point.items()}
-        applied = 0
-
-        def value_of(leaf: Any) -> Any:
-            return values[leaf.name] if isinstance(leaf, Name) else leaf.value
-
-        def emit(row: str, arguments: list[Any]) -> Any:
-            nonlocal applied
-            applied += 1
-            return emit_applied(numbers, row, arguments)
-
-        for name, expression in self.definitions.items():
-            applied, numbers.vertex = 0, name
-            try:
-                values[name] = numbers.to_array(fold(expression, value_of, emit))
-            except ShapeError as error:
-                raise self.misfit(name, applied - 1, error) from None
-        numbers.check_statistics()
-        return {name: values[name].broadcast_to_samples(samples) for name in self.variables}
+        return evaluate_graph(self, point, self.samples(point), self.mode(point))
 
     def misfit(self, name: str, operation: int, error: ShapeError) -> ShapeError:
         """Return a shape error with the position of an operation, counted in execution order."""
@@ -401,17 +361,6 @@ class ExpressionGraph:
         near = next((n for n in names if n.swapcase() in self.shapes and n not in self.shapes), "")
         hint = f"{near!r} is a scalar, {near.swapcase()!r} is an array" if near else error.hint
         return TextShapeError(error.message, span, hint=hint)
-
-    def _values(
-        self, values: dict[str, Value], function: Callable[[str], Callable[..., Any]]
-    ) -> dict[str, Value]:
-        for name, expression in self.definitions.items():
-            values[name] = fold(
-                expression,
-                lambda leaf: values[leaf.name] if isinstance(leaf, Name) else leaf.value,
-                lambda row, arguments: function(row)(*arguments),
-            )
-        return {name: values[name] for name in self.variables}
 
     def to_networkx(self) -> networkx.DiGraph:
         """Convert the graph to networkx.
@@ -457,9 +406,9 @@ class ExpressionGraph:
         >>> parse("input x[2]; xw = k*sum(x^2)").to_sympy()
         {'xw': k*(x[0]**2 + x[1]**2)}
         """
-        from cgprimer.core.operations.eager_values import formulas_of_elements
+        from cgprimer.core.evaluation.graph_values import graph_formulas
 
-        return formulas_of_elements(self.definitions, self.shapes)
+        return graph_formulas(self)
 
 
 def check_graph(graph: object) -> None:

@@ -6,8 +6,8 @@ One form serves both libraries: they have most names in common.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
-from functools import cache, lru_cache
+from collections.abc import Callable, Sequence
+from functools import cache, lru_cache, partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,6 +15,7 @@ from cgprimer.core.language.syntax_tree import Expression, Name, Number, fold
 from cgprimer.core.operations.primitive_registry import (
     OPERANDS,
     RESULT,
+    Applied,
     Primitive,
     find_primitive,
     parse_partial,
@@ -57,6 +58,13 @@ def form(row: Primitive) -> Form | None:
     return FORMS.get(row.name) if row.built_in else row.sympy
 
 
+def exact_number(value: float) -> Any:
+    """Return a float as the sympy rational of its shortest decimal form: 1/10 for 0.1."""
+    import sympy
+
+    return sympy.Rational(repr(value))
+
+
 def symbolic(expression: Expression) -> Any:
     """Return the sympy expression of a tree, in real symbols."""
     import sympy
@@ -64,7 +72,7 @@ def symbolic(expression: Expression) -> Any:
     def leaf(node: Name | Number) -> Any:
         if isinstance(node, Name):
             return sympy.Symbol(node.name, real=True)
-        return sympy.Rational(repr(node.value))
+        return exact_number(node.value)
 
     return fold(expression, leaf, symbolic_call)
 
@@ -84,6 +92,39 @@ def symbolic_call(name: str, arguments: list[Any]) -> Any:
     return sympy_form(sympy, *arguments)
 
 
+def sympy_function(applied: Applied) -> Callable[..., Any]:
+    """Return the function that computes an operation on arrays of sympy expressions.
+
+    Raises:
+        UsageError: the operation calls a Python function, which has no formula.
+    """
+    import numpy as np
+
+    if isinstance(applied, str):
+        name = applied
+        apply = np.frompyfunc(
+            lambda *operands: symbolic_call(name, list(operands)), find_primitive(name).arity, 1
+        )
+        return lambda *operands: np.asarray(apply(*operands))
+    if applied.runs_python:
+        raise UsageError(f"{applied.spelling!r} is a Python function and has no formula")
+    from cgprimer.core.operations.shape_operations import Maximum
+
+    if isinstance(applied, Maximum):
+        return partial(_symbolic_maximum, axes=applied.axes)
+    return lambda *operands: np.asarray(applied.run(*operands))
+
+
+def _symbolic_maximum(values: Any, axes: Sequence[int]) -> Any:
+    """Return the maximum of an array of sympy expressions over negative axes, first to last."""
+    import numpy as np
+    import sympy
+
+    for axis in axes:  # removing an axis does not change the negative numbers of later ones
+        values = np.frompyfunc(sympy.Max, 2, 1).reduce(values, axis=axis)
+    return np.asarray(values)
+
+
 @lru_cache(maxsize=256)
 def opaque_function(row: Primitive, call: Callable[[str, list[Any]], Any]) -> Any:
     """Return a sympy function defined by its derivatives alone, the texts of the row.
@@ -96,7 +137,7 @@ def opaque_function(row: Primitive, call: Callable[[str, list[Any]], Any]) -> An
         values = dict(zip(OPERANDS, self.args, strict=False)) | {RESULT: self}
 
         def leaf(node: Name | Number) -> Any:
-            return values[node.name] if isinstance(node, Name) else sympy.Rational(repr(node.value))
+            return values[node.name] if isinstance(node, Name) else exact_number(node.value)
 
         return fold(parse_partial(row.partials[argindex - 1]), leaf, call)
 

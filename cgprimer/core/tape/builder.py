@@ -29,6 +29,7 @@ class Builder:
         simplify: use ``x*1 = x``, ``x - 0 = x`` and the like. Rules that would hide a nan or an
             infinity (``x*0 = 0``), or change the sign of a zero (``x + 0 = x``), are not among
             them.
+        fold_constants: compute an operation on constants at once.
 
     A *pinned* instruction is never given to anybody else: a vertex of the graph stays a value of
     its own even if two vertices are computed alike, so that a derivative with respect to one of
@@ -44,8 +45,11 @@ class Builder:
 
     mode = vertex = ""  # how layers are written out, and where: layer_expansions.py
 
-    def __init__(self, *, share: bool = True, simplify: bool = True) -> None:
+    def __init__(
+        self, *, share: bool = True, simplify: bool = True, fold_constants: bool = True
+    ) -> None:
         self.share = share
+        self.fold_constants = fold_constants
         self.simplify = simplify
         self.entries: list[Leaf | Instruction] = []
         self.names: dict[str, int] = {}
@@ -304,7 +308,7 @@ class Builder:
         """A value that equals the instruction and costs nothing, if there is one."""
         value_of = self.value_of
         left, right = value_of(operands[0]), value_of(operands[-1])
-        if left is not None and right is not None:
+        if left is not None and right is not None and self.fold_constants:
             values = [value_of(o) for o in operands]
             if None not in values:
                 return self.constant(float_function(name)(*values))

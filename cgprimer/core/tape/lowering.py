@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
-from cgprimer.core.graph import ExpressionGraph
 from cgprimer.core.language.syntax_tree import (
     Expression,
     Name,
     Number,
     Operator,
+    Shape,
     fold,
 )
 from cgprimer.core.operations.primitive_registry import ARRAY_FUNCTIONS, find_primitive
@@ -22,7 +22,34 @@ from cgprimer.errors import ShapeError
 from cgprimer.support.garbage_collection import pause_garbage_collection
 
 
-def lower(graph: ExpressionGraph, mode: str = "") -> Tape:
+class LowerableGraph(Protocol):
+    """The attributes of an expression graph that lowering reads."""
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The variables without a definition."""
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The learnable parameters."""
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The output variables."""
+
+    @property
+    def definitions(self) -> Mapping[str, Expression]:
+        """The expression of each defined variable, in execution order."""
+
+    @property
+    def shapes(self) -> Mapping[str, Shape]:
+        """The declared shapes of inputs and parameters that are arrays."""
+
+    def misfit(self, name: str, operation: int, error: ShapeError) -> ShapeError:
+        """Return a shape error with the position of an operation in the graph's text."""
+
+
+def lower(graph: LowerableGraph, mode: str = "") -> Tape:
     """The tape of a graph: every variable a value of its own, the graph's outputs its outputs.
 
     ``mode`` says how layers are written out: see :mod:`cgprimer.core.operations.layer_expansions`.
@@ -47,7 +74,7 @@ def lower(graph: ExpressionGraph, mode: str = "") -> Tape:
 
 
 def emit_vertex(
-    builder: Builder, name: str, expression: Expression, graph: ExpressionGraph | None = None
+    builder: Builder, name: str, expression: Expression, graph: LowerableGraph | None = None
 ) -> int:
     """Emit an expression as a named value that no other shares."""
 
