@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.evaluation.array_evaluator import ArraySteps
+from cgprimer.core.evaluation.array_evaluator import ArrayEvaluator
 from cgprimer.core.evaluation.evaluator import run_steps
 from cgprimer.core.language.syntax_tree import operator_name
 from cgprimer.core.methods.reverse import SweepInstruction, sweep
@@ -95,7 +95,7 @@ class CachedPass:
                 outputs[str(i)] = builder.broadcast(bar, np.shape(value._data))
         tape = builder.finish(outputs, prune=True)
         dtype = getattr(data[0], "dtype", np.dtype(float))
-        steps = ArraySteps(tape, sums=False, dtype=dtype.name, lookup=find_array_function)
+        steps = ArrayEvaluator(tape, sums=False, dtype=dtype.name, lookup=find_array_function)
         self._steps = steps.sample_steps
         self._start: list[Any] = [None] * tape.size
         for i, leaf in enumerate(tape.leaves):

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import cgprimer
-from cgprimer.core.evaluation.array_evaluator import ArraySteps
+from cgprimer.core.evaluation.array_evaluator import ArrayEvaluator
 from cgprimer.core.evaluation.engines import select
 from cgprimer.core.evaluation.runner import compile_tape
 from tests.arrays.array_graphs import array_cases
@@ -79,7 +79,7 @@ def test_they_are_the_plain_engine(text: str, dtype: str, sums: bool) -> None:
         found = made(columns, scalars, samples)
         if not sums:
             assert {value.dtype.name for value in found.values()} == {dtype}
-        agree(found, ArraySteps(tape, sums=sums, dtype=dtype)(columns, scalars, samples), dtype)
+        agree(found, ArrayEvaluator(tape, sums=sums, dtype=dtype)(columns, scalars, samples), dtype)
 
 
 @pytest.mark.parametrize("bits", [64, 128, 256])
@@ -93,14 +93,14 @@ def test_any_width_of_vectors_does(bits: int, monkeypatch: pytest.MonkeyPatch) -
             tape = gradient_of(text)
             columns, scalars = point(tape, 9)
             found = ArrayExecutable(tape, sums=True, dtype=dtype)(columns, scalars, 9)
-            agree(found, ArraySteps(tape, sums=True, dtype=dtype)(columns, scalars, 9), dtype)
+            agree(found, ArrayEvaluator(tape, sums=True, dtype=dtype)(columns, scalars, 9), dtype)
 
 
 @pytest.mark.parametrize("sums", [True, False])
 def test_threads_and_blocks_change_nothing(sums: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     tape = gradient_of(CLASSES)
     columns, scalars = point(tape, 1001)
-    known = ArraySteps(tape, sums=sums, dtype="float64")(columns, scalars, 1001)
+    known = ArrayEvaluator(tape, sums=sums, dtype="float64")(columns, scalars, 1001)
     monkeypatch.setenv("CGPRIMER_THREADS", "3")
     for name, value in {"_MIN_OPERATIONS": 1, "_MIN_BLOCK": 50, "_BLOCK_BYTES": 1}.items():
         monkeypatch.setattr(matrix_executable, name, value)
@@ -121,7 +121,7 @@ def test_what_is_not_finite_is_as_numpy_has_it(bad: float) -> None:
         columns, scalars = point(tape, 20)
         columns["x"].reshape(20, -1)[3, 1] = bad
         found = ArrayExecutable(tape, sums=False, dtype="float64")(columns, scalars, 20)
-        known = ArraySteps(tape, sums=False, dtype="float64")(columns, scalars, 20)
+        known = ArrayEvaluator(tape, sums=False, dtype="float64")(columns, scalars, 20)
         for name, value in known.items():
             np.testing.assert_allclose(found[name], value, rtol=1e-9, atol=1e-11, err_msg=name)
 
@@ -135,7 +135,7 @@ def test_random_graphs_agree(case: Any, samples: int, sums: bool) -> None:
     columns, scalars = point(tape, samples)
     made = ArrayExecutable(tape, sums=sums, dtype="float64")
     made.block = 100
-    known = ArraySteps(tape, sums=sums, dtype="float64")(columns, scalars, samples)
+    known = ArrayEvaluator(tape, sums=sums, dtype="float64")(columns, scalars, samples)
     agree(made(columns, scalars, samples), known, "float64")
 
 
@@ -145,7 +145,7 @@ def test_what_python_alone_knows_is_a_step_by_itself() -> None:
         tape = gradient_of(NETWORK.replace("tanh", "hump"))
         columns, scalars = point(tape, 30)
         found = ArrayExecutable(tape, sums=True, dtype="float64")(columns, scalars, 30)
-        known = ArraySteps(tape, sums=True, dtype="float64")(columns, scalars, 30)
+        known = ArrayEvaluator(tape, sums=True, dtype="float64")(columns, scalars, 30)
         agree(found, known, "float64")
     finally:
         cgprimer.unregister_primitive("hump")
@@ -185,7 +185,7 @@ def test_numbers_too_large_for_single_precision_are_infinite() -> None:
     columns["x"][2, 3] = 1e200
     scalars["W"][1, 1] = -1e100
     found = ArrayExecutable(tape, sums=False, dtype="float32")(columns, scalars, 5)
-    agree(found, ArraySteps(tape, sums=False, dtype="float32")(columns, scalars, 5), "float32")
+    agree(found, ArrayEvaluator(tape, sums=False, dtype="float32")(columns, scalars, 5), "float32")
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (3,)])

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from cgprimer.core.evaluation.evaluator import Step, run_steps
+from cgprimer.core.evaluation.evaluator import Lookup, Step, prepare_steps, run_steps
 from cgprimer.core.methods.derivative_program import Inputs
 from cgprimer.core.operations import find_primitive, numpy_arithmetic
 from cgprimer.core.operations.shape_operations import Broadcast
@@ -22,21 +22,30 @@ from cgprimer.core.tape.tape import Tape
 from cgprimer.core.tape.tape_dependencies import find_dependents, find_varying_values
 
 Array: TypeAlias = npt.NDArray[np.floating[Any]]
-_BLOCK = 2**17  # numbers of the largest value in a block of samples: a megabyte
+_BLOCK = 2**17  # maximum number of elements of a value for a block of samples: a megabyte
 
 
-class ArraySteps:
-    """The steps of a tape on arrays; call the object with the values of the leaves.
+class ArrayEvaluator:
+    """A tape prepared for numpy arrays; call it with the values of the leaves.
 
     Args:
         tape: the tape to run.
         sums: return sums over the samples instead of a value for each sample.
         dtype: the type of numpy's arithmetic.
-        lookup: returns the function of a primitive.
+        lookup: returns the function that computes an operation.
+
+    Attributes:
+        common_steps: the instructions whose values are equal for all samples.
+        sample_steps: the instructions whose values vary with the sample.
     """
 
     def __init__(
-        self, tape: Tape, *, sums: bool, dtype: str, lookup: Any = numpy_arithmetic.numpy_function
+        self,
+        tape: Tape,
+        *,
+        sums: bool,
+        dtype: str,
+        lookup: Lookup = numpy_arithmetic.numpy_function,
     ) -> None:
         self.dtype, self.sums = np.dtype(dtype), sums
         self.varying: tuple[str, ...] = ()
@@ -45,29 +54,7 @@ class ArraySteps:
             tape, self.varying, width = sum_over_samples(tape)
             self.block = max(64, _BLOCK // width)
         self.tape = tape
-        varies, first = find_varying_values(tape), len(tape.leaves)
-        skipped = _implicit_broadcasts(tape)
-        last = {o: i for i, (_, used) in enumerate(tape.instructions, first) for o in used}
-        permanent = {*tape.outputs.values(), *range(first)}
-        unshared = _overwritable_values(tape) - permanent
-        self.common_steps: list[Step] = []
-        self.sample_steps: list[Step] = []
-        for index, (name, operands) in enumerate(tape.instructions, first):
-            ends = {o for o in operands if last[o] == index and varies[o]} - permanent
-            function = lookup(name)
-            if index in skipped:
-                function = _insert_axes(name) if varies[index] else _identity  # type: ignore
-            elif name in ("copy", "stop_gradient"):
-                function = _identity
-            elif name == "pow" and operands[1] < first:
-                function = _POWERS.get(tape.leaves[operands[1]].value, function)
-            if isinstance(function, np.ufunc) and varies[index] and tape.shapes[index]:
-                over = (p for p, o in enumerate(operands) if o in ends & unshared)
-                shapes = tape.shapes
-                place = next((p for p in over if shapes[operands[p]] == shapes[index]), None)
-                function = function if place is None else _write_into_operand(function, place)
-            steps = self.sample_steps if varies[index] else self.common_steps
-            steps.append((index, function, operands, tuple(ends)))
+        self.common_steps, self.sample_steps = _prepare_array_steps(tape, lookup)
 
     def __call__(self, columns: Inputs, scalars: Inputs, samples: int) -> dict[str, Array]:
         """Return each output: its values for all samples, or their sum."""
@@ -80,27 +67,57 @@ class ArraySteps:
                 for leaf in tape.leaves
             ]
             start += [None] * len(tape)
-            places = [(i, leaf.name) for i, leaf in enumerate(tape.leaves) if leaf.kind == "column"]
+            column_leaves = [
+                (i, leaf.name) for i, leaf in enumerate(tape.leaves) if leaf.kind == "column"
+            ]
             run_steps(self.common_steps, start)
             if not self.sums:
                 values = start.copy()
-                for index, name in places:
+                for index, name in column_leaves:
                     values[index] = column_values[name]
                 run_steps(self.sample_steps, values)
                 full_shapes = {n: (samples, *tape.shapes[i]) for n, i in tape.outputs.items()}
                 outputs = {n: np.asarray(values[i], dtype) for n, i in tape.outputs.items()}
                 return {n: np.array(np.broadcast_to(outputs[n], full_shapes[n])) for n in outputs}
-            block = max(1, samples if self.needs_all_samples or not places else self.block)
+            block = max(1, samples if self.needs_all_samples or not column_leaves else self.block)
             totals: dict[str, Array] = {}
             for begin in range(0, max(samples, 1), block):
                 values, count = start.copy(), min(block, samples - begin)
-                for index, name in places:
+                for index, name in column_leaves:
                     values[index] = column_values[name][begin : begin + block]
                 run_steps(self.sample_steps, values)
                 for name, index in tape.outputs.items():
                     value = values[index] if name in self.varying else values[index] * float(count)
                     totals[name] = totals[name] + value if begin else value
             return totals
+
+
+def _prepare_array_steps(tape: Tape, lookup: Lookup) -> tuple[list[Step], list[Step]]:
+    """Return the steps that are common to all samples, and the steps that vary with the sample."""
+    varies, first = find_varying_values(tape), len(tape.leaves)
+    common = {i for i, varies_here in enumerate(varies) if not varies_here}
+    permanent = {*tape.outputs.values(), *range(first)}
+    overwritable = _overwritable_values(tape) - permanent
+    implicit = _implicit_broadcasts(tape)
+    common_steps: list[Step] = []
+    sample_steps: list[Step] = []
+    prepared = prepare_steps(tape, lookup, keep=permanent | common)
+    for step, (name, operands) in zip(prepared, tape.instructions, strict=True):
+        index, function, _, released = step
+        if index in implicit:
+            function = _insert_axes(name) if varies[index] else _identity  # type: ignore
+        elif name in ("copy", "stop_gradient"):
+            function = _identity
+        elif name == "pow" and operands[1] < first:
+            function = _POWERS.get(tape.leaves[operands[1]].value, function)
+        if isinstance(function, np.ufunc) and varies[index] and tape.shapes[index]:
+            shape, targets = tape.shapes[index], overwritable.intersection(released)
+            positions = (p for p, o in enumerate(operands) if o in targets)
+            position = next((p for p in positions if tape.shapes[operands[p]] == shape), None)
+            function = function if position is None else _write_into_operand(function, position)
+        steps = sample_steps if varies[index] else common_steps
+        steps.append((index, function, operands, released))
+    return common_steps, sample_steps
 
 
 def _overwritable_values(tape: Tape) -> set[int]:
@@ -123,9 +140,9 @@ def _overwritable_values(tape: Tape) -> set[int]:
     return unshared
 
 
-def _write_into_operand(function: Callable[..., Array], place: int) -> Callable[..., Array]:
+def _write_into_operand(function: Callable[..., Array], position: int) -> Callable[..., Array]:
     """Return a numpy function that writes its result into the memory of one of its operands."""
-    return lambda *values: function(*values, out=values[place])
+    return lambda *values: function(*values, out=values[position])
 
 
 def _identity(a: Array) -> Array:

@@ -78,18 +78,35 @@ def run_steps(steps: Iterable[Step], values: list[Any]) -> None:
                 values[operand] = None
 
 
-def prepare_steps(tape: Tape, lookup: Lookup) -> list[Step]:
-    """Look up the function of each instruction of a tape; no value is released."""
+def prepare_steps(tape: Tape, lookup: Lookup, *, keep: Iterable[int] | None = None) -> list[Step]:
+    """Prepare the instructions of a tape for the loop.
+
+    Args:
+        tape: the tape to run.
+        lookup: returns the function that computes an operation.
+        keep: indices of the values that are read after the run; all other values are released
+            after their last use. By default no value is released.
+    """
     functions = {name: lookup(name) for name in {name for name, _ in tape.instructions}}
+    instructions = list(enumerate(tape.instructions, len(tape.leaves)))
+    if keep is None:
+        return [(index, functions[name], operands, ()) for index, (name, operands) in instructions]
+    last_use = {o: index for index, (_, operands) in instructions for o in operands}
+    kept = {*keep}
     return [
-        (index, functions[name], operands, ())
-        for index, (name, operands) in enumerate(tape.instructions, len(tape.leaves))
+        (
+            index,
+            functions[name],
+            operands,
+            tuple({o for o in operands if last_use[o] == index} - kept),
+        )
+        for index, (name, operands) in instructions
     ]
 
 
-def evaluate_steps(steps: Sequence[Step], leaf_values: Sequence[Any]) -> list[Any]:
+def evaluate_steps(steps: Sequence[Step], leaf_values: list[Any]) -> list[Any]:
     """Return all values of a tape, given its prepared instructions and the values of its leaves."""
-    values = [*leaf_values, *[None] * len(steps)]
+    values = leaf_values + [None] * len(steps)
     run_steps(steps, values)
     return values
 

@@ -54,7 +54,10 @@ def evaluate_graph(
         from cgprimer.core.operations.numpy_arithmetic import numpy_function
 
         lookup = numpy_function
-    steps = compute_once(graph, ("steps", mode, lookup), lambda: prepare_steps(tape, lookup))
+    keep = None if lookup is float_function else tape.names.values()  # arrays are released
+    steps = compute_once(
+        graph, ("steps", mode, lookup), lambda: prepare_steps(tape, lookup, keep=keep)
+    )
     leaf_values = _leaf_values(tape, point)
     with ignore_numpy_warnings(lookup):
         values = evaluate_steps(steps, leaf_values)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from cgprimer.core.evaluation.evaluator import evaluate_steps, prepare_steps, values_of
+from cgprimer.core.evaluation.evaluator import evaluate_steps, prepare_steps
 from cgprimer.core.methods.derivative_program import Execute, Inputs, Number
-from cgprimer.core.operations import float_arithmetic
+from cgprimer.core.operations.float_arithmetic import float_function
 from cgprimer.core.tape.tape import Tape
 
 if TYPE_CHECKING:
@@ -34,41 +34,23 @@ class Plain:
 
     def compile(self, tape: Tape, *, reduction: Reduction, dtype: str) -> Execute:
         """Prepare a tape to be run many times."""
-        steps = cache(lambda: prepare_steps(tape, float_arithmetic.float_function))
-        plain = dtype == "float64" and not any(tape.shapes)  # arrays may be made of numbers
+        steps = cache(lambda: prepare_steps(tape, float_function))
+        accepts_floats = dtype == "float64" and not any(tape.shapes)
 
         @cache
-        def on_arrays() -> Execute:
-            from cgprimer.core.evaluation.array_evaluator import ArraySteps
+        def prepare_for_arrays() -> Execute:
+            from cgprimer.core.evaluation.array_evaluator import ArrayEvaluator
 
-            return ArraySteps(tape, sums=reduction == "sum", dtype=dtype)
+            return ArrayEvaluator(tape, sums=reduction == "sum", dtype=dtype)
 
         def execute(columns: Inputs, scalars: Inputs, samples: int) -> dict[str, Number]:
             leaf_values = {**scalars, **columns}
-            if plain and set(map(type, leaf_values.values())) <= {float}:
-                start = [
-                    v if kind == "constant" else leaf_values[n] for kind, n, v, _ in tape.leaves
-                ]
-                values = evaluate_steps(steps(), start)
-                times = samples if reduction == "sum" else 1
-                return {name: values[i] * times for name, i in tape.outputs.items()}
-            if tape.has_arrays:
-                return on_arrays()(columns, scalars, samples)
-            import numpy as np
-
-            leaf_values = {
-                n: np.asarray(v).astype(dtype, copy=False) for n, v in leaf_values.items()
-            }
-            with np.errstate(all="ignore"):
-                values = values_of(tape, leaf_values)
-                outputs = {n: np.asarray(values[i], dtype) for n, i in tape.outputs.items()}
-                shapes = {n: tape.shapes[tape.outputs[n]] for n in outputs}
-                per_sample = {
-                    n: np.broadcast_to(v, (samples, *shapes[n])) for n, v in outputs.items()
-                }
-                if reduction == "sum":  # in double precision
-                    return {n: v.sum(0, np.result_type(v, float)) for n, v in per_sample.items()}
-                return {name: np.array(value) for name, value in per_sample.items()}
+            if not accepts_floats or set(map(type, leaf_values.values())) - {float}:
+                return prepare_for_arrays()(columns, scalars, samples)
+            start = [v if kind == "constant" else leaf_values[n] for kind, n, v, _ in tape.leaves]
+            values = evaluate_steps(steps(), start)
+            factor = samples if reduction == "sum" else 1
+            return {name: values[i] * factor for name, i in tape.outputs.items()}
 
         return execute
 
