@@ -148,6 +148,11 @@ def test_outside_a_domain_there_is_nan_and_at_a_pole_infinity_and_nothing_raises
     np.testing.assert_array_equal(np.ravel(found), [expected])
 
 
+def test_a_pole_of_a_parameter_next_to_an_array_of_samples() -> None:
+    values = cgprimer.parse("xb = asec(k)*xa; xc = acoth(k)*xa").evaluate({"k": 0.0, "xa": [1.0]})
+    np.testing.assert_array_equal([values["xb"], values["xc"]], [[math.nan], [math.nan]])
+
+
 # --- what is needed, and what is refused ----------------------------------------------------------
 
 

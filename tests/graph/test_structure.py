@@ -336,6 +336,13 @@ def test_to_sympy_takes_numbers_exactly() -> None:
     assert found == xa / 10 + sympy.Rational(1, 10**7) + 3 + 10**20
 
 
+def test_to_sympy_keeps_quotients_and_functions_of_constants_exact() -> None:
+    sympy = pytest.importorskip("sympy")
+    found = cgprimer.parse("xb = (1/3)*xa + exp(1) + (2 + 3)^0.5").to_sympy()["xb"]
+    xa = sympy.Symbol("xa", real=True)
+    assert found == xa / 3 + sympy.E + sympy.sqrt(5)
+
+
 def test_print_shows_the_first_lines_of_a_graph_that_nobody_reads_to_its_end() -> None:
     graph = cgprimer.parse("\n".join(f"xb{i} = k*xa{i}" for i in range(10_000)))
     shown = str(graph).splitlines()

@@ -13,6 +13,8 @@ from fractions import Fraction
 import numpy as np
 from hypothesis import strategies as st
 
+from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.language.syntax_tree import Name, fold
 from cgprimer.core.operations import numpy_arithmetic, primitives
 from cgprimer.core.tape.tape import Tape
 
@@ -39,6 +41,23 @@ def all_values(tape: Tape, given: Mapping[str, float]) -> list[np.float64]:
         for name, operands in tape.instructions:
             values.append(
                 np.float64(numpy_arithmetic.numpy_function(name)(*(values[o] for o in operands)))
+            )
+    return values
+
+
+def tree_values(graph: ExpressionGraph, at: Mapping[str, float]) -> dict[str, np.float64]:
+    """Every value of a graph in doubles, computed from the parsed expressions without a tape."""
+    values = {n: np.float64(at[n]) for n in (*graph.inputs, *graph.parameters)}
+    with np.errstate(all="ignore"):
+        for name, tree in graph.definitions.items():
+            values[name] = np.float64(
+                fold(
+                    tree,
+                    lambda leaf: values[leaf.name] if isinstance(leaf, Name) else leaf.value,
+                    lambda row, operands: np.float64(
+                        numpy_arithmetic.numpy_function(row)(*map(np.float64, operands))
+                    ),
+                )
             )
     return values
 

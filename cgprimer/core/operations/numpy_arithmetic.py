@@ -72,7 +72,7 @@ FUNCTIONS: dict[str, Callable[..., Array]] = {name: getattr(np, name) for name i
 }  # fmt: skip
 for _name, _other in RECIPROCALS.items():  # sec(a) = 1/cos(a), asec(a) = acos(1/a)
     FUNCTIONS[_name] = lambda a, f=FUNCTIONS[_other]: 1.0 / f(a)
-    FUNCTIONS[f"a{_name}"] = lambda a, f=FUNCTIONS[f"a{_other}"]: f(1.0 / a)
+    FUNCTIONS[f"a{_name}"] = lambda a, f=FUNCTIONS[f"a{_other}"]: f(np.divide(1.0, a))
 assert FUNCTIONS.keys() >= {r.name for r in primitives() if r.built_in}, "a row lacks its line here"
 
 
