@@ -92,13 +92,13 @@ def prepare_steps(tape: Tape, lookup: Lookup, *, keep: Iterable[int] | None = No
     if keep is None:
         return [(index, functions[name], operands, ()) for index, (name, operands) in instructions]
     last_use = {o: index for index, (_, operands) in instructions for o in operands}
-    kept = {*keep}
+    permanent = {*keep}
     return [
         (
             index,
             functions[name],
             operands,
-            tuple({o for o in operands if last_use[o] == index} - kept),
+            tuple({o for o in operands if last_use[o] == index} - permanent),
         )
         for index, (name, operands) in instructions
     ]
