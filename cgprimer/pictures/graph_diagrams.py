@@ -168,7 +168,7 @@ def graph_diagram(
     """
     graph = graph_with_loss(graph, loss, check_point(at) or None)
     for name in {"of": of, "tangents": tangents, "level": level, "title": title}.items():
-        check_type(*name, (str, type(None)), "a text")
+        check_type(*name, (str, type(None)), "a string")
     if path is not None:
         check_type("path", path, (str, Sequence), "a text of names or a list of names")
     options: dict[str, Any] = {

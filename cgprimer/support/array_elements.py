@@ -1,4 +1,4 @@
-"""Values of the elements and rows of arrays, such as ``W[0,1]``, put into the arrays."""
+"""Values of elements and rows such as ``W[0,1]``, inserted into the arrays."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ def insert_elements(
     shapes: Mapping[str, tuple[int, ...]],
     split_name: Callable[[str], tuple[str, tuple[int, ...]]],
 ) -> Mapping[str, Value]:
-    """Return values by name, with those of elements and rows such as ``x[0]`` put into arrays.
+    """Return values keyed by name, with values of elements such as ``x[0]`` inserted into arrays.
 
     Args:
         values: values of arrays, and of their elements and rows.
         defaults: values of arrays that ``values`` does not name.
         shapes: the shapes of the arrays.
-        split: a function from the name of an element to the array and the indices.
+        split_name: a function that splits ``"W[0,1]"`` into ``"W"`` and ``(0, 1)``.
 
     Raises:
-        UsageError: there is no such element, or the other elements of an array have no value.
+        UsageError: an index is out of bounds, or the other elements of an array have no value.
     """
     parts = [(name, *split_name(name)) for name in values if "[" in str(name)]
     parts = [part for part in parts if part[1] in shapes and part[2]]
@@ -42,21 +42,21 @@ def insert_elements(
     for name, base, _ in parts:
         if base not in values and base not in defaults and np.isnan(arrays[base]).any():
             raise UsageError(
-                f"{name!r} has a value and {base!r} has none for its other elements",
-                hint=f"declare it, or give all: {base}=0 fills an array",
+                f"{name!r} has a value, but the other elements of {base!r} have none",
+                hint=f"declare a value of {base!r}, or set all elements: {base}=0",
             )
     return arrays
 
 
 def _check_indices(name: str, base: str, indices: tuple[int, ...], shape: tuple[int, ...]) -> None:
-    """Raise UsageError if an array has no element or row with these indices."""
+    """Raise UsageError if the indices of an element or row are out of bounds."""
     in_range = (-n <= i < n for i, n in zip(indices, shape, strict=False))
     if len(indices) > len(shape) or not all(in_range):
         first = f"{base}[{','.join('0' for _ in shape)}]"
         last = f"{base}[{','.join(str(n - 1) for n in shape)}]"
         raise UsageError(
-            f"{base!r} has the shape {list(shape)}: there is no {name!r}",
-            hint=f"its elements are {first} to {last}",
+            f"{name!r} is out of bounds: {base!r} has shape {list(shape)}",
+            hint=f"the elements are {first} to {last}",
         )
 
 
@@ -68,7 +68,7 @@ def _replace_element(
     shape: tuple[int, ...],
     indices: tuple[int, ...],
 ) -> Value:
-    """Return an array of a shape, by samples, with an element or a row replaced."""
+    """Return a copy of an array, for all samples, with one element or row replaced."""
     import numpy as np
 
     rest = shape[len(indices) :]  # the shape of a row

@@ -1,22 +1,26 @@
-"""Values that are floats or arrays. numpy is imported when an array is used."""
+"""Values that are floats or arrays; numpy is imported when the first array is used."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cgprimer.errors import ShapeError, UsageError
 
-Value = Any  # a float, or an ndarray of samples
-_ROWS = "its rows are equally long, and of numbers, none of them masked: filled(0.0), say"
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+Value = Any  #: a float, or an array of samples
+_ROWS = "all rows must be lists of numbers of equal length; fill masked arrays, as in filled(0.0)"
 
 
 def convert_value(name: str, value: Any, shape: tuple[int, ...] = ()) -> Value:
-    """Return a value as a float, or as an array of doubles.
+    """Convert a value to a float or to an array of doubles.
 
-    With a shape the result is an array whose last axes have that shape; a single number fills it.
+    If a shape is given, the last axes of the result have this shape; a scalar fills the array.
 
     Raises:
         UsageError: the value is neither a real number nor an array of real numbers.
@@ -29,7 +33,7 @@ def convert_value(name: str, value: Any, shape: tuple[int, ...] = ()) -> Value:
         try:
             return float(value)
         except OverflowError:
-            raise UsageError(f"the value of {name!r} is too large for a double") from None
+            raise UsageError(f"{name!r} is too large for a double") from None
     try:
         import numpy as np
 
@@ -38,7 +42,7 @@ def convert_value(name: str, value: Any, shape: tuple[int, ...] = ()) -> Value:
             raise TypeError
     except (TypeError, ValueError, ImportError):
         raise UsageError(
-            f"the value of {name!r} must be a real number or an array of them",
+            f"{name!r} must be a real number or an array of real numbers",
             hint=_ROWS if type(value).__name__ in ("list", "MaskedArray") else "",
         ) from None
     if shape:
@@ -46,8 +50,8 @@ def convert_value(name: str, value: Any, shape: tuple[int, ...] = ()) -> Value:
             return np.full(shape, float(array))
         if array.shape[-len(shape) :] != shape:
             raise ShapeError(
-                f"{name!r} has the shape {list(shape)}, the value {list(array.shape)}",
-                hint=f"one number for all, or shape {list(shape)}; axes before it are samples",
+                f"{name!r} must have shape {list(shape)}, got {list(array.shape)}",
+                hint="pass a scalar to fill the array; additional leading axes are samples",
             )
     return array.astype(float) if array.ndim else float(array)
 
@@ -55,15 +59,14 @@ def convert_value(name: str, value: Any, shape: tuple[int, ...] = ()) -> Value:
 def broadcast_sample_shapes(
     values: Mapping[str, Value], shapes: Mapping[str, tuple[int, ...]] = MappingProxyType({})
 ) -> tuple[int, ...]:
-    """Return the shape of the samples that values broadcast to; ``()`` for a single sample.
+    """Return the broadcast shape of the sample axes of all values; ``()`` for a single sample.
 
     Args:
-        values: numbers and arrays by name.
-        shapes: the shapes, for one sample, of names that stand for arrays; the axes before are
-            samples.
+        values: floats and arrays, keyed by name.
+        shapes: the shapes per sample of array-valued names; leading axes are samples.
 
     Raises:
-        ValueError: the values do not broadcast together.
+        ValueError: the sample axes cannot be broadcast.
     """
     arrays = {n: v for n, v in values.items() if not isinstance(v, float)}
     samples = [v.shape[: v.ndim - len(shapes.get(n, ()))] for n, v in arrays.items()]
@@ -75,7 +78,7 @@ def broadcast_sample_shapes(
 
 
 def all_finite(value: Any) -> bool:
-    """Return whether a number, or every number of an array, is finite.
+    """Return whether a float, or every element of an array, is finite.
 
     >>> all_finite(1.0), all_finite(float("nan"))
     (True, False)
@@ -88,11 +91,14 @@ def all_finite(value: Any) -> bool:
 
 
 def find_nonfinite(value: Value, rank: int = 0) -> tuple[float, int, str] | None:
-    """Return the first number that is not finite, its sample and its indices, or None.
+    """Find the first infinite or nan element of a value.
 
     Args:
-        value: a number or an array of samples.
-        rank: number of axes, the last ones, of one sample.
+        value: a float or an array of samples.
+        rank: number of axes of one sample, which are the last axes of the array.
+
+    Returns:
+        The element, the index of its sample and its indices as a string; None if all are finite.
 
     >>> import numpy as np
     >>> find_nonfinite(1.0), find_nonfinite(np.array([[1.0, 2.0], [3.0, np.inf]]), 1)
@@ -113,12 +119,12 @@ def find_nonfinite(value: Value, rank: int = 0) -> tuple[float, int, str] | None
 
 
 def count_axes(value: Value) -> int:
-    """Return the number of axes of a value; a number has none."""
+    """Return the number of axes of an array; 0 for a float."""
     return 0 if isinstance(value, float) else int(value.ndim)
 
 
-def zeros(shape: tuple[int, ...]) -> Any:
-    """Return an array of zeros."""
+def zeros(shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
+    """Return an array of zeros with the given shape."""
     import numpy as np
 
     return np.zeros(shape)

@@ -38,9 +38,9 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 
 def find_cache_folder() -> Path | None:
-    """Return the folder of the cache, without symbolic links; None if the cache is off.
+    """Return the cache folder, with symbolic links resolved; None if the cache is off.
 
-    Warns, once, about a folder that others can write to.
+    Warns once if other users can write to the folder.
     """
     path, problem = _find_usable_folder()
     if problem:
@@ -49,25 +49,26 @@ def find_cache_folder() -> Path | None:
 
 
 def memory_caching_enabled() -> bool:
-    """Return whether this process may cache in memory: unless the cache is switched off."""
+    """Return whether this process may cache compiled code in memory."""
     return os.environ.get("CGPRIMER_CACHE", "on").strip().lower() not in _OFF
 
 
 def describe_cache() -> str:
-    """Return the folder of the cache, or the reason for which nothing is cached."""
+    """Return the path of the cache folder, or the reason why nothing is cached."""
     path, problem = _find_usable_folder()
-    reason = f"nothing is kept: {problem}" if problem else "nothing is kept"
+    reason = f"disabled: {problem}" if problem else "disabled"
     return reason if path is None else str(path)
 
 
 def _find_usable_folder() -> tuple[Path | None, str]:
-    """Return the folder if it can be used, and the problem with it otherwise."""
+    """Return the cache folder and an empty string, or None and the reason not to use it."""
     path = _find_configured_folder()
     problem = "" if path is None else _find_permission_problem(path)
     return (None if problem else path), problem
 
 
 def _find_configured_folder() -> Path | None:
+    """Return the folder of ``CGPRIMER_CACHE`` or the default folder; None if the cache is off."""
     chosen = os.environ.get("CGPRIMER_CACHE")
     try:
         if chosen is not None:
@@ -88,7 +89,7 @@ def _find_configured_folder() -> Path | None:
 
 
 def _find_permission_problem(folder: Path) -> str:
-    """Return who else could write into a folder, or replace it; empty if nobody can."""
+    """Return the reason why another user could change the folder; empty if nobody could."""
     if not hasattr(os, "geteuid"):
         return ""
     for path in (folder, *folder.parents):
@@ -99,7 +100,7 @@ def _find_permission_problem(folder: Path) -> str:
         # In a folder like /tmp only the owner of a file can replace it.
         shared = stat.S_IMODE(status.st_mode) & 0o022
         if shared and (path == folder or not status.st_mode & stat.S_ISVTX):
-            return f"others can write to {path}"
+            return f"other users can write to {path}"
         if status.st_uid not in ((os.geteuid(),) if path == folder else (0, os.geteuid())):
             return f"{path} belongs to another user"
     return ""
@@ -107,12 +108,16 @@ def _find_permission_problem(folder: Path) -> str:
 
 @lru_cache
 def _warn_once(problem: str) -> None:
-    warnings.warn(f"compiled code is not kept: {problem}", stacklevel=2)
+    """Warn that the disk cache is disabled, once for each reason."""
+    warnings.warn(f"the cache of compiled code is disabled: {problem}", stacklevel=2)
 
 
 @lru_cache(maxsize=1)
 def fingerprint_package() -> str:
-    """Return a fingerprint of the files of the package, on which all cached content depends."""
+    """Return a hash of the version and the source files of the package.
+
+    All cached content depends on it.
+    """
     root = Path(__file__).parent.parent
     states = []
     with suppress(OSError):  # a package in an archive has no files, only a version
@@ -123,7 +128,7 @@ def fingerprint_package() -> str:
 
 
 def compute_cache_key(*parts: str | bytes) -> str:
-    """Return a key for content that depends on these parts only.
+    """Return a hash of the given strings, which identifies content that depends only on them.
 
     >>> compute_cache_key("a", "bc") == compute_cache_key("ab", "c")
     False
@@ -137,10 +142,10 @@ def compute_cache_key(*parts: str | bytes) -> str:
 
 
 def load_or_compute(kind: str, key: str, compute: Callable[[], bytes]) -> bytes:
-    """Return content from the cache; compute and store it if it is missing.
+    """Return cached content; compute and store the content if it is missing.
 
     Args:
-        kind: a word for people who look into the folder.
+        kind: the first part of the file name, such as ``code``.
         key: from :func:`compute_cache_key`.
         compute: computes the content.
     """
@@ -152,7 +157,7 @@ def load_or_compute(kind: str, key: str, compute: Callable[[], bytes]) -> bytes:
 
 
 def load_content(kind: str, key: str) -> bytes | None:
-    """Return the content of a key; None if it is missing or cannot be trusted."""
+    """Return the cached content with the given key; None if it is missing or not trusted."""
     directory = find_cache_folder()
     if directory is None:
         return None
@@ -175,7 +180,7 @@ def load_content(kind: str, key: str) -> bytes | None:
 
 
 def store_content(kind: str, key: str, content: bytes) -> bool:
-    """Store content under a key, and return whether that succeeded."""
+    """Store content in the cache under the given key, and return whether this succeeded."""
     directory = find_cache_folder()
     if directory is None:
         return False
@@ -192,12 +197,12 @@ def store_content(kind: str, key: str, content: bytes) -> bool:
 
 
 def _create_header(name: str, content: bytes) -> bytes:
-    """Return the first bytes of a file: a checksum of its name and content."""
+    """Return the first bytes of a cache file: a checksum of its name and content."""
     return _MAGIC + hashlib.sha256(name.encode() + b"\n" + content).digest()
 
 
 def _delete_oldest_files(directory: Path, newest: str) -> None:
-    """Delete the oldest files while there are too many, or their total size is too large."""
+    """Delete the least recently used cache files until their number and size are within limits."""
     files = []
     for file in os.scandir(directory):
         with suppress(OSError):

@@ -1,7 +1,7 @@
 """Entry points of installed packages, for the registries of :mod:`cgprimer.support.plugins`.
 
-They are read from the metadata files directly: importing `importlib.metadata` takes 15 to 30 ms,
-as long as a first gradient.
+Entry points are read from the metadata files directly: importing `importlib.metadata` takes 15 to
+30 ms, as long as a first gradient.
 
 Source: the Python Packaging User Guide, "Creating and discovering plugins".
 """
@@ -17,10 +17,10 @@ from functools import cache
 
 @cache
 def read_entry_points() -> dict[str, dict[str, str]]:
-    """Return the entry points of installed packages: for each group and name ``module:attribute``.
+    """Return the locations ``module:attribute`` of entry points, keyed by group and then by name.
 
-    The result is that of ``importlib.metadata.entry_points``, except that packages in archives
-    are not read.
+    The result equals ``importlib.metadata.entry_points()``, except that packages in archives are
+    ignored.
     """
     groups: dict[str, dict[str, str]] = {}
     for folder in dict.fromkeys(sys.path):
@@ -35,7 +35,7 @@ def read_entry_points() -> dict[str, dict[str, str]]:
 
 
 def _parse_entry_points(lines: Iterable[str], groups: dict[str, dict[str, str]]) -> None:
-    """Add the entry points of a file to those of packages that come earlier on the path."""
+    """Parse an ``entry_points.txt`` file and add its entries; existing entries take precedence."""
     group: dict[str, str] = {}
     for line in map(str.strip, lines):
         name, equals, location = line.partition("=")

@@ -17,17 +17,17 @@ _HANDWRITTEN = (".tex", ".dot", ".gv", ".mmd", ".html")  # formats that users wr
 
 
 def check_path(path: str | Path) -> Path:
-    """Return a path.
+    """Convert a string or path-like object to a path.
 
     Raises:
-        UsageError: it is neither a text nor a path.
+        UsageError: the argument is neither a string nor path-like.
 
     >>> check_path(3)
     Traceback (most recent call last):
         ...
-    cgprimer.errors.UsageError: `path` must be a text or a path, got 3
+    cgprimer.errors.UsageError: `path` must be a string or a path, got 3
     """
-    check_type("path", path, (str, os.PathLike), "a text or a path")
+    check_type("path", path, (str, os.PathLike), "a string or a path")
     return Path(path)
 
 
@@ -35,8 +35,8 @@ def write_atomically(path: str | Path, content: bytes | str, *, private: bool = 
     """Write a file under a temporary name in the same folder, then rename it.
 
     A reader never sees an incomplete file, and an older file survives an error. If several
-    processes write at the same time, the file of the last one stays. A private file can be read by
-    its user only, and replaces a symbolic link.
+    processes write at the same time, the last one wins. A private file is readable only by its
+    owner, and replaces a symbolic link.
 
     Raises:
         UsageError: the file cannot be written.
@@ -76,20 +76,20 @@ def write_generated_file(path: str | Path, content: bytes | str) -> None:
     """Write a generated file, but do not overwrite a file that a user wrote by hand.
 
     Raises:
-        UsageError: there is a file that cgprimer did not write, or the file cannot be written.
+        UsageError: cgprimer did not write the existing file, or the file cannot be written.
     """
     path = check_path(path)
     if path.suffix.lower() in _HANDWRITTEN and path.is_file():
         with open(path, "rb") as file:
             beginning = file.read(4096)
         if beginning and b"made by cgprimer" not in beginning:
-            message = f"{path} is there already, and cgprimer did not write it"
-            raise UsageError(message, hint="choose another name, or move that file away")
+            message = f"{path} already exists and was not written by cgprimer"
+            raise UsageError(message, hint="choose another name, or move the existing file")
     write_atomically(path, content)
 
 
 def check_writable(path: str | Path) -> None:
-    """Check before a long job that its result can be written.
+    """Check that a file can be written to the path, before a long computation.
 
     Raises:
         UsageError: the folder is missing or cannot be written to, or the path is a folder.
@@ -101,15 +101,15 @@ def check_writable(path: str | Path) -> None:
     except OSError as error:  # a name that is too long, a folder that cannot be searched
         raise UsageError(f"cannot write {path}: {error.strerror}") from None
     if is_folder:
-        raise UsageError(f"cannot write {path}: it is a folder")
+        raise UsageError(f"cannot write {path}: the path is a folder")
     if not folder_exists:
-        raise UsageError(f"cannot write {path}: there is no folder {folder}")
+        raise UsageError(f"cannot write {path}: the folder {folder} does not exist")
     if not os.access(folder, os.W_OK):
-        raise UsageError(f"cannot write {path}: the folder {folder} cannot be written to")
+        raise UsageError(f"cannot write {path}: the folder {folder} is not writable")
 
 
 def find_examples(pattern: str = "*.cg") -> dict[str, Path]:
-    """Return the files of the examples by name.
+    """Return the paths of the example files, keyed by name.
 
     >>> sorted(find_examples())[:3]
     ['batch_normalization', 'baydin', 'cosine_of_square']
@@ -122,21 +122,21 @@ def find_examples(pattern: str = "*.cg") -> dict[str, Path]:
 
 
 def _convert_numpy_value(value: Any) -> Any:
-    """Return a number or an array of numpy as numbers and lists of Python."""
+    """Convert a numpy scalar or array to a Python number or nested lists."""
     if hasattr(value, "tolist"):
         return value.tolist()
     return int(value) if isinstance(value, Integral) else float(value)
 
 
 def format_json(value: Any, *, indent: int | None = 1) -> str:
-    """Return a value as JSON text. Arrays are nested lists.
+    """Format a value as JSON, with arrays as nested lists.
 
-    JSON has no nan and no infinities: they are written as texts that ``float`` can read.
+    JSON has no nan or infinity; these are written as strings that ``float`` can parse.
 
     >>> format_json({"loss": float("nan")}, indent=None)
     '{"loss": "nan"}'
     """
     text = json.dumps(value, default=_convert_numpy_value)
-    texts = {"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf"}
-    plain = json.loads(text, parse_constant=texts.__getitem__)
+    strings = {"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf"}
+    plain = json.loads(text, parse_constant=strings.__getitem__)
     return json.dumps(plain, indent=indent, allow_nan=False)

@@ -1,4 +1,4 @@
-"""The garbage collector, out of the way while large structures grow."""
+"""A pause of the garbage collector while trees and tapes are built."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from contextlib import contextmanager
 
 @contextmanager
 def pause_garbage_collection() -> Iterator[None]:
-    """Keep the garbage collector from walking growing trees and tapes again and again.
+    """Disable the garbage collector in a ``with`` block that builds many small objects.
 
-    Nothing that runs under it makes reference cycles, and a hundred thousand expressions parse in
-    two thirds of the time.
+    Only code that creates no reference cycles should run in the block. With the collector
+    enabled, parsing a hundred thousand expressions takes 1.5 times as long.
     """
     running = gc.isenabled()
     try:
-        gc.disable()  # Ctrl-C may come behind it
+        gc.disable()  # in `try`: Ctrl-C may arrive right after this call
         yield
     finally:
         if running:

@@ -1,7 +1,7 @@
-"""Deprecated names of modules: an import under an old name loads the module under its new one.
+"""Deprecated names of modules: importing a module by its old name loads the renamed module.
 
-The table maps old names to new ones, both below ``cgprimer``. `docs/changelog.md` lists the names
-that the documentation has shown; the rest is here so that pickled objects of older versions load.
+The table maps old names to new names, both relative to ``cgprimer``. `docs/changelog.md` lists the
+names that the documentation has shown; the rest is needed to unpickle objects of older versions.
 """
 
 from __future__ import annotations
@@ -122,16 +122,18 @@ NEW_NAMES = {
 
 
 class _MovedModuleLoader(Loader):
-    """Replace the module that is being imported by the module under the new name."""
+    """A loader that replaces a module with a deprecated name by the module with the new name."""
 
     def create_module(self, spec: ModuleSpec) -> None:
-        """Let Python create the module."""
+        """Return None, so that Python creates an empty module for the deprecated name."""
 
     def exec_module(self, module: ModuleType) -> None:
-        """Put the renamed module into `sys.modules`, or make a package forward to its successor."""
+        """Import the renamed module in place of the deprecated one, with a DeprecationWarning."""
         old = module.__name__
         new = f"cgprimer.{NEW_NAMES[old.removeprefix('cgprimer.')]}"
-        warnings.warn(f"{old} is deprecated; import {new}", DeprecationWarning, stacklevel=2)
+        warnings.warn(
+            f"{old} is deprecated; import {new} instead", DeprecationWarning, stacklevel=2
+        )
         successor = import_module(new)
         if hasattr(module, "__path__"):  # an empty path: submodules are looked up in the table
             module.__dict__["__getattr__"] = lambda name: getattr(successor, name)
@@ -140,7 +142,7 @@ class _MovedModuleLoader(Loader):
 
 
 def find_module_spec(name: str) -> ModuleSpec | None:
-    """Return the import specification of a deprecated module name, or None for any other name.
+    """Return the import specification of a deprecated module name; None for other names.
 
     >>> find_module_spec("cgprimer.core.run").name
     'cgprimer.core.run'

@@ -1,9 +1,9 @@
-"""The number format: one rule of rounding for every table, picture, plot and page.
+"""The number format: one rounding rule for all tables, pictures, plots and pages.
 
-A double is rounded to a number of significant digits by its exact decimal value, halves away from
-zero as taught in school. ``≈`` marks a text that differs from the double by more than the rounding
-of a few operations, so that 0.4*0.8 is ``0.32``, although its double is 0.32000000000000006.
-`pages/number_format.js` implements the same rule for pages.
+A double is rounded by its exact decimal value, with halves away from zero as taught in school.
+``≈`` marks a string that differs from the double by more than the rounding of a few operations, so
+0.4*0.8 is ``0.32``, although its double is 0.32000000000000006. `pages/number_format.js`
+implements this rule for pages.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _WIDEST_ARRAY, _WIDEST_ROW = 24, 66  # characters
 
 
 def format_number(value: float | None, digits: int = DIGITS) -> str:
-    """Return a number rounded to significant digits; an empty text for None.
+    """Format a number rounded to significant digits; None gives an empty string.
 
     >>> format_number(71.0625, 5), format_number(0.1 + 0.2), format_number(-2.5e-5)
     ('71.063', '0.3', '-2.5e-5')
@@ -40,10 +40,10 @@ def format_number(value: float | None, digits: int = DIGITS) -> str:
 
 
 def is_exact(text: str, value: float) -> bool:
-    """Return whether a text shows a value exactly, except for the rounding of a few operations.
+    """Return whether a decimal string equals a value up to the rounding error of a few operations.
 
     Decimals such as 0.4 are not doubles, so a product that is exact in decimals has wrong last
-    bits. A number of few digits agrees with another value this closely only by chance.
+    bits. A number with few digits agrees with another value this closely only by chance.
 
     >>> is_exact("0.32", 0.4 * 0.8), is_exact("0.33333333", 1 / 3)
     (True, False)
@@ -53,7 +53,7 @@ def is_exact(text: str, value: float) -> bool:
 
 
 def choose_equality_sign(*values: float, digits: int = DIGITS) -> str:
-    """Return the sign before values: ``≈`` if one of them is rounded, and ``=`` otherwise.
+    """Return ``≈`` if printing rounds at least one of the values, and ``=`` otherwise.
 
     >>> choose_equality_sign(0.25), choose_equality_sign(1 / 3)
     ('=', '≈')
@@ -63,9 +63,9 @@ def choose_equality_sign(*values: float, digits: int = DIGITS) -> str:
 
 
 def mark_rounding(value: Any, digits: int = DIGITS, widest: int = _WIDEST_ARRAY) -> str:
-    """Return a number, with ``≈`` in front if it is rounded and a further digit is not exact.
+    """Format a value with a leading ``≈`` if it is rounded; one additional digit may avoid that.
 
-    An array is shown in one line, or as its shape and norm if the line would be too wide.
+    An array is formatted in one line, or as its shape and norm if the line would be too wide.
 
     >>> mark_rounding(71.0625, 5), mark_rounding(1 / 3, 5), mark_rounding(None)
     ('71.0625', '≈0.33333', '')
@@ -86,9 +86,9 @@ def mark_rounding(value: Any, digits: int = DIGITS, widest: int = _WIDEST_ARRAY)
 
 
 def format_array(value: Any, digits: int = DIGITS, *, width: int = 44) -> str:
-    """Return a number, or an array in brackets.
+    """Format a scalar, or an array in brackets.
 
-    A wide array has one row per line; of a large array only the first numbers are shown.
+    A wide array has one row per line; a large array is abbreviated to its first elements.
 
     >>> print(format_array(0.5), format_array([[1.0, -1.0], [0.5, -2.0]]))
     0.5 [[1, -1], [0.5, -2]]
@@ -110,7 +110,8 @@ def format_array(value: Any, digits: int = DIGITS, *, width: int = 44) -> str:
         return format_number(float(array), digits)
     few = min(digits, SHORT)
 
-    def text(padded: int, width: int) -> str:
+    def format_lines(padded: int, width: int) -> str:
+        """Format all elements, padded to a width, in lines of at most the given width."""
         show: Any = {"all": lambda v: format_number(float(v), few).rjust(padded)}
         lines = np.array2string(
             array, separator=", ", formatter=show, max_line_width=width, threshold=_MOST_NUMBERS
@@ -118,12 +119,12 @@ def format_array(value: Any, digits: int = DIGITS, *, width: int = 44) -> str:
         return re.sub(r"\n+", "\n", lines)
 
     if array.size <= _MOST_NUMBERS:
-        line = re.sub(r"\n\s*", " ", text(0, width))
+        line = re.sub(r"\n\s*", " ", format_lines(0, width))
         if len(line) <= width:
             return line
         padded = max(len(format_number(v, few)) for v in array.flat)
         row = array.shape[-1] * (padded + 2) + array.ndim + 1  # not broken, unless too wide
-        lines = text(padded, row if array.ndim > 1 and row <= _WIDEST_ROW else width)
+        lines = format_lines(padded, row if array.ndim > 1 and row <= _WIDEST_ROW else width)
         if lines.count("\n") < _MOST_LINES:
             return lines
     first = ", ".join(format_number(v, few) for v in array.flat[:4])
@@ -131,7 +132,7 @@ def format_array(value: Any, digits: int = DIGITS, *, width: int = 44) -> str:
 
 
 def format_latex_number(value: float, digits: int = DIGITS) -> str:
-    r"""Return a number for the mathematics mode of LaTeX.
+    r"""Format a number for the math mode of LaTeX.
 
     >>> print(format_latex_number(1e-9), format_latex_number(float("-inf")))
     1 \cdot 10^{-9} -\infty
@@ -142,7 +143,7 @@ def format_latex_number(value: float, digits: int = DIGITS) -> str:
 
 
 def format_latex_array(value: Any, digits: int = DIGITS) -> str:
-    r"""Return a number or an array for LaTeX: a matrix, or a vector as a transposed row.
+    r"""Format a scalar, matrix or vector for LaTeX; a vector is a transposed row.
 
     >>> print(format_latex_array([[1.0, -1.0], [0.5, -2.0]]))
     \begin{bmatrix} 1 & -1 \\ 0.5 & -2 \end{bmatrix}
@@ -167,14 +168,14 @@ def format_latex_array(value: Any, digits: int = DIGITS) -> str:
 
 
 def format_array_lines(value: Any, digits: int = 4, most: int = 4) -> tuple[str, ...]:
-    """Return lines with a number or an array after its sign, ``=`` or ``≈``.
+    """Format a scalar or an array, after ``=`` or ``≈``, as a list of lines.
 
-    A small array has one line per row; a large one its first numbers and its norm.
+    A small array has one line per row; a large array has its first elements and its norm.
 
     Args:
-        value: a number or an array.
+        value: a float or an array.
         digits: number of significant digits.
-        most: the largest number of rows and of columns of a small array.
+        most: maximum number of rows and columns of a small array.
 
     >>> format_array_lines([[1, -1], [0.5, -2]]), format_array_lines(0.25)
     (('= [[1, -1],', '[0.5, -2]]'), ('= 0.25',))
@@ -188,19 +189,20 @@ def format_array_lines(value: Any, digits: int = 4, most: int = 4) -> tuple[str,
     array = np.asarray(value, dtype=float)
     sign = choose_equality_sign(*array.flat, digits=digits)
 
-    def row(numbers: Any, more: str = "") -> str:
-        return f"[{', '.join(format_number(n, digits) for n in numbers)}{more}]"
+    def format_row(numbers: Any, ending: str = "") -> str:
+        """Format one row of the array in brackets."""
+        return f"[{', '.join(format_number(n, digits) for n in numbers)}{ending}]"
 
     if not array.ndim:
         return format_array_lines(float(array))
     if array.ndim > 2 or max(array.shape, default=0) > most:
         norm = float(np.sqrt((array * array).sum()))
-        first = row(array.flat[:2], ", …")
+        first = format_row(array.flat[:2], ", …")
         return (
             f"{sign} {first}",
             f"norm {choose_equality_sign(norm, digits=digits)} {format_number(norm, digits)}",
         )
     if array.ndim == 1:
-        return (f"{sign} {row(array)}",)
-    rows = [row(numbers) for numbers in array]
+        return (f"{sign} {format_row(array)}",)
+    rows = [format_row(numbers) for numbers in array]
     return tuple(f"{sign} [{','.join(rows)}]".replace(",[", ",\n[").split("\n"))

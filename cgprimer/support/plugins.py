@@ -1,7 +1,7 @@
-"""Registries: methods, engines, optimizers and picture formats by name.
+"""Registries that find methods, engines, optimizers and picture formats by name.
 
 Built-in objects are listed as ``module:attribute`` and imported on first use. Users add objects by
-a call of ``register``, or by an entry point of an installed package.
+calling ``register``, or through an entry point of an installed package.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """All objects of one kind by name.
+    """A mapping from names to objects of one kind, such as methods or engines.
 
     Args:
         kind: the noun for an object in messages, such as ``method``.
         group: the group of entry points, such as ``cgprimer.methods``.
-        built_in: for each name the ``module:attribute`` of the object.
+        built_in: locations ``module:attribute`` of the built-in objects, keyed by name.
 
     >>> shapes = Registry[object]("shape", "cgprimer.shapes", {"tree": "builtins:dict"})
     >>> shapes.names(), shapes["tree"]
@@ -39,13 +39,13 @@ class Registry(Generic[T]):
 
     @cached_property
     def _installed(self) -> dict[str, str]:
-        """Entry points of installed packages: for each name ``module:attribute``."""
+        """Locations ``module:attribute`` of the entry points of the group, keyed by name."""
         from cgprimer.support.entry_points import read_entry_points
 
         return read_entry_points().get(self.group, {})
 
     def names(self) -> tuple[str, ...]:
-        """Return all names: built-in, installed, registered, in this order."""
+        """Return all names: built-in names, then entry points, then registered names."""
         return tuple(dict.fromkeys((*self._built_in, *self._installed, *self._loaded)))
 
     def __iter__(self) -> Iterator[str]:
@@ -57,7 +57,7 @@ class Registry(Generic[T]):
         )
 
     def __getitem__(self, name: str) -> T:
-        """Return the object of a name.
+        """Return the object with the given name; import it at its first use.
 
         Raises:
             UsageError: the name is unknown, or the object cannot be imported.
@@ -65,7 +65,7 @@ class Registry(Generic[T]):
         if not isinstance(name, str) or name not in self._loaded:
             if name not in self:
                 hint = name_hint(name, self.names())
-                raise UsageError(f"there is no {self.kind} {name!r}", hint=hint)
+                raise UsageError(f"unknown {self.kind} {name!r}", hint=hint)
             location = self._built_in.get(name) or self._installed[name]
             module, _, attribute = location.partition(":")
             try:
@@ -73,26 +73,26 @@ class Registry(Generic[T]):
             except Exception as error:
                 if name in self._built_in:
                     raise
-                what = f"the {self.kind} {name!r} of {location!r}"
-                raise UsageError(f"{what} cannot be loaded: {error}") from error
+                message = f"cannot load {self.kind} {name!r} from {location!r}: {error}"
+                raise UsageError(message) from error
         return self._loaded[name]
 
-    def register(self, name: str, thing: T) -> None:
-        """Add an object.
+    def register(self, name: str, entry: T) -> None:
+        """Register an object under a new name.
 
         Raises:
             UsageError: the name is in use.
         """
         if name in self:
-            raise UsageError(f"the name {name!r} is taken by another {self.kind}")
-        self._loaded[name] = thing
+            raise UsageError(f"{self.kind} {name!r} is already registered")
+        self._loaded[name] = entry
 
     def unregister(self, name: str) -> None:
-        """Remove an object that :meth:`register` added.
+        """Remove a registered object.
 
         Raises:
             UsageError: no such object was registered.
         """
         if name in self._built_in or name not in self._loaded:
-            raise UsageError(f"no {self.kind} {name!r} was registered")
+            raise UsageError(f"{self.kind} {name!r} is not registered")
         del self._loaded[name]

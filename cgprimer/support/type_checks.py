@@ -1,4 +1,4 @@
-"""Checks of the types of arguments. Each raises UsageError."""
+"""Checks of the types of arguments; a failed check raises UsageError."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ def check_type(
     *,
     hint: str = "",
 ) -> None:
-    """Check the type of an argument.
+    """Raise UsageError if the value of an argument has none of the given types.
 
     Raises:
-        UsageError: the value is an instance of none of the types.
+        UsageError: the value has another type; ``expected`` describes the accepted types.
 
-    >>> check_type("title", 3, str, "a text")
+    >>> check_type("title", 3, str, "a string")
     Traceback (most recent call last):
         ...
-    cgprimer.errors.UsageError: `title` must be a text, got 3
+    cgprimer.errors.UsageError: `title` must be a string, got 3
     """
     if not isinstance(value, types):
         message = f"`{argument}` must be {expected}, got {reprlib.repr(value)}"
@@ -32,10 +32,10 @@ def check_type(
 
 
 def check_boolean(argument: str, value: Any) -> bool:
-    """Return the value of a switch, also of one of numpy's.
+    """Convert an argument, such as a bool of Python or numpy, to a bool.
 
     Raises:
-        UsageError: it is neither true nor false.
+        UsageError: the argument has no truth value.
 
     >>> check_boolean("bias", 1)
     True
@@ -46,10 +46,10 @@ def check_boolean(argument: str, value: Any) -> bool:
 
 
 def check_functions(**functions: object) -> None:
-    """Check that each argument, unless it is None, is a function.
+    """Raise UsageError if an argument is neither None nor callable.
 
     Raises:
-        UsageError: an argument cannot be called.
+        UsageError: an argument is not callable.
 
     >>> check_functions(on_step=print, on_epoch=None)
     """

@@ -1,4 +1,4 @@
-"""Checks of arguments: numbers, names and arrays. Each raises UsageError."""
+"""Checks of arguments: numbers, names and arrays; a failed check raises UsageError."""
 
 from __future__ import annotations
 
@@ -16,61 +16,63 @@ from cgprimer.support.array_values import all_finite, convert_value
 def check_real_number(
     name: str, value: Any, *, above: float = -math.inf, minimum: float = -math.inf
 ) -> float:
-    """Return an argument as a finite float.
+    """Convert an argument to a finite float.
 
     Args:
-        what: the subject of the message.
+        name: the name of the argument in messages.
         value: the argument.
         above: exclusive lower bound.
-        least: inclusive lower bound.
+        minimum: inclusive lower bound.
 
     Raises:
-        UsageError: the argument is not a number, not finite or below a bound.
+        UsageError: the argument is not a finite number, or it violates a bound.
 
     >>> check_real_number("the rate", 1), check_real_number("the rate", "a")
     Traceback (most recent call last):
         ...
-    cgprimer.errors.UsageError: the rate must be a number, not 'a'
+    cgprimer.errors.UsageError: the rate must be a number, got 'a'
     """
     try:
         if isinstance(value, str | bytes | bool):
             raise TypeError
         number = float(value)
     except (TypeError, ValueError, OverflowError):
-        raise UsageError(f"{name} must be a number, not {reprlib.repr(value)}") from None
-    if not math.isfinite(number) or number <= above:
-        must = "positive" if above == 0 else "finite"
-        raise UsageError(f"{name} must be {must}, not {number:g}")
+        raise UsageError(f"{name} must be a number, got {reprlib.repr(value)}") from None
+    if not math.isfinite(number):
+        raise UsageError(f"{name} must be finite, got {number:g}")
+    if number <= above:
+        rule = "positive" if above == 0 else f"greater than {above:g}"
+        raise UsageError(f"{name} must be {rule}, got {number:g}")
     if number < minimum:
-        raise UsageError(f"{name} must be a number from {minimum:g} on, not {number:g}")
+        raise UsageError(f"{name} must be at least {minimum:g}, got {number:g}")
     return number
 
 
 def check_fraction(name: str, value: Any) -> float:
-    """Return an argument that is a fraction: greater than 0 and less than 1.
+    """Convert an argument to a float greater than 0 and less than 1.
 
     Raises:
-        UsageError: the argument is not such a number.
+        UsageError: the argument is not a number between 0 and 1.
 
     >>> check_fraction("the level", 0.95)
     0.95
     """
     fraction = check_real_number(name, value)
     if not 0 < fraction < 1:
-        raise UsageError(f"{name} is a share between 0 and 1, not {fraction:g}")
+        raise UsageError(f"{name} must be between 0 and 1, got {fraction:g}")
     return fraction
 
 
 def check_integer(name: str, value: Any, *, minimum: int = 0) -> int:
-    """Return an argument, which may be one of numpy's integers, as an int.
+    """Convert an argument, such as an integer of Python or numpy, to an int.
 
     Raises:
-        UsageError: the argument is not an integer, or less than ``least``.
+        UsageError: the argument is not an integer, or less than ``minimum``.
 
     >>> check_integer("epochs", -1)
     Traceback (most recent call last):
         ...
-    cgprimer.errors.UsageError: epochs must be a whole number from 0 on, not -1
+    cgprimer.errors.UsageError: epochs must be an integer >= 0, got -1
     """
     try:
         integer = minimum - 1 if isinstance(value, bool) else index(value)
@@ -78,14 +80,14 @@ def check_integer(name: str, value: Any, *, minimum: int = 0) -> int:
         integer = minimum - 1
     if integer < minimum:
         shown = reprlib.repr(value)
-        raise UsageError(f"{name} must be a whole number from {minimum} on, not {shown}")
+        raise UsageError(f"{name} must be an integer >= {minimum}, got {shown}")
     if integer > 2**53 and name != "the seed":  # larger ones are not exact in floats
-        raise UsageError(f"{name} must be at most 2^53, not {reprlib.repr(integer)}")
+        raise UsageError(f"{name} must be at most 2^53, got {reprlib.repr(integer)}")
     return integer
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> Any:
-    """Return an argument that must be one of several names.
+    """Return an argument that must be one of the given names.
 
     Raises:
         UsageError: the argument is not one of the names.
@@ -93,17 +95,17 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> Any:
     >>> check_choice("reduction", "sun", ("sum", "mean"))
     Traceback (most recent call last):
         ...
-    cgprimer.errors.UsageError: there is no reduction 'sun'
+    cgprimer.errors.UsageError: unknown reduction 'sun'
       hint: did you mean 'sum'?
     """
     names = list(choices)
     if not isinstance(value, Hashable) or value not in names:
-        raise UsageError(f"there is no {name} {value!r}", hint=name_hint(str(value), names))
+        raise UsageError(f"unknown {name} {value!r}", hint=name_hint(str(value), names))
     return value
 
 
 def check_named_values(
-    what: str,
+    argument: str,
     values: Any,
     kind: str,
     names: Iterable[str],
@@ -112,45 +114,45 @@ def check_named_values(
     shapes: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
     parts: bool = False,
 ) -> dict[str, Any]:
-    """Return an argument that maps names to numbers, or to arrays; an empty one for None.
+    """Convert a mapping from names to numbers or arrays to a dict; None gives an empty dict.
 
     Args:
-        what: the subject of the message.
+        argument: the name of the argument in messages.
         values: the argument.
-        kind: the noun for a name in messages.
+        kind: the noun for a name in messages, such as ``parameter``.
         names: the accepted names.
-        above: exclusive lower bound of the numbers.
-        shapes: the shapes of the names that stand for arrays.
-        parts: accept names of elements and rows of arrays, such as ``W[0]``; an index out of
-            range is not detected.
+        above: exclusive lower bound of scalar values.
+        shapes: the shapes of array-valued names.
+        parts: accept names of elements and rows of arrays, such as ``W[0]``, without a check
+            that the indices are in range.
 
     Raises:
         UsageError: the argument is not a mapping, a name is unknown or a value is not a number.
-        ShapeError: an array has another shape.
+        ShapeError: the shape of an array is wrong.
 
     >>> check_named_values("start", {"k": 1}, "parameter", ["k", "b"])
     {'k': 1.0}
     """
     if values is not None and not isinstance(values, Mapping):
-        raise UsageError(f"{what} maps names to numbers; {type(values).__name__} does not")
+        raise UsageError(f"{argument} must map names to numbers, got {reprlib.repr(values)}")
     accepted = dict.fromkeys(names)  # fast to search, in order
     for name in values or {}:
         if name not in accepted and not (parts and str(name).partition("[")[0] in shapes):
             hint = name_hint(name, accepted)
-            raise UsageError(f"{what}: there is no {kind} {name!r}", hint=hint)
+            raise UsageError(f"unknown {kind} {name!r} in {argument}", hint=hint)
     return {
-        n: _check_array(f"{what} of {n}", n, v, shapes.get(n, ()))
+        n: _check_array(f"{n!r} in {argument}", n, v, shapes.get(n, ()))
         if n in shapes or n not in accepted
-        else check_real_number(f"{what} of {n}", v, above=above)
+        else check_real_number(f"{n!r} in {argument}", v, above=above)
         for n, v in (values or {}).items()
     }
 
 
-def _check_array(what: str, name: str, value: Any, shape: tuple[int, ...]) -> Any:
-    """Return finite numbers as an array of a shape; a single number fills it."""
+def _check_array(description: str, name: str, value: Any, shape: tuple[int, ...]) -> Any:
+    """Convert a value to an array of finite numbers with the given shape; a scalar fills it."""
     array = convert_value(name, value, shape)
     if shape and array.shape != shape:
-        raise ShapeError(f"{what} has the shape {list(array.shape)}, not {list(shape)}")
+        raise ShapeError(f"{description} must have shape {list(shape)}, got {list(array.shape)}")
     if not all_finite(array):
-        raise UsageError(f"{what} must be finite")
+        raise UsageError(f"{description} must be finite")
     return array

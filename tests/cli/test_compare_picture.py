@@ -55,7 +55,7 @@ def test_two_slides_are_two_pictures(tmp_path: Path) -> None:
 WRONG = {
     "ending": (["-o", "a.gif"], "a.gif", ".html, .pdf, .png, .svg"),
     "no ending": (["-o", "a"], ".html, .pdf"),
-    "folder": (["-o", "missing/a.pdf"], "there is no folder missing"),
+    "folder": (["-o", "missing/a.pdf"], "folder missing"),
     "json": (["-o", "a.pdf", "--json"], "-o", "--json"),
     "format": (["-o", "a.pdf", "--format", "text"], "-o", "--format"),
     "dark alone": (["--dark"], "--dark belongs to a picture"),

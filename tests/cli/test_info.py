@@ -33,7 +33,7 @@ def test_each_engine_says_what_it_uses_or_why_not(tmp_path: Path) -> None:
 
 def test_what_is_switched_off_is_said() -> None:
     shown = good("info", env={"CGPRIMER_CACHE": "off", "CGPRIMER_VECTORS": "64"})
-    assert "    cache: nothing is kept" in shown
+    assert "    cache: disabled" in shown
     assert "    vectors: none" in shown
 
 

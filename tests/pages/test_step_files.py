@@ -241,8 +241,8 @@ def test_a_folder_that_cannot_be_written_to_and_an_error_on_the_way(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "taken").write_text("", encoding="utf-8")
     for arguments, message in (
-        (("-o", "taken/a.html"), "no folder"),
-        (("-o", "missing/slides", "--format", "png"), "no folder"),
+        (("-o", "taken/a.html"), "folder"),
+        (("-o", "missing/slides", "--format", "png"), "folder"),
         (("-o", "taken", "--format", "png"), "it is a file"),
     ):
         done = step(LECTURE, *arguments)

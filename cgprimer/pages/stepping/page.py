@@ -93,7 +93,7 @@ def step(
     """
     if output is not None:
         check_writable(output)
-    check_type("title", title, (str, type(None)), "a text")
+    check_type("title", title, (str, type(None)), "a string")
     check_type("method", method, str, "a name")
     check_type("methods", methods, Iterable, "names of methods")
     tabs = tuple(dict.fromkeys((*methods, method)))
