@@ -11,9 +11,11 @@ from tests.native.plan_rules import checked_plan, checked_storage
 
 @pytest.fixture(autouse=True, scope="session")
 def plans_keep_the_rules() -> Iterator[None]:
-    planned, allocated = planning._plan_optimized, plan_encoding.allocate_rows
+    planned, allocated = planning._build_optimized_plan, plan_encoding.allocate_rows
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(planning, "_plan_optimized", lambda *a, **k: checked_plan(planned(*a, **k)))
+        patch.setattr(
+            planning, "_build_optimized_plan", lambda *a, **k: checked_plan(planned(*a, **k))
+        )
         for module in (numpy_blocks, plan_encoding, plan_printing):
             patch.setattr(
                 module, "allocate_rows", lambda plan: checked_storage(plan, allocated(plan))

@@ -137,15 +137,15 @@ class _KernelEmitter(FunctionEmitter):
         """Return the loop length: for a reduction the size of its operand, else the value's
         size."""
         sizes, plan = self.plan.sizes, self.plan
-        return sizes[plan.operands(index)[0]] if plan.reduces_sample(index) else sizes[index]
+        return sizes[plan.operands(index)[0]] if plan.is_sample_reduction(index) else sizes[index]
 
     def _write_element_loop(
         self, sample: Ir, size: int, values: list[int], scalars: dict[int, Ir]
     ) -> None:
         """Write a loop over the elements of a sample; add results of reductions to the scalars."""
         plan, kernel, builder = self.plan, self.kernel, self.builder
-        reductions = [i for i in values if plan.reduces_sample(i)]
-        used = dict.fromkeys(o for i in values for o in plan.sources(i) if o not in values)
+        reductions = [i for i in values if plan.is_sample_reduction(i)]
+        used = dict.fromkeys(o for i in values for o in plan.operand_storage(i) if o not in values)
         uniform_vectors, base = {}, builder.mul(sample, self.make_i64(size))
         for o in used:
             if o in scalars:
@@ -215,7 +215,7 @@ class _KernelEmitter(FunctionEmitter):
         )
 
     def _operation(self, index: int) -> str:
-        name = self.plan.name(index) if index >= self.plan.first else ""
+        name = self.plan.operation(index) if index >= self.plan.first else ""
         return operator_name(name)
 
     def _operand(self, index: int, values: dict[int, Ir], emitter: PrimitiveEmitter) -> Ir:
@@ -223,7 +223,7 @@ class _KernelEmitter(FunctionEmitter):
 
     def _operands(self, index: int, values: dict[int, Ir], emitter: PrimitiveEmitter) -> list[Ir]:
         leaves, operands = self.plan.tape.leaves, []
-        for o in self.plan.sources(index):
+        for o in self.plan.operand_storage(index):
             constant = o < len(leaves) and leaves[o].kind == "constant"
             operands.append(
                 splat_constant(emitter.type, leaves[o].value) if constant else values[o]

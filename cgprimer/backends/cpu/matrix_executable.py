@@ -45,7 +45,7 @@ class BlockBuffers:
     def __init__(self, program: ArrayExecutable, samples: int) -> None:
         plan, shapes = program.plan, program.tape.shapes
         self.values: dict[int, Array] = {}
-        sums = [i for i in program.buffered if operator_name(plan.name(i)) == "batch_sum"]
+        sums = [i for i in program.buffered if operator_name(plan.operation(i)) == "batch_sum"]
         self.sums = np.zeros(sum(plan.sizes[i] for i in sums))
         start = 0
         for i in sums:
@@ -99,7 +99,8 @@ class ArrayExecutable:
         with np.errstate(all="ignore"):  # too large for float32: infinite
             self.start: Values = [*constants, *[None] * len(tape)]
         self.once = [
-            (i, numpy_arithmetic.numpy_function(plan.name(i)), plan.operands(i)) for i in plan.once
+            (i, numpy_arithmetic.numpy_function(plan.operation(i)), plan.operands(i))
+            for i in plan.uniform
         ]
         self.read = {i for kernel in self.kernels for i in kernel.reads}
         self.fixed = sorted(i for i in self.read if not plan.varies[i])
@@ -145,7 +146,7 @@ class ArrayExecutable:
         plan, operands, shape = self.plan, self.plan.operands(index), self.tape.shapes[index]
         product = _product(plan, index)
         if product is None:
-            function, dtype = numpy_arithmetic.numpy_function(plan.name(index)), self.dtype
+            function, dtype = numpy_arithmetic.numpy_function(plan.operation(index)), self.dtype
             contiguous = index in self.read
 
             def step(values: Values, space: BlockBuffers, samples: int) -> None:
@@ -272,7 +273,7 @@ class ArrayExecutable:
 
 def _product(plan: ArrayPlan, index: int) -> Callable[[Array, Array], tuple[Array, Array]] | None:
     """Return the factors of an instruction that is a matrix product, as a function; else None."""
-    name, shapes = plan.name(index), plan.tape.shapes
+    name, shapes = plan.operation(index), plan.tape.shapes
     kind = operator_name(name)
     if kind not in ("matmul", "batch_matmul") or not prod(shapes[index]):
         return None
@@ -293,9 +294,11 @@ def _product(plan: ArrayPlan, index: int) -> Callable[[Array, Array], tuple[Arra
 def _factors(plan: ArrayPlan, index: int) -> tuple[int, ...]:
     """Return the operands of a step; for a column times a row, the vectors before the reshape."""
     operands, shapes = plan.operands(index), plan.tape.shapes
-    if operator_name(plan.name(index)) != "batch_matmul" or shapes[operands[0]][1:] != (1,):
+    if operator_name(plan.operation(index)) != "batch_matmul" or shapes[operands[0]][1:] != (1,):
         return operands
-    reshapes = (i for i in operands if i >= plan.first and operator_name(plan.name(i)) == "reshape")
+    reshapes = (
+        i for i in operands if i >= plan.first and operator_name(plan.operation(i)) == "reshape"
+    )
     vectors = tuple(o for i in reshapes for o in plan.operands(i) if len(shapes[o]) == 1)
     return vectors if len(vectors) == 2 else operands
 

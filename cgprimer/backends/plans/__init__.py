@@ -1,1 +1,1 @@
-"""Execution plans: a tape arranged in the steps that a backend executes."""
+"""Execution plans: the instructions of a tape, arranged in the steps that a backend runs."""

@@ -21,23 +21,23 @@ from typing import NamedTuple
 from cgprimer.backends.plans.plan import AffineGroup, PlanStep
 from cgprimer.core.tape.tape import Tape
 
-_MIN_WEIGHTS = 8  # multiply-adds are as fast for smaller matrices, and easier to read
+_MIN_WEIGHTS = 8  # for smaller matrices, multiply-adds are as fast and easier to read
 _MIN_INPUTS = 2
 _new = tuple.__new__
 
-SignedTerms = list[tuple[int, int]]  # values, each with the sign +1 or -1
+SignedTerms = list[tuple[int, int]]  # pairs of a value and a sign, +1 or -1
 
 
 class WeightedSum(NamedTuple):
-    """A tree of additions, split by the kind of its terms.
+    """A sum of products of weights and inputs, with its terms sorted by kind.
 
     Attributes:
         root: the value of the whole sum.
-        weights: input -> (weight, sign).
-        products: the tape's values of the products ``weight * input``.
+        weights: input -> weight and sign.
+        products: values of the products ``weight * input``.
         unweighted: input -> sign, for inputs that occur without a weight.
         bias: terms that do not vary with the sample.
-        remainder: terms that the matrix cannot hold: repeated inputs.
+        remainder: terms with repeated inputs, which do not fit in a matrix.
     """
 
     root: int
@@ -49,14 +49,14 @@ class WeightedSum(NamedTuple):
 
 
 class AffineRewrite(NamedTuple):
-    """The result of the recognition of affine groups.
+    """Replacements of weighted sums by matrix-vector products.
 
     Attributes:
         groups: root of the first sum of a group -> the group, which replaces this sum.
         sums: root of every replaced sum -> steps that add its remainder to the group's output.
         absorbed: values that are no longer computed.
         uniform: additional steps, run once per call: negated weights, sums of biases.
-        size: number of values, including the additional ones.
+        size: number of values, including the additional values.
     """
 
     groups: dict[int, AffineGroup]
@@ -66,49 +66,59 @@ class AffineRewrite(NamedTuple):
     size: int
 
 
-def find_affine_groups(tape: Tape, varies: list[bool], uses: list[int]) -> AffineRewrite | None:
-    """Find the sums of products that are worth computing as matrix-vector products.
+def find_affine_groups(
+    tape: Tape, is_varying: list[bool], use_counts: list[int]
+) -> AffineRewrite | None:
+    """Find the weighted sums that are worth computing as matrix-vector products.
 
     Args:
         tape: an optimized tape.
-        varies: for each value, whether it varies with the sample.
-        uses: for each value, the number of its uses by varying instructions and by outputs.
+        is_varying: for each value, whether it varies with the sample.
+        use_counts: for each value, the number of its uses by varying instructions and by outputs.
 
     Returns:
         The rewrite; None if a weight of 1 is needed and the tape has no constant 1.
     """
-    terms, tree_of = _sum_trees(tape, varies, uses)
+    terms, tree_of = _flatten_sums(tape, is_varying, use_counts)
     constants = (
         i for i, leaf in enumerate(tape.leaves) if leaf[0] == "constant" and leaf[2] == 1.0
     )
-    one = next(constants, -1)
-    grouped = _group_by_inputs(_weighted_sums(tape, varies, uses, terms), one)
-    if one < 0 and any(w < 0 for _, sums in grouped for s in sums for w, _ in s.weights.values()):
+    constant_one = next(constants, -1)
+    weighted_sums = _collect_weighted_sums(tape, is_varying, use_counts, terms)
+    grouped = _group_by_inputs(weighted_sums, constant_one)
+    weights = (w for _, sums in grouped for s in sums for w, _ in s.weights.values())
+    if constant_one < 0 and any(weight < 0 for weight in weights):
         return None
-    extra = _AdditionalSteps(tape.size)
+    builder = _StepBuilder(tape.size)
     groups: dict[int, AffineGroup] = {}
     remainders: dict[int, list[PlanStep]] = {}
     absorbed: set[int] = set()
     for inputs, members in grouped:
-        outputs, weights, biases = [], [], []
-        for member in members:
-            outputs.append(extra.new_value() if member.remainder else member.root)
-            weights.append(tuple([extra.signed(*member.weights[x]) for x in inputs]))
-            biases.append(extra.total(member.bias))
-            remainders[member.root] = extra.add_remainder(outputs[-1], member)
-            absorbed.update(member.products)
-        # The group's step replaces its first sum. All sums have the same inputs, so all inputs are
-        # computed before the first sum, and every use of a later sum comes later still. No value
-        # can depend on itself through the group.
-        groups[members[0].root] = AffineGroup(inputs, tuple(outputs), tuple(weights), tuple(biases))
+        outputs, rows, biases = [], [], []
+        for weighted_sum in members:
+            outputs.append(builder.add_value() if weighted_sum.remainder else weighted_sum.root)
+            rows.append(
+                tuple([builder.emit_signed_weight(*weighted_sum.weights[x]) for x in inputs])
+            )
+            biases.append(builder.emit_sum(weighted_sum.bias))
+            remainders[weighted_sum.root] = builder.emit_remainder(outputs[-1], weighted_sum)
+            absorbed.update(weighted_sum.products)
+        # The step of the group replaces its first sum. All sums have the same inputs, so all inputs
+        # are computed before the first sum, and every use of a later sum comes later still. No
+        # value can depend on itself through the group.
+        groups[members[0].root] = AffineGroup(inputs, tuple(outputs), tuple(rows), tuple(biases))
     absorbed.update(node for node, root in tree_of.items() if root in remainders)
-    return AffineRewrite(groups, remainders, absorbed, extra.uniform, extra.size)
+    return AffineRewrite(groups, remainders, absorbed, builder.uniform, builder.size)
 
 
-def _sum_trees(
-    tape: Tape, varies: list[bool], uses: list[int]
+def _flatten_sums(
+    tape: Tape, is_varying: list[bool], use_counts: list[int]
 ) -> tuple[dict[int, SignedTerms], dict[int, int]]:
-    """Return the terms of each sum, and the sum that each partial sum belongs to."""
+    """Flatten nested additions into lists of signed terms.
+
+    Returns:
+        The terms of each sum, keyed by its root; and the root of each partial sum.
+    """
     first = len(tape.leaves)
     instructions = tape.instructions
     terms: dict[int, SignedTerms] = {}
@@ -116,7 +126,7 @@ def _sum_trees(
     index = tape.size
     for name, operands in reversed(instructions):
         index -= 1
-        if name not in ("add", "sub", "neg") or not varies[index]:
+        if name not in ("add", "sub", "neg") or not is_varying[index]:
             continue
         if index in partial:
             root, sign = partial[index]
@@ -129,7 +139,7 @@ def _sum_trees(
         # Operands are visited from last to first: the list of terms is in reverse order.
         operand_sign = sign if name == "add" else -sign
         for operand in reversed(operands):
-            single_use = operand >= first and uses[operand] == 1 and varies[operand]
+            single_use = operand >= first and use_counts[operand] == 1 and is_varying[operand]
             if single_use and instructions[operand - first][0] in ("add", "sub", "neg"):
                 partial[operand] = (root, operand_sign)
             else:
@@ -138,10 +148,10 @@ def _sum_trees(
     return terms, {node: root for node, (root, _) in partial.items()}
 
 
-def _weighted_sums(
-    tape: Tape, varies: list[bool], uses: list[int], terms: dict[int, SignedTerms]
+def _collect_weighted_sums(
+    tape: Tape, is_varying: list[bool], use_counts: list[int], terms: dict[int, SignedTerms]
 ) -> Iterable[WeightedSum]:
-    """Yield the sums with enough products, in the order of the tape.
+    """Yield the flattened sums with at least two products of a weight and an input.
 
     A product that has other uses is computed anyway: it counts as an input without a weight.
     """
@@ -155,13 +165,13 @@ def _weighted_sums(
         remainder: SignedTerms = []
         for term in reversed(sum_terms):
             value, sign = term
-            if not varies[value]:
+            if not is_varying[value]:
                 bias.append(term)
                 continue
-            if value >= first and uses[value] == 1:
+            if value >= first and use_counts[value] == 1:
                 name, operands = instructions[value - first]
-                if name == "mul" and varies[operands[0]] != varies[operands[1]]:
-                    weight, other = operands if varies[operands[1]] else operands[::-1]
+                if name == "mul" and is_varying[operands[0]] != is_varying[operands[1]]:
+                    weight, other = operands if is_varying[operands[1]] else operands[::-1]
                     if other in weights:
                         remainder.append(term)
                     else:
@@ -181,9 +191,9 @@ def _weighted_sums(
 
 
 def _group_by_inputs(
-    sums: Iterable[WeightedSum], one: int
+    sums: Iterable[WeightedSum], constant_one: int
 ) -> list[tuple[tuple[int, ...], list[WeightedSum]]]:
-    """Group the sums that have the same inputs.
+    """Group weighted sums that have the same inputs.
 
     An input without a weight gets the weight 1 if several sums have the same inputs, and at least
     as many as have the same products: ``x1 + w*x2`` may be a row of a matrix. In a layer with a
@@ -191,7 +201,7 @@ def _group_by_inputs(
 
     Args:
         sums: the candidates.
-        one: the value of the constant 1, or -1.
+        constant_one: the value of the constant 1, or -1.
     """
     candidates = []
     same_products: dict[tuple[int, ...], int] = {}
@@ -210,7 +220,7 @@ def _group_by_inputs(
         if not candidate.unweighted:
             groups.setdefault(products, []).append(candidate)
         elif enough_sums and 2 * len(products) >= len(inputs):
-            ones = {x: (one, sign) for x, sign in candidate.unweighted.items()}
+            ones = {x: (constant_one, sign) for x, sign in candidate.unweighted.items()}
             extended = candidate._replace(weights={**candidate.weights, **ones})
             groups.setdefault(inputs, []).append(extended)
         else:
@@ -223,50 +233,53 @@ def _group_by_inputs(
     ]
 
 
-class _AdditionalSteps:
-    """Values and steps that are added to those of the tape."""
+class _StepBuilder:
+    """Builder of the plan steps and values that affine groups need in addition to the tape."""
 
     def __init__(self, size: int) -> None:
         self.size = size
         self.uniform: list[PlanStep] = []
         self.negated: dict[int, int] = {}
 
-    def new_value(self) -> int:
+    def add_value(self) -> int:
+        """Add a value to the plan and return its index."""
         self.size += 1
         return self.size - 1
 
-    def add_step(self, name: str, *operands: int) -> int:
-        result = self.new_value()
+    def add_uniform_step(self, name: str, *operands: int) -> int:
+        """Add a step that runs once per call, and return the index of its result."""
+        result = self.add_value()
         self.uniform.append(_new(PlanStep, (name, operands, (result,))))
         return result
 
-    def signed(self, weight: int, sign: int) -> int:
-        """Return the weight or its negative, which is computed only once."""
+    def emit_signed_weight(self, weight: int, sign: int) -> int:
+        """Return a weight with the given sign; emit its negation at most once."""
         if sign > 0:
             return weight
         if weight not in self.negated:
-            self.negated[weight] = self.add_step("neg", weight)
+            self.negated[weight] = self.add_uniform_step("neg", weight)
         return self.negated[weight]
 
-    def total(self, terms: SignedTerms) -> int:
-        """Return the sum of values that do not vary with the sample; -1 if there are no terms."""
+    def emit_sum(self, terms: SignedTerms) -> int:
+        """Emit the sum of terms that do not vary with the sample; return -1 without terms."""
         if not terms:
             return -1
-        total = self.signed(*terms[0])
+        total = self.emit_signed_weight(*terms[0])
         for value, sign in terms[1:]:
-            total = self.add_step("add" if sign > 0 else "sub", total, value)
+            total = self.add_uniform_step("add" if sign > 0 else "sub", total, value)
         return total
 
-    def add_remainder(self, value: int, member: WeightedSum) -> list[PlanStep]:
-        """Return steps that add the remainder of a sum to a value; the last step yields its root.
+    def emit_remainder(self, value: int, weighted_sum: WeightedSum) -> list[PlanStep]:
+        """Emit steps that add the remainder of a weighted sum to an output of its affine group.
 
         Args:
-            value: the output of the affine group for this sum.
-            member: the sum.
+            value: the output of the affine group.
+            weighted_sum: the sum; its root is the result of the last step.
         """
         steps = []
-        for position, (term, sign) in enumerate(member.remainder, 1):
-            result = member.root if position == len(member.remainder) else self.new_value()
+        for position, (term, sign) in enumerate(weighted_sum.remainder, 1):
+            is_last = position == len(weighted_sum.remainder)
+            result = weighted_sum.root if is_last else self.add_value()
             steps.append(PlanStep("add" if sign > 0 else "sub", (value, term), (result,)))
             value = result
         return steps

@@ -1,9 +1,9 @@
-"""Execution plan of a tape with arrays: fused kernels and separate steps.
+"""Execution plan of a tape with arrays: fused kernels and standalone instructions.
 
-Matrix products and operations that move elements are separate steps. All elementwise operations
-between two such steps form one fused kernel: it iterates over the samples once and stores only the
-values that are used elsewhere. A kernel also computes reductions: over the elements of a sample,
-as in softmax, and over all samples.
+Matrix products and operations that move elements are standalone. All elementwise operations between
+two standalone instructions form one fused kernel: it iterates over the samples once and stores only
+the values that are used elsewhere. A kernel also computes reductions: over the elements of a
+sample, as in softmax, and over all samples.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ SAMPLE_REDUCTIONS = ("sum", "largest")  # over the elements of a sample
 
 @dataclass
 class FusedKernel:
-    """Instructions that run together, sample by sample.
+    """Instructions that are fused into one loop over the samples.
 
     Attributes:
         levels: instruction -> level, in execution order. The result of a reduction over the
-            elements is available to instructions of the next level, which run in a new loop.
+            elements is available to instructions of the next level, which run in a separate loop.
         reads: values loaded from memory.
         writes: values stored to memory, including sums over the samples.
         flat: elements per sample, if the kernel is one loop over the elements of all samples;
@@ -43,42 +43,42 @@ class FusedKernel:
 
 
 class ArrayPlan:
-    """Execution plan of a tape with arrays.
+    """Execution plan of a tape with arrays: fused kernels and standalone instructions.
 
     Args:
         tape: the tape to plan.
-        supported: returns whether a kernel can compute the primitive of this name.
+        is_supported: returns whether a kernel can compute the primitive with a given name.
 
     Attributes:
         varies: for each value, whether it varies with the sample.
         after: for each value, whether it is, or depends on, a sum over the samples.
         sizes: for each value, its number of elements per sample.
-        source: for each value, the value that holds its elements: a reshaped or repeated value
+        storage: for each value, the value that stores its elements: a reshaped or repeated value
             has no separate copy.
-        once: instructions that do not vary with the sample.
-        steps: fused kernels, and instructions that are separate steps.
+        uniform: instructions that do not vary with the sample.
+        steps: fused kernels and standalone instructions, in execution order.
     """
 
-    def __init__(self, tape: Tape, supported: Callable[[str], bool]) -> None:
+    def __init__(self, tape: Tape, is_supported: Callable[[str], bool]) -> None:
         self.tape, self.first = tape, len(tape.leaves)
         self.varies, self.sizes = find_varying_values(tape), [prod(shape) for shape in tape.shapes]
         indices = range(self.first, tape.size)
-        batch = [i for i in indices if self._is_over_samples(i)]
+        batch = [i for i in indices if self._combines_samples(i)]
         self.after = after = find_dependents(tape, batch)
-        self.source = list(range(tape.size))
+        self.storage = list(range(tape.size))
         for i in indices:
-            if self.varies[i] and not after[i] and self._has_elements_of_operand(i):
-                self.source[i] = self.source[self.operands(i)[0]]
+            if self.varies[i] and not after[i] and self._is_view(i):
+                self.storage[i] = self.storage[self.operands(i)[0]]
         varying_indices = [i for i in indices if self.varies[i]]
-        self.once = [i for i in indices if not self.varies[i]]
+        self.uniform = [i for i in indices if not self.varies[i]]
         self.in_kernels = {
             i for i in varying_indices
-            if self.source[i] == i and (not after[i] or i in batch)
-            and self._fits_kernel(i, supported)
+            if self.storage[i] == i and (not after[i] or i in batch)
+            and self._is_fusible(i, is_supported)
         }  # fmt: skip
-        self.steps = list(self._arrange(varying_indices))
+        self.steps = list(self._schedule(varying_indices))
 
-    def name(self, index: int) -> Applied:
+    def operation(self, index: int) -> Applied:
         """Return the operation of an instruction."""
         return self.tape.instructions[index - self.first][0]
 
@@ -86,20 +86,20 @@ class ArrayPlan:
         """Return the operands of an instruction."""
         return self.tape.instructions[index - self.first][1]
 
-    def sources(self, index: int) -> list[int]:
-        """Return the values that hold the elements of an instruction's operands."""
-        return [self.source[o] for o in self.operands(index)]
+    def operand_storage(self, index: int) -> list[int]:
+        """Return, for each operand of an instruction, the value that stores its elements."""
+        return [self.storage[o] for o in self.operands(index)]
 
-    def reduces_sample(self, index: int) -> bool:
-        """Return whether a value is a sum or maximum over the elements of a sample."""
-        return index >= self.first and operator_name(self.name(index)) in SAMPLE_REDUCTIONS
+    def is_sample_reduction(self, index: int) -> bool:
+        """Return whether a value is the sum or maximum over the elements of each sample."""
+        return index >= self.first and operator_name(self.operation(index)) in SAMPLE_REDUCTIONS
 
-    def _has_elements_of_operand(self, index: int) -> bool:
-        """Return whether the elements of a value are those of its operand, in the same order."""
-        name, (operand, *_) = self.name(index), self.operands(index)
-        if name in ("copy", "stop_gradient"):
+    def _is_view(self, index: int) -> bool:
+        """Return whether a value has the elements of its operand in unchanged order."""
+        operation, (operand, *_) = self.operation(index), self.operands(index)
+        if operation in ("copy", "stop_gradient"):
             return True
-        kind = operator_name(name)
+        kind = operator_name(operation)
         if kind == "reshape":
             return True
         if self.sizes[operand] != 1:
@@ -107,105 +107,116 @@ class ArrayPlan:
         one_element = kind in (*SAMPLE_REDUCTIONS, "transpose") and self.sizes[index] == 1
         return kind == "broadcast" or one_element
 
-    def _fits_kernel(self, index: int, supported: Callable[[str], bool]) -> bool:
-        name, size = self.name(index), self.sizes[index]
-        if isinstance(name, str):
-            return size > 0 and supported(name) and find_primitive(name).built_in
-        if name.name in SAMPLE_REDUCTIONS:
+    def _is_fusible(self, index: int, is_supported: Callable[[str], bool]) -> bool:
+        """Return whether a fused kernel can compute an instruction."""
+        operation, size = self.operation(index), self.sizes[index]
+        if isinstance(operation, str):
+            return size > 0 and is_supported(operation) and find_primitive(operation).built_in
+        if operation.name in SAMPLE_REDUCTIONS:
             return size == 1 and self.sizes[self.operands(index)[0]] > 0
-        if isinstance(name, Matmul):  # a column times a row of one element each: elementwise
+        if isinstance(operation, Matmul):  # a column times a row of one element each: elementwise
             a, b = self.operands(index)
-            return name.ranks in ((2, 1), (1, 2)) and 0 < size == self.sizes[a] * self.sizes[b]
-        return isinstance(name, BatchSum) and size > 0
+            return operation.ranks in ((2, 1), (1, 2)) and 0 < size == self.sizes[a] * self.sizes[b]
+        return isinstance(operation, BatchSum) and size > 0
 
-    def _arrange(self, indices: list[int]) -> Iterator[FusedKernel | int]:
-        """Yield as few kernels as possible; instructions run in the latest possible kernel."""
-        earliest = self._earliest_phases(indices)
+    def _schedule(self, indices: list[int]) -> Iterator[FusedKernel | int]:
+        """Yield fused kernels and standalone instructions in execution order.
+
+        The schedule has as few kernels as possible; each instruction runs in the latest possible
+        kernel.
+        """
+        earliest = self._compute_earliest_phases(indices)
         last = max((earliest[i] for i in indices), default=0)
-        latest, stored = self._latest_phases(indices, earliest, last)
-        inside, source = self.in_kernels, self.source
+        latest, stored = self._compute_latest_phases(indices, earliest, last)
+        inside, storage = self.in_kernels, self.storage
         for phase in range(last + 1):
             kernel = FusedKernel({i: 0 for i in indices if latest.get(i) == phase})
             if kernel.levels:
-                self._complete(kernel, stored)
+                self._set_kernel_attributes(kernel, stored)
                 yield kernel
             for i in indices:
-                if i not in inside and earliest[i] == phase and (source[i] == i or i in stored):
+                if i not in inside and earliest[i] == phase and (storage[i] == i or i in stored):
                     yield i
 
-    def _earliest_phases(self, indices: list[int]) -> dict[int, int]:
-        """Return the first phase in which each instruction can run.
+    def _compute_earliest_phases(self, indices: list[int]) -> dict[int, int]:
+        """Compute the earliest phase in which each instruction can run.
 
-        A phase is a kernel followed by separate steps.
+        A phase is a fused kernel followed by standalone instructions.
         """
         inside = self.in_kernels
         earliest: dict[int, int] = {}
         for i in indices:
-            operands = self.sources(i) if i in inside else self.operands(i)
+            operands = self.operand_storage(i) if i in inside else self.operands(i)
             phases = (
                 earliest[o] + (i in inside and o not in inside) for o in operands if o in earliest
             )
             earliest[i] = max(phases, default=0)
         return earliest
 
-    def _latest_phases(
+    def _compute_latest_phases(
         self, indices: list[int], earliest: dict[int, int], last: int
     ) -> tuple[dict[int, int], set[int]]:
-        """Return the latest phase of each instruction in a kernel, and the values to be stored."""
+        """Compute the latest phase of each fused instruction, and the values to be stored."""
         inside = self.in_kernels
         latest = dict.fromkeys(inside, last)
         stored = set(self.tape.outputs.values())  # values used outside of kernels
         for i in reversed(indices):
             if i in inside:
-                if self._sums_samples(i) and self.sources(i)[0] in inside:
+                if self._is_batch_sum(i) and self.operand_storage(i)[0] in inside:
                     latest[i] = earliest[i]
-                for o in self.sources(i):
+                for o in self.operand_storage(i):
                     if o in latest:
                         latest[o] = min(latest[o], latest[i])
-            elif i in stored or self.source[i] == i:
+            elif i in stored or self.storage[i] == i:
                 for o in self.operands(i):
                     stored.add(o)
-                    if self.source[o] in latest:
-                        latest[self.source[o]] = min(latest[self.source[o]], earliest[i])
+                    if self.storage[o] in latest:
+                        latest[self.storage[o]] = min(latest[self.storage[o]], earliest[i])
         return latest, stored
 
-    def _complete(self, kernel: FusedKernel, stored: set[int]) -> None:
-        """Set the levels, reads and writes of a kernel."""
+    def _set_kernel_attributes(self, kernel: FusedKernel, stored: set[int]) -> None:
+        """Set the loop levels, the loads and the stores of a fused kernel."""
         levels, sizes = kernel.levels, self.sizes
         for i in levels:
-            inner = [levels[o] + self.reduces_sample(o) for o in self.sources(i) if o in levels]
+            inner = [
+                levels[o] + self.is_sample_reduction(o)
+                for o in self.operand_storage(i)
+                if o in levels
+            ]
             levels[i] = max(inner, default=0)
-        read = dict.fromkeys(o for i in levels for o in self.sources(i) if o not in levels)
+        read = dict.fromkeys(o for i in levels for o in self.operand_storage(i) if o not in levels)
         kernel.reads = tuple(
             o for o in read if o >= self.first or self.tape.leaves[o].kind != "constant"
         )
         written = {i for i in levels if i in stored}
-        written |= {self.source[i] for i in stored} & set(levels)
+        written |= {self.storage[i] for i in stored} & set(levels)
         for i in self.in_kernels:
-            for o in self.sources(i):
+            for o in self.operand_storage(i):
                 crosses_loops = levels.get(i) != levels.get(o)
-                crossing = sizes[o] > 1 and not self.reduces_sample(o) and crosses_loops
+                crossing = sizes[o] > 1 and not self.is_sample_reduction(o) and crosses_loops
                 if o in levels and (i not in levels or crossing):
                     written.add(o)
         kernel.writes = tuple(i for i in levels if i in written)
-        kernel.flat = self._flat_size(kernel)
+        kernel.flat = self._compute_flat_size(kernel)
 
-    def _flat_size(self, kernel: FusedKernel) -> int:
-        """Return the elements per sample if one loop over all samples is enough, otherwise 0."""
+    def _compute_flat_size(self, kernel: FusedKernel) -> int:
+        """Return the elements per sample if one flat loop computes the kernel, otherwise 0."""
         levels, sizes = kernel.levels, self.sizes
         used = {*levels, *(o for o in kernel.reads if self.varies[o])}
         distinct_sizes = {sizes[i] for i in used}
-        if len(distinct_sizes) != 1 or any(map(self.reduces_sample, levels)):
+        if len(distinct_sizes) != 1 or any(map(self.is_sample_reduction, levels)):
             return 0
         if any(sizes[o] != 1 for o in kernel.reads if not self.varies[o]):
             return 0
-        if any(map(self._sums_samples, levels)) and distinct_sizes != {1}:
+        if any(map(self._is_batch_sum, levels)) and distinct_sizes != {1}:
             return 0
         return distinct_sizes.pop()
 
-    def _sums_samples(self, index: int) -> bool:
-        return isinstance(self.name(index), BatchSum)
+    def _is_batch_sum(self, index: int) -> bool:
+        """Return whether an instruction sums its operand over all samples."""
+        return isinstance(self.operation(index), BatchSum)
 
-    def _is_over_samples(self, index: int) -> bool:
-        name = self.name(index)
-        return not isinstance(name, str) and name.combines_samples
+    def _combines_samples(self, index: int) -> bool:
+        """Return whether an instruction combines values of different samples."""
+        operation = self.operation(index)
+        return not isinstance(operation, str) and operation.combines_samples

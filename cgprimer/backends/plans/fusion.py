@@ -1,4 +1,4 @@
-"""Fusion of two instructions into one step: multiply-add, and the sine and cosine of one value."""
+"""Fusion of plan steps: multiply-add, and the sine and cosine of the same value."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _OPERANDS = itemgetter(1)
 
 
 def fuse_multiply_add(steps: list[PlanStep], required: Collection[int]) -> list[PlanStep]:
-    """Merge each product that is used by a single sum into this sum.
+    """Fuse each multiplication whose only use is an addition or subtraction into a multiply-add.
 
     The result is rounded once instead of twice on machines with such an instruction, so the last
     digit may differ.
 
     Args:
-        steps: in execution order.
-        required: values that are also used outside these steps.
+        steps: plan steps in execution order.
+        required: values that must be computed, such as outputs.
 
     >>> fuse_multiply_add([PlanStep("mul", (0, 1), (3,)), PlanStep("sub", (2, 3), (4,))], ())
     [PlanStep(name='fnma', operands=(0, 1, 2), results=(4,))]
@@ -48,7 +48,7 @@ def fuse_multiply_add(steps: list[PlanStep], required: Collection[int]) -> list[
 
 
 def fuse_sine_cosine(steps: list[PlanStep]) -> list[PlanStep]:
-    """Merge the sine and the cosine of one value into one step, at the earlier position.
+    """Fuse the sine and the cosine of the same value into one step, at the earlier position.
 
     >>> fuse_sine_cosine([PlanStep("cos", (0,), (1,)), PlanStep("sin", (0,), (2,))])
     [PlanStep(name='sincos', operands=(0,), results=(2, 1))]

@@ -1,6 +1,6 @@
-"""Passes that reduce the work of a tape before it is planned.
+"""Optimization passes that run on a tape before its execution plan is built.
 
-They may merge values that carry different names, so they run after differentiation, never before.
+The passes may merge values with different names, so they run after differentiation, never before.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _MAX_FACTOR = 64.0  # larger factors could make a sum overflow or underflow
 
 
 def optimize(tape: Tape, *, powers: bool = True) -> Tape:
-    """Return an equivalent tape with fewer operations.
+    """Return an equivalent tape with fewer instructions.
 
-    Remove dead code, share common subexpressions, fold constants and expand integer powers.
+    Eliminate dead code and common subexpressions, fold constants and expand integer powers.
 
     Args:
         tape: the tape to optimize.
@@ -43,7 +43,7 @@ def optimize(tape: Tape, *, powers: bool = True) -> Tape:
             elif (
                 powers
                 and name == "pow"
-                and (power := _expandable_power(builder.value_of(new[operands[1]])))
+                and (power := _get_integer_exponent(builder.value_of(new[operands[1]])))
             ):
                 new.append(_expand_power(builder, new[operands[0]], power))
             else:
@@ -53,14 +53,14 @@ def optimize(tape: Tape, *, powers: bool = True) -> Tape:
         return verify(builder.finish(outputs, prune=True))
 
 
-def _expandable_power(exponent: float | None) -> int:
-    """Return the exponent as an integer if the power is to be expanded, else 0."""
+def _get_integer_exponent(exponent: float | None) -> int:
+    """Return an exponent as an integer if the power should be expanded, otherwise 0."""
     expandable = exponent is not None and abs(exponent) <= _MAX_POWER and exponent % 1 == 0
     return int(exponent or 0) if expandable else 0
 
 
 def _expand_power(builder: Builder, base: int, exponent: int) -> int:
-    """Emit a power by binary exponentiation; powers of one base share multiplications."""
+    """Emit an integer power as multiplications, by repeated squaring."""
     result: int | None = None
     square, remaining = base, abs(exponent)
     while remaining:
@@ -74,12 +74,12 @@ def _expand_power(builder: Builder, base: int, exponent: int) -> int:
 
 
 def extract_constant_factors(tape: Tape) -> tuple[Tape, dict[str, float]]:
-    """Move constant factors out of the outputs, so that they multiply a sum only once.
+    """Move constant factors out of the outputs, so that a sum is scaled only once.
 
     The adjoint of a squared error contains a factor 2, that of a cube a 3. The sum over the
     samples of ``2*y`` is twice the sum of ``y``: one multiplication instead of one per sample.
 
-    Only values that lead to nothing but products are changed; outputs that do not vary with the
+    Only values that are used in products alone are changed; outputs that do not vary with the
     sample keep their value. A factor that would become very large or very small in a product is
     multiplied at its original position.
 
@@ -93,7 +93,7 @@ def extract_constant_factors(tape: Tape) -> tuple[Tape, dict[str, float]]:
     >>> factors, len(tape), len(plain)
     ({'xw': 6.0}, 4, 2)
     """
-    movable = _only_in_products(tape)
+    movable = _find_movable_values(tape)
     builder = Builder()
     new: list[int] = []
     factor: list[float] = []
@@ -107,7 +107,7 @@ def extract_constant_factors(tape: Tape) -> tuple[Tape, dict[str, float]]:
         if movable[index]:
             for o in operands if name != "div" else operands[:1]:
                 extracted *= factor[o]
-            if not _moderate(extracted):
+            if not _is_safe_factor(extracted):
                 for position, o in enumerate(operands):
                     if factor[o] != 1.0:
                         constant_factor = builder.constant(factor[o])
@@ -120,7 +120,7 @@ def extract_constant_factors(tape: Tape) -> tuple[Tape, dict[str, float]]:
             if name == "mul":
                 first, second = (builder.value_of(v) for v in copies)
                 number, other = (first, copies[1]) if first is not None else (second, copies[0])
-                if number is not None and _moderate(number * extracted):
+                if number is not None and _is_safe_factor(number * extracted):
                     new.append(other)
                     factor.append(number * extracted)
                     continue
@@ -132,13 +132,16 @@ def extract_constant_factors(tape: Tape) -> tuple[Tape, dict[str, float]]:
     return builder.finish(outputs, prune=True), factors
 
 
-def _moderate(factor: float) -> bool:
-    """Return whether a factor cannot make a sum overflow or underflow."""
+def _is_safe_factor(factor: float) -> bool:
+    """Return whether multiplying a sum by a factor cannot cause overflow or underflow."""
     return 1 / _MAX_FACTOR <= abs(factor) <= _MAX_FACTOR
 
 
-def _only_in_products(tape: Tape) -> list[bool]:
-    """Return, for each value, whether it varies and is used only in products that are outputs."""
+def _find_movable_values(tape: Tape) -> list[bool]:
+    """Return, for each value, whether its constant factors can be moved out of the outputs.
+
+    A value is movable if it varies with the sample and leads to outputs through products alone.
+    """
     movable = find_varying_values(tape)
     first = len(tape.leaves)
     for index in range(first):

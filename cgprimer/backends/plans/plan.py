@@ -15,11 +15,11 @@ from typing import NamedTuple
 from cgprimer.core.registration import RESERVED
 from cgprimer.core.tape.tape import Tape
 
-FUSED = RESERVED  # names of steps that are not primitives
+FUSED = RESERVED  # names of plan steps that are not primitives
 
 
 class PlanStep(NamedTuple):
-    """One step of a plan.
+    """One step of an execution plan: a primitive or a fused operation.
 
     ``operands`` and ``results`` are values of the tape, or additional values (see :class:`Plan`).
     ``name`` is the name of a primitive or one of:
@@ -66,12 +66,12 @@ class OuterProduct(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan:
-    """Steps in execution order.
+    """Execution plan of a tape: plan steps in execution order.
 
     Attributes:
         tape: the optimized tape; its leaves are the inputs of the plan.
-        size: number of values: those of the tape, then values that the passes added. Values of the
-            tape that were fused into a step are not computed.
+        size: number of values: first the values of the tape, then values that passes added. Values
+            of the tape that were fused into a step are not computed.
         uniform: steps on values that do not vary with the sample, run once per call.
         varying: steps that run for every sample (for a block of samples at a time).
         groups: position in ``varying`` of an affine or outer step -> its group.

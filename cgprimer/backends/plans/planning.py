@@ -1,4 +1,4 @@
-"""Construction of the execution plan of a tape: the passes in their order.
+"""Construction of the execution plan of a tape: all passes, in their order.
 
 Each pass is a function in a separate module of this package.
 """
@@ -22,11 +22,11 @@ _new = tuple.__new__
 
 
 def build_plan(tape: Tape, *, sums: bool) -> Plan:
-    """Optimize a tape and arrange its instructions in steps.
+    """Optimize a tape and build its execution plan.
 
     Args:
         tape: any tape of scalars.
-        sums: whether the outputs are to be summed over the samples.
+        sums: sum the outputs over the samples.
 
     >>> import cgprimer
     >>> plan = build_plan(cgprimer.tape(cgprimer.parse("xw = sin(k)*xa + m")), sums=True)
@@ -34,18 +34,19 @@ def build_plan(tape: Tape, *, sums: bool) -> Plan:
     (['sin'], ['fma', 'sum'])
     """
     with pause_garbage_collection():
-        return _plan_optimized(optimize(tape), sums=sums)
+        return _build_optimized_plan(optimize(tape), sums=sums)
 
 
-def _plan_optimized(tape: Tape, *, sums: bool) -> Plan:
-    varies = find_varying_values(tape)
-    uses = count_uses(tape, varies)
+def _build_optimized_plan(tape: Tape, *, sums: bool) -> Plan:
+    """Build the execution plan of a tape that is already optimized."""
+    is_varying = find_varying_values(tape)
+    use_counts = count_uses(tape, is_varying)
     no_reductions = Reductions([], {}, {}, {}, [])
-    reductions = plan_reductions(tape, varies, uses) if sums else no_reductions
-    affine = find_affine_groups(tape, varies, uses)
+    reductions = plan_reductions(tape, is_varying, use_counts) if sums else no_reductions
+    affine = find_affine_groups(tape, is_varying, use_counts)
     if affine is None:
-        return _plan_optimized(_with_constant_one(tape), sums=sums)
-    uniform, steps = _split_steps(tape, varies, affine, reductions)
+        return _build_optimized_plan(_add_constant_one(tape), sums=sums)
+    uniform, steps = _split_steps(tape, is_varying, affine, reductions)
     required = {v for v in reductions.accumulators if v >= 0}
     required.update(o for pair in reductions.dots.values() for o in pair)
     required.update(o for outer in reductions.outers for o in (*outer.left, *outer.right))
@@ -70,33 +71,35 @@ def _plan_optimized(tape: Tape, *, sums: bool) -> Plan:
     )
 
 
-def _with_constant_one(tape: Tape) -> Tape:
-    """Return the tape with the constant 1, which affine groups use as a weight."""
+def _add_constant_one(tape: Tape) -> Tape:
+    """Return a copy of a tape with an additional constant 1, a weight of affine groups."""
     builder = Builder(share=False, simplify=False)
     moved = builder.extend(tape)
     builder.constant(1.0)
     return builder.finish({name: moved[index] for name, index in tape.outputs.items()})
 
 
-def count_uses(tape: Tape, varies: list[bool]) -> list[int]:
-    """Return the number of uses of each value by varying instructions and by the outputs.
+def count_uses(tape: Tape, is_varying: list[bool]) -> list[int]:
+    """Count the uses of each value by varying instructions and by outputs.
 
     Several outputs with the same value count as one use.
     """
-    uses = [0] * tape.size
-    for (_, operands), counts in zip(tape.instructions, varies[len(tape.leaves) :], strict=True):
+    use_counts = [0] * tape.size
+    for (_, operands), counts in zip(
+        tape.instructions, is_varying[len(tape.leaves) :], strict=True
+    ):
         if counts:
             for operand in operands:
-                uses[operand] += 1
+                use_counts[operand] += 1
     for index in set(tape.outputs.values()):
-        uses[index] += 1
-    return uses
+        use_counts[index] += 1
+    return use_counts
 
 
 def _split_steps(
-    tape: Tape, varies: list[bool], affine: AffineRewrite, reductions: Reductions
+    tape: Tape, is_varying: list[bool], affine: AffineRewrite, reductions: Reductions
 ) -> tuple[list[PlanStep], list[PlanStep]]:
-    """Return uniform and varying steps; an affine step replaces the first sum of its group."""
+    """Split instructions into uniform and varying steps; replace weighted sums by affine steps."""
     uniform: list[PlanStep] = []
     steps: list[PlanStep] = []
     groups, sums = affine.groups, affine.sums
@@ -110,13 +113,16 @@ def _split_steps(
             steps.extend(sums[index])
         elif index not in removed:
             step = _new(PlanStep, (name, operands, (index,)))
-            (steps if varies[index] else uniform).append(step)
+            (steps if is_varying[index] else uniform).append(step)
         index += 1
     return uniform, steps
 
 
 def _insert_reductions(steps: list[PlanStep], reductions: Reductions) -> list[PlanStep]:
-    """Insert each reduction directly after its last operand, to keep the live ranges short."""
+    """Insert each reduction directly after the step that computes its last operand.
+
+    Early reductions keep the live ranges of their operands short.
+    """
     sums = ((number, value) for number, value in enumerate(reductions.accumulators) if value >= 0)
     inserted = [PlanStep("sum", (value,), (number,)) for number, value in sums]
     inserted += [PlanStep("dot", pair, (number,)) for number, pair in reductions.dots.items()]

@@ -1,4 +1,4 @@
-"""Sums over the samples: products that are summed without being stored.
+"""Planning of sums over the samples: products that are summed without being stored.
 
 The gradient with respect to the weights of a layer is ``sum over samples of h_i * bar_z_j`` for
 all pairs (i, j). If all pairs are computed at once, it is a product of two matrices.
@@ -19,14 +19,14 @@ Pair = tuple[int, int]
 
 
 class Reductions(NamedTuple):
-    """The sums over the samples of a plan.
+    """The sums over the samples in a plan: accumulators, dot products and outer products.
 
     Attributes:
-        accumulators: for each accumulator the value that it sums up, or -1 for a product.
+        accumulators: for each accumulator, the value that it sums, or -1 for a product.
         summed: output name -> accumulator.
         products: value of a product that is never stored -> its accumulator.
-        dots: accumulator of a single product -> the two factors.
-        outers: products that are summed in blocks.
+        dots: accumulator of a dot product -> its two factors.
+        outers: outer products.
     """
 
     accumulators: list[int]
@@ -36,13 +36,13 @@ class Reductions(NamedTuple):
     outers: list[OuterProduct]
 
 
-def plan_reductions(tape: Tape, varies: list[bool], uses: list[int]) -> Reductions:
-    """Return the sums that the outputs of a tape require.
+def plan_reductions(tape: Tape, is_varying: list[bool], use_counts: list[int]) -> Reductions:
+    """Plan the sums over the samples that the outputs of a tape require.
 
     Args:
         tape: an optimized tape.
-        varies: for each value, whether it varies with the sample.
-        uses: for each value, the number of its uses by varying instructions and by outputs.
+        is_varying: for each value, whether it varies with the sample.
+        use_counts: for each value, the number of its uses by varying instructions and by outputs.
     """
     accumulators: list[int] = []
     summed: dict[str, int] = {}
@@ -50,7 +50,7 @@ def plan_reductions(tape: Tape, varies: list[bool], uses: list[int]) -> Reductio
     products: dict[int, int] = {}
     pairs: dict[Pair, int] = {}  # factors -> accumulator
     for name, index in tape.outputs.items():
-        if not varies[index]:
+        if not is_varying[index]:
             continue
         if index not in accumulator_of:
             accumulator_of[index] = len(accumulators)
@@ -58,8 +58,8 @@ def plan_reductions(tape: Tape, varies: list[bool], uses: list[int]) -> Reductio
             if (
                 step is not None
                 and step.primitive == "mul"
-                and uses[index] == 1  # the output itself
-                and all(varies[o] for o in step.operands)
+                and use_counts[index] == 1  # the output itself
+                and all(is_varying[o] for o in step.operands)
             ):
                 a, b = step.operands
                 existing = pairs.get((a, b), pairs.get((b, a)))
@@ -72,37 +72,45 @@ def plan_reductions(tape: Tape, varies: list[bool], uses: list[int]) -> Reductio
             else:
                 accumulators.append(index)
         summed[name] = accumulator_of[index]
-    outers = _find_blocks(pairs)
+    outers = _find_outer_products(pairs)
     in_blocks = {n for outer in outers for row in outer.accumulators for n in row}
     dots = {n: pair for pair, n in pairs.items() if n not in in_blocks}
     return Reductions(accumulators, summed, products, dots, outers)
 
 
-def _find_blocks(pairs: Mapping[Pair, int]) -> list[OuterProduct]:
-    """Return blocks of left and right factors most of whose pairs are needed."""
+def _find_outer_products(pairs: Mapping[Pair, int]) -> list[OuterProduct]:
+    """Find sets of left and right factors for which most pairwise products are needed.
+
+    Args:
+        pairs: pair of factors -> accumulator of their product.
+    """
     neighbours: dict[int, list[int]] = {}
     for a, b in pairs:
         if a != b:  # a square cannot be part of a bipartite block
             neighbours.setdefault(a, []).append(b)
             neighbours.setdefault(b, []).append(a)
     blocks = []
-    for side in _components(neighbours):
+    for side in _iterate_components(neighbours):
         left = [v for v, s in side.items() if s == 0]
         right = [v for v, s in side.items() if s == 1]
         needed = sum(len(neighbours[v]) for v in left)
         bipartite = all(side[n] == 1 for v in left for n in neighbours[v])
         if bipartite and needed * _MIN_DENSITY[1] >= len(left) * len(right) * _MIN_DENSITY[0]:
             if needed >= _MIN_PAIRS:
-                blocks.append(_outer_product(left, right, pairs))
+                blocks.append(_build_outer_product(left, right, pairs))
         else:
-            blocks.extend(_complete_blocks(side, neighbours, pairs))
+            blocks.extend(_find_complete_blocks(side, neighbours, pairs))
     return blocks
 
 
-def _components(neighbours: Mapping[int, list[int]]) -> Iterable[dict[int, int]]:
-    """Yield connected components of the graph of pairs, with a side, 0 or 1, for each value.
+def _iterate_components(neighbours: Mapping[int, list[int]]) -> Iterable[dict[int, int]]:
+    """Yield the connected components of a graph, each as a mapping from vertex to side.
 
-    The caller checks whether the component is bipartite.
+    Neighbours are on opposite sides, 0 and 1, if the component is bipartite, which the caller
+    checks.
+
+    Args:
+        neighbours: the factors by which each factor is multiplied.
     """
     seen: set[int] = set()
     for start in neighbours:
@@ -119,14 +127,14 @@ def _components(neighbours: Mapping[int, list[int]]) -> Iterable[dict[int, int]]
         yield side
 
 
-def _complete_blocks(
+def _find_complete_blocks(
     values: Iterable[int], neighbours: Mapping[int, list[int]], pairs: Mapping[Pair, int]
 ) -> list[OuterProduct]:
-    """Return blocks in which every pair is needed, the largest block first.
+    """Find sets of left and right factors for which all pairwise products are needed.
 
-    Values with the same neighbours form one side of a block, their neighbours the other. Values
-    with the same neighbours stay equivalent: a block that contains a pair of one of them contains
-    the same pair of the others.
+    Factors with the same neighbours form one side of an outer product, their neighbours the other.
+    The largest outer product comes first. Factors with the same neighbours stay equivalent: an
+    outer product that contains one of these factors contains all of them.
     """
     classes: dict[tuple[int, ...], list[int]] = {}
     for value in values:
@@ -142,10 +150,13 @@ def _complete_blocks(
             for partner in free:
                 covered.add((member, partner))
                 covered.add((partner, member))
-        blocks.append(_outer_product(members, free, pairs))
+        blocks.append(_build_outer_product(members, free, pairs))
     return blocks
 
 
-def _outer_product(left: list[int], right: list[int], pairs: Mapping[Pair, int]) -> OuterProduct:
+def _build_outer_product(
+    left: list[int], right: list[int], pairs: Mapping[Pair, int]
+) -> OuterProduct:
+    """Build an outer product; pairs of factors that are not needed have the accumulator -1."""
     accumulators = [tuple([pairs.get((a, b), pairs.get((b, a), -1)) for b in right]) for a in left]
     return OuterProduct(tuple(left), tuple(right), tuple(accumulators))

@@ -1,7 +1,7 @@
-"""Allocation of buffer rows to values, by liveness.
+"""Allocation of buffer rows to values, like register allocation by liveness.
 
 The buffer of a block of samples has a row for each live value. After the last use of a value, its
-row is reused for a later value. The buffer therefore fits into the processor's cache, however long
+row is reused for a later value. The buffer therefore fits in the processor's cache, however long
 the tape is.
 """
 
@@ -16,15 +16,15 @@ from cgprimer.support.garbage_collection import pause_garbage_collection
 _SUMS = ("sum", "dot", "outer")
 # Steps that write results before they have read all operands: results need separate rows.
 _SEPARATE_RESULTS = ("affine", "sincos")
-_MIN_SEARCHED = 64  # free rows that are searched for a run of neighbours
+_MIN_SEARCHED = 64  # free rows that are searched for adjacent rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RowAllocation:
-    """The rows of the values of a plan.
+    """Assignment of buffer rows to the values of an execution plan.
 
     Attributes:
-        row_of: the row of each value that a step computes for every sample; columns and uniform
+        row_of: value -> row, for values that a step computes for every sample; columns and uniform
             values have no row.
         count: number of rows.
     """
@@ -34,11 +34,11 @@ class RowAllocation:
 
 
 def allocate_rows(plan: Plan) -> RowAllocation:
-    """Assign a row to each value of a plan and reuse the rows of dead values.
+    """Assign a buffer row to each value of a plan, reusing the rows of dead values.
 
     An elementwise step may overwrite the row of an operand that it uses last. The results of an
     affine step, and a sine with its cosine, never share a row with an operand. The results of an
-    affine step are neighbouring rows if enough neighbouring rows are free.
+    affine step are in adjacent rows if enough adjacent rows are free.
 
     >>> import cgprimer
     >>> from cgprimer.backends.plans.planning import build_plan
@@ -70,17 +70,17 @@ def allocate_rows(plan: Plan) -> RowAllocation:
             if len(results) == 1 and free:
                 row_of[results[0]] = free.pop()
             else:
-                count = _assign_neighbours(results, row_of, free, count)
+                count = _assign_adjacent_rows(results, row_of, free, count)
             free.extend(dying)
         return RowAllocation(row_of, count)
 
 
-def _assign_neighbours(
+def _assign_adjacent_rows(
     results: Iterable[int], row_of: dict[int, int], free: list[int], count: int
 ) -> int:
-    """Assign rows to several results, neighbours if possible, and return the number of rows."""
+    """Assign rows to several results, adjacent if possible; return the new number of rows."""
     values = tuple(results)
-    run = _take_free_run(free, len(values))
+    run = _take_adjacent_rows(free, len(values))
     if run < 0 and len(free) < len(values):
         run, count = count, count + len(values)
     for offset, value in enumerate(values):
@@ -88,8 +88,8 @@ def _assign_neighbours(
     return count
 
 
-def _take_free_run(free: list[int], length: int) -> int:
-    """Remove a run of neighbouring rows from the free list; return its first row, or -1."""
+def _take_adjacent_rows(free: list[int], length: int) -> int:
+    """Remove adjacent rows from the free list and return the first row, or -1 if there are none."""
     if len(free) < length:
         return -1
     searched = max(_MIN_SEARCHED, 4 * length)  # bounded: the total work stays linear
