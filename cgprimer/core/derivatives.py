@@ -1,4 +1,4 @@
-"""Derivatives of a graph at a point or at many: gradient, Jacobian, partials."""
+"""Gradient and Jacobian of a graph at one or several points."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ Point = Mapping[str, Value] | None
 
 
 def tape(graph: ExpressionGraph, mode: str = "") -> Tape:
-    """Return the tape of a graph; ``print`` shows it line by line.
+    """Return the tape of a graph, its straight-line program; ``print`` lists it line by line.
 
     Args:
         graph: the graph.
-        mode: how ``dropout`` and ``batchnorm`` are expanded. ``training`` uses masks, which are
-            columns, and the statistics of the batch; ``masks`` and ``batch`` use only one of the
-            two. The default is their form after training.
+        mode: expansion of ``dropout`` and ``batchnorm``. ``training`` uses masks, which are
+            columns, and the statistics of the batch; ``masks`` uses only the masks, ``batch`` only
+            the statistics of the batch. The default is the form after training.
 
     >>> from cgprimer.core.graph import parse
     >>> len(tape(parse("xw = ab*xa + 1")))
@@ -59,7 +59,7 @@ def tape(graph: ExpressionGraph, mode: str = "") -> Tape:
 
 
 def running_statistics(graph: ExpressionGraph, point: Mapping[str, Value]) -> dict[str, Value]:
-    """Return the running mean and variance of each ``batchnorm``; 0 and 1 before training."""
+    """Return the running mean and variance of each ``batchnorm``; by default 0 and 1."""
     if not graph.layered:
         return {}
     from cgprimer.core.operations.layer_expansions import statistics_of
@@ -68,24 +68,27 @@ def running_statistics(graph: ExpressionGraph, point: Mapping[str, Value]) -> di
 
 
 def parse_element_of(graph: ExpressionGraph, name: str) -> Element:
-    """Return the array and the indices of a name; a name of the graph has no indices."""
+    """Split the name of an array element, such as ``W[0,1]``, into the array and the indices.
+
+    The name of a variable or parameter has no indices.
+    """
     if not isinstance(name, str) or name in graph.roles:
         return Element(name, ())
     return parse_element(name)
 
 
 def tape_with_elements(graph: ExpressionGraph, names: Iterable[str], mode: str = "") -> Tape:
-    """Return the tape of a graph, with a value for each name that is an element of an array."""
-    wanted = [name for name in names if name not in graph.roles and parse_element(name).indices]
-    if not wanted:
+    """Return the tape of a graph with additional values for the given elements, as ``W[0,1]``."""
+    elements = [name for name in names if name not in graph.roles and parse_element(name).indices]
+    if not elements:
         return tape(graph, mode)
     from cgprimer.core.tape.scalarization import add_element_outputs
 
-    return add_element_outputs(tape(graph, mode), wanted)
+    return add_element_outputs(tape(graph, mode), elements)
 
 
 def check_point(at: Point) -> Mapping[str, Value]:
-    """Return the values at a point, or an empty mapping for None.
+    """Check that a point is a mapping; convert None to an empty mapping.
 
     Raises:
         UsageError: the point is not a mapping.
@@ -100,12 +103,12 @@ def check_point(at: Point) -> Mapping[str, Value]:
 
 
 def layer_mode_at(graph: ExpressionGraph, at: Point) -> str:
-    """Return the mode in which layers are expanded at a point, as in :func:`tape`."""
+    """Return the expansion mode of ``dropout`` and ``batchnorm`` at a point, as in :func:`tape`."""
     return graph.mode(graph.point(at, needed=())) if graph.layered else ""
 
 
 def graph_with_loss(graph: ExpressionGraph, loss: str | None, at: Point = None) -> ExpressionGraph:
-    """Return a graph with an additional vertex ``loss``, which is its only output.
+    """Add a loss node to a graph: a vertex ``loss``, which becomes the only output.
 
     Args:
         graph: the graph.
@@ -122,7 +125,7 @@ def graph_with_loss(graph: ExpressionGraph, loss: str | None, at: Point = None) 
         the graph already uses is followed by ``_``.
 
     Raises:
-        UsageError, SourceError, ShapeError: the loss is invalid, or does not fit the graph.
+        UsageError, SourceError, ShapeError: the loss is invalid, or incompatible with the graph.
         DataError: a target is not valid for the loss.
 
     >>> from cgprimer.core.graph import parse
@@ -173,12 +176,12 @@ def gradient(
     engine: str = "auto",
     **options: Any,
 ) -> dict[str, Value]:
-    """Return the gradient of a variable.
+    """Return the gradient of a scalar variable, by default of the only output.
 
     Args:
         graph: the graph.
-        at: values of inputs and parameters, numbers or arrays; declared values fill the rest.
-        of: the variable to differentiate; the only output unless given.
+        at: values of inputs and parameters, scalars or arrays; the default is the declared value.
+        of: the variable to differentiate; by default the only output.
         wrt: parameters, inputs or inner variables; by default all parameters, or all inputs of a
             graph without parameters. The derivative with respect to an inner variable treats the
             variable as independent.
@@ -189,10 +192,10 @@ def gradient(
         options: options of the method, see :func:`cgprimer.differentiate`.
 
     Returns:
-        For each name a float, or an array of the samples' shape. Unit: that of ``of`` divided by
-        that of the name. Where a graph has ``batch_mean``, samples depend on each other: reverse
-        mode gives what each adds to the derivative of the sum over them, forward mode and
-        differences how each moves; the sums over the samples are the same.
+        A float for each name, or an array in the shape of the samples. The unit is the unit of
+        ``of`` divided by the unit of the name. With ``batch_mean``, samples depend on each other:
+        reverse mode returns the contribution of each sample to the derivative of the sum, other
+        methods the derivative of each sample; the sums over the samples are equal.
 
     Raises:
         UsageError: an unknown name, method, engine or option.
@@ -229,7 +232,7 @@ def jacobian(
 ) -> dict[str, dict[str, Value]]:
     """Return the derivatives of several variables: ``jacobian(graph, at)["xw"]["ab"]``.
 
-    ``of`` is all outputs unless given; everything else is as in :func:`gradient`.
+    By default ``of`` is all outputs; the other arguments are those of :func:`gradient`.
 
     >>> from cgprimer.core.graph import parse
     >>> jacobian(parse("xb = p*xa; xc = p^2"), {"p": 3, "xa": 2})
@@ -254,9 +257,9 @@ def compute_derivatives(
     engine: str = "auto",
     **options: Any,
 ) -> Derivatives:
-    """Return values and derivatives; arguments and errors are those of :func:`jacobian`.
+    """Compute values and derivatives; arguments and errors are those of :func:`jacobian`.
 
-    The type of `graph` is not checked again.
+    The type of `graph` is not checked.
     """
     check_type("method", method, str, "a name")
     of = normalize_names(of, "of") if of else None
@@ -278,12 +281,12 @@ def compute_derivatives(
 
 
 class _Request(NamedTuple):
-    """A request for derivatives after its names were checked.
+    """A checked request for derivatives, with the program that computes them.
 
     Attributes:
-        program: computes the derivatives with respect to whole arrays.
-        arrays: for each requested name the array that the name belongs to, or the name itself.
-        elements: the indices of the requested names that are elements.
+        program: the program; its derivatives are with respect to whole arrays.
+        arrays: the array of each requested element; other names are mapped to themselves.
+        elements: the indices of each requested element.
     """
 
     program: DerivativeProgram
@@ -299,7 +302,7 @@ def _prepare_request(
     mode: str,
     options: Mapping[str, Any],
 ) -> _Request:
-    """Check the names of a request and derive its program."""
+    """Check the names of a request for derivatives, and differentiate the tape."""
     names = resolve_wrt(graph, wrt)
     if of is None and not graph.outputs:
         raise UsageError("the graph has no output to differentiate")
@@ -308,6 +311,7 @@ def _prepare_request(
     arrays = {name: part.array for name, part in parts.items()}
 
     def derive() -> DerivativeProgram:
+        """Differentiate the tape of the graph."""
         primal = tape_with_elements(graph, (*targets, *names), mode)
         return differentiate(primal, targets, tuple(arrays.values()), method=method, **options)
 
@@ -317,7 +321,11 @@ def _prepare_request(
 
 
 def resolve_output(graph: ExpressionGraph, of: str | None) -> str:
-    """Return the variable or element (such as ``h[0]``) to differentiate, or the only output."""
+    """Return the name of the output to differentiate: a variable, an element or the only output.
+
+    Raises:
+        UsageError: the graph has no such variable, or `of` is None and it has several outputs.
+    """
     if of is None:
         return graph.only_output()
     check_type("of", of, str, "a name")
@@ -327,12 +335,16 @@ def resolve_output(graph: ExpressionGraph, of: str | None) -> str:
 
 
 def resolve_wrt(graph: ExpressionGraph, wrt: Names | None) -> tuple[str, ...]:
-    """Return the names in `wrt`, which may be elements such as ``W[0,1]``.
+    """Return the names of the variables to differentiate with respect to.
 
-    By default they are all parameters, or all inputs of a graph without parameters.
+    Names may be elements such as ``W[0,1]``. If `wrt` is None, return all parameters, or all inputs
+    of a graph without parameters.
+
+    Raises:
+        UsageError: an unknown name, or a graph without parameters and inputs.
     """
     if wrt is None and not (graph.parameters or graph.inputs):
-        raise UsageError("there is nothing to differentiate by: no parameter and no input")
+        raise UsageError("cannot differentiate: the graph has no parameters and no inputs")
     if wrt is None:
         return graph.parameters or graph.inputs
     names = normalize_names(wrt, "wrt")
@@ -351,9 +363,14 @@ def run_at_point(
     engine: str,
     direction: Mapping[str, Value] | None = None,
 ) -> Derivatives:
-    """Run a program at a point of a graph.
+    """Run a derivative program at a point of a graph.
 
-    ``direction`` has the values of seeds that the passes of the program do not set.
+    Args:
+        graph: the graph of the program.
+        at: values of inputs and parameters.
+        program: the derivative program.
+        engine: name of the engine.
+        direction: values of seeds that the passes of the program do not set.
     """
     point, shapes = graph.point(at, needed=program.needed), graph.shapes
     for name in (*graph.inputs, *graph.parameters):
@@ -366,13 +383,7 @@ def run_at_point(
     scalars = {name: point[name] for name in graph.parameters if name not in columns}
     samples = math.prod(shape)
     if shape:
-        import numpy as np
-
-        for name, value in columns.items():
-            broadcast = np.broadcast_to(value, shape + shapes.get(name, ()))
-            columns[name] = np.ascontiguousarray(broadcast, float).reshape(
-                -1, *shapes.get(name, ())
-            )
+        columns = {n: _build_column(v, shape, shapes.get(n, ())) for n, v in columns.items()}
     if engine == "auto" and not shape:
         chosen: Engine = PLAIN
     else:
@@ -380,7 +391,8 @@ def run_at_point(
 
         chosen = choose_engine(engine, program, samples, shape)
 
-    def make() -> Runner:
+    def build_runner() -> Runner:
+        """Compile the program for the chosen engine."""
         tape = program.tape
         if varying:
             from cgprimer.core.tape.tape_passes import convert_scalars_to_columns
@@ -388,7 +400,7 @@ def run_at_point(
             tape = convert_scalars_to_columns(tape, varying)
         return Runner(replace(program, tape=tape), engine=chosen)
 
-    runner = compute_once(graph, ("runner", program, varying, chosen.name), make)
+    runner = compute_once(graph, ("runner", program, varying, chosen.name), build_runner)
     if graph.layered:
         scalars |= running_statistics(graph, point)
     scalars |= direction or {}
@@ -402,8 +414,16 @@ def run_at_point(
     )
 
 
-def reshape_to_samples(value: Any, samples: Shape, own_shape: Shape = ()) -> Value:
-    """Return a column reshaped to the samples' axes and its own axes; a float without axes."""
-    if not samples and not own_shape:
+def _build_column(value: Value, samples: Shape, value_shape: Shape) -> Value:
+    """Broadcast a value to all samples; return an array with the samples on its first axis."""
+    import numpy as np
+
+    broadcast = np.broadcast_to(value, samples + value_shape)
+    return np.ascontiguousarray(broadcast, float).reshape(-1, *value_shape)
+
+
+def reshape_to_samples(value: Any, samples: Shape, value_shape: Shape = ()) -> Value:
+    """Reshape a column to the axes of the samples and of the value; a float if both are empty."""
+    if not samples and not value_shape:
         return float(value if isinstance(value, float | int) else value.reshape(()))
-    return value.reshape(samples + own_shape)
+    return value.reshape(samples + value_shape)

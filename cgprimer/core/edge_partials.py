@@ -1,4 +1,4 @@
-"""The partial derivatives on the edges of a graph, operands independent of each other."""
+"""The local partial derivatives on the edges of a graph."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ from cgprimer.support.array_values import Value, zeros
 
 @dataclass(frozen=True, slots=True)
 class Partials:
-    """The partial derivatives on the edges of the graph, operands independent of each other.
+    """The local partial derivatives on the edges of a graph; operands are independent variables.
 
     Attributes:
-        variable_to_variable: ``(head, tail)`` to the partial of one variable with respect to
-            another that stands in its expression.
-        variable_to_parameter: ``(variable, parameter)`` to the partial.
+        variable_to_variable: the partial derivative of the variable ``head`` with respect to a
+            variable ``tail`` in its expression, keyed by ``(head, tail)``.
+        variable_to_parameter: the partial derivative of a variable with respect to a parameter in
+            its expression, keyed by ``(variable, parameter)``.
     """
 
     variable_to_variable: dict[tuple[str, str], Value]
@@ -41,7 +42,7 @@ class Partials:
 def partials(
     graph: ExpressionGraph, at: Point = None, *, loss: str | None = None, engine: str = "auto"
 ) -> Partials:
-    """Return the partial derivative on every edge, including those of a loss node.
+    """Return the local partial derivatives on all edges, including the edges of a loss node.
 
     Arguments are those of :func:`cgprimer.gradient`.
 
@@ -56,37 +57,44 @@ def partials(
     """
     graph = graph_with_loss(graph, loss, check_point(at))
     point = graph.point(at)
-    program = compute_once(graph, "partials", lambda: _partials_program(graph))
+    program = compute_once(graph, "partials", lambda: _build_partials_program(graph))
     derivatives = run_at_point(graph, point, program, engine).derivatives
     samples = graph.samples(point)
 
-    def zero(*pair: str) -> Value:
-        """Return the partial of an edge without an instruction: zero everywhere."""
+    def build_zeros(*pair: str) -> Value:
+        """Return zeros in the shape of a partial derivative that is constantly zero."""
         shape = samples + tuple(n for name in pair for n in program.shapes.get(name, ()))
         return zeros(shape) if shape else 0.0
 
-    def on_edges(tails: Mapping[str, Sequence[str]]) -> dict[tuple[str, str], Value]:
+    def select_partials(tails: Mapping[str, Sequence[str]]) -> dict[tuple[str, str], Value]:
+        """Return the partial derivatives of each variable with respect to its tails."""
         pairs = [(head, tail) for head in graph.definitions for tail in tails.get(head, ())]
-        return {pair: derivatives[pair] if pair in derivatives else zero(*pair) for pair in pairs}
+        return {
+            pair: derivatives[pair] if pair in derivatives else build_zeros(*pair) for pair in pairs
+        }
 
-    return Partials(on_edges(graph.depends_on), on_edges(graph.parameters_of))
+    return Partials(select_partials(graph.depends_on), select_partials(graph.parameters_of))
 
 
-def _partials_program(graph: ExpressionGraph) -> DerivativeProgram:
-    """Return a program of one pass that reads all partials, those of arrays by element."""
+def _build_partials_program(graph: ExpressionGraph) -> DerivativeProgram:
+    """Return a derivative program with a single pass that computes all edge partials.
+
+    The partials of arrays are computed element by element.
+    """
     primal = tape(graph)
     if primal.has_arrays:
         from cgprimer.core.methods.elementwise import convert_to_array_program
         from cgprimer.core.tape.scalarization import scalarize
 
-        inner = _all_partials(scalarize(primal))
+        inner = _differentiate_edges(scalarize(primal))
         shapes = select_array_shapes(primal, (*graph.variables, *graph.parameters))
         return convert_to_array_program(inner, primal, (), (), shapes)
-    return _all_partials(primal)
+    return _differentiate_edges(primal)
 
 
-def _all_partials(primal: Tape) -> DerivativeProgram:
-    from cgprimer.core.methods.edge_tape import edge_tape  # a gradient does without
+def _differentiate_edges(primal: Tape) -> DerivativeProgram:
+    """Return a derivative program that computes the partials on all edges of a tape."""
+    from cgprimer.core.methods.edge_tape import edge_tape  # not needed by a gradient
 
     derived, label = edge_tape(primal), primal.labels
     outputs = {f"{label[h]}/{label[t]}": index for (t, h), index in derived.partials.items()}

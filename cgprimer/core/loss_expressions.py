@@ -1,12 +1,12 @@
-"""Losses as expressions; attached to a graph, a loss is a vertex like any other.
+"""Losses as expressions of the language.
 
-A loss can be written in one of three ways:
+There are three kinds of loss expressions:
 
-- in ``out`` and ``target``, like the built-in losses: the loss of a sample is the sum over the
-  outputs and their elements. Both names have the output's shape, so that functions of arrays can
-  be used;
-- in variables and parameters of the graph: every other name is a column of the data;
-- as ``output``: the graph's only output is the loss.
+- expressions in ``out`` and ``target``, like the built-in losses. The loss of a sample is the sum
+  over the outputs and their elements. Both names have the shape of the output, so that functions of
+  arrays can be used;
+- expressions in variables and parameters of the graph; all other names are columns of the data;
+- ``output``: the loss is the only output of the graph.
 """
 
 from __future__ import annotations
@@ -50,17 +50,20 @@ LOSS = str(InternalName("loss", "sample"))  #: name of the loss on a tape
 
 
 def target_column_name(output: str) -> str:
-    """Return the name on a tape of the target of an output."""
+    """Return the name of the tape column that holds the target of an output."""
     return str(InternalName("target", output))
 
 
 def parse_loss_name(loss: str) -> str:
-    """Return the name of a loss without settings: ``huber`` for ``huber(0.5)``; else the text."""
-    return _with_settings(loss)[0]
+    """Return the name of a loss without its settings, such as ``huber`` for ``huber(0.5)``.
+
+    Return a loss that is not the name of a built-in loss unchanged.
+    """
+    return _parse_settings(loss)[0]
 
 
-def _with_settings(loss: str) -> tuple[str, dict[str, float]]:
-    """Return the name of a loss and the values of the settings in its text."""
+def _parse_settings(loss: str) -> tuple[str, dict[str, float]]:
+    """Split a loss such as ``huber(0.5)`` into its name and the values of its settings."""
     if not isinstance(loss, str):
         raise UsageError(f"a loss must be a name or an expression, got {type(loss).__name__}")
     name, bracket, inside = loss.strip().partition("(")
@@ -70,7 +73,9 @@ def _with_settings(loss: str) -> tuple[str, dict[str, float]]:
     for argument, setting in zip(inside[:-1].split(","), settings, strict=False):
         keyword, equals, value = argument.rpartition("=")
         if equals and keyword.strip() != setting:
-            raise UsageError(f"{name.strip()} has the setting {setting}, not {keyword.strip()!r}")
+            raise UsageError(
+                f"{name.strip()} has no setting {keyword.strip()!r}", hint=f"use {setting}"
+            )
         try:
             settings[setting] = check_real_number(f"the {setting} of {name}", float(value), above=0)
         except ValueError:
@@ -81,21 +86,21 @@ def _with_settings(loss: str) -> tuple[str, dict[str, float]]:
 
 
 def parse_loss(loss: str, names: Iterable[str] = ()) -> Expression | Callable[..., Any]:
-    """Return the syntax tree of a loss, or its function if it is registered as one.
+    """Return the syntax tree of a loss, or the Python function that is registered as the loss.
 
     Args:
         loss: the name of a loss, or an expression in ``out``, ``target`` and other names.
         names: names that an expression may use, for hints.
 
     Raises:
-        UsageError: the text is neither the name of a loss nor an expression.
+        UsageError: `loss` is neither the name of a loss nor an expression.
         SourceError: the expression is invalid.
 
     >>> from cgprimer.core.operations.notation import unparse
     >>> unparse(parse_loss("huber(0.5)"))
     'where(less(abs(out - target), 0.5), (out - target)^2/2, 0.5*(abs(out - target) - 0.5/2))'
     """
-    name, settings = _with_settings(loss)
+    name, settings = _parse_settings(loss)
     if name in LOSSES:
         text = LOSSES[name]
         if callable(text):
@@ -104,7 +109,7 @@ def parse_loss(loss: str, names: Iterable[str] = ()) -> Expression | Callable[..
         return substitute(tree, {n: Number(value) for n, value in settings.items()})
     words = name.split("-")
     if not name or (all(map(str.isidentifier, words)) and set(words) - {*names, "out", "target"}):
-        other = "or an expression in out and target, or in names of the graph and of columns"
+        other = "or write an expression in out and target, or in names of the graph and columns"
         hint = (
             did_you_mean(name, (*LOSSES, *names)) or f"choose one of {', '.join(LOSSES)}, {other}"
         )
@@ -112,14 +117,14 @@ def parse_loss(loss: str, names: Iterable[str] = ()) -> Expression | Callable[..
     return parse_expression(loss, source_name="<loss>")
 
 
-def check_target(loss: str, values: Any, what: str, *, sample: bool = True) -> None:
-    """Raise DataError if a target is invalid for the loss.
+def check_target(loss: str, values: Any, subject: str, *, sample: bool = True) -> None:
+    """Raise DataError if a target is not valid for the loss.
 
     Args:
-        loss: a name or a text.
-        values: the targets: a float, or an array whose first axis are samples.
-        what: description of the targets in the message.
-        sample: whether the message names the sample.
+        loss: the name of a loss or an expression.
+        values: the targets: a float, or an array with the samples on its first axis.
+        subject: description of the targets in the message.
+        sample: whether the message states the index of the sample.
 
     >>> check_target("hinge", 0.0, "the target", sample=False)
     Traceback (most recent call last):
@@ -130,12 +135,19 @@ def check_target(loss: str, values: Any, what: str, *, sample: bool = True) -> N
     if name in _TARGETS:
         must, fits = _TARGETS[name]
         check_values(
-            values, fits(values), f"{what}{{}}; for {name} it must be {must}", sample=sample
+            values, fits(values), f"{subject}{{}}; for {name} it must be {must}", sample=sample
         )
 
 
 def check_values(values: Any, valid: Any, message: str, *, sample: bool = True) -> None:
-    """Raise DataError with the first invalid value, formatted into the message."""
+    """Raise DataError for the first invalid value.
+
+    Args:
+        values: a float, or an array with the samples on its first axis.
+        valid: whether each value is valid.
+        message: template of the message; ``{}`` is replaced by the index and the value.
+        sample: whether the message states the index of the sample.
+    """
     if isinstance(values, float):
         if not valid:
             raise DataError(message.format(f" is {values:g}"))
@@ -150,8 +162,8 @@ def check_values(values: Any, valid: Any, message: str, *, sample: bool = True) 
         raise DataError(message.format(text + f" for sample {first[0]}" * sample))
 
 
-def check_class_indices(values: Any, classes: int, what: str, *, sample: bool = True) -> None:
-    """Raise DataError if a target is not the number of a class; arguments as for check_target."""
+def check_class_indices(values: Any, classes: int, subject: str, *, sample: bool = True) -> None:
+    """Raise DataError if a target is not an integer class index from 0 to ``classes - 1``."""
     valid = (values >= 0) & (values < classes) & (values % 1 == 0)
-    must = f"for {SOFTMAX} it must be the number of a class, from 0 to {classes - 1}"
-    check_values(values, valid, f"{what}{{}}; {must}", sample=sample)
+    must = f"for {SOFTMAX} it must be a class index from 0 to {classes - 1}"
+    check_values(values, valid, f"{subject}{{}}; {must}", sample=sample)

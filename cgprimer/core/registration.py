@@ -1,4 +1,4 @@
-"""Registration of primitives, methods and engines by the user, and the list of engines."""
+"""Registration of user-defined primitives, methods and engines, and the list of engines."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from cgprimer.core.operations.primitive_registry import FUNCTIONS, ArrayFunction
 from cgprimer.core.operations.primitive_table import add_primitive
 from cgprimer.errors import UsageError
 
-# Steps in which backends combine several instructions; see cgprimer.backends.plans.plan.
+# Operations in which backends combine several instructions; see cgprimer.backends.plans.plan.
 RESERVED = ("fma", "fms", "fnma", "sincos", "affine", "sum", "dot", "outer")
 
 
 @runtime_checkable
 class CustomFunction(Protocol):
-    """A class with a custom backward pass, such as a subclass of :class:`cgprimer.Function`."""
+    """A class that defines a backward pass, such as a subclass of :class:`cgprimer.Function`."""
 
     def language_operation(self, name: str) -> tuple[Any, int]:
-        """Return the function as an operation of the language, and its number of arguments."""
+        """Return the operation that represents the function, and its number of arguments."""
 
 
 def register_primitive(
@@ -41,20 +41,20 @@ def register_primitive(
     source: str = "",
     analytic: bool = False,
 ) -> Primitive | ArrayFunction:
-    """Register a function with its derivative, for use in expressions.
+    """Register a function and its partial derivatives as a primitive for use in expressions.
 
     Args:
-        name: name of the function in expressions, an identifier that is not taken yet.
-        numpy: the function of floats and arrays (element by element, any shape); or a subclass of
-            :class:`cgprimer.Function`, which has a backward pass and needs no other argument. The
-            subclass may also be passed alone; its name is then the name of the function.
-        partials: derivative with respect to each operand, as text in which the operands are
-            ``a``, ``b``, ``c`` and the result is ``out``. It need not be the true derivative: the
+        name: name of the function in expressions: an identifier that is not in use.
+        numpy: an elementwise function of floats and arrays; or a subclass of
+            :class:`cgprimer.Function`, which defines a backward pass and needs no other argument.
+            If the subclass is the only argument, its name becomes the name of the function.
+        partials: partial derivative with respect to each operand, as an expression in the operands
+            ``a``, ``b``, ``c`` and the result ``out``. It may differ from the derivative: the
             partial of a straight-through estimator is ``"1"``.
         sympy, domain, edges, source, analytic: as for :class:`Primitive`.
 
     Raises:
-        UsageError: the name is taken or not an identifier, or a partial is not an expression.
+        UsageError: the name is in use or not an identifier, or a partial is not an expression.
 
     >>> import numpy as np
     >>> row = register_primitive("swish", lambda a: a / (1 + np.exp(-a)),
@@ -71,10 +71,12 @@ def register_primitive(
     if not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
         raise UsageError(
             f"the partials of {name!r} must be strings, one for each operand, got {partials!r}",
-            hint="partials='cos(a)' for a function of one operand, ('b', 'a') for one of two",
+            hint="write partials='cos(a)' for one operand, partials=('b', 'a') for two",
         )
     if not callable(numpy):
-        raise UsageError(f"{name!r} requires a function of floats and arrays, got {numpy!r}")
+        raise UsageError(
+            f"primitive {name!r} requires a function of floats and arrays, got {numpy!r}"
+        )
     _check_name(name)
     if isinstance(numpy, type) and isinstance(numpy, CustomFunction):
         return add_custom_function(name, *numpy.language_operation(name))
@@ -89,22 +91,20 @@ def register_primitive(
 
 
 def _check_name(name: str) -> None:
-    """Raise UsageError for a name that a new primitive cannot have."""
+    """Raise UsageError if a name cannot be the name of a new primitive."""
     if not name.isidentifier() or name in OPERANDS or name == RESULT:
-        raise UsageError(f"{name!r} cannot be the name of a function")
+        raise UsageError(f"{name!r} is not a valid name for a function")
     if name in {row.name for row in primitives()} or name in FUNCTIONS:
-        raise UsageError(f"there is a primitive {name!r} already")
+        raise UsageError(f"primitive {name!r} already exists")
     if name in RESERVED:
-        raise UsageError(
-            f"{name!r} is the name of a step that engines use", hint="choose another name"
-        )
+        raise UsageError(f"{name!r} is reserved for engines", hint="choose another name")
 
 
 def unregister_primitive(name: str) -> None:
-    """Remove a primitive that :func:`register_primitive` added.
+    """Remove a primitive that was registered with :func:`register_primitive`.
 
     Raises:
-        UsageError: the primitive is built in or unknown.
+        UsageError: the primitive is built-in or unknown.
     """
     if remove_custom_function(name):
         return
@@ -115,14 +115,16 @@ def unregister_primitive(name: str) -> None:
 
 
 def register_method(name: str, differentiate: Differentiator) -> None:
-    """Register a method; an installed package may declare it as an entry point instead.
+    """Register a differentiation method.
+
+    An installed package can declare a method as an entry point instead.
 
     Args:
         name: name of the method for ``method=...``.
-        differentiate: a function ``(tape, of, wrt, **options)`` that returns a program.
+        differentiate: a function ``(tape, of, wrt, **options)`` that returns a derivative program.
 
     Raises:
-        UsageError: there is a method of this name.
+        UsageError: a method with this name already exists.
 
     >>> import cgprimer
     >>> from cgprimer.core.methods import reverse
@@ -135,22 +137,24 @@ def register_method(name: str, differentiate: Differentiator) -> None:
 
 
 def unregister_method(name: str) -> None:
-    """Remove a method that :func:`register_method` added.
+    """Remove a method that was registered with :func:`register_method`.
 
     Raises:
-        UsageError: no such method was registered.
+        UsageError: no method with this name was registered.
     """
     METHODS.unregister(name)
 
 
 def register_engine(engine: Engine) -> None:
-    """Register an engine; an installed package may declare it as an entry point instead.
+    """Register an engine, which compiles and runs tapes.
+
+    An installed package can declare an engine as an entry point instead.
 
     Args:
         engine: an object with the attributes of :class:`Engine`.
 
     Raises:
-        UsageError: there is an engine of this name.
+        UsageError: an engine with this name already exists.
 
     >>> from cgprimer import gradient, parse
     >>> from cgprimer.core.evaluation.engines import select
@@ -170,16 +174,17 @@ def register_engine(engine: Engine) -> None:
     """
     if not all(hasattr(engine, name) for name in ("name", "unavailable", "compile")):
         raise UsageError(
-            f"`engine` must have a name and the methods unavailable and compile, got {engine!r}"
+            "`engine` must have the attribute `name` and the methods `unavailable` and `compile`,"
+            f" got {engine!r}"
         )
     ENGINES.register(engine.name, engine)
 
 
 def unregister_engine(name: str) -> None:
-    """Remove an engine that :func:`register_engine` added.
+    """Remove an engine that was registered with :func:`register_engine`.
 
     Raises:
-        UsageError: no such engine was registered.
+        UsageError: no engine with this name was registered.
     """
     ENGINES.unregister(name)
 
@@ -190,9 +195,9 @@ class EngineInfo:
 
     Attributes:
         name: name of the engine for ``engine=...``.
-        available: whether it can be used on this machine.
-        reason: reason why it is not available.
-        detail: libraries and devices that it uses, in lines ``name: detail``.
+        available: whether the engine can be used on this machine.
+        reason: the reason why the engine is not available.
+        detail: libraries and devices that the engine uses, one line ``name: detail`` each.
     """
 
     name: str
@@ -202,7 +207,7 @@ class EngineInfo:
 
 
 def engines() -> tuple[EngineInfo, ...]:
-    """Return all engines, with their availability on this machine.
+    """List all engines and their availability on this machine.
 
     >>> [engine.name for engine in engines()][:4]
     ['plain', 'numpy', 'cpu', 'cuda']

@@ -1,4 +1,4 @@
-"""Second derivatives of a graph: the gradient's tape, differentiated once more."""
+"""Second derivatives of a graph: the tape of the gradient is differentiated again."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from cgprimer.support.array_values import Value, convert_value, count_axes
 def add_element_output(
     graph: ExpressionGraph, of: str | None
 ) -> tuple[ExpressionGraph, str | None]:
-    """Return a graph with an element such as ``y[0]`` as an output, and the output's name.
+    """Add an element such as ``y[0]`` to a graph as an output; return the graph and the name.
 
     >>> from cgprimer.core.graph import parse
     >>> extended, name = add_element_output(parse("input x[2]; y = 2*x"), "y[1]")
@@ -67,20 +67,20 @@ def hessian(
     engine: str = "auto",
     **options: Any,
 ) -> dict[str, dict[str, Value]]:
-    """Return all second derivatives: ``hessian(graph, at)["ab"]["cd"]``.
+    """Return the Hessian, all second derivatives: ``hessian(graph, at)["ab"]["cd"]``.
 
-    The gradient's tape is differentiated once more; no method has a rule for second derivatives.
+    The tape of the gradient is differentiated again; methods have no rules for second derivatives.
 
     Args:
         graph, at, of, loss, engine: as in :func:`gradient`.
         wrt: parameters, inputs or inner variables; by default all parameters (all inputs of a graph
             without parameters).
-        method: ``OUTER-over-INNER`` with two of the methods, or one name for both. The inner one
-            must give the gradient in one run, so finite differences can only be the outer one.
-        options: of the outer method.
+        method: ``OUTER-over-INNER`` with two methods, or one method for both. The inner method must
+            compute the gradient in a single run, so it cannot be finite differences.
+        options: options of the outer method.
 
     Raises:
-        UsageError: as for :func:`gradient`, and an inner method that needs several runs.
+        UsageError: as for :func:`gradient`, or the inner method needs several runs.
 
     >>> from cgprimer.core.graph import parse
     >>> hessian(parse("xw = xa^3*k"), {"xa": 2, "k": 5}, wrt=["xa", "k"])
@@ -92,8 +92,9 @@ def hessian(
     outer, _, inner = str(method).partition("-over-")
     mode = layer_mode_at(graph, at)
 
-    def make() -> tuple[DerivativeProgram, dict[str, str]]:
-        first, outputs = _gradient_tape(graph, target, names, inner or outer, mode)
+    def differentiate_twice() -> tuple[DerivativeProgram, dict[str, str]]:
+        """Return the program of the Hessian, and the output for each component of the gradient."""
+        first, outputs = _build_gradient_tape(graph, target, names, inner or outer, mode)
         of_all = tuple(outputs.values())
         if not tape(graph).has_arrays or first.has_arrays:
             return differentiate(first, of_all, names, method=outer, **options), outputs
@@ -106,7 +107,7 @@ def hessian(
         return convert_to_array_program(second, tape(graph), of_all, names, shapes), outputs
 
     key = ("second", target, names, method, mode, repr(sorted(options.items())))
-    program, outputs = compute_once(graph, key, make)
+    program, outputs = compute_once(graph, key, differentiate_twice)
     derivatives = run_at_point(graph, at, program, engine).derivatives
     return {a: {b: derivatives[outputs[a], b] for b in names} for a in names}
 
@@ -120,14 +121,15 @@ def hessian_vector_product(
     loss: str | None = None,
     engine: str = "auto",
 ) -> dict[str, Value]:
-    """Return the Hessian times a vector, in one pass and without the Hessian.
+    """Return the product of the Hessian and a vector in a single pass, without the Hessian.
 
     Args:
         graph, at, of, loss, engine: as in :func:`gradient`.
-        vector: for each name that belongs to the vector a number, or an array of its shape.
+        vector: the components of the vector, keyed by name: scalars, or arrays in the shapes of
+            the variables.
 
     Returns:
-        The product's component for each name of the vector.
+        The components of the product, keyed by name.
 
     Source: Pearlmutter 1994, "Fast exact multiplication by the Hessian".
 
@@ -136,24 +138,27 @@ def hessian_vector_product(
     {'xa': 180.0, 'k': 12.0}
     """
     if not isinstance(vector, Mapping) or not vector:
-        raise UsageError("a vector is needed: a number for each name", hint="vector={'ab': 1.0}")
+        raise UsageError(
+            "`vector` must map names to numbers or arrays", hint="write vector={'ab': 1.0}"
+        )
     graph = graph_with_loss(graph, loss, check_point(at))
     graph, of = add_element_output(graph, of)
     names, target = resolve_wrt(graph, tuple(vector)), resolve_output(graph, of)
     mode = layer_mode_at(graph, at)
 
-    def make() -> tuple[DerivativeProgram, dict[str, str]]:
+    def build_program() -> tuple[DerivativeProgram, dict[str, str]]:
+        """Return the program of the product, and the seed for each component of the vector."""
         return build_product_program(
             _copy_inner_variables(tape(graph, mode), names, target), target, names
         )
 
-    program, seeds = compute_once(graph, ("product", target, names, mode), make)
+    program, seeds = compute_once(graph, ("product", target, names, mode), build_program)
     sizes = {n: program.shapes.get(n, ()) for n in names}
     direction = {seeds[n]: convert_value(n, vector[n], shape) for n, shape in sizes.items()}
     for n, shape in sizes.items():
         if count_axes(value := direction[seeds[n]]) > len(shape):
-            what = f"the vector's {n!r} has the shape {list(value.shape)}, not {list(shape)}"
-            raise ShapeError(what, hint="all samples have the same vector: call it for each other")
+            message = f"`vector[{n!r}]` must have shape {list(shape)}, got {list(value.shape)}"
+            raise ShapeError(message, hint="all samples share one vector: call once per vector")
     derivatives = run_at_point(graph, at, program, engine, direction).derivatives
     return {name: value for (_, name), value in derivatives.items()}
 
@@ -161,16 +166,18 @@ def hessian_vector_product(
 def build_product_program(
     primal: Tape, of: str, wrt: tuple[str, ...]
 ) -> tuple[DerivativeProgram, dict[str, str]]:
-    """Return the Hessian times a vector as a program, and the seed of each name.
+    """Build the program that computes the product of the Hessian and a vector.
 
-    The program's derivatives are the product's components.
+    Returns:
+        The program, whose derivatives are the components of the product; and the name of the seed
+        for each component of the vector.
     """
     program = differentiate(primal, of, wrt, method="reverse")
     reads = program.passes[0].reads
     names = {derivative_name(of, read.wrt): program.tape.outputs[read.output] for read in reads}
     first = replace(program.tape, outputs=names)
     program = differentiate(first, of=tuple(names), wrt=wrt, method="forward")
-    # The passes seed one number each; the product leaves all seeds open and takes one pass.
+    # Each pass would set a single seed; the product sets all seeds at run time, in a single pass.
     tangents = {read.of: read.output for read in program.passes[0].reads}
     components = tuple(Read(of, name, tangents[derivative_name(of, name)]) for name in wrt)
     product = replace(program, passes=(Pass(components),))
@@ -178,44 +185,44 @@ def build_product_program(
 
 
 def _copy_inner_variables(primal: Tape, names: tuple[str, ...], of: str) -> Tape:
-    """Return the tape with inner variables copied, so that moving one leaves partials unmoved."""
+    """Return a tape that copies inner variables, so that they are independent of their partials."""
     needed, builder = reachable(primal, [primal.index(of)]), Builder(simplify=False)
-    moved = {i: name for name in names if (i := primal.index(name)) >= len(primal.leaves)}
-    if unused := [name for i, name in moved.items() if not needed[i]]:
-        raise UsageError(f"{of!r} does not depend on {unused[0]!r}: second derivatives by it are 0")
+    copied = {i: name for name in names if (i := primal.index(name)) >= len(primal.leaves)}
+    if unused := [name for i, name in copied.items() if not needed[i]]:
+        raise UsageError(f"{of!r} does not depend on {unused[0]!r}: the second derivatives are 0")
     value = builder.extend(
         primal,
-        then=lambda i, new: builder.emit("copy", new[i], pinned=True) if i in moved else new[i],
+        then=lambda i, new: builder.emit("copy", new[i], pinned=True) if i in copied else new[i],
     )
     return builder.finish({name: value[index] for name, index in primal.outputs.items()})
 
 
-def _gradient_tape(
+def _build_gradient_tape(
     graph: ExpressionGraph, of: str, wrt: tuple[str, ...], method: str, mode: str
 ) -> tuple[Tape, dict[str, str]]:
-    """Return a tape whose outputs are the gradient, and the names of the outputs.
+    """Return a tape that computes the gradient, and the name of the output for each variable.
 
-    Of arrays it is a tape in numbers, with outputs for their elements, unless the method is
-    ``reverse``.
+    Unless the method is ``reverse``, the tape of a graph with arrays is scalarized: it has an
+    output for each element.
     """
     primal = _copy_inner_variables(tape(graph, mode), wrt, of)
     if shape := primal.shapes[primal.index(of)]:
         raise DifferentiationError(
-            f"second derivatives are those of a number, and {of!r} has the shape {list(shape)}",
-            hint=f"define a number, such as xs = sum({of}), and ask for of='xs'",
+            f"second derivatives require a scalar, but {of!r} has shape {list(shape)}",
+            hint=f"define a scalar, such as xs = sum({of}), and pass of='xs'",
         )
     choices = [name for name in methods() if name != "finite-difference"]
     if method not in choices:
         raise UsageError(
-            f"{method!r} cannot be the inner method: it does not give the gradient in one run",
-            hint=f"OUTER-over-INNER, the inner one of: {', '.join(choices)}",
+            f"the inner method must compute the gradient in a single run, got {method!r}",
+            hint=f"write OUTER-over-INNER with one of {', '.join(choices)} as the inner method",
         )
     inner = [name for name in wrt if name in graph.definitions]
     if inner and method == "symbolic":
         raise UsageError(
-            f"symbolic formulas are written in inputs and parameters, so {inner[0]!r} cannot be"
-            " moved in them a second time",
-            hint="take another inner method: forward-over-reverse",
+            "symbolic formulas contain only inputs and parameters, so they cannot be differentiated"
+            f" with respect to {inner[0]!r}",
+            hint="choose another inner method: forward-over-reverse",
         )
     options = {"carry": True} if method == "forward" else {}
     if primal.has_arrays and method != "reverse":

@@ -47,35 +47,36 @@ _MAX_LINES, _FIRST_LINES = 1_000, 100  # print shows all lines, or the first of 
 V = TypeVar("V")
 
 
-def _refuse(self: Any, *args: Any, **more: Any) -> NoReturn:
+def _raise_read_only_error(self: Any, *args: Any, **options: Any) -> NoReturn:
+    """Raise the error for an attempt to modify a dictionary or list of a graph."""
     raise UsageError(
         "the dictionaries and lists of a graph are read-only",
         hint="edit the text and parse it again, or change a copy made by copy.deepcopy",
     )
 
 
-def _nested_tuples(rows: Any) -> Any:
-    """Return nested lists as nested tuples."""
-    return tuple(map(_nested_tuples, rows)) if isinstance(rows, list) else rows
+def _convert_to_tuples(values: Any) -> Any:
+    """Convert nested lists to nested tuples."""
+    return tuple(map(_convert_to_tuples, values)) if isinstance(values, list) else values
 
 
 class FrozenList(list[V]):
-    """A read-only list. Copies and pickles of it are ordinary lists."""
+    """A read-only list; its copies and pickles are ordinary lists."""
 
     __slots__ = ()
-    append = extend = insert = remove = pop = clear = sort = reverse = _refuse
-    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
+    append = extend = insert = remove = pop = clear = sort = reverse = _raise_read_only_error
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _raise_read_only_error
 
     def __reduce__(self) -> Any:
         return list, (list(self),)
 
 
 class FrozenDict(dict[str, V]):
-    """A read-only dictionary. Copies and pickles of it are ordinary dictionaries."""
+    """A read-only dictionary; its copies and pickles are ordinary dictionaries."""
 
     __slots__ = ()
-    pop = popitem = clear = update = setdefault = _refuse
-    __setitem__ = __delitem__ = __ior__ = _refuse
+    pop = popitem = clear = update = setdefault = _raise_read_only_error
+    __setitem__ = __delitem__ = __ior__ = _raise_read_only_error
 
     def __reduce__(self) -> Any:
         return dict, (dict(self),)
@@ -124,7 +125,7 @@ class ExpressionGraph:
 
     @cached_property
     def initializers(self) -> dict[str, Initializer]:
-        """The declared initializers of inputs and parameters.
+        """The initializers in declarations of inputs and parameters, keyed by name.
 
         >>> from cgprimer.core.graph import parse
         >>> parse("parameter w = normal(0.1), b = 2; xw = w*xa + b").initializers
@@ -139,7 +140,7 @@ class ExpressionGraph:
 
     @cached_property
     def values(self) -> dict[str, Any]:
-        """The declared values as numbers, or nested tuples of numbers.
+        """The declared values of inputs and parameters, as numbers or nested tuples of numbers.
 
         Initializers are sampled on the first access, always with seed 0, so that every command
         evaluates the graph at the same point.
@@ -152,18 +153,18 @@ class ExpressionGraph:
         for name, initializer in self.initializers.items():
             shape = self.shapes.get(name, ())
             sample = initializer.sample(name, shape, seed=0, stream=VALUES_STREAM)
-            values[name] = _nested_tuples(sample.tolist()) if shape else sample
+            values[name] = _convert_to_tuples(sample.tolist()) if shape else sample
         return FrozenDict(values)
 
     def sampled_start(self, seed: int) -> dict[str, Any]:
-        """Return start values of the parameters that have an initializer.
+        """Sample the start values of the parameters that have an initializer.
 
         Args:
-            seed: random seed of a training run.
+            seed: random seed of the training run.
 
         Returns:
-            Names to floats or arrays. They differ from ``values``, which are the ground truth of
-            generated data.
+            Floats or arrays, keyed by name. They differ from ``values``, which are the ground truth
+            of generated data.
         """
         from cgprimer.core.language.initializers import START_STREAM
 
@@ -176,7 +177,7 @@ class ExpressionGraph:
 
     @property
     def source(self) -> Source:
-        """The text that the graph was parsed from."""
+        """The source text from which the graph was parsed."""
         return self.program.source
 
     def __repr__(self) -> str:
@@ -192,7 +193,7 @@ class ExpressionGraph:
         return format_program(self.program)
 
     def __str__(self) -> str:
-        """Return the text of the graph, or only its first lines if it is very long."""
+        """Return the graph as text, limited to the first lines if it is very long."""
         lines = self.text.split("\n")
         if len(lines) > _MAX_LINES:
             more = f"{len(lines) - _FIRST_LINES:,} more lines"
@@ -200,7 +201,7 @@ class ExpressionGraph:
         return "\n".join(lines)
 
     def expression(self, name: str) -> str:
-        """Return the right-hand side of a variable's definition as text.
+        """Return the right-hand side of a variable's definition as a string.
 
         >>> from cgprimer.core.graph import parse
         >>> parse("xw = (cd*xx) + xz**3").expression("xw")
@@ -215,7 +216,7 @@ class ExpressionGraph:
 
     @cached_property
     def parameters_of(self) -> dict[str, list[str]]:
-        """The parameters in each variable's expression, in the order of ``parameters``."""
+        """The parameters in the expression of each variable, in the order of ``parameters``."""
         rank = {name: i for i, name in enumerate(self.parameters)}
         names = {s.name: s.names for s in self.program.statements if isinstance(s, Definition)}
         used = {
@@ -225,14 +226,14 @@ class ExpressionGraph:
         return FrozenDict({name: parameters for name, parameters in used.items() if parameters})
 
     def only_output(self) -> str:
-        """Return the only output.
+        """Return the name of the output of a graph with a single output.
 
         Raises:
-            UsageError: the graph has several outputs (the message lists them) or none.
+            UsageError: the graph has several outputs or none.
         """
         if len(self.outputs) != 1:
-            what = f"several outputs: {', '.join(self.outputs)}" if self.outputs else "no output"
-            raise UsageError(f"the graph has {what}", hint="choose one with `of=NAME`")
+            count = f"several outputs: {', '.join(self.outputs)}" if self.outputs else "no output"
+            raise UsageError(f"the graph has {count}", hint="choose one with `of=NAME`")
         return self.outputs[0]
 
     def point(
@@ -274,7 +275,7 @@ class ExpressionGraph:
         wanted = free if needed is None else needed
         missing = [name for name in wanted if name in free and name not in values]
         if missing:
-            hint = self._missing_hint(missing[0])
+            hint = self._missing_value_hint(missing[0])
             raise MissingValueError(f"no value for {', '.join(missing)}", hint=hint)
         try:
             self.samples(values)
@@ -285,7 +286,7 @@ class ExpressionGraph:
 
     @cached_property
     def layers(self) -> frozenset[str]:
-        """Names of the layer functions (dropout, batchnorm) that the expressions call."""
+        """The layer functions (``dropout``, ``batchnorm``) that the expressions call."""
         # Large graphs rarely have layers: this search avoids a traversal of every tree.
         if not any(name in self.program.source.text for name in _LAYERS):
             return frozenset()
@@ -294,7 +295,7 @@ class ExpressionGraph:
 
     @cached_property
     def layered(self) -> bool:
-        """True if a layer of the graph computes differently in training and afterwards."""
+        """True if the graph has layers with different computations in training and evaluation."""
         return bool(self.layers)
 
     def samples(self, point: Mapping[str, Value]) -> tuple[int, ...]:
@@ -312,7 +313,8 @@ class ExpressionGraph:
 
         return mode_of(self.layers, point, self.samples(point)) if self.layered else ""
 
-    def _missing_hint(self, name: str) -> str:
+    def _missing_value_hint(self, name: str) -> str:
+        """Return a hint for an input or parameter without a value."""
         used = {n for s in self.program.statements if isinstance(s, Definition) for n in s.names}
         unused = [n for n in self.declared_values if n not in used]
         if unused:
@@ -363,7 +365,7 @@ class ExpressionGraph:
         return TextShapeError(error.message, span, hint=hint)
 
     def to_networkx(self) -> networkx.DiGraph:
-        """Convert the graph to networkx.
+        """Convert the graph to a ``networkx.DiGraph``.
 
         Nodes have the attributes ``role`` (input, inner or output), ``expression`` and
         ``parameters``.
@@ -385,12 +387,14 @@ class ExpressionGraph:
     def role(self, name: str) -> str:
         """Return the role of a name: ``input``, ``inner``, ``output`` or ``parameter``."""
         if str(name) not in self.roles:
-            raise UsageError(f"the graph has no {name!r}", hint=name_hint(name, self.roles))
+            raise UsageError(
+                f"the graph has no variable or parameter {name!r}", hint=name_hint(name, self.roles)
+            )
         return self.roles[name]
 
     @cached_property
     def roles(self) -> dict[str, str]:
-        """The role of every name: ``input``, ``inner``, ``output`` or ``parameter``."""
+        """The role of each name: ``input``, ``inner``, ``output`` or ``parameter``."""
         roles = {"parameter": self.parameters, "inner": self.definitions, "input": self.inputs}
         roles["output"] = self.outputs
         return {name: role for role, names in roles.items() for name in names}
@@ -412,12 +416,8 @@ class ExpressionGraph:
 
 
 def check_graph(graph: object) -> None:
-    """Check that an argument is a graph.
-
-    Raises:
-        UsageError: it is something else; the hint says how a graph is made of it.
-    """
-    hint = "cgprimer.parse(text) builds one from a text, cgprimer.load(path) from a file"
+    """Raise UsageError if an argument is not an ExpressionGraph."""
+    hint = "build a graph with cgprimer.parse(text) or cgprimer.load(path)"
     if hasattr(graph, "graph"):
-        hint = "a recording has a graph: recording.graph"
+        hint = "pass the graph of the recording: recording.graph"
     check_type("graph", graph, ExpressionGraph, "an ExpressionGraph", hint=hint)
