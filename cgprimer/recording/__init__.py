@@ -1,4 +1,4 @@
-"""Graphs recorded from running Python: values that remember the operations that computed them.
+"""Graphs recorded from running Python code, with the interface of PyTorch and HIPS autograd.
 
 The package holds ``Value`` and its backward pass, the transforms ``grad``, ``jacobian`` and
 ``hessian``, ``record``, ``Function``, ``checkpoint`` and ``memory``. It imports from ``errors``,

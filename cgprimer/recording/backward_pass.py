@@ -1,9 +1,10 @@
-"""The backward pass: the sweep of reverse mode over recorded values, from the last to the first.
+"""The backward pass: reverse mode over recorded values, from the last to the first.
 
-There are three sweeps. A graph of numbers alone is swept by
-:mod:`cgprimer.recording.scalar_sweep`; a graph that was differentiated before by a stored program
-(:mod:`cgprimer.recording.cached_passes`); any other by the sweep of the core. Without the first, a
-loop of numbers takes five times as long; without the second, a step on small arrays three times.
+There are three implementations. A graph of scalars only is differentiated by
+:mod:`cgprimer.recording.scalar_sweep`, a graph with the structure of an earlier graph by a cached
+pass (:mod:`cgprimer.recording.cached_passes`), and any other graph by reverse mode of the core.
+Without the first, a loop over scalars takes five times as long; without the second, a training
+iteration on small arrays takes three times as long.
 """
 
 from __future__ import annotations
@@ -37,20 +38,20 @@ from cgprimer.support.garbage_collection import pause_garbage_collection
 def compute_adjoints(
     result: ValueBase, gradient: Any = None, *, create_graph: bool = False, leaf_serial: int = 0
 ) -> dict[ValueBase, Any]:
-    """Return the adjoint of every value that ``result`` depends on and that requires a gradient.
+    """Compute the adjoints of all values that ``result`` depends on and that require grad.
 
     Args:
         result: the value to differentiate.
-        gradient: upstream gradient of ``result``; 1 by default for a number.
-        create_graph: record the pass itself, so that the adjoints can be differentiated.
-        leaf_serial: serial number; values up to it count as leaves.
+        gradient: upstream gradient of ``result``; 1 by default for a scalar.
+        create_graph: record the backward pass, so that the adjoints can be differentiated.
+        leaf_serial: values with serial numbers up to this one are treated as leaves.
 
     Raises:
         DifferentiationError: for the same reasons as :meth:`Value.backward`.
     """
     seed, totals = prepare_seed(result, gradient), dict[ValueBase, Any]()
     with _mark_ancestors(result, leaf_serial) as order:
-        names = _check_graph(order, leaf_serial)
+        names = check_graph(order, leaf_serial)
         if not (leaf_serial or create_graph) and _has_only_scalars(order, names):
             sweep_scalars(order, seed, totals=totals)
             return totals
@@ -66,11 +67,11 @@ def compute_adjoints(
 
 
 def list_ancestors_up_to(result: ValueBase, leaf_serial: int) -> list[ValueBase]:
-    """Return the ancestors of ``result`` up to a serial number that require a gradient.
+    """Return the ancestors of ``result`` that require grad and are not newer than ``leaf_serial``.
 
     Args:
         result: the value whose ancestors are returned.
-        leaf_serial: the serial number.
+        leaf_serial: the maximum serial number of the returned values.
     """
     with _mark_ancestors(result, leaf_serial) as order:
         _remove_marks(order)
@@ -78,12 +79,12 @@ def list_ancestors_up_to(result: ValueBase, leaf_serial: int) -> list[ValueBase]
 
 
 def accumulate_gradients(result: ValueBase, gradient: Any, *, free: bool) -> None:
-    """Add adjoints to ``_grad`` of all leaves, and of numbers inside the graph.
+    """Run a backward pass and add the gradients to ``_grad`` of leaves and of computed scalars.
 
     Args:
         result: the value to differentiate.
         gradient: upstream gradient of ``result``; None for 1.
-        free: free the graph, and each array as soon as the pass no longer needs it.
+        free: free the graph during the pass, each array after its last use.
     """
     detect_changes()
     seeded = gradient is not None
@@ -95,7 +96,7 @@ def accumulate_gradients(result: ValueBase, gradient: Any, *, free: bool) -> Non
     else:
         seed = prepare_seed(result, gradient)
         with pause_garbage_collection(), _mark_ancestors(result) as order:
-            names = _check_graph(order)
+            names = check_graph(order)
             if _has_only_scalars(order, names):
                 sweep_scalars(order, seed, free=free)
                 return
@@ -114,7 +115,7 @@ def accumulate_gradients(result: ValueBase, gradient: Any, *, free: bool) -> Non
 def _run_cached_pass(
     program: CachedPass, values: list[Any], seed: Any, *, free: bool
 ) -> dict[ValueBase, Any]:
-    """Run a stored pass; return the adjoints of the leaves."""
+    """Run a cached backward pass and return the adjoints of the leaves."""
     totals = program(values, seed)
     for position in program.inner:
         value = values[position]
@@ -131,7 +132,7 @@ def _run_cached_pass(
 def _generate_steps(
     order: list[ValueBase], totals: dict[ValueBase, Any], *, free: bool
 ) -> Iterator[SweepInstruction]:
-    """Yield the steps of the sweep, and finish each value before the next step."""
+    """Yield the arguments of the core's reverse sweep, and free each value once it is processed."""
     while order:
         value = order.pop()
         if value.primitive:
@@ -141,7 +142,7 @@ def _generate_steps(
 
 
 def _finish_value(value: ValueBase, totals: dict[ValueBase, Any], *, free: bool) -> None:
-    """Store the adjoint of a number, drop that of an array, and free the value."""
+    """Add the adjoint of a scalar to its gradient, drop the adjoint of an array; free the value."""
     bar = totals.pop(value, None)
     if bar is not None and value._data.__class__ is float:
         value._repeats += value._grad is not None
@@ -150,12 +151,12 @@ def _finish_value(value: ValueBase, totals: dict[ValueBase, Any], *, free: bool)
         value.primitive, value.operands = FREED_NAMES[value.primitive], ()
 
 
-_pass_lock = RLock()  # marks and gradients are written to the values: one pass at a time
+_pass_lock = RLock()  # passes store marks and gradients in the values: one at a time
 
 
 def _add_gradients_to_leaves(totals: dict[ValueBase, Any]) -> None:
-    """Add adjoints to the gradients of leaves, in the precision of the data; empty ``totals``."""
-    adopted = set()  # arrays that are gradients already: two leaves may have the same adjoint
+    """Add adjoints to the gradients of leaves, in the dtype of their data; empty ``totals``."""
+    adopted = set()  # arrays in use as a gradient: two leaves may share an adjoint
     with _pass_lock:
         while totals:
             leaf, bar = totals.popitem()
@@ -176,25 +177,25 @@ def _add_gradients_to_leaves(totals: dict[ValueBase, Any]) -> None:
 
 
 def prepare_seed(result: ValueBase, gradient: Any) -> Any:
-    """Return the upstream gradient with which a backward pass starts."""
+    """Check and convert the upstream gradient of a backward pass; 1 by default for a scalar."""
     if not result.requires_grad:
         raise DifferentiationError(
-            "no operand of this value requires a gradient",
-            hint="create the values to differentiate with Value(..., requires_grad=True); with"
-            " no_grad(), w -= step changes w, but w = w - step creates a value that requires none",
+            "this Value does not require grad and has no grad_fn",
+            hint="create parameters with Value(..., requires_grad=True); under no_grad(), update"
+            " them in place (w -= step): w = w - step creates a Value that does not require grad",
         )
     shape = EAGER.shape(result)
     if gradient is None:
         if shape:
             raise DifferentiationError(
-                "gradients are created implicitly for scalars only, and this value has the"
-                f" shape {shape}",
-                hint="sum it up, or pass an upstream gradient: backward(np.ones(value.shape))",
+                f"gradients can be created implicitly for scalars only, got shape {shape}",
+                hint="reduce the output with sum(), or pass an upstream gradient:"
+                " backward(np.ones(value.shape))",
             )
         return 1.0 if type(result._data) is float else result._data.dtype.type(1.0)
     if EAGER.shape(gradient) != shape:
         raise DifferentiationError(
-            f"the gradient must have the shape of the value, {shape}, got {EAGER.shape(gradient)}"
+            f"the upstream gradient must have shape {shape}, got {EAGER.shape(gradient)}"
         )
     if isinstance(gradient, ValueBase):
         return gradient
@@ -205,10 +206,10 @@ def prepare_seed(result: ValueBase, gradient: Any) -> Any:
 
 @contextmanager
 def _mark_ancestors(root: ValueBase, leaf_serial: int = 0) -> Iterator[list[ValueBase]]:
-    """Yield all values that ``root`` depends on and that require a gradient, the last first.
+    """Yield the values that ``root`` depends on and that require grad, latest first.
 
-    Each of them is marked: its ``_bar`` is not None. If an exception ends the block, Ctrl-C for
-    example, the marks are removed: the next pass would take them for its own.
+    Marks the values: ``_bar`` is not None. If an exception (such as Ctrl-C) ends the block, the
+    marks are removed, because they would confuse the next pass.
     """
     order, value_class = [root], EAGER.value_class
     add = order.append
@@ -233,30 +234,31 @@ def _mark_ancestors(root: ValueBase, leaf_serial: int = 0) -> Iterator[list[Valu
 
 
 def _remove_marks(order: list[ValueBase]) -> None:
+    """Reset ``_bar`` of all values to None."""
     for value in order:
         value._bar = None
 
 
 def _has_only_scalars(order: list[ValueBase], names: set[Applied]) -> bool:
-    """Return whether all values are floats and all primitives elementwise."""
+    """Return whether all values are floats and all primitives are elementwise."""
     types = set(map(type, map(attrgetter("_data"), order)))
     return types == {float} and all(isinstance(name, str) for name in names)
 
 
-def _check_graph(order: list[ValueBase], leaf_serial: int = 0) -> set[Applied]:
-    """Return the primitives of a graph, after checks that it can be differentiated.
+def check_graph(order: list[ValueBase], leaf_serial: int = 0) -> set[Applied]:
+    """Check that a graph can be differentiated, and return the set of its primitives.
 
     Raises:
-        DifferentiationError: the graph was freed, or data were changed since they were used.
+        DifferentiationError: the graph was freed, or data were modified in place after use.
     """
     detect_changes()
     names = set(map(attrgetter("primitive"), order))
     for name in names:
         if is_freed(name):
             raise DifferentiationError(
-                "the graph was freed by a previous backward pass: the operands of"
-                f" {format_primitive_name(name)!r} are gone",
-                hint="keep it with backward(retain_graph=True), or compute the value again",
+                "cannot run backward through the graph a second time: the first pass freed the"
+                f" saved values of {format_primitive_name(name)!r}",
+                hint="pass retain_graph=True to the first backward(), or compute the result again",
             )
     first_serial = next((v.serial for v in reversed(order) if v.operands), State.last_change)
     if State.last_change > first_serial:
@@ -265,22 +267,22 @@ def _check_graph(order: list[ValueBase], leaf_serial: int = 0) -> set[Applied]:
 
 
 def _check_versions(order: list[ValueBase], leaf_serial: int) -> None:
-    """Check that the data of each value and its operands have not changed since it was computed."""
+    """Raise DifferentiationError if a value or operand was modified in place after it was used."""
     for value in order:
         for operand in (
             (value, *value.operands) if value.operands and value.serial > leaf_serial else ()
         ):
             if isinstance(operand, ValueBase) and operand._version > value.serial:
-                name = f" {operand.name!r}" if operand.name else ""
+                subject = f"the value {operand.name!r}" if operand.name else "one of the values"
                 raise DifferentiationError(
-                    f"a value{name} that the backward pass needs was changed after"
+                    f"{subject} needed for gradient computation was modified in place after"
                     f" {format_primitive_name(value.primitive)!r} used it",
-                    hint="change it after backward(), or compute the result again",
+                    hint="modify it after backward(), or compute the result again",
                 )
 
 
 def _make_step(value: ValueBase, *, as_values: bool) -> SweepInstruction:
-    """Return the step of the sweep for a value; its operands are values or plain data."""
+    """Return the arguments of the core's reverse sweep for a value, with plain data or values."""
     tails: list[Any] = []
     operands: list[Any] = []
     for operand in value.operands:

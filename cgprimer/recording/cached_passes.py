@@ -1,8 +1,8 @@
-"""Stored backward passes: a graph of the same structure is differentiated by one program.
+"""Cached backward passes: graphs of equal structure are differentiated by one tape.
 
-A training loop records the same operations in every turn. Reverse mode of the core writes their
+A training loop records the same operations in every iteration. Reverse mode of the core emits their
 backward pass as a tape whose leaves are the recorded values, and the array evaluator of the core
-runs the tape. No derivative rule is written here.
+runs the tape. This module contains no derivative rules.
 """
 
 from __future__ import annotations
@@ -34,21 +34,23 @@ _NEW_ARRAYS = ("add", "sub", "mul", "div", "neg", "matmul", "sum")  # never retu
 
 
 class _PassBuilder(Builder):
-    add_contribution = EagerBuilder.add_contribution  # type: ignore[assignment]  # numpy has broadcast the operands
+    """A tape builder that sums each contribution to the shape of the value that it belongs to."""
+
+    add_contribution = EagerBuilder.add_contribution  # type: ignore[assignment]  # recorded operands may have been broadcast
 
 
 class CachedPass:
-    """The backward pass of a graph as a program, which runs for graphs of the same structure.
+    """The compiled backward pass of a graph, which also runs for other graphs of equal structure.
 
     Args:
-        order: the values that require a gradient, the last first.
-        others: all other operands that are not numbers; values come first.
+        order: the values that require grad, latest first.
+        others: all other operands that are not floats; values come first.
         seeded: whether an upstream gradient is passed; it is 1 otherwise.
 
     Attributes:
-        inner: positions of the computed values in the order of the pass.
-        n_ordered: number of values that require a gradient; they have the first positions.
-        n_values: number of positions that are values; the remaining ones are plain arrays.
+        inner: positions of the computed values, in the order of the pass.
+        n_ordered: number of values that require grad; they have the first positions.
+        n_values: number of positions that hold values; the remaining positions hold plain arrays.
     """
 
     def __init__(self, order: list[ValueBase], others: list[Any], *, seeded: bool) -> None:
@@ -65,12 +67,13 @@ class CachedPass:
         *,
         seeded: bool,
     ) -> None:
-        """Write the backward pass as a tape, and prepare its steps."""
+        """Emit the backward pass as a tape, and compile the tape for the array evaluator."""
         builder = _PassBuilder()
         data = [get_data(operand) for operand in operands]
         leaves = [builder.leaf("column", f"v{i}", shape=np.shape(d)) for i, d in enumerate(data)]
 
         def find_leaf(operand: Any) -> int:
+            """Return the index of the tape leaf that holds an operand."""
             if operand.__class__ is float:
                 return builder.constant(operand)
             return leaves[positions[id(operand)]]
@@ -115,11 +118,11 @@ class CachedPass:
     def _store_structure(
         self, order: list[ValueBase], operands: list[Any], positions: dict[int, int]
     ) -> None:
-        """Store what another graph must have in common, and how its operands are found."""
+        """Store the properties that a matching graph must have, and the paths to its operands."""
         self.n_ordered, self._n_operands = len(order), len(operands)
         self.inner = [i for i, v in enumerate(order) if v.operands]
         self._ends = [i for i in range(len(operands)) if i not in self.inner]
-        paths: dict[int, tuple[int, int]] = {}  # by position: whose operand it is, and which one
+        paths: dict[int, tuple[int, int]] = {}  # by position: a value and the index of its operand
         self._used: list[int] = []  # positions of the operands of all values
         self._constants: list[float] = []
         for i in self.inner:
@@ -138,17 +141,18 @@ class CachedPass:
         self._formats = self._list_formats(self._get_data(operands))
 
     def _get_data(self, operands: list[Any]) -> list[Any]:
+        """Return the data of all operands."""
         return [v._data for v in operands[: self.n_values]] + operands[
             self.n_values : self._n_operands
         ]
 
     def _list_formats(self, data: list[Any]) -> list[Any]:
-        """Return the shape and precision of each leaf and plain array; None for a float."""
+        """Return the shape and dtype of each leaf and plain array; None for a float."""
         ends = [data[i] for i in self._ends]
         return [None if d.__class__ is float else (d.shape, d.dtype) for d in ends]
 
     def match(self, root: ValueBase) -> list[Any] | None:
-        """Return the operands of another graph by position; None if its structure is different."""
+        """Return the operands of the graph of ``root``, or None if its structure differs."""
         operands: list[Any] = [root]
         add = operands.append
         try:
@@ -175,13 +179,13 @@ class CachedPass:
 
     @property
     def has_zero_constant(self) -> bool:
-        """True if a constant is zero: ``match`` does not compare its sign."""
+        """True if the graph has a constant zero, whose sign ``match`` does not compare."""
         return 0.0 in self._constants
 
     def __call__(self, operands: list[Any], seed: Any) -> dict[ValueBase, Any]:
-        """Return the adjoints of leaves and of numbers, for the operands by position.
+        """Return the adjoints of leaves and of scalars, given the operands by position.
 
-        Arrays are new or views; no operand of the graph is returned.
+        No returned array is an operand of the graph.
         """
         values, data = self._start.copy(), self._get_data(operands)
         data.append(seed)
@@ -196,10 +200,10 @@ class CachedPass:
 
 
 def find_recent_pass(root: ValueBase, *, seeded: bool) -> tuple[CachedPass | None, list[Any]]:
-    """Return the latest pass that started with the same primitive, if the structure is the same.
+    """Return the most recent pass for the primitive of ``root``, if its structure matches.
 
     Returns:
-        The program and the operands by position; None and an empty list if there is none.
+        The pass and the operands by position; None and an empty list if no pass matches.
     """
     program = _recent.get((root.primitive, seeded))
     operands = program and program.match(root)
@@ -209,13 +213,13 @@ def find_recent_pass(root: ValueBase, *, seeded: bool) -> tuple[CachedPass | Non
 def find_or_compile_pass(
     order: list[ValueBase], seeded: bool
 ) -> tuple[CachedPass | None, list[Any]]:
-    """Look up the stored pass of a graph by its structure; compile it at the second occurrence.
+    """Return the cached pass of a graph; compile it when its structure occurs a second time.
 
-    A structure that occurs a second time is compiled. None and an empty list are returned for a
-    structure that is new, long, large, in two precisions, or with a :class:`cgprimer.Function`.
+    Returns None and an empty list for a graph that is new, long, large, of mixed precision, or has
+    a :class:`cgprimer.Function`.
 
     Args:
-        order: the values that require a gradient, the last first.
+        order: the values that require grad, latest first.
         seeded: whether an upstream gradient is passed.
     """
     if len(order) > _MAX_STEPS or not order[0].operands:
@@ -247,10 +251,10 @@ def find_or_compile_pass(
 
 
 def _describe_structure(order: list[ValueBase]) -> tuple[list[Any], list[Any], set[str]] | None:
-    """Return the structure of a graph, its other operands, and the precisions of all of them.
+    """Return the structure of a graph as a list, its remaining operands, and all dtypes.
 
-    None for a graph with a :class:`cgprimer.Function`: its pass runs Python code, and holds arrays
-    that must not be stored.
+    Returns None for a graph with a :class:`cgprimer.Function`: its backward pass runs Python code
+    and holds arrays that must not be cached.
     """
     positions = {id(v): i for i, v in enumerate(order)}
     structure: list[Any] = []

@@ -1,4 +1,4 @@
-"""Functions that are run again in the backward pass instead of being recorded: memory for time.
+"""Gradient checkpointing: intermediate results are recomputed in the backward pass.
 
 Source: the interface of ``torch.utils.checkpoint``; Griewank and Walther, "Evaluating
 Derivatives", 2nd ed., chapter 12.
@@ -22,7 +22,7 @@ from cgprimer.recording.value_base import ValueBase, lock_leaves
 
 
 class _Recomputation(CustomOperation):
-    """An operation whose backward pass records the function again and differentiates it."""
+    """An operation whose backward pass recomputes a function and differentiates it."""
 
     def __init__(
         self, function: Any, arguments: Any, operands: tuple[Any, ...], result: Any
@@ -36,16 +36,16 @@ class _Recomputation(CustomOperation):
         return f"{self.name} {id(self)}"  # each call is unique, and arguments may be long
 
     def compute_operand_adjoints(self, bar: Any, values: Sequence[Any]) -> list[Any]:
-        """Run the function again, recorded, and return the adjoints of all operands."""
+        """Run the function again with recording and return the adjoints of all operands."""
         with set_recording(True):
             start = next_serial()
             result: Any = self.function(*self.arguments)
             same = result._data == self._result  # slower only if there are nans
             if not np.all(same) and not np.array_equal(result._data, self._result, equal_nan=True):
                 raise DifferentiationError(
-                    f"{self.name} returned a different result when it was run again for the"
-                    " backward pass",
-                    hint="checkpoint(f) requires a deterministic function of its arguments",
+                    f"{self.name} returned a different result when checkpoint() recomputed it in"
+                    " the backward pass",
+                    hint="pass a deterministic function of its arguments to checkpoint()",
                 )
             nested = isinstance(values[-1], ValueBase)
             totals = compute_adjoints(result, bar, create_graph=nested, leaf_serial=start)
@@ -53,13 +53,13 @@ class _Recomputation(CustomOperation):
 
 
 def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function whose intermediate results are not kept but computed again when needed.
+    """Return a function whose intermediate results are recomputed in the backward pass, not stored.
 
-    The graph keeps the result alone, and the backward pass runs the function a second time.
-    Arguments, and whatever else the function uses, may be values; it must return one value.
+    The graph keeps only the result, and the backward pass runs the function a second time.
+    Arguments and variables of enclosing scopes may be values; the function must return one value.
 
     Raises:
-        UsageError: ``function`` is not callable, or does not return one value.
+        UsageError: ``function`` is not callable, or does not return a single value.
         DifferentiationError: in the backward pass, if the second run returns a different result.
 
     >>> from cgprimer import Value, checkpoint
@@ -76,6 +76,7 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def checkpointed(*arguments: Any, **options: Any) -> Any:
+        """Call the function and keep only its result in the graph."""
         start, run = next_serial(), partial(function, **options)
         result = run(*arguments)
         thread = State.thread
@@ -85,7 +86,7 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
             return result
         if not isinstance(result, ValueBase):
             raise UsageError(
-                f"checkpoint() requires a function that returns one value, got"
+                "the function passed to checkpoint() must return a single Value, got"
                 f" {type(result).__name__}"
             )
         if not result.requires_grad or result.serial <= start:

@@ -1,8 +1,8 @@
 """Functions with a custom backward pass, after the interface of ``torch.autograd.Function``.
 
-A recorded call is one structural primitive, ``custom``, whose rule for reverse mode calls the
-function's ``backward``. On a tape the rule is an instruction, ``backward``, which runs the forward
-pass again for its context.
+A recorded call is one operation, ``custom``, whose reverse-mode rule calls the function's
+``backward``. On a tape the rule is an instruction, ``backward``, which runs the forward pass again
+to fill the context.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from cgprimer.recording.value_base import ValueBase
 
 
 class Context:
-    """Storage of values that a forward pass saves for its backward pass.
+    """Values that the forward pass of a :class:`Function` saves for its backward pass.
 
     ``forward`` calls ``ctx.save(...)``; ``backward`` reads ``ctx.saved``.
 
@@ -76,30 +76,30 @@ class Function:
 
     @staticmethod
     def forward(ctx: Context, *arguments: Any) -> Any:
-        """Return the result for plain numbers and arrays."""
-        raise UsageError("a Function needs a static method forward(ctx, ...)")
+        """Compute the result from plain scalars and arrays; subclasses override this method."""
+        raise UsageError("a subclass of Function must define a static method forward(ctx, ...)")
 
     @staticmethod
     def backward(ctx: Context, grad: Any) -> Any:
-        """Return the adjoint of each argument for the adjoint of the result."""
-        raise UsageError("a Function needs a static method backward(ctx, grad)")
+        """Return the gradient of each argument, given the gradient of the result."""
+        raise UsageError("a subclass of Function must define a static method backward(ctx, grad)")
 
     @classmethod
     def apply(cls, *arguments: Any) -> Any:
-        """Return the result; it is a value if an argument is one."""
+        """Call the function; the result is a ``Value`` if any argument is a ``Value``."""
         return CustomOperation(cls, arguments).apply()
 
     @classmethod
     def language_operation(cls, name: str) -> tuple[CustomOperation, int]:
-        """Return this function as an operation of the language, and its number of arguments.
+        """Return this function as an operation of the expression language, and its arity.
 
         Raises:
-            UsageError: ``forward`` takes any number of arguments, or none.
+            UsageError: ``forward`` accepts ``*args``, or no arguments.
         """
         kinds = [p.kind for p in inspect.signature(cls.forward).parameters.values()][1:]
         if not kinds or any(k is not inspect.Parameter.POSITIONAL_OR_KEYWORD for k in kinds):
             raise UsageError(
-                f"{name}.forward must name its arguments one by one: forward(ctx, a, b)"
+                f"{name}.forward must have named positional arguments, as in forward(ctx, a, b)"
             )
         operation = CustomOperation(cls, (None,) * len(kinds))
         operation.name, operation.positions = name, list(range(len(kinds)))
@@ -109,16 +109,15 @@ class Function:
 
 
 class CustomOperation:
-    """One call of a function with a custom backward pass: the function and its fixed arguments.
+    """One call to a :class:`Function`: the function and its arguments that are not values.
 
-    The setting of a structural primitive ``custom``. The rules and the arithmetic of the core ask
-    it for shapes, values and adjoints.
+    The core's operation ``custom`` asks this object for shapes, values and adjoints.
 
     Attributes:
         name: name of the function.
-        arguments: all arguments; None for those that are operands.
+        arguments: all arguments; None for arguments that are operands.
         positions: positions of the operands among the arguments.
-        is_rule: whether the rule for reverse mode can be written on a tape; here it calls Python.
+        is_rule: False, because the reverse-mode rule calls Python code.
     """
 
     is_rule = False
@@ -129,10 +128,13 @@ class CustomOperation:
         self.positions = [i for i, a in enumerate(arguments) if isinstance(a, ValueBase)]
         self.needs_grad = tuple([getattr(a, "requires_grad", False) for a in arguments])
         self.context = self.create_context()
-        self._latest: tuple[Any, list[Any]] = (None, [])  # an adjoint and those of the operands
+        self._latest: tuple[Any, list[Any]] = (
+            None,
+            [],
+        )  # adjoints of the result and of the operands
 
     def create_context(self) -> Context:
-        """Return an empty context that knows which arguments need a gradient."""
+        """Return an empty context with ``needs_input_grad`` set."""
         omitted = max(0, _count_max_arguments(self.function.forward) - len(self.needs_grad))
         return Context(self.needs_grad + (False,) * omitted)
 
@@ -141,7 +143,7 @@ class CustomOperation:
         return f"{self.function.__module__}.{self.function.__qualname__}{fixed or ''}"
 
     def apply(self) -> Any:
-        """Call the function; the result is a value if an argument is one."""
+        """Call the function and record the call if any argument is a ``Value``."""
         operands = tuple(self.arguments[i] for i in self.positions)
         for position in self.positions:
             self.arguments[position] = None  # the result refers to its operands
@@ -153,7 +155,7 @@ class CustomOperation:
         return EAGER.wrap_result(data, primitive, operands, requires_grad=requires_grad)
 
     def run_forward(self, data: Sequence[Any], context: Context | None = None) -> Any:
-        """Return the result for the data of the operands; arrays are passed as read-only views."""
+        """Call ``forward`` with the data of the operands, arrays as read-only views."""
         arguments = list(self.arguments)
         self._views = [_make_read_only(d) for d in data]
         for position, view in zip(self.positions, self._views, strict=True):
@@ -161,13 +163,14 @@ class CustomOperation:
         result = self.function.forward(context or self.context, *arguments)
         if isinstance(result, tuple):
             raise UsageError(
-                f"{self.name}.forward must return one result, got {len(result)}",
-                hint="join the results with np.stack or np.concatenate, or write a Function each",
+                f"{self.name}.forward must return a single result, got a tuple of {len(result)}",
+                hint="join the results with np.stack or np.concatenate, or define one Function per"
+                " result",
             )
         return to_data(result)
 
     def run_backward(self, bar: Any, shapes: Sequence[Shape], context: Context) -> list[Any]:
-        """Call ``backward`` and return the adjoint of each operand, with its shape checked."""
+        """Call ``backward``, check the shapes, and return the adjoint of each operand."""
         result = self.function.backward(context, bar)
         gradients = result if isinstance(result, tuple) else (result,)
         self._check_gradient_count(gradients)
@@ -180,54 +183,55 @@ class CustomOperation:
             gradient = gradient if isinstance(gradient, ValueBase) else to_data(gradient)
             if EAGER.shape(gradient) != shape:
                 raise DifferentiationError(
-                    f"{self.name}.backward returned a gradient of shape {EAGER.shape(gradient)} for"
-                    f" argument {position} of forward, which has the shape {shape}"
+                    f"{self.name}.backward must return a gradient of shape {shape} for argument"
+                    f" {position} of forward, got shape {EAGER.shape(gradient)}"
                 )
             adjoints.append(gradient)
         return adjoints
 
     def _check_gradient_count(self, gradients: tuple[Any, ...]) -> None:
-        """Check that ``backward`` returned a gradient for each argument that was passed."""
+        """Check that ``backward`` returned one gradient per argument of ``forward``."""
         count = len(self.arguments)
         most = max(count, _count_max_arguments(self.function.forward))
         if not count <= len(gradients) <= most:
             raise DifferentiationError(
-                f"{self.name}.backward returned {pluralize(len(gradients), 'gradient')}, but"
-                f" forward has {pluralize(most, 'argument')}",
-                hint="return one gradient for each argument of forward, None if it has none",
+                f"{self.name}.backward must return {pluralize(most, 'gradient')}, one per argument"
+                f" of forward, got {len(gradients)}",
+                hint="return None for arguments that need no gradient",
             )
         if extra := [k for k in range(count, len(gradients)) if gradients[k] is not None]:
             raise DifferentiationError(
-                f"{self.name}.backward returned a gradient for argument {extra[0]} of forward,"
-                " which was omitted",
-                hint="return None for it: ctx.needs_input_grad says which gradients are needed",
+                f"{self.name}.backward must return None for argument {extra[0]} of forward, which"
+                " was omitted in the call",
+                hint="check ctx.needs_input_grad, which is False for omitted arguments",
             )
 
-    # --- the interface for the rules and the arithmetic of the core ------------------------------
+    # --- interface of the core's operation ``custom`` ---------------------------------------------
 
     def shape(self, *shapes: Shape) -> Shape:
-        """Compute the shape of the result by calling the function with arrays of ones."""
+        """Infer the shape of the result by calling ``forward`` with arrays of ones."""
         ones = [np.ones(shape) if shape else 1.0 for shape in shapes]
         shape: Shape = EAGER.shape(self.run_forward(ones, self.create_context()))
         return shape
 
     def value(self, *data: Any, ranks: Sequence[int]) -> Any:
-        """Return the result for each sample; ``ranks`` are the ranks of one sample's operands."""
+        """Call ``forward`` on each sample; ``ranks`` are the operand ranks of one sample."""
         return _apply_to_samples(
             lambda *sample: self.run_forward(sample, self.create_context()), data, ranks
         )
 
     def operand_adjoint(self, bar: Any, *data: Any, index: int, ranks: Sequence[int]) -> Any:
-        """Return the adjoint of one operand for each sample.
+        """Compute the adjoint of one operand for each sample.
 
         Args:
             bar: adjoint of the result.
             data: operands.
-            which: index of the operand.
+            index: index of the operand.
             ranks: ranks of ``bar`` and of the operands for one sample.
         """
 
         def compute_sample_adjoint(bar: Any, *data: Any) -> Any:
+            """Run both passes for one sample and return the adjoint of the operand."""
             context = self.create_context()
             self.run_forward(data, context)
             return self.run_backward(bar, [np.shape(d) for d in data], context)[index]
@@ -235,20 +239,20 @@ class CustomOperation:
         return _apply_to_samples(compute_sample_adjoint, (bar, *data), ranks)
 
     def emit_adjoint(self, b: Any, index: int, bar: Any, values: Sequence[Any]) -> Any:
-        """Return the contribution to the adjoint of one operand: the rule for reverse mode."""
+        """Emit the contribution to the adjoint of one operand (the reverse-mode rule)."""
         if not isinstance(b, EagerBuilder):
             ranks = tuple(len(b.shape(v)) for v in (values[-1], *values[:-1]))
             return b.emit(CustomBackward(self, index, ranks), bar, *values[:-1])
         latest_bar, adjoints = self._latest
         if latest_bar is not bar or adjoints[index] is None:
             adjoints = self.compute_operand_adjoints(bar, values)
-        adjoint, adjoints[index] = adjoints[index], None  # requested once: free it
+        adjoint, adjoints[index] = adjoints[index], None  # each adjoint is requested once
         has_more = any(a is not None for a in adjoints)
         self._latest = (bar, adjoints) if has_more else (None, [])
         return adjoint
 
     def compute_operand_adjoints(self, bar: Any, values: Sequence[Any]) -> list[Any]:
-        """Return the adjoints of all operands; ``values`` are the operands and the result."""
+        """Compute the adjoints of all operands; ``values`` are the operands and the result."""
         context = self.context
         nested = isinstance(values[-1], ValueBase)  # the adjoints will be differentiated again
         if nested:
@@ -258,19 +262,21 @@ class CustomOperation:
             return self.run_backward(bar, shapes, context)
 
     def _restore_context(self, values: Sequence[Any]) -> Context:
-        """Return the context with recorded values instead of their data."""
+        """Return the context with recorded values in place of the saved arguments."""
         pairs = [*zip(self._views, values[:-1], strict=True)]
 
         def restore_value(saved: Any) -> Any:
+            """Return the recorded value whose data was saved."""
             value = next((value for view, value in pairs if saved is view), None)
             if value is not None:
                 return value
             if isinstance(saved, int | str | None) or any(saved is a for a in self.arguments):
                 return saved
             raise DifferentiationError(
-                f"{self.name} has no second derivative: forward saved an intermediate result, whose"
-                " dependence on the arguments is not recorded",
-                hint="save arguments only, and compute the rest in backward",
+                f"cannot differentiate {self.name}.backward: forward saved an intermediate result,"
+                " whose dependence on the arguments is not recorded",
+                hint="save only arguments of forward, and recompute intermediate results in"
+                " backward",
             )
 
         context = Context()
@@ -283,7 +289,7 @@ class CustomOperation:
 
 
 def _count_max_arguments(forward: Callable[..., Any]) -> int:
-    """Return the largest number of arguments of a forward pass; 0 if it is unlimited or unknown.
+    """Return the maximum number of arguments of ``forward``; 0 if unlimited or unknown.
 
     >>> _count_max_arguments(lambda ctx, a, b=None: a), _count_max_arguments(lambda ctx, *a: a)
     (2, 0)
@@ -298,11 +304,12 @@ def _count_max_arguments(forward: Callable[..., Any]) -> int:
 
 
 def _is_writable(data: Any) -> bool:
+    """Return whether the data is a writable array."""
     return isinstance(data, np.ndarray) and data.flags.writeable
 
 
 def _make_read_only(data: Any) -> Any:
-    """Return a read-only view of an array; anything else is returned as it is."""
+    """Return a read-only view of an array; return other data unchanged."""
     if not isinstance(data, np.ndarray):
         return data
     view = data.view()
@@ -313,7 +320,7 @@ def _make_read_only(data: Any) -> Any:
 def _apply_to_samples(
     function: Callable[..., Any], data: Sequence[Any], ranks: Sequence[int]
 ) -> Any:
-    """Apply a function to each sample; the leading axes of the data count the samples."""
+    """Apply a function to each sample and stack the results; samples are leading axes."""
     arrays = [np.asarray(d) for d in data]
     samples = max((a.shape[: a.ndim - r] for a, r in zip(arrays, ranks, strict=True)), key=len)
     if not samples:

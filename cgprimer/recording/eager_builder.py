@@ -1,9 +1,10 @@
-"""A builder that computes at once: where a tape has an instruction, it has a number or an array.
+"""A builder that computes immediately: ``emit`` returns a number or an array, not an index.
 
 It has the methods that the backward sweep and the derivative rules need from
 :class:`cgprimer.core.tape.builder.Builder` (``emit``, ``constant``, ``shape``, ``broadcast``,
-``product``, ``add_contribution``), so that no derivative is written a second time. If an operand
-is a recorded :class:`Value`, so is the result: derivatives can be differentiated again.
+``product``, ``add_contribution``), so that values use the
+same derivative rules. If an operand is a :class:`Value`, so is the result: derivatives can be
+differentiated again.
 """
 
 from __future__ import annotations
@@ -35,18 +36,18 @@ from cgprimer.recording.value_base import ValueBase, get_data, initialize, lock_
 Operand = Any  # a float, an array, or a value
 Entry = TypeVar("Entry")
 _LIMIT = 1000
-_MAX_INDICES = 250  # in the lists of an index whose entry is stored
+_MAX_INDICES = 250  # of a primitive that is cached
 _new = object.__new__
 
 
 class PrimitiveCache(dict[Any, Entry]):
-    """A dictionary by primitive that stays small.
+    """A bounded cache keyed by primitive.
 
-    Lists of indices may be long and different in every turn.
+    Indexing primitives may contain long lists of indices that differ in every iteration.
     """
 
     def store(self, name: Applied, entry: Entry) -> Entry:
-        """Store an entry unless its primitive has long lists of indices, and return it."""
+        """Store an entry, unless its primitive has long lists of indices, and return the entry."""
         if not _has_long_lists(name):
             if len(self) >= _LIMIT:
                 self.clear()
@@ -55,29 +56,30 @@ class PrimitiveCache(dict[Any, Entry]):
 
 
 def _has_long_lists(applied: Applied) -> bool:
+    """Return whether an indexing primitive contains long lists of indices."""
     if not isinstance(applied, Take | Scatter):
         return False
     return sum(len(entry) for entry in applied.key if isinstance(entry, tuple)) > _MAX_INDICES
 
 
 class EagerBuilder:
-    """A builder that applies primitives to numbers, arrays and values at once.
+    """A builder that computes primitives immediately, for scalars, arrays and recorded values.
 
     Args:
-        value_class: class of the recorded results; the module of :class:`Value` sets it.
+        value_class: class of recorded results; the module of :class:`Value` sets it.
     """
 
     def __init__(self, value_class: type[ValueBase] = ValueBase) -> None:
         self.value_class = value_class
         self.functions: PrimitiveCache[Callable[..., Any]] = PrimitiveCache()
-        self.generation = 0  # of the table of functions when functions were looked up
+        self.generation = 0  # generation of the primitive table that ``functions`` belongs to
 
     def constant(self, value: float) -> float:
         """Return a constant unchanged."""
         return value
 
     def shape(self, operand: Operand) -> Shape:
-        """Return the shape of a number, an array or a value."""
+        """Return the shape of a scalar, an array or a recorded value."""
         data = operand._data if isinstance(operand, ValueBase) else operand
         if type(data) is float:
             return ()
@@ -85,19 +87,21 @@ class EagerBuilder:
         return shape
 
     def broadcast(self, operand: Operand, shape: Shape) -> Operand:
-        """Broadcast an operand to a shape."""
+        """Broadcast an operand to the given shape."""
         current = self.shape(operand)
         if current == shape:
             return operand
         if broadcast_shapes("broadcast", current, shape) != shape:
-            raise ShapeError(f"cannot broadcast {format_shape(current)} to {format_shape(shape)}")
+            raise ShapeError(
+                f"cannot broadcast shape {format_shape(current)} to {format_shape(shape)}"
+            )
         return self.emit(Broadcast.create(len(current), shape), operand)
 
     def emit(self, name: Applied, *operands: Operand) -> Operand:
-        """Apply a primitive; the result is a value if an operand is one. Operands are broadcast.
+        """Apply a primitive to operands; record the call if any operand is a ``Value``.
 
         Raises:
-            ShapeError: the shapes do not fit; the message names the line of the program.
+            ShapeError: the shapes do not match; the message shows the line of the user's program.
         """
         data, has_value, requires_grad = [], False, False
         has_array = name.__class__ is not str
@@ -131,7 +135,7 @@ class EagerBuilder:
         return result
 
     def _apply_to_arrays(self, name: Applied, data: Sequence[Any]) -> Any:
-        """Return the result of a primitive for numbers and arrays, as a float or an array."""
+        """Apply a primitive to scalars and arrays with numpy; return a float or an array."""
         if self.generation != FUNCTIONS.generation:
             self.functions = PrimitiveCache()
             self.generation = FUNCTIONS.generation
@@ -149,7 +153,7 @@ class EagerBuilder:
     def wrap_result(
         self, data: Any, name: Applied, operands: tuple[Operand, ...], *, requires_grad: bool
     ) -> ValueBase:
-        """Wrap data that a primitive computed in a value, recorded if recording is enabled."""
+        """Wrap the result of a primitive in a ``Value``, recorded if recording is enabled."""
         thread = State.thread
         requires_grad = requires_grad and thread.recording
         if requires_grad and not thread.with_lines:
@@ -157,13 +161,13 @@ class EagerBuilder:
         if requires_grad or thread.with_lines:
             return self.create_value(data, name, operands, requires_grad=requires_grad)
         if getattr(data, "base", None) is not None:
-            data = data.copy()  # nothing records which array this is a view of
+            data = data.copy()  # no graph keeps the base of this view
         return self.create_value(data, "", (), requires_grad=False)
 
     def create_value(
         self, data: Any, name: Applied, operands: tuple[Operand, ...], *, requires_grad: bool = True
     ) -> ValueBase:
-        """Create the value of an operation, with its source line if lines are recorded."""
+        """Create the ``Value`` of an operation, with its source line if lines are recorded."""
         value = _new(self.value_class)
         initialize(value, data, name, operands, requires_grad)
         if State.thread.with_lines:
@@ -171,7 +175,7 @@ class EagerBuilder:
         return value
 
     def product(self, bar: Operand, partial: Operand) -> Operand:
-        """Return an adjoint times a partial; nothing is computed for a partial of 1."""
+        """Multiply an adjoint by a partial derivative; return the adjoint if the partial is 1."""
         if type(partial) is float and partial == 1.0:
             return bar
         if type(bar) is type(partial) is np.ndarray and bar.dtype != partial.dtype:
@@ -181,14 +185,14 @@ class EagerBuilder:
     def add_contribution(
         self, totals: dict[Any, Operand], to: Any, product: Operand, *contribution: Any
     ) -> None:
-        """Add a product to the adjoint of a value: this is where paths meet."""
+        """Add a contribution to the adjoint of a value, summed over broadcast axes."""
         product = sum_to_shape(self, product, self.shape(to))
         total = totals.get(to)
         totals[to] = product if total is None else self.emit("add", total, product)
 
 
 def find_array_function(name: Applied) -> Callable[..., Any]:
-    """Return the function of a primitive for arrays without a leading axis of samples."""
+    """Return the numpy function of a primitive, for arrays without sample axes."""
     if isinstance(name, str):
         return numpy_arithmetic.numpy_function(name)
     match name:
@@ -202,6 +206,7 @@ def find_array_function(name: Applied) -> Callable[..., Any]:
             return partial(np.add.reduce, axis=axes)
 
     def apply(*operands: Any) -> Any:
+        """Apply the array operation to operands converted to arrays."""
         arrays = tuple([np.asarray(operand) for operand in operands])
         if isinstance(name, Concatenate):
             name.shape(*[array.shape for array in arrays])
@@ -211,7 +216,7 @@ def find_array_function(name: Applied) -> Callable[..., Any]:
 
 
 def shape_error(name: Applied, data: Sequence[Any], error: Exception) -> Exception:
-    """Return numpy's error as a ShapeError that names the line, if the shapes caused it."""
+    """Convert numpy's exception to a ShapeError with the user's line, if shapes do not match."""
     if not isinstance(error, ShapeError):
         shapes = [np.shape(get_data(operand)) for operand in data]
         try:

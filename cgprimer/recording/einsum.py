@@ -1,4 +1,4 @@
-"""``einsum``, ``tensordot`` and ``kron`` for values, each computed as products of matrices."""
+"""``einsum``, ``tensordot`` and ``kron`` of recorded values, computed as matrix products."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def einsum(subscripts: Any, *operands: Any, optimize: Any = None) -> Any:
 
     Raises:
         DifferentiationError: the subscripts are not a string of letters.
-        ShapeError: the subscripts do not fit the operands, or axes of one letter differ in size.
+        ShapeError: the subscripts do not match the operands, or a letter has conflicting sizes.
     """
     values = [to_value(operand) for operand in operands]
     terms, out, sizes = _parse_subscripts(subscripts, values)
@@ -55,34 +55,36 @@ def einsum(subscripts: Any, *operands: Any, optimize: Any = None) -> Any:
 
 
 def _parse_subscripts(subscripts: Any, values: list[Any]) -> tuple[list[str], str, dict[str, int]]:
-    """Return the letters of each operand, the letters of the result, and the size of each."""
+    """Split subscripts into the letters of operands and result; return also the letter sizes."""
     text = subscripts.replace(" ", "") if isinstance(subscripts, str) else "."
     left, arrow, out = text.partition("->")
     terms = left.split(",")
     if set(text.replace("->", "")) - {*ascii_letters, ","}:
         raise DifferentiationError(
-            "numpy.einsum is recorded for subscripts of letters only",
-            hint="for example np.einsum('ij,jk->ik', a, b)",
+            f"einsum subscripts of recorded values must be letters, got {subscripts!r}",
+            hint="write, for example, np.einsum('ij,jk->ik', a, b)",
         )
     if [len(term) for term in terms] != [v.ndim for v in values]:
         shapes = " and ".join(format_shape(v.shape) for v in values)
-        raise ShapeError(f"subscripts {left!r} do not fit {shapes}: write one letter for each axis")
+        raise ShapeError(f"einsum subscripts {left!r} must have one letter per axis of {shapes}")
     sizes: dict[str, int] = {}
     for term, value in zip(terms, values, strict=True):
         for letter, n in zip(term, value.shape, strict=True):
             if sizes.setdefault(letter, n) != n:
                 raise ShapeError(
-                    f"axes of the subscript {letter!r} differ in size: {sizes[letter]} and {n}"
+                    f"einsum subscript {letter!r} has conflicting sizes {sizes[letter]} and {n}"
                 )
     if not arrow:
         out = "".join(sorted(c for c in sizes if left.count(c) == 1))
     if len(set(out)) < len(out) or set(out) - sizes.keys():
-        raise ShapeError(f"the result {out!r} has a letter twice, or one that no operand has")
+        raise ShapeError(
+            f"einsum output subscripts {out!r} must be distinct letters of the operands"
+        )
     return terms, out, sizes
 
 
 def _reduce_axes(a: Any, letters: str, needed: str) -> tuple[Any, str]:
-    """Take diagonals of repeated letters, and sum over letters that are not needed."""
+    """Take diagonals of repeated subscripts, and sum over subscripts that are not needed."""
     unique = "".join(dict.fromkeys(letters))
     if unique != letters:
         a = gather(a, np.einsum(f"{letters}->{unique}", number_elements(a)))
@@ -91,14 +93,14 @@ def _reduce_axes(a: Any, letters: str, needed: str) -> tuple[Any, str]:
 
 
 def _group_axes(a: Any, letters: str, sizes: dict[str, int], batch: str, *groups: str) -> Any:
-    """Transpose to the order of the groups, and merge each group after ``batch`` into one axis."""
+    """Transpose to ``batch`` and the groups of subscripts, and merge each group into one axis."""
     a = a.transpose([letters.index(c) for c in batch + "".join(groups)])
     merged = [math.prod(sizes[c] for c in group) for group in groups]
     return a.reshape([*(sizes[c] for c in batch), *merged])
 
 
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
-    """Return the tensor dot product over pairs of axes, as ``numpy.tensordot`` does."""
+    """Return the tensor dot product over the given axes, as ``numpy.tensordot`` does."""
     a, b = to_value(a), to_value(b)
     pairs = (range(-axes, 0), range(axes)) if isinstance(axes, int) else axes
     axes_of_a, axes_of_b = (np.atleast_1d(side) for side in pairs)

@@ -1,7 +1,6 @@
-"""The logarithm of softmax as one operation, instead of six that each keep an array.
+"""Log-softmax as one operation; composed of primitives, it would keep six arrays.
 
-Its rule for reverse mode is the rule in the table of functions: the adjoint, minus softmax times
-the sum of the adjoint.
+The reverse-mode rule is the usual one: the adjoint, minus softmax times the sum of the adjoint.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from cgprimer.core.operations.shape_operations import sum_over_axes
 
 
 class LogSoftmax:
-    """The operation ``log_softmax`` along one axis.
+    """The log-softmax operation along one axis.
 
     Args:
         axis: axis along which the exponentials sum to 1, counted from the end: -1 or less.
@@ -33,23 +32,23 @@ class LogSoftmax:
         return f"log_softmax {self.axis}"
 
     def shape(self, operand_shape: Shape) -> Shape:
-        """Return the shape of the result: that of the operand."""
+        """Return the shape of the result, which is the shape of the operand."""
         return operand_shape
 
     def value(self, a: Any, ranks: Sequence[int]) -> Any:
-        """Return the result for an array; subtracting the largest element prevents overflow."""
+        """Compute log-softmax of an array; subtract the maximum first to prevent overflow."""
         swapped = a.swapaxes(self.axis, 0).copy()  # numpy reduces the first axis 3 times as fast
         swapped -= np.maximum.reduce(swapped, initial=-np.inf)
         swapped -= np.log(np.add.reduce(np.exp(swapped)))
         return swapped.swapaxes(self.axis, 0)
 
     def emit_adjoint(self, b: Any, index: int, bar: Any, values: Sequence[Any]) -> Any:
-        """Return the contribution to the adjoint of the operand: the rule for reverse mode."""
+        """Emit the contribution to the adjoint of the operand (the reverse-mode rule)."""
         total = sum_over_axes(b, bar, [self.axis], keep=True)
         return b.emit("sub", bar, b.emit("mul", b.emit("exp", values[-1]), total))
 
 
 @cache
 def create_log_softmax(rank: int, axis: int) -> Custom:
-    """Return the primitive for arrays of a rank, along an axis counted from the end."""
+    """Return the log-softmax primitive for arrays of the given rank; ``axis`` is negative."""
     return Custom(LogSoftmax(axis), (rank, rank))

@@ -1,4 +1,4 @@
-"""Steps of the backward pass as functions, with PyTorch's names: ``grad_fn``."""
+"""Backward functions of recorded operations, with PyTorch's interface: ``grad_fn``."""
 
 from __future__ import annotations
 
@@ -7,30 +7,28 @@ from typing import Any
 from cgprimer.core.methods.reverse import SweepInstruction, sweep
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape_dependencies import reachable
-from cgprimer.errors import DifferentiationError
-from cgprimer.recording.backward_pass import accumulate_gradients, prepare_seed
+from cgprimer.recording.backward_pass import accumulate_gradients, check_graph, prepare_seed
 from cgprimer.recording.data_conversion import to_data
 from cgprimer.recording.eager_builder import EAGER
 from cgprimer.recording.recording_state import run_silently
 from cgprimer.recording.value_base import (
     ValueBase,
-    detect_changes,
     format_primitive_name,
     get_data,
     get_saved_context,
-    is_freed,
 )
 
 _MAX_DEPTH = 12  # of a printed chain
 
 
 class GradFn:
-    """One step of the backward pass; ``next_functions`` are the steps of the operands.
+    """The backward function of one recorded operation, as ``grad_fn`` in PyTorch.
 
-    Called with the gradient of its result, it returns the gradient of each operand, None for an
-    operand that requires none: one step of the chain rule. ``saved`` has the values that the step
-    needs; ``_saved_self``, ``_saved_other`` and ``_saved_result`` are single ones, as in PyTorch.
-    Calling ``AccumulateGrad`` adds the gradient to ``grad`` of its variable.
+    Called with the gradient of the operation's result, it applies the chain rule and returns the
+    gradient of each operand (None for an operand that does not require grad). ``saved`` has the
+    values that the function needs, ``next_functions`` the backward functions of the operands;
+    ``_saved_self``, ``_saved_other`` and ``_saved_result`` are PyTorch's names. Calling
+    ``AccumulateGrad`` adds the gradient to ``grad`` of a leaf.
 
     >>> from cgprimer import Value
     >>> w, b = Value(1.0, name="w"), Value(2.0, name="b")
@@ -46,30 +44,30 @@ class GradFn:
 
     @property
     def name(self) -> str:
-        """The name of the step: ``Mul`` for a product, ``AccumulateGrad`` for a leaf."""
+        """The name of the operation, such as ``Mul``; ``AccumulateGrad`` for a leaf."""
         words = format_primitive_name(self.variable.primitive).split("_")
         return "".join(w[:1].upper() + w[1:] for w in words) or "AccumulateGrad"
 
     @property
     def next_functions(self) -> tuple[tuple[GradFn | None, int], ...]:
-        """Pairs of a step and 0, one for each operand; None if the operand requires no gradient."""
+        """A pair ``(grad_fn, 0)`` for each operand; ``(None, 0)`` without ``requires_grad``."""
         return tuple((_create_operand_grad_fn(operand), 0) for operand in self.variable.operands)
 
     def __call__(self, gradient: Any) -> tuple[Any, ...]:
-        """Return the gradient of each operand for the gradient of the result.
+        """Return the gradient of each operand, given the gradient of the result.
 
         Args:
             gradient: upstream gradient, in the shape of the result.
 
         Raises:
-            DifferentiationError: the shape is different, or the graph was freed.
+            DifferentiationError: the gradient has another shape, or the graph was freed.
         """
         value = self.variable
         gradient = to_data(get_data(gradient))
         if not value.primitive:
             accumulate_gradients(value, gradient, free=False)
             return ()
-        self._check_usable()
+        check_graph([self.variable])
         seed, data = prepare_seed(value, gradient), _get_operand_data(value)
         gradients: list[Any] = []
         for which, operand in enumerate(value.operands):
@@ -86,10 +84,10 @@ class GradFn:
 
     @property
     def saved(self) -> dict[str, Any]:
-        """The operands and results that this step of the backward pass needs, by name.
+        """The operands and the result that this backward function needs, keyed by name.
 
         The names are ``self``, ``other`` (``operand_0`` and so on for more than two operands) and
-        ``result``; for a :class:`cgprimer.Function`, ``saved_tensors`` are the values it saved.
+        ``result``. A :class:`cgprimer.Function` has ``saved_tensors``.
 
         Raises:
             DifferentiationError: the graph was freed.
@@ -97,7 +95,7 @@ class GradFn:
         value = self.variable
         if not value.primitive:
             return {}
-        self._check_usable()
+        check_graph([self.variable])
         context = get_saved_context(value.primitive)
         if context is not None:
             return {"saved_tensors": context.saved}
@@ -113,23 +111,6 @@ class GradFn:
             return saved[name]
         raise AttributeError(f"{self.name} has no attribute {name!r}")
 
-    def _check_usable(self) -> None:
-        """Raise DifferentiationError if the graph was freed or its data have changed."""
-        detect_changes()
-        value = self.variable
-        if is_freed(value.primitive):
-            raise DifferentiationError(
-                f"the graph was freed by a backward pass: {self.name} has no saved values any more",
-                hint="keep it with backward(retain_graph=True), or compute the value again",
-            )
-        for operand in (value, *value.operands):
-            if isinstance(operand, ValueBase) and operand._version > value.serial:
-                name = f" {operand.name!r}" if operand.name else ""
-                raise DifferentiationError(
-                    f"a value{name} that {self.name} needs was changed after it was used",
-                    hint="compute the result again after changing its data",
-                )
-
     def __repr__(self) -> str:
         variable = f" {self.variable.name}" if self.name == "AccumulateGrad" else ""
         return f"<{self.name}{variable.rstrip()}>"
@@ -139,24 +120,24 @@ class GradFn:
 
 
 def create_grad_fn(value: ValueBase) -> GradFn | None:
-    """Return the step of the backward pass for a value; None for leaves and constants."""
+    """Return the backward function of a value; None for leaves and constants."""
     return GradFn(value) if value.primitive and value.requires_grad else None
 
 
 def _create_operand_grad_fn(operand: Any) -> GradFn | None:
-    """Return the step of an operand; a leaf that requires a gradient has ``AccumulateGrad``."""
+    """Return the backward function of an operand: ``AccumulateGrad`` for a leaf."""
     return GradFn(operand) if getattr(operand, "requires_grad", False) else None
 
 
 def _get_operand_data(value: ValueBase) -> tuple[Any, ...]:
-    """Return the operands of a value as numbers and arrays."""
+    """Return the data of the operands of a value."""
     return tuple(map(get_data, value.operands))
 
 
 def _find_saved_names(value: ValueBase, names: tuple[str, ...]) -> list[str]:
-    """Return the names of the operands and results that the rules of one step read.
+    """Return the names of the operands and results that the derivative rules of a value read.
 
-    The rules are written on a tape, where the leaves that they depend on can be looked up.
+    The rules are emitted to a tape, whose used leaves are the operands and results to save.
     """
     builder = Builder()
     shapes = [EAGER.shape(data) for data in (*_get_operand_data(value), value._data)]
@@ -182,7 +163,7 @@ def _find_saved_names(value: ValueBase, names: tuple[str, ...]) -> list[str]:
 
 
 def _format_chain(function: GradFn | None, depth: int) -> str:
-    """Format a step and the steps that follow it, down to a depth."""
+    """Format a backward function and its successors, down to a depth."""
     if function is None:
         return "None"
     name = repr(function)[1:-1]

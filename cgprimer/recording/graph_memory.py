@@ -1,4 +1,4 @@
-"""Memory that a graph keeps for its backward pass, in bytes."""
+"""Memory that a recorded graph keeps for its backward pass, in bytes."""
 
 from __future__ import annotations
 
@@ -18,20 +18,21 @@ from cgprimer.recording.value_base import (
     format_primitive_name,
     get_saved_context,
     is_freed,
+    list_ancestors,
     unlock_leaves,
 )
 
 
 class MemoryRow(NamedTuple):
-    """A number or an array that is kept in memory.
+    """A scalar or an array that a recorded graph keeps in memory.
 
     Attributes:
-        what: the primitive that computed it, or the name of a leaf.
-        shape: ``()`` for a number.
-        bytes: size of its memory; 0 if it shares the memory of an earlier row.
-        given: whether it is a leaf: its memory does not belong to the graph.
-        gradient: size of its gradient, for a leaf that requires one.
-        saved: whether a step of the backward pass reads it, so that any library must keep it.
+        what: the primitive that computed the data, or the name of a leaf.
+        shape: shape of the data; ``()`` for a scalar.
+        bytes: size in memory; 0 if the data shares the memory of an earlier row.
+        given: whether the data is a leaf, whose memory does not belong to the graph.
+        gradient: size of the gradient of a leaf that requires grad; 0 otherwise.
+        saved: whether the backward pass reads the data, so that any library must keep it.
     """
 
     what: str
@@ -44,35 +45,37 @@ class MemoryRow(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Memory:
-    """The result of :func:`memory`: a table for ``print`` and ``cgprimer.plot.memory``.
+    """The memory use of a recorded graph: the result of :func:`memory`.
+
+    ``print`` shows a table, ``cgprimer.plot.memory`` a picture.
 
     Attributes:
-        rows: the numbers and arrays that are kept, in the order in which they were computed.
+        rows: the scalars and arrays in memory, in the order in which they were computed.
     """
 
     rows: tuple[MemoryRow, ...]
 
     @property
     def kept(self) -> int:
-        """Bytes that the graph keeps."""
+        """Number of bytes that the graph keeps for its backward pass."""
         return sum(row.bytes for row in self.rows if not row.given)
 
     @property
     def given(self) -> int:
-        """Bytes of the leaves: parameters and data."""
+        """Number of bytes of the leaves: parameters and data."""
         return sum(row.bytes for row in self.rows if row.given)
 
     @property
     def saved(self) -> int:
-        """Bytes of the computed values that steps of the backward pass read.
+        """Number of bytes of the computed values that the backward pass reads.
 
-        A library that frees all other values at once, such as PyTorch, keeps this much.
+        Libraries that free all other values immediately, such as PyTorch, keep this much.
         """
         return sum(row.bytes for row in self.rows if row.saved and not row.given)
 
     @property
     def gradients(self) -> int:
-        """Bytes of the gradients of the leaves."""
+        """Number of bytes of the gradients of the leaves."""
         return sum(row.gradient for row in self.rows)
 
     def __repr__(self) -> str:
@@ -94,14 +97,14 @@ class Memory:
 
 
 def memory(value: Value | Callable[..., Any], *args: Any) -> Memory:
-    """Return the memory kept for the backward pass of a value, or of a function's result.
+    """Measure the memory that is kept for the backward pass of a value or a function.
 
     Args:
         value: a computed value, or a function.
         args: arguments of the function, which is differentiated with respect to all of them.
 
     Raises:
-        UsageError: ``value`` is neither a value nor a function that returns one.
+        UsageError: ``value`` is neither a ``Value`` nor a function that returns a ``Value``.
 
     >>> import numpy as np
     >>> from cgprimer import Value, memory
@@ -119,8 +122,10 @@ def memory(value: Value | Callable[..., Any], *args: Any) -> Memory:
         is_function = True
         value, _, _ = call_with_values(value, tuple(range(len(args))), args, {})
     if not isinstance(value, Value):
-        raise UsageError(f"memory() requires a value or a function that returns one, got {value!r}")
-    order = _list_ancestors(value)
+        raise UsageError(
+            f"memory() requires a Value or a function that returns a Value, got {value!r}"
+        )
+    order = list_ancestors([value])
     if is_function:
         unlock_leaves(order)
     rows: list[MemoryRow] = []
@@ -143,13 +148,13 @@ def memory(value: Value | Callable[..., Any], *args: Any) -> Memory:
 
 
 def _get_saved_values(value: ValueBase) -> tuple[Any, ...]:
-    """Return what a :class:`cgprimer.Function` saved for its backward pass."""
+    """Return the values that a :class:`cgprimer.Function` saved for its backward pass."""
     context = get_saved_context(value.primitive)
     return context.saved if context else ()
 
 
 def _find_saved_arrays(value: ValueBase) -> set[int]:
-    """Return the identities of the arrays and numbers that one step of the backward pass reads."""
+    """Return the ids of the arrays and floats that the backward function of a value reads."""
     function = None if is_freed(value.primitive) else create_grad_fn(value)
     if function is None:
         return set()
@@ -158,19 +163,8 @@ def _find_saved_arrays(value: ValueBase) -> set[int]:
     return {id(_find_memory_owner(part)) for part in parts}
 
 
-def _list_ancestors(root: ValueBase) -> list[ValueBase]:
-    """Return all values that a value depends on, and itself, the first computed first."""
-    seen, stack = {root}, [root]
-    while stack:
-        for operand in stack.pop().operands:
-            if isinstance(operand, ValueBase) and operand not in seen:
-                seen.add(operand)
-                stack.append(operand)
-    return sorted(seen, key=lambda value: value.serial)
-
-
 def _create_row(what: str, data: Any, counted: dict[int, Any], *, is_leaf: bool) -> MemoryRow:
-    """Return the row of an array or number; its memory is counted once."""
+    """Return the table row of an array or float, with 0 bytes if its memory is counted already."""
     owner = _find_memory_owner(data)
     size = 0 if id(owner) in counted else getattr(owner, "nbytes", 8)
     counted[id(owner)] = owner

@@ -1,14 +1,13 @@
-"""Translation of recorded values to the language: the graph of the operations that were run.
+"""Translation of recorded values to the expression language.
 
-The text is the graph, so it is printed, drawn, traced, trained and differentiated like any other.
-A value that a Python variable holds becomes a vertex; other values become part of the expression
-that uses them.
+The resulting text is parsed, so the graph is printed, drawn, traced, trained and differentiated
+like any other graph. A value that a Python variable holds becomes a vertex; other values become
+part of the expressions that use them.
 """
 
 from __future__ import annotations
 
 import math
-import operator
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -42,20 +41,21 @@ from cgprimer.core.operations.shape_operations import (
     Transpose,
 )
 from cgprimer.errors import Source, UsageError
-from cgprimer.recording.value_base import ValueBase, get_data, is_freed
+from cgprimer.recording.data_conversion import to_tuples
+from cgprimer.recording.value_base import ValueBase, get_data, is_freed, list_ancestors
 
 _MAX_OPERATIONS = 24  # in one expression; parts of longer expressions become vertices
-_MAX_MATRIX_SIZE = 100_000  # elements of the matrix that a scatter is written as
+_MAX_MATRIX_SIZE = 100_000  # elements of the matrix that represents a scatter
 
 
 class GraphWriter:
-    """A translator of recorded values to statements of the language, with unique names.
+    """A translator of recorded values to an expression graph with unique names.
 
     Args:
         every_operation: make each operation a separate vertex.
 
     Attributes:
-        values_by_name: the value of each vertex and leaf, by name; None for a plain array.
+        values_by_name: the value of each vertex and leaf, keyed by name; None for a plain array.
     """
 
     def __init__(self, *, every_operation: bool = False) -> None:
@@ -63,13 +63,13 @@ class GraphWriter:
         self._every_operation = every_operation
         self._names_of_values: dict[ValueBase, str] = {}
         self._names_of_arrays: dict[Any, str] = {}
-        self._leaf_names: dict[Any, Name] = {}  # by value, or by the contents of a plain array
+        self._leaf_names: dict[Any, Name] = {}  # keyed by value, or by array contents
         self._name_counts: Counter[str] = Counter()
         self._unnamed_count = 0
         self._declarations: dict[str, list[Declaration]] = {"input": [], "parameter": []}
 
     def reserve_name(self, text: str, value: ValueBase | None = None) -> str:
-        """Return and reserve an unused name: ``h``, then ``h_2``."""
+        """Reserve an unused name for a vertex and return the name: ``h``, then ``h_2``."""
         identifier = re.sub(r"\W", "_", text)
         identifier = identifier if identifier.isidentifier() else f"v{identifier}"
         name = identifier
@@ -80,7 +80,7 @@ class GraphWriter:
         return name
 
     def suggest_name(self, name: str, data: Any) -> None:
-        """Suggest a name for a value, or for a plain array with the same contents."""
+        """Suggest a vertex name for a value, or for plain arrays with equal contents."""
         if isinstance(data, ValueBase):
             self._names_of_values.setdefault(data, name)
         else:
@@ -96,22 +96,22 @@ class GraphWriter:
         data = np.asarray(get_data(leaf), float)
         if not data.size:
             raise UsageError(
-                f"cannot record {name!r}: it is empty (shape {data.shape}), and the language has no"
-                " empty arrays"
+                f"cannot record the array {name!r} of shape {data.shape}: the expression language"
+                " has no empty arrays"
             )
         if not np.isfinite(data).all():
-            raise UsageError(f"cannot record {name!r}: it is not finite")
+            raise UsageError(f"cannot record {name!r}: its elements must be finite")
         tree = Name(self.reserve_name(name, value))
-        numbers = _to_tuples(data.tolist())
+        numbers = to_tuples(data.tolist())
         self._declarations[role].append(Declaration(role, tree.name, numbers, 0, data.shape))
         self._leaf_names[leaf if value is not None else _create_contents_key(leaf)] = tree
         return tree
 
     def build_graph(self, outputs: Mapping[str, Any], source: str) -> ExpressionGraph:
-        """Return the graph of all values that the outputs depend on.
+        """Build the expression graph of all values that the outputs depend on.
 
         Args:
-            outputs: values or numbers by name.
+            outputs: values or numbers, keyed by name.
             source: name of the graph in messages.
         """
         order = self._list_ancestors([v for v in outputs.values() if isinstance(v, ValueBase)])
@@ -136,7 +136,7 @@ class GraphWriter:
     def _build_definitions(
         self, order: list[ValueBase], outputs: Mapping[str, Any]
     ) -> tuple[list[Definition], dict[Any, Expression]]:
-        """Return the definitions of vertices, and the expression that stands for each value."""
+        """Build the definitions of all vertices, and the expression that refers to each value."""
         uses = Counter(o for v in order for o in self._get_operands(v) if isinstance(o, ValueBase))
         output_of = {v: n for n, v in reversed([*outputs.items()]) if isinstance(v, ValueBase)}
         trees: dict[Any, Expression] = dict(self._leaf_names)
@@ -173,10 +173,11 @@ class GraphWriter:
         return definitions, trees
 
     def _get_suggested_name(self, value: ValueBase) -> str:
+        """Return the name of a value or of its Python variable; an empty string without either."""
         return value.name or self._names_of_values.get(value, "")
 
     def build_operand(self, operand: Any, trees: Mapping[Any, Expression]) -> Expression:
-        """Return the expression of an operand; a plain array becomes an input."""
+        """Build the expression of an operand; declare a plain array as an input."""
         if isinstance(operand, ValueBase):
             return trees[operand]
         if not np.ndim(operand):
@@ -187,23 +188,23 @@ class GraphWriter:
         return self.declare_leaf("input", self._names_of_arrays.get(key, "const"), operand)
 
     def _list_ancestors(self, roots: list[ValueBase]) -> list[ValueBase]:
-        """Return all values that the roots depend on, down to declared leaves, the first first."""
-        seen, stack = set(roots), roots
-        while stack:
-            value = stack.pop()
-            if is_freed(value.primitive):
-                raise UsageError(
-                    "cannot write the graph of a value: a backward pass has freed it",
-                    hint="keep it with backward(retain_graph=True)",
-                )
-            for operand in () if value in self._leaf_names else self._get_operands(value):
-                if isinstance(operand, ValueBase) and operand not in seen:
-                    seen.add(operand)
-                    stack.append(operand)
-        return sorted(seen, key=operator.attrgetter("serial"))
+        """Return all values that the roots depend on, down to declared leaves.
+
+        Raises:
+            UsageError: a backward pass has freed the graph.
+        """
+        order = list_ancestors(
+            roots, lambda value: () if value in self._leaf_names else self._get_operands(value)
+        )
+        if any(is_freed(value.primitive) for value in order):
+            raise UsageError(
+                "cannot access the graph of a Value: a backward pass has freed it",
+                hint="pass retain_graph=True to backward()",
+            )
+        return order
 
     def _get_operands(self, value: ValueBase) -> tuple[Any, ...]:
-        """Return the operands, without broadcasts that operators of the language do implicitly."""
+        """Return the operands of a value, without broadcasts that the operation implies."""
         operands = value.operands
         if not isinstance(value.primitive, str) or type(value._data) is float:
             return operands
@@ -213,10 +214,10 @@ class GraphWriter:
         return originals if is_implied else operands
 
     def _remove_broadcast(self, operand: Any) -> Any:
-        """Return the operand before it was broadcast."""
+        """Return an operand as it was before broadcasting."""
         if not isinstance(operand, ValueBase):
             while isinstance(operand, np.ndarray) and operand.size > 1 and not operand.strides[0]:
-                operand = operand[0]  # a stride of 0 is how numpy broadcasts
+                operand = operand[0]  # numpy broadcasts with a stride of 0
             return operand
         while isinstance(operand.primitive, Broadcast) and not self._get_suggested_name(operand):
             (operand,) = operand.operands
@@ -226,7 +227,7 @@ class GraphWriter:
 def _build_expression(
     value: ValueBase, trees: list[Expression], operands: Any, writer: GraphWriter
 ) -> Expression:
-    """Return the operation of a value as the language writes it."""
+    """Build the syntax tree of the operation that computed a value."""
     name, shape = value.primitive, _get_shape(value)
     if isinstance(name, str):
         if name == "where" and isinstance(trees[0], Number):
@@ -262,9 +263,9 @@ def _build_expression(
 def _build_scatter(
     a: Expression, key: tuple[Any, ...], shape: Shape, writer: GraphWriter
 ) -> Expression:
-    """Write a scatter as a product with a matrix of zeros and ones.
+    """Build a scatter as a product with a matrix of zeros and ones.
 
-    The language cannot assign to elements of an array.
+    The expression language cannot assign to elements of an array.
     """
     flat = np.arange(math.prod(shape)).reshape(shape)
     positions = flat[tuple(map(convert_index_entry, key))].reshape(-1)
@@ -281,11 +282,11 @@ def _build_scatter(
 
 
 def _build_custom_call(operation: Any, trees: list[Expression], writer: GraphWriter) -> Apply:
-    """Return the call of a function with a custom backward pass, if the language has it."""
+    """Build the call to a registered function with a custom backward pass."""
     name = operation.name
     if name not in ARRAY_FUNCTIONS:
         raise UsageError(
-            f"cannot record {name!r}: the language has no such function",
+            f"cannot record {name!r}: it is not a registered primitive",
             hint=f"register it: cgprimer.register_primitive({name}) for a Function, or"
             f" register_primitive({name!r}, f, partials=...) for a function with formulas",
         )
@@ -298,15 +299,17 @@ def _build_custom_call(operation: Any, trees: list[Expression], writer: GraphWri
 
 
 def _build_call(name: str, a: Expression, numbers: Any) -> Apply:
+    """Build a function call with constant integers after the first argument."""
     return Apply(name, (a, *(Number(float(n)) for n in numbers)))
 
 
 def _build_reshape(a: Expression, shape: Shape) -> Apply:
+    """Build a reshape; ``sum`` reshapes an array with one element to a scalar."""
     return _build_call("reshape", a, shape) if shape else Apply("sum", (a,))
 
 
 def _build_index(a: Expression, a_shape: Shape, key: tuple[Any, ...], shape: Shape) -> Apply:
-    """Return an index expression; nested lists of indices become one list on the flat array."""
+    """Build an index expression; a nested list of indices becomes a list on the flat array."""
     if any(isinstance(part, tuple) and np.ndim(part) > 1 for part in key):
         size = math.prod(a_shape)
         flat = np.arange(size).reshape(a_shape)[tuple(map(convert_index_entry, key))].reshape(-1)
@@ -320,7 +323,7 @@ def _build_index(a: Expression, a_shape: Shape, key: tuple[Any, ...], shape: Sha
 
 
 def _convert_index_part(part: Any, size: int) -> Any:
-    """Return the index along one axis as the language writes it; ranges become slices."""
+    """Convert the index along one axis to the syntax tree's form; ranges become slices."""
     if part == ():
         return slice(0, 0)
     if not isinstance(part, range):
@@ -331,7 +334,7 @@ def _convert_index_part(part: Any, size: int) -> Any:
 
 
 def _build_number(value: float) -> Expression:
-    """Return a number; infinities and nan are written as a division by zero."""
+    """Build a number; infinities and nan become a division by zero."""
     if math.isfinite(value):
         return Number(value)
     numerator = 0.0 if math.isnan(value) else math.copysign(1.0, value)
@@ -339,14 +342,11 @@ def _build_number(value: float) -> Expression:
 
 
 def _get_shape(operand: Any) -> Shape:
+    """Return the shape of an operand."""
     return np.shape(get_data(operand))
 
 
 def _create_contents_key(array: npt.ArrayLike) -> tuple[Shape, bytes]:
-    """Return shape and bytes of an array, to find arrays with the same contents."""
+    """Return a dictionary key that is equal for arrays with equal contents."""
     data = np.ascontiguousarray(array, float)
     return data.shape, data.tobytes()
-
-
-def _to_tuples(rows: Any) -> Any:
-    return tuple(map(_to_tuples, rows)) if isinstance(rows, list) else rows

@@ -1,4 +1,4 @@
-"""Indexing of values as in numpy, converted to the form of the primitive ``take``."""
+"""Indexing of recorded values as in numpy, converted to the operation ``take``."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 
 from cgprimer.core.operations.element_operations import take
 from cgprimer.core.operations.shape_operations import reshape
-from cgprimer.errors import ShapeError, UsageError
-from cgprimer.recording.data_conversion import to_array
+from cgprimer.errors import ShapeError, UsageError, pluralize
+from cgprimer.recording.data_conversion import to_array, to_tuples
 from cgprimer.recording.eager_builder import EAGER
 from cgprimer.recording.value_base import ValueBase
 
 
 def index_value(value: Any, key: Any) -> Any:
-    """Return ``value[key]``, recorded.
+    """Return ``value[key]`` and record the operation.
 
     Raises:
         ShapeError: an index is out of range, or there are more indices than axes.
@@ -36,8 +36,8 @@ def index_value(value: Any, key: Any) -> Any:
         if _is_mask(part):
             axes = shape[len(indices) : len(indices) + part.ndim]
             if part.shape != axes:
-                raise ShapeError(f"a mask of shape {part.shape} does not fit the shape {axes}")
-            indices += [_nested_tuples(positions.tolist()) for positions in part.nonzero()]
+                raise ShapeError(f"a boolean index must have shape {axes}, got {part.shape}")
+            indices += [to_tuples(positions.tolist()) for positions in part.nonzero()]
         else:
             indices.append(_to_index(part, shape[len(indices)]))
     result = take(EAGER, value, tuple(indices))
@@ -48,30 +48,32 @@ def index_value(value: Any, key: Any) -> Any:
 
 
 def _check_adjacent(parts: list[Any]) -> None:
-    """Check that integer and list indices are adjacent; otherwise numpy moves their axes."""
+    """Raise ShapeError for list indices separated by a slice, whose axes numpy would move."""
     listed = [i for i, p in enumerate(parts) if not isinstance(p, slice | EllipsisType | None)]
     has_gap = listed and listed[-1] - listed[0] != len(listed) - 1
     if has_gap and any(np.ndim(parts[i]) for i in listed):
-        raise ShapeError("lists of indices must be adjacent, without a slice between them")
+        raise ShapeError("index arrays must be adjacent, without a slice between them")
 
 
 def _expand_ellipsis(parts: list[Any], shape: tuple[int, ...]) -> None:
-    """Replace ``...``, or the end, by slices for all axes without an index."""
+    """Replace ``...`` with slices, and append slices for axes without an index."""
     indexed = [p for p in parts if p is not None and p is not Ellipsis]
     count = sum(p.ndim if _is_mask(p) else 1 for p in indexed)
     if count > len(shape):
         raise ShapeError(
-            f"too many indices: a value of shape {shape} has {len(shape)} axes, got {count}",
-            hint="" if shape else "value.item() is the number",
+            f"too many indices for a Value with {pluralize(len(shape), 'axis', 'axes')}:"
+            f" got {count}",
+            hint="" if shape else "use value.item() to get the number",
         )
     ellipses = [i for i, p in enumerate(parts) if p is Ellipsis]
     if len(ellipses) > 1:
-        raise UsageError("an index can have only one '...'")
+        raise UsageError("an index can have only a single ellipsis ('...')")
     position = ellipses[0] if ellipses else len(parts)
     parts[position : position + 1] = [slice(None)] * (len(shape) - count)
 
 
 def _is_mask(part: Any) -> bool:
+    """Return whether an index is a boolean array."""
     return isinstance(part, np.ndarray) and part.dtype == bool and part.ndim > 0
 
 
@@ -82,17 +84,15 @@ def _to_index(part: Any, size: int) -> Any:
             return range(*part.indices(size))
         except (TypeError, ValueError):
             raise UsageError(
-                "start, stop and step of a slice must be integers, step not 0"
+                f"slice indices must be integers and the step nonzero, got {part}"
             ) from None
     if isinstance(part, ValueBase):
         raise UsageError(
-            "a recorded value cannot be an index", hint="use int(value.item()) or a plain array"
+            "a Value cannot be used as an index", hint="pass int(value.item()) or a plain array"
         )
     array = to_array(part)
     if array.dtype.kind not in "iu" and array.size:
-        raise UsageError(f"an index must consist of integers, got {part!r} of type {array.dtype}")
-    return _nested_tuples(array.tolist())
-
-
-def _nested_tuples(index: Any) -> Any:
-    return tuple(map(_nested_tuples, index)) if isinstance(index, list) else index
+        raise UsageError(
+            f"indices must be integers or booleans, got {part!r} of dtype {array.dtype}"
+        )
+    return to_tuples(array.tolist())

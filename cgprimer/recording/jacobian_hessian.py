@@ -1,4 +1,4 @@
-"""``jacobian`` and ``hessian`` for graphs and for Python functions."""
+"""``jacobian`` and ``hessian`` of graphs and of Python functions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cgprimer.errors import UsageError
 
 
 def jacobian(graph: ExpressionGraph | Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """Return all first derivatives of the outputs of a graph, or of a function's result.
+    """Compute all first derivatives of the outputs of a graph, or of a function's result.
 
     Args:
         graph: a graph, with arguments as for :func:`cgprimer.core.derivatives.jacobian`; or a
@@ -41,7 +41,7 @@ def jacobian(graph: ExpressionGraph | Callable[..., Any], *args: Any, **options:
 
 
 def hessian(graph: ExpressionGraph | Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """Return all second derivatives of an output of a graph, or of a scalar-valued function.
+    """Compute all second derivatives of an output of a graph, or of a scalar-valued function.
 
     Args:
         graph: as for :func:`jacobian`; for a graph, the arguments are those of
@@ -63,13 +63,13 @@ def hessian(graph: ExpressionGraph | Callable[..., Any], *args: Any, **options: 
 
 
 def _call_transform(transform: Any, function: Any, args: Any, options: Any) -> Any:
-    """Call a transform of a function; explain arguments that only a graph has."""
+    """Call a transform of a function; raise UsageError for arguments that apply to graphs only."""
     try:
         return transform(function, *args, **options)
     except TypeError:
         arguments = ", ".join(map(repr, [*args, *options]))
         raise UsageError(
-            "jacobian and hessian of a function accept one option, the index of the argument, got"
+            "jacobian() and hessian() of a function accept only the option `argument`, got"
             f" {arguments}",
-            hint="evaluate the result at a point: jacobian(f, argument=0)(x)",
+            hint="call the returned function with the point: jacobian(f, argument=0)(x)",
         ) from None

@@ -1,4 +1,4 @@
-"""Functions of numpy for values, each composed of recorded operations.
+"""NumPy's functions for recorded values, composed of recorded operations.
 
 Source of their meaning: numpy's reference, NEP 13 and NEP 18.
 """
@@ -16,7 +16,13 @@ from cgprimer.core.operations import matrix_operations, numpy_arithmetic
 from cgprimer.core.operations.array_shapes import normalize_axes
 from cgprimer.core.operations.element_operations import concatenate
 from cgprimer.core.operations.function_expansions import root_of_squares
-from cgprimer.errors import CgprimerError, DifferentiationError, ShapeError, UsageError
+from cgprimer.errors import (
+    CgprimerError,
+    DifferentiationError,
+    ShapeError,
+    UsageError,
+    pluralize,
+)
 from cgprimer.recording.data_conversion import to_operand
 from cgprimer.recording.eager_builder import EAGER, shape_error
 from cgprimer.recording.einsum import einsum, kron, tensordot
@@ -26,6 +32,7 @@ from cgprimer.recording.value_base import get_data
 
 
 def _emit_primitive(name: str, *operands: Any) -> Any:
+    """Apply a primitive to operands that may be plain numbers or arrays."""
     return EAGER.emit(name, *map(to_operand, operands))
 
 
@@ -48,7 +55,7 @@ UFUNCS |= {
                                           EAGER.emit("less", 0.0, a)),
 }  # fmt: skip
 REDUCTIONS = {np.add: "sum", np.maximum: "max", np.minimum: "min", np.multiply: "prod"}
-#: Functions whose derivative is zero: they are computed on plain data.
+#: Functions with zero derivative, computed on plain data.
 PLAIN = {
     np.greater, np.greater_equal, np.less, np.less_equal, np.equal, np.not_equal, np.isnan,
     np.isfinite, np.isinf, np.signbit, np.floor, np.ceil, np.rint, np.trunc, np.logical_not,
@@ -60,7 +67,7 @@ PLAIN = {
 
 
 def apply_ufunc(ufunc: Any, method: str, inputs: Any, options: Any) -> Any:
-    """Apply an elementwise function of numpy to values (``__array_ufunc__``)."""
+    """Apply a numpy ufunc to recorded values: the implementation of ``__array_ufunc__``."""
     if method == "__call__" and not options and ufunc in UFUNCS:
         return UFUNCS[ufunc](*inputs)
     return _apply_ufunc_method(ufunc, method, inputs, options)
@@ -68,7 +75,7 @@ def apply_ufunc(ufunc: Any, method: str, inputs: Any, options: Any) -> Any:
 
 @locate_errors
 def _apply_ufunc_method(ufunc: Any, method: str, inputs: Any, options: Any) -> Any:
-    """Apply a method of an elementwise function, such as ``np.add.reduce``, or its options."""
+    """Apply a ufunc with options, or a method of a ufunc such as ``np.add.reduce``."""
     axis = options.get("axis", 0)  # None means all axes
     options = {k: v for k, v in options.items() if v is not None}
     _check_ufunc_options(ufunc, method, options)
@@ -91,11 +98,11 @@ def _apply_ufunc_method(ufunc: Any, method: str, inputs: Any, options: Any) -> A
 
 
 def _check_ufunc_options(ufunc: Any, method: str, options: dict[str, Any]) -> None:
-    """Raise DifferentiationError for an option that a recorded function does not support."""
+    """Raise DifferentiationError for an option that recording a ufunc does not support."""
     if "out" in options:
         raise DifferentiationError(
-            f"numpy.{ufunc.__name__} cannot write into an array that is recorded",
-            hint="use its result, without out= or an in-place operator",
+            f"recording numpy.{ufunc.__name__} does not support the option out=",
+            hint="use the returned value instead of out= or an in-place operator on an array",
         )
     unsupported = options.keys() - ({"axis", "keepdims"} if method == "reduce" else {})
     if unsupported and method in ("__call__", "reduce", "outer") and ufunc not in PLAIN:
@@ -105,7 +112,7 @@ def _check_ufunc_options(ufunc: Any, method: str, options: dict[str, Any]) -> No
 
 
 def apply_function(function: Any, args: Any, kwargs: Any) -> Any:
-    """Apply any other function of numpy to values (``__array_function__``)."""
+    """Apply a numpy function to recorded values: the implementation of ``__array_function__``."""
     implementation = FUNCTIONS.get(function.__name__)
     if function in PLAIN:
         implementation, args = function, map(get_data, args)
@@ -127,7 +134,7 @@ def apply_function(function: Any, args: Any, kwargs: Any) -> Any:
         raise ShapeError(f"numpy.{function.__name__}: {error}") from None
 
 
-#: Replacements that are close in meaning; for other functions the closest name is suggested.
+#: Suggested replacements; for other functions, the closest name is suggested.
 _REPLACEMENTS = {
     "remainder": "floor", "floor_divide": "floor", "median": "sort", "partition": "sort",
     "arctan2": "arctan", "nansum": "where", "nanmean": "where", "convolve": "matmul",
@@ -145,22 +152,22 @@ _REPLACEMENTS = {
 
 
 def _unsupported_function_error(name: str, supported: Any) -> DifferentiationError:
-    """Return the error for a function that is not supported, with a replacement as a hint."""
+    """Return the error for an unsupported numpy function, with a replacement as a hint."""
     short_name = name.rpartition(".")[2]
     similar = difflib.get_close_matches(short_name, list(supported), 1, 0.75)
     if short_name in _REPLACEMENTS:
         similar = [_REPLACEMENTS[short_name]]
-    hint = "write it with supported functions"
+    hint = "rewrite the expression with supported functions"
     if similar:
-        hint = f"the closest function with a derivative is numpy.{similar[0]}"
+        hint = f"use the closest supported function, numpy.{similar[0]}"
     return DifferentiationError(
         f"cannot differentiate {name}",
-        hint=f"{hint}; primitive() creates one from a function and its derivative",
+        hint=f"{hint}, or define a derivative with primitive(f, derivative=...)",
     )
 
 
 def _hypotenuse(a: Any, b: Any) -> Any:
-    """Compute ``numpy.hypot``; sides whose squares would overflow or underflow are scaled."""
+    """Compute ``numpy.hypot``; scale operands whose squares would overflow or underflow."""
     longest = np.fmax(abs(get_data(a)), abs(get_data(b)))
     extreme = (longest > 0) & (longest < np.inf) & ((longest < 1e-15) | (longest > 1e15))
     if not np.any(extreme):
@@ -170,6 +177,7 @@ def _hypotenuse(a: Any, b: Any) -> Any:
 
 
 def _concatenate(arrays: Any, axis: int | None = 0) -> Any:
+    """Compute ``numpy.concatenate`` of recorded values."""
     values = [to_value(a) for a in arrays]
     if axis is None:
         values, axis = [v.reshape(-1) for v in values], 0
@@ -177,20 +185,24 @@ def _concatenate(arrays: Any, axis: int | None = 0) -> Any:
 
 
 def _vstack(arrays: Any) -> Any:
+    """Compute ``numpy.vstack`` of recorded values."""
     return _concatenate([a.reshape(1, -1) if a.ndim < 2 else a for a in map(to_value, arrays)])
 
 
 def _hstack(arrays: Any) -> Any:
+    """Compute ``numpy.hstack`` of recorded values."""
     axis = 1 if to_value(arrays[0]).ndim > 1 else 0
     return _concatenate([*map(np.atleast_1d, map(to_value, arrays))], axis)
 
 
 def _column_stack(arrays: Any) -> Any:
+    """Compute ``numpy.column_stack`` of recorded values."""
     columns = [a.reshape(-1, 1) if a.ndim < 2 else a for a in map(to_value, arrays)]
     return _concatenate(columns, 1)
 
 
 def _dot(a: Any, b: Any) -> Any:
+    """Compute ``numpy.dot`` of recorded values."""
     a, b = to_value(a), to_value(b)
     if not (a.ndim and b.ndim):
         return a * b
@@ -198,7 +210,7 @@ def _dot(a: Any, b: Any) -> Any:
 
 
 def _inner(a: Any, b: Any) -> Any:
-    """Compute ``numpy.inner``: the sum over the last axes; a product if an operand is a scalar."""
+    """Compute ``numpy.inner``: a sum of products over the last axes of both operands."""
     a, b = to_value(a), to_value(b)
     if not (a.ndim and b.ndim):
         return a * b
@@ -206,42 +218,48 @@ def _inner(a: Any, b: Any) -> Any:
 
 
 def _outer(a: Any, b: Any) -> Any:
+    """Compute ``numpy.outer`` of recorded values."""
     return to_value(a).reshape(-1, 1) * to_value(b).reshape(1, -1)
 
 
 def _broadcast_to(a: Any, shape: Any) -> Any:
+    """Compute ``numpy.broadcast_to`` of a recorded value."""
     return EAGER.broadcast(to_value(a), tuple(shape) if hasattr(shape, "__iter__") else (shape,))
 
 
 def _where(condition: Any, *choices: Any) -> Any:
+    """Compute ``numpy.where``; without choices, return the indices of nonzero elements."""
     if not choices:
         return np.nonzero(get_data(condition))
     return EAGER.emit("where", to_operand(get_data(condition)), *map(to_operand, choices))
 
 
 def _norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """Compute ``numpy.linalg.norm`` of a recorded value."""
     if ord in (1, np.inf) and (a.ndim == 1 or isinstance(axis, int)):
         return abs(a).sum(axis, keepdims) if ord == 1 else abs(a).max(axis, keepdims)
     if ord not in (None, 2, "fro") or (ord == 2 and not isinstance(axis, int) and a.ndim > 1):
         raise DifferentiationError(
-            "recording numpy.linalg.norm supports the Euclidean norm, and 1 and inf for vectors,"
-            f" got ord={ord!r}"
+            "recording numpy.linalg.norm supports the Euclidean norm, and ord=1 and ord=inf for"
+            f" vectors, got ord={ord!r}"
         )
     return root_of_squares(EAGER, (a * a).sum(axis, keepdims))
 
 
 def _variance(a: Any, axis: Any = None, *, ddof: int = 0, keepdims: bool = False) -> Any:
+    """Compute ``numpy.var`` of a recorded value."""
     centered = a - a.mean(axis, True)
     count = a.size / max(np.size(get_data(a.sum(axis))), 1)
     return (centered * centered).sum(axis, keepdims) / max(count - ddof, 0.0)
 
 
 def _standard_deviation(a: Any, axis: Any = None, *, ddof: int = 0, keepdims: bool = False) -> Any:
+    """Compute ``numpy.std`` of a recorded value."""
     return root_of_squares(EAGER, _variance(a, axis, ddof=ddof, keepdims=keepdims))
 
 
 def _product(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
-    """Compute ``numpy.prod`` pairwise: the derivative is correct even if factors are zero."""
+    """Compute ``numpy.prod`` pairwise, so that derivatives are correct if factors are zero."""
     reduced = normalize_axes(a.shape, axis)
     remaining = [i for i in range(-a.ndim, 0) if i not in reduced]
     rows = a.transpose([*reduced, *remaining]).reshape(-1, *[a.shape[i] for i in remaining])
@@ -254,6 +272,7 @@ def _product(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
 
 
 def _cumulative_sum(a: Any, axis: int | None = None) -> Any:
+    """Compute ``numpy.cumsum`` of a recorded value in a logarithmic number of operations."""
     if axis is None:
         a, axis = a.reshape(-1), 0
     a, step = _moveaxis(a, axis, 0), 1
@@ -263,13 +282,13 @@ def _cumulative_sum(a: Any, axis: int | None = None) -> Any:
 
 
 def _take_along_axis(a: Any, indices: Any, axis: int | None = -1) -> Any:
-    """Compute ``numpy.take_along_axis``; the arrays must have the same number of axes."""
+    """Compute ``numpy.take_along_axis``; both arrays must have the same number of axes."""
     if axis is None:
         a, axis = a.reshape(-1), 0
     if indices.ndim != a.ndim:
         raise ShapeError(
-            f"indices of shape {indices.shape} must have as many axes as the array of shape"
-            f" {a.shape}"
+            f"`indices` must have {pluralize(a.ndim, 'axis', 'axes')}, as the array of shape"
+            f" {a.shape}, got shape {indices.shape}"
         )
     key = [*np.ogrid[tuple(map(slice, a.shape))]]
     key[normalize_axes(a.shape, axis)[0]] = indices
@@ -277,37 +296,42 @@ def _take_along_axis(a: Any, indices: Any, axis: int | None = -1) -> Any:
 
 
 def _sort(a: Any, axis: int | None = -1) -> Any:
+    """Compute ``numpy.sort`` of a recorded value."""
     return _take_along_axis(a, np.argsort(get_data(a), axis, kind="stable"), axis)
 
 
 def _differences(a: Any, n: int = 1, axis: int = -1) -> Any:
+    """Compute ``numpy.diff`` of a recorded value."""
     a = _moveaxis(a, axis, 0)
     if n < 0:
-        raise ShapeError(f"the order n of differences must not be negative, got {n}")
+        raise ShapeError(f"the order of differences must be non-negative, got n={n}")
     for _ in range(n):
         a = a[1:] - a[:-1]
     return _moveaxis(a, 0, axis)
 
 
 def _pad(a: Any, pad_width: Any, mode: Any = "constant") -> Any:
+    """Compute ``numpy.pad`` of a recorded value, in a mode that copies elements or adds zeros."""
     if mode not in ("constant", "edge", "reflect", "symmetric", "wrap"):
-        raise DifferentiationError(f"recording numpy.pad does not support the mode {mode!r}")
+        raise DifferentiationError(f"recording numpy.pad does not support mode={mode!r}")
     return wrap_rearrangement(np.pad)(a, pad_width, mode)
 
 
 def _clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Any:
+    """Compute ``numpy.clip`` of a recorded value."""
     lower = next((to_operand(bound) for bound in (a_min, min) if bound is not None), -np.inf)
     upper = next((to_operand(bound) for bound in (a_max, max) if bound is not None), np.inf)
     return EAGER.emit("clamp", to_operand(a), lower, upper)
 
 
 def _average(a: Any, axis: Any = None, weights: Any = None) -> Any:
+    """Compute ``numpy.average`` of a recorded value."""
     if weights is None:
         return a.mean(axis)
     a, weights = to_value(a), to_value(weights)
     if weights.shape != a.shape:
         if axis is None or weights.ndim != 1:
-            raise ShapeError(f"weights of shape {weights.shape} do not fit the shape {a.shape}")
+            raise ShapeError(f"`weights` must have shape {a.shape}, got {weights.shape}")
         weights = weights.reshape([-1 if i == axis % a.ndim else 1 for i in range(a.ndim)])
     return (a * weights).sum(axis) / weights.sum(axis)
 

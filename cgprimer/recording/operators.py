@@ -1,4 +1,4 @@
-"""Operators and methods of a value, built from primitives and from functions of numpy."""
+"""Operators and methods of :class:`Value`, created from primitives and numpy functions."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ _new = object.__new__
 
 
 def create_binary_operator(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Return the operator of a primitive with two operands, and the reflected operator."""
+    """Create the operator method of a binary primitive, and the reflected one (``__radd__``)."""
     function = float_arithmetic.float_function(name)
 
     def operator(self: ValueBase, other: Any) -> Any:
+        """Apply the primitive to the value and the other operand."""
         left = self._data
-        if left.__class__ is float and State.plain:  # the same as EAGER.emit, without its loop
+        if left.__class__ is float and State.plain:  # EAGER.emit without its loop
             if other.__class__ is float:
                 if self.requires_grad:
                     value = _new(self.__class__)
@@ -39,16 +40,18 @@ def create_binary_operator(name: str) -> tuple[Callable[..., Any], Callable[...,
         return EAGER.emit(name, self, to_operand(other))
 
     def reflected_operator(self: ValueBase, other: Any) -> Any:
+        """Apply the primitive with the value as the right operand."""
         return EAGER.emit(name, to_operand(other), self)
 
     return operator, reflected_operator
 
 
 def create_unary_operator(name: str) -> Callable[[Any], Any]:
-    """Return the method that applies a primitive with one operand."""
+    """Create the method that applies a unary primitive to a value."""
     function = float_arithmetic.float_function(name)
 
     def operator(self: ValueBase) -> Any:
+        """Apply the primitive to the value."""
         data = self._data
         if data.__class__ is float and State.plain and self.requires_grad:
             value = _new(self.__class__)
@@ -61,14 +64,15 @@ def create_unary_operator(name: str) -> Callable[[Any], Any]:
 
 
 def create_numpy_method(name: str) -> Callable[..., Any]:
-    """Return the method that calls numpy's function of the same name."""
+    """Create the method that calls the numpy function with the given name."""
     function = getattr(np, name, None) or getattr(np.linalg, name)
 
     def method(self: ValueBase, *args: Any, **options: Any) -> Any:
+        """Call the numpy function on the value."""
         try:
             return function(self, *args, **options)
         except TypeError as error:
-            hint = f"the arguments are those of numpy.{name}"
+            hint = f"pass the arguments of numpy.{name}"
             raise UsageError(str(error), hint=hint) from None
 
     method.__doc__ = f"Call ``numpy.{name}`` on this value."
@@ -76,30 +80,32 @@ def create_numpy_method(name: str) -> Callable[..., Any]:
 
 
 def create_comparison(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    """Return a comparison operator. Its result is not recorded: its derivative is zero."""
+    """Create a comparison method; its result is plain, because its derivative is zero."""
 
     def compare(self: ValueBase, other: Any) -> Any:
+        """Compare the data of the value with the other operand."""
         operands = self._data, get_data(other)
         try:
             result = function(*operands)
         except ValueError as error:
             raise shape_error("a comparison", operands, error) from None
         except TypeError:
-            raise UsageError(f"cannot compare a value with {other!r}: not a number") from None
+            raise UsageError(f"cannot compare a Value with {other!r}") from None
         return result if np.ndim(result) else bool(result)
 
     return compare
 
 
 def create_in_place_operator(name: str) -> Callable[..., Any]:
-    """Return an operator such as ``w -= step``.
+    """Create the method of an in-place operator such as ``w -= rate*gradient``.
 
-    While the operation is recorded it returns a new value. Otherwise it writes into the array of
-    the value, so that everyone who holds the array sees the change.
+    With recording enabled, the operator returns a new value. Otherwise it writes into the array of
+    the value, so that all references to the array see the change.
     """
     function = numpy_arithmetic.FUNCTIONS[name]
 
     def operator(self: Any, other: Any) -> Any:
+        """Update the value in place, or return a new value while recording."""
         operand = get_data(other)
         if not State.thread.recording and isinstance(operand, np.ndarray):
             data = self._get_writable_data()
@@ -117,15 +123,15 @@ def create_in_place_operator(name: str) -> Callable[..., Any]:
 
 
 def replace_data(value: ValueBase, new: Any) -> None:
-    """Replace the data of a value by data of the same shape; an array is written in place.
+    """Replace the data of a value with data of equal shape; arrays are updated in place.
 
     Raises:
         UsageError: the shapes differ.
     """
     if np.shape(new) != np.shape(value._data):
         raise UsageError(
-            f"an operation in place must keep the shape {np.shape(value._data)},"
-            f" got {np.shape(new)}"
+            f"an in-place operation must keep the shape {np.shape(value._data)}, got"
+            f" {np.shape(new)}"
         )
     data = value._get_writable_data()
     if data is not None:

@@ -1,7 +1,7 @@
-"""Functions of numpy that move elements, such as ``np.flip``, for values.
+"""NumPy functions that move elements, such as ``np.flip``, for recorded values.
 
-A function of numpy is applied to the positions of the elements; the result says where each element
-goes.
+The numpy function is applied to an array of positions; its result shows which element of the value
+goes where.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cgprimer.recording.value_base import ValueBase
 
 
 def to_value(argument: Any) -> Any:
-    """Convert an argument to a value; a list of values is stacked."""
+    """Convert an argument to a ``Value``; stack a list of values."""
     if isinstance(argument, ValueBase):
         return argument
     if isinstance(argument, list | tuple) and any(isinstance(a, ValueBase) for a in argument):
@@ -26,7 +26,7 @@ def to_value(argument: Any) -> Any:
 
 
 def stack(values: Any, axis: int = 0) -> Any:
-    """Stack values of one shape along a new axis, as ``numpy.stack`` does."""
+    """Stack values of equal shape along a new axis, as ``numpy.stack`` does."""
     expanded = []
     for value in map(to_value, values):
         position = axis % (value.ndim + 1)
@@ -35,11 +35,12 @@ def stack(values: Any, axis: int = 0) -> Any:
 
 
 def wrap_rearrangement(function: Callable[..., Any], max_arguments: int = 9) -> Callable[..., Any]:
-    """Return numpy's function for values; it must move elements only, and may add zeros."""
+    """Wrap a numpy function that only moves elements or adds zeros, for recorded values."""
 
     def apply(a: Any, *args: Any, **kwargs: Any) -> Any:
+        """Apply the function to positions, and gather the elements at the resulting positions."""
         if len(args) + len(kwargs) > max_arguments or "out" in kwargs:
-            raise TypeError(f"out=, or more than {max_arguments} arguments after the array")
+            raise TypeError(f"out=, or more than {1 + max_arguments} arguments")
         a = to_value(a)
         positions = function(number_elements(a), *args, **kwargs)
         if isinstance(positions, list):
@@ -50,14 +51,14 @@ def wrap_rearrangement(function: Callable[..., Any], max_arguments: int = 9) -> 
 
 
 def number_elements(a: Any) -> Any:
-    """Return the position of each element, counted from 1."""
+    """Return an array of the 1-based positions of the elements of ``a``."""
     return np.arange(1, a.size + 1).reshape(a.shape)
 
 
 def gather(a: Any, positions: Any) -> Any:
-    """Return the elements at the given positions, and 0 at position 0.
+    """Return the elements at the given 1-based positions, and zeros at position 0.
 
-    A reshape, a transpose or slices are used where they give the same result.
+    Uses a reshape, a transpose or slices if their result is the same.
     """
     all_positions = number_elements(a)
     if np.array_equal(positions.reshape(-1), all_positions.reshape(-1)):
@@ -76,7 +77,7 @@ def gather(a: Any, positions: Any) -> Any:
 
 
 def _find_slices(positions: Any, shape: tuple[int, ...]) -> tuple[slice, ...]:
-    """Return the slices that select these positions, if any slices do."""
+    """Return the slices that select the given positions, if the positions are regular."""
     slices = []
     first = np.unravel_index(positions.flat[0] - 1, shape)
     for axis, (start, n) in enumerate(zip(map(int, first), positions.shape, strict=True)):

@@ -1,8 +1,8 @@
-"""``record``: the graph of what a Python function computed, with its variable names and lines.
+"""``record``: the graph of a Python function, with its variable names and source lines.
 
-The function runs once, on recorded values. Its operations are written in the language, so
-everything that works on a text works on the result. An ``if`` or a ``for`` leaves no trace: the
-graph contains the branch that was taken and every turn of the loop.
+The function runs once, on recorded values. Its operations are translated to the expression
+language, so everything that works on a text works on the result. ``if`` and ``for`` are not part of
+the graph: it contains the branch that was taken and every iteration of the loop.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _COLUMN_WIDTH = 60  # largest width of the column of expressions in a listing
 
 
 class Line(NamedTuple):
-    """A line of Python code.
+    """A line of Python source code.
 
     Attributes:
-        file: path of the file.
-        number: number of the line.
+        file: path of the source file.
+        number: line number.
         text: the line without indentation.
     """
 
@@ -45,19 +45,19 @@ class Line(NamedTuple):
 
     @classmethod
     def at_location(cls, location: tuple[str, int]) -> Line:
-        """Return the line at a location: a file and a line number."""
+        """Read the source line at a location, which is a file and a line number."""
         return cls(*location, linecache.getline(*location).strip())
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Recording:
-    """The result of :func:`record`.
+    """The recorded graph of a Python function: the result of :func:`record`.
 
     Attributes:
-        graph: the operations of the function, as a graph like any other.
+        graph: the operations of the function, as an expression graph.
         tape: the same operations as a tape.
-        value: the result of the function, as plain numbers and arrays.
-        lines: the line of Python that computed each vertex, by the name of the vertex.
+        value: the result of the function, as plain scalars and arrays.
+        lines: the line of Python that computed each vertex, keyed by vertex name.
     """
 
     graph: ExpressionGraph
@@ -69,7 +69,7 @@ class Recording:
         return f"<Recording {self.graph.source.name}: {pluralize(len(self.lines), 'line')}>"
 
     def __str__(self) -> str:
-        """Return the text of the graph, with the lines of Python next to it."""
+        """Return the text of the graph, with the lines of Python next to each definition."""
         rows = []
         for text in self.graph.text.split("\n"):
             line = self.lines.get(text.partition(" = ")[0])
@@ -79,14 +79,14 @@ class Recording:
 
 
 def record(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Recording:
-    """Run a function and return the graph of its operations.
+    """Run a function and return the expression graph of its operations.
 
     Args:
         function: a function of numbers, arrays, and lists, tuples and dictionaries of them,
             written with numpy, ``if`` and ``for``.
         args: arguments of the function. Floats and arrays of floats become parameters with the
-            names in the signature; values become parameters too, or inputs if they require no
-            gradient. Integers and all other arguments are passed on unchanged.
+            names in the signature; values become parameters too, or inputs if they do not require
+            grad. Integers and all other arguments are passed unchanged.
         kwargs: keyword arguments of the function, treated in the same way.
 
     Returns:
@@ -96,9 +96,9 @@ def record(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Recording
     Raises:
         UsageError: ``function`` is not callable, its result does not depend on any argument, or a
             value was changed in place.
-        ShapeError: shapes do not fit; the message shows the line of Python.
+        ShapeError: shapes do not match; the message shows the line of Python.
 
-    Comparisons use plain numbers: the graph is that of the branch that was taken.
+    Comparisons use plain numbers: the graph contains the branch that was taken.
 
     >>> def f(w, x):
     ...     h = w*x
@@ -125,8 +125,8 @@ def record(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Recording
     if not any(isinstance(v, ValueBase) for v in outputs.values()):
         raise UsageError(
             "the result of the function does not depend on its arguments",
-            hint="floats and arrays of floats are recorded, integers are not: pass 3.0 instead of"
-            " 3",
+            hint="pass floats or arrays of floats, such as 3.0 instead of 3: integers are not"
+            " recorded",
         )
     graph = writer.build_graph(outputs, source)
     _check_results(graph, writer)
@@ -143,7 +143,7 @@ def record(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Recording
 def _call_with_watcher(
     function: Callable[..., Any], args: Any, kwargs: Any, watcher: _VariableWatcher
 ) -> Any:
-    """Call a function while its operations are recorded and its variables watched."""
+    """Call a function with recording of its operations, source lines and variables."""
     previous = sys.gettrace()
     with set_recording(True, with_lines=True, extra_depth=1):  # also records derivatives
         try:
@@ -154,10 +154,10 @@ def _call_with_watcher(
 
 
 def _check_results(graph: ExpressionGraph, writer: GraphWriter) -> None:
-    """Check that the graph and the function return the same values.
+    """Check that the recorded graph and the function return equal values.
 
     Raises:
-        UsageError: the results differ, since a value was changed in place.
+        UsageError: the results differ, because a value was modified in place.
     """
     values = graph.evaluate()
     for name in graph.outputs:
@@ -167,29 +167,29 @@ def _check_results(graph: ExpressionGraph, writer: GraphWriter) -> None:
         tolerance = 1e-3 if np.asarray(recorded._data).dtype == np.float32 else 1e-9
         if not np.allclose(values[name], recorded._data, tolerance, tolerance, equal_nan=True):
             raise UsageError(
-                f"the recorded graph has another result {name!r} than the function: a value was"
-                " changed in place while the function ran",
-                hint="assign the new value to a variable, outside of no_grad(): w = w - step",
+                f"cannot record {name!r}: a value was modified in place while the function ran",
+                hint="create a new value outside of no_grad(): w = w - step",
             )
 
 
 def _truncate_line(text: str) -> str:
-    """Truncate a line of a listing: long arrays are not readable anyway."""
+    """Truncate a line of a listing to 120 characters."""
     limit = 2 * _COLUMN_WIDTH
     return text if len(text) <= limit else f"{text[:limit]} ..."
 
 
 class _VariableWatcher:
-    """A tracer that notes which variables a function assigns, their values and the lines.
+    """A tracer (``sys.settrace``) of the variables that a function assigns.
 
-    Functions of the same file that it calls are watched too; its own names have priority.
+    Also traces the functions of the same file that the function calls; names that the function
+    itself assigns have priority.
 
     Args:
-        function: the function to watch.
+        function: the function to trace.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        self._assigned: list[tuple[str, Any]] = []  # by the function itself
+        self._assigned: list[tuple[str, Any]] = []  # in the function itself
         self._assigned_in_calls: list[tuple[str, Any]] = []
         self._locations: dict[Any, tuple[str, int]] = {}  # statements that named a value
         self._entered = False
@@ -201,12 +201,12 @@ class _VariableWatcher:
             self._global_names.setdefault(name, getattr(inner, "__globals__", {}).get(name))
 
     def list_variables(self) -> list[tuple[str, Any]]:
-        """Return names with their values and arrays, those with priority first."""
+        """Return the names and values of traced variables, names with priority first."""
         names = [*self._assigned, *self._global_names.items(), *self._assigned_in_calls]
         return [(name, value) for name, value in names if isinstance(value, np.ndarray | ValueBase)]
 
     def find_location(self, value: Any) -> tuple[str, int]:
-        """Return where a value was computed; if elsewhere, the statement that named it."""
+        """Return the location in the traced function that computed a value or assigned its name."""
         computed_at: tuple[str, int] = value.line
         file, number = computed_at
         code = self._code
@@ -215,7 +215,7 @@ class _VariableWatcher:
         return self._locations.get(value, computed_at)
 
     def trace_call(self, frame: FrameType, event: str, arg: Any) -> Any:
-        """Trace the first call of the function, and calls of functions of its file."""
+        """Trace the first call to the function, and calls to functions of the same file."""
         code = frame.f_code
         if self._code is None or code.co_filename != self._code.co_filename:
             return None
@@ -226,6 +226,7 @@ class _VariableWatcher:
         previous: dict[str, Any] = {}
 
         def trace_line(frame: FrameType, event: str, arg: Any) -> Any:
+            """Note the variables that the previous line has assigned."""
             nonlocal line
             for name, value in frame.f_locals.items():
                 if previous.get(name) is not value:
@@ -242,9 +243,10 @@ class _VariableWatcher:
 def _convert_arguments(
     writer: GraphWriter, function: Any, args: Any, kwargs: Any
 ) -> tuple[Any, Any]:
-    """Return the arguments with numbers as values, declared under the names of the signature."""
+    """Convert numeric arguments to values, declared as leaves with the parameter names."""
 
     def to_leaf(name: str, argument: Any) -> Any:
+        """Convert a numeric argument to a declared leaf; return other arguments unchanged."""
         role, data = "parameter", argument
         if isinstance(argument, ValueBase):
             role = "parameter" if argument.requires_grad else "input"
@@ -265,7 +267,7 @@ def _convert_arguments(
         return tuple(to_leaf("x", argument) for argument in args), kwargs
     except TypeError as error:
         raise UsageError(
-            f"the arguments do not fit the signature of the function: {error}"
+            f"the arguments do not match the signature of the function: {error}"
         ) from None
     for name, argument in bound.arguments.items():
         if bound.signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
@@ -277,7 +279,7 @@ def _convert_arguments(
 
 
 def _is_numeric(argument: Any) -> bool:
-    """Return whether an argument is a number, an array, or a list of numbers."""
+    """Return whether an argument is a number, an array, or a nonempty list of numbers."""
     if isinstance(argument, list):
         return all(_is_numeric(part) for part in argument) and bool(argument)
     kinds = (float, int, np.floating, np.ndarray, ValueBase)

@@ -1,4 +1,4 @@
-"""State of recording in each thread, serial numbers of values, and silent floating-point errors."""
+"""Recording state per thread, serial numbers of values, and suppressed floating-point errors."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ next_serial = count(1).__next__  #: a value has a greater serial number than its
 
 
 class _ThreadState(local):
-    """Recording state of one thread: ``no_grad`` in one thread does not affect the others.
+    """Recording state of one thread, so that ``no_grad`` affects only the calling thread.
 
     Attributes:
         recording: whether operations are recorded.
-        with_lines: whether constants and source lines are recorded too, for :func:`record`.
-        depth: number of nested transforms; inside a transform the backward pass is recorded.
+        with_lines: whether constants and source lines are recorded, as :func:`record` requires.
+        depth: nesting depth of transforms; inside a transform, backward passes are recorded.
     """
 
     recording = True
@@ -31,12 +31,12 @@ class _ThreadState(local):
 
 
 class State:
-    """Recording state.
+    """Recording state of the process.
 
     Attributes:
         thread: the state of the current thread.
-        plain: True while every thread records without lines; operators then skip ``thread``.
-        last_change: serial number of the latest change to the data of any value.
+        plain: True while all threads record without lines; operators then need not read ``thread``.
+        last_change: serial number of the latest in-place change to any value.
     """
 
     thread = _ThreadState()
@@ -47,7 +47,7 @@ class State:
 
     @classmethod
     def update_plain(cls) -> None:
-        """Recompute ``plain`` after the state of the current thread has changed."""
+        """Recompute ``plain`` after a change to the recording state of the current thread."""
         thread = cls.thread
         is_plain = thread.recording and not thread.with_lines
         if is_plain and cls.plain:
@@ -62,18 +62,18 @@ class State:
 def set_recording(
     enabled: bool, *, with_lines: bool | None = None, extra_depth: int = 0
 ) -> Iterator[None]:
-    """Turn recording on or off inside a ``with`` block.
+    """Enable or disable recording inside a ``with`` block.
 
     Args:
         enabled: whether operations are recorded.
-        with_lines: whether source lines are recorded; by default the setting of the thread, and
-            False if recording is enabled.
+        with_lines: whether source lines are recorded; by default as before if recording is
+            disabled, and False if recording is enabled.
         extra_depth: levels added to the nesting depth of transforms.
     """
     thread = State.thread
     previous = thread.recording, thread.with_lines
     lines = thread.with_lines and not enabled if with_lines is None else with_lines
-    try:  # everything is set inside ``try``: Ctrl-C may arrive between any two statements
+    try:  # Ctrl-C may arrive between any two statements
         thread.recording, thread.with_lines = enabled, lines
         thread.depth += extra_depth
         State.update_plain()
@@ -88,16 +88,16 @@ def set_recording(
         State.update_plain()
 
 
-# A context in which numpy reports no floating-point errors. Running a function in a copy of it
-# costs a tenth of entering ``np.errstate``, which every operation on small arrays would pay, and
-# cannot be left half done by Ctrl-C.
+# A context in which numpy's floating-point warnings are disabled. Running a function in a copy of
+# the context costs a tenth of entering ``np.errstate``, which matters for small arrays, and Ctrl-C
+# cannot leave the warnings disabled.
 _silent_context = Context()
 _silent_context.run(np.seterr, all="ignore")
 silent_context = _silent_context.copy
 
 
 def run_silently(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function while numpy reports no floating-point errors: infinities and nan are values.
+    """Call a function with numpy's floating-point warnings disabled.
 
     >>> run_silently(np.log, np.array([0.0]))
     array([-inf])

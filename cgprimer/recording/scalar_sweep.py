@@ -1,4 +1,4 @@
-"""The backward pass over numbers alone, with the derivative rules of each primitive read once."""
+"""The backward pass of graphs of scalars, with cached derivative rules of each primitive."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cgprimer.core.tape.lowering import emit_partial
 from cgprimer.recording.eager_builder import PrimitiveCache
 from cgprimer.recording.value_base import FREED, ValueBase, format_primitive_name
 
-UNREACHED = -0.0  #: adjoint of a value not reached yet: adding to it changes nothing, not even -0
+UNREACHED = -0.0  #: initial adjoint: x + -0.0 is x even for x = -0.0
 
 
 def sweep_scalars(
@@ -22,12 +22,12 @@ def sweep_scalars(
     totals: dict[ValueBase, Any] | None = None,
     free: bool = False,
 ) -> None:
-    """Sweep back over values that are floats, in a fifth of the time of the general sweep.
+    """Run reverse mode over scalar values, in a fifth of the time of the general sweep.
 
     Args:
-        order: the values, the last first; their ``_bar`` is ``UNREACHED``, and None afterwards.
-        seed: upstream gradient of the first.
-        totals: where adjoints are stored; by default they are added to ``_grad`` of each value.
+        order: the values, latest first; their ``_bar`` is ``UNREACHED``, and None afterwards.
+        seed: upstream gradient of the first value.
+        totals: dictionary for the adjoints; by default, adjoints are added to ``_grad``.
         free: free the graph.
     """
     if _PARTIALS.generation != FUNCTIONS.generation:
@@ -68,7 +68,7 @@ def sweep_scalars(
 def _propagate_adjoint(
     operands: tuple[Any, ...], partials: tuple[Any, ...], bar: float, result: float
 ) -> None:
-    """Add the adjoint of a result, times each partial, to the adjoints of its operands."""
+    """Add the products of a result's adjoint and its partials to the adjoints of the operands."""
     data = [*[o if type(o) is float else o._data for o in operands], result]
     for operand, partial in zip(operands, partials, strict=True):
         if type(operand) is not float and operand.requires_grad and partial is not None:
@@ -80,10 +80,10 @@ def _propagate_adjoint(
 
 
 class _FunctionBuilder:
-    """A builder of functions of the operands of one primitive.
+    """A builder that turns the partials of a primitive into Python functions of its operands.
 
-    Operands are integers, counted from 0; a constant is a float; what is emitted is a function of
-    the list of operands.
+    An operand is represented by its index, a constant by a float, an emitted operation by a
+    function of the list of operands.
     """
 
     def constant(self, value: float) -> float:
@@ -91,12 +91,13 @@ class _FunctionBuilder:
         return value
 
     def emit(self, name: str, *operands: Any) -> Callable[[list[float]], float] | float:
-        """Return the function that applies a primitive; its result if all operands are numbers."""
+        """Return a function that applies a primitive, or the result for constant operands."""
         function = float_arithmetic.float_function(name)
         if {type(o) for o in operands} == {float}:
             return function(*operands)
 
         def apply(values: list[float]) -> float:
+            """Apply the primitive to operands selected from ``values``."""
             return function(
                 *[values[o] if type(o) is int else o if type(o) is float else o(values)
                   for o in operands]
@@ -106,10 +107,11 @@ class _FunctionBuilder:
 
 
 class _PartialTable(dict[Any, tuple[Any, Any, Any, str]]):
-    """Partials of each primitive: a number, an operand (from 0), a function, or None.
+    """The partial derivatives of each primitive; computed when first requested.
 
-    An entry is the tuple of all partials; the two partials of a primitive such as ``mul``, if each
-    is a number or the other operand; and the name of the freed primitive.
+    A partial is a number, the index of an operand, a function, or None. An entry has the tuple of
+    all partials; the two partials of a primitive such as ``mul``, if each is a number or the other
+    operand; and the name of the freed primitive.
     """
 
     generation = 0
@@ -129,7 +131,7 @@ class _PartialTable(dict[Any, tuple[Any, Any, Any, str]]):
 
 
 class _FreedNames(PrimitiveCache[str]):
-    """The name of each primitive after its graph was freed."""
+    """The name that replaces each primitive when its graph is freed, such as ``freed:mul``."""
 
     def __missing__(self, name: Applied) -> str:
         freed = f"{FREED}{format_primitive_name(name)}"

@@ -1,4 +1,4 @@
-"""Error messages that name the line of the user's program."""
+"""Error messages with the line of the user's program."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def find_calling_line() -> tuple[str, int]:
 
 
 def add_location(error: CgprimerError) -> CgprimerError:
-    """Return the error with the line of the user's program added to its message."""
+    """Return a copy of the error whose message shows the line of the user's program."""
     if hasattr(error, "located") or isinstance(error, SourceError):
         return error
     file, number = find_calling_line()
@@ -46,10 +46,11 @@ def add_location(error: CgprimerError) -> CgprimerError:
 
 
 def locate_errors(function: WrappedFunction) -> WrappedFunction:
-    """Wrap a method: its errors name the user's line, and options may have PyTorch's names."""
+    """Decorate a method: errors show the user's line; accept PyTorch's names of options."""
 
     @wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
+        """Call the method with numpy's option names and add the user's line to errors."""
         if kwargs:
             kwargs = {_NUMPY_NAMES.get(name, name): value for name, value in kwargs.items()}
         try:

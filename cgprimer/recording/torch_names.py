@@ -1,4 +1,4 @@
-"""Names of PyTorch and micrograd for methods that values have under numpy's names."""
+"""Methods of :class:`Value` with the names of PyTorch and micrograd."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from cgprimer.recording.operators import create_numpy_method
 from cgprimer.recording.value_base import ValueBase, format_primitive_name, get_data
 
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "relu": "ReLU"}
-#: Replacements for methods that are not supported.
+#: Hints for methods of PyTorch that are not supported.
 _REPLACEMENTS = {
-    "add_ sub_ mul_ div_ copy_": "update a parameter in place with no_grad(): w -= step",
-    "zero_ fill_": "zero_grad() resets a gradient, value.data[...] = 0.0 sets all elements",
-    "retain_grad": "computed arrays keep no gradient; grad(f) differentiates by any argument",
-    "register_hook": "write a Function, which has a custom backward pass",
-    "values indices": "max(axis) returns the values, argmax(axis) the indices",
-    "to cpu cuda type astype float double half": "Value(np.float32(data)) has another precision",
-    "int long bool": "detach().data is the plain data",
+    "add_ sub_ mul_ div_ copy_": "update parameters in place under no_grad(): w -= step",
+    "zero_ fill_": "use zero_grad() to reset a gradient, value.data[...] = 0.0 to set all elements",
+    "retain_grad": "computed arrays keep no gradient: use grad(f) instead",
+    "register_hook": "define a Function with a custom backward pass",
+    "values indices": "use max(axis) for the values, argmax(axis) for the indices",
+    "to cpu cuda type astype float double half": "create a new value: Value(np.float32(data))",
+    "int long bool": "use detach().data for the plain data",
     "gather": "use np.take_along_axis(value, indices, axis)",
     "masked_fill": "use np.where(mask, number, value)",
     "expand": "use np.broadcast_to(value, shape)",
@@ -29,15 +29,17 @@ _REPLACEMENTS = {
 
 
 class UnknownMethodError(UsageError, AttributeError):
-    """A method that PyTorch's tensors have and values do not."""
+    """Raised for a method of PyTorch's Tensor that Value does not support."""
 
 
 class _MissingMethod:
-    """A descriptor that raises an error with a hint; ``__getattr__`` would slow down all methods.
+    """A descriptor of an unsupported method, which raises an error with a hint.
+
+    ``__getattr__`` would slow down all methods.
 
     Args:
         name: name of the method.
-        hint: what to write instead.
+        hint: the supported replacement.
     """
 
     def __init__(self, name: str, hint: str) -> None:
@@ -46,11 +48,11 @@ class _MissingMethod:
     def __get__(self, value: Any, owner: Any) -> Any:
         if value is None:
             return self
-        raise UnknownMethodError(f"a Value has no method {self.name!r}", hint=self.hint)
+        raise UnknownMethodError(f"Value has no attribute {self.name!r}", hint=self.hint)
 
 
 class TensorNames(ValueBase):
-    """Methods with the names of PyTorch and micrograd; each calls the method with numpy's name.
+    """Methods with the names of PyTorch and micrograd, implemented by methods with numpy's names.
 
     >>> from cgprimer import Value
     >>> x = Value([[1.0, 2.0], [3.0, 4.0]])
@@ -69,23 +71,23 @@ class TensorNames(ValueBase):
     unsqueeze, clone, norm = map(create_numpy_method, ("expand_dims", "copy", "norm"))
 
     def clamp(self: Any, min: Any = None, max: Any = None) -> Any:
-        """Limit each element to a range; a bound may be omitted."""
+        """Clamp all elements to a range; either bound may be None."""
         return np.clip(self, min, max)
 
     def view(self: Any, *shape: Any) -> Any:
-        """Return the value in another shape, as ``reshape`` does."""
+        """Return the elements in another shape; the same as ``reshape``."""
         return self.reshape(*shape)
 
     def permute(self: Any, *axes: Any) -> Any:
-        """Return the value with its axes in the given order, as ``transpose`` does."""
+        """Permute the axes; the same as ``transpose``."""
         return self.transpose(*axes)
 
     def t(self: Any) -> Any:
-        """Return ``T``."""
+        """Return the transpose; the same as ``T``."""
         return self.T
 
     def numpy(self) -> Any:
-        """Return the data as an array; of a value that requires a gradient, call ``detach()``."""
+        """Return the data as an array; call ``detach()`` first if the value requires grad."""
         return np.asarray(self)
 
     def tolist(self) -> Any:
@@ -102,25 +104,27 @@ class TensorNames(ValueBase):
 
     @property
     def is_leaf(self) -> bool:
-        """True if the user created the value, False if an operation computed it."""
+        """True for a value created by the user, False for the result of an operation."""
         return not self.primitive
 
     @property
     def label(self) -> str:
-        """The name of the value, as micrograd calls it."""
+        """The name of the value; micrograd's term."""
         return self.name
 
     @label.setter
     def label(self, label: str) -> None:
+        """Set the name of the value."""
         self.name = label
 
     def requires_grad_(self: Any, requires_grad: bool = True) -> Any:
-        """Set ``requires_grad`` and return the value."""
+        """Set ``requires_grad`` in place and return the value."""
         self.requires_grad = requires_grad
         return self
 
     @property
     def _prev(self) -> set[Any]:
+        """The operands that are values; micrograd's name."""
         return {o for o in self.operands if isinstance(o, ValueBase)}
 
     def __format__(self: Any, spec: str) -> str:
@@ -128,7 +132,7 @@ class TensorNames(ValueBase):
 
     @property
     def _op(self) -> str:
-        """The operation, as micrograd writes it."""
+        """The symbol of the operation, as in micrograd."""
         name = format_primitive_name(self.primitive)
         if name == "pow" and self.operands:
             return f"**{get_data(self.operands[1]):g}"

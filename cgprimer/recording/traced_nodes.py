@@ -1,4 +1,4 @@
-"""Wrapped functions, and nodes that show how they were computed: recording as it is first taught.
+"""Wrapped functions and nodes: the way in which recording is introduced in lectures.
 
 Source: CS 6406, second lecture; Autodidact (Johnson, Duvenaud, Maclaurin), "primitive" and "Node".
 """
@@ -23,17 +23,17 @@ _MAX_DEPTH = 30  # levels in the text of a node
 
 
 class Node:
-    """A value, the function that computed it, and the nodes that were its arguments.
+    """A node of a traced computation: a value, its function, and its parent nodes.
 
     Args:
-        value: a number or an array.
+        value: a scalar or an array.
         name: name of the node in printed text.
 
     Attributes:
-        value: the number or array.
+        value: the scalar or array.
         function: name of the function that computed the node; empty for a leaf.
         fun: the function itself; None for a leaf.
-        parents: the nodes that were arguments of the function.
+        parents: the arguments of the function, as nodes.
 
     >>> import numpy as np
     >>> from cgprimer import Node, primitive
@@ -50,7 +50,7 @@ class Node:
     -0.22313
     """
 
-    __array_ufunc__ = None  # numpy's numbers leave operators to the node
+    __array_ufunc__ = None  # operators of numpy defer to the node
 
     def __init__(self, value: Any, name: str = "") -> None:
         self._value = value if isinstance(value, Value) else Value(value, name=name)
@@ -60,18 +60,18 @@ class Node:
 
     @property
     def value(self) -> Any:
-        """The number or array."""
+        """The scalar or array of the node."""
         return self._value.data
 
     @property
     def grad(self) -> Any:
-        """The accumulated gradient of all backward passes."""
+        """The gradient accumulated in all backward passes."""
         return self._value.grad
 
     def backward(self, gradient: Any = None) -> None:
-        """Add the derivative of this node to ``grad`` of the nodes that it depends on.
+        """Add the derivatives of this node to ``grad`` of the nodes that it depends on.
 
-        The graph is kept, so that it can be shown afterwards.
+        The graph is retained, so that it can be printed afterwards.
         """
         self._value.backward(gradient, retain_graph=True)
 
@@ -100,22 +100,22 @@ class Node:
 def primitive(
     function: Callable[..., Any], derivative: Any = None, *, name: str = ""
 ) -> Callable[..., Any]:
-    """Wrap a function so that its calls are recorded.
+    """Wrap a function so that calls with nodes or values are recorded.
 
     Args:
         function: a differentiable function of numpy, such as ``np.exp``; or any elementwise
             function of numbers and arrays, together with its derivative.
-        derivative: for each argument a function of all arguments; a single function for a
-            function of one argument.
-        name: name in printed text; by default the name of the function.
+        derivative: a tuple with one partial derivative per argument, each a function of all
+            arguments; or a single function if there is one argument.
+        name: name in printed text; by default, the name of the function.
 
     Returns:
         A function that returns a node for nodes, a value for values, and plain data for plain
         data.
 
     Raises:
-        UsageError: ``function`` or ``derivative`` is not callable, or there are too few
-            derivatives.
+        UsageError: ``function`` or ``derivative`` is not callable, or the number of derivatives
+            does not match the number of arguments.
 
     >>> from cgprimer import Value, primitive
     >>> cube = primitive(lambda x: x**3, derivative=lambda x: 3*x**2, name="cube")
@@ -132,11 +132,12 @@ def primitive(
     if derivative is None:
         derivatives = ()
     if not all(map(callable, derivatives)):
-        raise UsageError(f"the derivatives of {label!r} must be functions, one for each argument")
+        raise UsageError(f"`derivative` of {label!r} must be a function or a tuple of functions")
     apply = _attach_derivatives(function, derivatives, label) if derivatives else function
 
     @wraps(function)
     def traced(*arguments: Any, **options: Any) -> Any:
+        """Call the function; return a node with the arguments as parents if any is a node."""
         values = [a._value if isinstance(a, Node) else a for a in arguments]
         result = apply(*values, **options)
         if not any(isinstance(a, Node) for a in arguments):
@@ -152,30 +153,32 @@ def primitive(
 def _attach_derivatives(
     function: Callable[..., Any], derivatives: Sequence[Callable[..., Any]], label: str
 ) -> Callable[..., Any]:
-    """Return a function for values whose backward pass multiplies by the given derivatives."""
+    """Return an elementwise function of values whose backward pass uses the given derivatives."""
 
     class Elementwise:
-        """A function with a custom backward pass."""
+        """The forward and backward pass of the elementwise function."""
 
         @staticmethod
         def forward(ctx: Any, *arguments: Any) -> Any:
+            """Apply the function and save its arguments."""
             ctx.save(*arguments)
             return function(*arguments)
 
         @staticmethod
         def backward(ctx: Any, grad: Any) -> Any:
+            """Multiply the upstream gradient by each partial derivative."""
             partials = [to_operand(derivative(*ctx.saved)) for derivative in derivatives]
             return tuple(EAGER.emit("mul", grad, partial) for partial in partials)
 
     Elementwise.__name__ = Elementwise.__qualname__ = label
 
     def apply(*arguments: Any, **options: Any) -> Any:
+        """Call the function with broadcast operands and record the call."""
         if options or len(arguments) != len(derivatives):
             raise UsageError(
-                f"{label!r} has {pluralize(len(derivatives), 'derivative')}, got"
-                f" {pluralize(len(arguments), 'argument')}"
-                + ", ".join(["", *(f"{name}=" for name in options)]),
-                hint="pass one derivative for each argument: derivative=(by_first, by_second)",
+                f"{label!r} requires {pluralize(len(derivatives), 'argument')}, one per derivative,"
+                f" got {len(arguments)}" + "".join(f" and {name}=" for name in options),
+                hint="pass one derivative per argument: derivative=(dfdx, dfdy)",
             )
         if not any(isinstance(a, ValueBase) for a in arguments):
             return function(*arguments)
@@ -187,7 +190,7 @@ def _attach_derivatives(
 
 
 def _add_operators() -> None:
-    """Give nodes Python's operators, each a wrapped function of numpy."""
+    """Define Python's operators for nodes, as wrapped functions of numpy."""
     binary = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide,
               "pow": np.power, "matmul": np.matmul}  # fmt: skip
     for operator, function in binary.items():
@@ -202,6 +205,7 @@ _add_operators()
 
 
 def _format_data(value: Any) -> str:
+    """Format a scalar in full, and an array with 4 digits on one line."""
     data = to_data(value)
     if type(data) is float:
         return repr(data)

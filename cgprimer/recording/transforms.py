@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.errors import DifferentiationError, UsageError
+from cgprimer.errors import DifferentiationError, UsageError, pluralize
 from cgprimer.recording.backward_pass import compute_adjoints
 from cgprimer.recording.eager_builder import EAGER
 from cgprimer.recording.rearranging import stack
@@ -31,14 +31,14 @@ def grad(function: Callable[..., Any], argument: int | tuple[int, ...] = 0) -> C
     Args:
         function: a function of numbers, arrays or trees of them, written with numpy, ``if`` and
             ``for``.
-        argument: index of the argument to differentiate with respect to, or several.
+        argument: index of the argument to differentiate with respect to, or a tuple of indices.
 
     Returns:
         A function of the same arguments that returns the gradient, in the shape of the argument;
         a tuple for several arguments.
 
     Raises:
-        DifferentiationError: the function returns more than one number.
+        DifferentiationError: the function does not return a scalar.
 
     >>> grad(lambda x: x**3)(2.0), grad(grad(lambda x: x**3))(2.0)
     (12.0, 12.0)
@@ -49,6 +49,7 @@ def grad(function: Callable[..., Any], argument: int | tuple[int, ...] = 0) -> C
 
     @wraps(with_value)
     def gradient(*args: Any, **kwargs: Any) -> Tree:
+        """Compute the gradient of the function at the given arguments."""
         return with_value(*args, **kwargs)[1]
 
     return gradient
@@ -57,7 +58,7 @@ def grad(function: Callable[..., Any], argument: int | tuple[int, ...] = 0) -> C
 def value_and_grad(
     function: Callable[..., Any], argument: int | tuple[int, ...] = 0
 ) -> Callable[..., tuple[Any, Tree]]:
-    """Return a function that computes the value and the gradient; see :func:`grad`.
+    """Return a function that computes both the value and the gradient; see :func:`grad`.
 
     >>> value_and_grad(lambda x: x*x)(3.0)
     (9.0, 6.0)
@@ -66,6 +67,7 @@ def value_and_grad(
 
     @wraps(function)
     def value_and_gradient(*args: Any, **kwargs: Any) -> tuple[Any, Tree]:
+        """Compute the value and the gradient of the function at the given arguments."""
         value, variables, nested = call_with_values(function, argument, args, kwargs)
         value = _check_scalar_result(value)
         bars = compute_adjoints(value, create_graph=nested) if value.requires_grad else {}
@@ -76,7 +78,7 @@ def value_and_grad(
 
 
 def _check_scalar_result(result: Any) -> Value:
-    """Return the result of a function as a scalar value.
+    """Check that the result of a function is a scalar, and return the result as a ``Value``.
 
     Raises:
         DifferentiationError: the result is not a scalar.
@@ -84,14 +86,15 @@ def _check_scalar_result(result: Any) -> Value:
     if result is None or isinstance(result, tuple | list | dict):
         kind = "None" if result is None else f"a {type(result).__name__}"
         raise DifferentiationError(
-            f"grad() requires a scalar-valued function, but it returned {kind}",
-            hint="jacobian(f) differentiates all results of a function" if result else "",
+            f"grad() requires a scalar-valued function, but the function returned {kind}",
+            hint="use jacobian(f) to differentiate all results of a function" if result else "",
         )
     value = result if isinstance(result, Value) else Value(result, requires_grad=False)
     if value.shape:
         raise DifferentiationError(
-            f"grad() requires a scalar-valued function, but it returned the shape {value.shape}",
-            hint="sum the result up, or use jacobian(f)",
+            "grad() requires a scalar-valued function, but the function returned an array of shape"
+            f" {value.shape}",
+            hint="reduce the result with sum(), or use jacobian(f)",
         )
     return value
 
@@ -99,14 +102,15 @@ def _check_scalar_result(result: Any) -> Value:
 def create_jacobian(
     function: Callable[..., Any], argument: int | tuple[int, ...] = 0
 ) -> Callable[..., Tree]:
-    """Return a function that computes the Jacobian.
+    """Return a function that computes the Jacobian of the given function.
 
-    Its shape is the shape of the result followed by the shape of the argument.
+    The shape of the Jacobian is the shape of the result followed by the shape of the argument.
     """
     _check_arguments(function, argument)
 
     @wraps(function)
     def jacobian(*args: Any, **kwargs: Any) -> Tree:
+        """Compute the Jacobian of the function at the given arguments."""
         result, variables, nested = call_with_values(function, argument, args, kwargs)
         return map_leaves(lambda _, value: _compute_jacobian(value, variables, nested), result)
 
@@ -114,7 +118,7 @@ def create_jacobian(
 
 
 def _compute_jacobian(value: Any, variables: Tree, nested: bool) -> Tree:
-    """Return the derivatives of a value by all variables, from one backward pass per element."""
+    """Compute the Jacobian of a value with respect to all variables, one pass per element."""
     if not isinstance(value, Value) or not value.requires_grad:
         value = Value(value, requires_grad=False)
         return map_leaves(lambda _, v: _create_zeros(v, value.shape), variables)
@@ -125,6 +129,7 @@ def _compute_jacobian(value: Any, variables: Tree, nested: bool) -> Tree:
     ]
 
     def stack_rows(_: str, v: Value) -> Any:
+        """Stack the gradients of all elements with respect to one variable."""
         rows = [_get_adjoint(bars, v) for bars in passes]
         if not rows:
             return _create_zeros(v, value.shape)
@@ -138,44 +143,44 @@ def _compute_jacobian(value: Any, variables: Tree, nested: bool) -> Tree:
 def create_hessian(
     function: Callable[..., Any], argument: int | tuple[int, ...] = 0
 ) -> Callable[..., Tree]:
-    """Return a function that computes the Hessian: the Jacobian of the gradient."""
+    """Return a function that computes the Hessian, as the Jacobian of the gradient."""
     return create_jacobian(grad(function, argument), argument)
 
 
 def _check_arguments(function: Any, argument: Any) -> None:
-    """Check the arguments of a transform: a function, and the index of one or more arguments."""
+    """Check the arguments of a transform: a function, and one or more argument indices."""
     if not callable(function):
-        hint = "for a graph, use cgprimer.gradient(cgprimer.parse(text), point)"
+        hint = "use cgprimer.gradient(cgprimer.parse(text), point) for a graph"
         if isinstance(function, Value):
-            hint = "for a value, value.backward() computes the grad of its leaves"
+            hint = "use value.backward() for a Value"
         raise UsageError(
             f"grad(), jacobian() and hessian() require a function, got {function!r}", hint=hint
         )
     indices = argument if isinstance(argument, tuple) else (argument,)
     if not all(isinstance(index, int) for index in indices):
         raise UsageError(
-            f"argument must be an integer or a tuple of integers, got {argument!r}",
-            hint="arguments are counted from 0; pass several as a tuple: (0, 1)",
+            f"`argument` must be an integer or a tuple of integers, got {argument!r}",
+            hint="count positional arguments from 0, for example argument=(0, 1)",
         )
 
 
 def call_with_values(
     function: Callable[..., Any], argument: int | tuple[int, ...], args: Any, kwargs: Any
 ) -> tuple[Any, Tree, bool]:
-    """Call a function with values for the arguments to differentiate with respect to.
+    """Call a function with the arguments to differentiate converted to values.
 
-    The call is recorded under ``no_grad`` too; its derivative is then not recorded.
+    Records the call even under ``no_grad``.
 
     Returns:
-        The result, the values in the structure of the arguments, and whether the call is nested in
+        The result, the new values in the structure of the arguments, and whether the call is inside
         another transform.
     """
     indices = argument if isinstance(argument, tuple) else (argument,)
     if not all(-len(args) <= index < len(args) for index in indices):
         raise UsageError(
-            f"cannot differentiate by argument {max(indices)}: the call has {len(args)} positional"
-            " arguments, counted from 0",
-            hint="pass it by position, not by keyword" if kwargs else "",
+            f"cannot differentiate with respect to argument {max(indices)}: the function was called"
+            f" with {pluralize(len(args), 'positional argument')}",
+            hint="pass the argument by position, not by keyword" if kwargs else "",
         )
     nested = State.thread.depth > 0
     arguments = list(args)
@@ -189,24 +194,25 @@ def call_with_values(
 
 
 def _create_leaf(_: str, data: Any) -> Value:
-    """Create a value to differentiate by; a value that is recorded already is copied."""
+    """Create a value to differentiate with respect to; copy data that is a value already."""
     leaf: Value = EAGER.emit("copy", data) if isinstance(data, Value) else Value(data)
     leaf.requires_grad = True
     return leaf
 
 
 def _get_adjoint(bars: dict[Any, Any], value: Value) -> Any:
+    """Return the adjoint of a value; zeros if the result does not depend on the value."""
     return bars[value] if value in bars else _create_zeros(value)
 
 
 def _create_zeros(value: Value, leading: tuple[int, ...] = ()) -> Any:
-    """Return zeros in the shape and precision of a value, with leading axes."""
+    """Create zeros with the shape and dtype of a value, and optional leading axes."""
     zeros = np.zeros(leading + value.shape, value.dtype)[()]
     return zeros if zeros.ndim or zeros.dtype == np.float32 else 0.0
 
 
 def map_leaves(function: Callable[[str, Any], Any], tree: Tree, name: str = "") -> Tree:
-    """Apply a function of name and value to each leaf of a tree; return a tree of the results.
+    """Apply a function of name and leaf to all leaves of a tree; return a tree of the results.
 
     A list of plain numbers is a leaf. The leaf ``p["w"]`` of an argument ``p`` is named ``p_w``.
     """

@@ -1,8 +1,8 @@
-"""Recorded numbers and arrays with the interface of PyTorch's tensors.
+"""Recorded scalars and arrays with the interface of PyTorch's tensors.
 
 A :class:`Value` wraps a float or a numpy array. Every operation on values returns a value that
-remembers the primitive and the operands that computed it. :meth:`Value.backward` runs the sweep of
-reverse mode over these operations, from the last to the first.
+stores its primitive and operands. :meth:`Value.backward` runs reverse mode over these operations,
+from the last to the first.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ _MATRIX_PRODUCT = Matmul(2, 2)
 
 
 class Value(TensorNames):
-    """A number or an array whose operations are recorded.
+    """A scalar or an array whose operations are recorded for differentiation.
 
     Args:
         data: a real number, or an array or nested lists of real numbers; arrays are copied.
-        requires_grad: whether a derivative with respect to the value is needed.
-        name: name in pictures and listings; micrograd calls it ``label``.
+        requires_grad: whether derivatives with respect to the value are computed.
+        name: name in pictures and listings; ``label`` in micrograd.
 
     Raises:
-        UsageError: the data are not real numbers, nested lists have different lengths, or
+        UsageError: the data is not real-valued, nested lists have different lengths, or
             ``requires_grad`` is neither True nor False.
 
     Attributes:
         data: a float, or an array of any shape.
-        grad: the accumulated gradient of all backward passes, in the shape of ``data``.
+        grad: the gradient accumulated in all backward passes, in the shape of ``data``.
 
     >>> x = Value(3.0, name="x")
     >>> y = x*x + 2.0*x
@@ -73,7 +73,7 @@ class Value(TensorNames):
     ) -> None:
         if requires_grad is not True and not isinstance(requires_grad, bool | int | np.bool_):
             raise UsageError(
-                f"requires_grad must be True or False, got {requires_grad!r}",
+                f"`requires_grad` must be True or False, got {requires_grad!r}",
                 hint="pass a name by keyword: Value(1.0, name='w')",
             )
         super().__init__(to_data(data), requires_grad=bool(requires_grad))
@@ -84,12 +84,13 @@ class Value(TensorNames):
 
     @property
     def data(self) -> Any:
-        """The number or array; the array of a computed value is read-only."""
+        """The float or array of the value; arrays of computed values are read-only."""
         return self._expose_data()
 
     @data.setter
     def data(self, data: Any) -> None:
-        if data is not self._data:  # ``x.data -= 1`` assigns the same array
+        """Replace the data, as an in-place change."""
+        if data is not self._data:  # ``x.data -= 1`` assigns the array itself
             self._data = _match_precision(to_data(data), self._data)
             if self._in_use:
                 self._in_use = False
@@ -98,9 +99,10 @@ class Value(TensorNames):
 
     @property
     def grad(self) -> Any:
-        """The accumulated gradient; zeros before the first pass, None if none is required.
+        """The accumulated gradient; zeros before the first backward pass.
 
-        Computed numbers keep their gradient as well; computed arrays have None.
+        None for values that do not require grad and for computed arrays; computed scalars keep
+        their gradients.
         """
         if self._grad is not None or not self.requires_grad:
             return self._grad
@@ -108,8 +110,9 @@ class Value(TensorNames):
             return 0.0
         if self.primitive:
             warnings.warn(
-                "a computed array keeps no gradient: its grad is None\n  hint: create parameters"
-                " with Value(...) and update them in place, with no_grad(): w -= step",
+                "grad is None for computed arrays: only leaves and scalars keep gradients\n  hint:"
+                " create parameters with Value(...), and update them in place under no_grad():"
+                " w -= step",
                 stacklevel=2,
             )
             return None
@@ -117,20 +120,19 @@ class Value(TensorNames):
 
     @grad.setter
     def grad(self, grad: Any) -> None:
+        """Replace the accumulated gradient."""
         data = None if grad is None else to_data(grad)
         if data is not None and np.shape(data) not in ((), self.shape):
-            raise ShapeError(
-                f"the gradient must have the shape of the value, {self.shape}, got {np.shape(data)}"
-            )
+            raise ShapeError(f"`grad` must have shape {self.shape}, got {np.shape(data)}")
         self._grad = data
         self._repeats = 0 if grad is None else -1
 
     def zero_grad(self) -> None:
-        """Reset the accumulated gradient."""
+        """Reset the accumulated gradient to zero."""
         self._grad, self._repeats = None, 0
 
     def detach(self) -> Value:
-        """Return a value with the same data that requires no gradient."""
+        """Return a value with the same data that does not require grad."""
         if not State.thread.with_lines:
             return Value(self._data, requires_grad=False, name=self.name)
         copy: Value = EAGER.emit("copy", self)  # record() writes it into its graph
@@ -138,23 +140,23 @@ class Value(TensorNames):
         return copy
 
     def item(self) -> float:
-        """Return the single element as a float.
+        """Return the only element as a float.
 
         Raises:
-            UsageError: the value has several elements.
+            UsageError: the value does not have exactly one element.
         """
         if type(self._data) is float:
             return self._data
         if self.size != 1:
             raise UsageError(
-                f"cannot convert a value of shape {self.shape} to a single number",
-                hint="reduce it with sum(), mean() or an index; detach().data is the array",
+                f"cannot convert a Value of shape {self.shape} to a scalar",
+                hint="reduce it with sum(), mean() or an index, or use detach().data",
             )
         return float(self._data.item())
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of the data; ``()`` for a number."""
+        """The shape of the data; ``()`` for a scalar."""
         data = self._data
         return () if type(data) is float else data.shape
 
@@ -170,12 +172,12 @@ class Value(TensorNames):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The precision of the data: float64 or float32."""
+        """The dtype of the data: float64 or float32."""
         return np.asarray(self._data).dtype
 
     def __len__(self) -> int:
         if not self.shape:
-            raise UsageError("a scalar value has no length and cannot be iterated over")
+            raise UsageError("cannot iterate over a scalar Value, which has no length")
         return self.shape[0]
 
     @locate_errors
@@ -184,8 +186,8 @@ class Value(TensorNames):
         if self.requires_grad and State.thread.recording:  # ``math.exp(x)``, ``array[0] = x``
             raise UsageError(
                 "cannot convert a Value that requires grad to float",
-                hint="value.item() is the number, f'{value:.3f}' formats it; use np.exp instead of"
-                " math.exp, and np.stack instead of array[i] = value",
+                hint="use np.exp instead of math.exp, np.stack instead of array[i] = value; for the"
+                " plain number, use value.item() or f'{value:.3f}'",
             )
         return number
 
@@ -203,7 +205,7 @@ class Value(TensorNames):
         if self.requires_grad and State.thread.recording:
             raise UsageError(
                 "cannot convert a Value that requires grad to a numpy array",
-                hint="np.stack joins values; value.detach().data is the plain array",
+                hint="use np.stack to join values, or value.detach().data for the plain array",
             )
         return np.array(self._data, dtype)
 
@@ -223,8 +225,8 @@ class Value(TensorNames):
     def __reduce_ex__(self, protocol: Any) -> Any:
         if self.operands:
             raise UsageError(
-                "cannot copy or pickle a computed value: it refers to its whole graph",
-                hint="copy value.detach(), which has the data alone",
+                "cannot copy or pickle a computed Value, which refers to its whole graph",
+                hint="copy value.detach(), which has only the data",
             )
         return Value, (self._data, self.requires_grad, self.name), (None, {"_grad": self._grad})
 
@@ -232,15 +234,15 @@ class Value(TensorNames):
 
     @locate_errors
     def backward(self, gradient: Any = None, *, retain_graph: bool = False) -> None:
-        """Add the derivative of this value to ``grad`` of every leaf that requires a gradient.
+        """Compute the derivatives of this value and add them to ``grad`` of all leaves.
 
         Args:
             gradient: upstream gradient, in the shape of this value; 1 by default for a scalar.
             retain_graph: keep the graph for another backward pass.
 
         Raises:
-            DifferentiationError: nothing requires a gradient, the value is not a scalar and no
-                gradient is given, the graph was freed, or data were changed since they were used.
+            DifferentiationError: the value does not require grad, it is not a scalar and no
+                gradient is given, the graph was freed, or data was modified in place after use.
         """
         if gradient is None and self._data.__class__ is not float and self.shape and self.size == 1:
             gradient = np.ones(self.shape)
@@ -250,7 +252,7 @@ class Value(TensorNames):
 
     @property
     def grad_fn(self) -> Any:
-        """The step of the backward pass that belongs to this value; None for leaves."""
+        """The backward function of the operation that computed this value; None for leaves."""
         return create_grad_fn(self)
 
     # --- operators and functions -----------------------------------------------------------------
@@ -281,7 +283,7 @@ class Value(TensorNames):
     __mod__, __floordiv__, __divmod__ = map(
         create_numpy_method, ("remainder", "floor_divide", "divmod")
     )
-    __rmod__, __rfloordiv__, __rdivmod__ = __mod__, __floordiv__, __divmod__  # the same errors
+    __rmod__, __rfloordiv__, __rdivmod__ = __mod__, __floordiv__, __divmod__  # raise errors
     __round__ = create_numpy_method("round")
 
     def __pos__(self) -> Value:
@@ -299,57 +301,57 @@ class Value(TensorNames):
 
     @locate_errors
     def sum(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """Return the sum over the given axes, by default over all."""
+        """Return the sum over the given axes, by default over all axes."""
         return shape_operations.sum_over_axes(EAGER, self, axis, keep=keepdims)
 
     @locate_errors
     def mean(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """Return the mean over the given axes, by default over all."""
+        """Return the mean over the given axes, by default over all axes."""
         total = self.sum(axis, keepdims)
         return total / (self.size / max(total.size, 1))
 
     @locate_errors
     def max(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """Return the largest element along the given axes, by default of all."""
+        """Return the maximum over the given axes, by default over all axes."""
         return shape_operations.max_over_axes(EAGER, self, axis, keep=keepdims)
 
     @locate_errors
     def min(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """Return the smallest element along the given axes, by default of all."""
+        """Return the minimum over the given axes, by default over all axes."""
         return -((-self).max(axis, keepdims))
 
     @locate_errors
     def reshape(self, *shape: Any) -> Any:
-        """Return the same elements in another shape; one size may be -1."""
+        """Return the elements in another shape; a size of -1 is inferred."""
         sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
         if not all(hasattr(size, "__index__") for size in sizes):
-            raise ShapeError(f"sizes must be integers, got {sizes!r}")
+            raise ShapeError(f"`shape` must consist of integers, got {sizes!r}")
         return shape_operations.reshape(EAGER, self, tuple(map(int, sizes)))
 
     @locate_errors
     def transpose(self, *axes: int) -> Any:
-        """Return the value with its axes in the given order, by default reversed."""
+        """Permute the axes, by default to the reverse order."""
         order = axes[0] if len(axes) == 1 and isinstance(axes[0], tuple | list | None) else axes
         if len(axes) == 2 < self.ndim:
             raise ShapeError(
-                f"transpose expects an order of all {self.ndim} axes, got {axes}",
-                hint=f"swap two axes with swapaxes{axes}",
+                f"`axes` of transpose() must be a permutation of all {self.ndim} axes, got {axes}",
+                hint=f"use swapaxes{axes} to swap two axes",
             )
         return shape_operations.transpose(EAGER, self, order or None)
 
     @property
     def T(self) -> Any:
-        """The value with its axes reversed."""
+        """The transpose of the value: all axes in reverse order."""
         return self.transpose()
 
     @locate_errors
     def softmax(self, axis: int = -1) -> Any:
-        """Return the exponentials along an axis, divided by their sum."""
+        """Compute softmax along an axis."""
         return function_expansions.softmax(EAGER, self, axis)
 
     @locate_errors
     def log_softmax(self, axis: int = -1) -> Any:
-        """Return the logarithm of softmax along an axis, computed accurately in one operation.
+        """Compute the logarithm of softmax along an axis, without overflow.
 
         >>> scores = Value([[1.0, 2.0, 3.0]])
         >>> loss = -scores.log_softmax(axis=1)[0, 2]
@@ -362,9 +364,8 @@ class Value(TensorNames):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         raise UsageError(
-            "cannot assign to elements of a recorded value",
-            hint="build a new value with np.where or np.concatenate; value.data[...] = changes"
-            " plain data",
+            "cannot assign to elements of a Value",
+            hint="create a new Value with np.where or np.concatenate, or assign to value.data[...]",
         )
 
     @locate_errors
@@ -383,16 +384,16 @@ EAGER.value_class = Value
 
 
 def _match_precision(data: Any, previous: Any) -> Any:
-    """Return new data in single precision if the previous data were in single precision."""
+    """Convert new data to float32 if the previous data is float32."""
     if getattr(previous, "dtype", None) != np.float32:
         return data
     return np.array(data, np.float32)
 
 
 def no_grad(function: Any = None) -> Any:
-    """Record nothing inside ``with no_grad():``, or in a function decorated with ``@no_grad``.
+    """Disable recording inside ``with no_grad():`` or in a function decorated with ``@no_grad``.
 
-    Transforms such as ``grad(f)`` work as usual inside of it.
+    Transforms such as ``grad(f)`` still work inside.
 
     >>> x = Value(2.0)
     >>> with no_grad():
