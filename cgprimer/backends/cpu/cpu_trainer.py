@@ -11,7 +11,7 @@ import numpy as np
 from cgprimer.backends.cpu.cpu_executable import CpuExecutable, addresses
 from cgprimer.backends.cpu.epoch_ir import EPOCH_FIELDS, EpochEmitter
 from cgprimer.backends.cpu.llvm_library import CompiledLibrary
-from cgprimer.backends.cpu.single_sample_ir import SingleSampleEpochEmitter, fits_single_sample
+from cgprimer.backends.cpu.single_sample_ir import SingleSampleEpochEmitter, supports_single_sample
 from cgprimer.backends.cpu.straight_line import StraightLineExecutable, TapeFunctionEmitter
 from cgprimer.backends.interfaces import Array, State, UpdateRule
 from cgprimer.backends.program_cache import compute_fingerprint
@@ -42,7 +42,7 @@ class CpuTrainer:
         if (
             batch == 1
             and isinstance(program, StraightLineExecutable)
-            and fits_single_sample(program, rule, len(wrt))
+            and supports_single_sample(program, rule, len(wrt))
         ):
             factors = self.factors.tolist()
             key += f" {compute_fingerprint(program.tape)} {outputs} {wrt} {factors}"

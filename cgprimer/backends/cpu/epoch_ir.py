@@ -7,11 +7,10 @@ compiled separately and cached.
 
 from __future__ import annotations
 
-from typing import Any
-
 from cgprimer.backends.cpu.function_emitter import IndirectFunction
 from cgprimer.backends.cpu.primitive_ir import PrimitiveEmitter
 from cgprimer.backends.cpu.straight_line import TapeFunctionEmitter
+from cgprimer.backends.cpu.vector_ir import Ir
 from cgprimer.backends.interfaces import UpdateRule
 from cgprimer.core.tape.tape_entries import Leaf
 
@@ -29,121 +28,135 @@ EPOCH_FIELDS = (
 CALL_ARGUMENTS = 6  # number of arguments of a compiled tape
 
 
+def declare_epoch_function(module: Ir) -> Ir:
+    """Declare ``epoch(context, first, last)``, which returns the step that failed, or -1."""
+    from llvmlite import ir
+
+    i64 = ir.IntType(64)
+    return ir.Function(module, ir.FunctionType(i64, [ir.PointerType(), i64, i64]), "epoch")
+
+
 class EpochEmitter(TapeFunctionEmitter):
-    """Writer of a module with ``epoch(context, first, last) -> failed step, or -1``.
+    """Emitter of ``epoch``, which runs a range of training steps on batches.
+
+    A step is not finite if its loss or a derivative is infinite or nan; ``epoch`` returns the index
+    of the first such step, before its update, or -1.
 
     Args:
-        rule: how parameters are changed.
-        dtype: of the compiled tape.
+        rule: the update rule of the optimizer.
+        dtype: dtype of the compiled tape.
     """
 
     def __init__(self, rule: UpdateRule, dtype: str) -> None:
         from llvmlite import ir
 
-        module, i64 = ir.Module("epoch"), ir.IntType(64)
-        kind = ir.FunctionType(i64, [ir.PointerType(), i64, i64])
+        module = ir.Module("epoch")
         emitter = PrimitiveEmitter(module, "float64", 1)
-        super().__init__(ir.Function(module, kind, "epoch"), rule.tape, emitter)
-        self.rule, self.narrow = rule, dtype == "float32"
-        self.real = ir.FloatType() if self.narrow else self.double
+        super().__init__(declare_epoch_function(module), rule.tape, emitter)
+        self.rule, self.is_narrow = rule, dtype == "float32"
+        self.scalar_type = ir.FloatType() if self.is_narrow else self.double
         context, first, last = self.function.args
+        addresses = EPOCH_FIELDS[: EPOCH_FIELDS.index("scalars")]
         self.field = {
-            name: self.load_element(
-                context, k, self.pointer if k < EPOCH_FIELDS.index("scalars") else i64
-            )
+            name: self.load_element(context, k, self.pointer if name in addresses else self.i64)
             for k, name in enumerate(EPOCH_FIELDS)
         }
-        self.emit_loop(last, 1, self._step, begin=first)
+        self.emit_loop(last, 1, self._emit_step, begin=first)
         self.builder.ret(self.make_i64(-1))
 
-    def index(self, name: str, number: Any) -> Any:
-        """Load an entry of a table of integers."""
-        return self.load_element(self.field[name], number, self.i64)
+    def load_integer(self, field: str, index: Ir) -> Ir:
+        """Load an element of an integer array of the context."""
+        return self.load_element(self.field[field], index, self.i64)
 
-    def _step(self, step: Any) -> None:
+    def _emit_step(self, step: Ir) -> None:
+        """Emit one training step: the gradient of a batch, the check of its values, the update."""
         builder, field = self.builder, self.field
-        lanes = field["lanes"]
         begin = builder.mul(step, field["batch"])
         end = builder.add(begin, field["batch"])
         end = builder.select(builder.icmp_signed("<", end, field["samples"]), end, field["samples"])
         size = builder.sitofp(builder.sub(end, begin), self.double)
         zero = self.ir.Constant(self.double, 0.0)
-        self._sums(begin, end, size)
-
-        def total(number: Any) -> Any:
-            first = builder.mul(self.index("reads", number), field["width"])
-
-            def add_lane(lane: Any, state: list[Any]) -> list[Any]:
-                position = builder.add(first, lane)
-                return [builder.fadd(state[0], self.load_element(lanes, position, self.double))]
-
-            (total_sum,) = self.emit_carried_loop(field["width"], 1, [zero], add_lane, once=True)
-            factor = self.load_element(field["factors"], number, self.double)
-            return builder.fmul(total_sum, factor)
-
-        loss = builder.fdiv(total(self.make_i64(0)), size)
+        self._emit_tape_calls(begin, end, size)
+        loss = builder.fdiv(self._emit_sum(self.make_i64(0)), size)
         self.store_element(loss, field["losses"], step)
 
-        def store_gradient(number: Any, state: list[Any]) -> list[Any]:
-            value = total(builder.add(number, self.make_i64(1)))
+        def store_derivative(index: Ir, state: list[Ir]) -> list[Ir]:
+            """Store one derivative of the loss, and include it in the check."""
+            value = self._emit_sum(builder.add(index, self.make_i64(1)))
             value = value if self.rule.summed else builder.fdiv(value, size)
-            self.store_element(value, field["slope"], self.index("slots", number))
+            self.store_element(value, field["slope"], self.load_integer("slots", index))
             # A product with zero is nan unless the factor is finite.
             return [builder.fadd(state[0], builder.fmul(value, zero))]
 
         (check,) = self.emit_carried_loop(
-            field["derivatives"], 1, [builder.fmul(loss, zero)], store_gradient
+            field["derivatives"], 1, [builder.fmul(loss, zero)], store_derivative
         )
-        failed, going = (self.function.append_basic_block() for _ in range(2))
-        builder.cbranch(builder.fcmp_ordered("==", check, zero), going, failed)
-        builder.position_at_end(failed)
-        builder.ret(step)
-        builder.position_at_end(going)
-        self._update(step)
+        self.emit_return_unless(builder.fcmp_ordered("==", check, zero), step)
+        self._emit_update(step)
 
-    def _sums(self, begin: Any, end: Any, size: Any) -> None:
-        """Run the tape over a batch and store the sums of the outputs, lane by lane."""
+    def _emit_sum(self, index: Ir) -> Ir:
+        """Add the partial sums of the loss or a derivative, and apply its constant factor."""
+        builder, field = self.builder, self.field
+        first = builder.mul(self.load_integer("reads", index), field["width"])
+
+        def add_lane(lane: Ir, state: list[Ir]) -> list[Ir]:
+            """Add the partial sum of one lane."""
+            partial_sum = self.load_element(field["lanes"], builder.add(first, lane), self.double)
+            return [builder.fadd(state[0], partial_sum)]
+
+        zero = self.ir.Constant(self.double, 0.0)
+        (total,) = self.emit_carried_loop(field["width"], 1, [zero], add_lane, once=True)
+        return builder.fmul(total, self.load_element(field["factors"], index, self.double))
+
+    def _emit_tape_calls(self, begin: Ir, end: Ir, size: Ir) -> None:
+        """Emit calls of the compiled tape for a batch, which store the partial sums of outputs."""
         builder, field = self.builder, self.field
 
-        def store_scalar(number: Any) -> None:
-            value = self.load_element(field["values"], self.index("order", number), self.double)
-            narrow = builder.fptrunc(value, self.real) if self.narrow else value
-            self.store_element(narrow, field["table"], number)
+        def store_scalar(index: Ir) -> None:
+            """Copy one parameter to the tape's table of scalars."""
+            parameter = self.load_integer("order", index)
+            value = self.load_element(field["values"], parameter, self.double)
+            value = builder.fptrunc(value, self.scalar_type) if self.is_narrow else value
+            self.store_element(value, field["table"], index)
 
-        def call_tape(number: Any, *samples: Any) -> None:
-            first = builder.mul(number, self.make_i64(CALL_ARGUMENTS))
+        def call_tape(index: Ir, *samples: Ir) -> None:
+            """Call the compiled tape with prepared arguments, except for the range of samples."""
+            first = builder.mul(index, self.make_i64(CALL_ARGUMENTS))
             arguments = [
-                self.index("calls", builder.add(first, self.make_i64(k)))
+                self.load_integer("calls", builder.add(first, self.make_i64(k)))
                 for k in range(CALL_ARGUMENTS)
             ]
             arguments[3 : 3 + len(samples)] = samples
-            kind = self.ir.FunctionType(self.ir.VoidType(), [self.i64] * CALL_ARGUMENTS)
-            builder.call(IndirectFunction(field["run"], kind), arguments)
+            function_type = self.ir.FunctionType(self.ir.VoidType(), [self.i64] * CALL_ARGUMENTS)
+            builder.call(IndirectFunction(field["run"], function_type), arguments)
 
-        def store_fixed(number: Any) -> None:
-            value = self.load_element(field["table"], self.index("fixed", number), self.real)
-            wide = builder.fpext(value, self.double) if self.narrow else value
-            place = builder.mul(builder.add(field["count"], number), field["width"])
-            self.store_element(builder.fmul(wide, size), field["lanes"], place)
+        def store_uniform_output(index: Ir) -> None:
+            """Store a uniform output times the batch size, as the sum over the batch."""
+            position = self.load_integer("fixed", index)
+            value = self.load_element(field["table"], position, self.scalar_type)
+            value = builder.fpext(value, self.double) if self.is_narrow else value
+            target = builder.mul(builder.add(field["count"], index), field["width"])
+            self.store_element(builder.fmul(value, size), field["lanes"], target)
 
         self.emit_loop(field["scalars"], 1, store_scalar)
         self.emit_loop(field["before"], 1, call_tape)
-        nothing = self.ir.Constant(self.double, 0.0)
+        zero = self.ir.Constant(self.double, 0.0)
         lanes = builder.mul(field["count"], field["width"])
-        self.emit_loop(lanes, 1, lambda k: self.store_element(nothing, field["lanes"], k))
+        self.emit_loop(lanes, 1, lambda k: self.store_element(zero, field["lanes"], k))
         call_tape(field["before"], begin, end)
-        self.emit_loop(field["fixed_count"], 1, store_fixed)
+        self.emit_loop(field["fixed_count"], 1, store_uniform_output)
 
-    def _update(self, step: Any) -> None:
-        """Run the update tape for each parameter; values common to all are computed once."""
+    def _emit_update(self, step: Ir) -> None:
+        """Emit the update rule for all parameters; values common to all are computed once."""
         field, tape = self.field, self.tape
 
-        def load_shared(leaf: Leaf) -> Any:
+        def load_scalar(leaf: Leaf) -> Ir:
+            """Load the learning rate of the step, or a scalar of the optimizer's state."""
             number = self.rule.scalars.index(leaf.name)
-            place = ("rates", step) if number == 0 else ("shared", number - 1)
-            return self.load_element(field[place[0]], place[1], self.double)
+            array, index = ("rates", step) if number == 0 else ("shared", number - 1)
+            return self.load_element(field[array], index, self.double)
 
-        values = self.emit_leaves(scalar=load_shared)
+        values = self.emit_leaves(scalar=load_scalar)
         self.emit_instructions(values, varying=False)
         arrays = [field["values"], field["slope"]] + [
             self.load_element(field["state"], k, self.pointer)
@@ -151,17 +164,19 @@ class EpochEmitter(TapeFunctionEmitter):
         ]
         outputs = [tape.outputs[name] for name in self.rule.after]
 
-        def update_parameter(number: Any) -> None:
-            def load_own(leaf: Leaf) -> Any:
-                return self.load_element(
-                    arrays[self.rule.columns.index(leaf.name)], number, self.double
-                )
+        def update_parameter(index: Ir) -> None:
+            """Update one parameter and its part of the optimizer's state."""
 
-            parameter_values = values | self.emit_leaves(column=load_own)
+            def load_column(leaf: Leaf) -> Ir:
+                """Load the value, the derivative or the state of the parameter."""
+                array = arrays[self.rule.columns.index(leaf.name)]
+                return self.load_element(array, index, self.double)
+
+            parameter_values = values | self.emit_leaves(column=load_column)
             self.emit_instructions(parameter_values, varying=True)
-            written = [arrays[0], *arrays[2:]]
-            for array, output in zip(written, outputs, strict=False):  # scalars follow
-                self.store_element(parameter_values[output], array, number)
+            targets = [arrays[0], *arrays[2:]]
+            for array, output in zip(targets, outputs, strict=False):  # scalars follow
+                self.store_element(parameter_values[output], array, index)
 
         self.emit_loop(field["parameters"], 1, update_parameter)
         for number, output in enumerate(outputs[len(arrays) - 1 :]):
