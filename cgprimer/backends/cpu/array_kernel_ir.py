@@ -8,220 +8,264 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 from cgprimer.backends.cpu.function_emitter import FunctionEmitter
 from cgprimer.backends.cpu.llvm_library import get_target_processor
 from cgprimer.backends.cpu.primitive_ir import PrimitiveEmitter
 from cgprimer.backends.cpu.straight_line import FLAGS
-from cgprimer.backends.cpu.vector_ir import declare_function, splat_constant
+from cgprimer.backends.cpu.vector_ir import (
+    Ir,
+    count_lanes,
+    splat_constant,
+    vectorize_type_like,
+)
 from cgprimer.backends.plans.array_plan import ArrayPlan, FusedKernel
 from cgprimer.core.language.syntax_tree import operator_name
 
-Ir = Any
 
+def generate_kernels(plan: ArrayPlan, dtype: str) -> str:
+    """Generate the LLVM IR of a module with one function per fused kernel of a plan.
 
-def kernels_source(plan: ArrayPlan, dtype: str) -> str:
-    """Return a module with a function ``kernel0``, ``kernel1``, ... for each kernel of a plan.
-
-    The arguments of the functions are the addresses of the arrays that the kernel reads and writes,
-    and a range of samples. Sums over the samples are in double precision, and are incremented.
+    The functions are called ``kernel0``, ``kernel1``, ... Their arguments are the addresses of the
+    arrays that the kernel reads and writes, and a range of samples. Sums over the samples are in
+    double precision, and are incremented.
     """
     from llvmlite import ir
 
     module, lanes = ir.Module("arrays"), get_target_processor().count_lanes(dtype)
-    one, many, more = (
+    scalars, vectors, wide_vectors = (
         PrimitiveEmitter(module, dtype, n, flags=FLAGS) for n in (1, lanes, 2 * lanes)
     )
     kernels = [step for step in plan.steps if isinstance(step, FusedKernel)]
     for number, kernel in enumerate(kernels):
         sizes = {plan.sizes[i] for i in (*kernel.levels, *kernel.reads)} - {1}
         # Two vectors at a time, for instruction-level parallelism, if no elements remain.
-        twice = lanes > 1 and all(size % (2 * lanes) == 0 for size in sizes)
-        _KernelEmitter(f"kernel{number}", plan, kernel, one, more if twice else many)
+        wide = lanes > 1 and all(size % (2 * lanes) == 0 for size in sizes)
+        emitter = wide_vectors if wide else vectors
+        _KernelEmitter(f"kernel{number}", plan, kernel, scalars, emitter)
     return str(module)
 
 
 class _KernelEmitter(FunctionEmitter):
+    """Emitter of the function of one fused kernel.
+
+    Args:
+        name: name of the function.
+        plan: the plan that contains the kernel.
+        kernel: the kernel.
+        scalars: code generator of primitives on scalars.
+        vectors: code generator of primitives on vectors.
+    """
+
     def __init__(
         self,
-        title: str,
+        name: str,
         plan: ArrayPlan,
         kernel: FusedKernel,
-        one: PrimitiveEmitter,
-        many: PrimitiveEmitter,
+        scalars: PrimitiveEmitter,
+        vectors: PrimitiveEmitter,
     ) -> None:
         from llvmlite import ir
 
         i64 = ir.IntType(64)
-        kind = ir.FunctionType(ir.VoidType(), [ir.PointerType(), i64, i64])
-        super().__init__(ir.Function(one.module, kind, title))
-        self.plan, self.kernel, self.one, self.many = plan, kernel, one, many
-        self.real, self.vector, self.lanes = one.format.scalar_type, many.type, many.width
-        wide = ir.VectorType(self.double, self.lanes) if self.lanes > 1 else self.double
-        self.wide = wide
+        function_type = ir.FunctionType(ir.VoidType(), [ir.PointerType(), i64, i64])
+        super().__init__(ir.Function(scalars.module, function_type, name))
+        self.plan, self.kernel, self.scalars, self.vectors = plan, kernel, scalars, vectors
+        self.scalar_type, self.vector_type = scalars.format.scalar_type, vectors.type
+        self.sum_type, self.lanes = vectorize_type_like(self.double, vectors.type), vectors.width
         table, begin, end = self.function.args
         self.addresses: dict[int, Ir] = {}
         for number, index in enumerate((*kernel.reads, *kernel.writes)):
             self.addresses[index] = self.load_element(table, number, self.pointer)
-        self.scalars: dict[int, Ir] = {}  # loaded uniform scalars
+        self.uniforms: dict[int, Ir] = {}  # loaded uniform scalars
         for index in kernel.reads:
             if not plan.varies[index] and plan.sizes[index] == 1:
-                self.scalars[index] = self.load_element(self.addresses[index], 0, self.real)
+                self.uniforms[index] = self._load_scalar(index, 0)
         if kernel.flat:
             size = self.make_i64(kernel.flat)
-            self._write_flat_loop(self.builder.mul(begin, size), self.builder.mul(end, size))
+            self._emit_flat_loop(self.builder.mul(begin, size), self.builder.mul(end, size))
         else:
-            self.emit_loop(end, 1, self._write_sample, begin=begin)
+            self.emit_loop(end, 1, self._emit_sample, begin=begin)
         self.builder.ret_void()
 
     # --- one loop over the elements of all samples -----------------------------------------------
 
-    def _write_flat_loop(self, begin: Ir, end: Ir) -> None:
+    def _emit_flat_loop(self, begin: Ir, end: Ir) -> None:
+        """Emit one loop over the elements of all samples, and add its totals to the sums."""
         kernel = self.kernel
-        sums = [i for i in kernel.levels if self._operation(i) == "batch_sum"]
-        uniform_vectors = {
-            i: self.broadcast(value, self.lanes) for i, value in self.scalars.items()
-        }
+        sums = [i for i in kernel.levels if self._get_operation(i) == "batch_sum"]
+        uniforms = {i: self.broadcast(value, self.lanes) for i, value in self.uniforms.items()}
 
-        def body(place: Ir, inside: Ir, state: list[Ir]) -> list[Ir]:
-            values, totals = dict(uniform_vectors), dict(zip(sums, state, strict=True))
+        def emit_vector(position: Ir, mask: Ir, state: list[Ir]) -> list[Ir]:
+            """Compute one vector of elements, and add to the totals."""
+            values, totals = dict(uniforms), dict(zip(sums, state, strict=True))
             for i in kernel.reads:
                 if i not in values:
-                    values[i] = self._load(
-                        self.get_address(self.addresses[i], place, self.real), inside
-                    )
+                    values[i] = self._load_vector(self._get_element(i, position), mask)
             for i in kernel.levels:
                 if i in totals:
-                    value = self._mask(self._operand(i, values, self.many), inside, 0.0)
-                    totals[i] = self.builder.fadd(totals[i], self._widen(value, self.wide))
-                    continue
-                values[i] = self._apply(i, values, self.many)
-                if i in kernel.writes:
-                    self._store(
-                        values[i],
-                        self.get_address(self.addresses[i], place, self.real),
-                        inside,
+                    value = self._replace_unused(
+                        self._get_operands(i, values, self.vectors)[0], mask, 0.0
                     )
+                    totals[i] = self.builder.fadd(totals[i], self._widen(value))
+                    continue
+                values[i] = self._emit_instruction(i, values, self.vectors)
+                if i in kernel.writes:
+                    self._store_vector(values[i], self._get_element(i, position), mask)
             return list(totals.values())
 
-        zeros = [self.ir.Constant(self.wide, None)] * len(sums)
-        for i, total in zip(sums, self._vector_loop(begin, end, zeros, body), strict=True):
-            self._add(self._reduce_lanes("add", total), self.addresses[i])
+        zeros = [self.ir.Constant(self.sum_type, None)] * len(sums)
+        for i, total in zip(
+            sums, self._emit_vector_loop(begin, end, zeros, emit_vector), strict=True
+        ):
+            self.add_to_sum(self._reduce_lanes("add", total), self.addresses[i], self.double)
 
-    # --- sample after sample ---------------------------------------------------------------------
+    # --- one sample after the other --------------------------------------------------------------
 
-    def _write_sample(self, sample: Ir) -> None:
+    def _emit_sample(self, sample: Ir) -> None:
+        """Emit all instructions of the kernel for one sample, level by level."""
         plan, levels = self.plan, self.kernel.levels
-        scalars = dict(self.scalars)
+        scalars = dict(self.uniforms)
         for i in self.kernel.reads:
             if plan.sizes[i] == 1 and plan.varies[i]:
-                scalars[i] = self.load_element(self.addresses[i], sample, self.real)
+                scalars[i] = self._load_scalar(i, sample)
         for level in sorted(set(levels.values())):
             loops: dict[int, list[int]] = {}
             for i in (i for i, value_level in levels.items() if value_level == level):
-                size = self._loop_size(i)
+                size = self._get_loop_size(i)
                 if size > 1:
                     loops.setdefault(size, []).append(i)
-                elif self._operation(i) == "batch_sum":
-                    value = self._operand(i, scalars, self.one)
-                    self._add(self._widen(value, self.double), self.addresses[i])
+                elif self._get_operation(i) == "batch_sum":
+                    (operand,) = self._get_operands(i, scalars, self.scalars)
+                    self.add_to_sum(operand, self.addresses[i], self.double)
                 else:
-                    scalars[i] = self._apply(i, scalars, self.one)
+                    scalars[i] = self._emit_instruction(i, scalars, self.scalars)
                     if i in self.kernel.writes:
                         self.store_element(scalars[i], self.addresses[i], sample)
             for size, values in loops.items():
-                self._write_element_loop(sample, size, values, scalars)
+                self._emit_element_loop(sample, size, values, scalars)
 
-    def _loop_size(self, index: int) -> int:
-        """Return the loop length: for a reduction the size of its operand, else the value's
-        size."""
+    def _get_loop_size(self, index: int) -> int:
+        """Return the number of elements that an instruction iterates over.
+
+        A reduction iterates over its operand, every other instruction over its result.
+        """
         sizes, plan = self.plan.sizes, self.plan
         return sizes[plan.operands(index)[0]] if plan.is_sample_reduction(index) else sizes[index]
 
-    def _write_element_loop(
+    def _emit_element_loop(
         self, sample: Ir, size: int, values: list[int], scalars: dict[int, Ir]
     ) -> None:
-        """Write a loop over the elements of a sample; add results of reductions to the scalars."""
+        """Emit a loop over the elements of a sample; add results of reductions to the scalars."""
         plan, kernel, builder = self.plan, self.kernel, self.builder
         reductions = [i for i in values if plan.is_sample_reduction(i)]
-        used = dict.fromkeys(o for i in values for o in plan.operand_storage(i) if o not in values)
-        uniform_vectors, base = {}, builder.mul(sample, self.make_i64(size))
-        for o in used:
-            if o in scalars:
-                uniform_vectors[o] = self.broadcast(scalars[o], self.lanes)
-        arrays = [o for o in used if o in self.addresses and o not in uniform_vectors]
+        operands = dict.fromkeys(
+            o for i in values for o in plan.operand_storage(i) if o not in values
+        )
+        first_element = builder.mul(sample, self.make_i64(size))
+        splats = {o: self.broadcast(scalars[o], self.lanes) for o in operands if o in scalars}
+        arrays = [o for o in operands if o in self.addresses and o not in splats]
 
-        def at(index: int, offset: Ir) -> Ir:
-            if plan.varies[index] and self._operation(index) != "batch_sum":
-                offset = builder.add(base, offset)
-            return self.get_address(self.addresses[index], offset, self.real)
+        def get_element(index: int, offset: Ir) -> Ir:
+            """Return the address of an element of the sample, or of a value without samples."""
+            if plan.varies[index] and self._get_operation(index) != "batch_sum":
+                offset = builder.add(first_element, offset)
+            return self._get_element(index, offset)
 
-        def body(offset: Ir, mask: Ir, state: list[Ir]) -> list[Ir]:
-            values_at, totals = dict(uniform_vectors), dict(zip(reductions, state, strict=True))
-            values_at |= {o: self._load(at(o, offset), mask) for o in arrays}
+        def emit_vector(offset: Ir, mask: Ir, state: list[Ir]) -> list[Ir]:
+            """Compute one vector of elements, and combine it with the reductions."""
+            vectors, totals = dict(splats), dict(zip(reductions, state, strict=True))
+            vectors |= {o: self._load_vector(get_element(o, offset), mask) for o in arrays}
             for i in values:
                 if i in totals:
-                    value = self._operand(i, values_at, self.many)
-                    name, neutral = _REDUCTIONS[self._operation(i)]
-                    value = self._mask(value, mask, neutral)
-                    totals[i] = self.many.emit(builder, name, totals[i], value)
-                elif self._operation(i) == "batch_sum":
-                    increment = self._widen(self._operand(i, values_at, self.many), self.wide)
+                    name, neutral = _REDUCTIONS[self._get_operation(i)]
+                    value = self._replace_unused(
+                        self._get_operands(i, vectors, self.vectors)[0], mask, neutral
+                    )
+                    totals[i] = self.vectors.emit(builder, name, totals[i], value)
+                elif self._get_operation(i) == "batch_sum":
+                    increment = self._widen(self._get_operands(i, vectors, self.vectors)[0])
                     address = self.get_address(self.addresses[i], offset, self.double)
-                    previous = self._load(address, mask, self.double)
-                    self._store(builder.fadd(previous, increment), address, mask)
+                    previous = self._load_vector(address, mask, self.sum_type)
+                    self._store_vector(builder.fadd(previous, increment), address, mask)
                 else:
-                    values_at[i] = self._apply(i, values_at, self.many)
+                    vectors[i] = self._emit_instruction(i, vectors, self.vectors)
                     if i in kernel.writes:
-                        self._store(values_at[i], at(i, offset), mask)
+                        self._store_vector(vectors[i], get_element(i, offset), mask)
             return list(totals.values())
 
-        start = [
-            splat_constant(self.vector, _REDUCTIONS[self._operation(i)][1]) for i in reductions
-        ]
-        ends = self._vector_loop(self.make_i64(0), self.make_i64(size), start, body, size)
-        for i, total in zip(reductions, ends, strict=True):
-            scalars[i] = self._reduce_lanes(_REDUCTIONS[self._operation(i)][0], total)
+        combinations = [_REDUCTIONS[self._get_operation(i)] for i in reductions]
+        start = [splat_constant(self.vector_type, neutral) for _, neutral in combinations]
+        ends = self._emit_vector_loop(
+            self.make_i64(0), self.make_i64(size), start, emit_vector, size
+        )
+        for i, (name, _), total in zip(reductions, combinations, ends, strict=True):
+            scalars[i] = self._reduce_lanes(name, total)
             if i in kernel.writes:
                 self.store_element(scalars[i], self.addresses[i], sample)
 
-    # --- helpers ---------------------------------------------------------------------------------
+    # --- loops and reductions --------------------------------------------------------------------
 
-    def _vector_loop(
-        self, begin: Ir, end: Ir, state: list[Ir], body: Callable[..., list[Ir]], size: int = 0
+    def _emit_vector_loop(
+        self,
+        begin: Ir,
+        end: Ir,
+        state: list[Ir],
+        emit_vector: Callable[[Ir, Ir, list[Ir]], list[Ir]],
+        size: int = 0,
     ) -> list[Ir]:
-        """Write a loop over vectors; a masked vector holds the last elements."""
-        builder, step = self.builder, self.make_i64(self.lanes)
-        rest = builder.srem(builder.sub(end, begin), step)
-        full_end = builder.sub(end, rest)
-        if not 0 < size < self.lanes:
-            state = self.emit_carried_loop(
-                full_end,
-                self.lanes,
-                state,
-                lambda place, carried: body(place, None, carried),
-                begin=begin,
-            )
-        if self.lanes == 1 or (size and size % self.lanes == 0):
+        """Emit a loop over full vectors, then an epilogue with a mask for the last elements.
+
+        Args:
+            begin, end: first element, and the end of the range.
+            state: initial loop-carried values.
+            emit_vector: emits the body for a position and a mask, which is None in full vectors.
+            size: number of elements, or 0 if unknown.
+        """
+        builder, lanes = self.builder, self.lanes
+        remainder = builder.srem(builder.sub(end, begin), self.make_i64(lanes))
+        full_end = builder.sub(end, remainder)
+
+        def emit_full(position: Ir, carried: list[Ir]) -> list[Ir]:
+            """Emit the body without a mask."""
+            return emit_vector(position, None, carried)
+
+        def emit_masked(position: Ir, carried: list[Ir]) -> list[Ir]:
+            """Emit the body with the mask of the last elements."""
+            return emit_vector(position, mask, carried)
+
+        if not 0 < size < lanes:
+            state = self.emit_carried_loop(full_end, lanes, state, emit_full, begin=begin)
+        if lanes == 1 or (size and size % lanes == 0):
             return state
-        inside = self.mask_first_lanes(rest, self.lanes)
-        return self.emit_carried_loop(
-            end,
-            self.lanes,
-            state,
-            lambda place, carried: body(place, inside, carried),
-            begin=full_end,
-        )
+        mask = self.mask_first_lanes(remainder, lanes)
+        return self.emit_carried_loop(end, lanes, state, emit_masked, begin=full_end)
 
-    def _operation(self, index: int) -> str:
-        name = self.plan.operation(index) if index >= self.plan.first else ""
-        return operator_name(name)
+    def _reduce_lanes(self, name: str, value: Ir) -> Ir:
+        """Reduce all lanes of a vector to a scalar with a primitive, by repeated halving."""
+        lanes = count_lanes(value.type)
+        if not lanes:
+            return value
+        while lanes > 1:
+            lanes //= 2
+            mask_type = self.ir.VectorType(self.i32, lanes)
+            lower, upper = (
+                self.builder.shuffle_vector(value, value, self.ir.Constant(mask_type, list(half)))
+                for half in (range(lanes), range(lanes, 2 * lanes))
+            )
+            value = self.vectors.emit(self.builder, name, lower, upper)
+        return self.builder.extract_element(value, self.ir.Constant(self.i32, 0))
 
-    def _operand(self, index: int, values: dict[int, Ir], emitter: PrimitiveEmitter) -> Ir:
-        return self._operands(index, values, emitter)[0]
+    # --- instructions and operands ---------------------------------------------------------------
 
-    def _operands(self, index: int, values: dict[int, Ir], emitter: PrimitiveEmitter) -> list[Ir]:
+    def _get_operation(self, index: int) -> str:
+        """Return the name of the operation that computes a value, or an empty string for a leaf."""
+        return operator_name(self.plan.operation(index)) if index >= self.plan.first else ""
+
+    def _get_operands(
+        self, index: int, values: dict[int, Ir], emitter: PrimitiveEmitter
+    ) -> list[Ir]:
+        """Return the operands of an instruction, with constants as splats."""
         leaves, operands = self.plan.tape.leaves, []
         for o in self.plan.operand_storage(index):
             constant = o < len(leaves) and leaves[o].kind == "constant"
@@ -230,72 +274,52 @@ class _KernelEmitter(FunctionEmitter):
             )
         return operands
 
-    def _apply(self, index: int, values: dict[int, Ir], emitter: PrimitiveEmitter) -> Ir:
-        kind = self._operation(index)
-        name = "mul" if kind == "matmul" else kind
-        return emitter.emit(self.builder, name, *self._operands(index, values, emitter))
+    def _emit_instruction(self, index: int, values: dict[int, Ir], emitter: PrimitiveEmitter) -> Ir:
+        """Emit an elementwise instruction; a matrix product of single elements is a product."""
+        operation = self._get_operation(index)
+        name = "mul" if operation == "matmul" else operation
+        return emitter.emit(self.builder, name, *self._get_operands(index, values, emitter))
 
-    def _widen(self, value: Ir, kind: Ir) -> Ir:
-        return value if value.type == kind else self.builder.fpext(value, kind)
+    # --- elements --------------------------------------------------------------------------------
 
-    def _mask(self, value: Ir, inside: Ir, otherwise: float) -> Ir:
-        """Replace the lanes beyond the last element."""
-        if inside is None:
-            return value
-        return self.builder.select(inside, value, splat_constant(value.type, otherwise))
+    def _get_element(self, index: int, position: Ir) -> Ir:
+        """Return the address of an element of an array."""
+        return self.get_address(self.addresses[index], position, self.scalar_type)
 
-    def _add(self, value: Ir, place: Ir) -> None:
-        self.store_element(
-            self.builder.fadd(self.load_element(place, 0, self.double), value), place, 0
-        )
+    def _load_scalar(self, index: int, position: Ir | int) -> Ir:
+        """Load an element of an array."""
+        return self.load_element(self.addresses[index], position, self.scalar_type)
 
-    def _reduce_lanes(self, name: str, value: Ir) -> Ir:
-        """Reduce all lanes of a vector to a scalar, by repeated halving."""
-        count = getattr(value.type, "count", 1)
-        while count > 1:
-            count //= 2
-            lower, upper = (
-                self.builder.shuffle_vector(
-                    value, value, self.ir.Constant(self.ir.VectorType(self.i32, count), list(part))
-                )
-                for part in (range(count), range(count, 2 * count))
-            )
-            value = self.many.emit(self.builder, name, lower, upper)
-        return (
-            self.builder.extract_element(value, self.ir.Constant(self.i32, 0))
-            if (hasattr(value.type, "count"))
-            else value
-        )
+    def _load_vector(self, address: Ir, mask: Ir, vector_type: Ir = None) -> Ir:
+        """Load a vector; lanes outside of the mask are 1."""
+        vector_type = vector_type or self.vector_type
+        align = self._get_alignment(vector_type)
+        if mask is None:
+            return self.builder.load(address, typ=vector_type, align=align)
+        ones = splat_constant(vector_type, 1.0)
+        return self.load_masked(address, mask, otherwise=ones, align=align)
 
-    def _load(self, place: Ir, inside: Ir, element: Ir = None) -> Ir:
-        kind = self.vector if element is None else self.wide
-        align = 8 if kind == self.wide else self.one.format.bits // 8
-        if inside is None:
-            return self.builder.load(place, typ=kind, align=align)
-        return self._masked_call(
-            "load", kind, kind, place, self._alignment(align), inside, splat_constant(kind, 1.0)
-        )
-
-    def _store(self, value: Ir, place: Ir, inside: Ir) -> None:
-        align = 8 if value.type == self.wide else self.one.format.bits // 8
-        if inside is None:
-            self.builder.store(value, place, align=align)
+    def _store_vector(self, value: Ir, address: Ir, mask: Ir) -> None:
+        """Store a vector, or the lanes in its mask."""
+        align = self._get_alignment(value.type)
+        if mask is None:
+            self.builder.store(value, address, align=align)
         else:
-            nothing = self.ir.VoidType()
-            self._masked_call(
-                "store", nothing, value.type, value, place, self._alignment(align), inside
-            )
+            self.store_masked(value, address, mask, align=align)
 
-    def _alignment(self, number: int) -> Ir:
-        return self.ir.Constant(self.i32, number)
+    def _get_alignment(self, vector_type: Ir) -> int:
+        """Return the alignment of a vector in memory, which is that of its elements."""
+        return 8 if vector_type == self.sum_type else self.scalars.format.itemsize
 
-    def _masked_call(self, name: str, result: Ir, vector: Ir, *operands: Ir) -> Ir:
-        letter = f"v{vector.count}f{64 if vector == self.wide else self.one.format.bits}"
-        kinds = [operand.type for operand in operands]
-        intrinsic = declare_function(
-            self.function.module, f"llvm.masked.{name}.{letter}.p0", result, kinds
-        )
-        return self.builder.call(intrinsic, operands)
+    def _replace_unused(self, value: Ir, mask: Ir, replacement: float) -> Ir:
+        """Replace the lanes beyond the last element."""
+        if mask is None:
+            return value
+        return self.builder.select(mask, value, splat_constant(value.type, replacement))
+
+    def _widen(self, value: Ir) -> Ir:
+        """Convert a vector to double precision."""
+        return value if value.type == self.sum_type else self.builder.fpext(value, self.sum_type)
 
 
-_REDUCTIONS = {"sum": ("add", 0.0), "largest": ("max", -math.inf)}
+_REDUCTIONS = {"sum": ("add", 0.0), "largest": ("max", -math.inf)}  # primitive, neutral element

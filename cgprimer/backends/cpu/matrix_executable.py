@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from cgprimer.backends.cpu import blas_threads, worker_threads
-from cgprimer.backends.cpu.array_kernel_ir import kernels_source
+from cgprimer.backends.cpu.array_kernel_ir import generate_kernels
 from cgprimer.backends.cpu.llvm_library import CompiledLibrary
 from cgprimer.backends.cpu.primitive_ir import SUPPORTED
 from cgprimer.backends.interfaces import Array
@@ -88,7 +88,7 @@ class ArrayExecutable:
         key = repr((tape.leaves, tape.instructions, tape.outputs, dtype, sums))
         if self.kernels:
             with pause_garbage_collection():
-                self.library = CompiledLibrary("arrays", key, lambda: kernels_source(plan, dtype))
+                self.library = CompiledLibrary("arrays", key, lambda: generate_kernels(plan, dtype))
         self.after = plan.after
         leaves = list(enumerate(tape.leaves))
         self.columns = [(i, leaf.name) for i, leaf in leaves if leaf.kind == "column"]
