@@ -1,7 +1,7 @@
 """Conversion of the arguments and results of compiled tapes.
 
-It covers columns and scalars, values that do not vary with the sample, results of custom
-primitives, and outputs.
+The module converts columns and scalars, computes the values that do not vary with the sample, and
+checks the results of custom primitives.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from cgprimer.errors import EngineError, name_hint
 def convert_columns(
     columns: Mapping[str, Array], names: Sequence[str], dtype: Any, samples: int
 ) -> list[Array]:
-    """Return contiguous arrays of shape (samples,) and of one type, in the order of the names.
+    """Convert columns to contiguous arrays of the given dtype and length, in the order of names.
 
     Arrays that already have this form are not copied, and no array is modified. Values that are too
-    large for ``float32`` become infinite, as in any conversion.
+    large for ``float32`` become infinite, as in any conversion. A scalar is repeated for all
+    samples.
 
     Raises:
         EngineError: a column is missing, has another length, or contains values that are not real.
@@ -49,7 +50,7 @@ def convert_columns(
             arrays.append(column)
             continue
         try:
-            values = _numeric_array(column)
+            values = _convert_to_numeric_array(column)
             with np.errstate(all="ignore"):
                 array = np.ascontiguousarray(values, dtype)
         except (TypeError, ValueError, OverflowError):
@@ -68,7 +69,7 @@ def convert_columns(
 
 
 def convert_scalars(scalars: Mapping[str, Any], names: Sequence[str], dtype: Any) -> Array:
-    """Return the scalars as one array, in the order of the names.
+    """Convert scalars to one array of shape (scalars,), in the order of the names.
 
     Raises:
         EngineError: a scalar is missing or is not a real number.
@@ -76,9 +77,9 @@ def convert_scalars(scalars: Mapping[str, Any], names: Sequence[str], dtype: Any
     missing = [name for name in names if name not in scalars]
     if missing:
         hint = name_hint(missing[0], scalars)
-        raise EngineError(f"missing value of {missing[0]!r}", hint=hint)
+        raise EngineError(f"missing value for {missing[0]!r}", hint=hint)
     try:
-        numbers = _numeric_array([scalars[name] for name in names])
+        numbers = _convert_to_numeric_array([scalars[name] for name in names])
         if numbers.ndim != 1:
             raise TypeError
         if numbers.dtype != np.float64:
@@ -89,19 +90,20 @@ def convert_scalars(scalars: Mapping[str, Any], names: Sequence[str], dtype: Any
             return numbers.astype(dtype)
     except (TypeError, ValueError, OverflowError):
         invalid = next(
-            (n for n in names if np.ndim(scalars[n]) or not _is_real(scalars[n])), names[0]
+            (n for n in names if np.ndim(scalars[n]) or not _is_real_valued(scalars[n])), names[0]
         )
-        raise EngineError(f"the value of {invalid!r} must be a real number") from None
+        actual = type(scalars[invalid]).__name__
+        raise EngineError(f"{invalid!r} must be a real number, got {actual}") from None
 
 
 class UniformEvaluator:
-    """Computation of the values of a tape or plan that do not vary with the sample.
+    """Evaluator of the uniform values of a tape or plan: values that do not vary with the sample.
 
     Args:
-        tape: its leaves are the inputs.
+        tape: the tape, whose leaves are the inputs.
         steps: primitives on uniform values with one result each, in execution order.
         size: number of values.
-        dtype: type of the numbers.
+        dtype: dtype of the computation.
     """
 
     def __init__(self, tape: Tape, steps: Iterable[PlanStep], size: int, dtype: Any) -> None:
@@ -117,7 +119,7 @@ class UniformEvaluator:
         ]
 
     def __call__(self, scalars: Mapping[str, Any]) -> list[Any]:
-        """Return all values; a value that varies with the sample is None."""
+        """Compute all uniform values; the list has None for values that vary with the sample."""
         values: list[Any] = [None] * self.size
         for index, value in self.constants:
             values[index] = value
@@ -133,7 +135,7 @@ class UniformEvaluator:
 def call_custom_primitive(
     name: str, function: Callable[..., Array], operands: Sequence[Array], shape: tuple[int, ...]
 ) -> Array:
-    """Call the function of a custom primitive on copies of arrays, and check its result.
+    """Call the function of a custom primitive on copies of its operands, and check the result.
 
     Raises:
         EngineError: the result is not an array of real numbers of the operands' shape.
@@ -146,17 +148,17 @@ def call_custom_primitive(
     array = np.asarray(result)
     if result is None or array.dtype.kind not in "biuf":
         kind = "None" if result is None else f"an array of type {array.dtype}"
-        raise EngineError(f"the primitive {name!r} must return real numbers, got {kind}")
+        raise EngineError(f"primitive {name!r} must return real numbers, got {kind}")
     if array.shape not in ((), shape):
         raise EngineError(
-            f"the primitive {name!r} must return shape {shape}, got {array.shape}",
-            hint="make the primitive elementwise, for arrays of any length",
+            f"primitive {name!r} must return an array of shape {shape}, got {array.shape}",
+            hint="define the primitive elementwise, for arrays of any length",
         )
     return array
 
 
 def sum_uniform_value(value: Array, samples: int) -> Array:
-    """Return the sum over the samples of a value that does not vary, in double precision.
+    """Sum a value that is the same for all samples over the samples, in double precision.
 
     Without samples the sum is 0, even for infinite values.
 
@@ -168,11 +170,11 @@ def sum_uniform_value(value: Array, samples: int) -> Array:
 
 
 def copy_shared_outputs(arrays: Sequence[Array], positions: Mapping[str, int]) -> dict[str, Array]:
-    """Return outputs by name, with a separate array for each output.
+    """Return a mapping from output names to arrays; outputs that share an array get copies.
 
     Args:
         arrays: the computed arrays.
-        positions: output name -> index of its array. Outputs with the same index get copies.
+        positions: output name -> index of its array.
     """
     outputs: dict[str, Array] = {}
     returned: set[int] = set()
@@ -182,8 +184,8 @@ def copy_shared_outputs(arrays: Sequence[Array], positions: Mapping[str, int]) -
     return outputs
 
 
-def _numeric_array(value: Any) -> Array:
-    """Return an array of numbers; numpy would also convert strings and dates.
+def _convert_to_numeric_array(value: Any) -> Array:
+    """Convert a value to a numeric array, without numpy's conversion of strings and dates.
 
     Raises:
         TypeError: the value is not numeric.
@@ -197,9 +199,10 @@ def _numeric_array(value: Any) -> Array:
     return array
 
 
-def _is_real(value: Any) -> bool:
+def _is_real_valued(value: Any) -> bool:
+    """Return whether a value can be converted to an array of real numbers."""
     try:
-        _numeric_array(value).astype(float)
+        _convert_to_numeric_array(value).astype(float)
     except (TypeError, ValueError, OverflowError):
         return False
     return True

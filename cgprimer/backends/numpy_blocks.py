@@ -40,7 +40,7 @@ _MAX_SERIAL_PRODUCTS = 2**18
 
 
 class BlockState(NamedTuple):
-    """The data that the steps read and write for one block of samples."""
+    """The arrays that plan steps read and write for one block of samples."""
 
     values: list[Any]  # per value, an array of shape (samples of the block,) or a scalar
     buffer: Array  # shape (rows, samples of the block); the last row is scratch space
@@ -52,7 +52,7 @@ StepFunction = Callable[[BlockState], None]
 
 
 class NumpyExecutable:
-    """A tape compiled for numpy; the arguments are those of an engine's ``compile``."""
+    """A tape compiled to numpy calls; arguments as for ``compile`` of an engine."""
 
     def __init__(self, tape: Tape, *, reduction: Reduction, dtype: str) -> None:
         self.reduction = reduction
@@ -61,9 +61,7 @@ class NumpyExecutable:
         allocation = allocate_rows(self.plan)
         self.row_count = allocation.count + 1
         steps = range(len(self.plan.varying))
-        self.step_functions = [
-            _step_function(self.plan, allocation, position) for position in steps
-        ]
+        self.step_functions = [_compile_step(self.plan, allocation, position) for position in steps]
         self.uniform = UniformEvaluator(self.plan.tape, self.plan.uniform, self.plan.size, dtype)
         live = self.row_count + len(self.plan.tape.of_kind("column"))
         block = _CACHE_BYTES // (live * self.dtype.itemsize)
@@ -76,11 +74,16 @@ class NumpyExecutable:
         # IEEE 754 semantics: nan and infinity are values, not errors.
         with np.errstate(all="ignore"):
             values = self.uniform(scalars)
-            collect = self._run_sums if self.reduction == "sum" else self._run_per_sample
+            collect = self._run_and_sum if self.reduction == "sum" else self._run_per_sample
             return collect(values, columns, samples)
 
-    def _affine_matrices(self, values: Sequence[Any]) -> dict[int, tuple[Array, Array]]:
-        """Return the weights, shape (outputs, inputs), and biases, (outputs, 1), of each group."""
+    def _build_affine_matrices(self, values: Sequence[Any]) -> dict[int, tuple[Array, Array]]:
+        """Build the matrices of each affine group.
+
+        Returns:
+            Position of the affine step -> weights of shape (outputs, inputs), and biases of shape
+            (outputs, 1).
+        """
         return {
             position: (
                 np.array([[values[w] for w in row] for row in group.weights], self.dtype),
@@ -93,15 +96,15 @@ class NumpyExecutable:
     def _run_blocks(
         self, values: list[Any], columns: Inputs, samples: int
     ) -> Iterator[tuple[int, int, BlockState]]:
-        """Run all steps block by block; yield first and last sample and state of each block."""
+        """Run all steps on each block of samples; yield the bounds and the state of the block."""
         tape = self.plan.tape
         indices = [i for i, leaf in enumerate(tape.leaves) if leaf.kind == "column"]
         arrays = convert_columns(columns, tape.of_kind("column"), self.dtype, samples)
-        leaves = list(zip(indices, map(_read_only, arrays), strict=True))
+        leaves = list(zip(indices, map(_make_read_only_view, arrays), strict=True))
         size = max(1, min(self.block_size, samples))
         buffer = np.empty((self.row_count, size), self.dtype)
         sums = np.zeros(len(self.plan.accumulators))
-        matrices = self._affine_matrices(values)
+        matrices = self._build_affine_matrices(values)
         for start in range(0, samples, size):
             stop = min(start + size, samples)
             for index, column in leaves:
@@ -112,13 +115,15 @@ class NumpyExecutable:
             yield start, stop, block
 
     def _run_per_sample(self, values: list[Any], columns: Inputs, samples: int) -> dict[str, Array]:
+        """Run the tape and return arrays with one value per sample."""
         results = {name: np.empty(samples, self.dtype) for name in self.plan.tape.outputs}
         for start, stop, block in self._run_blocks(values, columns, samples):
             for name, index in self.plan.outputs.items():
                 results[name][start:stop] = block.values[index]
         return results
 
-    def _run_sums(self, values: list[Any], columns: Inputs, samples: int) -> dict[str, Any]:
+    def _run_and_sum(self, values: list[Any], columns: Inputs, samples: int) -> dict[str, Any]:
+        """Run the tape and return the outputs summed over the samples."""
         # Block sums are added in order and in double precision: the result is reproducible.
         totals = np.zeros(len(self.plan.accumulators))
         for _, _, block in self._run_blocks(values, columns, samples):
@@ -132,45 +137,47 @@ class NumpyExecutable:
         }
 
 
-def _read_only(column: Array) -> Array:
-    """Return a read-only view, since the samples belong to the caller."""
+def _make_read_only_view(column: Array) -> Array:
+    """Return a read-only view of a column, which belongs to the caller."""
     view = np.asarray(column).view()
     view.flags.writeable = False
     return view
 
 
-# --- functions of the steps ---------------------------------------------------------------------
+# --- compilation of plan steps to functions -----------------------------------------------------
 
 
-def _step_function(plan: Plan, allocation: RowAllocation, position: int) -> StepFunction:
-    """Return a function that runs one step of a plan."""
+def _compile_step(plan: Plan, allocation: RowAllocation, position: int) -> StepFunction:
+    """Compile the step at the given position of a plan to a function."""
     step = plan.varying[position]
     match step.name:
         case "sum" | "dot":
-            return _reduction(step)
+            return _compile_reduction(step)
         case "outer":
-            return _outer_product(plan.groups[position], allocation)  # type: ignore[arg-type]
+            return _compile_outer_product(plan.groups[position], allocation)  # type: ignore[arg-type]
         case "affine":
-            return _affine(plan.groups[position], position, allocation)  # type: ignore[arg-type]
+            return _compile_affine(plan.groups[position], position, allocation)  # type: ignore[arg-type]
         case "sincos":
-            return _sine_cosine(step, allocation)
+            return _compile_sine_cosine(step, allocation)
         case "fma" | "fms" | "fnma":
-            return _multiply_add(step, allocation)
-    return _elementwise(step, allocation)
+            return _compile_multiply_add(step, allocation)
+    return _compile_elementwise(step, allocation)
 
 
-def _elementwise(step: PlanStep, allocation: RowAllocation) -> StepFunction:
-    """Return a function that applies a primitive to arrays."""
+def _compile_elementwise(step: PlanStep, allocation: RowAllocation) -> StepFunction:
+    """Compile an elementwise step to a call to numpy or to a custom primitive."""
     name, operands, (target,) = step
     function = numpy_arithmetic.numpy_function(name)
     row = allocation.row_of[target]
 
-    def into_row(block: BlockState) -> None:
+    def write_into_row(block: BlockState) -> None:
+        """Apply a numpy ufunc, which stores its result in the row of the buffer."""
         values = block.values
         values[target] = function(*[values[o] for o in operands], out=block.buffer[row])
 
     def copy_to_row(block: BlockState) -> None:
-        # Always copied: the function may return its argument, or an array of another type.
+        """Apply a function and copy its result to the row of the buffer."""
+        # Always copied: the function may return its argument, or an array of another dtype.
         values = block.values
         target_row, arguments = block.buffer[row], [values[o] for o in operands]
         target_row[...] = (
@@ -181,59 +188,63 @@ def _elementwise(step: PlanStep, allocation: RowAllocation) -> StepFunction:
         values[target] = target_row
 
     built_in = find_primitive(name).built_in
-    return into_row if built_in and isinstance(function, np.ufunc) else copy_to_row
+    return write_into_row if built_in and isinstance(function, np.ufunc) else copy_to_row
 
 
-def _multiply_add(step: PlanStep, allocation: RowAllocation) -> StepFunction:
-    """Return a function that multiplies into the scratch row, then adds or subtracts."""
+def _compile_multiply_add(step: PlanStep, allocation: RowAllocation) -> StepFunction:
+    """Compile a multiply-add; the scratch row of the block holds the product."""
     name, (a, b, c), (target,) = step
     row = allocation.row_of[target]
-    combined: Any = np.add if name == "fma" else np.subtract
+    add_or_subtract: Any = np.add if name == "fma" else np.subtract
 
-    def run_step(block: BlockState) -> None:
+    def multiply_and_add(block: BlockState) -> None:
+        """Multiply two operands and add or subtract the third, for one block of samples."""
         values = block.values
         product = np.multiply(values[a], values[b], out=block.buffer[-1])
         pair = (values[c], product) if name == "fnma" else (product, values[c])
-        values[target] = combined(*pair, out=block.buffer[row])
+        values[target] = add_or_subtract(*pair, out=block.buffer[row])
 
-    return run_step
+    return multiply_and_add
 
 
-def _sine_cosine(step: PlanStep, allocation: RowAllocation) -> StepFunction:
-    """Return a function that computes the sine, then the cosine of one value."""
+def _compile_sine_cosine(step: PlanStep, allocation: RowAllocation) -> StepFunction:
+    """Compile a step that computes the sine and the cosine of the same value."""
     _, (operand,), (sine, cosine) = step
     sine_row, cosine_row = allocation.row_of[sine], allocation.row_of[cosine]
 
-    def run_step(block: BlockState) -> None:
+    def compute_sine_and_cosine(block: BlockState) -> None:
+        """Compute the sine and the cosine of the operand for one block of samples."""
         values = block.values
         values[sine] = np.sin(values[operand], out=block.buffer[sine_row])
         values[cosine] = np.cos(values[operand], out=block.buffer[cosine_row])
 
-    return run_step
+    return compute_sine_and_cosine
 
 
-def _reduction(step: PlanStep) -> StepFunction:
-    """Return a function that sums values, or products that are never stored, over a block."""
+def _compile_reduction(step: PlanStep) -> StepFunction:
+    """Compile a sum or a dot product over the samples of a block."""
     name, operands, (number,) = step
-    total: Any = np.add.reduce if name == "sum" else np.dot
+    reduce: Any = np.add.reduce if name == "sum" else np.dot
 
-    def run_step(block: BlockState) -> None:
-        block.sums[number] = total(*[block.values[o] for o in operands])
+    def reduce_block(block: BlockState) -> None:
+        """Reduce the operands over one block of samples and store the sum."""
+        block.sums[number] = reduce(*[block.values[o] for o in operands])
 
-    return run_step
+    return reduce_block
 
 
-def _affine(group: AffineGroup, position: int, allocation: RowAllocation) -> StepFunction:
-    """Return a function that multiplies a matrix by the inputs, a column for each sample."""
-    inputs = _stacked_values(group.inputs, allocation)
+def _compile_affine(group: AffineGroup, position: int, allocation: RowAllocation) -> StepFunction:
+    """Compile an affine group to a matrix product with one column per sample."""
+    inputs = _compile_stack(group.inputs, allocation)
     targets = [(output, allocation.row_of[output]) for output in group.outputs]
-    rows = _as_slice([row for _, row in targets])
+    rows = _convert_to_slice([row for _, row in targets])
     biased = any(bias >= 0 for bias in group.biases)
 
-    def run_step(block: BlockState) -> None:
+    def compute_affine_outputs(block: BlockState) -> None:
+        """Compute ``weights @ inputs + biases`` for one block of samples."""
         weights, biases = block.matrices[position]
         destination = block.buffer[rows] if rows else None
-        result = _matrix_product(weights, inputs(block), destination)
+        result = _multiply_in_slices(weights, inputs(block), destination)
         if biased:
             result += biases
         for (output, row), row_values in zip(targets, result, strict=True):
@@ -241,40 +252,52 @@ def _affine(group: AffineGroup, position: int, allocation: RowAllocation) -> Ste
                 block.buffer[row] = row_values
             block.values[output] = block.buffer[row]
 
-    return run_step
+    return compute_affine_outputs
 
 
-def _outer_product(group: OuterProduct, allocation: RowAllocation) -> StepFunction:
-    """Return a function that sums all pairwise products over the samples of a block."""
-    left, right = _stacked_values(group.left, allocation), _stacked_values(group.right, allocation)
+def _compile_outer_product(group: OuterProduct, allocation: RowAllocation) -> StepFunction:
+    """Compile an outer product, summed over the samples of a block, to a matrix product."""
+    left, right = _compile_stack(group.left, allocation), _compile_stack(group.right, allocation)
     accumulators = np.array(group.accumulators)
     needed = accumulators >= 0
     accumulators = accumulators[needed]
 
-    def run_step(block: BlockState) -> None:
+    def sum_products(block: BlockState) -> None:
+        """Sum the products of left and right factors over one block of samples."""
         block.sums[accumulators] = _sum_outer_products(left(block), right(block))[needed]
 
-    return run_step
+    return sum_products
 
 
-def _matrix_product(weights: Array, samples: Array, out: Array | None) -> Array:
-    """Multiply a matrix by samples, slice by slice; return shape (outputs, samples)."""
+def _multiply_in_slices(weights: Array, samples: Array, out: Array | None) -> Array:
+    """Multiply a matrix by the samples of a block, one slice of samples at a time.
+
+    Args:
+        weights: shape (outputs, inputs).
+        samples: shape (inputs, samples).
+        out: array for the result of shape (outputs, samples); None to allocate it.
+    """
     product = np.empty((len(weights), samples.shape[1]), samples.dtype) if out is None else out
-    for part in _sample_slices(samples.shape[1], weights.size):
+    for part in _split_into_slices(samples.shape[1], weights.size):
         np.matmul(weights, samples[:, part], out=product[:, part])
     return product
 
 
 def _sum_outer_products(left: Array, right: Array) -> Array:
-    """Sum the products of all pairs over the samples; return shape (left, right)."""
+    """Sum the outer products of left and right factors over the samples.
+
+    Args:
+        left: shape (left factors, samples).
+        right: shape (right factors, samples).
+    """
     total = np.zeros((len(left), len(right)), left.dtype)
-    for part in _sample_slices(left.shape[1], total.size):
+    for part in _split_into_slices(left.shape[1], total.size):
         total += np.matmul(left[:, part], right[:, part].T)
     return total
 
 
-def _sample_slices(samples: int, weights: int) -> list[slice]:
-    """Split the samples of a block so that BLAS multiplies each slice in one thread.
+def _split_into_slices(samples: int, weights: int) -> list[slice]:
+    """Split the samples of a block into slices that BLAS multiplies in one thread each.
 
     Args:
         samples: number of samples of the block.
@@ -286,18 +309,18 @@ def _sample_slices(samples: int, weights: int) -> list[slice]:
     return [slice(start, start + size) for start in range(0, samples, size)]
 
 
-def _stacked_values(
+def _compile_stack(
     values: Sequence[int], allocation: RowAllocation
 ) -> Callable[[BlockState], Array]:
-    """Return a function that stacks values in a matrix of shape (values, samples of the block)."""
-    rows = _as_slice([allocation.row_of.get(value, -1) for value in values])
+    """Compile the stacking of values to a matrix of shape (values, samples of the block)."""
+    rows = _convert_to_slice([allocation.row_of.get(value, -1) for value in values])
     if rows:
         return lambda block: block.buffer[rows]
     return lambda block: np.array([block.values[value] for value in values], block.buffer.dtype)
 
 
-def _as_slice(rows: Sequence[int]) -> slice | None:
-    """Return rows as a slice if they are consecutive: such rows are stacked without a copy."""
+def _convert_to_slice(rows: Sequence[int]) -> slice | None:
+    """Convert consecutive row indices to a slice; return None if they are not consecutive."""
     start = rows[0]
     if start < 0 or list(rows) != list(range(start, start + len(rows))):
         return None
@@ -305,31 +328,35 @@ def _as_slice(rows: Sequence[int]) -> slice | None:
 
 
 class NumpyEngine:
-    """The reference engine, which is always available."""
+    """The engine ``numpy``, which is always available."""
 
     name = "numpy"
     scalarize_up_to = 0
 
     def unavailable(self) -> str:
-        """Return the empty string: numpy is a dependency."""
+        """Return the reason why the engine is unavailable: always the empty string."""
         return ""
 
     def unsupported(self, tape: Tape, dtype: str) -> str:
-        """Return the empty string: the engine runs every tape."""
+        """Return the reason why the engine cannot run a tape: always the empty string."""
         return ""
 
     def minimum_work(self, tape: Tape) -> float:
-        """Return 0 for scalars, done before compiled code is loaded; arrays are left to `plain`."""
+        """Return the minimum number of operations for `auto` to choose this engine.
+
+        For scalars it is 0: numpy is faster than loading a compiler. Tapes with arrays are left to
+        the engine `plain`.
+        """
         return math.inf if tape.has_arrays else 0
 
     def describe(self) -> str:
-        """Return the version of numpy."""
+        """Return the installed version of numpy."""
         return f"version: {np.__version__}"
 
     def compile(
         self, tape: Tape, *, reduction: Reduction = "none", dtype: str = "float64"
     ) -> Execute:
-        """Prepare a tape to be run many times; arrays and complex numbers are left to `plain`."""
+        """Compile a tape; the engine `plain` compiles tapes with arrays or complex numbers."""
         if tape.has_arrays or dtype.startswith("complex"):
             return PLAIN.compile(tape, reduction=reduction, dtype=dtype)
         with pause_garbage_collection():

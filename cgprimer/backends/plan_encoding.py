@@ -1,4 +1,4 @@
-"""Encoding of an execution plan as integers, for the interpreters on CPU and GPU.
+"""Encoding of execution plans as integers, for the interpreters on CPU and GPU.
 
 An operation is five integers: opcode, result and up to three operands. A nonnegative operand is a
 row of the block's buffer; a negative operand, ``~value``, is a uniform value of the plan. The
@@ -19,7 +19,7 @@ from cgprimer.backends.plans.row_allocation import allocate_rows
 
 WORDS = 5  # per operation: opcode, result, three operands
 TILE = 4  # outputs of an affine group that are computed together, in registers
-CALL = "call"  # operand kinds of a call of a Python function
+CALL = "call"  # operand kinds of a call to a Python function
 ANY = "*"  # operands of any kind
 _WITHOUT_PATTERN = ("sum", "dot", "sincos")
 _ALL_ROWS = ("", "r", "rr", "rrr")
@@ -27,13 +27,14 @@ _PADDING = ((0, 0, 0), (0, 0), (0,), ())
 
 
 class ExtendedOperands(NamedTuple):
-    """Operands of an operation that do not fit into five integers.
+    """Operands of an operation that needs more than three operands.
 
     Attributes:
         name: ``affine``, ``outer`` or ``call``.
-        counts: ``affine``: inputs, tiles of outputs; ``outer``: tiles of left and of right factors.
+        counts: for ``affine``, the number of inputs and of tiles of outputs; for ``outer``, the
+            number of tiles of left and of right factors.
         offset: index of the first weight, of the first sum, or of the Python function.
-        rows: inputs, then outputs; left, then right factors; result, then three operands.
+        rows: inputs and outputs, left and right factors, or result and three operands.
     """
 
     name: str
@@ -43,9 +44,10 @@ class ExtendedOperands(NamedTuple):
 
 
 class CodeSection(NamedTuple):
-    """Operations, shape (operations, WORDS), and their extended operands.
+    """A sequence of encoded operations, with their extended operands.
 
-    The result of an operation with extended operands is an index into ``groups``.
+    ``code`` has shape (operations, WORDS). The result of an operation with extended operands is an
+    index into ``groups``.
     """
 
     code: Array
@@ -53,29 +55,27 @@ class CodeSection(NamedTuple):
 
 
 class EncodedPlan(NamedTuple):
-    """An execution plan as integers.
+    """An execution plan encoded as integers, for an interpreter.
 
     Attributes:
         handlers: opcode -> name of the operation and kinds of its operands: ``r`` for a row, ``s``
-            for
-            a uniform scalar; or CALL, ANY, or an empty string if there is only one form.
+            for a uniform scalar; or CALL, ANY, or an empty string if there is only one form.
         main: operations for every block of samples: one per step, then the stores of the outputs.
         uniform: operations that run once per call, if requested. Their rows are the values
-            ``uniform_inputs``, then the results of the plan's uniform steps, one after the other.
+            ``uniform_inputs``, followed by the results of the plan's uniform steps.
         uniform_inputs: values that uniform steps read.
         columns: values of the columns that are read; they occupy the first rows.
-        filled: rows that hold a uniform value, with this value.
+        filled: pairs of a row and the uniform value that is copied to it.
         rows: number of rows.
         weights: weights of the affine groups, tile by tile: TILE biases, then TILE weights for each
             input; -1 for padding.
         direct_sums: number of sums of ``sum`` and ``dot``; the sums of outer products follow, tile
-            by
-            tile.
+            by tile.
         sums: total number of sums.
         sum_slots: accumulator of the plan -> index of its sum.
         stored: values that ``store`` writes.
         functions: primitives that are Python functions.
-        tile: left and right factors of a tile of an outer product.
+        tile: number of left and of right factors per tile of an outer product.
     """
 
     handlers: tuple[tuple[str, str], ...]
@@ -97,16 +97,15 @@ class EncodedPlan(NamedTuple):
 def encode_plan(
     plan: Plan, *, tile: tuple[int, int], available: Collection[tuple[str, str]] | None = None
 ) -> EncodedPlan:
-    """Encode an execution plan.
+    """Encode an execution plan as integers for an interpreter.
 
     Args:
         plan: the plan.
-        tile: left and right factors per tile of an outer product.
+        tile: number of left and of right factors per tile of an outer product.
         available: the handlers of the interpreter. If there is no handler for a uniform operand,
-            the
-            operand is copied to a row; an operation without any handler becomes a call of a Python
-            function. With None, every operation and operand kind is available, and uniform steps
-            are not encoded.
+            the operand is copied to a row; an operation without any handler becomes a call to a
+            Python function. With None, every operation and operand kind is available, and uniform
+            steps are not encoded.
 
     >>> import cgprimer
     >>> from cgprimer.backends.plans.planning import build_plan
@@ -115,10 +114,12 @@ def encode_plan(
     >>> encoded.handlers, encoded.main.code.tolist()
     ((('fma', '*'), ('sum', '')), [[0, 1, -2, 0, -3], [1, 0, 1, 0, 0]])
     """
-    return _Encoder(plan, tile, available).encode()
+    return _PlanEncoder(plan, tile, available).encode()
 
 
-class _Encoder:
+class _PlanEncoder:
+    """Encoder of an execution plan: collects opcodes, buffer rows, weights and sums."""
+
     def __init__(
         self, plan: Plan, tile: tuple[int, int], available: Collection[tuple[str, str]] | None
     ) -> None:
@@ -141,6 +142,7 @@ class _Encoder:
         self.next_sum = 0
 
     def encode(self) -> EncodedPlan:
+        """Encode the varying and the uniform steps of the plan."""
         plan, row = self.plan, self.row
         stored: tuple[int, ...] = ()
         if not plan.accumulators:
@@ -171,19 +173,26 @@ class _Encoder:
             tile=self.tile,
         )
 
-    def _new_row(self) -> int:
+    def _allocate_row(self) -> int:
+        """Add a row to the block's buffer and return its index."""
         self.rows += 1
         return self.rows - 1
 
-    def _row_of(self, operand: int) -> int:
-        """Return the row of an operand; a uniform value is copied to a row before the loop."""
+    def _ensure_row(self, operand: int) -> int:
+        """Return the row of an operand; allocate a row for a uniform value."""
         if operand >= 0:
             return operand
         if ~operand not in self.filled:
-            self.filled[~operand] = self._new_row()
+            self.filled[~operand] = self._allocate_row()
         return self.filled[~operand]
 
     def _encode_steps(self, steps: Iterable[PlanStep], row: Mapping[int, int]) -> CodeSection:
+        """Encode plan steps as operations of five integers.
+
+        Args:
+            steps: the steps.
+            row: value -> row.
+        """
         words: list[int] = []
         groups: list[ExtendedOperands] = []
         number, available, plan_groups = self.handlers, self.available, self.plan.groups
@@ -191,9 +200,9 @@ class _Encoder:
             if row is self.row and position in plan_groups:
                 group = plan_groups[position]
                 extended = (
-                    self._affine_operands(group)
+                    self._encode_affine(group)
                     if isinstance(group, AffineGroup)
-                    else self._outer_operands(group)
+                    else self._encode_outer(group)
                 )
                 words += (number.setdefault((name, ""), len(number)), len(groups), 0, 0, 0)
                 groups.append(extended)
@@ -202,7 +211,7 @@ class _Encoder:
             if name in _WITHOUT_PATTERN:
                 pattern = ""
                 if available is not None:
-                    arguments = [self._row_of(p) for p in arguments]
+                    arguments = [self._ensure_row(p) for p in arguments]
                 if name == "sincos":
                     target = row[results[0]]
                     arguments.append(row[results[1]])
@@ -212,7 +221,7 @@ class _Encoder:
             else:
                 target = row[results[0]]
                 pattern, arguments = (
-                    self._choose_pattern(name, arguments)
+                    self._choose_handler(name, arguments)
                     if available is not None
                     else (ANY, arguments)
                 )
@@ -226,8 +235,12 @@ class _Encoder:
             words += _PADDING[len(arguments)]
         return CodeSection(np.array(words, np.int64).reshape(-1, WORDS), tuple(groups))
 
-    def _choose_pattern(self, name: str, arguments: list[int]) -> tuple[str, list[int]]:
-        """Return the operand kinds of the best available handler, and the adapted operands."""
+    def _choose_handler(self, name: str, arguments: list[int]) -> tuple[str, list[int]]:
+        """Choose the best available handler for the kinds of the operands.
+
+        Returns:
+            The operand kinds of the handler, and the operands, reordered or copied to rows.
+        """
         assert self.available is not None
         pattern = _ALL_ROWS[len(arguments)]
         if min(arguments) < 0:
@@ -236,13 +249,14 @@ class _Encoder:
                 arguments, mixed = [arguments[1], arguments[0], arguments[2]], "rs" + mixed[2]
             if (name, mixed) in self.available:
                 return mixed, arguments
-            arguments = [self._row_of(p) for p in arguments]
+            arguments = [self._ensure_row(p) for p in arguments]
         return (pattern if (name, pattern) in self.available else CALL), arguments
 
-    def _affine_operands(self, group: AffineGroup) -> ExtendedOperands:
+    def _encode_affine(self, group: AffineGroup) -> ExtendedOperands:
+        """Encode the operands of an affine group, padded to full tiles of outputs."""
         missing = -len(group.outputs) % TILE
         if missing and self.scratch < 0:
-            self.scratch = self._new_row()  # results of padding, never read
+            self.scratch = self._allocate_row()  # results of padding, never read
         inputs = [self.row[value] for value in group.inputs]
         targets = [self.row[value] for value in group.outputs] + [self.scratch] * missing
         matrix = [*group.weights, *[(-1,) * len(inputs)] * missing]
@@ -255,10 +269,11 @@ class _Encoder:
         counts = (len(inputs), len(targets) // TILE)
         return ExtendedOperands("affine", counts, begin, (*inputs, *targets))
 
-    def _outer_operands(self, group: OuterProduct) -> ExtendedOperands:
+    def _encode_outer(self, group: OuterProduct) -> ExtendedOperands:
+        """Encode the factors of an outer product, padded to full tiles."""
         high, wide = self.tile
-        left = [self._row_of(self.row.get(v, ~v)) for v in group.left]
-        right = [self._row_of(self.row.get(v, ~v)) for v in group.right]
+        left = [self._ensure_row(self.row.get(v, ~v)) for v in group.left]
+        right = [self._ensure_row(self.row.get(v, ~v)) for v in group.right]
         left += [left[-1]] * (-len(left) % high)
         right += [right[-1]] * (-len(right) % wide)
         columns, begin = len(right) // wide, self.sums

@@ -1,4 +1,4 @@
-"""Derivative programs on disk, identified by their content, and all passes joined in one tape.
+"""Cache of derivative programs on disk, keyed by content; passes merged into one tape.
 
 A second process reads a large program instead of deriving it again: this saves 0.3 s of 1.0 s
 before the first gradient of 10,000 operations, and 3.7 s of 11 s at 100,000.
@@ -34,18 +34,16 @@ LARGEST = 200_000  # instructions of all passes; passes of larger programs run o
 _new = tuple.__new__  # a third of the time of Instruction(...)
 
 
-def compute_fingerprint(tape: Tape) -> str:
+def fingerprint_tape(tape: Tape) -> str:
     """Return a hash of the content of a tape: leaves, instructions, outputs and primitives.
 
     Two tapes with equal fingerprints compute equal values; the names of inner values are ignored.
 
     >>> from cgprimer.core.graph import parse
     >>> from cgprimer.core.tape.lowering import lower
-    >>> one, two, other = (lower(parse(f"xw = k{sign}xa")) for sign in "**+")
-    >>> compute_fingerprint(one) == compute_fingerprint(two)
-    True
-    >>> compute_fingerprint(one) == compute_fingerprint(other)
-    False
+    >>> one, two, other = (fingerprint_tape(lower(parse(f"xw = k{sign}xa"))) for sign in "**+")
+    >>> one == two, one == other
+    (True, False)
     """
     names, operands = zip(*tape.instructions, strict=True) if tape.instructions else ((), ())
     used = sorted(set(names))
@@ -57,7 +55,7 @@ def compute_fingerprint(tape: Tape) -> str:
 
 
 def is_cacheable(tape: Tape) -> bool:
-    """Return whether other processes may use code of the tape: if all primitives are built in."""
+    """Return whether code of a tape may be cached on disk: all primitives must be built in."""
     names = {name for name, _ in tape.instructions if isinstance(name, str)}
     return not tape.array_operations and all(find_primitive(name).built_in for name in names)
 
@@ -73,43 +71,44 @@ def load_or_differentiate(
     keep: bool = True,
     **options: Any,
 ) -> DerivativeProgram:
-    """Return a derivative program from the cache, or differentiate and store the program.
+    """Load a derivative program from the disk cache, or differentiate the tape and store it.
 
     Args:
         tape: the tape to differentiate; the key of the cache.
         of, wrt, method, options: as for :func:`cgprimer.differentiate`.
-        prepare: returns a tape to differentiate instead, which depends on ``tape`` and ``about``
-            only; called if the program is not in the cache.
-        about: a description of ``prepare``.
-        keep: use the cache; not if ``prepare`` adds primitives that are not built in.
+        prepare: returns a tape to differentiate instead, determined by ``tape`` and ``about``;
+            called if the program is not in the cache.
+        about: description of ``prepare``, a part of the key.
+        keep: use the cache; pass False if ``prepare`` adds primitives that are not built in.
     """
 
-    def derive() -> DerivativeProgram:
+    def derive_program() -> DerivativeProgram:
+        """Differentiate the tape, or the tape that ``prepare`` returns."""
         primal = tape if prepare is None else prepare()
         return differentiate(primal, of=of, wrt=wrt, method=method, **options)
 
     if not keep or len(tape) < WORTH_KEEPING or not is_cacheable(tape):
-        return derive()
+        return derive_program()
     request = json.dumps([about, of, wrt, method, sorted(options.items())], default=repr)
     names = json.dumps(list(tape.names.items()))
-    key = compute_cache_key(fingerprint_package(), compute_fingerprint(tape), names, request)
+    key = compute_cache_key(fingerprint_package(), fingerprint_tape(tape), names, request)
     content = load_content("program", key)
     if content is not None:
-        return from_bytes(content)
-    program = derive()
+        return deserialize_program(content)
+    program = derive_program()
     # Partials may use primitives that the tape does not.
     if program.seeds_only and is_cacheable(program.tape):
-        store_content("program", key, to_bytes(program))
+        store_content("program", key, serialize_program(program))
     return program
 
 
 @pause_garbage_collection()
-def to_bytes(program: DerivativeProgram) -> bytes:
-    """Return a program as bytes.
+def serialize_program(program: DerivativeProgram) -> bytes:
+    """Serialize a derivative program to bytes.
 
     >>> import cgprimer
     >>> program = cgprimer.differentiate(cgprimer.tape(cgprimer.parse("xw = k*xa^2")))
-    >>> str(from_bytes(to_bytes(program))) == str(program)
+    >>> str(deserialize_program(serialize_program(program))) == str(program)
     True
     """
     tape = program.executed
@@ -125,8 +124,8 @@ def to_bytes(program: DerivativeProgram) -> bytes:
 
 
 @pause_garbage_collection()
-def from_bytes(data: bytes) -> DerivativeProgram:
-    """Return the program that :func:`to_bytes` wrote."""
+def deserialize_program(data: bytes) -> DerivativeProgram:
+    """Deserialize a derivative program from the bytes of :func:`serialize_program`."""
     parts, (method, of, wrt, passes, paths, primal_names) = json.loads(data)
     leaves, primitives, codes, lengths, flat, outputs, names = parts
     instructions = [
@@ -149,10 +148,11 @@ def from_bytes(data: bytes) -> DerivativeProgram:
 
 @pause_garbage_collection()
 def merge_passes(program: DerivativeProgram) -> Tape | None:
-    """Return a tape whose outputs are the value and the derivatives, in the order of ``wrt``.
+    """Merge the passes of a derivative program into one tape.
 
-    Instructions that passes have in common, the primal above all, occur once. None for finite
-    differences (their quotients are not part of any tape) and for very large programs.
+    The outputs of the tape are the value and the derivatives, in the order of ``wrt``. Instructions
+    that passes have in common, above all the primal, occur once. The result is None for finite
+    differences, whose quotients are not part of any tape, and for very large programs.
 
     >>> import cgprimer
     >>> tape = cgprimer.tape(cgprimer.parse("xw = a*xa + b*xa^2"))
@@ -168,7 +168,7 @@ def merge_passes(program: DerivativeProgram) -> Tape | None:
     outputs: dict[str, int] = {}
     for run in program.passes:
         tape = substitute_seeds(program.tape, run.seeds) if run.seeds else program.tape
-        # Without names the builder shares equal instructions of the passes.
+        # Without names the builder merges equal instructions of the passes.
         value = builder.extend(replace(tape, names={}))
         outputs.setdefault(of, value[tape.outputs[of]])
         for read in run.reads:

@@ -18,7 +18,11 @@ pytest.importorskip("llvmlite")
 import cgprimer
 from cgprimer.backends import program_cache as keeping
 from cgprimer.backends.cpu import interpreter, interpreter_code, llvm_library
-from cgprimer.backends.program_cache import from_bytes, load_or_differentiate, to_bytes
+from cgprimer.backends.program_cache import (
+    deserialize_program,
+    load_or_differentiate,
+    serialize_program,
+)
 from cgprimer.core.evaluation.runner import Runner
 from cgprimer.core.methods import differentiate, methods
 from cgprimer.core.methods.derivative_program import DerivativeProgram
@@ -79,7 +83,7 @@ def test_a_program_comes_back_as_it_was(method: str, options: dict[str, Any]) ->
     tape = cgprimer.tape(cgprimer.parse(TEXT.replace("max(xa, a)", "xa*a")))
     for wrt in (("a", "b", "c"), ("xh", "xa", "b", "xg")):
         program = differentiate(tape, of=("xw", "xg"), wrt=wrt, method=method, **options)
-        assert_same_program(from_bytes(to_bytes(program)), program)
+        assert_same_program(deserialize_program(serialize_program(program)), program)
 
 
 @pytest.mark.parametrize("text", ["xw = xa", "xw = k", "xw = 3*k", "xw = k*xa; xv = 2*k*xa"])
@@ -87,7 +91,7 @@ def test_the_smallest_programs(text: str) -> None:
     graph = cgprimer.parse(text)
     for method in KEPT:
         program = differentiate(cgprimer.tape(graph), method=method, of="xw", wrt=("xw",))
-        assert_same_program(from_bytes(to_bytes(program)), program)
+        assert_same_program(deserialize_program(serialize_program(program)), program)
 
 
 def test_numbers_that_text_cannot_hold() -> None:
@@ -98,7 +102,7 @@ def test_numbers_that_text_cannot_hold() -> None:
     x = builder.column("x")
     outputs = {f"v{i}": builder.emit("add", x, builder.constant(v)) for i, v in enumerate(values)}
     program = DerivativeProgram("reverse", builder.finish(outputs), ("v0",), ("x",), ())
-    assert_same_program(from_bytes(to_bytes(program)), program)
+    assert_same_program(deserialize_program(serialize_program(program)), program)
 
 
 def test_a_kept_program_runs_like_a_new_one() -> None:
@@ -106,7 +110,7 @@ def test_a_kept_program_runs_like_a_new_one() -> None:
     columns, scalars = random_point(tape, 11, low=0.5)
     for method, options in OPTIONS:
         made = differentiate(tape, of="xw", wrt=("a", "xh"), method=method, **options)
-        found = Runner(from_bytes(to_bytes(made)))(columns, scalars, 11)
+        found = Runner(deserialize_program(serialize_program(made)))(columns, scalars, 11)
         wanted = Runner(made)(columns, scalars, 11)
         for pair, value in wanted.derivatives.items():
             np.testing.assert_array_equal(found.derivatives[pair], value)

@@ -14,7 +14,7 @@ from cgprimer.backends.cpu.llvm_library import CompiledLibrary
 from cgprimer.backends.cpu.single_sample_ir import SingleSampleEpochEmitter, supports_single_sample
 from cgprimer.backends.cpu.straight_line import StraightLineExecutable, TapeFunctionEmitter
 from cgprimer.backends.interfaces import Array, State, UpdateRule
-from cgprimer.backends.program_cache import compute_fingerprint
+from cgprimer.backends.program_cache import fingerprint_tape
 from cgprimer.core.methods.derivative_program import Inputs
 
 Names = Sequence[str]
@@ -37,7 +37,7 @@ class CpuTrainer:
         indices = [index[name] for name in outputs if name]
         self.slots = np.array([k for k, name in enumerate(outputs[1:]) if name], np.int64)
         self.reads, self.factors = program.reads[indices], program.factors[indices]
-        rule_hash = compute_fingerprint(rule.tape)
+        rule_hash = fingerprint_tape(rule.tape)
         key = f"{rule_hash} {rule.columns} {rule.scalars} {rule.after} {rule.summed}"
         if (
             batch == 1
@@ -45,7 +45,7 @@ class CpuTrainer:
             and supports_single_sample(program, rule, len(wrt))
         ):
             factors = self.factors.tolist()
-            key += f" {compute_fingerprint(program.tape)} {outputs} {wrt} {factors}"
+            key += f" {fingerprint_tape(program.tape)} {outputs} {wrt} {factors}"
             writer: Callable[[], TapeFunctionEmitter] = partial(
                 SingleSampleEpochEmitter, program.tape, outputs, factors, rule, wrt
             )

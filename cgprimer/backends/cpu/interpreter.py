@@ -18,7 +18,7 @@ from cgprimer.backends.cpu.interpreter_handlers import HandlerModule, choose_til
 from cgprimer.backends.cpu.llvm_library import CompiledLibrary, get_target_processor
 from cgprimer.backends.interfaces import Array
 from cgprimer.backends.plans.planning import build_plan
-from cgprimer.backends.program_cache import compute_fingerprint, is_cacheable
+from cgprimer.backends.program_cache import fingerprint_tape, is_cacheable
 from cgprimer.core.evaluation.engines import Reduction
 from cgprimer.core.operations import find_primitive
 from cgprimer.core.operations import numpy_arithmetic as arrays
@@ -81,7 +81,7 @@ class InterpretedExecutable(CpuExecutable):
         if len(tape) < _WORTH_KEEPING or not is_cacheable(tape):
             return build()
         layout = f"{reduction} {self.dtype} {self.lanes} {self.machine.tile}"
-        key = compute_cache_key(fingerprint_package(), compute_fingerprint(tape), layout)
+        key = compute_cache_key(fingerprint_package(), fingerprint_tape(tape), layout)
         return InterpreterCode.from_bytes(load_or_compute("code", key, lambda: build().to_bytes()))
 
     def table(self, values: Array) -> Array:

@@ -21,7 +21,7 @@ from cgprimer.backends.cpu.primitive_ir import PrimitiveEmitter
 from cgprimer.backends.cpu.vector_ir import Ir, splat_constant, vectorize_type_like
 from cgprimer.backends.interfaces import Array
 from cgprimer.backends.plans.optimization import extract_constant_factors
-from cgprimer.backends.program_cache import compute_fingerprint
+from cgprimer.backends.program_cache import fingerprint_tape
 from cgprimer.core.evaluation.engines import Reduction
 from cgprimer.core.tape.tape import Tape
 from cgprimer.core.tape.tape_dependencies import find_varying_values
@@ -53,7 +53,7 @@ class StraightLineExecutable(CpuExecutable):
         self.factors = np.array(list(factors.values()))
         self.tape, self.dtype, self.operations = tape, np.dtype(dtype), max(8, len(tape))
         self.lanes = self.unit = lanes = choose_lane_count(tape, dtype, batch)
-        key = f"{compute_fingerprint(tape)} {reduction} {dtype} {lanes}"
+        key = f"{fingerprint_tape(tape)} {reduction} {dtype} {lanes}"
         generate = partial(generate_module, tape, sums=self.sums, dtype=dtype, lanes=lanes)
         with pause_garbage_collection():
             self.library = CompiledLibrary("straight-line", key, generate)
