@@ -58,24 +58,12 @@ def compute_adjoints(
         _remove_marks(order)
     totals[result] = seed
     inner = [value for value in order if value.serial > leaf_serial]
-    steps = [_make_step(value, as_values=create_graph) for value in inner]
-    run_silently(sweep, EAGER, steps, totals)
+    instructions = [_make_sweep_instruction(value, as_values=create_graph) for value in inner]
+    run_silently(sweep, EAGER, instructions, totals)
     if not create_graph:
         for value in inner:
             unlock_leaves(value.operands)
     return totals
-
-
-def list_ancestors_up_to(result: ValueBase, leaf_serial: int) -> list[ValueBase]:
-    """Return the ancestors of ``result`` that require grad and are not newer than ``leaf_serial``.
-
-    Args:
-        result: the value whose ancestors are returned.
-        leaf_serial: the maximum serial number of the returned values.
-    """
-    with _mark_ancestors(result, leaf_serial) as order:
-        _remove_marks(order)
-    return [value for value in order if value.serial <= leaf_serial]
 
 
 def accumulate_gradients(result: ValueBase, gradient: Any, *, free: bool) -> None:
@@ -107,7 +95,7 @@ def accumulate_gradients(result: ValueBase, gradient: Any, *, free: bool) -> Non
     else:
         totals = {result: seed}
         order.reverse()
-        run_silently(sweep, EAGER, _generate_steps(order, totals, free=free), totals)
+        run_silently(sweep, EAGER, _generate_sweep_instructions(order, totals, free=free), totals)
     del seed
     _add_gradients_to_leaves(totals)
 
@@ -129,14 +117,14 @@ def _run_cached_pass(
     return totals
 
 
-def _generate_steps(
+def _generate_sweep_instructions(
     order: list[ValueBase], totals: dict[ValueBase, Any], *, free: bool
 ) -> Iterator[SweepInstruction]:
-    """Yield the arguments of the core's reverse sweep, and free each value once it is processed."""
+    """Yield the sweep instruction of each value, and free the value after the instruction."""
     while order:
         value = order.pop()
         if value.primitive:
-            yield _make_step(value, as_values=False)
+            yield _make_sweep_instruction(value, as_values=False)
             unlock_leaves(value.operands)
             _finish_value(value, totals, free=free)
 
@@ -281,8 +269,8 @@ def _check_versions(order: list[ValueBase], leaf_serial: int) -> None:
                 )
 
 
-def _make_step(value: ValueBase, *, as_values: bool) -> SweepInstruction:
-    """Return the arguments of the core's reverse sweep for a value, with plain data or values."""
+def _make_sweep_instruction(value: ValueBase, *, as_values: bool) -> SweepInstruction:
+    """Create the sweep instruction of a value, with values or their data as operands."""
     tails: list[Any] = []
     operands: list[Any] = []
     for operand in value.operands:

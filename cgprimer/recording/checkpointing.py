@@ -14,11 +14,11 @@ import numpy as np
 
 from cgprimer.core.operations.custom_operations import Custom
 from cgprimer.errors import DifferentiationError, UsageError
-from cgprimer.recording.backward_pass import compute_adjoints, list_ancestors_up_to
+from cgprimer.recording.backward_pass import compute_adjoints
 from cgprimer.recording.custom_functions import CustomOperation
 from cgprimer.recording.eager_builder import EAGER
 from cgprimer.recording.recording_state import State, next_serial, set_recording
-from cgprimer.recording.value_base import ValueBase, lock_leaves
+from cgprimer.recording.value_base import ValueBase, list_ancestors, lock_leaves
 
 
 class _Recomputation(CustomOperation):
@@ -91,7 +91,8 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
             )
         if not result.requires_grad or result.serial <= start:
             return result
-        operands = tuple(list_ancestors_up_to(result, start))
+        ancestors = list_ancestors([result], lambda v: v.operands if v.serial > start else ())
+        operands = tuple(v for v in ancestors if v.serial <= start and v.requires_grad)
         lock_leaves(operands)
         operation = _Recomputation(run, arguments, operands, result._data)
         return EAGER.create_value(result._data, Custom(operation), operands)
