@@ -120,7 +120,7 @@ def _run_cached_pass(
 def _generate_sweep_instructions(
     order: list[ValueBase], totals: dict[ValueBase, Any], *, free: bool
 ) -> Iterator[SweepInstruction]:
-    """Yield the sweep instruction of each value, and free the value after the instruction."""
+    """Yield the backward instruction of each value, and free the value after its instruction."""
     while order:
         value = order.pop()
         if value.primitive:
@@ -130,7 +130,7 @@ def _generate_sweep_instructions(
 
 
 def _finish_value(value: ValueBase, totals: dict[ValueBase, Any], *, free: bool) -> None:
-    """Add the adjoint of a scalar to its gradient, drop the adjoint of an array; free the value."""
+    """Add the adjoint of a scalar value to its gradient, and free the value if requested."""
     bar = totals.pop(value, None)
     if bar is not None and value._data.__class__ is float:
         value._repeats += value._grad is not None
@@ -143,7 +143,7 @@ _pass_lock = RLock()  # passes store marks and gradients in the values: one at a
 
 
 def _add_gradients_to_leaves(totals: dict[ValueBase, Any]) -> None:
-    """Add adjoints to the gradients of leaves, in the dtype of their data; empty ``totals``."""
+    """Move the adjoints in ``totals`` into the gradients of leaves, in the dtype of their data."""
     adopted = set()  # arrays in use as a gradient: two leaves may share an adjoint
     with _pass_lock:
         while totals:
@@ -194,9 +194,9 @@ def prepare_seed(result: ValueBase, gradient: Any) -> Any:
 
 @contextmanager
 def _mark_ancestors(root: ValueBase, leaf_serial: int = 0) -> Iterator[list[ValueBase]]:
-    """Yield the values that ``root`` depends on and that require grad, latest first.
+    """Mark the values that require grad and that ``root`` depends on; yield a list, latest first.
 
-    Marks the values: ``_bar`` is not None. If an exception (such as Ctrl-C) ends the block, the
+    ``_bar`` of a marked value is not None. If an exception (such as Ctrl-C) ends the block, the
     marks are removed, because they would confuse the next pass.
     """
     order, value_class = [root], EAGER.value_class
@@ -222,7 +222,7 @@ def _mark_ancestors(root: ValueBase, leaf_serial: int = 0) -> Iterator[list[Valu
 
 
 def _remove_marks(order: list[ValueBase]) -> None:
-    """Reset ``_bar`` of all values to None."""
+    """Remove the marks of a backward pass: set ``_bar`` of all values to None."""
     for value in order:
         value._bar = None
 
@@ -270,7 +270,7 @@ def _check_versions(order: list[ValueBase], leaf_serial: int) -> None:
 
 
 def _make_sweep_instruction(value: ValueBase, *, as_values: bool) -> SweepInstruction:
-    """Create the sweep instruction of a value, with values or their data as operands."""
+    """Create the backward instruction of a value, with values or their data as operands."""
     tails: list[Any] = []
     operands: list[Any] = []
     for operand in value.operands:

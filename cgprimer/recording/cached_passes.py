@@ -23,24 +23,25 @@ from cgprimer.recording.eager_builder import EagerBuilder, find_array_function
 from cgprimer.recording.recording_state import run_silently
 from cgprimer.recording.value_base import ValueBase, get_data
 
-_MAX_STEPS = 500  # in longer passes the overhead of each step no longer counts, nor with arrays of
-_MAX_BYTES = 2**24  # this size; the general sweep also frees each array as soon as possible
-_MAX_STORED = 64
-_passes_by_structure: dict[Any, Any] = {}  # None after one pass
-_recent: dict[tuple[Applied, bool], CachedPass] = {}  # the latest program by the last primitive
-
+# Caching does not pay off for longer passes or larger arrays, where the overhead per operation is
+# negligible; the general sweep also frees each array after its last use.
+_MAX_VALUES = 500
+_MAX_BYTES = 2**24
+_MAX_CACHED = 64
+_passes_by_structure: dict[Any, Any] = {}  # None after the first occurrence of a structure
+_recent: dict[tuple[Applied, bool], CachedPass] = {}  # latest pass per primitive of the result
 
 _NEW_ARRAYS = ("add", "sub", "mul", "div", "neg", "matmul", "sum")  # never return an operand
 
 
 class _PassBuilder(Builder):
-    """A tape builder that sums each contribution to the shape of the value that it belongs to."""
+    """A tape builder that sums gradient contributions over broadcast axes."""
 
     add_contribution = EagerBuilder.add_contribution  # type: ignore[assignment]  # recorded operands may have been broadcast
 
 
 class CachedPass:
-    """The compiled backward pass of a graph, which also runs for other graphs of equal structure.
+    """The compiled backward pass of a graph, which also runs for other graphs with that structure.
 
     Args:
         order: the values that require grad, latest first.
@@ -200,7 +201,7 @@ class CachedPass:
 
 
 def find_recent_pass(root: ValueBase, *, seeded: bool) -> tuple[CachedPass | None, list[Any]]:
-    """Return the most recent pass for the primitive of ``root``, if its structure matches.
+    """Return the pass that was last used for the primitive of ``root``, if its structure matches.
 
     Returns:
         The pass and the operands by position; None and an empty list if no pass matches.
@@ -222,7 +223,7 @@ def find_or_compile_pass(
         order: the values that require grad, latest first.
         seeded: whether an upstream gradient is passed.
     """
-    if len(order) > _MAX_STEPS or not order[0].operands:
+    if len(order) > _MAX_VALUES or not order[0].operands:
         return None, []
     structure_parts = _describe_structure(order)
     if structure_parts is None:
@@ -231,7 +232,7 @@ def find_or_compile_pass(
     key = (FUNCTIONS.generation, seeded, *structure, *sorted(dtypes))
     program = _passes_by_structure.get(key, False)
     if program is False:
-        if len(_passes_by_structure) >= _MAX_STORED:
+        if len(_passes_by_structure) >= _MAX_CACHED:
             _passes_by_structure.clear()
             _recent.clear()
         _passes_by_structure[key] = None
@@ -251,7 +252,7 @@ def find_or_compile_pass(
 
 
 def _describe_structure(order: list[ValueBase]) -> tuple[list[Any], list[Any], set[str]] | None:
-    """Return the structure of a graph as a list, its remaining operands, and all dtypes.
+    """Return the structure of a graph, the operands that do not require grad, and all dtypes.
 
     Returns None for a graph with a :class:`cgprimer.Function`: its backward pass runs Python code
     and holds arrays that must not be cached.

@@ -266,7 +266,7 @@ class CustomOperation:
         pairs = [*zip(self._views, values[:-1], strict=True)]
 
         def restore_value(saved: Any) -> Any:
-            """Return the recorded value whose data was saved."""
+            """Return the recorded value that corresponds to a saved argument."""
             value = next((value for view, value in pairs if saved is view), None)
             if value is not None:
                 return value

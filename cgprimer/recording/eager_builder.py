@@ -75,7 +75,7 @@ class EagerBuilder:
         self.generation = 0  # generation of the primitive table that ``functions`` belongs to
 
     def constant(self, value: float) -> float:
-        """Return a constant unchanged."""
+        """Return a constant unchanged, because an eager builder has no leaves."""
         return value
 
     def shape(self, operand: Operand) -> Shape:

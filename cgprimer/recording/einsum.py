@@ -55,7 +55,7 @@ def einsum(subscripts: Any, *operands: Any, optimize: Any = None) -> Any:
 
 
 def _parse_subscripts(subscripts: Any, values: list[Any]) -> tuple[list[str], str, dict[str, int]]:
-    """Split subscripts into the letters of operands and result; return also the letter sizes."""
+    """Parse subscripts; return the letters of operands and result, and the size of each letter."""
     text = subscripts.replace(" ", "") if isinstance(subscripts, str) else "."
     left, arrow, out = text.partition("->")
     terms = left.split(",")
@@ -93,7 +93,7 @@ def _reduce_axes(a: Any, letters: str, needed: str) -> tuple[Any, str]:
 
 
 def _group_axes(a: Any, letters: str, sizes: dict[str, int], batch: str, *groups: str) -> Any:
-    """Transpose to ``batch`` and the groups of subscripts, and merge each group into one axis."""
+    """Transpose batch axes to the front, and merge each other group of axes into a single axis."""
     a = a.transpose([letters.index(c) for c in batch + "".join(groups)])
     merged = [math.prod(sizes[c] for c in group) for group in groups]
     return a.reshape([*(sizes[c] for c in batch), *merged])

@@ -50,7 +50,7 @@ class GradFn:
 
     @property
     def next_functions(self) -> tuple[tuple[GradFn | None, int], ...]:
-        """A pair ``(grad_fn, 0)`` for each operand; ``(None, 0)`` without ``requires_grad``."""
+        """Pairs ``(grad_fn, 0)`` of all operands; ``(None, 0)`` without ``requires_grad``."""
         return tuple((_create_operand_grad_fn(operand), 0) for operand in self.variable.operands)
 
     def __call__(self, gradient: Any) -> tuple[Any, ...]:
@@ -135,7 +135,7 @@ def _get_operand_data(value: ValueBase) -> tuple[Any, ...]:
 
 
 def _find_saved_names(value: ValueBase, names: tuple[str, ...]) -> list[str]:
-    """Return the names of the operands and results that the derivative rules of a value read.
+    """Return the names of the operands and results that the backward function of a value reads.
 
     The rules are emitted to a tape, whose used leaves are the operands and results to save.
     """

@@ -204,7 +204,7 @@ class GraphWriter:
         return order
 
     def _get_operands(self, value: ValueBase) -> tuple[Any, ...]:
-        """Return the operands of a value, without broadcasts that the operation implies."""
+        """Return the operands of a value, without implicit broadcasts."""
         operands = value.operands
         if not isinstance(value.primitive, str) or type(value._data) is float:
             return operands
@@ -214,7 +214,7 @@ class GraphWriter:
         return originals if is_implied else operands
 
     def _remove_broadcast(self, operand: Any) -> Any:
-        """Return an operand as it was before broadcasting."""
+        """Return the operand of a broadcast; return other operands unchanged."""
         if not isinstance(operand, ValueBase):
             while isinstance(operand, np.ndarray) and operand.size > 1 and not operand.strides[0]:
                 operand = operand[0]  # numpy broadcasts with a stride of 0
@@ -263,7 +263,7 @@ def _build_expression(
 def _build_scatter(
     a: Expression, key: tuple[Any, ...], shape: Shape, writer: GraphWriter
 ) -> Expression:
-    """Build a scatter as a product with a matrix of zeros and ones.
+    """Build a scatter operation as a product with a matrix of zeros and ones.
 
     The expression language cannot assign to elements of an array.
     """
@@ -271,8 +271,8 @@ def _build_scatter(
     positions = flat[tuple(map(convert_index_entry, key))].reshape(-1)
     if positions.size * flat.size > _MAX_MATRIX_SIZE:
         raise UsageError(
-            f"cannot record the assignment of {positions.size} elements in an array of shape"
-            f" {shape}: its matrix would have more than {_MAX_MATRIX_SIZE:,} elements"
+            f"cannot record the assignment to {positions.size} elements of an array of shape"
+            f" {shape}: the equivalent matrix would have more than {_MAX_MATRIX_SIZE:,} elements"
         )
     matrix = np.zeros((flat.size, positions.size))
     matrix[positions, np.arange(positions.size)] = 1.0
@@ -287,7 +287,7 @@ def _build_custom_call(operation: Any, trees: list[Expression], writer: GraphWri
     if name not in ARRAY_FUNCTIONS:
         raise UsageError(
             f"cannot record {name!r}: it is not a registered primitive",
-            hint=f"register it: cgprimer.register_primitive({name}) for a Function, or"
+            hint=f"call cgprimer.register_primitive({name}) for a Function, or"
             f" register_primitive({name!r}, f, partials=...) for a function with formulas",
         )
     operands = iter(trees)
@@ -299,12 +299,12 @@ def _build_custom_call(operation: Any, trees: list[Expression], writer: GraphWri
 
 
 def _build_call(name: str, a: Expression, numbers: Any) -> Apply:
-    """Build a function call with constant integers after the first argument."""
+    """Build a function call with an expression and integer constants as arguments."""
     return Apply(name, (a, *(Number(float(n)) for n in numbers)))
 
 
 def _build_reshape(a: Expression, shape: Shape) -> Apply:
-    """Build a reshape; ``sum`` reshapes an array with one element to a scalar."""
+    """Build a reshape expression; ``sum`` converts an array with one element to a scalar."""
     return _build_call("reshape", a, shape) if shape else Apply("sum", (a,))
 
 
@@ -334,7 +334,7 @@ def _convert_index_part(part: Any, size: int) -> Any:
 
 
 def _build_number(value: float) -> Expression:
-    """Build a number; infinities and nan become a division by zero."""
+    """Build a number literal; infinities and nan become divisions by zero."""
     if math.isfinite(value):
         return Number(value)
     numerator = 0.0 if math.isnan(value) else math.copysign(1.0, value)

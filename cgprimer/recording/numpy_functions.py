@@ -287,7 +287,7 @@ def _take_along_axis(a: Any, indices: Any, axis: int | None = -1) -> Any:
         a, axis = a.reshape(-1), 0
     if indices.ndim != a.ndim:
         raise ShapeError(
-            f"`indices` must have {pluralize(a.ndim, 'axis', 'axes')}, as the array of shape"
+            f"`indices` must have {pluralize(a.ndim, 'axis', 'axes')} to match the array of shape"
             f" {a.shape}, got shape {indices.shape}"
         )
     key = [*np.ogrid[tuple(map(slice, a.shape))]]

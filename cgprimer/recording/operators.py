@@ -80,7 +80,7 @@ def create_numpy_method(name: str) -> Callable[..., Any]:
 
 
 def create_comparison(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    """Create a comparison method; its result is plain, because its derivative is zero."""
+    """Create a comparison method, whose results are not recorded: their derivative is zero."""
 
     def compare(self: ValueBase, other: Any) -> Any:
         """Compare the data of the value with the other operand."""

@@ -26,7 +26,7 @@ def to_value(argument: Any) -> Any:
 
 
 def stack(values: Any, axis: int = 0) -> Any:
-    """Stack values of equal shape along a new axis, as ``numpy.stack`` does."""
+    """Stack values of the same shape along a new axis, as ``numpy.stack`` does."""
     expanded = []
     for value in map(to_value, values):
         position = axis % (value.ndim + 1)
@@ -40,7 +40,9 @@ def wrap_rearrangement(function: Callable[..., Any], max_arguments: int = 9) -> 
     def apply(a: Any, *args: Any, **kwargs: Any) -> Any:
         """Apply the function to positions, and gather the elements at the resulting positions."""
         if len(args) + len(kwargs) > max_arguments or "out" in kwargs:
-            raise TypeError(f"out=, or more than {1 + max_arguments} arguments")
+            raise TypeError(
+                f"{function.__name__}() got out= or more than {1 + max_arguments} arguments"
+            )
         a = to_value(a)
         positions = function(number_elements(a), *args, **kwargs)
         if isinstance(positions, list):
@@ -51,7 +53,7 @@ def wrap_rearrangement(function: Callable[..., Any], max_arguments: int = 9) -> 
 
 
 def number_elements(a: Any) -> Any:
-    """Return an array of the 1-based positions of the elements of ``a``."""
+    """Return an array in the shape of ``a`` with the 1-based position of each element."""
     return np.arange(1, a.size + 1).reshape(a.shape)
 
 
@@ -77,7 +79,7 @@ def gather(a: Any, positions: Any) -> Any:
 
 
 def _find_slices(positions: Any, shape: tuple[int, ...]) -> tuple[slice, ...]:
-    """Return the slices that select the given positions, if the positions are regular."""
+    """Return slices that select the given positions, assuming a constant step along each axis."""
     slices = []
     first = np.unravel_index(positions.flat[0] - 1, shape)
     for axis, (start, n) in enumerate(zip(map(int, first), positions.shape, strict=True)):

@@ -45,7 +45,7 @@ class Line(NamedTuple):
 
     @classmethod
     def at_location(cls, location: tuple[str, int]) -> Line:
-        """Read the source line at a location, which is a file and a line number."""
+        """Read the source line at a location (file and line number)."""
         return cls(*location, linecache.getline(*location).strip())
 
 
@@ -143,7 +143,7 @@ def record(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Recording
 def _call_with_watcher(
     function: Callable[..., Any], args: Any, kwargs: Any, watcher: _VariableWatcher
 ) -> Any:
-    """Call a function with recording of its operations, source lines and variables."""
+    """Call a function while recording its operations and source lines and tracing variables."""
     previous = sys.gettrace()
     with set_recording(True, with_lines=True, extra_depth=1):  # also records derivatives
         try:
@@ -226,7 +226,7 @@ class _VariableWatcher:
         previous: dict[str, Any] = {}
 
         def trace_line(frame: FrameType, event: str, arg: Any) -> Any:
-            """Note the variables that the previous line has assigned."""
+            """Store the variables that the previous line assigned."""
             nonlocal line
             for name, value in frame.f_locals.items():
                 if previous.get(name) is not value:

@@ -87,7 +87,7 @@ class _FunctionBuilder:
     """
 
     def constant(self, value: float) -> float:
-        """Return a constant unchanged."""
+        """Return a constant, which represents itself."""
         return value
 
     def emit(self, name: str, *operands: Any) -> Callable[[list[float]], float] | float:
@@ -107,7 +107,7 @@ class _FunctionBuilder:
 
 
 class _PartialTable(dict[Any, tuple[Any, Any, Any, str]]):
-    """The partial derivatives of each primitive; computed when first requested.
+    """A lazily computed table of the partial derivatives of each primitive.
 
     A partial is a number, the index of an operand, a function, or None. An entry has the tuple of
     all partials; the two partials of a primitive such as ``mul``, if each is a number or the other
@@ -131,7 +131,7 @@ class _PartialTable(dict[Any, tuple[Any, Any, Any, str]]):
 
 
 class _FreedNames(PrimitiveCache[str]):
-    """The name that replaces each primitive when its graph is freed, such as ``freed:mul``."""
+    """A lazily computed table of the names that replace primitives in freed graphs."""
 
     def __missing__(self, name: Applied) -> str:
         freed = f"{FREED}{format_primitive_name(name)}"

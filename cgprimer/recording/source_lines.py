@@ -46,7 +46,7 @@ def add_location(error: CgprimerError) -> CgprimerError:
 
 
 def locate_errors(function: WrappedFunction) -> WrappedFunction:
-    """Decorate a method: errors show the user's line; accept PyTorch's names of options."""
+    """Decorate a method to show the user's line in errors and to accept PyTorch's option names."""
 
     @wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:

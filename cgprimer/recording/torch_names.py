@@ -109,7 +109,7 @@ class TensorNames(ValueBase):
 
     @property
     def label(self) -> str:
-        """The name of the value; micrograd's term."""
+        """An alias of ``name``, as in micrograd."""
         return self.name
 
     @label.setter
@@ -118,13 +118,13 @@ class TensorNames(ValueBase):
         self.name = label
 
     def requires_grad_(self: Any, requires_grad: bool = True) -> Any:
-        """Set ``requires_grad`` in place and return the value."""
+        """Set ``requires_grad`` in place, and return the value."""
         self.requires_grad = requires_grad
         return self
 
     @property
     def _prev(self) -> set[Any]:
-        """The operands that are values; micrograd's name."""
+        """The set of operands that are values, as in micrograd."""
         return {o for o in self.operands if isinstance(o, ValueBase)}
 
     def __format__(self: Any, spec: str) -> str:

@@ -167,7 +167,7 @@ def _check_arguments(function: Any, argument: Any) -> None:
 def call_with_values(
     function: Callable[..., Any], argument: int | tuple[int, ...], args: Any, kwargs: Any
 ) -> tuple[Any, Tree, bool]:
-    """Call a function with the arguments to differentiate converted to values.
+    """Call a function after converting the differentiated arguments to values.
 
     Records the call even under ``no_grad``.
 
@@ -194,7 +194,7 @@ def call_with_values(
 
 
 def _create_leaf(_: str, data: Any) -> Value:
-    """Create a value to differentiate with respect to; copy data that is a value already."""
+    """Create the value of a differentiated argument; copy an argument that is a value."""
     leaf: Value = EAGER.emit("copy", data) if isinstance(data, Value) else Value(data)
     leaf.requires_grad = True
     return leaf

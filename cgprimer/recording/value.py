@@ -89,7 +89,7 @@ class Value(TensorNames):
 
     @data.setter
     def data(self, data: Any) -> None:
-        """Replace the data, as an in-place change."""
+        """Set the data, which counts as an in-place modification."""
         if data is not self._data:  # ``x.data -= 1`` assigns the array itself
             self._data = _match_precision(to_data(data), self._data)
             if self._in_use:
@@ -120,7 +120,7 @@ class Value(TensorNames):
 
     @grad.setter
     def grad(self, grad: Any) -> None:
-        """Replace the accumulated gradient."""
+        """Set the accumulated gradient."""
         data = None if grad is None else to_data(grad)
         if data is not None and np.shape(data) not in ((), self.shape):
             raise ShapeError(f"`grad` must have shape {self.shape}, got {np.shape(data)}")

@@ -45,14 +45,14 @@ def test_the_same_pass_again(name: str, dtype: Any) -> None:
         with_steps = []
         for kept in (True, False):
             if not kept:
-                before, cached_passes._MAX_STEPS = cached_passes._MAX_STEPS, 0
+                before, cached_passes._MAX_VALUES = cached_passes._MAX_VALUES, 0
             try:
                 for value in given:
                     value.zero_grad()
                 FUNCTIONS[name](*given).backward()
             finally:
                 if not kept:
-                    cached_passes._MAX_STEPS = before
+                    cached_passes._MAX_VALUES = before
             with_steps.append([value.grad for value in given])
         for ours, theirs in zip(*with_steps, strict=True):
             assert ours.dtype == theirs.dtype == dtype
@@ -153,11 +153,11 @@ def test_a_pass_is_not_taken_for_another(kind: str) -> None:
     function = _alike_but(kind)
     for turn in (*range(8), 1, 1, 1, 0, 0, 0, 1):
         loss, x, y = function(turn)
-        before, cached_passes._MAX_STEPS = cached_passes._MAX_STEPS, 0
+        before, cached_passes._MAX_VALUES = cached_passes._MAX_VALUES, 0
         recent, kept = dict(cached_passes._recent), cached_passes._passes_by_structure.copy()
         cached_passes._recent.clear()
         loss.backward(retain_graph=True)
-        cached_passes._MAX_STEPS = before
+        cached_passes._MAX_VALUES = before
         cached_passes._recent.update(recent)
         cached_passes._passes_by_structure.update(kept)
         wanted = [np.copy(v.grad) if v.requires_grad else None for v in (x, y)]
