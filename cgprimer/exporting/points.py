@@ -11,9 +11,9 @@ from typing import Any
 
 from cgprimer.core.evaluation.evaluator import (
     choose_arithmetic,
-    evaluate_steps,
+    evaluate_instructions,
     ignore_numpy_warnings,
-    prepare_steps,
+    prepare_instructions,
 )
 from cgprimer.core.evaluation.passes import run_passes
 from cgprimer.core.methods.derivative_program import Inputs
@@ -163,7 +163,7 @@ def _values(tape: Tape, given: Inputs, noise: random.Random | None) -> list[Any]
         from cgprimer.core.operations import numpy_arithmetic
 
         lookup = numpy_arithmetic.numpy_function
-    steps = prepare_steps(tape, lookup)
+    steps = prepare_instructions(tape, lookup)
     if noise:
         exact = _EXACT.split()
         steps = [
@@ -173,7 +173,7 @@ def _values(tape: Tape, given: Inputs, noise: random.Random | None) -> list[Any]
             for (name, _), step in zip(tape.instructions, steps, strict=True)
         ]
     with ignore_numpy_warnings(lookup):
-        return evaluate_steps(steps, start)
+        return evaluate_instructions(steps, start)
 
 
 def _moves(name: Applied) -> bool:

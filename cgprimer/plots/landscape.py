@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from cgprimer.analysis.elements import numbers_of
-from cgprimer.core.evaluation.evaluator import evaluate_steps, prepare_steps
+from cgprimer.core.evaluation.evaluator import evaluate_instructions, prepare_instructions
 from cgprimer.core.graph import check_graph
 from cgprimer.core.loss_expressions import LOSS
 from cgprimer.core.methods.derivative_program import Names, normalize_names
@@ -204,7 +204,10 @@ def _mean_loss(
             return np.array([at_point(two)[0] for two in points])
         own = objective.vectors.parts(np.arange(len(point)))
         moved = {name: at for name, at in own.items() if np.isin(places, at).any()}
-        fixed, steps = {**columns, **objective.scalars(point)}, prepare_steps(primal, _stacked)
+        fixed, steps = (
+            {**columns, **objective.scalars(point)},
+            prepare_instructions(primal, _stacked),
+        )
         counts = [samples if each else 1 for each in find_varying_values(primal)]
         size = sum(count * prod(primal.shapes[k]) for k, count in enumerate(counts))
         losses = []
@@ -215,7 +218,7 @@ def _mean_loss(
             given = fixed | {name: some[:, None, at] for name, at in moved.items()}
             start = [f.value if f.kind == "constant" else given[f.name] for f in primal.leaves]
             with np.errstate(all="ignore"):
-                found = evaluate_steps(steps, start)[primal.outputs[LOSS]]
+                found = evaluate_instructions(steps, start)[primal.outputs[LOSS]]
                 losses.append(np.broadcast_to(found, (len(two), samples)).mean(axis=1))
         return np.concatenate(losses)
 

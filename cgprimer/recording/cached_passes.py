@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from cgprimer.core.evaluation.array_evaluator import ArrayEvaluator
-from cgprimer.core.evaluation.evaluator import run_steps
+from cgprimer.core.evaluation.evaluator import run_instructions
 from cgprimer.core.language.syntax_tree import operator_name
 from cgprimer.core.methods.reverse import SweepInstruction, sweep
 from cgprimer.core.operations.custom_operations import Custom
@@ -100,12 +100,12 @@ class CachedPass:
         tape = builder.finish(outputs, prune=True)
         dtype = getattr(data[0], "dtype", np.dtype(float))
         steps = ArrayEvaluator(tape, sums=False, dtype=dtype.name, lookup=find_array_function)
-        self._steps = steps.sample_steps
+        self._steps = steps.sample_instructions
         self._start: list[Any] = [None] * tape.size
         for i, leaf in enumerate(tape.leaves):
             if leaf.kind == "constant":
                 self._start[i] = dtype.type(leaf.value)
-        run_steps(steps.common_steps, self._start)
+        run_instructions(steps.common_instructions, self._start)
         self._leaves = [
             (i, len(operands) if leaf.name == "seed" else int(leaf.name[1:]))
             for i, leaf in enumerate(tape.leaves) if leaf.kind == "column"
@@ -113,7 +113,7 @@ class CachedPass:
         new = {
             index for index, (name, _) in enumerate(tape.instructions, len(tape.leaves))
             if operator_name(name) in _NEW_ARRAYS
-        } & {step[0] for step in steps.sample_steps}  # fmt: skip
+        } & {step[0] for step in steps.sample_instructions}  # fmt: skip
         self._outputs = [(int(name), index, index in new) for name, index in tape.outputs.items()]
 
     def _store_structure(
@@ -193,7 +193,7 @@ class CachedPass:
         for index, position in self._leaves:
             operand = data[position]
             values[index] = np.float64(operand) if operand.__class__ is float else operand
-        run_silently(run_steps, self._steps, values)
+        run_silently(run_instructions, self._steps, values)
         return {
             operands[position]: values[index] if is_new else np.array(values[index])
             for position, index, is_new in self._outputs

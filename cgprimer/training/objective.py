@@ -14,7 +14,7 @@ from cgprimer.backends.interfaces import Trainer
 from cgprimer.backends.plans.optimization import optimize
 from cgprimer.backends.program_cache import load_or_differentiate, merge_passes
 from cgprimer.core.evaluation.engine_choice import choose_engine
-from cgprimer.core.evaluation.evaluator import evaluate_steps, prepare_steps
+from cgprimer.core.evaluation.evaluator import evaluate_instructions, prepare_instructions
 from cgprimer.core.evaluation.graph_cache import compute_once
 from cgprimer.core.evaluation.runner import Runner
 from cgprimer.core.graph import check_graph
@@ -255,13 +255,13 @@ class Objective:
         order = [place[f.name] for f in tape.leaves if f.kind != "constant"]
         constants = [f.value for f in tape.leaves if f.kind == "constant"]  # they stand last
         steps, outputs = (
-            prepare_steps(tape, float_arithmetic.float_function),
+            prepare_instructions(tape, float_arithmetic.float_function),
             list(tape.outputs.values()),
         )
 
         def in_one_pass(sample: Sequence[float], values: Array) -> Point:
             point = (*sample, *values.tolist())
-            found = evaluate_steps(steps, [*[point[k] for k in order], *constants])
+            found = evaluate_instructions(steps, [*[point[k] for k in order], *constants])
             loss, *gradient = [found[k] for k in outputs]
             return loss, self.spread(np.array(gradient))
 

@@ -13,7 +13,12 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from cgprimer.core.evaluation.evaluator import Lookup, Step, prepare_steps, run_steps
+from cgprimer.core.evaluation.evaluator import (
+    Lookup,
+    PreparedInstruction,
+    prepare_instructions,
+    run_instructions,
+)
 from cgprimer.core.methods.derivative_program import Inputs
 from cgprimer.core.operations import find_primitive, numpy_arithmetic
 from cgprimer.core.operations.shape_operations import Broadcast
@@ -54,7 +59,9 @@ class ArrayEvaluator:
             tape, self.varying, width = sum_over_samples(tape)
             self.block = max(64, _BLOCK // width)
         self.tape = tape
-        self.common_steps, self.sample_steps = _prepare_array_steps(tape, lookup)
+        self.common_instructions, self.sample_instructions = _prepare_array_instructions(
+            tape, lookup
+        )
 
     def __call__(self, columns: Inputs, scalars: Inputs, samples: int) -> dict[str, Array]:
         """Return each output: its values for all samples, or their sum."""
@@ -70,12 +77,12 @@ class ArrayEvaluator:
             column_leaves = [
                 (i, leaf.name) for i, leaf in enumerate(tape.leaves) if leaf.kind == "column"
             ]
-            run_steps(self.common_steps, start)
+            run_instructions(self.common_instructions, start)
             if not self.sums:
                 values = start.copy()
                 for index, name in column_leaves:
                     values[index] = column_values[name]
-                run_steps(self.sample_steps, values)
+                run_instructions(self.sample_instructions, values)
                 full_shapes = {n: (samples, *tape.shapes[i]) for n, i in tape.outputs.items()}
                 outputs = {n: np.asarray(values[i], dtype) for n, i in tape.outputs.items()}
                 return {n: np.array(np.broadcast_to(outputs[n], full_shapes[n])) for n in outputs}
@@ -85,27 +92,29 @@ class ArrayEvaluator:
                 values, count = start.copy(), min(block, samples - begin)
                 for index, name in column_leaves:
                     values[index] = column_values[name][begin : begin + block]
-                run_steps(self.sample_steps, values)
+                run_instructions(self.sample_instructions, values)
                 for name, index in tape.outputs.items():
                     value = values[index] if name in self.varying else values[index] * float(count)
                     totals[name] = totals[name] + value if begin else value
             return totals
 
 
-def _prepare_array_steps(tape: Tape, lookup: Lookup) -> tuple[list[Step], list[Step]]:
+def _prepare_array_instructions(
+    tape: Tape, lookup: Lookup
+) -> tuple[list[PreparedInstruction], list[PreparedInstruction]]:
     """Return the steps that are common to all samples, and the steps that vary with the sample."""
     varies, first = find_varying_values(tape), len(tape.leaves)
     common = {i for i, varies_here in enumerate(varies) if not varies_here}
     permanent = {*tape.outputs.values(), *range(first)}
-    overwritable = _overwritable_values(tape) - permanent
-    implicit = _implicit_broadcasts(tape)
-    common_steps: list[Step] = []
-    sample_steps: list[Step] = []
-    prepared = prepare_steps(tape, lookup, keep=permanent | common)
+    overwritable = _find_overwritable_values(tape) - permanent
+    implicit = _find_implicit_broadcasts(tape)
+    common_instructions: list[PreparedInstruction] = []
+    sample_instructions: list[PreparedInstruction] = []
+    prepared = prepare_instructions(tape, lookup, keep=permanent | common)
     for step, (name, operands) in zip(prepared, tape.instructions, strict=True):
         index, function, _, released = step
         if index in implicit:
-            function = _insert_axes(name) if varies[index] else _identity  # type: ignore
+            function = _create_axis_inserter(name) if varies[index] else _identity  # type: ignore
         elif name in ("copy", "stop_gradient"):
             function = _identity
         elif name == "pow" and operands[1] < first:
@@ -114,13 +123,13 @@ def _prepare_array_steps(tape: Tape, lookup: Lookup) -> tuple[list[Step], list[S
             shape, targets = tape.shapes[index], overwritable.intersection(released)
             positions = (p for p, o in enumerate(operands) if o in targets)
             position = next((p for p in positions if tape.shapes[operands[p]] == shape), None)
-            function = function if position is None else _write_into_operand(function, position)
-        steps = sample_steps if varies[index] else common_steps
+            function = function if position is None else _reuse_operand_memory(function, position)
+        steps = sample_instructions if varies[index] else common_instructions
         steps.append((index, function, operands, released))
-    return common_steps, sample_steps
+    return common_instructions, sample_instructions
 
 
-def _overwritable_values(tape: Tape) -> set[int]:
+def _find_overwritable_values(tape: Tape) -> set[int]:
     """Return the values whose memory no other value shares, so that it can be overwritten."""
     first = len(tape.leaves)
     batch = [
@@ -140,7 +149,7 @@ def _overwritable_values(tape: Tape) -> set[int]:
     return unshared
 
 
-def _write_into_operand(function: Callable[..., Array], position: int) -> Callable[..., Array]:
+def _reuse_operand_memory(function: Callable[..., Array], position: int) -> Callable[..., Array]:
     """Return a numpy function that writes its result into the memory of one of its operands."""
     return lambda *values: function(*values, out=values[position])
 
@@ -152,7 +161,7 @@ def _identity(a: Array) -> Array:
 _POWERS: dict[float, Callable[..., Array]] = {2.0: lambda a, _: a * a, 3.0: lambda a, _: a * a * a}
 
 
-def _implicit_broadcasts(tape: Tape) -> set[int]:
+def _find_implicit_broadcasts(tape: Tape) -> set[int]:
     """Return the broadcasts that numpy does itself because another operand has the full shape."""
     first = len(tape.leaves)
     repeated = {
@@ -166,7 +175,7 @@ def _implicit_broadcasts(tape: Tape) -> set[int]:
     return repeated
 
 
-def _insert_axes(broadcast: Broadcast) -> Callable[[Array], Array]:
+def _create_axis_inserter(broadcast: Broadcast) -> Callable[[Array], Array]:
     """Return a function that inserts the axes, of length 1, that a broadcast adds to a sample."""
     rank, more = broadcast.rank, (1,) * (len(broadcast.new_shape) - broadcast.rank)
 

@@ -46,12 +46,12 @@ def join_blocks(
     for entry, total in totals.items():
         blocks.setdefault(entry[:2], []).append((entry, total))
     return {
-        (of, wrt): _joined(parts, program.shapes.get(of, ()), program.shapes.get(wrt, ()))
+        (of, wrt): _assemble_array(parts, program.shapes.get(of, ()), program.shapes.get(wrt, ()))
         for (of, wrt), parts in blocks.items()
     }
 
 
-def _joined(parts: list[tuple[Entry, Number]], head: Shape, tail: Shape) -> Number:
+def _assemble_array(parts: list[tuple[Entry, Number]], head: Shape, tail: Shape) -> Number:
     """Return an array of shape samples + head + tail, put together from rows and columns."""
     (_, _, row, column), first = parts[0]
     if not row and not column:

@@ -13,7 +13,7 @@ from cgprimer.core.methods.derivative_program import (
 )
 
 
-def run_shifted(
+def compute_difference_quotients(
     program: DerivativeProgram,
     execute: Execute,
     columns: Inputs,
@@ -27,7 +27,7 @@ def run_shifted(
     columns, scalars = {**unmoved, **columns}, dict(scalars)
     base = execute(columns, scalars, samples)
     point = {**base, **scalars, **columns}
-    steps = _steps(program, {name: point.get(name, 0.0).real for name in shifts}, bits)
+    steps = _choose_step_sizes(program, {name: point.get(name, 0.0).real for name in shifts}, bits)
     totals: dict[Entry, Number] = {}
     for one in program.passes:
         outputs = base
@@ -45,13 +45,17 @@ def run_shifted(
     for entry, total in totals.items():
         of, wrt, *_ = entry
         if program.is_complex:
-            totals[entry] = _complex_quotient(total, base[of], steps[wrt], point.get(wrt, 0.0).real)
+            totals[entry] = _compute_complex_quotient(
+                total, base[of], steps[wrt], point.get(wrt, 0.0).real
+            )
         else:
             totals[entry] = total / steps[wrt]
     return base, totals
 
 
-def _steps(program: DerivativeProgram, sizes: dict[str, Number], bits: int) -> dict[str, Number]:
+def _choose_step_sizes(
+    program: DerivativeProgram, sizes: dict[str, Number], bits: int
+) -> dict[str, Number]:
     """Return the step of each variable."""
     if program.tape.combines_samples:
         import numpy as np  # samples that are moved together are moved by one step
@@ -61,7 +65,9 @@ def _steps(program: DerivativeProgram, sizes: dict[str, Number], bits: int) -> d
     return {name: program.step_rule.choose_step(size, bits) for name, size in sizes.items()}
 
 
-def _complex_quotient(imaginary: Number, value: Number, step: Number, variable: Number) -> Number:
+def _compute_complex_quotient(
+    imaginary: Number, value: Number, step: Number, variable: Number
+) -> Number:
     """Return the quotient of a complex step, nan where it is meaningless.
 
     Off the real domain, or where a complex function leaves rounding errors in the imaginary

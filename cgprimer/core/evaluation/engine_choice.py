@@ -56,13 +56,15 @@ def choose_engine(
     if engine == "auto":
         if shape == () or program.is_complex:
             return PLAIN
-        return _fastest(program, samples, single_call=shape is not None)
+        return _choose_fastest_engine(program, samples, single_call=shape is not None)
     chosen = find(engine) if isinstance(engine, str) else engine
     check_supported(chosen, program.tape, "complex128" if program.is_complex else "float64")
     return select(engine) if isinstance(engine, str) else engine
 
 
-def _fastest(program: DerivativeProgram, samples: int | None, *, single_call: bool) -> Engine:
+def _choose_fastest_engine(
+    program: DerivativeProgram, samples: int | None, *, single_call: bool
+) -> Engine:
     """Return the usable engine with the highest minimum of work that the program reaches."""
     tape = program.tape
     if samples is None:
@@ -73,14 +75,14 @@ def _fastest(program: DerivativeProgram, samples: int | None, *, single_call: bo
         )
     if single_call:
         work //= _CALLS_PER_COMPILATION
-    worthwhile = sorted(_worthwhile(program, samples, work), key=lambda pair: pair[0])
+    worthwhile = sorted(_find_worthwhile_engines(program, samples, work), key=lambda pair: pair[0])
     for _, engine in reversed(worthwhile):
         if not unsupported(engine, tape) and not engine.unavailable():
             return engine
     return PLAIN
 
 
-def _worthwhile(
+def _find_worthwhile_engines(
     program: DerivativeProgram, samples: int | None, work: int
 ) -> Iterator[tuple[float, Engine]]:
     """Yield the engines for which there is enough work, each with its minimum."""

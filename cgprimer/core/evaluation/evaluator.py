@@ -23,7 +23,7 @@ from cgprimer.errors import EngineError, name_hint
 Lookup: TypeAlias = Callable[[Applied], Callable[..., Any]]
 #: An instruction as the loop runs it: the index of the result, the function to call, the indices
 #: of the operands, and the indices of the values to release afterwards.
-Step: TypeAlias = tuple[int, Callable[..., Any], tuple[int, ...], tuple[int, ...]]
+PreparedInstruction: TypeAlias = tuple[int, Callable[..., Any], tuple[int, ...], tuple[int, ...]]
 
 
 def values_of(
@@ -54,13 +54,13 @@ def values_of(
         else:
             values[index] = leaf_values.get(name, math.nan)
     lookup = choose_arithmetic([*values[: len(tape.leaves)], *filter(None, tape.shapes)])
-    steps = [step for step in prepare_steps(tape, lookup) if needed[step[0]]]
+    steps = [step for step in prepare_instructions(tape, lookup) if needed[step[0]]]
     with ignore_numpy_warnings(lookup):
-        run_steps(steps, values)
+        run_instructions(steps, values)
     return values
 
 
-def run_steps(steps: Iterable[Step], values: list[Any]) -> None:
+def run_instructions(steps: Iterable[PreparedInstruction], values: list[Any]) -> None:
     """Compute the value of each step from the values of its operands.
 
     Args:
@@ -78,7 +78,9 @@ def run_steps(steps: Iterable[Step], values: list[Any]) -> None:
                 values[operand] = None
 
 
-def prepare_steps(tape: Tape, lookup: Lookup, *, keep: Iterable[int] | None = None) -> list[Step]:
+def prepare_instructions(
+    tape: Tape, lookup: Lookup, *, keep: Iterable[int] | None = None
+) -> list[PreparedInstruction]:
     """Prepare the instructions of a tape for the loop.
 
     Args:
@@ -104,10 +106,12 @@ def prepare_steps(tape: Tape, lookup: Lookup, *, keep: Iterable[int] | None = No
     ]
 
 
-def evaluate_steps(steps: Sequence[Step], leaf_values: list[Any]) -> list[Any]:
+def evaluate_instructions(
+    steps: Sequence[PreparedInstruction], leaf_values: list[Any]
+) -> list[Any]:
     """Return all values of a tape, given its prepared instructions and the values of its leaves."""
     values = leaf_values + [None] * len(steps)
-    run_steps(steps, values)
+    run_instructions(steps, values)
     return values
 
 

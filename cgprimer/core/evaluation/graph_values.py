@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from cgprimer.core.evaluation.evaluator import (
     Lookup,
-    evaluate_steps,
+    evaluate_instructions,
     ignore_numpy_warnings,
-    prepare_steps,
+    prepare_instructions,
 )
 from cgprimer.core.evaluation.graph_cache import compute_once, lower_once
 from cgprimer.core.language.syntax_tree import Expression, Shape, names_in
@@ -56,11 +56,11 @@ def evaluate_graph(
         lookup = numpy_function
     keep = None if lookup is float_function else tape.names.values()  # arrays are released
     steps = compute_once(
-        graph, ("steps", mode, lookup), lambda: prepare_steps(tape, lookup, keep=keep)
+        graph, ("steps", mode, lookup), lambda: prepare_instructions(tape, lookup, keep=keep)
     )
-    leaf_values = _leaf_values(tape, point)
+    leaf_values = _collect_leaf_values(tape, point)
     with ignore_numpy_warnings(lookup):
-        values = evaluate_steps(steps, leaf_values)
+        values = evaluate_instructions(steps, leaf_values)
     computed = {name: values[tape.names[name]] for name in graph.variables}
     if lookup is float_function:
         return computed
@@ -68,7 +68,7 @@ def evaluate_graph(
     return {name: _copy_to_shape(value, shapes[name]) for name, value in computed.items()}
 
 
-def _leaf_values(tape: Tape, point: Mapping[str, Value]) -> list[Value]:
+def _collect_leaf_values(tape: Tape, point: Mapping[str, Value]) -> list[Value]:
     """Return the values of the leaves at a point; statistics have their initial values by default.
 
     Raises:
@@ -81,11 +81,12 @@ def _leaf_values(tape: Tape, point: Mapping[str, Value]) -> list[Value]:
             hint = name_hint(name, filter(is_statistic, tape.names))
             raise UsageError(f"unknown running statistic {name!r}", hint=hint)
     return [
-        leaf.value if leaf.kind == "constant" else _leaf_value(leaf, point) for leaf in tape.leaves
+        leaf.value if leaf.kind == "constant" else _look_up_leaf_value(leaf, point)
+        for leaf in tape.leaves
     ]
 
 
-def _leaf_value(leaf: Leaf, point: Mapping[str, Value]) -> Value:
+def _look_up_leaf_value(leaf: Leaf, point: Mapping[str, Value]) -> Value:
     """Return the value of a column or scalar at a point."""
     if is_internal(leaf.name):
         return convert_value(leaf.name, point.get(leaf.name, leaf.value), leaf.shape)
@@ -100,7 +101,7 @@ def _copy_to_shape(value: Value, shape: Shape) -> Value:
     return copy if shape else float(copy)
 
 
-def graph_formulas(graph: LowerableGraph) -> dict[str, sympy.Expr]:
+def build_formulas(graph: LowerableGraph) -> dict[str, sympy.Expr]:
     """Return each element of each variable as a sympy expression.
 
     A formula uses the names in the definition of its variable: inputs, parameters and variables
@@ -115,15 +116,17 @@ def graph_formulas(graph: LowerableGraph) -> dict[str, sympy.Expr]:
     shapes = dict(graph.shapes)
     formulas: dict[str, sympy.Expr] = {}
     for name, definition in graph.definitions.items():
-        tape = _tape_of_definition(graph, name, definition, shapes)
+        tape = _lower_definition(graph, name, definition, shapes)
         index = tape.outputs[name]
         shapes[name] = tape.shapes[index]
-        elements = _symbolic_values(tape)[index].flat
-        formulas.update(zip(map(str, _symbols(name, shapes[name]).flat), elements, strict=True))
+        elements = _evaluate_symbolically(tape)[index].flat
+        formulas.update(
+            zip(map(str, _create_symbols(name, shapes[name]).flat), elements, strict=True)
+        )
     return formulas
 
 
-def _tape_of_definition(
+def _lower_definition(
     graph: LowerableGraph, name: str, definition: Expression, shapes: Mapping[str, Shape]
 ) -> Tape:
     """Return the tape of one definition; constants are not folded, so that 1/3 stays exact."""
@@ -133,7 +136,7 @@ def _tape_of_definition(
     return builder.finish({name: emit_vertex(builder, name, definition, graph)})
 
 
-def _symbolic_values(tape: Tape) -> list[Any]:
+def _evaluate_symbolically(tape: Tape) -> list[Any]:
     """Return all values of a tape as arrays of sympy expressions in the names of its leaves."""
     import numpy as np
 
@@ -142,13 +145,13 @@ def _symbolic_values(tape: Tape) -> list[Any]:
     leaf_values = [
         np.array(exact_number(leaf.value))
         if leaf.kind == "constant"
-        else _symbols(leaf.name.replace(".", "_"), leaf.shape)
+        else _create_symbols(leaf.name.replace(".", "_"), leaf.shape)
         for leaf in tape.leaves
     ]
-    return evaluate_steps(prepare_steps(tape, sympy_function), leaf_values)
+    return evaluate_instructions(prepare_instructions(tape, sympy_function), leaf_values)
 
 
-def _symbols(name: str, shape: Shape) -> Any:
+def _create_symbols(name: str, shape: Shape) -> Any:
     """Return an array with a sympy symbol for each element of a value."""
     import numpy as np
     import sympy

@@ -46,11 +46,13 @@ def run_passes(
             split_arrays(scalars, program.elements),
         )
     if program.step_rule is None:
-        outputs, totals = _run_seeded(program, execute, columns, scalars, samples, isolate)
+        outputs, totals = _run_seeded_passes(program, execute, columns, scalars, samples, isolate)
     else:
-        from cgprimer.core.evaluation.difference_quotients import run_shifted
+        from cgprimer.core.evaluation.difference_quotients import compute_difference_quotients
 
-        outputs, totals = run_shifted(program, execute, columns, scalars, samples, bits)
+        outputs, totals = compute_difference_quotients(
+            program, execute, columns, scalars, samples, bits
+        )
     if program.elements:
         from cgprimer.core.evaluation.derivative_arrays import join_elements
 
@@ -63,7 +65,7 @@ def run_passes(
     return Derivatives(values, {(of, wrt): total for (of, wrt, _, _), total in totals.items()})
 
 
-def _run_seeded(
+def _run_seeded_passes(
     program: DerivativeProgram,
     execute: Execute,
     columns: Inputs,

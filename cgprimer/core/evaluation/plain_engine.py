@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from cgprimer.core.evaluation.evaluator import evaluate_steps, prepare_steps
+from cgprimer.core.evaluation.evaluator import evaluate_instructions, prepare_instructions
 from cgprimer.core.methods.derivative_program import Execute, Inputs, Number
 from cgprimer.core.operations.float_arithmetic import float_function
 from cgprimer.core.tape.tape import Tape
@@ -34,7 +34,7 @@ class Plain:
 
     def compile(self, tape: Tape, *, reduction: Reduction, dtype: str) -> Execute:
         """Prepare a tape to be run many times."""
-        steps = cache(lambda: prepare_steps(tape, float_function))
+        steps = cache(lambda: prepare_instructions(tape, float_function))
         accepts_floats = dtype == "float64" and not any(tape.shapes)
 
         @cache
@@ -48,7 +48,7 @@ class Plain:
             if not accepts_floats or set(map(type, leaf_values.values())) - {float}:
                 return prepare_for_arrays()(columns, scalars, samples)
             start = [v if kind == "constant" else leaf_values[n] for kind, n, v, _ in tape.leaves]
-            values = evaluate_steps(steps(), start)
+            values = evaluate_instructions(steps(), start)
             factor = samples if reduction == "sum" else 1
             return {name: values[i] * factor for name, i in tape.outputs.items()}
 

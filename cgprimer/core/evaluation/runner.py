@@ -84,7 +84,7 @@ class Runner:
             columns,
             scalars,
             samples,
-            isolate=self._isolate,
+            isolate=self._compile_isolated_pass,
             bits=self.bits,
         )
         if self.program.seeds_only and len(self.program.passes) == 1:
@@ -99,7 +99,7 @@ class Runner:
                 {pair: value.sum(axis=0) for pair, value in result.derivatives.items()},
             )
 
-    def _isolate(self, one: Pass) -> Execute:
+    def _compile_isolated_pass(self, one: Pass) -> Execute:
         """Compile the tape for one pass, without the products with its zero seeds."""
         if id(one) not in self._isolated:
             from cgprimer.core.tape.tape_passes import substitute_seeds

@@ -410,9 +410,9 @@ class ExpressionGraph:
         >>> parse("input x[2]; xw = k*sum(x^2)").to_sympy()
         {'xw': k*(x[0]**2 + x[1]**2)}
         """
-        from cgprimer.core.evaluation.graph_values import graph_formulas
+        from cgprimer.core.evaluation.graph_values import build_formulas
 
-        return graph_formulas(self)
+        return build_formulas(self)
 
 
 def check_graph(graph: object) -> None:
