@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from cgprimer.core.evaluation.engines import ENGINES, Engine, names
+from cgprimer.core.evaluation.engines import ENGINES, Engine, list_engine_names
 from cgprimer.core.methods import METHODS
 from cgprimer.core.methods.derivative_program import Differentiator
 from cgprimer.core.operations import OPERANDS, RESULT, Primitive, find_primitive, primitives
@@ -157,18 +157,18 @@ def register_engine(engine: Engine) -> None:
         UsageError: an engine with this name already exists.
 
     >>> from cgprimer import gradient, parse
-    >>> from cgprimer.core.evaluation.engines import select
+    >>> from cgprimer.core.evaluation.engines import select_engine
     >>> class Counting:
     ...     name, compiled = "counting", 0
     ...     def unavailable(self):
     ...         return ""
     ...     def compile(self, tape, *, reduction, dtype):
     ...         self.compiled += 1
-    ...         return select("numpy").compile(tape, reduction=reduction, dtype=dtype)
+    ...         return select_engine("numpy").compile(tape, reduction=reduction, dtype=dtype)
     >>> register_engine(Counting())
     >>> gradient(parse("xw = a*xa"), {"a": 2, "xa": 3}, engine="counting")
     {'a': 3.0}
-    >>> select("counting").compiled
+    >>> select_engine("counting").compiled
     1
     >>> ENGINES.unregister("counting")
     """
@@ -213,7 +213,7 @@ def engines() -> tuple[EngineInfo, ...]:
     ['plain', 'numpy', 'cpu', 'cuda']
     """
     infos = []
-    for name in names():
+    for name in list_engine_names():
         detail = ""
         try:
             reason = ENGINES[name].unavailable()

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.evaluation.engines import select
+from cgprimer.core.evaluation.engines import select_engine
 from cgprimer.core.evaluation.runner import compile_tape
 from cgprimer.core.graph import check_graph
 from cgprimer.data.dataset import Dataset
@@ -102,7 +102,7 @@ def make_dataset(
         return Dataset(columns, {} if columns else {"sample": np.arange(float(samples))})
     scalars = {name: point[name] for name in graph.parameters}
     made = tape(graph, graph.mode({**scalars, **columns}))  # a batch of its own, where that matters
-    execute = compile_tape(select("numpy"), made, reduction="none", dtype="float64")
+    execute = compile_tape(select_engine("numpy"), made, reduction="none", dtype="float64")
     made_targets = execute(columns, scalars, samples)
     for name in graph.outputs:
         found = made_targets[name]

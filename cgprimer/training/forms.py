@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from cgprimer.core.evaluation.engines import SCALARIZE_UP_TO, scalarization_limit, select
+from cgprimer.core.evaluation.engines import SCALARIZE_UP_TO, get_scalarization_limit, select_engine
 from cgprimer.core.evaluation.runner import Runner
 from cgprimer.core.loss_expressions import LOSS
 from cgprimer.core.methods import WITH_SHAPES
@@ -37,7 +37,7 @@ def prefers_scalars(
     if engine == "auto":
         pays = operations <= FEW and _SAMPLES_PER_OPERATION * operations <= (samples or 0)
         return scalars_only or pays
-    limit = scalarization_limit(select(engine))
+    limit = get_scalarization_limit(select_engine(engine))
     return limit > 0 and (scalars_only or operations <= limit)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cgprimer.core.derivatives import running_statistics
-from cgprimer.core.evaluation.engines import select
+from cgprimer.core.evaluation.engines import select_engine
 from cgprimer.core.evaluation.runner import compile_tape
 from cgprimer.data import Blocks, Dataset, restored
 from cgprimer.data.columns import column_of
@@ -44,7 +44,7 @@ def outputs_of(
         check_shape("input", name, column.shape[1:], graph.shapes.get(name, ()))
     scalars = {name: parameters[name] for name in graph.parameters}
     scalars |= running_statistics(graph, parameters)
-    execute = compile_tape(select("numpy"), tape(graph), reduction="none", dtype="float64")
+    execute = compile_tape(select_engine("numpy"), tape(graph), reduction="none", dtype="float64")
     found = execute(columns, scalars, samples)
     return {name: found[name] for name in graph.outputs}
 

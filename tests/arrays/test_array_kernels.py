@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import cgprimer
 from cgprimer.core.evaluation.array_evaluator import ArrayEvaluator
-from cgprimer.core.evaluation.engines import select
+from cgprimer.core.evaluation.engines import select_engine
 from cgprimer.core.evaluation.runner import compile_tape
 from tests.arrays.array_graphs import array_cases
 
@@ -152,7 +152,7 @@ def test_what_python_alone_knows_is_a_step_by_itself() -> None:
 
 
 def test_the_engine_takes_them_for_large_arrays_alone() -> None:
-    engine = select("cpu")
+    engine = select_engine("cpu")
     small, large = (
         gradient_of("input x[2]; parameter w[2]; xo = w @ x"),
         gradient_of(NETWORK.replace("19", "90")),

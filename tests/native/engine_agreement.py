@@ -10,7 +10,7 @@ from unittest import mock
 import numpy as np
 
 from cgprimer.backends.cpu import cpu_engine
-from cgprimer.core.evaluation.engines import Reduction, select
+from cgprimer.core.evaluation.engines import Reduction, select_engine
 from cgprimer.core.operations import numpy_arithmetic
 from cgprimer.core.tape.tape import Tape
 
@@ -34,13 +34,13 @@ def form(name: str) -> Iterator[None]:
 def compiled(tape: Tape, name: str, reduction: Reduction = "none", dtype: str = "float64") -> Any:
     """A tape compiled in one form; fails if the engine has taken the other one."""
     with form(name):
-        made = select("cpu").compile(tape, reduction=reduction, dtype=dtype)
+        made = select_engine("cpu").compile(tape, reduction=reduction, dtype=dtype)
     assert type(made).__name__ == CLASSES[name]
     return made
 
 
 def by_numpy(tape: Tape, reduction: Reduction = "none", dtype: str = "float64") -> Any:
-    return select("numpy").compile(tape, reduction=reduction, dtype=dtype)
+    return select_engine("numpy").compile(tape, reduction=reduction, dtype=dtype)
 
 
 def directly(

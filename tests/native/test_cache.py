@@ -340,10 +340,10 @@ def test_missing_folders_are_the_users_own(place: Path) -> None:
 
 _RUN = """
 import numpy as np, cgprimer
-from cgprimer.core.evaluation.engines import select
+from cgprimer.core.evaluation.engines import select_engine
 for number in {numbers}:
     tape = cgprimer.tape(cgprimer.parse(f"xw = xa + {{number}}"))
-    run = select("cpu").compile(tape, reduction="sum", dtype="float64")
+    run = select_engine("cpu").compile(tape, reduction="sum", dtype="float64")
     print(run({{"xa": np.zeros(64)}}, {{}}, 64)["xw"])
 """
 

@@ -18,7 +18,7 @@ pytest.importorskip("llvmlite")
 
 import cgprimer
 from cgprimer.backends.cpu import worker_threads
-from cgprimer.core.evaluation.engines import select
+from cgprimer.core.evaluation.engines import select_engine
 from cgprimer.core.registration import register_primitive, unregister_primitive
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import EngineError, UsageError
@@ -55,7 +55,7 @@ def tape_of(text: str) -> Tape:
 
 
 def on_cpu(text: str, reduction: Any = "none", dtype: str = "float64") -> Any:
-    return select("cpu").compile(tape_of(text), reduction=reduction, dtype=dtype)
+    return select_engine("cpu").compile(tape_of(text), reduction=reduction, dtype=dtype)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -203,7 +203,7 @@ def test_nan_and_infinity_inside_the_function_are_values(registered: Register) -
     registered("inverse_root", lambda a: 1 / np.sqrt(a), partials="0")
     tape = tape_of("xw = inverse_root(xa)")
     columns = {"xa": np.array([0.0, -0.0, -1.0, 4.0, np.inf, np.nan])}
-    found = select("cpu").compile(tape, reduction="none", dtype="float64")(columns, {}, 6)
+    found = select_engine("cpu").compile(tape, reduction="none", dtype="float64")(columns, {}, 6)
     assert_alike(found, by_numpy(tape)(columns, {}, 6))
 
 
@@ -242,7 +242,7 @@ def test_a_failure_reaches_the_call_that_it_belongs_to(registered: Register) -> 
 
     registered("picky", picky, partials="1")
     tape = cgprimer.tape(cgprimer.parse("xw = picky(xa)"))
-    run = select("cpu").compile(tape, reduction="sum", dtype="float64")
+    run = select_engine("cpu").compile(tape, reduction="sum", dtype="float64")
     outcomes: dict[float, set[str]] = {1.0: set(), 9.0: set()}
 
     def call(value: float) -> None:
@@ -265,9 +265,9 @@ def test_a_failure_reaches_the_call_that_it_belongs_to(registered: Register) -> 
 INTERRUPTED = """
 import os, signal, sys, threading, time
 import numpy as np, cgprimer
-from cgprimer.core.evaluation.engines import select
+from cgprimer.core.evaluation.engines import select_engine
 cgprimer.register_primitive("bump", lambda a: np.sin(a) + 1.0, partials="cos(a)")
-run = select("cpu").compile(
+run = select_engine("cpu").compile(
     cgprimer.tape(cgprimer.parse("xw=bump(bump(xa))")), reduction="none", dtype="float64"
 )
 xa = np.linspace(-1, 1, 1_000_000)

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("llvmlite")
 
 import cgprimer
-from cgprimer.core.evaluation.engines import select
+from cgprimer.core.evaluation.engines import select_engine
 from cgprimer.core.methods import differentiate
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape
@@ -66,7 +66,7 @@ def test_twenty_thousand_operations() -> None:
     columns, scalars = point(tape, 100)
     wanted = directly(tape, columns, scalars, 100)
     for reduction in REDUCTIONS:
-        run = select("cpu").compile(tape, reduction=reduction, dtype="float64")
+        run = select_engine("cpu").compile(tape, reduction=reduction, dtype="float64")
         found = run(columns, scalars, 100)
         known = wanted if reduction == "none" else {n: np.sum(v) for n, v in wanted.items()}
         assert_alike(found, known, scale=1.0 if reduction == "none" else 100.0, close=1e-11)
@@ -79,7 +79,9 @@ def test_the_gradient_of_a_long_graph() -> None:
     tape = differentiate(cgprimer.tape(graph), method="reverse").tape
     assert len(tape) > 10_000
     columns, scalars = {"xa": np.linspace(-1, 1, 70)}, {"k": 0.7, "b": 0.3}
-    found = select("cpu").compile(tape, reduction="none", dtype="float64")(columns, scalars, 70)
+    found = select_engine("cpu").compile(tape, reduction="none", dtype="float64")(
+        columns, scalars, 70
+    )
     wanted = by_numpy(tape)(columns, scalars, 70)
     scale = max(float(np.max(np.abs(v))) for v in wanted.values())
     assert_alike(found, wanted, scale=10 * scale)
@@ -92,7 +94,7 @@ def test_a_million_operations(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) ->
     columns, scalars = point(tape, 100)
     wanted = directly(tape, {n: c[::9] for n, c in columns.items()}, scalars, 12)
     for _ in range(2):  # the second time from the folder
-        run = select("cpu").compile(tape, reduction="none", dtype="float64")
+        run = select_engine("cpu").compile(tape, reduction="none", dtype="float64")
         found = run(columns, scalars, 100)
         assert_alike({n: v[::9] for n, v in found.items()}, wanted, close=1e-10)
     assert len(list(tmp_path.glob("code-*"))) == 1
@@ -103,7 +105,9 @@ def test_the_gradient_of_a_million_operations() -> None:
     primal = chain(250_000)
     tape = differentiate(primal, of="w", wrt=("k", "m"), method="reverse").tape
     columns, scalars = point(tape, 100)
-    found = select("cpu").compile(tape, reduction="sum", dtype="float64")(columns, scalars, 100)
+    found = select_engine("cpu").compile(tape, reduction="sum", dtype="float64")(
+        columns, scalars, 100
+    )
     wanted = {n: np.sum(v) for n, v in directly(tape, columns, scalars, 100).items()}
     scale = 100 * max(map(abs, wanted.values()))
     assert_alike(found, wanted, scale=scale, close=1e-9)

@@ -51,9 +51,9 @@ def test_with_fewer_vectors(bits: str, tmp_path: Path) -> None:
 def test_code_for_one_machine_is_not_taken_for_another(tmp_path: Path) -> None:
     script = (
         "import cgprimer\n"
-        "from cgprimer.core.evaluation.engines import select\n"
+        "from cgprimer.core.evaluation.engines import select_engine\n"
         "tape = cgprimer.tape(cgprimer.parse('xw = xa*2'))\n"
-        "run = select('cpu').compile(tape, reduction='sum', dtype='float64')\n"
+        "run = select_engine('cpu').compile(tape, reduction='sum', dtype='float64')\n"
         "print(run({'xa': [1.0, 2.0]}, {}, 2)['xw'])"
     )
     counts = []
@@ -167,7 +167,7 @@ def test_without_llvm(stub: str, tmp_path: Path) -> None:
     called, info, wrong = done.stdout.split("---\n")
     assert called.splitlines()[:2] == ["{'k': 2.0}", "numpy finished"]
     why = "llvmlite" if "version" in stub else "not for this machine"
-    assert called.count("the engine 'cpu' cannot be used here") == 2
+    assert called.count("the engine 'cpu' is not available") == 2
     assert called.count(why) >= 2
     assert info.endswith("exit code 0\n")
     (line,) = [text for text in info.splitlines() if text.strip().startswith("cpu:")]

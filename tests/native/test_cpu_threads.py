@@ -19,7 +19,7 @@ pytest.importorskip("llvmlite")
 
 import cgprimer
 from cgprimer.backends.cpu import worker_threads
-from cgprimer.core.evaluation.engines import select
+from cgprimer.core.evaluation.engines import select_engine
 from cgprimer.core.registration import register_primitive, unregister_primitive
 
 XA = np.linspace(0.0, 1.0, 5000)
@@ -35,7 +35,7 @@ def three_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def program(text: str) -> Any:
     tape = cgprimer.tape(cgprimer.parse(text))
-    return select("cpu").compile(tape, reduction="sum", dtype="float64")
+    return select_engine("cpu").compile(tape, reduction="sum", dtype="float64")
 
 
 def compiled_function(function: Callable[[list[int]], None]) -> tuple[int, Any]:
@@ -136,11 +136,11 @@ _CHILD = """
 import os, sys
 import numpy as np
 import cgprimer
-from cgprimer.core.evaluation.engines import select
+from cgprimer.core.evaluation.engines import select_engine
 from cgprimer.backends.cpu import worker_threads
 worker_threads.WORTH = 1
 tape = cgprimer.tape(cgprimer.parse("xw = sin(xa)*k"))
-run = select("cpu").compile(tape, reduction="sum", dtype="float64")
+run = select_engine("cpu").compile(tape, reduction="sum", dtype="float64")
 xa = np.linspace(0, 1, 50_000)
 wanted = run({"xa": xa}, {"k": 2.0}, 50_000)["xw"]
 if "fork" in sys.argv:

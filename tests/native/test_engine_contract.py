@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.core.evaluation.engines import select
+from cgprimer.core.evaluation.engines import select_engine
 from cgprimer.errors import EngineError, UsageError
 from tests.approval import refused
 
@@ -38,7 +38,7 @@ def test_powers_of_constant_factors_stay_in_range(text: str, value: float, engin
 @pytest.mark.parametrize("bad", ["3", None, np.ones(2), 1j])
 def test_scalars_that_are_none_are_refused(engine: str, bad: object) -> None:
     tape = cgprimer.tape(cgprimer.parse("xw = k*xa"))
-    run = select(engine).compile(tape, reduction="sum", dtype="float64")
+    run = select_engine(engine).compile(tape, reduction="sum", dtype="float64")
     with pytest.raises(EngineError, match="'k'"):
         run({"xa": np.ones(3)}, {"k": bad}, 3)
     with pytest.raises(EngineError, match="'k'"):
@@ -49,7 +49,7 @@ def test_scalars_that_are_none_are_refused(engine: str, bad: object) -> None:
 @pytest.mark.parametrize("text", ["xw = log(k)", "xw = log(k); input xa"])
 def test_the_sum_of_no_samples_is_zero(engine: str, text: str) -> None:
     tape = cgprimer.tape(cgprimer.parse(text))
-    run = select(engine).compile(tape, reduction="sum", dtype="float64")
+    run = select_engine(engine).compile(tape, reduction="sum", dtype="float64")
     assert run({"xa": np.ones(0)}, {"k": 0.0}, 0)["xw"] == 0.0
 
 
@@ -107,5 +107,5 @@ def test_parameters_that_are_no_numbers_are_named(bad: object) -> None:
 
 def test_gpu_is_called_cuda() -> None:
     with pytest.raises(UsageError) as caught:
-        select("gpu")
+        select_engine("gpu")
     assert "cuda" in caught.value.hint

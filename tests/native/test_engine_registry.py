@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.core.evaluation.engines import ENGINES, select
+from cgprimer.core.evaluation.engines import ENGINES, select_engine
 from cgprimer.errors import UsageError
 from cgprimer.support.entry_points import read_entry_points
 from tests.approval import approved, refused
@@ -27,7 +27,7 @@ class Doubling:
         return ""
 
     def compile(self, tape, *, reduction, dtype):
-        inner = select("numpy").compile(tape, reduction=reduction, dtype=dtype)
+        inner = select_engine("numpy").compile(tape, reduction=reduction, dtype=dtype)
         return lambda *given: {name: 2 * value for name, value in inner(*given).items()}
 
 
@@ -86,7 +86,7 @@ def test_without_metadata_nothing_crashes() -> None:
         f"sys.path.insert(0, {str(ROOT)!r})\n"
         "import cgprimer.core.evaluation.engines as e\n"
         "assert e.ENGINES.names() == ('plain',)\n"
-        "try: e.select('cpu')\n"
+        "try: e.select_engine('cpu')\n"
         "except e.UsageError as error: print(error)\n"
     )
     run = subprocess.run(

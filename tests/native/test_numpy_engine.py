@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import cgprimer
 from cgprimer.backends.numpy_blocks import NumpyExecutable
 from cgprimer.backends.plans.plan import AffineGroup
-from cgprimer.core.evaluation.engines import select
+from cgprimer.core.evaluation.engines import select_engine
 from cgprimer.core.tape.tape import Tape
 from tests.native.plan_running import loss_program, network
 from tests.tape.tape_running import outputs
@@ -37,7 +37,7 @@ def one_by_one(tape: Tape, columns: dict, scalars: dict, samples: int) -> dict[s
 def test_a_network_is_computed_as_its_tape_says(reduction, samples: int, dtype: str) -> None:
     columns, scalars = point(NETWORK, samples)
     columns = {n: c.astype(dtype) for n, c in columns.items()}
-    found = select("numpy").compile(NETWORK, reduction=reduction, dtype=dtype)(
+    found = select_engine("numpy").compile(NETWORK, reduction=reduction, dtype=dtype)(
         columns, scalars, samples
     )
     expected = one_by_one(NETWORK, columns, scalars, samples)
@@ -64,7 +64,7 @@ def test_large_matrices_are_cut_into_parts_and_nothing_is_lost() -> None:
     run = NumpyExecutable(wide, reduction="sum", dtype="float64")
     assert any(isinstance(g, AffineGroup) and len(g.inputs) == 70 for g in run.plan.groups.values())
     columns, scalars = point(wide, 700)
-    plain = select("plain").compile(wide, reduction="none", dtype="float64")
+    plain = select_engine("plain").compile(wide, reduction="none", dtype="float64")
     found, wanted = run(columns, scalars, 700), plain(columns, scalars, 700)
     for name, value in wanted.items():
         scale = float(np.sum(np.abs(value)))
@@ -74,9 +74,9 @@ def test_large_matrices_are_cut_into_parts_and_nothing_is_lost() -> None:
 def test_the_same_result_every_time_and_the_samples_stay_as_they_are() -> None:
     columns, scalars = point(NETWORK, 3000)
     before = {n: c.copy() for n, c in columns.items()}
-    run = select("numpy").compile(NETWORK, reduction="sum", dtype="float64")
+    run = select_engine("numpy").compile(NETWORK, reduction="sum", dtype="float64")
     first = run(columns, scalars, 3000)
-    for other in (run, select("numpy").compile(NETWORK, reduction="sum", dtype="float64")):
+    for other in (run, select_engine("numpy").compile(NETWORK, reduction="sum", dtype="float64")):
         assert other(columns, scalars, 3000) == first
     for name, column in before.items():
         np.testing.assert_array_equal(columns[name], column)
@@ -89,7 +89,7 @@ def test_read_only_columns_and_constants_for_all() -> None:
     column = np.linspace(-1, 1, 5)
     column.flags.writeable = False
     for reduction, sums in (("none", False), ("sum", True)):
-        found = select("numpy").compile(tape, reduction=reduction, dtype="float64")(
+        found = select_engine("numpy").compile(tape, reduction=reduction, dtype="float64")(
             {"xa": column}, {"k": 3.0}, 5
         )
         wanted = {
@@ -129,7 +129,7 @@ def test_primitives_from_outside_stand_between_matrices() -> None:
         )
         tape = loss_program(graph)
         columns, scalars = point(tape, 50)
-        found = select("numpy").compile(tape, reduction="sum", dtype="float64")(
+        found = select_engine("numpy").compile(tape, reduction="sum", dtype="float64")(
             columns, scalars, 50
         )
         for name, value in one_by_one(tape, columns, scalars, 50).items():

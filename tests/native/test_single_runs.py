@@ -13,7 +13,7 @@ pytest.importorskip("llvmlite")
 
 import cgprimer
 from cgprimer.backends.program_cache import merge_passes
-from cgprimer.core.evaluation.engines import select
+from cgprimer.core.evaluation.engines import select_engine
 from cgprimer.core.evaluation.runner import Runner
 from cgprimer.core.loss_expressions import LOSS
 from cgprimer.core.loss_node import with_loss
@@ -86,7 +86,7 @@ def test_a_single_run_is_what_the_runner_gives(
     scalars = {name: float(random.uniform(-1, 1)) for name in primal.of_kind("scalar")}
     wanted = Runner(program, engine="numpy", reduction="sum")(columns, scalars, 43)
     with form(form_name):
-        run = select("cpu").compile(tape, reduction="sum", dtype="float64")
+        run = select_engine("cpu").compile(tape, reduction="sum", dtype="float64")
     found = list(run(columns, scalars, 43).values())
     known = [wanted.values[LOSS], *(wanted.derivatives[LOSS, name] for name in parameters)]
     np.testing.assert_allclose(found, known, rtol=1e-11, atol=1e-11)
@@ -124,7 +124,9 @@ def test_readings_count_as_much_as_they_say() -> None:
     tape = merge_passes(weighted)
     assert tape is not None
     columns, scalars = {"xa": np.linspace(0, 1, 9)}, {"k": 0.5, "m": 2.0}
-    found = select("cpu").compile(tape, reduction="sum", dtype="float64")(columns, scalars, 9)
+    found = select_engine("cpu").compile(tape, reduction="sum", dtype="float64")(
+        columns, scalars, 9
+    )
     wanted = Runner(program, reduction="sum")(columns, scalars, 9)
     assert found["xw"] == pytest.approx(wanted.values["xw"])
     for name in ("k", "m"):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from cgprimer.backends.cpu import llvm_library
 from cgprimer.backends.interfaces import Trainer, UpdateRule
 from cgprimer.backends.plans.optimization import optimize
-from cgprimer.core.evaluation.engines import SCALARIZE_UP_TO, Reduction, scalar_cost
+from cgprimer.core.evaluation.engines import SCALARIZE_UP_TO, Reduction, count_scalar_operations
 from cgprimer.core.operations import find_primitive
 from cgprimer.core.tape.tape import Tape
 
@@ -37,7 +37,7 @@ class CpuEngine:
 
     def minimum_work(self, tape: Tape) -> float:
         """Return the work below which numpy is done before compiled code is loaded."""
-        in_matrices = tape.has_arrays and scalar_cost(tape)[0] > SCALARIZE_UP_TO
+        in_matrices = tape.has_arrays and count_scalar_operations(tape)[0] > SCALARIZE_UP_TO
         return _MINIMUM_WORK * (_PRODUCTS if in_matrices else 1)
 
     def describe(self) -> str:

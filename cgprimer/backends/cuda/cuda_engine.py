@@ -14,7 +14,7 @@ from cgprimer.backends.interfaces import Array
 from cgprimer.core.evaluation.engines import (
     SCALARIZE_UP_TO,
     Reduction,
-    scalar_cost,
+    count_scalar_operations,
 )
 from cgprimer.core.methods.derivative_program import Execute
 from cgprimer.core.tape.tape import Tape
@@ -47,7 +47,7 @@ class CudaEngine:
 
     def minimum_work(self, tape: Tape) -> float:
         """Return the minimum number of operations for which a GPU is worth the data transfer."""
-        if tape.has_arrays and scalar_cost(tape)[0] > SCALARIZE_UP_TO:
+        if tape.has_arrays and count_scalar_operations(tape)[0] > SCALARIZE_UP_TO:
             return math.inf  # too many scalars, and no kernels for matrices
         return 2_000_000_000
 

@@ -1,8 +1,7 @@
-"""The evaluator on arrays: the instructions of a tape as numpy functions, prepared once.
+"""The evaluator on numpy arrays: instructions are prepared once and run on blocks of samples.
 
-Samples are computed in blocks, so that the values of a block stay in the processor's caches. A
-value is released after its last use. Values that are equal for all samples are computed once,
-before the first block.
+The values of a block stay in the processor's caches. A value is released after its last use.
+Values that are equal for all samples are computed once, before the first block.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _BLOCK = 2**17  # maximum number of elements of a value for a block of samples: 
 
 
 class ArrayEvaluator:
-    """A tape prepared for numpy arrays; call it with the values of the leaves.
+    """A tape that is prepared for evaluation on numpy arrays.
 
     Args:
         tape: the tape to run.
@@ -64,7 +63,7 @@ class ArrayEvaluator:
         )
 
     def __call__(self, columns: Inputs, scalars: Inputs, samples: int) -> dict[str, Array]:
-        """Return each output: its values for all samples, or their sum."""
+        """Evaluate the tape; return the values of each output for all samples, or their sums."""
         tape, dtype = self.tape, self.dtype
         with np.errstate(all="ignore"):
             scalar_values = {n: np.asarray(v).astype(dtype, copy=False) for n, v in scalars.items()}
@@ -102,7 +101,7 @@ class ArrayEvaluator:
 def _prepare_array_instructions(
     tape: Tape, lookup: Lookup
 ) -> tuple[list[PreparedInstruction], list[PreparedInstruction]]:
-    """Return the steps that are common to all samples, and the steps that vary with the sample."""
+    """Prepare instructions for arrays: those run once, and those run for each block of samples."""
     varies, first = find_varying_values(tape), len(tape.leaves)
     common = {i for i, varies_here in enumerate(varies) if not varies_here}
     permanent = {*tape.outputs.values(), *range(first)}
@@ -111,8 +110,8 @@ def _prepare_array_instructions(
     common_instructions: list[PreparedInstruction] = []
     sample_instructions: list[PreparedInstruction] = []
     prepared = prepare_instructions(tape, lookup, keep=permanent | common)
-    for step, (name, operands) in zip(prepared, tape.instructions, strict=True):
-        index, function, _, released = step
+    for instruction, (name, operands) in zip(prepared, tape.instructions, strict=True):
+        index, function, _, released = instruction
         if index in implicit:
             function = _create_axis_inserter(name) if varies[index] else _identity  # type: ignore
         elif name in ("copy", "stop_gradient"):
@@ -124,13 +123,13 @@ def _prepare_array_instructions(
             positions = (p for p, o in enumerate(operands) if o in targets)
             position = next((p for p in positions if tape.shapes[operands[p]] == shape), None)
             function = function if position is None else _reuse_operand_memory(function, position)
-        steps = sample_instructions if varies[index] else common_instructions
-        steps.append((index, function, operands, released))
+        instructions = sample_instructions if varies[index] else common_instructions
+        instructions.append((index, function, operands, released))
     return common_instructions, sample_instructions
 
 
 def _find_overwritable_values(tape: Tape) -> set[int]:
-    """Return the values whose memory no other value shares, so that it can be overwritten."""
+    """Find the values whose memory is not shared with another value and can be overwritten."""
     first = len(tape.leaves)
     batch = [
         i for i, (name, _) in enumerate(tape.instructions, first)
@@ -150,11 +149,12 @@ def _find_overwritable_values(tape: Tape) -> set[int]:
 
 
 def _reuse_operand_memory(function: Callable[..., Array], position: int) -> Callable[..., Array]:
-    """Return a numpy function that writes its result into the memory of one of its operands."""
+    """Return a numpy function that stores its result in the memory of one of its operands."""
     return lambda *values: function(*values, out=values[position])
 
 
 def _identity(a: Array) -> Array:
+    """Return the argument unchanged."""
     return a
 
 
@@ -162,7 +162,7 @@ _POWERS: dict[float, Callable[..., Array]] = {2.0: lambda a, _: a * a, 3.0: lamb
 
 
 def _find_implicit_broadcasts(tape: Tape) -> set[int]:
-    """Return the broadcasts that numpy does itself because another operand has the full shape."""
+    """Find broadcasts that numpy does implicitly, because another operand has the full shape."""
     first = len(tape.leaves)
     repeated = {
         i for i, (name, _) in enumerate(tape.instructions, first)
@@ -176,11 +176,12 @@ def _find_implicit_broadcasts(tape: Tape) -> set[int]:
 
 
 def _create_axis_inserter(broadcast: Broadcast) -> Callable[[Array], Array]:
-    """Return a function that inserts the axes, of length 1, that a broadcast adds to a sample."""
+    """Return a function that inserts the axes that a broadcast adds, with length 1."""
     rank, more = broadcast.rank, (1,) * (len(broadcast.new_shape) - broadcast.rank)
 
-    def reshaped(a: Array) -> Array:
+    def insert_axes(a: Array) -> Array:
+        """Insert axes of length 1 after the sample axes."""
         samples = a.ndim - rank
         return a.reshape(a.shape[:samples] + more + a.shape[samples:]) if more else a
 
-    return reshaped
+    return insert_axes

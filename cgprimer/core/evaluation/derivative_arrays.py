@@ -1,4 +1,4 @@
-"""Derivatives of arrays, put together from those of elements, rows or columns."""
+"""Derivatives of arrays, assembled from the derivatives of elements, rows or columns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cgprimer.core.tape.scalarization import elements, join_arrays
 def join_elements(
     program: DerivativeProgram, outputs: Mapping[str, Number], totals: dict[Entry, Number]
 ) -> Derivatives:
-    """Return the results of a program of elements as arrays; an element without an edge has 0."""
+    """Assemble arrays from the results of a program for elements; missing derivatives are 0."""
     shapes = program.shapes
     parts_by_name = {(of, wrt): total for (of, wrt, _, _), total in totals.items()}
     pairs = [*product(program.of, program.wrt)] or {  # else all edges of a graph
@@ -41,7 +41,7 @@ def join_elements(
 def join_blocks(
     program: DerivativeProgram, totals: dict[Entry, Number]
 ) -> dict[tuple[str, str], Number]:
-    """Return the derivatives of a program of arrays, of which a pass may read one row or column."""
+    """Assemble derivatives of arrays from the rows or columns that the passes have read."""
     blocks: dict[tuple[str, str], list[tuple[Entry, Number]]] = {}
     for entry, total in totals.items():
         blocks.setdefault(entry[:2], []).append((entry, total))
@@ -52,10 +52,10 @@ def join_blocks(
 
 
 def _assemble_array(parts: list[tuple[Entry, Number]], head: Shape, tail: Shape) -> Number:
-    """Return an array of shape samples + head + tail, put together from rows and columns."""
+    """Assemble a derivative of shape samples + head + tail from its rows or columns."""
     (_, _, row, column), first = parts[0]
     if not row and not column:
-        return first  # nothing to put together, nothing to copy
+        return first  # a single part needs no copy
     own_axes = len(() if row else head) + len(() if column else tail)
     samples = np.shape(first)[: np.ndim(first) - own_axes]
     result = np.zeros(samples + head + tail, np.result_type(*(part for _, part in parts)))

@@ -1,4 +1,4 @@
-"""Finite differences: run a program with one variable moved after the other, and divide."""
+"""Finite differences: run a program with one variable shifted at a time, and divide."""
 
 from __future__ import annotations
 
@@ -21,44 +21,50 @@ def compute_difference_quotients(
     samples: int,
     bits: int,
 ) -> tuple[Mapping[str, Number], dict[Entry, Number]]:
-    """Return the outputs at the point itself, and the quotients of differences."""
-    shifts = {one.shift.name: one.shift for one in program.passes if one.shift is not None}
-    unmoved = {shift.leaf: 0.0 for name, shift in shifts.items() if shift.leaf != name}
-    columns, scalars = {**unmoved, **columns}, dict(scalars)
+    """Run the passes of finite differences; return the outputs and the difference quotients."""
+    shifts = {
+        single_pass.shift.name: single_pass.shift
+        for single_pass in program.passes
+        if single_pass.shift is not None
+    }
+    unshifted = {shift.leaf: 0.0 for name, shift in shifts.items() if shift.leaf != name}
+    columns, scalars = {**unshifted, **columns}, dict(scalars)
     base = execute(columns, scalars, samples)
     point = {**base, **scalars, **columns}
-    steps = _choose_step_sizes(program, {name: point.get(name, 0.0).real for name in shifts}, bits)
+    step_sizes = _choose_step_sizes(
+        program, {name: point.get(name, 0.0).real for name in shifts}, bits
+    )
     totals: dict[Entry, Number] = {}
-    for one in program.passes:
+    for single_pass in program.passes:
         outputs = base
-        if one.shift is not None:
-            name, leaf, multiple = one.shift
+        if single_pass.shift is not None:
+            name, leaf, multiple = single_pass.shift
             inputs = columns if leaf in columns else scalars
             value = inputs.get(leaf, 0.0)
-            inputs[leaf] = value + multiple * steps[name]
+            inputs[leaf] = value + multiple * step_sizes[name]
             outputs = execute(columns, scalars, samples)
             inputs[leaf] = value
         if program.is_complex:
             outputs = {name: value.imag for name, value in outputs.items()}
-        one.accumulate_reads(totals, outputs)
+        single_pass.accumulate_reads(totals, outputs)
     base = {name: value.real for name, value in base.items()}
     for entry, total in totals.items():
         of, wrt, *_ = entry
         if program.is_complex:
             totals[entry] = _compute_complex_quotient(
-                total, base[of], steps[wrt], point.get(wrt, 0.0).real
+                total, base[of], step_sizes[wrt], point.get(wrt, 0.0).real
             )
         else:
-            totals[entry] = total / steps[wrt]
+            totals[entry] = total / step_sizes[wrt]
     return base, totals
 
 
 def _choose_step_sizes(
     program: DerivativeProgram, sizes: dict[str, Number], bits: int
 ) -> dict[str, Number]:
-    """Return the step of each variable."""
+    """Choose the step size of the finite difference for each variable."""
     if program.tape.combines_samples:
-        import numpy as np  # samples that are moved together are moved by one step
+        import numpy as np  # samples that are shifted together have one step size
 
         sizes = {name: float(np.max(np.abs(v), initial=0.0)) for name, v in sizes.items()}
     assert program.step_rule is not None
@@ -68,10 +74,10 @@ def _choose_step_sizes(
 def _compute_complex_quotient(
     imaginary: Number, value: Number, step: Number, variable: Number
 ) -> Number:
-    """Return the quotient of a complex step, nan where it is meaningless.
+    """Divide the imaginary part of a complex step by the step size; nan if it is meaningless.
 
-    Off the real domain, or where a complex function leaves rounding errors in the imaginary
-    part, that part is meaningless; divided by h = 1e-90 it is enormous.
+    Outside the real domain, or where a complex function leaves rounding errors in the imaginary
+    part, the imaginary part is meaningless; divided by h = 1e-90, it is enormous.
     """
     import numpy as np
 

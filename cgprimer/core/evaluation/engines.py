@@ -1,10 +1,10 @@
-"""Engines: the protocol, the registry, and what an engine may declare.
+"""Engines: the protocol, the registry, and the optional declarations of an engine.
 
-An engine turns a tape into something that can be called with columns and scalars. It knows nothing
-of derivatives: a differentiated tape is a tape like any other. Fast engines, the package's own
-included, are found by entry points of installed packages or added by
-:func:`cgprimer.register_engine`. This module knows none of their names: ``auto`` goes by what they
-declare (:mod:`cgprimer.core.evaluation.engine_choice`).
+An engine compiles a tape to a function of columns and scalars. It does not know derivatives: a
+differentiated tape is a tape like any other. Fast engines, including those of this package, are
+found by entry points of installed packages or added by :func:`cgprimer.register_engine`. This
+module does not know their names: ``auto`` reads their declarations
+(:mod:`cgprimer.core.evaluation.engine_choice`).
 """
 
 from __future__ import annotations
@@ -22,32 +22,33 @@ from cgprimer.support.plugins import Registry
 
 Reduction = Literal["none", "sum"]
 
-# Scalar code of networks with 4 to 64 units a layer was measured: up to 32 units it is faster than
-# matrix products (five times at 4 units), beyond it matrix products are.
-SCALARIZE_UP_TO = 5_000  #: operations of a sample up to which compiled scalar code is faster
+# Measured on networks with 4 to 64 units per layer: scalar code is faster than matrix products up
+# to 32 units (five times at 4 units).
+SCALARIZE_UP_TO = 5_000  #: operations per sample up to which compiled scalar code is faster
 
 
 class Engine(Protocol):
-    """A way to run tapes.
+    """Interface of an engine, which compiles tapes.
 
     An engine may have three more attributes, each with a default. They are read by
-    :func:`unsupported`, :func:`minimum_work` and :func:`scalarizes` in this module.
+    :func:`explain_unsupported`, :func:`get_minimum_work` and :func:`prefers_scalars`.
 
     - ``unsupported(tape, dtype)`` returns the reason why the engine cannot run a tape, or ``""``.
-      Default: it takes samples one by one, in real numbers, and knows no Python functions.
-    - ``minimum_work(tape)`` returns the operations of a run (instructions times samples times
-      passes) from which ``auto`` prefers the engine to those with a lower minimum. Default: never.
-    - ``scalarize_up_to`` is the number of operations of a sample up to which tapes with arrays are
-      written out in scalars for the engine; 0 for never. Default: always.
+      Default: the engine processes samples one by one, in real numbers, without Python functions.
+    - ``minimum_work(tape)`` returns the number of operations per run (instructions times samples
+      times passes) from which ``auto`` prefers the engine to those with a lower minimum. Default:
+      never.
+    - ``scalarize_up_to`` is the number of operations per sample up to which tapes with arrays are
+      expanded into scalar operations for the engine; 0 for never. Default: always.
     """
 
     name: str
 
     def unavailable(self) -> str:
-        """Return the reason why the engine cannot be used on this machine; empty if it can."""
+        """Return the reason why the engine is not available on this machine; empty if it is."""
 
     def compile(self, tape: Tape, *, reduction: Reduction, dtype: str) -> Execute:
-        """Prepare a tape to be run many times."""
+        """Compile a tape to a function that can be called many times."""
 
 
 ENGINES: Registry[Engine] = Registry(
@@ -55,29 +56,29 @@ ENGINES: Registry[Engine] = Registry(
 )
 
 
-def select(name: str) -> Engine:
-    """Return the engine of a name.
+def select_engine(name: str) -> Engine:
+    """Return the engine with the given name, if it is available on this machine.
 
     Raises:
         UsageError: no engine has this name.
-        EngineError: the engine cannot be used on this machine.
+        EngineError: the engine is not available on this machine.
 
-    >>> select("plain").name
+    >>> select_engine("plain").name
     'plain'
     """
-    engine = find(name)
+    engine = find_engine(name)
     reason = engine.unavailable()
     if reason:
-        usable = ", ".join(other.name for other in loaded() if not other.unavailable())
+        usable = ", ".join(other.name for other in iterate_engines() if not other.unavailable())
         raise EngineError(
-            f"the engine {name!r} cannot be used here: {reason}",
-            hint=f"usable engines: {usable}; 'auto' chooses the fastest of them",
+            f"the engine {name!r} is not available: {reason}",
+            hint=f"choose one of {usable}, or 'auto' for the fastest of them",
         )
     return engine
 
 
-def find(name: str) -> Engine:
-    """Return the engine of a name, whether or not it can be used on this machine.
+def find_engine(name: str) -> Engine:
+    """Return the engine with the given name, even if it is not available on this machine.
 
     Raises:
         UsageError: no engine has this name.
@@ -87,8 +88,8 @@ def find(name: str) -> Engine:
     return ENGINES[name]
 
 
-def names() -> tuple[str, ...]:
-    """Return the names of all engines, those that ``auto`` chooses for less work first.
+def list_engine_names() -> tuple[str, ...]:
+    """Return the names of all engines in ascending order of their minimum work.
 
     >>> names()[:4]
     ('plain', 'numpy', 'cpu', 'cuda')
@@ -96,25 +97,26 @@ def names() -> tuple[str, ...]:
     plain, *others = ENGINES.names()  # the built-in engine is the first one of the registry
     scalars = Tape((), (), {})
 
-    def work(name: str) -> float:
+    def read_minimum_work(name: str) -> float:
+        """Return the minimum work of an engine; infinity if the engine cannot be imported."""
         try:
-            return minimum_work(ENGINES[name], scalars)
+            return get_minimum_work(ENGINES[name], scalars)
         except UsageError:  # an engine of another package that cannot be imported
             return math.inf
 
-    return (plain, *sorted(others, key=work))
+    return (plain, *sorted(others, key=read_minimum_work))
 
 
-def loaded() -> Iterator[Engine]:
+def iterate_engines() -> Iterator[Engine]:
     """Yield all engines that can be imported."""
-    for name in names():
+    for name in list_engine_names():
         try:
             yield ENGINES[name]
         except UsageError:  # an engine of another package: `engines()` reports the reason
             continue
 
 
-def unsupported(engine: Engine, tape: Tape, dtype: str = "float64") -> str:
+def explain_unsupported(engine: Engine, tape: Tape, dtype: str = "float64") -> str:
     """Return the reason why an engine cannot run a tape; empty if it can."""
     declared: Any = getattr(engine, "unsupported", None)
     if declared is not None:
@@ -122,44 +124,46 @@ def unsupported(engine: Engine, tape: Tape, dtype: str = "float64") -> str:
     if tape.combines_samples:
         return "'batch_mean' (part of batchnorm) needs all samples at once, not one by one"
     if tape.custom:
-        return f"{tape.custom[0]!r} is a function of Python's"
-    return "it has no complex numbers" if dtype.startswith("complex") else ""
+        return f"{tape.custom[0]!r} is a Python function"
+    return "it does not support complex numbers" if dtype.startswith("complex") else ""
 
 
 def check_supported(engine: Engine, tape: Tape, dtype: str = "float64") -> None:
-    """Raise an error that names the engines that can run a tape, if an engine cannot.
+    """Check that an engine can run a tape.
 
     Raises:
-        UsageError: the engine cannot run the tape.
+        UsageError: the engine cannot run the tape; the hint lists engines that can.
     """
-    reason = unsupported(engine, tape, dtype)
+    reason = explain_unsupported(engine, tape, dtype)
     if reason:
-        able = [other.name for other in loaded() if not unsupported(other, tape, dtype)]
+        able = [
+            other.name for other in iterate_engines() if not explain_unsupported(other, tape, dtype)
+        ]
         raise UsageError(
-            f"the engine {engine.name!r} cannot run this: {reason}",
-            hint=f"engines that can: {join_names(able)}",
+            f"the engine {engine.name!r} cannot run this program: {reason}",
+            hint=f"choose one of {join_names(able)}",
         )
 
 
-def minimum_work(engine: Engine, tape: Tape) -> float:
-    """Return the operations of a run from which ``auto`` may choose an engine for a tape."""
+def get_minimum_work(engine: Engine, tape: Tape) -> float:
+    """Return the minimum number of operations per run for which ``auto`` chooses an engine."""
     declared: Any = getattr(engine, "minimum_work", None)
     return math.inf if declared is None else float(declared(tape))
 
 
-def scalarizes(engine: Engine, tape: Tape) -> bool:
-    """Return whether a tape with arrays is written out in scalars for an engine."""
-    limit = scalarization_limit(engine)
-    return limit > 0 and scalar_cost(tape)[0] <= limit
+def prefers_scalars(engine: Engine, tape: Tape) -> bool:
+    """Return whether an engine runs a tape with arrays as scalar operations."""
+    limit = get_scalarization_limit(engine)
+    return limit > 0 and count_scalar_operations(tape)[0] <= limit
 
 
-def scalarization_limit(engine: Engine) -> float:
-    """Return the operations of a sample up to which an engine wants scalars in place of arrays."""
+def get_scalarization_limit(engine: Engine) -> float:
+    """Return the number of operations per sample up to which an engine prefers scalars."""
     return float(getattr(engine, "scalarize_up_to", math.inf))
 
 
-def scalar_cost(tape: Tape) -> tuple[int, int]:
-    """Return the operations, and the leaves and outputs, of a tape in scalars; computed once."""
+def count_scalar_operations(tape: Tape) -> tuple[int, int]:
+    """Count the operations of a scalarized tape, and its leaves and outputs; results are cached."""
     if tape not in _SCALAR_COSTS:
         _SCALAR_COSTS[tape] = estimate_scalar_cost(tape)
     return _SCALAR_COSTS[tape]
@@ -169,13 +173,14 @@ _SCALAR_COSTS: WeakKeyDictionary[Tape, tuple[int, int]] = WeakKeyDictionary()
 
 
 def _engine_hint(name: str) -> str:
-    available = names()
+    """Return a hint for an unknown engine name."""
+    available = list_engine_names()
     if available == ("plain",):
         return (
             "engines are found by the metadata of installed packages, and cgprimer's is missing:"
             " install it (python -m pip install .) instead of running it unpacked"
         )
-    for engine in loaded():
+    for engine in iterate_engines():
         if name.lower() in getattr(engine, "aliases", ()):
             return f"use {engine.name!r}"
     return did_you_mean(name, available) or f"choose one of auto, {', '.join(available)}"

@@ -19,17 +19,17 @@ from cgprimer.core.tape.tape import Tape
 from cgprimer.core.tape.tape_dependencies import reachable
 from cgprimer.errors import EngineError, name_hint
 
-#: A function from an operation to the function that computes it.
+#: Returns the function that computes an operation.
 Lookup: TypeAlias = Callable[[Applied], Callable[..., Any]]
-#: An instruction as the loop runs it: the index of the result, the function to call, the indices
-#: of the operands, and the indices of the values to release afterwards.
+#: An instruction as the loop runs it: index of the result, function to call, indices of the
+#: operands, and indices of the values that are released afterwards.
 PreparedInstruction: TypeAlias = tuple[int, Callable[..., Any], tuple[int, ...], tuple[int, ...]]
 
 
 def values_of(
     tape: Tape, leaf_values: Mapping[str, Number], *, roots: Iterable[int] | None = None
 ) -> list[Number]:
-    """Return every value of a tape, in the order of the tape.
+    """Evaluate a tape; return the values of all its leaves and instructions, by index.
 
     Args:
         tape: the tape to evaluate.
@@ -54,20 +54,20 @@ def values_of(
         else:
             values[index] = leaf_values.get(name, math.nan)
     lookup = choose_arithmetic([*values[: len(tape.leaves)], *filter(None, tape.shapes)])
-    steps = [step for step in prepare_instructions(tape, lookup) if needed[step[0]]]
+    instructions = [one for one in prepare_instructions(tape, lookup) if needed[one[0]]]
     with ignore_numpy_warnings(lookup):
-        run_instructions(steps, values)
+        run_instructions(instructions, values)
     return values
 
 
-def run_instructions(steps: Iterable[PreparedInstruction], values: list[Any]) -> None:
-    """Compute the value of each step from the values of its operands.
+def run_instructions(instructions: Iterable[PreparedInstruction], values: list[Any]) -> None:
+    """Run instructions of a tape: compute the value of each from the values of its operands.
 
     Args:
-        steps: instructions in execution order.
+        instructions: the prepared instructions in execution order.
         values: a list with one slot for each value of the tape; the leaves have their values.
     """
-    for index, function, operands, released in steps:
+    for index, function, operands, released in instructions:
         if len(operands) == 2:
             left, right = operands
             values[index] = function(values[left], values[right])
@@ -81,7 +81,7 @@ def run_instructions(steps: Iterable[PreparedInstruction], values: list[Any]) ->
 def prepare_instructions(
     tape: Tape, lookup: Lookup, *, keep: Iterable[int] | None = None
 ) -> list[PreparedInstruction]:
-    """Prepare the instructions of a tape for the loop.
+    """Prepare the instructions of a tape for :func:`run_instructions`.
 
     Args:
         tape: the tape to run.
@@ -107,16 +107,16 @@ def prepare_instructions(
 
 
 def evaluate_instructions(
-    steps: Sequence[PreparedInstruction], leaf_values: list[Any]
+    instructions: Sequence[PreparedInstruction], leaf_values: list[Any]
 ) -> list[Any]:
-    """Return all values of a tape, given its prepared instructions and the values of its leaves."""
-    values = leaf_values + [None] * len(steps)
-    run_instructions(steps, values)
+    """Run prepared instructions; return the values of the leaves and of the instructions."""
+    values = leaf_values + [None] * len(instructions)
+    run_instructions(instructions, values)
     return values
 
 
 def choose_arithmetic(values: Iterable[Number]) -> Lookup:
-    """Return the lookup of functions for the types of some values: floats, arrays or mpmath.
+    """Choose arithmetic on floats, numpy arrays or mpmath numbers by the types of the values.
 
     >>> choose_arithmetic([1.0, 2.0])("exp")(0.0)
     1.0

@@ -1,4 +1,4 @@
-"""Results that are computed once for each graph: tapes, prepared instructions, programs, runners.
+"""A cache for results of graphs: tapes, prepared instructions, derivative programs, runners.
 
 A result lives as long as its graph. Registering or removing a function of the language makes all
 earlier results invalid.
@@ -31,7 +31,7 @@ def compute_once(graph: LowerableGraph, key: Hashable, compute: Callable[[], Res
 
 
 def lower_once(graph: LowerableGraph, mode: str = "") -> Tape:
-    """Return the tape of a graph; lower the graph on the first request.
+    """Return the cached tape of a graph; lower the graph on the first request.
 
     Args:
         graph: the graph.

@@ -1,4 +1,4 @@
-"""The values of a graph at a point, and its formulas: the evaluator runs the tape of the graph."""
+"""The values of a graph at a point, and its formulas. The evaluator runs the tape of the graph."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class EvaluableGraph(LowerableGraph, Protocol):
-    """The attributes of an expression graph that an evaluation reads."""
+    """The attributes of an expression graph that :func:`evaluate_graph` reads."""
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -37,7 +37,7 @@ class EvaluableGraph(LowerableGraph, Protocol):
 def evaluate_graph(
     graph: EvaluableGraph, point: Mapping[str, Value], samples: Shape, mode: str
 ) -> dict[str, Value]:
-    """Return the value of every variable of a graph.
+    """Compute the value of every variable of a graph at a point.
 
     Args:
         graph: the graph.
@@ -55,12 +55,12 @@ def evaluate_graph(
 
         lookup = numpy_function
     keep = None if lookup is float_function else tape.names.values()  # arrays are released
-    steps = compute_once(
-        graph, ("steps", mode, lookup), lambda: prepare_instructions(tape, lookup, keep=keep)
+    instructions = compute_once(
+        graph, ("instructions", mode, lookup), lambda: prepare_instructions(tape, lookup, keep=keep)
     )
     leaf_values = _collect_leaf_values(tape, point)
     with ignore_numpy_warnings(lookup):
-        values = evaluate_instructions(steps, leaf_values)
+        values = evaluate_instructions(instructions, leaf_values)
     computed = {name: values[tape.names[name]] for name in graph.variables}
     if lookup is float_function:
         return computed
@@ -69,10 +69,10 @@ def evaluate_graph(
 
 
 def _collect_leaf_values(tape: Tape, point: Mapping[str, Value]) -> list[Value]:
-    """Return the values of the leaves at a point; statistics have their initial values by default.
+    """Return the values of all leaves of a tape at a point; running statistics may be missing.
 
     Raises:
-        UsageError: the point has a running statistic that no layer has.
+        UsageError: the point has an unknown running statistic.
     """
     for name in point:
         if is_internal(name) and name not in tape.names:
@@ -87,7 +87,7 @@ def _collect_leaf_values(tape: Tape, point: Mapping[str, Value]) -> list[Value]:
 
 
 def _look_up_leaf_value(leaf: Leaf, point: Mapping[str, Value]) -> Value:
-    """Return the value of a column or scalar at a point."""
+    """Return the value of a column or scalar of a tape at a point."""
     if is_internal(leaf.name):
         return convert_value(leaf.name, point.get(leaf.name, leaf.value), leaf.shape)
     return point[leaf.name]
@@ -102,7 +102,7 @@ def _copy_to_shape(value: Value, shape: Shape) -> Value:
 
 
 def build_formulas(graph: LowerableGraph) -> dict[str, sympy.Expr]:
-    """Return each element of each variable as a sympy expression.
+    """Build a sympy expression for each element of each variable of a graph.
 
     A formula uses the names in the definition of its variable: inputs, parameters and variables
     before it. Each definition becomes a separate tape, in which these names are leaves.
@@ -129,7 +129,7 @@ def build_formulas(graph: LowerableGraph) -> dict[str, sympy.Expr]:
 def _lower_definition(
     graph: LowerableGraph, name: str, definition: Expression, shapes: Mapping[str, Shape]
 ) -> Tape:
-    """Return the tape of one definition; constants are not folded, so that 1/3 stays exact."""
+    """Lower one definition of a graph to a tape; constants are not folded: 1/3 stays exact."""
     builder = Builder(simplify=False, fold_constants=False)
     for operand in names_in(definition):
         builder.leaf("scalar", operand, shape=shapes.get(operand, ()))
@@ -137,7 +137,7 @@ def _lower_definition(
 
 
 def _evaluate_symbolically(tape: Tape) -> list[Any]:
-    """Return all values of a tape as arrays of sympy expressions in the names of its leaves."""
+    """Evaluate a tape with sympy symbols as leaf values; return the formulas of all values."""
     import numpy as np
 
     from cgprimer.core.operations.symbolic_arithmetic import exact_number, sympy_function
@@ -152,7 +152,7 @@ def _evaluate_symbolically(tape: Tape) -> list[Any]:
 
 
 def _create_symbols(name: str, shape: Shape) -> Any:
-    """Return an array with a sympy symbol for each element of a value."""
+    """Return an array of sympy symbols: ``W[0,1]`` and so on, or a single symbol for a scalar."""
     import numpy as np
     import sympy
 

@@ -1,4 +1,4 @@
-"""The passes of a derivative program: run them, and add up what they read."""
+"""Run the passes of a derivative program, and sum the values that they read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def run_passes(
     isolate: Callable[[Pass], Execute] | None = None,
     bits: int = 52,
 ) -> Derivatives:
-    """Run all passes of a program and return the values and the derivatives.
+    """Run all passes of a derivative program; return the values of its outputs and derivatives.
 
     Args:
         program: the program.
@@ -34,9 +34,9 @@ def run_passes(
         columns: an array of shape (samples, ...) for each column, or a number.
         scalars: a number or an array for each scalar.
         samples: the number of samples.
-        isolate: compiles the tape for a single pass, without what its zero seeds would multiply.
-            Passes run again like this if an output is not finite; never by default.
-        bits: binary digits of the arithmetic, for steps that are chosen.
+        isolate: compiles the tape for a single pass, without products with its zero seeds. A pass
+            runs again in this form if an output is not finite; never by default.
+        bits: binary digits of the arithmetic, from which step sizes are chosen.
     """
     if program.elements:
         from cgprimer.core.tape.scalarization import split_arrays
@@ -73,18 +73,18 @@ def _run_seeded_passes(
     samples: int,
     isolate: Callable[[Pass], Execute] | None,
 ) -> tuple[Mapping[str, Number], dict[Entry, Number]]:
-    """Return the outputs of the first pass, and the totals of all passes, which differ by seeds."""
+    """Run passes that differ in their seeds; return the first outputs and the sums of all reads."""
     first: Mapping[str, Number] = {}
     totals: dict[Entry, Number] = {}
-    for one in program.passes:
-        outputs = execute(columns, {**scalars, **one.seeds}, samples)
+    for single_pass in program.passes:
+        outputs = execute(columns, {**scalars, **single_pass.seeds}, samples)
         first = first or outputs
         # A seed of 0 that meets an infinite partial would make a finite derivative nan.
         if (
             isolate
-            and len(one.seeds) > 1
-            and not all(all_finite(outputs[read.output]) for read in one.reads)
+            and len(single_pass.seeds) > 1
+            and not all(all_finite(outputs[read.output]) for read in single_pass.reads)
         ):
-            outputs = isolate(one)(columns, scalars, samples)
-        one.accumulate_reads(totals, outputs)
+            outputs = isolate(single_pass)(columns, scalars, samples)
+        single_pass.accumulate_reads(totals, outputs)
     return first, totals

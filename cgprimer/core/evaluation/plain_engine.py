@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 class Plain:
-    """The evaluator as an engine: outputs are floats where columns are floats, else arrays."""
+    """The evaluator as an engine: outputs are floats if all arguments are floats, else arrays."""
 
     name = "plain"
     scalarize_up_to = 0
 
     def unavailable(self) -> str:
-        """Return the empty string: the engine needs Python alone, and numpy for arrays."""
+        """Return the empty string: the engine is always available (arrays need numpy)."""
         return ""
 
     def unsupported(self, tape: Tape, dtype: str) -> str:
@@ -29,21 +29,23 @@ class Plain:
         return ""
 
     def describe(self) -> str:
-        """Return the libraries in use, for ``cgprimer info``."""
-        return "arithmetic: Python's for numbers, numpy's for arrays"
+        """Describe the arithmetic of the engine, for ``cgprimer info``."""
+        return "arithmetic: Python for scalars, numpy for arrays"
 
     def compile(self, tape: Tape, *, reduction: Reduction, dtype: str) -> Execute:
-        """Prepare a tape to be run many times."""
+        """Compile a tape to a function that can be called many times."""
         steps = cache(lambda: prepare_instructions(tape, float_function))
         accepts_floats = dtype == "float64" and not any(tape.shapes)
 
         @cache
         def prepare_for_arrays() -> Execute:
+            """Prepare the tape for numpy arrays."""
             from cgprimer.core.evaluation.array_evaluator import ArrayEvaluator
 
             return ArrayEvaluator(tape, sums=reduction == "sum", dtype=dtype)
 
         def execute(columns: Inputs, scalars: Inputs, samples: int) -> dict[str, Number]:
+            """Run the tape on floats, or on arrays if an argument is an array."""
             leaf_values = {**scalars, **columns}
             if not accepts_floats or set(map(type, leaf_values.values())) - {float}:
                 return prepare_for_arrays()(columns, scalars, samples)

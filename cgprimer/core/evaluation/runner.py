@@ -1,4 +1,4 @@
-"""The runner of a derivative program: it compiles the tape for an engine and runs the passes."""
+"""Compilation of a derivative program for an engine, and calls of its passes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DTYPES = {"float64": 52, "float32": 23}  #: binary digits of each type
 
 
 class Runner:
-    """A derivative program compiled for an engine; call it for each point.
+    """A derivative program that is compiled for an engine and can be called at many points.
 
     Args:
         program: the program to run.
@@ -39,7 +39,7 @@ class Runner:
 
     Raises:
         UsageError: unknown engine or dtype, or a complex step on an engine without complex numbers.
-        EngineError: the engine cannot be used here.
+        EngineError: the engine is not available.
 
     >>> import cgprimer
     >>> program = cgprimer.differentiate(cgprimer.tape(cgprimer.parse("xw = k*xa^2")))
@@ -57,7 +57,7 @@ class Runner:
         samples: int | None = None,
     ) -> None:
         if dtype not in DTYPES:
-            raise UsageError(f"there is no dtype {dtype!r} here", hint=name_hint(dtype, DTYPES))
+            raise UsageError(f"unknown dtype {dtype!r}", hint=name_hint(dtype, DTYPES))
         self.program, self.bits = program, DTYPES[dtype]
         if isinstance(engine, str):
             from cgprimer.core.evaluation.engine_choice import choose_engine
@@ -73,10 +73,10 @@ class Runner:
             dtype="complex128" if program.is_complex else dtype,
         )
         self.execute = self._compile(program.tape)
-        self._isolated: dict[int, Execute] = {}  # by the identity of a pass
+        self._isolated: dict[int, Execute] = {}  # keyed by the identity of a pass
 
     def __call__(self, columns: Inputs, scalars: Inputs, samples: int) -> Derivatives:
-        """Return values and derivatives at a point, or at every sample."""
+        """Compute values and derivatives at a point, or at every sample."""
         run = partial(
             run_passes,
             self.program,
@@ -99,22 +99,24 @@ class Runner:
                 {pair: value.sum(axis=0) for pair, value in result.derivatives.items()},
             )
 
-    def _compile_isolated_pass(self, one: Pass) -> Execute:
-        """Compile the tape for one pass, without the products with its zero seeds."""
-        if id(one) not in self._isolated:
+    def _compile_isolated_pass(self, single_pass: Pass) -> Execute:
+        """Compile the tape for a single pass, without products with its zero seeds."""
+        if id(single_pass) not in self._isolated:
             from cgprimer.core.tape.tape_passes import substitute_seeds
 
-            self._isolated[id(one)] = self._compile(substitute_seeds(self.program.tape, one.seeds))
-        return self._isolated[id(one)]
+            self._isolated[id(single_pass)] = self._compile(
+                substitute_seeds(self.program.tape, single_pass.seeds)
+            )
+        return self._isolated[id(single_pass)]
 
 
 def compile_tape(engine: Engine, tape: Tape, *, reduction: Reduction, dtype: str) -> Execute:
     """Compile a tape for an engine; expand arrays into scalars if the engine prefers them."""
     if not tape.has_arrays:
         return engine.compile(tape, reduction=reduction, dtype=dtype)
-    from cgprimer.core.evaluation.engines import scalarizes
+    from cgprimer.core.evaluation.engines import prefers_scalars
 
-    if not scalarizes(engine, tape):
+    if not prefers_scalars(engine, tape):
         return engine.compile(tape, reduction=reduction, dtype=dtype)
     from cgprimer.core.tape.scalarization import join_arrays, scalarize, split_arrays
 
@@ -123,6 +125,7 @@ def compile_tape(engine: Engine, tape: Tape, *, reduction: Reduction, dtype: str
     outputs = {name: tape.shapes[index] for name, index in tape.outputs.items()}
 
     def execute(columns: Inputs, scalars: Inputs, samples: int) -> dict[str, Number]:
+        """Split the arguments into scalars, run the scalar tape, and join its outputs to arrays."""
         results = in_scalars(split_arrays(columns, leaves), split_arrays(scalars, leaves), samples)
         return join_arrays(results, outputs)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 import cgprimer
 from cgprimer.backends.plans.optimization import optimize
-from cgprimer.core.evaluation.engines import select
+from cgprimer.core.evaluation.engines import select_engine
 from cgprimer.training.objective import Objective
 
 from ..measuring import Entry, Row, add_ratios, contest
@@ -105,7 +105,9 @@ def _reverse_on(work: Workload, engine: str, settings: Settings) -> list[Row]:
         operations["loss"] = len(objective.primal)
         optimized["loss"] = len(optimize(objective.primal))
         columns = objective.columns(work.dataset)
-        execute = select(engine).compile(objective.primal, reduction="sum", dtype=settings.dtype)
+        execute = select_engine(engine).compile(
+            objective.primal, reduction="sum", dtype=settings.dtype
+        )
         (output,) = objective.primal.outputs
         scalars = work.start_by_name
         zeros = np.zeros(len(work.parameters))
