@@ -77,6 +77,9 @@ def select_engine(name: str) -> Engine:
     return engine
 
 
+select = select_engine  #: the name of earlier versions
+
+
 def find_engine(name: str) -> Engine:
     """Return the engine with the given name, even if it is not available on this machine.
 
