@@ -80,7 +80,7 @@ class ArrayExecutable:
                   for n, _ in tape.instructions)  # fmt: skip
         self.divisible = not has_custom  # Python's functions run one at a time
         if sums:
-            tape, _, _ = sum_over_samples(tape, terms=False)
+            tape, _, _ = sum_over_samples(tape, split_elementwise=False)
         self.tape, self.plan = tape, ArrayPlan(tape, SUPPORTED.__contains__)
         plan = self.plan
         self.varying = {n: i for n, i in tape.outputs.items() if plan.varies[i]}

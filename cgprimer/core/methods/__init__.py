@@ -1,4 +1,4 @@
-"""The differentiators: a method is a function from a tape to a derivative program."""
+"""Methods of differentiation: functions from a tape to a derivative program."""
 
 from __future__ import annotations
 
@@ -45,23 +45,25 @@ def differentiate(
     method: str = "reverse",
     **options: Any,
 ) -> DerivativeProgram:
-    """Return the program that computes derivatives of a tape.
+    """Return a program that computes derivatives of a tape.
 
     Args:
-        tape: what is differentiated.
-        of: a name or names; the tape's only output unless given.
-        wrt: a name or names of leaves or inner variables; by default all scalars (the
-            parameters), or all columns (the inputs) of a tape without scalars.
+        tape: the tape to differentiate.
+        of: the name or names of the values to differentiate; by default the only output.
+        wrt: the name or names of the leaves or inner variables with respect to which to
+            differentiate; by default all scalars (the parameters), or all columns (the inputs)
+            if the tape has no scalars.
         method: one of :func:`methods`.
-        options: of the method: ``scheme`` and ``step`` (finite-difference), ``share`` and
+        options: options of the method: ``scheme`` and ``step`` (finite-difference), ``share`` and
             ``limit`` (symbolic), ``carry`` (forward), ``limit`` (path-sum).
 
     Returns:
         A program; ``print`` shows it as readable code.
 
     Raises:
-        UsageError: unknown method, option or name, or several outputs to choose from.
-        DifferentiationError: the method cannot do it.
+        UsageError: a method, option or name is unknown, or `of` is missing and the tape has
+            several outputs.
+        DifferentiationError: the method does not support the tape.
 
     >>> import cgprimer
     >>> tape = cgprimer.tape(cgprimer.parse("xz = bc*xa; xw = xz^3"))
@@ -98,42 +100,45 @@ def differentiate(
 def _resolve_names(
     tape: Tape, of: Names | None, wrt: Names | None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the names to differentiate, and those with respect to which; with the defaults."""
+    """Return the names for ``of`` and ``wrt``, with defaults for missing ones."""
     if of is None and len(tape.outputs) != 1:
         outputs = f"the tape has several outputs: {', '.join(tape.outputs)}"
         raise UsageError(outputs, hint="choose one with `of=NAME`")
     if wrt is None:
         wrt = tape.of_kind("scalar") or tape.of_kind("column")
         if not wrt:
-            raise UsageError("the tape has no parameters or inputs to differentiate by")
+            raise UsageError(
+                "the tape has no parameters or inputs to differentiate with respect to"
+            )
     of = tuple(tape.outputs) if of is None else of
     return normalize_names(of, "of"), normalize_names(wrt, "wrt")
 
 
 def _check_options(method: str, function: Differentiator, options: Mapping[str, Any]) -> None:
-    """Raise an error if a method does not have one of the options."""
+    """Raise an error if an option is unknown to a method."""
     allowed = list(inspect.signature(function).parameters)[3:]
     for name in options:
         if name == "dtype":
             raise UsageError(
-                "derivatives at a point are computed in double precision",
-                hint="float32 is for data: `loss_and_gradient(..., dtype='float32')`",
+                "`dtype` is not an option: derivatives are computed in double precision",
+                hint="use `loss_and_gradient(..., dtype='float32')` for data in float32",
             )
         if name not in allowed:
-            hint = f"its options are: {', '.join(allowed)}" if allowed else "it has no options"
-            message = f"there is no argument {name!r}, and {method!r} has no option {name!r}"
+            valid_options = f"valid options: {', '.join(allowed)}"
+            hint = valid_options if allowed else "the method has no options"
+            message = f"unknown argument {name!r}: not an option of method {method!r}"
             raise UsageError(message, hint=hint)
 
 
 def _check_supported(method: str, tape: Tape) -> None:
-    """Raise an error if a method cannot differentiate a tape."""
+    """Raise an error if a method does not support the operations of a tape."""
     if method != "reverse" and tape.custom:
         from cgprimer.core.operations.custom_operations import create_forward_mode_error
 
         raise create_forward_mode_error(tape.custom[0])
     if method in ("symbolic", "path-sum") and tape.combines_samples:
         raise DifferentiationError(
-            f"{method!r} differentiates sample by sample, and 'batch_mean' (part of batchnorm)"
-            " needs all samples",
+            f"method {method!r} does not support 'batch_mean' (used by batchnorm), which combines"
+            " samples",
             hint="use reverse, forward or finite-difference",
         )

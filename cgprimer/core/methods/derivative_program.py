@@ -1,8 +1,8 @@
-"""The result of every method: a tape, its passes, and what each pass adds to which derivative.
+"""The result of every method: a tape, its passes, and the derivatives that each pass computes.
 
 A method is a function ``differentiate(tape, of, wrt) -> DerivativeProgram``. A *pass* is one run of
-the tape with some leaves set: seeds of tangents or adjoints, or one variable moved by a step. Each
-pass names the outputs to read. A program is plain data, so the cost of a method is known before
+the tape. It sets the seeds of tangents or adjoints, or (finite differences) shifts one variable,
+and lists the outputs to read. A program is plain data, so the cost of a method is known before
 anything runs: ``len(program.tape)`` operations times ``program.pass_count`` passes.
 :mod:`cgprimer.core.evaluation.runner` runs programs.
 """
@@ -29,20 +29,21 @@ if TYPE_CHECKING:
 
 Names = str | Sequence[str]
 Number = Any  # a float, a complex or mpmath number, or an array of samples
-Inputs = Mapping[str, Any]  # columns or scalars: a number or an array for each name
+Inputs = Mapping[str, Any]  # the values of columns or scalars, keyed by name
 Index = tuple[int, ...]
 Entry = tuple[str, str, Index, Index]  #: ``of``, ``wrt``, ``row`` and ``column`` of a read
 
 
 class Read(NamedTuple):
-    """Add ``weight`` times an output to the derivative of ``of`` with respect to ``wrt``.
+    """An instruction to add ``weight`` times an output to the derivative of ``of`` by ``wrt``.
 
     Attributes:
-        of, wrt: names of the derivative.
+        of: the name of the differentiated value.
+        wrt: the name of the variable with respect to which it is differentiated.
         output: the output of the tape.
-        weight: the factor of the output, in units of one over the step if a variable is moved.
-        row: the element of the array ``of`` that is differentiated; ``()`` for all of ``of``.
-        column: the element of the array ``wrt`` to differentiate by; ``()`` for all of ``wrt``.
+        weight: the factor of the output; finite differences divide it by the step.
+        row: the index of the differentiated element if ``of`` is an array; ``()`` for all.
+        column: the index of the element of ``wrt`` if it is an array; ``()`` for all.
     """
 
     of: str
@@ -54,12 +55,12 @@ class Read(NamedTuple):
 
 
 class Shift(NamedTuple):
-    """A variable moved by a multiple of its step.
+    """A shift of one variable by a multiple of its step, for finite differences.
 
     Attributes:
-        name: the variable.
-        leaf: the leaf that is changed: the variable, or the column added to an inner variable.
-        steps: the multiple; imaginary for a complex step.
+        name: the name of the variable.
+        leaf: the leaf to change: the variable itself, or the column added to an inner variable.
+        steps: the number of steps; imaginary for a complex step.
     """
 
     name: str
@@ -68,17 +69,17 @@ class Shift(NamedTuple):
 
     def __str__(self) -> str:
         multiple = "i times its step" if self.steps == 1j else f"{self.steps:+g} step"
-        return f"{self.name} moved by {multiple}"
+        return f"{self.name} shifted by {multiple}"
 
 
 @dataclass(frozen=True)
 class Pass:
-    """One run of the tape.
+    """One run of the tape of a derivative program.
 
     Attributes:
-        reads: the contributions of the run to derivatives.
-        seeds: scalars of the tape that the run sets.
-        shift: the variable that the run moves, if it moves one.
+        reads: the outputs to read, and the derivatives to add them to.
+        seeds: the values of the seeds of tangents or adjoints, keyed by name.
+        shift: for finite differences, the variable to shift; else None.
     """
 
     reads: tuple[Read, ...]
@@ -93,7 +94,12 @@ class Pass:
         return format_seeds(self.seeds)
 
     def accumulate_reads(self, totals: dict[Entry, Number], outputs: Mapping[str, Number]) -> None:
-        """Add the contributions of the run to the totals so far."""
+        """Add the outputs that this pass reads to the totals of all passes.
+
+        Args:
+            totals: the derivatives so far; updated.
+            outputs: the value of each output of the tape in this pass.
+        """
         for of, wrt, output, weight, row, column in self.reads:
             contribution = outputs[output] if weight == 1.0 else weight * outputs[output]
             entry = of, wrt, row, column
@@ -102,13 +108,13 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class Derivatives:
-    """The results of a program.
+    """The computed values and derivatives of a derivative program.
+
+    Each is a number, an array of shape (samples,), or a sum over the samples.
 
     Attributes:
         values: the value of each differentiated name.
         derivatives: the derivative for each pair ``(of, wrt)``.
-
-    Each is a number, an array of shape (samples,), or a sum over the samples.
     """
 
     values: dict[str, Number]
@@ -116,35 +122,36 @@ class Derivatives:
 
 
 class Execute(Protocol):
-    """A tape compiled by an engine."""
+    """A function that an engine compiles from a tape, and that runs the tape."""
 
     def __call__(self, columns: Inputs, scalars: Inputs, samples: int) -> dict[str, Number]:
-        """Return an array of shape (samples,) for each output, or its sum over the samples.
+        """Run the tape; return each output as an array of shape (samples,), or its sum.
 
         Args:
-            columns: for each column of the tape a contiguous array of shape (samples,).
-            scalars: for each scalar of the tape a number.
-            samples: the number of samples; a tape without columns does not determine it.
+            columns: a contiguous array of shape (samples,) for each column of the tape.
+            scalars: a number for each scalar of the tape.
+            samples: the number of samples, which a tape without columns does not determine.
         """
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DerivativeProgram:
-    """The derivatives of ``of`` with respect to ``wrt``, ready for an engine.
+    """A program that computes the derivatives of ``of`` with respect to ``wrt`` on any engine.
 
     Attributes:
         method: the name of the method.
-        tape: computes the values and the outputs that the passes read.
-        of: differentiated names; the tape has outputs of these names, or of their elements.
-        wrt: names with respect to which.
-        passes: the runs that are needed.
-        paths: for the sum over paths, the paths from each ``wrt`` to each ``of``.
-        primal_names: the names of the tape that was differentiated, for readable printing.
-        shapes: the shapes of arrays among ``of`` and ``wrt``: a derivative has the shape of the
-            former followed by the shape of the latter.
-        step_rule: the sizes of the steps of finite differences; None if no pass moves a variable.
-        elements: the shapes of arrays whose elements are leaves of the tape, if the tape was
-            written out in scalars. Reads then name elements.
+        tape: the tape that computes the values and the outputs that the passes read.
+        of: the differentiated names. The tape has outputs with these names, or with the names of
+            their elements.
+        wrt: the names with respect to which they are differentiated.
+        passes: the runs of the tape.
+        paths: for the method path-sum, the paths from each ``wrt`` to each ``of``; else None.
+        primal_names: the names on the tape that was differentiated, for printing.
+        shapes: the shapes of arrays among ``of`` and ``wrt``. A derivative has the shape of
+            ``of``, followed by the shape of ``wrt``.
+        step_rule: for finite differences, the rule for the step sizes; else None.
+        elements: if the arrays were converted to scalars, the shapes of the arrays among the
+            leaves. The reads then name elements.
     """
 
     method: str
@@ -160,17 +167,17 @@ class DerivativeProgram:
 
     @cached_property
     def seeds_only(self) -> bool:
-        """True if runs differ by their seeds alone, so that one tape can hold all of them."""
+        """True if passes differ only in their seeds, so that one tape can compute all of them."""
         return self.step_rule is None and not self.elements
 
     @cached_property
     def is_complex(self) -> bool:
-        """True if the program needs an engine with complex numbers."""
+        """True if the program requires an engine that supports complex numbers."""
         return any(one.shift is not None and complex(one.shift.steps).imag for one in self.passes)
 
     @cached_property
     def by_sample(self) -> bool:
-        """True if each sample has its own step, so that quotients come before sums over samples."""
+        """True if step sizes differ between samples, so that quotients are computed per sample."""
         if self.step_rule is None:
             return False
         scalars = self.tape.of_kind("scalar")
@@ -178,36 +185,36 @@ class DerivativeProgram:
 
     @property
     def by_column(self) -> bool:
-        """True if a pass computes derivatives with respect to one element, not those of one."""
+        """True if each pass differentiates with respect to a single element of an array."""
         return any(read.column for one in self.passes for read in one.reads)
 
     @property
     def pass_count(self) -> int:
-        """The number of runs of the tape, or of paths walked for the sum over paths."""
+        """The number of runs of the tape; for the method path-sum, the number of paths."""
         return len(self.passes) if self.paths is None else sum(map(len, self.paths.values()))
 
     @property
     def shares(self) -> tuple[Contribution, ...]:
-        """The contributions along the edges of the primal, in the order of the sweep.
+        """The products that the chain rule adds for each edge of the graph, in sweep order.
 
         >>> import cgprimer
         >>> tape = cgprimer.tape(cgprimer.parse("xb = 2*xa; xw = xb*xa"))
-        >>> made = cgprimer.differentiate(tape, wrt="xa")
-        >>> [[made.tape.labels[end] for end in (s.tail, s.head)] for s in made.shares]
+        >>> program = cgprimer.differentiate(tape, wrt="xa")
+        >>> [[program.tape.labels[end] for end in (c.tail, c.head)] for c in program.shares]
         [['xb', 'xw'], ['xa', 'xw'], ['xa', 'xb']]
         """
         return self.tape.shares
 
     @cached_property
     def needed(self) -> tuple[str, ...]:
-        """The leaves of the graph that must have a value; an element stands for its array."""
+        """The inputs and parameters that must have a value; arrays by name, without elements."""
         wanted = reachable(self.tape, self.tape.outputs.values())
         leaves = [leaf.name for leaf, w in zip(self.tape.leaves, wanted, strict=False) if w]
         return tuple(dict.fromkeys(parse_element(name).array for name in leaves))
 
     @cached_property
     def executed(self) -> Tape:
-        """The tape without instructions that only contributions need: ``-y`` in ``x - y``."""
+        """The tape without instructions whose results are only recorded in contributions."""
         from cgprimer.core.tape.tape_passes import remove_dead_code
 
         bare = replace(self.tape, shares=()) if self.tape.shares else self.tape
@@ -216,12 +223,12 @@ class DerivativeProgram:
 
     @property
     def operation_count(self) -> int:
-        """The operations of the whole gradient: instructions of the tape times runs."""
+        """The number of operations of all derivatives: instructions of the tape times passes."""
         return len(self.executed) * max(1, len(self.passes))
 
     @property
     def live_values(self) -> int:
-        """The largest number of values alive at once in a run (8 bytes each, per sample)."""
+        """The maximum number of values alive at the same time (8 bytes each, per sample)."""
         from cgprimer.core.tape.tape_passes import live_memory
 
         return live_memory(self.executed)
@@ -237,15 +244,17 @@ class DerivativeProgram:
 
         # The seeds of a single pass are constants of the program; several passes set them.
         seeds = self.passes[0].seeds if len(self.passes) == 1 else {}
-        passes = [str(one) or ("nothing moved" if self.step_rule else "") for one in self.passes]
+        passes = [
+            str(one) or ("no variable shifted" if self.step_rule else "") for one in self.passes
+        ]
         return format_program(self.executed, self.primal_names, seeds, passes, self.paths)
 
 
-Differentiator = Callable[..., DerivativeProgram]  #: of (tape, of, wrt, **options): a method
+Differentiator = Callable[..., DerivativeProgram]  #: a method: (tape, of, wrt, **options)
 
 
 def select_array_shapes(tape: Tape, names: Iterable[str]) -> dict[str, Shape]:
-    """Return the shapes of the names that are arrays."""
+    """Return the shapes of the named values that are arrays, keyed by name."""
     shapes = {name: tape.shapes[tape.index(name)] for name in names}
     return {name: shape for name, shape in shapes.items() if shape}
 
@@ -253,10 +262,13 @@ def select_array_shapes(tape: Tape, names: Iterable[str]) -> dict[str, Shape]:
 def iterate_unit_seeds(
     seeds: Mapping[str, tuple[str, Shape]],
 ) -> Iterator[tuple[str, Index, dict[str, Number]]]:
-    """Yield each element of each name: the name, its index, and all seeds if its own is 1.
+    """Yield one set of seed values per element: 1 for the element, and 0 for all others.
 
     Args:
-        seeds: for each seed the name that it belongs to, and its shape.
+        seeds: for each seed, the name of the variable that it belongs to, and its shape.
+
+    Yields:
+        The name of the variable, the index of the element, and the values of all seeds.
     """
     zero_seeds: dict[str, Number] = {
         seed: zeros(shape) if shape else 0.0 for seed, (_, shape) in seeds.items()
@@ -280,15 +292,15 @@ def build_single_pass_program(
     derivatives: Mapping[tuple[str, str], int],
     **more: Any,
 ) -> DerivativeProgram:
-    """Return a program of one pass.
+    """Build a derivative program with a single pass.
 
     Args:
         method: the name of the method.
-        builder: holds all values and derivatives.
-        tape: the primal.
-        wrt: names with respect to which.
-        values: the value of the builder for each differentiated name.
-        derivatives: the value of the builder for each pair ``(of, wrt)``.
+        builder: the builder, with all values and derivatives emitted.
+        tape: the tape that was differentiated.
+        wrt: the names with respect to which it was differentiated.
+        values: the value of each differentiated name in the builder.
+        derivatives: the value of the derivative for each pair ``(of, wrt)`` in the builder.
         more: other attributes of the program.
     """
     reads = tuple(Read(of, name, derivative_name(of, name)) for of, name in derivatives)
@@ -302,7 +314,7 @@ def build_single_pass_program(
 
 
 def derivative_name(of: str, wrt: str) -> str:
-    """Return the name of an output that holds a derivative; printed ``d_xw_ab``.
+    """Return the name of the output for the derivative of ``of`` with respect to ``wrt``.
 
     >>> derivative_name("xw", "ab")
     'd.xw.ab'
@@ -311,21 +323,30 @@ def derivative_name(of: str, wrt: str) -> str:
 
 
 def normalize_names(names: Names, argument: str) -> tuple[str, ...]:
-    """Return a name or names as a tuple without repetitions.
+    """Convert a name or a sequence of names to a tuple without duplicates.
+
+    Args:
+        names: a string or a sequence of strings.
+        argument: the name of the argument, for the error message.
 
     Raises:
-        UsageError: no names, or values that are not strings.
+        UsageError: the sequence is empty, or has values that are not strings.
     """
     if isinstance(names, str):
         return (names,)
     unique = tuple(dict.fromkeys(names)) if isinstance(names, Iterable) else ()
     if not unique or not all(isinstance(name, str) for name in unique):
-        raise UsageError(f"`{argument}` must be a name or names, got {names!r}")
+        raise UsageError(f"`{argument}` must be a name or a sequence of names, got {names!r}")
     return unique
 
 
 def find_unused_name(kind: str, name: str, tape: Tape) -> str:
-    """Return a free name for an adjoint, tangent or seed: ``bar.xz``, the second time ``bar2.xz``.
+    """Return an unused name for an adjoint, tangent or seed, such as ``bar.xz`` or ``bar2.xz``.
+
+    Args:
+        kind: the first part of the name, such as ``bar``, ``dot`` or ``seed``.
+        name: the name of the variable.
+        tape: the tape whose names are taken.
 
     >>> find_unused_name("bar", "xz", Tape((), (), {}, {"bar.xz": 0}))
     'bar2.xz'

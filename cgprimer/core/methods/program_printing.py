@@ -1,4 +1,4 @@
-"""Print derivative programs as readable code, with nested expressions."""
+"""Format derivative programs as readable code, with nested expressions."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from cgprimer.errors import pluralize
 def format_code(
     tape: Tape, *, primal: Collection[str] = (), seeds: Mapping[str, float] | None = None
 ) -> str:
-    """Return the tape as readable code, with values that are used once nested in expressions.
+    """Format a tape as readable code, with values that are used once nested in expressions.
 
     Args:
-        tape: the program.
-        primal: names of the original graph; a comment marks where their values end.
-        seeds: values of seeds that are scalars, written as the first lines of the derivative.
+        tape: the tape.
+        primal: the names of the original graph; a comment marks the end of their definitions.
+        seeds: the values of scalar seeds, printed as the first lines of the derivative.
     """
     scalar_seeds = {n: v for n, v in (seeds or {}).items() if not getattr(v, "shape", ())}
     names, shown = labels(tape), assign_printed_names(tape)
@@ -69,12 +69,12 @@ def format_program(
     passes: Sequence[str],
     paths: Mapping[tuple[str, str], Collection[tuple[str, ...]]] | None,
 ) -> str:
-    """Return a derivative program as readable code, followed by its passes or paths as comments.
+    """Format a derivative program as readable code, followed by comments with passes or paths.
 
     Args:
         tape: the tape of the program.
-        primal: names of the original graph; a comment marks where their values end.
-        seeds: values of seeds, written as the first lines of the derivative.
+        primal: the names of the original graph; a comment marks the end of their definitions.
+        seeds: the values of seeds, printed as the first lines of the derivative.
         passes: a description of each pass; "" if there is nothing to describe.
         paths: the paths of the method path-sum from each input to each output; else None.
     """
@@ -92,7 +92,7 @@ def format_program(
 
 
 def format_seeds(seeds: Mapping[str, Any]) -> str:
-    """Return a description of a pass: the seeds, or elements of seeds, that the pass sets to 1.
+    """Describe a pass by the seeds, or elements of array seeds, that are set to 1.
 
     >>> format_seeds({"dot.xa": 1.0, "dot.xb": 0.0})
     'dot_xa = 1, the other seeds 0'

@@ -1,7 +1,7 @@
-"""The one place where tapes are made: equal instructions once, constants folded.
+"""Build tapes: equal instructions are stored once, and constants are folded.
 
-Differentiators, lowering and passes all emit through a :class:`Builder`. It hands out values as
-integers in the order of their making and, at the end, puts the leaves first.
+Lowering, methods and passes emit all instructions through a :class:`Builder`. It returns each value
+as an integer, in the order of emission; :meth:`Builder.finish` puts the leaves first.
 """
 
 from __future__ import annotations
@@ -17,23 +17,24 @@ from cgprimer.core.operations.primitive_registry import Applied, find_operation
 from cgprimer.core.tape.tape import Tape
 from cgprimer.core.tape.tape_entries import Contribution, Instruction, Kind, Leaf
 
-_LOOK_THROUGH = ("add", "neg")  # simplified by what their operands are, constants or not
+_LOOK_THROUGH = ("add", "neg")  # simplified if an operand is a negation
 _new = tuple.__new__  # a third of the time of Instruction(...), in loops of a million
 
 
 class Builder:
-    """Collects leaves and instructions.
+    """Builder of a tape: collects leaves and instructions, and returns the finished tape.
+
+    Values are integers: indices of :attr:`entries`.
 
     Args:
-        share: give an instruction that exists already instead of making it again.
-        simplify: use ``x*1 = x``, ``x - 0 = x`` and the like. Rules that would hide a nan or an
-            infinity (``x*0 = 0``), or change the sign of a zero (``x + 0 = x``), are not among
-            them.
-        fold_constants: compute an operation on constants at once.
+        share: return the existing value if an equal instruction was emitted before.
+        simplify: use identities such as ``x*1 = x`` and ``x - 0 = x``, except those that would
+            hide a nan or an infinity (``x*0 = 0``) or change the sign of a zero (``x + 0 = x``).
+        fold_constants: replace operations on constants by their results.
 
-    A *pinned* instruction is never given to anybody else: a vertex of the graph stays a value of
-    its own even if two vertices are computed alike, so that a derivative with respect to one of
-    them does not flow through the other.
+    A *pinned* instruction is never shared. Vertices of the graph are pinned, so they stay separate
+    values even if their definitions are equal. Otherwise the derivative with respect to one vertex
+    would also include the paths through the other.
 
     >>> b = Builder()
     >>> x = b.column("xa")
@@ -43,7 +44,7 @@ class Builder:
     True
     """
 
-    mode = vertex = ""  # how layers are written out, and where: layer_expansions.py
+    mode = vertex = ""  # form and name of layers such as dropout: see layer_expansions.py
 
     def __init__(
         self, *, share: bool = True, simplify: bool = True, fold_constants: bool = True
@@ -53,20 +54,27 @@ class Builder:
         self.simplify = simplify
         self.entries: list[Leaf | Instruction] = []
         self.names: dict[str, int] = {}
-        self.shapes: list[Shape] = []  # of every value, per sample
+        self.shapes: list[Shape] = []  # of every value, for one sample
         self.has_arrays = False
         self.pinned: set[int] = set()
-        self.shares: list[tuple[Contribution, int | None]] = []  # each with the total before it
-        self.moved: list[int] = []  # once finished: where each value is on the tape, or -1
+        self.shares: list[tuple[Contribution, int | None]] = []  # with the previous total
+        self.moved: list[int] = []  # filled by finish: index of each value on the tape, or -1
         self._instructions: dict[tuple[Applied, tuple[int, ...]], int] = {}
         self._constants: dict[str | float, int] = {}
         self._value_of: dict[int, float] = {}
-        self.value_of = self._value_of.get  # the number of a constant; None of anything else
+        self.value_of = self._value_of.get  # the number of a constant; None for other values
 
     # --- leaves --------------------------------------------------------------------------------
 
     def leaf(self, kind: Kind, name: str, value: float = 0.0, shape: Shape = ()) -> int:
-        """A column or a scalar, the same one for the same name; or a constant of a value."""
+        """Add a leaf, or return the existing leaf with the same name or constant value.
+
+        Args:
+            kind: ``"column"``, ``"scalar"`` or ``"constant"``.
+            name: the name of a column or scalar.
+            value: the number of a constant.
+            shape: the shape of the value for one sample.
+        """
         if kind == "constant":
             return self.constant(value)
         index = self.names.get(name)
@@ -78,19 +86,19 @@ class Builder:
         return index
 
     def shape(self, index: int) -> Shape:
-        """Return the shape of a value, per sample."""
+        """Return the shape of a value for one sample; ``()`` for a scalar."""
         return self.shapes[index]
 
     def column(self, name: str) -> int:
-        """A leaf with one value per sample."""
+        """Add the column (an input with one value per sample) with the given name."""
         return self.leaf("column", name)
 
     def scalar(self, name: str) -> int:
-        """A leaf that all samples share."""
+        """Add the scalar (an input with one value for all samples) with the given name."""
         return self.leaf("scalar", name)
 
     def constant(self, value: float) -> int:
-        """A number. Zero and minus zero are two constants, and every nan is the same."""
+        """Add a constant, or return the existing leaf; 0.0 and -0.0 are different constants."""
         value = float(value)
         key = value if value and value == value else value.hex()  # noqa: PLR0124 - nan
         index = self._constants.get(key)
@@ -104,8 +112,14 @@ class Builder:
     # --- instructions --------------------------------------------------------------------------
 
     def emit(self, applied: Applied, *operands: int, pinned: bool = False) -> int:
-        """Return the value of an operation applied to values; equal instructions are one."""
-        # A program of a million instructions comes through here: few functions are called.
+        """Emit an operation; return an existing or simpler value instead if it is equal.
+
+        Args:
+            applied: a primitive or an array operation.
+            operands: the values to apply it to.
+            pinned: emit a separate instruction even if an equal one exists.
+        """
+        # Programs have up to a million instructions, so this method calls few functions.
         shape: Shape = ()
         elementwise = isinstance(applied, str)
         if self.has_arrays or not elementwise:
@@ -127,7 +141,7 @@ class Builder:
             simple = self._find_simpler_value(applied, operands)
             if simple is not None:
                 return self.broadcast(simple, shape)
-        if shape and elementwise:  # a constant fits every shape
+        if shape and elementwise:  # constants are compatible with every shape
             operands = tuple([o if o in value_of else self.broadcast(o, shape) for o in operands])
         instruction, index = _new(Instruction, (applied, operands)), len(entries)
         if pinned:
@@ -143,19 +157,19 @@ class Builder:
     def _remove_constant_broadcasts(
         self, operands: tuple[int, ...], shape: Shape
     ) -> tuple[int, ...]:
-        """Return operands with constants instead of constants that were repeated to a shape.
+        """Replace operands that are broadcast constants with the constants themselves.
 
-        Those that were repeated stay if no other operand has the shape.
+        The operands are returned unchanged if no other operand has the shape of the result.
         """
         bare: list[int] = []
         for o in operands:
             applied, used, *_ = self.entries[o]
-            repeated = operator_name(applied) == "broadcast" and used[0] in self._value_of
-            bare.append(int(used[0]) if repeated else o)
+            is_constant = operator_name(applied) == "broadcast" and used[0] in self._value_of
+            bare.append(int(used[0]) if is_constant else o)
         return tuple(bare) if shape in [self.shapes[o] for o in bare] else operands
 
     def broadcast(self, index: int, shape: Shape) -> int:
-        """A value repeated to a shape, as numpy does it; itself where it has the shape."""
+        """Broadcast a value to a shape as numpy does; return it unchanged if it has the shape."""
         current = self.shapes[index]
         if current == shape:
             return index
@@ -164,26 +178,35 @@ class Builder:
         return self.emit(Broadcast.create(len(current), shape), index)
 
     def pin(self, index: int) -> None:
-        """Keep an instruction that was just emitted from being given to anybody else."""
+        """Pin an instruction: later equal instructions do not share its value."""
         entry = self.entries[index]
         if isinstance(entry, Instruction) and self._instructions.get(entry) == index:
             del self._instructions[entry]
         self.pinned.add(index)
 
     def product(self, bar: int, partial: int) -> int:
-        """An adjoint times a partial; nothing is emitted where the partial is 1."""
+        """Emit the product of an adjoint and a partial; return the adjoint if the partial is 1."""
         return bar if self.value_of(partial) == 1.0 else self.emit("mul", bar, partial)
 
     def add_contribution(
         self, totals: dict[int, int], to: int, product: int, tail: int, head: int, partial: int
     ) -> None:
-        """Add a product to the adjoint or tangent of a value, and note the share: paths meet."""
+        """Add a product to the adjoint or tangent of a value, and record the contribution.
+
+        Args:
+            totals: the adjoints (reverse mode) or tangents (forward mode) so far; updated.
+            to: the value whose adjoint or tangent the product is added to.
+            product: the adjoint or tangent times the partial.
+            tail: the operand of the edge.
+            head: the result of the edge.
+            partial: the derivative of ``head`` with respect to ``tail``.
+        """
         earlier = totals.get(to)
         total = totals[to] = product if earlier is None else self.emit("add", earlier, product)
         self.shares.append((_new(Contribution, (tail, head, partial, product, total)), earlier))
 
     def name(self, index: int, name: str) -> int:
-        """Give a value a name; returns the value."""
+        """Name a value, and return it."""
         self.names[name] = index
         return index
 
@@ -194,16 +217,17 @@ class Builder:
         keep: Sequence[bool] | None = None,
         then: Callable[[int, dict[int, int]], int] | None = None,
     ) -> dict[int, int]:
-        """Copy a tape's values in; returns old index to new.
+        """Copy the values of a tape; return the new index of each value, keyed by the old index.
 
-        Named instructions stay pinned, and names stay with their values.
+        Names are copied too, and named instructions are pinned.
 
         Args:
-            tape: what is copied.
-            keep: for each value whether to copy it; all unless given. Columns and scalars are
-                always copied: they are the program's signature.
-            then: called after each instruction with its index and what is copied so far; it may
-                emit more, and returns the value that stands for the instruction from then on.
+            tape: the tape to copy.
+            keep: a boolean for each value: whether to copy it; by default all are copied. Columns
+                and scalars are always copied, since they are the arguments of the program.
+            then: a function called after each instruction with its old index and the new indices
+                so far. It may emit more instructions, and returns the value that replaces the
+                result of the instruction.
         """
         new: dict[int, int] = {}
         names: defaultdict[int, list[str]] = defaultdict(list)
@@ -222,33 +246,35 @@ class Builder:
                 moved: tuple[int, ...] = (new[left], new[right])
             else:
                 moved = tuple([new[o] for o in operands])
-            own_names = names.get(index, ())
-            new[index] = self.emit(applied, *moved, pinned=bool(own_names))
-            if own_names:  # named at once: what ``then`` emits must not name it first
-                self.names.update(dict.fromkeys(own_names, new[index]))
+            value_names = names.get(index, ())
+            new[index] = self.emit(applied, *moved, pinned=bool(value_names))
+            if value_names:  # before ``then``, which must not assign these names to other values
+                self.names.update(dict.fromkeys(value_names, new[index]))
             if then is not None:
                 new[index] = then(index, new)
-                self.names.update(dict.fromkeys(own_names, new[index]))
+                self.names.update(dict.fromkeys(value_names, new[index]))
         for name, index in tape.names.items():
-            if index in new:  # other names of leaves
+            if index in new:  # further names of leaves
                 self.names.setdefault(name, new[index])
         return new
 
     def finish(self, outputs: Mapping[str, int], *, prune: bool = False) -> Tape:
-        """The tape, with leaves before instructions and columns before scalars.
+        """Return the tape, with leaves before instructions and columns before scalars.
 
-        ``prune`` leaves out what no output needs. Columns and scalars always stay: they are the
-        program's signature. So do the parts of shares whose total is needed.
+        Args:
+            outputs: the value of each output, keyed by name.
+            prune: omit values that no output depends on, except columns and scalars (the
+                arguments of the program) and the operands of contributions to needed totals.
         """
-        entries, shares = self.entries, [share for share, _ in self.shares]
+        entries, contributions = self.entries, [contribution for contribution, _ in self.shares]
         needed = [True] * len(entries)
         if prune:
             needed = self._mark_needed_entries(outputs.values())
-            shares = self._select_needed_contributions(needed)
-            missing = [i for share in shares for i in share if not needed[i]]
+            contributions = self._select_needed_contributions(needed)
+            missing = [i for indices in contributions for i in indices if not needed[i]]
             if missing:
                 needed = self._mark_needed_entries([*outputs.values(), *missing])
-        # A constant that has a name, such as bar_xw = 1, is shown.
+        # A constant that has a name, such as bar_xw = 1, is printed.
         named_values = set(self.names.values())
         leaves: dict[str, list[int]] = {"column": [], "scalar": [], "constant": []}
         computed: list[int] = []
@@ -275,24 +301,26 @@ class Builder:
             instructions=tuple(instructions),
             outputs={name: new[i] for name, i in outputs.items()},
             names={name: new[i] for name, i in self.names.items() if new[i] >= 0},
-            shares=tuple([_new(Contribution, [new[i] for i in share]) for share in shares]),
+            shares=tuple([_new(Contribution, [new[i] for i in c]) for c in contributions]),
             shapes=tuple([self.shapes[i] for i in chain(first, computed)])
             if self.has_arrays
             else ((),) * (len(first) + len(computed)),
         )
 
     def _select_needed_contributions(self, needed: list[bool]) -> list[Contribution]:
-        """Shares of sums that are needed: a sum may be a constant although its parts are two."""
-        # A constant that has a name, such as bar_xw = -1, is shown, and so is where it comes from.
+        """Return the contributions to needed totals, and to totals that are named constants."""
+        # A constant that has a name, such as bar_xw = -1, is printed with its contributions.
         wanted: set[int | None] = {i for i in self.names.values() if i in self._value_of}
-        needed_shares = []
-        for share, before in reversed(self.shares):
-            if needed[share[4]] or share[4] in wanted:
-                needed_shares.append(share)
-                wanted.add(before)
-        return needed_shares[::-1]
+        selected = []
+        for contribution, previous_total in reversed(self.shares):
+            total = contribution[4]
+            if needed[total] or total in wanted:
+                selected.append(contribution)
+                wanted.add(previous_total)
+        return selected[::-1]
 
     def _mark_needed_entries(self, roots: Iterable[int]) -> list[bool]:
+        """Return for each entry whether at least one of the root values depends on it."""
         needed = [False] * len(self.entries)
         for root in roots:
             needed[root] = True
@@ -305,7 +333,7 @@ class Builder:
     # --- simplification ------------------------------------------------------------------------
 
     def _find_simpler_value(self, name: Applied, operands: tuple[int, ...]) -> int | None:
-        """A value that equals the instruction and costs nothing, if there is one."""
+        """Return an existing or cheaper value equal to an instruction; None if there is none."""
         value_of = self.value_of
         left, right = value_of(operands[0]), value_of(operands[-1])
         if left is not None and right is not None and self.fold_constants:
@@ -345,7 +373,7 @@ class Builder:
         return None
 
     def _find_negated_operand(self, index: int) -> int | None:
-        """Return the operand of a negation; None for others and for a vertex's own value."""
+        """Return the operand of a negation; None if the value is pinned or not a negation."""
         entry = self.entries[index]  # the first field of a leaf is its kind, never "neg"
         if entry[0] == "neg" and index not in self.pinned:
             return entry[1][0]  # type: ignore[return-value]
@@ -353,4 +381,5 @@ class Builder:
 
 
 def _is_zero(value: float | None, *, negative: bool) -> bool:
+    """Return whether a constant is 0.0 or, with ``negative``, -0.0."""
     return value == 0.0 and (math.copysign(1.0, value) < 0) == negative

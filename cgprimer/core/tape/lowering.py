@@ -1,4 +1,4 @@
-"""Graph to tape: every definition becomes instructions."""
+"""Lower a graph to a tape: every definition becomes instructions."""
 
 from __future__ import annotations
 
@@ -50,12 +50,15 @@ class LowerableGraph(Protocol):
 
 
 def lower(graph: LowerableGraph, mode: str = "") -> Tape:
-    """The tape of a graph: every variable a value of its own, the graph's outputs its outputs.
+    """Lower a graph to a tape: each variable becomes a separate value.
 
-    ``mode`` says how layers are written out: see :mod:`cgprimer.core.operations.layer_expansions`.
+    Inputs become columns and parameters become scalars. Constants are folded, but nothing else is
+    simplified, so infinities and nans appear where the expressions have them.
 
-    Inputs become columns, parameters scalars. The value computed is the one written: constants
-    are folded, nothing else is simplified, so infinities and nans appear where the text has them.
+    Args:
+        graph: the graph.
+        mode: ``"training"`` to expand layers such as dropout for training; ``""`` for inference.
+            See :mod:`cgprimer.core.operations.layer_expansions`.
 
     >>> from cgprimer.core.graph import parse
     >>> len(lower(parse("xx = xa^2; xw = ab*xx + xa^2")))
@@ -76,14 +79,23 @@ def lower(graph: LowerableGraph, mode: str = "") -> Tape:
 def emit_vertex(
     builder: Builder, name: str, expression: Expression, graph: LowerableGraph | None = None
 ) -> int:
-    """Emit an expression as a named value that no other shares."""
+    """Emit the expression that defines a vertex, and name and pin its value.
+
+    Args:
+        builder: the builder of the tape, with the values of all names in the expression.
+        name: the name of the vertex.
+        expression: its right-hand side.
+        graph: the graph of the vertex, for the positions in error messages.
+    """
 
     def emit_leaf(node: Name | Number) -> int:
+        """Return the value of a name or number in the expression."""
         return builder.names[node.name] if isinstance(node, Name) else builder.constant(node.value)
 
     applied, builder.vertex = 0, name
 
     def emit_operation(function: str | Operator, operands: list[int]) -> int:
+        """Emit a function applied to operands."""
         nonlocal applied
         applied += 1
         if function in ARRAY_FUNCTIONS or not isinstance(function, str):
@@ -99,7 +111,7 @@ def emit_vertex(
     last = root == len(builder.entries) - 1 and root not in builder.pinned
     if last and not isinstance(builder.entries[root], Leaf):
         builder.pin(root)
-    else:  # a leaf, another vertex, or a part of one: this vertex is a copy of it
+    else:  # a leaf, or a value of another vertex: this vertex is a copy
         root = builder.emit("copy", root, pinned=True)
     return builder.name(root, name)
 
@@ -107,8 +119,16 @@ def emit_vertex(
 def emit_partial(
     builder: Any, name: str, index: int, operands: Sequence[Any], result: Any
 ) -> Any | None:
-    """Emit the partial derivative of a primitive with respect to one operand, counted from 0.
+    """Emit the partial derivative of an elementwise primitive with respect to one operand.
 
-    None where it is zero everywhere and nothing flows.
+    Args:
+        builder: the builder of the tape.
+        name: the name of the primitive.
+        index: the position of the operand, counted from 0.
+        operands: the values of all operands.
+        result: the value of the primitive.
+
+    Returns:
+        The value of the partial derivative, or None if it is zero everywhere.
     """
     return find_primitive(name).emit_partial(builder, index, operands, result)

@@ -1,8 +1,7 @@
-"""Sums over the samples, taken as early as possible.
+"""Move sums over the samples in front of linear operations.
 
-The gradient of a weight matrix is the sum of an outer product for each sample: that is one matrix
-product over all samples, if the sum is taken before the products are. What is linear changes
-places with the sum; what is not is summed as it is.
+The gradient of a weight matrix is a sum of outer products, one per sample. If the sum is moved in
+front of the product, it becomes one matrix product over all samples.
 """
 
 from __future__ import annotations
@@ -19,12 +18,19 @@ from cgprimer.core.tape.tape_dependencies import find_varying_values
 from cgprimer.core.tape.verifier import verify
 
 
-def sum_over_samples(tape: Tape, *, terms: bool = True) -> tuple[Tape, tuple[str, ...], int]:
-    """A tape whose outputs are sums over the samples, the names of those that are sums, and how
-    many numbers the largest value of one sample has.
+def sum_over_samples(
+    tape: Tape, *, split_elementwise: bool = True
+) -> tuple[Tape, tuple[str, ...], int]:
+    """Return a tape whose outputs are summed over the samples, with sums as early as possible.
 
-    Outputs that no column reaches are left as they are: the same for each sample. Without `terms`,
-    what is added up element by element is summed as a whole: for who does both at once.
+    Args:
+        tape: the tape. Outputs that are equal for all samples are not summed.
+        split_elementwise: move sums in front of elementwise operations as well, not only in front
+            of array operations.
+
+    Returns:
+        The new tape, the names of the summed outputs, and the number of elements of the largest
+        value that one sample has.
     """
     varies = find_varying_values(tape)
     builder = Builder(simplify=False)
@@ -32,19 +38,20 @@ def sum_over_samples(tape: Tape, *, terms: bool = True) -> tuple[Tape, tuple[str
     first, totals = len(tape.leaves), dict[int, int]()
 
     def find_instruction(index: int) -> tuple[Applied, tuple[int, ...]]:
+        """Return the instruction that computes a value; an empty instruction for a leaf."""
         return tape.instructions[index - first] if index >= first else ("", ())
 
     def list_summands(index: int) -> tuple[int, ...]:
-        """Return the values to sum instead; none where the sum is taken of the value."""
+        """Return the operands to sum instead of a value; empty if the value itself is summed."""
         name, operands = find_instruction(index)
         if isinstance(name, str):
-            linear = terms and name in ("add", "sub", "neg", "copy")
+            linear = split_elementwise and name in ("add", "sub", "neg", "copy")
         else:
             linear = name.commutes_with_sum
         return operands if linear and all(varies[o] for o in operands) else ()
 
     stack = [i for i in tape.outputs.values() if varies[i]]
-    while stack:  # a long sum is deep
+    while stack:  # not recursive, because long sums are deep
         index = stack[-1]
         waiting = [o for o in list_summands(index) if o not in totals]
         if index in totals or waiting:
@@ -57,9 +64,13 @@ def sum_over_samples(tape: Tape, *, terms: bool = True) -> tuple[Tape, tuple[str
         elif isinstance(name, Matmul) and all(varies[o] for o in operands):
             product = BatchMatmul.create(*name.ranks)
             totals[index] = builder.emit(product, *[value[o] for o in operands])
-        elif terms and name == "mul" and (pair := _find_scalar_and_vector(tape, operands, varies)):
-            number, vector = value[pair[0]], value[pair[1]]
-            row = builder.emit(Reshape.create(0, (1,)), number)
+        elif (
+            split_elementwise
+            and name == "mul"
+            and (pair := _find_scalar_and_vector(tape, operands, varies))
+        ):
+            scalar, vector = value[pair[0]], value[pair[1]]
+            row = builder.emit(Reshape.create(0, (1,)), scalar)
             size = tape.shapes[index][0]
             column = builder.emit(Reshape.create(1, (1, size)), vector)
             totals[index] = builder.emit(BatchMatmul.create(1, 2), row, column)
@@ -73,7 +84,7 @@ def sum_over_samples(tape: Tape, *, terms: bool = True) -> tuple[Tape, tuple[str
 
 
 def _count_largest_sample_value(tape: Tape) -> int:
-    """Return the number of elements, per sample, of the largest value that varies by sample."""
+    """Return the number of elements of the largest value that one sample has."""
     is_single = [isinstance(n, str) or not n.combines_samples for n, _ in tape.instructions]
     is_single = [True] * len(tape.leaves) + is_single
     values = zip(tape.shapes, find_varying_values(tape), is_single, strict=True)
@@ -83,7 +94,7 @@ def _count_largest_sample_value(tape: Tape) -> int:
 def _find_scalar_and_vector(
     tape: Tape, operands: tuple[int, ...], varies: list[bool]
 ) -> tuple[int, int] | None:
-    """A number that was repeated to a vector's shape, and the vector: of a product's operands."""
+    """Return the scalar and the vector of a product in which the scalar is broadcast; else None."""
     for one, other in (operands, operands[::-1]):
         instruction = tape.instruction(one)
         if instruction and isinstance(instruction.primitive, Broadcast) and varies[other]:

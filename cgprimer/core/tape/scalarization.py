@@ -1,8 +1,8 @@
-"""Any tape written out in numbers: the pass ``scalarize``, and arrays taken apart and put together.
+"""Convert tapes with arrays to tapes of scalars, and arrays to their elements and back.
 
-It runs the tape as an interpreter does, but on arrays of *values of the new tape* in the place of
-numbers: moving elements moves them, adding them emits additions. So every method, engine and
-picture that knows numbers alone works on every graph.
+``scalarize`` interprets the tape with arrays of *values of the new tape* instead of numbers:
+reshaping moves the values, adding them emits additions. Methods, engines and pictures that support
+only scalars use the result.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from cgprimer.core.tape.verifier import verify
 
 
 def scalarize(tape: Tape) -> Tape:
-    """Return the tape in scalars: ``W`` of shape (2, 3) is ``W[0,0]``, ``W[0,1]``, and so on.
+    """Return an equivalent tape of scalars: the elements of ``W`` are ``W[0,0]``, ``W[0,1]``, ...
 
     >>> import cgprimer
     >>> print(scalarize(cgprimer.tape(cgprimer.parse("parameter w[2]; input x[2]; xh = w @ x"))))
@@ -41,7 +41,7 @@ def scalarize(tape: Tape) -> Tape:
     from cgprimer.core.operations.array_operation import emit_elementwise
 
     builder = Builder(simplify=False)
-    values: list[Any] = []  # an array of values of the new tape for each value of the old
+    values: list[Any] = []  # for each value of the tape, an array of values of the new tape
     for leaf in tape.leaves:
         if leaf.kind == "constant":
             values.append(np.array(builder.constant(leaf.value)))
@@ -60,6 +60,7 @@ def scalarize(tape: Tape) -> Tape:
         values.append(result)
 
     def index_elements(table: Mapping[str, int]) -> dict[str, int]:
+        """Return the new value of each element, keyed by its name, for named values."""
         return {
             element: int(value)
             for name, index in table.items()
@@ -73,7 +74,7 @@ def scalarize(tape: Tape) -> Tape:
 
 
 def estimate_scalar_cost(tape: Tape) -> tuple[int, int]:
-    """About how many operations the tape is in numbers, and how many of them go in and come out.
+    """Estimate the number of scalar operations of a tape, and count its scalar inputs and outputs.
 
     >>> import cgprimer
     >>> graph = cgprimer.parse("parameter w[2]; input x[2]; xh = w @ x")
@@ -89,22 +90,22 @@ def estimate_scalar_cost(tape: Tape) -> tuple[int, int]:
 
 
 def elements(name: str, shape: Shape) -> Iterator[str]:
-    """Yield the names of a value's elements; the name itself for a scalar.
+    """Yield the names of the elements of an array; only the name itself for a scalar.
 
     >>> list(elements("W", (2, 2))), list(elements("k", ()))
     (['W[0,0]', 'W[0,1]', 'W[1,0]', 'W[1,1]'], ['k'])
     """
     if not shape:
         return iter((name,))
-    places = itertools.product(*map(range, shape))
-    return (f"{name}[{','.join(map(str, place))}]" for place in places)
+    indices = itertools.product(*map(range, shape))
+    return (f"{name}[{','.join(map(str, index))}]" for index in indices)
 
 
 def add_element_outputs(tape: Tape, names: Iterable[str]) -> Tape:
-    """Return a tape on which elements of arrays, such as ``xs[0]``, are values with these names.
+    """Return a tape with additional outputs: elements of arrays, such as ``xs[0]``.
 
     Raises:
-        ShapeError: there is no such element.
+        ShapeError: an index is outside the array.
 
     >>> import cgprimer
     >>> print(add_element_outputs(cgprimer.tape(cgprimer.parse("input x[3]; xs = 2*x")), ["xs[0]"]))
@@ -120,13 +121,21 @@ def add_element_outputs(tape: Tape, names: Iterable[str]) -> Tape:
     value = builder.extend(tape)
     outputs = {name: value[index] for name, index in tape.outputs.items()}
     for name in names:
-        base, place = parse_element(name)
-        outputs[name] = builder.name(take(builder, value[tape.index(base)], place), name)
+        array, index = parse_element(name)
+        outputs[name] = builder.name(take(builder, value[tape.index(array)], index), name)
     return verify(builder.finish(outputs))
 
 
 def split_arrays(arrays: Mapping[str, Any], shapes: Mapping[str, Shape]) -> dict[str, Any]:
-    """Split arrays, whose last axes have these shapes, into numbers or columns of samples."""
+    """Split arrays into their elements, keyed by names such as ``W[0,1]``.
+
+    Args:
+        arrays: an array for each name; leading axes are samples.
+        shapes: the shape of one sample for each name; ``()`` for a scalar.
+
+    Returns:
+        For each element a float, or an array of samples.
+    """
     if not any(shapes.values()):
         return dict(arrays)
     import numpy as np
@@ -147,10 +156,10 @@ def split_arrays(arrays: Mapping[str, Any], shapes: Mapping[str, Shape]) -> dict
 
 
 def join_arrays(elements_by_name: Mapping[str, Any], shapes: Mapping[str, Shape]) -> dict[str, Any]:
-    """Join the elements of arrays: the opposite of :func:`split_arrays`.
+    """Join elements to arrays: the inverse of :func:`split_arrays`.
 
     Args:
-        elements_by_name: a number or an array of samples for each element.
+        elements_by_name: a float or an array of samples for each element.
         shapes: the shapes of the arrays; ``()`` for scalars.
     """
     import numpy as np
@@ -167,14 +176,24 @@ def join_arrays(elements_by_name: Mapping[str, Any], shapes: Mapping[str, Shape]
 
 
 def _name_elements(builder: Builder, array: Any, name: str, before: int) -> Any:
-    """Name each element; one that is shared gets a copy, since every vertex is a separate value."""
+    """Name the elements of an array, and copy shared ones, so that vertices are separate values.
+
+    Args:
+        builder: the builder of the new tape.
+        array: an array of values of the builder.
+        name: the name of the array.
+        before: the number of entries of the builder before the array was computed.
+
+    Returns:
+        The array, with the values of the copies.
+    """
     import numpy as np
 
     ids, values = [], array.reshape(-1).tolist()
-    alike = Counter(values)  # computed once for several elements, each of which can be moved
+    uses = Counter(values)  # several elements can have the same value
     for element, index in zip(elements(name, array.shape), values, strict=True):
-        if builder.names.get(element) != index:  # else an element that was asked for by its name
-            shared = index < before or alike[index] > 1 or builder.value_of(index) is not None
+        if builder.names.get(element) != index:  # else the element already has the name
+            shared = index < before or uses[index] > 1 or builder.value_of(index) is not None
             if shared or index in builder.pinned:
                 index = builder.emit("copy", index, pinned=True)  # noqa: PLW2901
             builder.pin(index)

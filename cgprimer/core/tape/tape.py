@@ -29,16 +29,17 @@ Share = Contribution  #: the name of earlier versions
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Tape:
-    """A straight-line program.
+    """A straight-line program: leaves, and instructions that compute values from earlier values.
 
     Attributes:
-        leaves: columns, scalars and constants.
-        instructions: in execution order.
-        outputs: the names of the outputs, and the index of each value.
-        names: every named value: columns, scalars, vertices of the graph, adjoints, tangents.
-        shapes: the shape of every value, per sample; ``()`` for a scalar. A builder infers
-            them; they are inferred here if a tape is created without a builder.
+        leaves: the columns, scalars and constants.
+        instructions: the operations, in execution order.
+        outputs: the index of the value of each output, keyed by name.
+        names: the index of each named value (columns, scalars, vertices of the graph, adjoints
+            and tangents), keyed by name.
         shares: the contributions of a derivative program, in the order of its sweep.
+        shapes: the shape of every value for one sample; ``()`` for a scalar. If no shapes are
+            passed, they are inferred.
 
     >>> import cgprimer
     >>> print(cgprimer.tape(cgprimer.parse("xx = xa^2; xw = cd*xx + 1")))
@@ -62,19 +63,19 @@ class Tape:
             object.__setattr__(self, "shapes", infer_shapes(self))
 
     def __len__(self) -> int:
-        """Number of instructions."""
+        """Return the number of instructions."""
         return len(self.instructions)
 
     @property
     def size(self) -> int:
-        """Number of values: leaves and instructions."""
+        """The number of values: leaves plus instructions."""
         return len(self.leaves) + len(self.instructions)
 
     def index(self, name: str) -> int:
-        """Return the index of a named value.
+        """Return the index of the value with the given name.
 
         Raises:
-            UsageError: no value of the tape has that name.
+            UsageError: no value of the tape has the name.
         """
         index = self.names.get(name, self.outputs.get(name))
         if index is None:
@@ -85,12 +86,12 @@ class Tape:
         return index
 
     def instruction(self, index: int) -> Instruction | None:
-        """Return the instruction that computes a value; None for a leaf."""
+        """Return the instruction that computes the value at an index; None for a leaf."""
         return self.instructions[index - len(self.leaves)] if index >= len(self.leaves) else None
 
     @cached_property
     def labels(self) -> dict[int, str]:
-        """The first name of each named value, by index."""
+        """The first name of each named value, keyed by the index of the value."""
         labels: dict[int, str] = {}
         for name, index in self.names.items():
             labels.setdefault(index, name)
@@ -98,27 +99,27 @@ class Tape:
 
     @cached_property
     def has_arrays(self) -> bool:
-        """True if any value is an array, or comes from an operation on arrays."""
+        """True if the tape has arrays or array operations; False if all values are scalars."""
         return any(self.shapes) or bool(self.array_operations)
 
     @cached_property
     def array_operations(self) -> frozenset[ArrayOperation]:
-        """The operations on arrays that the instructions apply."""
+        """The array operations, such as matrix products, that the instructions apply."""
         return frozenset([a for a in {a for a, _ in self.instructions} if not isinstance(a, str)])
 
     @property
     def combines_samples(self) -> bool:
-        """True if an operation combines all samples, as ``batch_mean`` does."""
+        """True if an operation combines the samples of a batch, as ``batch_mean`` does."""
         return any(operation.combines_samples for operation in self.array_operations)
 
     @cached_property
     def custom(self) -> tuple[str, ...]:
-        """The names of the functions with a custom backward pass."""
+        """The names of the user-defined functions with a custom backward pass."""
         custom: Iterable[Any] = (o for o in self.array_operations if o.runs_python)
         return tuple(sorted({operation.function.name for operation in custom}))
 
     def of_kind(self, kind: Kind) -> tuple[str, ...]:
-        """Return the names of the leaves of a kind, in their order."""
+        """Return the names of all leaves of a kind (column, scalar or constant), in tape order."""
         return tuple(leaf.name for leaf in self.leaves if leaf.kind == kind)
 
     def __repr__(self) -> str:
@@ -132,10 +133,10 @@ class Tape:
 
 
 def infer_shapes(tape: Tape) -> tuple[Shape, ...]:
-    """Return the shapes of all values, inferred from the leaves and the instructions.
+    """Infer the shapes of all values of a tape from its leaves and instructions.
 
     Raises:
-        TapeError: an operation does not accept its operands; the message names the instruction.
+        TapeError: an operation does not accept the shapes of its operands.
     """
     shapes = [leaf.shape for leaf in tape.leaves]
     if not any(shapes) and not tape.array_operations:
@@ -159,5 +160,5 @@ def infer_shapes(tape: Tape) -> tuple[Shape, ...]:
 
 
 def shape_of(tape: Tape, index: int) -> Shape:
-    """Return the shape of a value of a tape, per sample."""
+    """Return the shape of a value of a tape for one sample; ``()`` for a scalar."""
     return tape.shapes[index]

@@ -1,4 +1,4 @@
-"""Find the values that a value of a tape depends on, and those that depend on it."""
+"""Find the values of a tape that others depend on, or that depend on others."""
 
 from __future__ import annotations
 
@@ -8,7 +8,15 @@ from cgprimer.core.tape.tape import Tape
 
 
 def reachable(tape: Tape, roots: Iterable[int]) -> list[bool]:
-    """Return for each value whether any of the roots needs it."""
+    """Return for each value of a tape whether at least one of the root values depends on it.
+
+    Args:
+        tape: the tape.
+        roots: indices of values. Each root depends on itself.
+
+    Returns:
+        A boolean for each value, in tape order.
+    """
     needed = [False] * tape.size
     for root in roots:
         needed[root] = True
@@ -21,7 +29,15 @@ def reachable(tape: Tape, roots: Iterable[int]) -> list[bool]:
 
 
 def find_dependents(tape: Tape, sources: Iterable[int]) -> list[bool]:
-    """Return for each value whether it is one of the sources or computed from one."""
+    """Return for each value of a tape whether it depends on at least one of the source values.
+
+    Args:
+        tape: the tape.
+        sources: indices of values. Each source depends on itself.
+
+    Returns:
+        A boolean for each value, in tape order.
+    """
     reached = [False] * tape.size
     for source in sources:
         reached[source] = True
@@ -34,5 +50,5 @@ def find_dependents(tape: Tape, sources: Iterable[int]) -> list[bool]:
 
 
 def find_varying_values(tape: Tape) -> list[bool]:
-    """Return for each value whether it varies with the sample; others are computed once a call."""
+    """Return for each value of a tape whether it differs between samples: depends on a column."""
     return find_dependents(tape, [i for i, leaf in enumerate(tape.leaves) if leaf.kind == "column"])

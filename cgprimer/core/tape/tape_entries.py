@@ -11,24 +11,30 @@ Kind = Literal["column", "scalar", "constant"]
 
 
 class Leaf(NamedTuple):
-    """An input of the tape: a column (one value per sample), a scalar (one for all) or a constant.
+    """A leaf of a tape: a value that is not computed, but passed in or constant.
 
-    Values are numbers; if the leaf has a shape, each value is an array of this shape.
+    Attributes:
+        kind: ``"column"`` for an input with one value per sample, ``"scalar"`` for an input with
+            one value for all samples, or ``"constant"``.
+        name: the name of the input.
+        value: the value of a constant, the probability of 1 in a dropout mask, or the initial
+            value of a running statistic.
+        shape: the shape of the value of one sample; ``()`` for a scalar.
     """
 
     kind: Kind
     name: str
-    value: float = 0.0  # of a constant; a mask's probability of 1; a statistic's initial value
-    shape: Shape = ()  # per sample
+    value: float = 0.0
+    shape: Shape = ()
 
 
 class Instruction(NamedTuple):
-    """An operation applied to earlier values.
+    """One operation of a tape, applied to earlier values of the tape.
 
     Attributes:
         primitive: the name of an elementwise primitive, such as ``mul``, or an
             :class:`~cgprimer.core.operations.array_operation.ArrayOperation`.
-        operands: the indices of the values that it is applied to.
+        operands: the indices of the values that the operation is applied to.
     """
 
     primitive: Applied
@@ -36,18 +42,20 @@ class Instruction(NamedTuple):
 
 
 class Contribution(NamedTuple):
-    """A product that a derivative program adds along one edge; each field is an index of a value.
+    """A product that the chain rule adds to an adjoint or tangent, for one edge of a graph.
+
+    Each field is the index of a value of the tape that computes the derivative.
 
     ``total`` is a sum of products: the adjoint of ``tail`` in reverse mode, the tangent of ``head``
     in forward mode. Traces, diagrams and explanations of derivatives read contributions.
 
     Attributes:
-        tail: an operand.
-        head: the value that is computed from it.
+        tail: the operand from which the edge starts.
+        head: the value that is computed from ``tail``.
         partial: the derivative of ``head`` with respect to ``tail``.
         product: the adjoint of ``head`` times the partial, or the partial times the tangent of
             ``tail``.
-        total: the sum so far, including this product.
+        total: the sum of the products up to and including this product.
     """
 
     tail: int

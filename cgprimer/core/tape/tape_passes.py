@@ -1,4 +1,4 @@
-"""Passes: small pure functions from a tape to a tape, or to facts about it."""
+"""Transform tapes: remove dead code, substitute seeds, rename values; estimate live memory."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from cgprimer.core.tape.verifier import verify
 
 
 def remove_dead_code(tape: Tape) -> Tape:
-    """Return the tape without the values that no output needs.
+    """Return a tape without the instructions and constants that no output depends on.
 
-    Columns and scalars stay: they are the program's signature.
+    Columns and scalars are not removed, since they are the arguments of the program.
     """
     builder = Builder(share=False, simplify=False)
     value = builder.extend(tape)
@@ -24,10 +24,9 @@ def remove_dead_code(tape: Tape) -> Tape:
 
 
 def live_memory(tape: Tape) -> int:
-    """Return the largest number of computed values that are alive at one time.
+    """Return the maximum number of computed values that are alive at the same time.
 
-    It is the memory per sample, in values. Leaves are not counted: inputs, parameters and seeds
-    are there anyway.
+    This is the memory that a run needs per sample, in values. Leaves are not counted.
 
     >>> from cgprimer.core.graph import parse
     >>> from cgprimer.core.tape.lowering import lower
@@ -37,16 +36,19 @@ def live_memory(tape: Tape) -> int:
     first = len(tape.leaves)
     last = {o: index for index, (_, used) in enumerate(tape.instructions, first) for o in used}
     last |= dict.fromkeys(tape.outputs.values(), tape.size)
-    alive = most = 0
+    alive = maximum = 0
     for index, (_, operands) in enumerate(tape.instructions, first):
-        most = max(most, alive + 1)
+        maximum = max(maximum, alive + 1)
         ends = sum(last[o] == index for o in set(operands) if o >= first)
         alive += (index in last) - ends
-    return most
+    return maximum
 
 
 def convert_scalars_to_columns(tape: Tape, names: Iterable[str]) -> Tape:
-    """Return the tape with scalars, or their elements, as columns: one value per sample."""
+    """Return a tape on which the scalars with the given names are columns (one value per sample).
+
+    If a name is that of an array, its elements become columns.
+    """
     moved = {("scalar", name) for name in names}
     leaves = [(f.kind, parse_element(f.name).array) in moved for f in tape.leaves]
     pairs = zip(leaves, tape.leaves, strict=True)
@@ -54,27 +56,32 @@ def convert_scalars_to_columns(tape: Tape, names: Iterable[str]) -> Tape:
 
 
 def _emit_seed(builder: Builder, value: Any) -> int | None:
-    """Emit a seed: a constant, or an array that is 1 at one place; None where it is 0."""
+    """Emit the value of a seed: a constant, or an array with a single 1; None if it is zero."""
     if isinstance(value, float):
         return builder.constant(value) if value else None
-    places = [tuple(map(int, place)) for place in zip(*value.nonzero(), strict=True)]
-    if not places:
+    positions = [tuple(map(int, index)) for index in zip(*value.nonzero(), strict=True)]
+    if not positions:
         return None
     from cgprimer.core.operations.element_operations import scatter
 
-    return int(scatter(builder, builder.constant(1.0), places[0], value.shape))
+    return int(scatter(builder, builder.constant(1.0), positions[0], value.shape))
 
 
 def substitute_seeds(tape: Tape, seeds: Mapping[str, Any]) -> Tape:
-    """Return the tape with seeds as constants, without the products with a seed of 0.
+    """Return a tape with constants instead of seeds, and without products with seeds that are 0.
 
-    A tangent that is 0 because its seed is 0 is no number that could meet an infinity: there is
-    nothing to multiply. (At run time ``0*inf`` would be nan.)
+    Without these products, infinite partials have no effect on tangents that are 0: at run time,
+    ``0*inf`` would be nan.
+
+    Args:
+        tape: the tape of a derivative program.
+        seeds: the value of each seed: a float, or an array with at most one nonzero element.
     """
     builder = Builder()
-    new: list[int | None] = []  # None: zero by construction
+    new: list[int | None] = []  # None if zero because of the seeds
 
     def emit_zero(index: int) -> int:
+        """Emit a zero with the shape of a value of the tape."""
         return builder.broadcast(builder.constant(0.0), tape.shapes[index])
 
     for leaf in tape.leaves:
@@ -97,7 +104,7 @@ def substitute_seeds(tape: Tape, seeds: Mapping[str, Any]) -> Tape:
             or (not isinstance(name, str) and (not nonzero or name.name == "matmul"))
         ):
             new.append(None)
-        else:  # not linear in the seed: a plain zero
+        else:  # not linear in the seed
             filled = [
                 emit_zero(o) if m is None else m for o, m in zip(operands, moved, strict=True)
             ]
@@ -108,7 +115,7 @@ def substitute_seeds(tape: Tape, seeds: Mapping[str, Any]) -> Tape:
 
 
 def apply_printed_names(tape: Tape) -> Tape:
-    """Return the tape with its values renamed as they are printed.
+    """Return a tape whose values are renamed to their printed names (underscores, not dots).
 
     >>> import cgprimer
     >>> tape = cgprimer.tape(cgprimer.parse("xy = batchnorm(xa, g, b)"))

@@ -1,4 +1,4 @@
-"""Print a tape: one line per leaf, instruction and output, with unique readable names."""
+"""Format a tape as text: one line per leaf, instruction and output, with unique names."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from cgprimer.core.operations.notation import unparse
 from cgprimer.core.operations.primitive_registry import Applied
 from cgprimer.core.tape.tape_entries import Instruction, Leaf
 
-_MAX_WIDTH = 48  # of a line before the comment with its shape
-_INTERNAL_LEAVES = {  # roles of leaves that the package names, by the first part of the name
+_MAX_WIDTH = 48  # of a line without the comment that shows the shape
+_INTERNAL_LEAVES = {  # roles of leaves with internal names, keyed by the first part of the name
     "seed": "seed",
     "dot": "seed",
     "bar": "seed",
@@ -35,10 +35,10 @@ _INTERNAL_LEAVES = {  # roles of leaves that the package names, by the first par
 
 
 class _PrintableTape(Protocol):
-    """The attributes of a tape that printing reads.
+    """The attributes of a tape that this module reads.
 
-    A :class:`~cgprimer.core.tape.tape.Tape` prints itself with this module, so that this module
-    cannot import it.
+    :class:`~cgprimer.core.tape.tape.Tape` uses this module to print itself, so this module does
+    not import the class.
     """
 
     @property
@@ -67,12 +67,16 @@ class _PrintableTape(Protocol):
 
 
 def format_name(name: str) -> str:
-    """Return a name as it is printed: ``bar_xz`` for ``bar.xz``."""
+    """Format an internal name with underscores instead of dots: ``bar_xz`` for ``bar.xz``."""
     return name.replace(".", "_")
 
 
 def labels(tape: _PrintableTape) -> list[str]:
-    """Return the printed name of each value: its name or ``v1``, ``v2``, ...; "" for constants."""
+    """Return the printed name of each value of a tape, in tape order.
+
+    Unnamed values are called ``v1``, ``v2`` and so on. Constants have the empty string, because
+    they are printed as numbers.
+    """
     shown, printed = assign_printed_names(tape), []
     used = set(shown.values())
     unused = (name for name in map("v{}".format, count(1)) if name not in used)
@@ -87,7 +91,9 @@ def labels(tape: _PrintableTape) -> list[str]:
 
 
 def assign_printed_names(tape: _PrintableTape) -> dict[str, str]:
-    """Return a unique printed name for every name; names of users are printed unchanged.
+    """Return a unique printed name for each name of a tape, keyed by the name.
+
+    Names from the graph are printed unchanged; internal names are changed if they are taken.
 
     >>> import cgprimer
     >>> tape = cgprimer.tape(cgprimer.parse("bar_xw = k*xa; xw = bar_xw^2; output xw"))
@@ -109,10 +115,12 @@ def assign_printed_names(tape: _PrintableTape) -> dict[str, str]:
 
 
 def build_expression_trees(tape: _PrintableTape, *, inline: bool = False) -> dict[int, Expression]:
-    """Return the right-hand side of every instruction as a syntax tree, by index.
+    """Convert each instruction of a tape to a syntax tree, keyed by the index of its result.
 
-    With ``inline``, unnamed values that are used once are nested in the expression that uses them,
-    and have no entry.
+    Args:
+        tape: the tape.
+        inline: nest unnamed values that are used once in the expression that uses them, instead
+            of returning separate trees.
     """
     names = labels(tape)
     uses = Counter(operand for _, operands in tape.instructions for operand in operands)
@@ -121,7 +129,7 @@ def build_expression_trees(tape: _PrintableTape, *, inline: bool = False) -> dic
     trees: dict[int, Expression] = {}
     folded: set[int] = set()
 
-    def operand_tree(index: int) -> Expression:
+    def build_operand_tree(index: int) -> Expression:
         if index < first and tape.leaves[index].kind == "constant":
             return Number(tape.leaves[index].value)
         if index in folded:
@@ -131,14 +139,19 @@ def build_expression_trees(tape: _PrintableTape, *, inline: bool = False) -> dic
     for position, (primitive, operands) in enumerate(tape.instructions):
         index, operand_shapes = first + position, [tape.shapes[o] for o in operands]
         function = select_printed_function(primitive, *operand_shapes)
-        trees[index] = Apply(function, tuple(operand_tree(o) for o in operands))
+        trees[index] = Apply(function, tuple(build_operand_tree(o) for o in operands))
         if inline and uses[index] == 1 and index not in tape.labels:
             folded.add(index)
     return trees
 
 
 def select_printed_function(applied: Applied, *operands: Shape) -> str | Operator:
-    """Return what an instruction applies as it is printed: a sum over all axes without them."""
+    """Return the function to print for an operation: ``sum`` without axes if all axes are summed.
+
+    Args:
+        applied: a primitive or an array operation.
+        operands: the shapes of the operands.
+    """
     if operator_name(applied) not in ("sum", "largest"):
         return applied
     reduction: Any = applied
@@ -146,7 +159,7 @@ def select_printed_function(applied: Applied, *operands: Shape) -> str | Operato
 
 
 def determine_leaf_role(leaf: Leaf) -> str:
-    """Return the role of a leaf for a reader: input, parameter, seed, shift, mask, statistic.
+    """Return the role of a leaf in words, such as input, parameter, seed or mask.
 
     >>> determine_leaf_role(Leaf("column", "xa")), determine_leaf_role(Leaf("scalar", "W1"))
     ('input', 'parameter')
@@ -159,7 +172,7 @@ def determine_leaf_role(leaf: Leaf) -> str:
 
 
 def format_tape(tape: _PrintableTape) -> str:
-    """Return the tape as text, one line per leaf, instruction and output, with array shapes."""
+    """Format a tape as text: one line per leaf, instruction and output, with array shapes."""
     names, shown = labels(tape), assign_printed_names(tape)
     texts = [f"{determine_leaf_role(leaf):<10}{shown.get(leaf.name)}" for leaf in tape.leaves]
     texts += [
@@ -181,5 +194,11 @@ def format_tape(tape: _PrintableTape) -> str:
 
 
 def format_value(tape: _PrintableTape, names: Sequence[str], index: int) -> str:
-    """Return a value by its printed name, or as a number if it is a constant."""
+    """Return the printed name of a value of a tape, or its number if it is a constant.
+
+    Args:
+        tape: the tape.
+        names: the printed names of all values of the tape, from :func:`labels`.
+        index: the index of the value.
+    """
     return names[index] or unparse(Number(tape.leaves[index].value))
