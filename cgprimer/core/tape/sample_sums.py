@@ -32,55 +32,76 @@ def sum_over_samples(
         The new tape, the names of the summed outputs, and the number of elements of the largest
         value that one sample has.
     """
-    varies = find_varying_values(tape)
-    builder = Builder(simplify=False)
-    value = builder.extend(tape)
-    first, totals = len(tape.leaves), dict[int, int]()
+    sums = _SampleSums(tape, split_elementwise=split_elementwise)
+    outputs = {
+        name: sums.emit_sum(i) if sums.varies[i] else sums.values[i]
+        for name, i in tape.outputs.items()
+    }
+    names = tuple(name for name, index in tape.outputs.items() if sums.varies[index])
+    summed = verify(sums.builder.finish(outputs, prune=True))
+    return summed, names, _count_largest_sample_value(summed)
 
-    def find_instruction(index: int) -> tuple[Applied, tuple[int, ...]]:
+
+class _SampleSums:
+    """Emission of the sums over the samples of values of a tape.
+
+    Attributes:
+        builder: the builder of the new tape, with a copy of the tape.
+        values: the new index of each value of the tape.
+        varies: for each value of the tape, whether it differs between samples.
+    """
+
+    def __init__(self, tape: Tape, *, split_elementwise: bool) -> None:
+        self.tape, self.varies = tape, find_varying_values(tape)
+        self.builder = Builder(simplify=False)
+        self.values = self.builder.extend(tape)
+        self._split_elementwise = split_elementwise
+        self._sums: dict[int, int] = {}
+
+    def emit_sum(self, root: int) -> int:
+        """Emit the sum of a value over the samples, unless it is emitted already."""
+        stack = [root]
+        while stack:  # not recursive, because long sums are deep
+            index = stack[-1]
+            pending = [o for o in self._list_summands(index) if o not in self._sums]
+            if index in self._sums:
+                stack.pop()
+            elif pending:
+                stack.extend(pending)
+            else:
+                self._sums[index] = self._emit_sum_of_result(index)
+                stack.pop()
+        return self._sums[root]
+
+    def _find_instruction(self, index: int) -> tuple[Applied, tuple[int, ...]]:
         """Return the instruction that computes a value; an empty instruction for a leaf."""
-        return tape.instructions[index - first] if index >= first else ("", ())
+        return self.tape.instruction(index) or ("", ())
 
-    def list_summands(index: int) -> tuple[int, ...]:
+    def _list_summands(self, index: int) -> tuple[int, ...]:
         """Return the operands to sum instead of a value; empty if the value itself is summed."""
-        name, operands = find_instruction(index)
-        if isinstance(name, str):
-            linear = split_elementwise and name in ("add", "sub", "neg", "copy")
+        applied, operands = self._find_instruction(index)
+        if isinstance(applied, str):
+            linear = self._split_elementwise and applied in ("add", "sub", "neg", "copy")
         else:
-            linear = name.commutes_with_sum
-        return operands if linear and all(varies[o] for o in operands) else ()
+            linear = applied.commutes_with_sum
+        return operands if linear and all(self.varies[o] for o in operands) else ()
 
-    stack = [i for i in tape.outputs.values() if varies[i]]
-    while stack:  # not recursive, because long sums are deep
-        index = stack[-1]
-        waiting = [o for o in list_summands(index) if o not in totals]
-        if index in totals or waiting:
-            stack.extend(waiting) if index not in totals else stack.pop()
-            continue
-        stack.pop()
-        name, operands = find_instruction(index)
-        if list_summands(index):
-            totals[index] = builder.emit(name, *[totals[o] for o in operands])
-        elif isinstance(name, Matmul) and all(varies[o] for o in operands):
-            product = BatchMatmul.create(*name.ranks)
-            totals[index] = builder.emit(product, *[value[o] for o in operands])
-        elif (
-            split_elementwise
-            and name == "mul"
-            and (pair := _find_scalar_and_vector(tape, operands, varies))
-        ):
-            scalar, vector = value[pair[0]], value[pair[1]]
-            row = builder.emit(Reshape.create(0, (1,)), scalar)
-            size = tape.shapes[index][0]
-            column = builder.emit(Reshape.create(1, (1, size)), vector)
-            totals[index] = builder.emit(BatchMatmul.create(1, 2), row, column)
-        else:
-            rank = len(tape.shapes[index])
-            totals[index] = builder.emit(BatchSum.create(rank), value[index])
-    outputs = {name: totals.get(i, value[i]) for name, i in tape.outputs.items()}
-    names = tuple(name for name, index in tape.outputs.items() if varies[index])
-    short = verify(builder.finish(outputs, prune=True))
-    return short, names, _count_largest_sample_value(short)
+    def _emit_sum_of_result(self, index: int) -> int:
+        """Emit the sum of a value whose summands, if any, are summed already."""
+        emit, values = self.builder.emit, self.values
+        applied, operands = self._find_instruction(index)
+        if summands := self._list_summands(index):
+            return emit(applied, *[self._sums[o] for o in summands])
+        if isinstance(applied, Matmul) and all(self.varies[o] for o in operands):
+            return emit(BatchMatmul.create(*applied.ranks), *[values[o] for o in operands])
+        if self._split_elementwise and applied == "mul":
+            factors = _find_scalar_and_vector(self.tape, operands, self.varies)
+            if factors is not None:
+                scalar, vector = factors
+                row = emit(Reshape.create(0, (1,)), values[scalar])
+                column = emit(Reshape.create(1, (1, *self.tape.shapes[index])), values[vector])
+                return emit(BatchMatmul.create(1, 2), row, column)
+        return emit(BatchSum.create(len(self.tape.shapes[index])), values[index])
 
 
 def _count_largest_sample_value(tape: Tape) -> int:
