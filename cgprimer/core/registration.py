@@ -14,7 +14,7 @@ from cgprimer.core.operations.function_expansions import (
     add_custom_function,
     remove_custom_function,
 )
-from cgprimer.core.operations.primitive_registry import FUNCTIONS, ArrayFunction, remove_row
+from cgprimer.core.operations.primitive_registry import FUNCTIONS, ArrayFunction, remove_primitive
 from cgprimer.core.operations.primitive_table import add_primitive
 from cgprimer.errors import UsageError
 
@@ -111,7 +111,7 @@ def unregister_primitive(name: str) -> None:
     row = find_primitive(name)
     if row.built_in:
         raise UsageError(f"cannot remove {name!r}: it is a built-in primitive")
-    remove_row(row)
+    remove_primitive(row)
 
 
 def register_method(name: str, differentiate: Differentiator) -> None:

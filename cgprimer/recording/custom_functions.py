@@ -214,7 +214,7 @@ class CustomOperation:
         shape: Shape = EAGER.shape(self.run_forward(ones, self.create_context()))
         return shape
 
-    def value(self, *data: Any, ranks: Sequence[int]) -> Any:
+    def evaluate(self, *data: Any, ranks: Sequence[int]) -> Any:
         """Call ``forward`` on each sample; ``ranks`` are the operand ranks of one sample."""
         return _apply_to_samples(
             lambda *sample: self.run_forward(sample, self.create_context()), data, ranks

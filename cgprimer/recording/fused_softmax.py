@@ -35,7 +35,7 @@ class LogSoftmax:
         """Return the shape of the result, which is the shape of the operand."""
         return operand_shape
 
-    def value(self, a: Any, ranks: Sequence[int]) -> Any:
+    def evaluate(self, a: Any, ranks: Sequence[int]) -> Any:
         """Compute log-softmax of an array; subtract the maximum first to prevent overflow."""
         swapped = a.swapaxes(self.axis, 0).copy()  # numpy reduces the first axis 3 times as fast
         swapped -= np.maximum.reduce(swapped, initial=-np.inf)

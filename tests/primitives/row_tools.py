@@ -10,7 +10,7 @@ import numpy as np
 
 import cgprimer
 from cgprimer.core.operations import OPERANDS, Primitive, find_primitive, primitives
-from cgprimer.core.operations.primitive_registry import set_row
+from cgprimer.core.operations.primitive_registry import store_primitive
 from tests.methods.slopes import slopes
 
 ROWS = primitives()
@@ -124,8 +124,8 @@ def same(found: float, expected: float, *, tolerance: float = 0.0) -> bool:
 def replaced(row: Primitive) -> Iterator[None]:
     """Another row in the place of the one with its name, for the length of a ``with`` block."""
     old = find_primitive(row.name)
-    set_row(row)
+    store_primitive(row)
     try:
         yield
     finally:
-        set_row(old)
+        store_primitive(old)

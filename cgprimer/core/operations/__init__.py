@@ -1,16 +1,17 @@
-"""The table of primitives: one row per function, every mode of differentiation derived from it.
+"""The operations that a tape can apply: elementwise primitives and array operations.
 
-A row states the partial derivatives **as text in cgprimer's own language**: ``a``, ``b``, ``c``
-are the operands and ``out`` is the result, so ``tanh`` says ``"1 - out*out"``. Every mode of
-differentiation reads that text and nothing else: no second place could disagree with it.
+A primitive is one row of the table in ``primitive_table.py``. It states the partial derivatives as
+**expressions of cgprimer's own language**: ``a``, ``b``, ``c`` are the operands and ``out`` is the
+result, so the partial derivative of ``tanh`` is ``"1 - out*out"``. All modes of differentiation
+read these expressions, so they cannot disagree.
 
-Conventions at the points where a derivative does not exist are choices, and each row states its
-own under ``edges``: ``relu'(0) = 0``, ``abs'(0) = 0``, ``max`` and ``min`` share a tie equally,
-``heaviside(0) = 1/2``. Outside its domain a function is ``nan`` and at a pole it is infinite, as
-IEEE 754 has it; nothing raises.
+The derivative at a point where a function is not differentiable is a convention, which the row
+documents under ``edges``: ``relu'(0) = 0``, ``abs'(0) = 0``, ``max`` and ``min`` share a tie
+equally, ``heaviside(0) = 1/2``. As in IEEE 754, a function is ``nan`` outside its domain and
+infinite at a pole; no function raises an exception.
 
-The rows are in ``primitive_table.py``; ``primitive_registry.py`` looks them up. The functions that
-compute them are in one file per arithmetic: ``float_arithmetic.py``, ``numpy_arithmetic.py`` and
+``primitive_registry.py`` finds a primitive by name. Each arithmetic has one file with the
+functions that compute the primitives: ``float_arithmetic.py``, ``numpy_arithmetic.py`` and
 ``symbolic_arithmetic.py`` (sympy, mpmath).
 """
 

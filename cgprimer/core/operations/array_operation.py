@@ -1,8 +1,8 @@
-"""The base class of operations on arrays: those that are not computed element by element.
+"""The base class of array operations, which are not computed element by element.
 
-They move elements, add them up or multiply matrices. An instruction of a tape holds an object with
-its settings, ``Sum(axes=(-1,))``; equal settings make equal objects. Axes are counted from the end,
-since samples are leading axes that no operation sees.
+Array operations move elements, add elements or multiply matrices. An instruction of a tape holds an
+object with settings, such as ``Sum(axes=(-1,))``; objects with equal settings are equal. Axes are
+counted from the end, since samples are leading axes that operations do not see.
 
 Source: the operations of numpy; Giles 2008, "Collected matrix derivative results for forward and
 reverse mode algorithmic differentiation".
@@ -11,11 +11,11 @@ reverse mode algorithmic differentiation".
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache, partial, reduce
 from math import prod
-from typing import Any, TypeVar
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -24,24 +24,22 @@ from cgprimer.core.language.syntax_tree import Operator
 from cgprimer.core.operations.operation import Builder, Operation, Value
 
 Array = npt.NDArray[Any]
-A = TypeVar("A", bound="ArrayOperation")
-Emit = Callable[..., int]  #: emits an elementwise primitive of values of a tape
 
 
 @dataclass(frozen=True)
 class ArrayOperation(Operation, Operator):
     """An operation on arrays; its dataclass fields are its settings.
 
-    Most are linear in every operand, so that forward mode applies the operation to the tangent and
-    reverse mode applies its transpose to the adjoint.
+    Most array operations are linear in each operand: forward mode applies the operation to the
+    tangent, and reverse mode applies the transpose of the operation to the adjoint.
 
     Attributes:
-        moves_elements: whether every element of the result is an element of an operand (or 0).
-        sums_products: whether each element of the result is a sum along an operand's last axis.
-        commutes_with_sum: whether a sum over the samples may be taken of the operand instead.
-        may_be_view: whether numpy's result may share memory with an operand.
-        over_samples: whether it combines all samples, so that they must be computed together.
-        runs_python: whether it calls a Python function from outside, with its own backward pass.
+        moves_elements: True if every element of the result is an element of an operand or 0.
+        sums_products: True if each element of the result is a sum along an operand's last axis.
+        commutes_with_sum: True if a sum over samples can be computed before the operation.
+        may_be_view: True if the result may share memory with an operand.
+        combines_samples: True if the operation requires all samples at once.
+        runs_python: True if the operation calls a Python function of the user.
     """
 
     moves_elements = False
@@ -52,23 +50,23 @@ class ArrayOperation(Operation, Operator):
     runs_python = False
 
     @classmethod
-    def create(cls: type[A], *settings: Any) -> A:
-        """Return the operation with these settings; recently created objects are reused."""
+    def create(cls, *settings: Any) -> Self:
+        """Return an operation with the given settings, which is cached."""
         return _create_cached(cls, settings)  # type: ignore[no-any-return]
 
     @property
     def built_in(self) -> bool:
-        """True if the operation belongs to the package."""
+        """True if the operation is part of cgprimer."""
         return not self.runs_python
 
     @property
     def settings(self) -> tuple[Any, ...]:
-        """The values of all fields."""
+        """The settings of the operation, in the order of its fields."""
         return tuple([getattr(self, field.name) for field in fields(self)])
 
     @abstractmethod
     def run(self, *operands: Any) -> Any:
-        """Return the result for arrays; leading axes of the operands count the samples."""
+        """Compute the result with numpy; leading axes of the operands are samples."""
 
     def push_forward(
         self, builder: Builder, index: int, tangent: Value, operands: Sequence[Value], result: Value
@@ -86,26 +84,26 @@ class ArrayOperation(Operation, Operator):
     def jvp(
         self, builder: Builder, index: int, tangent: Value, operands: Sequence[Value], result: Value
     ) -> tuple[Value, Value]:
-        """Emit :meth:`push_forward`; the returned partial is 1, since it is already applied."""
+        """Emit a contribution to the tangent of the result; the partial is reported as 1."""
         product = self.push_forward(builder, index, tangent, operands, result)
         return product, builder.constant(1.0)
 
     def vjp(
         self, builder: Builder, index: int, adjoint: Value, operands: Sequence[Value], result: Value
     ) -> tuple[Value, Value]:
-        """Emit :meth:`pull_back`; the returned partial is 1, since it is already applied."""
+        """Emit a contribution to the adjoint of one operand; the partial is reported as 1."""
         product = self.pull_back(builder, index, adjoint, operands, result)
         return product, builder.constant(1.0)
 
     def scalarize(self, builder: Builder, *operands: Array) -> Array:
-        """Emit the operation element by element, as scalar instructions.
+        """Emit the operation as scalar instructions, element by element.
 
         Args:
             builder: the builder that receives the instructions.
-            operands: arrays of values of the builder, one for each element.
+            operands: for each operand an array with the builder's values of its elements.
 
         Returns:
-            The values of the result's elements.
+            An array with the builder's values of the elements of the result.
         """
         result: Array = self.run(*operands)
         return result
@@ -113,11 +111,12 @@ class ArrayOperation(Operation, Operator):
 
 @lru_cache(maxsize=1024)
 def _create_cached(cls: Any, settings: tuple[Any, ...]) -> Any:
+    """Return an operation of class ``cls``; calls with equal settings return one object."""
     return cls(*settings)
 
 
 def emit_elementwise(builder: Builder, name: Any, *operands: Array) -> Array:
-    """Emit an elementwise primitive once for each element of the broadcast operands."""
+    """Emit one scalar instruction for each element of the broadcast operands."""
     arrays = np.broadcast_arrays(*operands)
     elements = zip(*(a.flat for a in arrays), strict=True)
     values = [builder.emit(name, *map(int, element)) for element in elements]
@@ -125,7 +124,7 @@ def emit_elementwise(builder: Builder, name: Any, *operands: Array) -> Array:
 
 
 def reduce_last_axis(builder: Builder, name: str, rows: Array) -> Array:
-    """Emit a reduction of the last axis by a primitive with two operands, from left to right."""
+    """Emit a reduction of the last axis with a binary primitive, from left to right."""
     flat = rows.reshape(prod(rows.shape[:-1]), rows.shape[-1])
     combine = partial(builder.emit, name)
     values = [reduce(combine, row) if row else builder.constant(0.0) for row in flat.tolist()]

@@ -1,4 +1,4 @@
-"""Means and sums over all samples; other operations process each sample separately."""
+"""Operations that combine all samples; other operations process each sample separately."""
 
 from __future__ import annotations
 
@@ -17,22 +17,24 @@ from cgprimer.errors import DifferentiationError
 
 @dataclass(frozen=True)
 class _BatchReduction(ArrayOperation):
-    """An operation that combines all samples; ``rank`` is the rank of one sample's value."""
+    """A reduction over all samples; ``rank`` is the rank of the operand for one sample."""
 
     rank: int
     combines_samples = True
 
     def shape(self, *operands: Shape) -> Shape:
+        """Return the shape of the operand."""
         return operands[0]
 
 
 @dataclass(frozen=True)
 class BatchMean(_BatchReduction):
-    """The mean over the samples, repeated for each of them."""
+    """The mean over all samples, broadcast to all samples."""
 
     name = "batch_mean"
 
     def run(self, *operands: Any) -> Any:
+        """Compute the mean over all samples and broadcast it to all samples."""
         a = np.asarray(operands[0])
         samples = a.shape[: a.ndim - self.rank]
         axes = tuple(range(len(samples)))
@@ -42,23 +44,27 @@ class BatchMean(_BatchReduction):
     def pull_back(
         self, builder: Builder, index: int, adjoint: Value, operands: Sequence[Value], result: Value
     ) -> Value:
+        """Emit the mean of the adjoint over all samples."""
         return builder.emit(self, adjoint)
 
     def scalarize(self, builder: Builder, *operands: Array) -> Array:
+        """Emit one mean over all samples for each element."""
         return emit_elementwise(builder, BatchMean.create(0), *operands)
 
 
 @dataclass(frozen=True)
 class BatchSum(_BatchReduction):
-    """The sum over the samples, in double precision."""
+    """The sum over all samples, computed in double precision."""
 
     name = "batch_sum"
     may_be_view = True
 
     def format_settings(self) -> list[str]:
+        """Return the rank of the operand as a string."""
         return [str(self.rank)]
 
     def run(self, *operands: Any) -> Any:
+        """Compute the sum over all samples; a value without samples is returned unchanged."""
         (a,) = operands
         if np.ndim(a) <= self.rank:
             return a
@@ -67,4 +73,5 @@ class BatchSum(_BatchReduction):
     def pull_back(
         self, builder: Builder, index: int, adjoint: Value, operands: Sequence[Value], result: Value
     ) -> Value:
+        """Raise DifferentiationError: methods differentiate before samples are summed."""
         raise DifferentiationError("batch_sum has no derivative rule")

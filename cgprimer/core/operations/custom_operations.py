@@ -1,4 +1,4 @@
-"""Functions with a custom backward pass, as operations."""
+"""Operations that call Python functions with a custom backward pass."""
 
 from __future__ import annotations
 
@@ -15,36 +15,39 @@ from cgprimer.errors import DifferentiationError, TapeError
 
 
 class CustomFunction(Protocol):
-    """A function with a custom backward pass, on values of one sample.
+    """A function with a custom backward pass, defined for one sample.
 
     Attributes:
-        name: the function's name in expressions and messages.
-        is_rule: whether its backward pass is emitted, and calls no Python function.
+        name: the name of the function in expressions and messages.
+        is_rule: True if the backward pass is emitted as instructions and calls no Python function.
     """
 
     name: str
     is_rule: bool
 
     def shape(self, *operands: Shape) -> Shape:
-        """Return the shape of the result."""
+        """Return the shape of the function's result for operands with the given shapes."""
 
-    def value(self, *operands: Any, ranks: Sequence[int]) -> Any:
-        """Return the result for each sample; ``ranks`` are the ranks of one sample's operands."""
+    def evaluate(self, *operands: Any, ranks: Sequence[int]) -> Any:
+        """Compute the result for all samples; ``ranks`` are the operands' ranks per sample."""
 
     def operand_adjoint(
         self, adjoint: Any, *operands: Any, index: int, ranks: Sequence[int]
     ) -> Any:
-        """Return the adjoint of one operand; the first of ``ranks`` is the rank of the result."""
+        """Compute the adjoint of one operand from the adjoint of the result.
+
+        ``ranks`` are the ranks per sample: first of the result, then of the operands.
+        """
 
     def emit_adjoint(
         self, builder: Builder, index: int, adjoint: Value, values: Sequence[Value]
     ) -> Value:
-        """Emit the adjoint of one operand; ``values`` are the operands and the result."""
+        """Emit the adjoint of one operand; ``values`` are the operands and then the result."""
 
 
 @dataclass(frozen=True)
 class Custom(ArrayOperation):
-    """An operation that calls a custom function; ``ranks`` are the ranks of its operands."""
+    """A call to a custom function; ``ranks`` are the ranks of the operands per sample."""
 
     function: Any  # a CustomFunction
     ranks: tuple[int, ...] = ()
@@ -53,34 +56,41 @@ class Custom(ArrayOperation):
 
     @property
     def spelling(self) -> str:
+        """The name of the custom function."""
         return str(self.function.name)
 
     def shape(self, *operands: Shape) -> Shape:
+        """Return the shape of the function's result."""
         shape: Shape = self.function.shape(*operands)
         return shape
 
     def run(self, *operands: Any) -> Any:
-        return self.function.value(*operands, ranks=self.ranks)
+        """Call the custom function for all samples."""
+        return self.function.evaluate(*operands, ranks=self.ranks)
 
     def push_forward(
         self, builder: Builder, index: int, tangent: Value, operands: Sequence[Value], result: Value
     ) -> Value:
+        """Raise DifferentiationError: a custom function has no rule for forward mode."""
         raise create_forward_mode_error(self.function.name)
 
     def pull_back(
         self, builder: Builder, index: int, adjoint: Value, operands: Sequence[Value], result: Value
     ) -> Value:
+        """Emit the adjoint of one operand with the custom backward pass."""
         return self.function.emit_adjoint(builder, index, adjoint, (*operands, result))
 
     def scalarize(self, builder: Builder, *operands: Array) -> Array:
+        """Emit the call if all operands are scalars."""
         return _emit_scalar_call(self, builder, operands)
 
 
 @dataclass(frozen=True)
 class CustomBackward(ArrayOperation):
-    """The backward pass of a custom function, for the operand at a position.
+    """A call to the backward pass of a custom function, for the operand with index ``position``.
 
-    The operands are the adjoint of the function's result and the function's operands.
+    The operands of this operation are the adjoint of the function's result and the operands of the
+    function.
     """
 
     function: Any  # a CustomFunction
@@ -91,40 +101,48 @@ class CustomBackward(ArrayOperation):
 
     @property
     def spelling(self) -> str:
+        """The name of the custom function with the suffix ``_backward``."""
         return f"{self.function.name}_backward"
 
     def format_settings(self) -> list[str]:
+        """Return the index of the operand as a string."""
         return [str(self.position)]
 
     def shape(self, *operands: Shape) -> Shape:
+        """Return the shape of the operand whose adjoint is computed."""
         return operands[1 + self.position]
 
     def run(self, *operands: Any) -> Any:
+        """Call the custom backward pass for all samples."""
         return self.function.operand_adjoint(*operands, index=self.position, ranks=self.ranks)
 
     def push_forward(
         self, builder: Builder, index: int, tangent: Value, operands: Sequence[Value], result: Value
     ) -> Value:
-        raise self._second_derivative_error()
+        """Raise DifferentiationError: a custom backward pass has no derivative."""
+        raise self._create_second_derivative_error()
 
     def pull_back(
         self, builder: Builder, index: int, adjoint: Value, operands: Sequence[Value], result: Value
     ) -> Value:
-        raise self._second_derivative_error()
+        """Raise DifferentiationError: a custom backward pass has no derivative."""
+        raise self._create_second_derivative_error()
 
     def scalarize(self, builder: Builder, *operands: Array) -> Array:
+        """Emit the call if all operands are scalars."""
         return _emit_scalar_call(self, builder, operands)
 
-    def _second_derivative_error(self) -> DifferentiationError:
+    def _create_second_derivative_error(self) -> DifferentiationError:
+        """Return the error for second derivatives of a custom function."""
         return DifferentiationError(
-            f"the backward pass of {self.function.name!r} cannot be differentiated"
+            f"cannot differentiate the custom backward pass of {self.function.name!r}"
         )
 
 
 def create_forward_mode_error(name: str) -> DifferentiationError:
-    """Return the error for a function that has no rule for forward mode."""
+    """Return the error for a custom function, which has no rule for forward mode."""
     return DifferentiationError(
-        f"{name!r} has a custom backward pass, which only reverse mode uses",
+        f"cannot differentiate {name!r} in forward mode: it has only a custom backward pass",
         hint="use `method='reverse'`",
     )
 
@@ -132,9 +150,10 @@ def create_forward_mode_error(name: str) -> DifferentiationError:
 def _emit_scalar_call(
     operation: Custom | CustomBackward, builder: Builder, operands: Sequence[Array]
 ) -> Array:
+    """Emit one call to a custom function of scalars; raise TapeError if an operand is an array."""
     if any(operand.ndim for operand in operands):
         raise TapeError(
-            f"{operation.function.name!r} is a Python function of arrays and cannot be expanded"
-            " into scalar operations"
+            f"cannot expand {operation.function.name!r} into scalar instructions: it is a Python"
+            " function of arrays"
         )
     return np.array(builder.emit(operation, *map(int, operands)))

@@ -23,39 +23,41 @@ from cgprimer.errors import DifferentiationError, ShapeError
 
 @dataclass(frozen=True)
 class _MatrixProduct(ArrayOperation):
-    """A product of matrices (rank 2 per sample) and vectors (rank 1)."""
+    """The base class of products of two matrices (rank 2) or vectors (rank 1)."""
 
     left_rank: int
     right_rank: int
 
     @property
     def ranks(self) -> tuple[int, int]:
-        """The ranks of both operands."""
+        """The ranks of both operands per sample."""
         return self.left_rank, self.right_rank
 
     def format_settings(self) -> list[str]:
+        """Return the ranks of both operands as strings."""
         return list(map(str, self.ranks))
 
     def shape(self, *operands: Shape) -> Shape:
+        """Return the shape of the product; raise ShapeError if the inner dimensions differ."""
         a, b = operands
         if not a or not b:
             raise ShapeError(
-                f"@ requires matrices or vectors, got {format_shape(a)} and {format_shape(b)}",
+                f"@ requires matrices or vectors, got {format_shape(a)} @ {format_shape(b)}",
                 hint="use * for scalars, or declare a shape: parameter W[8,4]",
             )
         left, right = a[-2:], b[-2:]
         if left[-1] != right[0]:
-            fits = f"{format_shape((*left[:-1], right[0]))} @ {format_shape(right)}"
+            example = f"{format_shape((*left[:-1], right[0]))} @ {format_shape(right)}"
             raise ShapeError(
-                f"cannot multiply {format_shape(a)} @ {format_shape(b)}:"
-                f" {left[-1]} is not {right[0]}",
+                f"cannot multiply shapes {format_shape(a)} @ {format_shape(b)}:"
+                f" the inner dimensions {left[-1]} and {right[0]} differ",
                 hint="the number of columns on the left must equal the number of rows on the right,"
-                f" as in {fits}",
+                f" as in {example}",
             )
         return a[:-2] + left[:-1] + right[1:]
 
     def _multiply(self, a: Array, b: Array) -> Any:
-        """Return the product for each sample; one product is enough if a matrix does not vary."""
+        """Compute the product for each sample, with one product if all samples share a matrix."""
         if self.ranks == (1, 1):
             return np.einsum("...i,...i->...", a, b)
         if self.right_rank == 1:
@@ -76,18 +78,20 @@ class _MatrixProduct(ArrayOperation):
 
 @dataclass(frozen=True)
 class Matmul(_MatrixProduct):
-    """A product of matrices and vectors, computed for each sample."""
+    """The matrix product of two operands, computed for each sample."""
 
     name = "matmul"
     latex = r"{a} \, {b}"
     sums_products = True
 
     def run(self, *operands: Any) -> Any:
+        """Compute the product for each sample."""
         return self._multiply(*operands)
 
     def pull_back(
         self, builder: Builder, index: int, adjoint: Value, operands: Sequence[Value], result: Value
     ) -> Value:
+        """Emit the product of the adjoint and the other operand, transposed where necessary."""
         left, right = operands
         match index, self.ranks:
             case _, (1, 1):
@@ -103,6 +107,7 @@ class Matmul(_MatrixProduct):
         return matmul(builder, transpose_last(builder, left), adjoint)
 
     def scalarize(self, builder: Builder, *operands: Array) -> Array:
+        """Emit the sums of products of elements."""
         a, b = operands
         left = a if self.left_rank > 1 else a[..., None, :]
         right = b if self.right_rank > 1 else b[..., None]
@@ -113,32 +118,34 @@ class Matmul(_MatrixProduct):
 
 @dataclass(frozen=True)
 class BatchMatmul(_MatrixProduct):
-    """A sum of matrix products over the samples, computed as one product over all samples."""
+    """The sum of the matrix products of all samples, computed as one product."""
 
     name = "batch_matmul"
     combines_samples = True
 
     def run(self, *operands: Any) -> Any:
+        """Compute the sum over all samples as one product."""
         a, b = operands
         if a.ndim == self.left_rank and b.ndim == self.right_rank:
             return self._multiply(a, b)
         if a.ndim > 3 or b.ndim > 3:
             return np.sum(self._multiply(a, b), axis=0)
-        if self.right_rank == 2 and a.shape[-1] == 1:  # columns, or numbers, times rows
+        if self.right_rank == 2 and a.shape[-1] == 1:  # columns or scalars times rows
             return a[..., 0].T @ b[:, 0]
         return np.tensordot(a, b, ([0, a.ndim - 1], [0, 1]))
 
     def pull_back(
         self, builder: Builder, index: int, adjoint: Value, operands: Sequence[Value], result: Value
     ) -> Value:
+        """Raise DifferentiationError: methods differentiate before samples are summed."""
         raise DifferentiationError("batch_matmul has no derivative rule")
 
 
 def matmul(builder: Builder, left: Value, right: Value) -> Value:
-    """Emit the product of matrices, stacks of matrices and vectors, like numpy's ``@``."""
+    """Emit the product of matrices, stacks of matrices or vectors, like ``@`` in numpy."""
     shapes = builder.shape(left), builder.shape(right)
     ranks = len(shapes[0]), len(shapes[1])
-    if max(ranks) > 2 and min(ranks) == 1:  # a vector with each matrix of a stack
+    if max(ranks) > 2 and min(ranks) == 1:  # a vector and a stack of matrices
         is_row = ranks[0] == 1
         if is_row:
             left = reshape(builder, left, (1, *shapes[0]))
@@ -147,8 +154,8 @@ def matmul(builder: Builder, left: Value, right: Value) -> Value:
         product = matmul(builder, left, right)
         shape = builder.shape(product)
         return reshape(builder, product, shape[:-2] + (shape[-1:] if is_row else shape[-2:-1]))
-    if max(ranks) > 2 and min(ranks) > 1:  # stacks broadcast
-        name = f"{format_shape(shapes[0])} @ {format_shape(shapes[1])}: a stack"
+    if max(ranks) > 2 and min(ranks) > 1:  # broadcast both stacks
+        name = f"{format_shape(shapes[0])} @ {format_shape(shapes[1])}"
         stack = broadcast_shapes(name, shapes[0][:-2], shapes[1][:-2])
         left = builder.broadcast(left, stack + shapes[0][-2:])
         right = builder.broadcast(right, stack + shapes[1][-2:])
@@ -156,17 +163,17 @@ def matmul(builder: Builder, left: Value, right: Value) -> Value:
 
 
 def outer(builder: Builder, left: Value, right: Value) -> Value:
-    """Emit the product of a column and a row."""
+    """Emit the outer product of two vectors."""
     column = reshape(builder, left, (*builder.shape(left), 1))
     *stack, size = builder.shape(right)
     return matmul(builder, column, reshape(builder, right, (*stack, 1, size)))
 
 
 def _multiply_in_blocks(a: Array, b: Array) -> Array:
-    """Return a matrix product; if the right matrix is small, compute a block of rows at a time.
+    """Multiply two matrices; if the right matrix is small, compute blocks of rows.
 
-    OpenBLAS starts further threads for more than 2**18 multiplications. On a busy machine waiting
-    for them takes many times as long as such a product does.
+    OpenBLAS starts threads for more than 2**18 multiplications. On a busy machine, waiting for the
+    threads takes much longer than a small product.
     """
     rows = 2**18 // max(1, b.size)
     if rows < 1024 or a.ndim != 2 or len(a) <= rows:

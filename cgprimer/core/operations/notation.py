@@ -1,6 +1,6 @@
-"""Parse and print expressions with the functions of the primitive table.
+"""Parsing and printing of expressions with the functions of the primitive table.
 
-Printed text has as few parentheses as possible, and parses to the same tree.
+A printed expression has as few parentheses as possible and parses to the same tree.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ from cgprimer.core.language.syntax_tree import (
 )
 from cgprimer.core.operations.primitive_registry import ARRAY_FUNCTIONS, FUNCTIONS, find_primitive
 
-# Text and precedence of each operator, and the precedence from which its left and right operands
-# need no parentheses.
+# For each operator its string, its precedence, and the minimum precedence at which the left and the
+# right operand need no parentheses.
 _INFIX = {
     "add": (" + ", 1, 1, 2), "sub": (" - ", 1, 1, 2),
     "mul": ("*", 2, 2, 3), "div": ("/", 2, 2, 3), "pow": ("^", 4, 5, 3),
     "matmul": (" @ ", 2, 2, 3),
 }  # fmt: skip
 _CONDITION, _SUM, _SIGN, _ATOM = 0, 1, 3, 5
-_Pieces: TypeAlias = list[str | tuple[Expression, int]]  # a node with its minimal precedence
+_Pieces: TypeAlias = list[str | tuple[Expression, int]]  # strings, and nodes with a precedence
 
 
 def parse_expression(text: str, source_name: str = "<expression>") -> Expression:
-    """Parse a single expression into a syntax tree.
+    """Parse an expression into a syntax tree.
 
     Raises:
-        SourceError: the text is not an expression.
+        SourceError: the string is not a valid expression.
     """
     return parser.parse_expression(text, FUNCTIONS, source_name)
 
 
 def number_text(value: float) -> str:
-    """Return the shortest text that parses to the same double; ``2`` instead of ``2.0``.
+    """Format a float as the shortest string that parses to the same value; ``2``, not ``2.0``.
 
     >>> number_text(2.0), number_text(0.1), number_text(1e300)
     ('2', '0.1', '1e+300')
@@ -58,7 +58,7 @@ def number_text(value: float) -> str:
 
 
 def unparse(expression: Expression) -> str:
-    """Return the text of an expression.
+    """Format an expression as a string that parses to the same syntax tree.
 
     >>> unparse(parse_expression("((cd*xx)) + (xz**3)"))
     'cd*xx + xz^3'
@@ -69,11 +69,11 @@ def unparse(expression: Expression) -> str:
 
 
 def readable(expression: Expression) -> str:
-    """Return the text of an expression for readers, with conditions written out.
+    """Format an expression for human readers, with conditions such as ``1 if x < 0 else 0``.
 
     Derivatives of ``relu`` and ``max`` have factors such as ``less(0, a)``, which is 1 or 0. The
-    text cannot be parsed again. It omits the case that two equal operands of ``max`` or ``min``
-    share the gradient.
+    returned string cannot be parsed. It omits the case in which two equal operands of ``max`` or
+    ``min`` share the gradient.
 
     >>> readable(parse_expression("bar_y*where(equal(a, b), 0.5, less(a, b))"))
     'bar_y*(1 if b > a else 0)'
@@ -86,7 +86,7 @@ def readable(expression: Expression) -> str:
 def _format_expression(
     expression: Expression, split_node: Callable[[Expression], tuple[int, _Pieces]]
 ) -> str:
-    """Return the text of an expression from the pieces of its nodes."""
+    """Format an expression with a function that splits a node into strings and operands."""
     pieces: list[str] = []
     stack: _Pieces = [(expression, 0)]
     while stack:
@@ -94,16 +94,16 @@ def _format_expression(
         if isinstance(item, str):
             pieces.append(item)
             continue
-        node, needed = item
-        binding, parts = split_node(node)
-        if binding < needed:
+        node, minimum = item
+        precedence, parts = split_node(node)
+        if precedence < minimum:
             parts = ["(", *parts, ")"]
         stack.extend(reversed(parts))
     return "".join(pieces)
 
 
 def _split_readable_node(node: Expression) -> tuple[int, _Pieces]:
-    """Return the precedence of a node and the pieces of its text, with conditions written out."""
+    """Split a node like :func:`_split_node`, with conditions such as ``1 if x < 0 else 0``."""
     if not isinstance(node, Apply) or node.primitive not in ("less", "equal", "where"):
         return _split_node(node)
     if node.primitive != "where":
@@ -115,7 +115,7 @@ def _split_readable_node(node: Expression) -> tuple[int, _Pieces]:
 
 
 def _split_condition(test: Expression) -> _Pieces:
-    """Return the pieces of a condition, with a number on the right-hand side."""
+    """Split a comparison into strings and operands; constants are on the right-hand side."""
     if not (isinstance(test, Apply) and test.primitive in ("less", "equal")):
         return [(test, _SUM), " != 0"]
     left, right = ((argument, _SUM) for argument in test.arguments)
@@ -125,16 +125,16 @@ def _split_condition(test: Expression) -> _Pieces:
 
 
 def _is_tie_partial(test: Expression, yes: Expression, no: Expression) -> bool:
-    """Return whether ``where(test, yes, no)`` is a partial derivative of ``max`` or ``min``."""
+    """Return whether ``where(test, yes, no)`` is a partial of ``max`` or ``min`` for ties."""
     if not (isinstance(test, Apply) and isinstance(no, Apply) and isinstance(yes, Number)):
         return False
-    kinds = (test.primitive, yes.value, no.primitive)
-    operands = (sorted(map(unparse, one.arguments)) for one in (test, no))
-    return kinds == ("equal", 0.5, "less") and next(operands) == next(operands)
+    if (test.primitive, yes.value, no.primitive) != ("equal", 0.5, "less"):
+        return False
+    return sorted(map(unparse, test.arguments)) == sorted(map(unparse, no.arguments))
 
 
 def _split_node(node: Expression) -> tuple[int, _Pieces]:
-    """Return the precedence of a node and the pieces of its text: strings and operands."""
+    """Return the precedence of a node, and its strings and operands in printing order."""
     if isinstance(node, Name):
         return _ATOM, [node.name]
     if isinstance(node, Number):
@@ -142,8 +142,8 @@ def _split_node(node: Expression) -> tuple[int, _Pieces]:
         return _SIGN if negative else _ATOM, [number_text(node.value)]
     operator = _INFIX.get(operator_name(node.primitive))
     if operator is not None:
-        symbol, binding, left, right = operator
-        return binding, [(node.arguments[0], left), symbol, (node.arguments[1], right)]
+        symbol, precedence, left, right = operator
+        return precedence, [(node.arguments[0], left), symbol, (node.arguments[1], right)]
     if node.primitive == "neg":
         return _SIGN, ["-", (node.arguments[0], _SIGN)]
     if node.primitive == "copy":
@@ -156,16 +156,16 @@ def _split_node(node: Expression) -> tuple[int, _Pieces]:
 
 
 def _split_operator(operator: Operator, node: Apply) -> _Pieces:
-    """Return the pieces of an operator with settings: an index, or an array operation."""
-    texts = operator.format_settings()
+    """Split an index or an array operation with settings into strings and operands."""
+    settings = operator.format_settings()
     if operator.is_index:
-        return [(node.arguments[0], _ATOM), f"[{','.join(texts)}]"]
+        return [(node.arguments[0], _ATOM), f"[{','.join(settings)}]"]
     listed = [part for argument in node.arguments for part in (", ", (argument, 0))]
-    return [operator.spelling, "(", *listed[1:], *(f", {text}" for text in texts), ")"]
+    return [operator.spelling, "(", *listed[1:], *(f", {setting}" for setting in settings), ")"]
 
 
 def format_value(value: Any) -> str:
-    """Return the text of a declared value: a number, nested brackets, or an initializer.
+    """Format the value of a declaration: a number, an array or an initializer.
 
     >>> format_value((1.0, 0.5)), format_value(Initializer("normal", (0.1,)))
     ('[1, 0.5]', 'normal(0.1)')
@@ -179,7 +179,7 @@ def format_value(value: Any) -> str:
 
 
 def format_domain(domain: Domain) -> str:
-    """Return the text of a domain.
+    """Format the domain of an input as in a declaration.
 
     >>> format_domain((-1.0, 1.0)), format_domain("one-hot")
     ('{-1, 1}', 'one-hot')
@@ -190,7 +190,7 @@ def format_domain(domain: Domain) -> str:
 
 
 def format_declaration(name: str, value: Any, shape: Shape, domain: Domain | None = None) -> str:
-    """Return the text of one declared name, without its role.
+    """Format a declaration without its keyword ``input``, ``parameter`` or ``output``.
 
     >>> format_declaration("y", (0.0, 1.0), (2,), "one-hot")
     'y[2] = [0, 1] in one-hot'
@@ -201,14 +201,14 @@ def format_declaration(name: str, value: Any, shape: Shape, domain: Domain | Non
 
 
 def format_program(program: Program) -> str:
-    """Return the text of all statements; consecutive declarations of a role are merged."""
+    """Format all statements of a program, merging consecutive declarations of one kind."""
     lines: list[str] = []
     for role, statements in groupby(program.statements, lambda s: getattr(s, "role", "")):
-        texts = []
+        parts = []
         for s in statements:
             if isinstance(s, Definition):
-                texts.append(f"{s.name} = {unparse(s.expression)}")
+                parts.append(f"{s.name} = {unparse(s.expression)}")
             else:
-                texts.append(format_declaration(s.name, s.value, s.shape, s.domain))
-        lines += [f"{role} {', '.join(texts)}"] if role else texts
+                parts.append(format_declaration(s.name, s.value, s.shape, s.domain))
+        lines += [f"{role} {', '.join(parts)}"] if role else parts
     return "\n".join(lines)

@@ -1,9 +1,9 @@
-"""The interface of the operations that an instruction of a tape can apply.
+"""The interface of all operations that an instruction of a tape can apply.
 
-An operation is either an elementwise :class:`Primitive` (a row of the table, which an
-instruction names by a text such as ``"mul"``) or an
-:class:`~cgprimer.core.operations.array_operation.ArrayOperation` (an object with settings, such as
-``Sum(axes=(-1,))``). Both have the same methods.
+An operation is either an elementwise :class:`Primitive`, which an instruction identifies by a
+string such as ``"mul"``, or an
+:class:`~cgprimer.core.operations.array_operation.ArrayOperation`, an object with settings such as
+``Sum(axes=(-1,))``. Both classes implement this interface.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import Any
 
 from cgprimer.core.language.syntax_tree import Shape
 
-Builder = Any  #: of a tape, or one that computes at once: it has emit, constant, shape, broadcast
-Value = Any  #: a value of a builder: an index into a tape, or a number
+Builder = Any  #: builds a tape, or computes immediately: has emit, constant, shape, broadcast
+Value = Any  #: a value of a builder: an index into a tape, or a computed value
 
 
 class Operation(ABC):
-    """A function of one or more values, with its derivative rules.
+    """A function of one or more values, with derivative rules for forward and reverse mode.
 
     Attributes:
         name: identifies the kind of operation.
         latex: a format string with ``{a}``, ``{b}``, ``{c}``; empty for the name with arguments.
-        analytic: whether it may be evaluated at complex numbers (complex step).
+        analytic: True if complex operands are allowed (complex step).
     """
 
     name: str
@@ -34,14 +34,14 @@ class Operation(ABC):
     @property
     @abstractmethod
     def built_in(self) -> bool:
-        """True if the operation belongs to the package."""
+        """True if the operation is part of cgprimer."""
 
     @abstractmethod
     def shape(self, *operands: Shape) -> Shape:
-        """Return the shape of the result for operands of these shapes, per sample.
+        """Return the shape of the result per sample for operands with the given shapes.
 
         Raises:
-            ShapeError: the operation does not accept operands of these shapes.
+            ShapeError: the shapes of the operands are incompatible.
         """
 
     @abstractmethod
@@ -52,14 +52,14 @@ class Operation(ABC):
 
         Args:
             builder: the builder that receives the instructions.
-            index: the operand's position, counted from 0.
-            tangent: the tangent of that operand.
-            operands: the operands' values.
-            result: the result's value.
+            index: the index of the operand, counted from 0.
+            tangent: the tangent of the operand.
+            operands: the values of all operands.
+            result: the value of the result.
 
         Returns:
-            The contribution, and the partial derivative in it (1 where there is no single one);
-            None where the derivative is zero everywhere.
+            The contribution and its partial derivative (1 if the rule has no separate partial);
+            None if the derivative is zero everywhere.
         """
 
     @abstractmethod
@@ -68,5 +68,6 @@ class Operation(ABC):
     ) -> tuple[Value, Value] | None:
         """Emit the contribution of the result's adjoint to the adjoint of one operand.
 
-        Arguments and return value are those of :meth:`jvp`, with the adjoint of the result.
+        The arguments and the return value correspond to :meth:`jvp`; ``adjoint`` is the adjoint of
+        the result.
         """

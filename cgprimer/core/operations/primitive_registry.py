@@ -1,4 +1,4 @@
-"""The registry of elementwise primitives and of array functions."""
+"""The registry of elementwise primitives and array functions."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from cgprimer.core.operations.array_operation import ArrayOperation
 
 Applied: TypeAlias = "str | ArrayOperation"  #: what an instruction of a tape holds
-OPERANDS = ("a", "b", "c")  #: names of the operands in the text of partial derivatives
-RESULT = "out"  #: name of the result in the text of partial derivatives
+OPERANDS = ("a", "b", "c")  #: names of the operands in partial derivatives
+RESULT = "out"  #: name of the result in partial derivatives
 RECIPROCALS = {
     "sec": "cos", "csc": "sin", "cot": "tan", "sech": "cosh", "csch": "sinh", "coth": "tanh",
 }  # fmt: skip
 
-#: Other names of functions in expressions; a function that a user registers under one wins.
+#: Other names of functions in expressions; functions that users register take precedence.
 ALIASES = {
     "ln": "log",
     "arcsin": "asin",
@@ -43,21 +43,25 @@ ALIASES = {
 
 @dataclass(frozen=True)
 class Primitive(Operation):
-    """An elementwise function of real numbers: one row of the table of primitives.
+    """An elementwise function of real numbers, with its partial derivatives as expressions.
+
+    Each primitive is one row of the table in ``primitive_table.py``.
 
     Attributes:
         name: the name in the instructions of a tape.
-        partials: one text per operand, the partial derivative with respect to it.
+        partials: for each operand the partial derivative as an expression.
         latex: a format string with ``{a}``, ``{b}``, ``{c}``.
-        domain: where the result is a finite real number.
-        edges: what is returned at kinks, ties and edges.
-        analytic: whether the function may be evaluated at complex numbers (complex step).
-        spelling: the function's name in expressions; empty for what has no name there.
-        defaults: values of trailing operands that a call may leave out.
-        associative: whether more than two operands may be given, taken two by two.
-        function: of a row from outside: computes it on floats and arrays, element by element.
-        sympy: of a row from outside: takes the sympy module and the operands, returns the
-            expression. None: sympy sees an opaque function whose derivatives are ``partials``.
+        domain: the operands for which the result is a finite real number.
+        edges: the results at kinks, ties and at the boundary of the domain.
+        source: the publication that defines the function.
+        analytic: True if complex operands are allowed (complex step).
+        spelling: the name of the function in expressions; empty if it cannot be called by name.
+        defaults: default values of trailing operands.
+        associative: True if a call can have more than two arguments, which are combined in pairs.
+        function: for a registered primitive: computes the result for floats and arrays.
+        sympy: for a registered primitive: a function of the sympy module and the operands that
+            returns an expression. If None, sympy treats the primitive as an opaque function with
+            the derivatives ``partials``.
     """
 
     name: str
@@ -75,16 +79,16 @@ class Primitive(Operation):
 
     @property
     def arity(self) -> int:
-        """Number of operands."""
+        """The number of operands."""
         return len(self.partials)
 
     @property
     def built_in(self) -> bool:
-        """True if the row belongs to the package."""
+        """True if the primitive is part of cgprimer."""
         return self.function is None
 
     def shape(self, *operands: Shape) -> Shape:
-        """Return the broadcast shape of the operands."""
+        """Return the shape to which the operands broadcast."""
         from cgprimer.core.operations.array_shapes import broadcast_shapes
 
         return broadcast_shapes(self.name, *operands)
@@ -92,23 +96,23 @@ class Primitive(Operation):
     def jvp(
         self, builder: Builder, index: int, tangent: Value, operands: Sequence[Value], result: Value
     ) -> tuple[Value, Value] | None:
-        """Emit the partial times the tangent; see :meth:`Operation.jvp`."""
+        """Emit the partial derivative times the tangent; see :meth:`Operation.jvp`."""
         partial = self.emit_partial(builder, index, operands, result)
         return None if partial is None else (builder.emit("mul", partial, tangent), partial)
 
     def vjp(
         self, builder: Builder, index: int, adjoint: Value, operands: Sequence[Value], result: Value
     ) -> tuple[Value, Value] | None:
-        """Emit the adjoint times the partial; see :meth:`Operation.vjp`."""
+        """Emit the adjoint times the partial derivative; see :meth:`Operation.vjp`."""
         partial = self.emit_partial(builder, index, operands, result)
         return None if partial is None else (builder.product(adjoint, partial), partial)
 
     def emit_partial(
         self, builder: Builder, index: int, operands: Sequence[Value], result: Value
     ) -> Value | None:
-        """Emit the partial derivative with respect to one operand, counted from 0.
+        """Emit the partial derivative with respect to the operand ``index``, counted from 0.
 
-        None where it is zero everywhere.
+        Returns None if the partial derivative is zero everywhere.
         """
         stack: list[Value] = []
         for name, slot, number in self.compiled_partials[index]:
@@ -124,18 +128,18 @@ class Primitive(Operation):
 
     @cached_property
     def compiled_partials(self) -> tuple[list[StackInstruction], ...]:
-        """The partial derivatives, compiled for a stack machine."""
+        """The partial derivatives as instructions for a stack machine."""
         return tuple(map(_compile_partial, self.partials))
 
 
 class StackInstruction(NamedTuple):
-    """One step of a partial derivative, compiled for a stack machine.
+    """One instruction of a partial derivative, for a stack machine.
 
     Attributes:
-        name: the primitive to apply; empty for a step that pushes a value.
-        slot: how many arguments the primitive takes; else which operand (or, after them, the
-            result) is pushed, or -1 for a number.
-        number: the number that is pushed.
+        name: the primitive to apply; empty if the instruction pushes a value.
+        slot: the number of arguments of the primitive. For a push: the index of the operand,
+            ``len(OPERANDS)`` for the result or -1 for a constant.
+        number: the constant that is pushed.
     """
 
     name: str
@@ -144,7 +148,7 @@ class StackInstruction(NamedTuple):
 
 
 def _compile_partial(text: str) -> list[StackInstruction]:
-    """Return the steps of a partial derivative; an empty list if it is zero everywhere."""
+    """Compile a partial derivative to stack instructions; the constant 0 gives an empty list."""
     slots = {name: i for i, name in enumerate((*OPERANDS, RESULT))}
     steps: list[StackInstruction] = []
     for node in postorder(parse_partial(text)) if text != "0" else ():
@@ -162,19 +166,20 @@ class ArrayFunction(NamedTuple):
 
     Attributes:
         name: identifies the function in a syntax tree.
-        operands: the number of operands, which come first; 0 for all arguments that are not
-            constants. The arguments after them are integers: axes, or sizes.
-        least, most: the smallest and largest number of arguments.
-        spelling: the function's name in expressions.
+        operands: the number of leading arguments that are operands; 0 if all arguments are
+            operands except constants. The remaining arguments are integers: axes or sizes.
+        min_arguments, max_arguments: the minimum and maximum number of arguments.
+        spelling: the name of the function in expressions.
         latex: a format string with ``{a}``, ``{b}``; empty for the name and its arguments.
-        expand: of a function from outside: emits it, given a builder and the arguments. Those of
-            the package are in :mod:`cgprimer.core.operations.function_expansions`.
+        associative: False; a field of primitives that the parser reads.
+        expand: for a registered function: emits the operations, given a builder and the arguments.
+            Built-in functions are in :mod:`cgprimer.core.operations.function_expansions`.
     """
 
     name: str
     operands: int
-    least: int
-    most: int
+    min_arguments: int
+    max_arguments: int
     spelling: str
     latex: str = ""
     associative: bool = False
@@ -182,26 +187,26 @@ class ArrayFunction(NamedTuple):
 
     @property
     def arity(self) -> Any:
-        """The largest number of arguments."""
-        return self.most
+        """The maximum number of arguments."""
+        return self.max_arguments
 
     @property
     def defaults(self) -> tuple[None, ...]:
-        """None for each optional argument."""
-        return (None,) * (self.most - self.least)
+        """The default values of the optional arguments, which are all None."""
+        return (None,) * (self.max_arguments - self.min_arguments)
 
 
 ARRAY_FUNCTIONS: dict[str, ArrayFunction] = {}
 
 
 class _FunctionTable(dict[str, list[Any]]):
-    """The functions of the language by name; a name can have several numbers of arguments."""
+    """A table of all functions of the language, keyed by name, with one entry for each arity."""
 
-    generation = 0  # changes whenever the table does: what was compiled before is stale then
+    generation = 0  # increases with each change of the table, which invalidates compiled code
 
     def __missing__(self, name: str) -> list[Any]:
         if name in _INSTALLED:
-            add_row(_INSTALLED[name])
+            insert_primitive(_INSTALLED[name])
             return self.get(name, [])
         if name in ALIASES:  # ln takes no base, unlike log
             return [row for row in self[ALIASES[name]] if row.arity == 1]
@@ -213,37 +218,39 @@ _TABLE: dict[str, Primitive] = {}
 _INSTALLED: Registry[Primitive] = Registry("primitive", "cgprimer.primitives")
 
 
-def set_row(row: Primitive) -> None:
-    """Add a row at the end of the table, or replace the row of its name."""
+def store_primitive(primitive: Primitive) -> None:
+    """Add a primitive at the end of the table, or replace the primitive with its name."""
     FUNCTIONS.generation += 1
-    _TABLE[row.name] = row
+    _TABLE[primitive.name] = primitive
 
 
-def add_row(row: Primitive) -> Primitive:
-    """Add a new row at the end of the table.
+def insert_primitive(primitive: Primitive) -> Primitive:
+    """Add a primitive at the end of the table and make it callable in expressions.
 
     Raises:
-        UsageError: a row from outside has a partial that names neither an operand nor the result.
+        UsageError: a partial of a registered primitive contains an unknown name.
     """
-    allowed = {*OPERANDS[: row.arity], RESULT}
-    for text in () if row.built_in else row.partials:
+    allowed = {*OPERANDS[: primitive.arity], RESULT}
+    for text in () if primitive.built_in else primitive.partials:
         for node in postorder(parse_partial(text)):
             if isinstance(node, Name) and node.name not in allowed:
-                problem = f"unknown name {node.name!r} in the partial {text!r} of {row.name!r}"
-                raise UsageError(problem, hint=f"use only {', '.join(sorted(allowed))}")
-    set_row(row)
-    if row.spelling:
-        FUNCTIONS.setdefault(row.spelling, []).append(row)
-    return row
+                message = (
+                    f"unknown name {node.name!r} in the partial {text!r} of {primitive.name!r}"
+                )
+                raise UsageError(message, hint=f"use only {', '.join(sorted(allowed))}")
+    store_primitive(primitive)
+    if primitive.spelling:
+        FUNCTIONS.setdefault(primitive.spelling, []).append(primitive)
+    return primitive
 
 
-def remove_row(row: Primitive) -> None:
-    """Remove a row from the table."""
+def remove_primitive(primitive: Primitive) -> None:
+    """Remove a primitive from the table."""
     FUNCTIONS.generation += 1
-    del _TABLE[row.name]
-    FUNCTIONS[row.spelling].remove(row)
-    if not FUNCTIONS[row.spelling]:
-        del FUNCTIONS[row.spelling]
+    del _TABLE[primitive.name]
+    FUNCTIONS[primitive.spelling].remove(primitive)
+    if not FUNCTIONS[primitive.spelling]:
+        del FUNCTIONS[primitive.spelling]
 
 
 def find_operation(applied: Applied) -> Operation:
@@ -256,7 +263,7 @@ def find_operation(applied: Applied) -> Operation:
 
 
 def find_primitive(name: str) -> Primitive:
-    """Return the primitive with a name.
+    """Return the primitive with the given name.
 
     >>> find_primitive("tanh").partials
     ('1 - out*out',)
@@ -270,11 +277,11 @@ def find_primitive(name: str) -> Primitive:
 
 
 def primitives() -> tuple[Primitive, ...]:
-    """Return all rows, in the order of the table."""
+    """Return all primitives in the order of the table."""
     return tuple(_TABLE.values())
 
 
 @lru_cache(maxsize=4096)
 def parse_partial(text: str) -> Expression:
-    """Return the syntax tree of a partial derivative; each text is parsed once."""
+    """Parse a partial derivative into a syntax tree; results are cached."""
     return parse_expression(text, FUNCTIONS, "partial derivative")

@@ -1,7 +1,7 @@
-"""The rows: what a function is called, what its derivatives are, where it has edges.
+"""The table of primitives: names, partial derivatives, LaTeX, domains and edge cases.
 
-Source of the derivatives: the rule table of any calculus text, for instance Abramowitz and
-Stegun, sections 3.3, 4.1 to 4.6 and 7.1.
+Source of the derivatives: the table of rules in any calculus textbook, for instance Abramowitz
+and Stegun, sections 3.3, 4.1 to 4.6 and 7.1.
 """
 
 from __future__ import annotations
@@ -14,21 +14,25 @@ from cgprimer.core.operations.primitive_registry import (
     OPERANDS,
     ArrayFunction,
     Primitive,
-    add_row,
+    insert_primitive,
 )
 
 
-def add_primitive(name: str, *partials: str, latex: str = "", **more: Any) -> Primitive:
-    """Add a row; its name is also its spelling, unless it says otherwise."""
+def add_primitive(name: str, *partials: str, latex: str = "", **fields: Any) -> Primitive:
+    """Add an elementwise function to the table of primitives.
+
+    The name is also the spelling in expressions, unless ``fields`` contains a spelling.
+    """
     operands = ", ".join("{" + o + "}" for o in OPERANDS[: len(partials)])
     latex = latex or rf"\operatorname{{{name.replace('_', chr(92) + '_')}}}"
     if "{a}" not in latex:  # a bare name such as \sin: braces of LaTeX are doubled for format()
         latex = latex.replace("{", "{{").replace("}", "}}") + rf"\left({operands}\right)"
-    return add_row(Primitive(name, partials, latex, **{"spelling": name, **more}))
+    return insert_primitive(Primitive(name, partials, latex, **{"spelling": name, **fields}))
 
 
-def _add_operator(name: str, *partials: str, latex: str, **more: Any) -> None:
-    add_primitive(name, *partials, latex=latex, spelling="", **more)
+def _add_operator(name: str, *partials: str, latex: str, **fields: Any) -> None:
+    """Add a primitive that expressions write as an operator, such as ``a + b``."""
+    add_primitive(name, *partials, latex=latex, spelling="", **fields)
 
 
 # Keeping them would cost a layer of tanh a second exponential in the backward pass.
