@@ -1,9 +1,9 @@
-"""Optional abilities of engines: sums from arrays to arrays, and training."""
+"""Optional protocols of engines: results in arrays instead of dictionaries, and training."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -12,27 +12,27 @@ from cgprimer.core.methods.derivative_program import Inputs
 from cgprimer.core.tape.tape import Tape
 
 Array = npt.NDArray[Any]
-State = tuple[Array, ...]  # of an optimizer: arrays of numbers for each parameter, and numbers
+State = tuple[Array, ...]  # state of an optimizer: one array per parameter vector, and scalars
 
 
 class VectorExecutable(Protocol):
-    """An executable that also takes scalars and gives sums as arrays.
+    """An executable that accepts scalars as one vector and returns sums as one vector.
 
     A network of 25,000 weights would spend more time in dictionaries than in its samples.
 
     Attributes:
-        scalars: names, in the order of ``values``.
+        scalars: names of the scalars, in the order of ``values``.
     """
 
     scalars: tuple[str, ...]
 
     def compute_sums(self, columns: Inputs, values: Array, samples: int) -> Array:
-        """Return the sums of all outputs.
+        """Compute the sums of all outputs over the samples.
 
         Args:
-            columns: as for a call.
-            values: of the scalars; shape (scalars,).
-            samples: how many there are.
+            columns: as for a call to the executable.
+            values: values of the scalars; shape (scalars,).
+            samples: number of samples.
 
         Returns:
             An array of shape (outputs,), in the order of the tape's outputs.
@@ -40,10 +40,10 @@ class VectorExecutable(Protocol):
 
 
 class InPlaceExecutable(Protocol):
-    """An executable that writes sums into arrays of the caller, without copies.
+    """An executable that stores outputs in arrays of the caller, without copies.
 
     Attributes:
-        dtype: of the computation.
+        dtype: dtype of the computation.
     """
 
     dtype: np.dtype[Any]
@@ -51,7 +51,14 @@ class InPlaceExecutable(Protocol):
     def run_into(
         self, columns: Inputs, scalars: Inputs, samples: int, into: Inputs
     ) -> dict[str, Array]:
-        """Run the tape, and write some outputs into contiguous arrays of the computation's type."""
+        """Run the tape and store some outputs in the given arrays.
+
+        Args:
+            columns: as for a call to the executable.
+            scalars: as for a call to the executable.
+            samples: number of samples.
+            into: output name -> contiguous array with the dtype of the computation.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +66,12 @@ class UpdateRule:
     """The update rule of an optimizer, as a tape over the parameters.
 
     Attributes:
-        name: of the optimizer.
-        tape: a value per parameter in its columns, one for all in its scalars.
+        name: name of the optimizer.
+        tape: the tape, with one value per parameter in its columns, and scalars for all parameters.
         columns: parameter, gradient, then the parts of the state that are arrays.
-        scalars: learning rate, then the parts of the state that are numbers.
-        after: the outputs: the parameter, then the state's parts, arrays before numbers.
-        summed: whether the gradient is that of the sum over a batch, and not of the mean.
+        scalars: learning rate, then the parts of the state that are scalars.
+        after: outputs: the updated parameter, then the updated state, arrays before scalars.
+        summed: whether the gradient is the sum over a batch instead of the mean.
     """
 
     name: str
@@ -75,30 +82,48 @@ class UpdateRule:
     summed: bool = False
 
 
-class Trainer(Protocol):
-    """Training steps that run inside an engine."""
+class SampleBatches(NamedTuple):
+    """Samples in the order of training, split into mini-batches.
 
-    def epoch(
-        self,
-        columns: Inputs,
-        order: Array,
-        batch: int,
-        values: Array,
-        state: State,
-        rates: Array,
-    ) -> tuple[Array, State, Array, int]:
-        """Run steps over samples in a given order.
+    Attributes:
+        columns: name -> array of shape (samples,).
+        order: indices of the samples, in the order of training.
+        size: samples per mini-batch; the last mini-batch may be smaller.
+    """
+
+    columns: Inputs
+    order: Array
+    size: int
+
+
+class UpdateResult(NamedTuple):
+    """Result of several updates of the parameters.
+
+    Attributes:
+        values: the parameters after the last update; shape (parameters,).
+        state: state of the optimizer after the last update.
+        losses: mean loss of each mini-batch, before its update.
+        failed: index of the first update whose loss or gradient was not finite, or -1. Parameters
+            and state are then the ones before this update, whose loss is the last one.
+    """
+
+    values: Array
+    state: State
+    losses: Array
+    failed: int
+
+
+class Trainer(Protocol):
+    """Training loop that runs inside an engine."""
+
+    def run_updates(
+        self, batches: SampleBatches, values: Array, state: State, rates: Array
+    ) -> UpdateResult:
+        """Update the parameters once per mini-batch.
 
         Args:
-            columns: an array of shape (samples,) for each column of the tape.
-            order: indices of the samples, in the order of the epoch.
-            batch: samples per step; the last step may have fewer.
-            values: of the parameters; shape (parameters,).
-            state: the optimizer's.
-            rates: the learning rate of each step.
-
-        Returns:
-            Values and state after the last step; the mean loss of each step's batch, before the
-            step; and the first step whose loss or gradient was not finite, or -1. Values and state
-            are then those before that step, and the losses end with it.
+            batches: the samples.
+            values: initial values of the parameters; shape (parameters,).
+            state: initial state of the optimizer.
+            rates: learning rate of each update.
         """

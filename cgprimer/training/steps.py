@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cgprimer.backends.interfaces import Trainer
+from cgprimer.backends.interfaces import SampleBatches, Trainer
 from cgprimer.errors import UsageError
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.training.constraints import Constraints, constraints_of
@@ -273,8 +273,11 @@ class Steps:
                 columns = {name: column[part] for name, column in given.items()}
                 columns |= self.objective.layers.apart(draw(len(part)))
                 places = np.arange(len(part))
-            values, state, losses, failed = trainer.epoch(
-                columns, places, batch, values, state, self.how.rates(steps, steps + count)
+            values, state, losses, failed = trainer.run_updates(
+                SampleBatches(columns, places, batch),
+                values,
+                state,
+                self.how.rates(steps, steps + count),
             )
             took = time.perf_counter() - clock
             if failed >= 0:

@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("llvmlite")
 
 import cgprimer
+from cgprimer.backends.interfaces import SampleBatches
 from cgprimer.backends.program_cache import merge_passes
 from cgprimer.core.evaluation.engines import select_engine
 from cgprimer.core.evaluation.runner import Runner
@@ -151,14 +152,16 @@ def test_an_epoch_that_fails_ends_with_the_loss_that_did(form_name: str, name: s
     assert trainer is not None
     start = np.array([0.25, -1.0])
     state = rule.start(start)
-    given = (np.arange(20), 3, start, state, np.full(7, 1e-3))
-    values, after, losses, failed = trainer.epoch(columns, *given)
+    batches = SampleBatches(columns, np.arange(20), 3)
+    values, after, losses, failed = trainer.run_updates(batches, start, state, np.full(7, 1e-3))
     assert failed == 4
     assert len(losses) == 5
     assert np.isfinite(losses[:4]).all()
     assert np.isnan(losses[4])
-    fewer = (np.arange(12), 3, start, state, np.full(4, 1e-3))
-    known, known_state, known_losses, none = trainer.epoch(columns, *fewer)
+    fewer = SampleBatches(columns, np.arange(12), 3)
+    known, known_state, known_losses, none = trainer.run_updates(
+        fewer, start, state, np.full(4, 1e-3)
+    )
     assert none == -1
     np.testing.assert_array_equal(values, known)
     np.testing.assert_array_equal(losses[:4], known_losses)

@@ -46,9 +46,9 @@ def watched_trainer() -> Iterator[list[int]]:
         def __init__(self, trainer: Any) -> None:
             self.trainer = trainer
 
-        def epoch(self, columns: Any, order: Any, batch: Any, values: Any, state: Any, rates: Any):
+        def run_updates(self, batches: Any, values: Any, state: Any, rates: Any):
             done.append(len(rates))
-            return self.trainer.epoch(columns, order, batch, values, state, rates)
+            return self.trainer.run_updates(batches, values, state, rates)
 
     def make(self: Any, *arguments: Any, **more: Any) -> Watched:
         return Watched(real(self, *arguments, **more))

@@ -13,9 +13,14 @@ from cgprimer.backends.cpu.epoch_ir import EPOCH_FIELDS, EpochEmitter
 from cgprimer.backends.cpu.llvm_library import CompiledLibrary
 from cgprimer.backends.cpu.single_sample_ir import SingleSampleEpochEmitter, supports_single_sample
 from cgprimer.backends.cpu.straight_line import StraightLineExecutable, TapeFunctionEmitter
-from cgprimer.backends.interfaces import Array, State, UpdateRule
+from cgprimer.backends.interfaces import (
+    Array,
+    SampleBatches,
+    State,
+    UpdateResult,
+    UpdateRule,
+)
 from cgprimer.backends.program_cache import fingerprint_tape
-from cgprimer.core.methods.derivative_program import Inputs
 
 Names = Sequence[str]
 _EPOCH = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
@@ -55,16 +60,11 @@ class CpuTrainer:
         self.library = CompiledLibrary("epoch", key, lambda: str(writer().module))
         self.run = _EPOCH(self.library.get_address("epoch"))
 
-    def epoch(
-        self,
-        columns: Inputs,
-        order: Array,
-        batch: int,
-        values: Array,
-        state: State,
-        rates: Array,
-    ) -> tuple[Array, State, Array, int]:
-        """Run steps over the samples in a given order."""
+    def run_updates(
+        self, batches: SampleBatches, values: Array, state: State, rates: Array
+    ) -> UpdateResult:
+        """Update the parameters once per mini-batch, in one call to compiled code."""
+        columns, order, batch = batches
         program = self.program
         column_arrays = [
             np.ascontiguousarray(columns[name][order], program.dtype) for name in program.columns
@@ -98,4 +98,4 @@ class CpuTrainer:
         numbers = iter(state_scalars.tolist())
         after = tuple(part if part.ndim else np.array(next(numbers)) for part in state_arrays)
         completed = len(rates) if failed < 0 else failed + 1
-        return values, after, losses[:completed], failed
+        return UpdateResult(values, after, losses[:completed], failed)
