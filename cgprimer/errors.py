@@ -206,8 +206,6 @@ def name_hint(name: str, candidates: Iterable[str]) -> str:
     'choose one of ab, cd'
     """
     names = list(candidates)
-    if (base := str(name).partition("[")[0]) != str(name) and base in names:
-        return f"use all of {base!r}, or one element, such as {base}[0]"
     if similar := did_you_mean(name, names):
         return similar
     if not 0 < len(names) <= _FEW:

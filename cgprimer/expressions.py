@@ -31,10 +31,10 @@ from cgprimer.core.language.syntax_tree import (
     postorder,
     substitute,
 )
-from cgprimer.core.language.value_names import Element, parse_element
 from cgprimer.core.operations.notation import number_text, parse_expression, readable, unparse
 from cgprimer.errors import MissingValueError, name_hint
 from cgprimer.support.array_values import Value, convert_value
+from cgprimer.support.value_names import Element, parse_element
 
 __all__ = [
     "Apply",

@@ -17,7 +17,7 @@ from cgprimer.core.language.syntax_tree import operator_name
 from cgprimer.core.methods.derivative_program import Names, normalize_names
 from cgprimer.core.tape.scalarization import split_arrays
 from cgprimer.core.tape.tape_passes import apply_printed_names
-from cgprimer.core.tape.tape_printing import build_expression_trees, format_name
+from cgprimer.core.tape.tape_printing import build_expression_trees
 from cgprimer.errors import UsageError
 from cgprimer.expressions import (
     Declaration,
@@ -30,6 +30,7 @@ from cgprimer.expressions import (
     parse_element,
 )
 from cgprimer.support.array_values import Value, convert_value
+from cgprimer.support.value_names import format_name
 from cgprimer.tapes import Tape, elements, labels, scalarize, tape
 
 MOST = 50_000  #: operations of a graph that is written out: some seconds of work

@@ -20,6 +20,7 @@ from cgprimer.core.language.syntax_tree import operator_name
 from cgprimer.core.methods.finite_difference import differentiate
 from cgprimer.core.methods.step_rule import StepRule
 from cgprimer.core.operations import find_primitive, symbolic_arithmetic
+from cgprimer.support.value_names import internal_name
 from cgprimer.tapes import Tape, reachable, values_of
 
 try:
@@ -70,7 +71,7 @@ def reference_derivatives(
     wanted = reachable(tape, [root])[len(tape.leaves) :]
     pairs = list(zip(tape.instructions, wanted, strict=True))
     hidden = {
-        f"hidden.{index}": index
+        internal_name("hidden", str(index)): index
         for index, (instruction, needed) in enumerate(pairs, len(tape.leaves))
         if needed and instruction.primitive == "stop_gradient"
     }

@@ -22,10 +22,9 @@ from cgprimer.core.derivatives import (
     tape_with_elements,
 )
 from cgprimer.core.evaluation.runner import Runner
-from cgprimer.core.language.value_names import is_internal
 from cgprimer.core.operations.array_shapes import format_shape
 from cgprimer.core.operations.layer_expansions import is_statistic
-from cgprimer.core.tape.tape_printing import build_expression_trees, format_name
+from cgprimer.core.tape.tape_printing import build_expression_trees
 from cgprimer.errors import UsageError, name_hint, pluralize
 from cgprimer.expressions import (
     Expression,
@@ -38,6 +37,7 @@ from cgprimer.expressions import (
 )
 from cgprimer.support.array_values import Value
 from cgprimer.support.number_format import format_array, format_latex_array
+from cgprimer.support.value_names import format_name, internal_name, is_internal
 from cgprimer.tapes import Tape, differentiate, elements, labels, reachable, values_of
 
 LEVELS = ("operations", "variables")
@@ -326,7 +326,7 @@ def _derivatives(
     Forward and reverse mode sweep once, and what their shares add up to is read off. Other methods
     are asked for the derivative of each row.
     """
-    rows = {f"row.{index}": index for index in shown}
+    rows = {internal_name("row", str(index)): index for index in shown}
     whole = replace(primal, outputs={**rows, target: primal.index(target)})
     if method in ("forward", "reverse"):
         whole = replace(whole, names={**primal.names, **rows})

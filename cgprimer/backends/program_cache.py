@@ -28,6 +28,7 @@ from cgprimer.support.disk_cache import (
     store_content,
 )
 from cgprimer.support.garbage_collection import pause_garbage_collection
+from cgprimer.support.value_names import internal_name
 
 WORTH_KEEPING = 500  # instructions; differentiating a smaller tape is faster than reading a file
 LARGEST = 200_000  # instructions of all passes; passes of larger programs run one by one
@@ -177,5 +178,5 @@ def merge_passes(program: DerivativeProgram) -> Tape | None:
             total = totals.get(read.wrt)
             totals[read.wrt] = share if total is None else builder.emit("add", total, share)
     for name in program.wrt:
-        outputs[f"d.{of}.d.{name}"] = totals[name]
+        outputs[internal_name("d", of, "d", name)] = totals[name]
     return builder.finish(outputs, prune=True)

@@ -20,6 +20,7 @@ from cgprimer.core.operations import find_primitive
 from cgprimer.core.operations.primitive_registry import OPERANDS, RESULT, parse_partial
 from cgprimer.core.tape.lowering import emit_partial
 from cgprimer.expressions import Apply, Name, fold
+from cgprimer.support.value_names import internal_name
 from cgprimer.tapes import Builder, Instruction, Tape, reachable
 
 Array = Any
@@ -125,7 +126,7 @@ class Branches:
     def _add(self, index: int, value: int, kind: str) -> None:
         if self._builder.value_of(value) is not None:
             return
-        output = f"decision.{value}"
+        output = internal_name("decision", str(value))
         if not any(d.instruction == index and d.output == output for d in self.decisions):
             self.decisions.append(_Decision(index, output, kind))
             self._outputs[output] = value
@@ -140,8 +141,9 @@ class Branches:
                 if number is not None:
                     self.partials[index, which] = number != 0
                 else:
-                    self.partials[index, which] = f"partial.{partial}"
-                    self._outputs[f"partial.{partial}"] = int(partial or 0)
+                    output = internal_name("partial", str(partial))
+                    self.partials[index, which] = output
+                    self._outputs[output] = int(partial or 0)
 
     # --- points ------------------------------------------------------------------------------
 

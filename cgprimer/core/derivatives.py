@@ -13,7 +13,6 @@ from cgprimer.core.evaluation.plain_engine import PLAIN
 from cgprimer.core.evaluation.runner import Runner
 from cgprimer.core.graph import ExpressionGraph, check_graph
 from cgprimer.core.language.syntax_tree import Shape
-from cgprimer.core.language.value_names import Element, parse_element
 from cgprimer.core.methods import differentiate
 from cgprimer.core.methods.derivative_program import (
     DerivativeProgram,
@@ -22,9 +21,10 @@ from cgprimer.core.methods.derivative_program import (
     normalize_names,
 )
 from cgprimer.core.tape.tape import Tape
-from cgprimer.errors import UsageError, name_hint
+from cgprimer.errors import UsageError
 from cgprimer.support.array_values import Value, broadcast_sample_shapes, convert_value, count_axes
 from cgprimer.support.type_checks import check_type
+from cgprimer.support.value_names import Element, element_hint, parse_element
 
 if TYPE_CHECKING:
     from cgprimer.core.evaluation.engines import Engine
@@ -330,7 +330,9 @@ def resolve_output(graph: ExpressionGraph, of: str | None) -> str:
         return graph.only_output()
     check_type("of", of, str, "a name")
     if parse_element_of(graph, of)[0] not in graph.variables:
-        raise UsageError(f"the graph has no variable {of!r}", hint=name_hint(of, graph.variables))
+        raise UsageError(
+            f"the graph has no variable {of!r}", hint=element_hint(of, graph.variables)
+        )
     return of
 
 
@@ -351,7 +353,7 @@ def resolve_wrt(graph: ExpressionGraph, wrt: Names | None) -> tuple[str, ...]:
     choices = dict.fromkeys((*graph.variables, *graph.parameters))
     for name in names:
         if parse_element_of(graph, name)[0] not in choices:
-            hint = name_hint(name, choices)
+            hint = element_hint(name, choices)
             raise UsageError(f"the graph has no variable or parameter {name!r}", hint=hint)
     return names
 

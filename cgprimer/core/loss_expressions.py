@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from cgprimer.core.language.syntax_tree import Expression, Number, substitute
-from cgprimer.core.language.value_names import InternalName
 from cgprimer.core.operations.notation import parse_expression
 from cgprimer.errors import DataError, UsageError, did_you_mean
 from cgprimer.support.plugins import Registry
 from cgprimer.support.validation import check_real_number
+from cgprimer.support.value_names import internal_name
 
 SQUARED_ERROR = "(out - target)^2"
 HALF_SQUARED_ERROR = "(out - target)^2/2"
@@ -46,12 +46,12 @@ _TARGETS: dict[str, tuple[str, Callable[[Any], Any]]] = {  # valid targets: desc
 }
 SOFTMAX = "softmax-cross-entropy"
 OUTPUT = "output"  #: the loss is the output of the graph
-LOSS = str(InternalName("loss", "sample"))  #: name of the loss on a tape
+LOSS = internal_name("loss", "sample")  #: name of the loss on a tape
 
 
 def target_column_name(output: str) -> str:
     """Return the name of the tape column that holds the target of an output."""
-    return str(InternalName("target", output))
+    return internal_name("target", output)
 
 
 def parse_loss_name(loss: str) -> str:

@@ -28,7 +28,6 @@ from cgprimer.core.language.syntax_tree import (
     substitute,
 )
 from cgprimer.core.language.tokens import locate_tokens, tokenize
-from cgprimer.core.language.value_names import is_internal
 from cgprimer.core.loss_expressions import (
     LOSS,
     LOSSES,
@@ -57,6 +56,7 @@ from cgprimer.errors import (
 )
 from cgprimer.support.array_values import convert_value
 from cgprimer.support.garbage_collection import pause_garbage_collection
+from cgprimer.support.value_names import is_internal
 
 Shapes = Mapping[str, Shape]
 DATA_COLUMN = "a column of the data"

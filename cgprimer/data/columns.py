@@ -11,6 +11,7 @@ import numpy as np
 
 from cgprimer.errors import DataError, UsageError, name_hint
 from cgprimer.expressions import ExpressionGraph
+from cgprimer.support.value_names import Element
 from cgprimer.tapes import elements, tape
 
 Array = Any
@@ -119,7 +120,7 @@ def together(columns: Mapping[str, Array]) -> dict[str, Array]:
         for k in range(min(math.prod(shape), len(of) + 1)):
             order.append(tuple(k // math.prod(shape[i + 1 :]) % n for i, n in enumerate(shape)))
             if order[-1] not in of:
-                missing = f"{name}[{','.join(map(str, order[-1]))}]"
+                missing = str(Element(name, order[-1]))
                 what = f"the column {missing!r} is missing among {len(of)} of {name!r}"
                 raise DataError(what, hint="elements are counted from 0, and none is left out")
         whole = np.stack([of[place] for place in order], axis=1)

@@ -27,7 +27,6 @@ from cgprimer.checking.sheets.problems import (
     cell_text,
 )
 from cgprimer.checking.sheets.questions import worked
-from cgprimer.core.tape.tape_printing import format_name
 from cgprimer.errors import pluralize
 from cgprimer.expressions import (
     Apply,
@@ -44,6 +43,7 @@ from cgprimer.pictures.diagram import Diagram
 from cgprimer.pictures.graph_diagrams import graph_diagram
 from cgprimer.support.files import format_json
 from cgprimer.support.number_format import format_number
+from cgprimer.support.value_names import format_name, parse_internal
 
 _INLINE = re.compile(r"`([^`]*)`|\*([^*]+)\*")
 _FORMULA_GIVEN = ("trace", "optimizer")  # kinds whose tables show how each number follows
@@ -114,7 +114,7 @@ class Section:
         values = dict(self.made.given) | {b.name: b.value for b in self.made.blanks}
         put: dict[str, Expression] = {name: Name(format_name(name)) for name in names_in(last.tree)}
         for name in put:
-            if name.startswith(("edge.", "path.")):
+            if parse_internal(name).kind in ("edge", "path"):
                 put[name] = Number(float(format_number(values[name], self.made.digits or 10)))
         tree = substitute(last.tree, put)
         given = [cell_text(cell) for cell in row if isinstance(cell, Apply)]

@@ -16,7 +16,6 @@ from cgprimer.core.derivatives import (
     running_statistics,
     tape_with_elements,
 )
-from cgprimer.core.language.value_names import is_internal
 from cgprimer.core.methods.derivative_program import Names
 from cgprimer.core.operations.array_shapes import format_shape
 from cgprimer.core.tape.scalarization import split_arrays
@@ -26,6 +25,7 @@ from cgprimer.exporting.points import points
 from cgprimer.exporting.program import Exported, exported
 from cgprimer.expressions import Apply, Definition, ExpressionGraph, postorder, unparse
 from cgprimer.support.array_values import Value, all_finite, count_axes
+from cgprimer.support.value_names import is_internal
 from cgprimer.tapes import Tape, differentiate, elements, reachable, scalarize
 
 TARGETS = ("python", "numpy", "torch", "jax", "c", "sympy", "latex")

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import count
 
-from cgprimer.core.language.value_names import is_internal
 from cgprimer.core.methods.derivative_program import derivative_name
 from cgprimer.core.operations.primitive_registry import Applied
 from cgprimer.core.tape.tape_printing import assign_printed_names
 from cgprimer.errors import join_names
 from cgprimer.exporting.names import identifiers
 from cgprimer.expressions import ExpressionGraph, Shape
+from cgprimer.support.value_names import is_internal
 from cgprimer.tapes import DerivativeProgram, Leaf, Tape, labels, reachable
 
 Operand = str | float  #: the identifier of a value, or a number

@@ -32,6 +32,7 @@ from cgprimer.expressions import (
 from cgprimer.pictures.diagram import Diagram, Edge, Node
 from cgprimer.pictures.overlays import Overlay, check_path
 from cgprimer.support.number_format import SHORT, format_array_lines, format_number
+from cgprimer.support.value_names import Element
 from cgprimer.tapes import Tape, labels, values_of
 from cgprimer.tapes import tape as tape_of
 
@@ -188,7 +189,7 @@ class BackFlow:
 
     def __init__(self, tape: Tape, target: str, operations: bool) -> None:
         if shape := tape.shapes[tape.index(target)]:
-            first = f"{target}[{','.join('0' * len(shape))}]"
+            first = str(Element(target, (0,) * len(shape)))
             raise UsageError(
                 f"a backward sweep begins at one number, and {target!r} has the shape"
                 f"{shape_text(shape)}",

@@ -10,15 +10,14 @@ from dataclasses import replace
 
 from cgprimer.core.methods.derivative_program import Names, normalize_names
 from cgprimer.core.operations.array_shapes import format_shape
-from cgprimer.core.tape.tape_printing import format_name
 from cgprimer.errors import UsageError, pluralize
 from cgprimer.expressions import ExpressionGraph, parse_element
 from cgprimer.pictures.diagram import Diagram, Edge, Part
+from cgprimer.support.value_names import format_name, parse_internal
 from cgprimer.tapes import tape
-from cgprimer.workers.cutting import Stage, cut, stages_of
+from cgprimer.workers.cutting import Stage, cut, cut_name, stages_of
 
 _MOST_MARKED = 8  # edges between parts; of more, only the notes say what is sent
-_CUT = "cut."  # before the names of values that cross a cut
 
 
 def placed(
@@ -85,7 +84,7 @@ def _owners(diagram: Diagram, graph: ExpressionGraph, stages: Sequence[Stage]) -
             if label := stage.tape.labels.get(index):
                 computed.setdefault(label, number)
         for name, index in stage.tape.outputs.items():
-            computed.setdefault(name.removeprefix(_CUT) if index >= first else name, number)
+            computed.setdefault(parse_internal(name).variable if index >= first else name, number)
     same = {name: primal.labels.get(index, name) for name, index in primal.names.items()}
     owner: dict[str, int] = {}
     tails: dict[str, list[str]] = {}
@@ -109,7 +108,7 @@ def _crossing(edge: Edge, owner: Mapping[str, int], stages: Sequence[Stage]) -> 
     """Return an edge with the name of what it sends, if it leads from one part to another."""
     head = owner[edge.head]
     name = parse_element(edge.tail)[0]
-    if owner[edge.tail] == head or _CUT + name not in stages[head].takes:
+    if owner[edge.tail] == head or cut_name(name) not in stages[head].takes:
         return edge
     lines = [*filter(None, [edge.label]), f"{edge.tail} →", "← adjoint"]
     return replace(edge, label="\n".join(lines))
@@ -122,7 +121,7 @@ def _messages(names: Sequence[str], stages: Sequence[Stage]) -> Iterator[str]:
             sent = [name for name in stage.takes if name in earlier.gives]
             if sent:
                 values = ", ".join(
-                    format_name(name.removeprefix(_CUT))
+                    format_name(parse_internal(name).variable)
                     + (f" {format_shape(stage.takes[name])}" if stage.takes[name] else "")
                     for name in sent
                 )

@@ -13,7 +13,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from cgprimer.analysis.elements import graph_of_elements, tape_of_elements
-from cgprimer.core.language.value_names import parse_internal
 from cgprimer.core.operations.array_shapes import format_shape
 from cgprimer.core.operations.layer_expansions import MASK
 from cgprimer.core.tape.scalarization import split_arrays
@@ -30,6 +29,7 @@ from cgprimer.expressions import (
 )
 from cgprimer.pictures.diagram import Diagram
 from cgprimer.support.array_values import convert_value
+from cgprimer.support.value_names import internal_name, parse_internal
 from cgprimer.tapes import Leaf, labels, tape
 from cgprimer.training.layers import Masks
 
@@ -80,7 +80,7 @@ def thinned(graph: ExpressionGraph, mask: Mask) -> ThinnedGraph:
     masks = _masks(leaves, mask)
     flat = tape_of_elements(primal)
     shown = assign_printed_names(primal)
-    given = {shown[f"{MASK}.{vertex}"]: value for vertex, value in masks.items()}
+    given = {shown[internal_name(MASK, vertex)]: value for vertex, value in masks.items()}
     numbers = split_arrays(given, {name: np.shape(value) for name, value in given.items()})
     trees, names = build_expression_trees(flat, inline=True), labels(flat)
     written = {index: _with_masks(tree, numbers) for index, tree in trees.items()}
@@ -102,7 +102,7 @@ def _masks(leaves: Sequence[Leaf], mask: Mask) -> dict[str, Any]:
                 hint=f"mask={{{next(iter(shapes))!r}: ...}} or mask=0 (--mask 0)",
             )
         sampled = Masks(leaves, int(mask), "float64").stream(0, 0)(1)
-        return {name: sampled[f"{MASK}.{name}"][0] for name in shapes}
+        return {name: sampled[internal_name(MASK, name)][0] for name in shapes}
     for name in mask:
         if name not in shapes:
             hint = name_hint(name, shapes) or f"dropout is in: {', '.join(shapes)}"

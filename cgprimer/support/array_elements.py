@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from cgprimer.errors import UsageError
 from cgprimer.support.array_values import Value, convert_value
+from cgprimer.support.value_names import Element, parse_element
 
 
 def insert_elements(
     values: Mapping[str, Value],
     defaults: Mapping[str, Value],
     shapes: Mapping[str, tuple[int, ...]],
-    split_name: Callable[[str], tuple[str, tuple[int, ...]]],
 ) -> Mapping[str, Value]:
     """Return values keyed by name, with values of elements such as ``x[0]`` inserted into arrays.
 
@@ -22,12 +22,11 @@ def insert_elements(
         values: values of arrays, and of their elements and rows.
         defaults: values of arrays that ``values`` does not name.
         shapes: the shapes of the arrays.
-        split_name: a function that splits ``"W[0,1]"`` into ``"W"`` and ``(0, 1)``.
 
     Raises:
         UsageError: an index is out of bounds, or the other elements of an array have no value.
     """
-    parts = [(name, *split_name(name)) for name in values if "[" in str(name)]
+    parts = [(name, *parse_element(name)) for name in map(str, values)]
     parts = [part for part in parts if part[1] in shapes and part[2]]
     if not parts:
         return values
@@ -52,8 +51,8 @@ def _check_indices(name: str, base: str, indices: tuple[int, ...], shape: tuple[
     """Raise UsageError if the indices of an element or row are out of bounds."""
     in_range = (-n <= i < n for i, n in zip(indices, shape, strict=False))
     if len(indices) > len(shape) or not all(in_range):
-        first = f"{base}[{','.join('0' for _ in shape)}]"
-        last = f"{base}[{','.join(str(n - 1) for n in shape)}]"
+        first = Element(base, tuple(0 for _ in shape))
+        last = Element(base, tuple(n - 1 for n in shape))
         raise UsageError(
             f"{name!r} is out of bounds: {base!r} has shape {list(shape)}",
             hint=f"the elements are {first} to {last}",

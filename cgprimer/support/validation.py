@@ -11,6 +11,7 @@ from typing import Any
 
 from cgprimer.errors import ShapeError, UsageError, name_hint
 from cgprimer.support.array_values import all_finite, convert_value
+from cgprimer.support.value_names import array_before_bracket, element_hint
 
 
 def check_real_number(
@@ -137,8 +138,8 @@ def check_named_values(
         raise UsageError(f"{argument} must map names to numbers, got {reprlib.repr(values)}")
     accepted = dict.fromkeys(names)  # fast to search, in order
     for name in values or {}:
-        if name not in accepted and not (parts and str(name).partition("[")[0] in shapes):
-            hint = name_hint(name, accepted)
+        if name not in accepted and not (parts and array_before_bracket(name) in shapes):
+            hint = element_hint(name, accepted)
             raise UsageError(f"unknown {kind} {name!r} in {argument}", hint=hint)
     return {
         n: _check_array(f"{n!r} in {argument}", n, v, shapes.get(n, ()))

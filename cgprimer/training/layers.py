@@ -13,7 +13,6 @@ import numpy as np
 
 from cgprimer.core.evaluation.engines import Engine
 from cgprimer.core.evaluation.runner import compile_tape
-from cgprimer.core.language.value_names import parse_internal
 from cgprimer.core.loss_expressions import LOSS
 from cgprimer.core.loss_node import Loss, attach_to_tape
 from cgprimer.core.methods.derivative_program import Execute
@@ -23,6 +22,7 @@ from cgprimer.core.tape.tape_passes import remove_dead_code
 from cgprimer.errors import UsageError
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.array_values import convert_value
+from cgprimer.support.value_names import parse_internal
 from cgprimer.tapes import Leaf, Tape, scalarize, tape
 
 Array = Any

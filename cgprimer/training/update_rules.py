@@ -20,6 +20,7 @@ from cgprimer.core.operations import find_primitive, numpy_arithmetic
 from cgprimer.errors import TapeError, UsageError
 from cgprimer.expressions import Expression, Name, Number, fold
 from cgprimer.support.validation import check_named_values
+from cgprimer.support.value_names import internal_name
 from cgprimer.tapes import Builder, values_of
 
 Array = Any
@@ -233,7 +234,9 @@ def update_rule(rule: Optimizer) -> UpdateRule:
         outputs = {}
         for name, part in zip(names, (made, *state), strict=True):
             known = isinstance(part, Recorded)
-            outputs["new." + name] = part.index if known else builder.constant(float(part))
+            outputs[internal_name("new", name)] = (
+                part.index if known else builder.constant(float(part))
+            )
         tape = builder.finish(outputs)
         found = values_of(tape, point)
         for index, expected in zip(tape.outputs.values(), after, strict=True):
@@ -242,4 +245,6 @@ def update_rule(rule: Optimizer) -> UpdateRule:
     except Exception as error:
         raise TapeError(f"the optimizer {rule.name!r} cannot be recorded: {error}") from error
     parts = [name for name in (*columns, *scalars) if name in names]
-    return UpdateRule(rule.name, tape, columns, scalars, tuple(f"new.{name}" for name in parts))
+    return UpdateRule(
+        rule.name, tape, columns, scalars, tuple(internal_name("new", name) for name in parts)
+    )

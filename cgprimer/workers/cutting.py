@@ -21,9 +21,10 @@ from cgprimer.core.tape.tape_dependencies import find_varying_values
 from cgprimer.core.tape.verifier import verify
 from cgprimer.errors import UsageError
 from cgprimer.expressions import Shape, parse_element
+from cgprimer.support.value_names import internal_name, parse_internal
 from cgprimer.tapes import Builder, DerivativeProgram, Tape, differentiate, reachable
 
-FLOW = "cut.flow"  # what a stage's derivative is taken of
+FLOW = internal_name("cut", "flow")  # what a stage's derivative is taken of
 _PLACE = re.compile(r"layers:([1-9]\d*)")
 
 
@@ -53,13 +54,22 @@ class Stage:
         return self.tape.of_kind("scalar")
 
 
+def cut_name(name: str) -> str:
+    """Return the name of a value that crosses a cut.
+
+    >>> cut_name("xz")
+    'cut.xz'
+    """
+    return internal_name("cut", name)
+
+
 def adjoint(name: str) -> str:
     """The column in which the adjoint of a value comes that a stage gives.
 
     >>> adjoint("cut.xz")
     'cut.bar.xz'
     """
-    return name.replace("cut.", "cut.bar.", 1)
+    return internal_name("cut", "bar", parse_internal(name).variable)
 
 
 def stages_of(place: str) -> int:
@@ -114,7 +124,7 @@ def cut(tape: Tape, count: int, vertices: Collection[str], wrt: Collection[str])
         for operand in tape.instructions[i - len(tape.leaves)].operands:
             last[operand] = max(last.get(operand, 0), stage_of[i])
     cuts = {
-        i: f"cut.{tape.labels.get(i, f'v{i}')}" for i in inside if last.get(i, -1) > stage_of[i]
+        i: cut_name(tape.labels.get(i, f"v{i}")) for i in inside if last.get(i, -1) > stage_of[i]
     }
     whole = sum(work)
     made = []

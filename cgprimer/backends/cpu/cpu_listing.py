@@ -26,7 +26,8 @@ from cgprimer.backends.plans.plan_printing import group_output_names, join_abbre
 from cgprimer.backends.plans.planning import build_plan
 from cgprimer.core.operations.notation import number_text
 from cgprimer.core.tape.tape import Tape
-from cgprimer.core.tape.tape_printing import format_name, labels
+from cgprimer.core.tape.tape_printing import labels
+from cgprimer.support.value_names import format_name
 
 _ARGUMENTS = ("columns", "results", "scalars", "begin", "end", "stride")
 _QUOTED = re.compile(r'([%@])"([\w.]+)"')

@@ -14,8 +14,9 @@ from cgprimer.core.operations.notation import unparse
 from cgprimer.core.tape.scalarization import scalarize
 from cgprimer.core.tape.tape import Tape
 from cgprimer.core.tape.tape_passes import remove_dead_code
-from cgprimer.core.tape.tape_printing import format_name, format_tape, labels
+from cgprimer.core.tape.tape_printing import format_tape, labels
 from cgprimer.errors import pluralize
+from cgprimer.support.value_names import format_name
 
 _MULTIPLY_ADD = ("fma", "fms", "fnma")
 _MAX_COLUMNS = 10  # columns of an abbreviated table

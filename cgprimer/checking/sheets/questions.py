@@ -44,6 +44,7 @@ from cgprimer.expressions import (
     substitute,
 )
 from cgprimer.support.number_format import format_array, format_number
+from cgprimer.support.value_names import internal_name
 
 # --- matrices ------------------------------------------------------------------------------------
 
@@ -74,7 +75,9 @@ def _shapes(graph: ExpressionGraph, asked: Known) -> Worksheet:
             inner[row.name] = tree
             continue
         own = (
-            Blank(row.name, "shape", f"shape.{row.name}", _shape(row.value), form="shape"),
+            Blank(
+                row.name, "shape", internal_name("shape", row.name), _shape(row.value), form="shape"
+            ),
             Blank(row.name, "value", row.name, row.value, tree, form),
         )
         blanks += own
@@ -123,12 +126,12 @@ def _optimizer(graph: ExpressionGraph, asked: Known) -> Worksheet:
     point = graph.point(None)
     known: dict[str, Any] = {name: float(value) for name, value in settings.items()}
     for name in names:
-        known[f"p.{name}"] = point[name]
+        known[internal_name("p", name)] = point[name]
         known |= {f"{part}.{name}": float(values[name]) for part, values in state.items()}
     given = dict(known)
     latest = {part: part for part in ("p", *state)}
-    known |= {f"g.{name}": found[name] for name in names}
-    blanks = [Blank("g", name, f"g.{name}", found[name]) for name in names]
+    known |= {internal_name("g", name): found[name] for name in names}
+    blanks = [Blank("g", name, internal_name("g", name), found[name]) for name in names]
     rows: list[Sequence[Cell]] = [("g", f"d{of}/dp", *blanks)]
 
     def renamed(tree: Expression, own: str) -> Expression:
@@ -138,7 +141,7 @@ def _optimizer(graph: ExpressionGraph, asked: Known) -> Worksheet:
             if isinstance(node, Number) or node.name in settings:
                 return node
             if node.name == _NORM:
-                parts = (Name(f"h.{n}" if own else f"h_{n}") for n in names)
+                parts = (Name(internal_name("h", n) if own else f"h_{n}") for n in names)
                 return Apply("sqrt", (total(Apply("pow", (p, Number(2.0))) for p in parts),))
             name = latest.get(node.name, node.name)
             return Name(f"{name}.{own}" if own else name)
@@ -190,13 +193,15 @@ def _picture(graph: ExpressionGraph, asked: Known) -> Worksheet:
         else:
             wrt, of, *path = about
             along, partials = path_trees(graph, of, wrt)
-            given |= {f"edge.{a}.{b}": value_of(p, known) for (a, b), p in partials.items()}
+            given |= {
+                internal_name("edge", a, b): value_of(p, known) for (a, b), p in partials.items()
+            }
             form, sentence, tree = "number", f"d{of}/d{wrt}", total(along.values())
             if what == "path":
                 tree = along[tuple(path[0])]
                 sentence = f"the share of the path {' -> '.join(path[0])} in {sentence}"
             value = value_of(tree, given)
-        name = {"path": f"path.{number_}", "sum": "sum"}.get(what, f"q{number_}")
+        name = {"path": internal_name("path", str(number_)), "sum": "sum"}.get(what, f"q{number_}")
         shown = ", ".join(value) if form == "names" else value
         blanks.append(Blank(sentence, "answer", name, shown, tree, form))
     drawn = any(what in ("path", "sum") for what, *_ in asked["questions"])
@@ -214,6 +219,11 @@ def _picture(graph: ExpressionGraph, asked: Known) -> Worksheet:
 # --- a planted mistake ---------------------------------------------------------------------------
 
 
+def _names_of_row(name: str, mark: str | None) -> tuple[str, ...]:
+    """Return the names of a row's value and, with a mark, of its tangent or adjoint."""
+    return (name, internal_name(mark, name)) if mark else (name,)
+
+
 def _mistake(graph: ExpressionGraph, asked: Known) -> Worksheet:
     """A worked table as somebody wrote it; its numbers are the question's, wrong ones included."""
     kind, digits = asked["table"], asked["digits"]
@@ -227,10 +237,10 @@ def _mistake(graph: ExpressionGraph, asked: Known) -> Worksheet:
             break
     else:
         raise ValueError("no row is wrong")
-    mark = {"trace": "", "tangent": "dot.", "adjoint": "bar."}[kind]
+    mark = {"tangent": "dot", "adjoint": "bar"}.get(kind)
     table: list[Sequence[Cell]] = [
         (row.name, row.tree or row.expression,
-         *(format_number(known[m + row.name], digits or 10) for m in dict.fromkeys(("", mark))))
+         *(format_number(known[n], digits or 10) for n in _names_of_row(row.name, mark)))
         for row in rows
     ]  # fmt: skip
     column = {"trace": "value"}.get(kind, kind)

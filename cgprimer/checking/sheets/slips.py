@@ -11,8 +11,8 @@ from typing import Any
 from cgprimer.checking.sheets.problems import Blank
 from cgprimer.checking.sheets.tables import multiplied, total, value_of
 from cgprimer.core.language.syntax_tree import operator_name
-from cgprimer.core.language.value_names import is_internal
 from cgprimer.expressions import Apply, Expression, Name, Number, names_in, postorder, substitute
+from cgprimer.support.value_names import is_internal, parse_internal
 
 SIGN = "sign"
 OVERWRITTEN = "= instead of +="
@@ -34,7 +34,7 @@ ROUNDED = "rounded too much"
 ZERO = "zero after an earlier mistake"
 _OTHERS = {"add": ("sub", "mul"), "sub": ("add",), "mul": ("add", "div"), "div": ("mul",)}
 _MOST_OTHERS = 12  # values that a partial may have been taken at
-_FLOWS = ("bar.", "dot.")
+_FLOWS = ("bar", "dot")
 
 
 def slips(blank: Blank, known: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -50,7 +50,7 @@ def slips(blank: Blank, known: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         return
     right = value_of(tree, known)
     yield SIGN, -right
-    flows = blank.name.startswith((*_FLOWS, "gradient.")) or blank.name == "sum"
+    flows = _kind(blank) in (*_FLOWS, "gradient") or blank.name == "sum"
     for name, changed in _changed(tree, blank, flows):
         try:
             yield name, value_of(changed, known)
@@ -98,15 +98,15 @@ def _one_of_several(blank: Blank) -> str:
 
     A tangent adds up the operands of one operation, an adjoint the uses of one value.
     """
-    if blank.name.startswith("dot."):
+    if _kind(blank) == "dot":
         return {"mul": PRODUCT, "div": QUOTIENT}.get(blank.operation, TERM)
-    return OVERWRITTEN if blank.name.startswith("bar.") else ONE_PATH
+    return OVERWRITTEN if _kind(blank) == "bar" else ONE_PATH
 
 
 def _product_of_derivatives(tree: Expression, blank: Blank) -> Iterator[tuple[str, Expression]]:
     """Yield ``f'*g'`` for the tangent of ``f*g``, ``f'/g'`` for that of ``f/g``."""
-    tangents = [Name(n) for n in names_in(tree) if n.startswith("dot.")]
-    if blank.operation in ("mul", "div") and blank.name.startswith("dot."):
+    tangents = [Name(n) for n in names_in(tree) if parse_internal(n).kind == "dot"]
+    if blank.operation in ("mul", "div") and _kind(blank) == "dot":
         pairs = {1: [(tangents * 2)[:2]], 2: [tangents, tangents[::-1]]}
         for pair in pairs.get(len(tangents), []):
             yield _one_of_several(blank), Apply(blank.operation, tuple(pair))
@@ -120,19 +120,26 @@ def _changed_addend(
         parts = _flat(factor, "add")
         for one in parts if len(parts) > 1 else []:
             yield _one_of_several(blank), multiplied([*factors[:k], one, *factors[k + 1 :]])
-    if len(factors) > 1 and (flows or blank.name.startswith("path.")):
+    if len(factors) > 1 and (flows or _kind(blank) == "path"):
         upstream = [f for f in factors if _is_flow(f)]
         if len(upstream) == 1:
             rest = [f for f in factors if f is not upstream[0]]
             yield NO_UPSTREAM, multiplied(rest)
             yield NO_LOCAL, upstream[0]
-        if blank.name.startswith("path."):
+        if _kind(blank) == "path":
             yield ADDED, total(factors)
         for k in range(len(factors)):
             yield NO_FACTOR, multiplied(factors[:k] + factors[k + 1 :])
-    if flows or blank.name.startswith("edge."):
-        here = {blank.row, *(f.name[4:] for f in factors if _is_flow(f) and isinstance(f, Name))}
-        here |= set(blank.name.split(".")[1:]) if blank.name.startswith("edge.") else set()
+    if flows or _kind(blank) == "edge":
+        here = {
+            blank.row,
+            *(
+                parse_internal(f.name).variable
+                for f in factors
+                if _is_flow(f) and isinstance(f, Name)
+            ),
+        }
+        here |= set(parse_internal(blank.name).variables) if _kind(blank) == "edge" else set()
         for name in sorted(n for n in names_in(addend) if not is_internal(n)):
             for other in sorted(here - {name}):
                 yield POINT, substitute(addend, {name: Name(other)})
@@ -145,8 +152,13 @@ def _changed_addend(
             yield EXPONENT, multiplied(squared)
 
 
+def _kind(blank: Blank) -> str:
+    """Return the kind of quantity that a blank asks for: ``bar``, ``dot``, ``path``, ``edge``."""
+    return parse_internal(blank.name).kind
+
+
 def _is_flow(node: Expression) -> bool:
-    return isinstance(node, Name) and node.name.startswith(_FLOWS)
+    return isinstance(node, Name) and parse_internal(node.name).kind in _FLOWS
 
 
 def _is_plain(node: Expression) -> bool:

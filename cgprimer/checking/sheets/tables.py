@@ -20,6 +20,7 @@ from cgprimer.core.methods.edge_tape import edge_tape
 from cgprimer.errors import CgprimerError
 from cgprimer.expressions import Apply, Expression, ExpressionGraph, Name, Number, fold
 from cgprimer.support.number_format import format_number
+from cgprimer.support.value_names import internal_name
 from cgprimer.tapes import differentiate, labels, tape
 
 Known = Mapping[str, Any]
@@ -114,13 +115,15 @@ def derivative_trees(
         trees: dict[str, Expression] = {}
         for tail in reversed(names):
             heads = [h for h in reversed(names) if (tail, h) in partials and h in needed]
-            terms = (product(Name(f"bar.{head}"), partials[tail, head]) for head in heads)
+            terms = (
+                product(Name(internal_name("bar", head)), partials[tail, head]) for head in heads
+            )
             trees[tail] = Number(1.0) if tail == of else total(terms)
         return trees
     moved, found = {seed}, {}
     for head in names:
         tails = [tail for tail in names if tail in moved and (tail, head) in partials]
-        terms = (product(partials[tail, head], Name(f"dot.{tail}")) for tail in tails)
+        terms = (product(partials[tail, head], Name(internal_name("dot", tail))) for tail in tails)
         found[head] = Number(1.0) if head == seed else total(terms)
         moved |= {head} if tails else set()
     return found
@@ -207,7 +210,7 @@ def path_trees(
     """The product along each path, in names ``edge.TAIL.HEAD``, and the partials of all edges."""
     partials, _ = edges_of(graph, of, False)
     return {
-        path: multiplied(Name(f"edge.{a}.{b}") for a, b in pairwise(path))
+        path: multiplied(Name(internal_name("edge", a, b)) for a, b in pairwise(path))
         for path in paths_between(graph, of, wrt)
     }, partials
 
@@ -242,9 +245,9 @@ def _paths(graph: ExpressionGraph, asked: Known) -> Worksheet:
     along, partials = path_trees(graph, of, wrt)
     used = dict.fromkeys(edge for path in along for edge in pairwise(path))
     given = dict(known)
-    found = [(f"edge {a} -> {b}", f"edge.{a}.{b}", partials[a, b]) for a, b in used]
-    found += [(f"path {' -> '.join(p)}", f"path.{'.'.join(p)}", t) for p, t in along.items()]
-    found += [(f"d{of}/d{wrt}", "sum", total(Name(f"path.{'.'.join(path)}") for path in along))]
+    found = [(f"edge {a} -> {b}", internal_name("edge", a, b), partials[a, b]) for a, b in used]
+    found += [(f"path {' -> '.join(p)}", internal_name("path", *p), t) for p, t in along.items()]
+    found += [(f"d{of}/d{wrt}", "sum", total(Name(internal_name("path", *path)) for path in along))]
     blanks = [worked_blank(row, "derivative", name, tree, known) for row, name, tree in found]
     # More digits than are asked for: the partials are made of them.
     point = listed_values(given, (*graph.parameters, *graph.variables), digits and 2 * digits)
@@ -270,10 +273,12 @@ def _gradient(graph: ExpressionGraph, asked: Known) -> Worksheet:
             along, partials = path_trees(graph, of, name)
             tree = total(along.values())
             for (tail, head), partial in partials.items():
-                given[f"edge.{tail}.{head}"] = value_of(partial, known)
+                given[internal_name("edge", tail, head)] = value_of(partial, known)
         except CgprimerError:  # too many paths to say which was left out
             tree = None
-        blanks.append(Blank(f"d{of}/d{name}", "number", f"gradient.{name}", found[name], tree))
+        blanks.append(
+            Blank(f"d{of}/d{name}", "number", internal_name("gradient", name), found[name], tree)
+        )
     point = {n: known[n] for n in (*graph.inputs, *graph.parameters)}
     text = (
         *formulas(graph),

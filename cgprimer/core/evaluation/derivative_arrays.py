@@ -8,9 +8,9 @@ from itertools import product
 import numpy as np
 
 from cgprimer.core.language.syntax_tree import Shape
-from cgprimer.core.language.value_names import parse_element
 from cgprimer.core.methods.derivative_program import DerivativeProgram, Derivatives, Entry, Number
 from cgprimer.core.tape.scalarization import elements, join_arrays
+from cgprimer.support.value_names import parse_element
 
 
 def join_elements(

@@ -13,7 +13,6 @@ from cgprimer.core.evaluation.evaluator import (
 )
 from cgprimer.core.evaluation.graph_cache import compute_once, lower_once
 from cgprimer.core.language.syntax_tree import Expression, Shape, names_in
-from cgprimer.core.language.value_names import is_internal
 from cgprimer.core.operations.float_arithmetic import float_function
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.lowering import LowerableGraph, emit_vertex
@@ -21,6 +20,7 @@ from cgprimer.core.tape.tape import Tape
 from cgprimer.core.tape.tape_entries import Leaf
 from cgprimer.errors import UsageError, name_hint
 from cgprimer.support.array_values import Value, convert_value
+from cgprimer.support.value_names import Element, format_name, is_internal
 
 if TYPE_CHECKING:
     import sympy
@@ -158,6 +158,5 @@ def _create_symbols(name: str, shape: Shape) -> Any:
 
     symbols = np.empty(shape, object)
     for index in np.ndindex(shape):
-        text = f"{name}[{','.join(map(str, index))}]" if shape else name
-        symbols[index] = sympy.Symbol(text, real=True)
+        symbols[index] = sympy.Symbol(str(Element(name, index)), real=True)
     return symbols

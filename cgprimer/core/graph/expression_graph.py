@@ -20,7 +20,6 @@ from cgprimer.core.language.syntax_tree import (
     names_in,
     postorder,
 )
-from cgprimer.core.language.value_names import is_internal, parse_element
 from cgprimer.core.operations import float_arithmetic
 from cgprimer.errors import (
     MissingValueError,
@@ -33,6 +32,7 @@ from cgprimer.errors import (
 )
 from cgprimer.support.array_values import Value, broadcast_sample_shapes, convert_value
 from cgprimer.support.type_checks import check_type
+from cgprimer.support.value_names import element_hint, is_internal
 
 if TYPE_CHECKING:
     import networkx
@@ -208,7 +208,7 @@ class ExpressionGraph:
         'cd*xx + xz^3'
         """
         if str(name) not in self.definitions:
-            hint = name_hint(name, self.definitions)
+            hint = element_hint(name, self.definitions)
             raise UsageError(f"{name!r} has no definition", hint=hint)
         from cgprimer.core.operations.notation import unparse
 
@@ -261,7 +261,7 @@ class ExpressionGraph:
         if any(name not in free for name in at or ()):  # elements such as W[0,1]
             from cgprimer.support.array_elements import insert_elements
 
-            at = insert_elements(at or {}, values, shapes, parse_element)
+            at = insert_elements(at or {}, values, shapes)
         for name, value in (at or {}).items():
             if name not in free:
                 if self.layered and is_internal(str(name)):  # a running statistic
@@ -270,7 +270,7 @@ class ExpressionGraph:
                 if name in self.definitions:
                     raise UsageError(f"{name!r} is computed by the graph and cannot be given")
                 message = f"the graph has no input or parameter {name!r}"
-                raise UsageError(message, hint=name_hint(name, free))
+                raise UsageError(message, hint=element_hint(name, free))
             values[name] = convert_value(name, value, shapes.get(name, ()))
         wanted = free if needed is None else needed
         missing = [name for name in wanted if name in free and name not in values]

@@ -16,13 +16,13 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from cgprimer.core.language.syntax_tree import Shape
-from cgprimer.core.language.value_names import parse_element
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape
 from cgprimer.core.tape.tape_dependencies import reachable
 from cgprimer.core.tape.tape_entries import Contribution
 from cgprimer.errors import UsageError, join_names, pluralize
 from cgprimer.support.array_values import zeros
+from cgprimer.support.value_names import internal_name, parse_element
 
 if TYPE_CHECKING:
     from cgprimer.core.methods.step_rule import StepRule
@@ -319,7 +319,7 @@ def derivative_name(of: str, wrt: str) -> str:
     >>> derivative_name("xw", "ab")
     'd.xw.ab'
     """
-    return f"d.{of}.{wrt}"
+    return internal_name("d", of, wrt)
 
 
 def normalize_names(names: Names, argument: str) -> tuple[str, ...]:
@@ -351,8 +351,8 @@ def find_unused_name(kind: str, name: str, tape: Tape) -> str:
     >>> find_unused_name("bar", "xz", Tape((), (), {}, {"bar.xz": 0}))
     'bar2.xz'
     """
-    candidate, number = f"{kind}.{name}", 1
+    candidate, number = internal_name(kind, name), 1
     while candidate in tape.names or candidate in tape.outputs:
         number += 1
-        candidate = f"{kind}{number}.{name}"
+        candidate = internal_name(kind, name, number=number)
     return candidate

@@ -15,6 +15,7 @@ from cgprimer.core.methods.reverse import iterate_backwards, sweep
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape
 from cgprimer.core.tape.verifier import verify
+from cgprimer.support.value_names import internal_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,8 @@ def emit_edge_partials(
         edges |= {(tail, head): partial for tail, partial in sweep_expression(head, one).items()}
     for (tail, head), partial in edges.items():
         if tail in tape.labels and head in tape.labels:
-            builder.names.setdefault(f"partial.{tape.labels[head]}.{tape.labels[tail]}", partial)
+            name = internal_name("partial", tape.labels[head], tape.labels[tail])
+            builder.names.setdefault(name, partial)
     return edges
 
 

@@ -12,11 +12,11 @@ from cgprimer.core.tape.tape import Tape
 from cgprimer.core.tape.tape_printing import (
     assign_printed_names,
     build_expression_trees,
-    format_name,
     format_value,
     labels,
 )
 from cgprimer.errors import pluralize
+from cgprimer.support.value_names import Element, format_name
 
 
 def format_code(
@@ -105,5 +105,5 @@ def format_seeds(seeds: Mapping[str, Any]) -> str:
         else:
             import numpy as np
 
-            ones += [f"{name}[{','.join(map(str, index))}]" for index in np.argwhere(value)]
+            ones += [str(Element(name, tuple(index))) for index in np.argwhere(value)]
     return f"{', '.join(ones)} = 1, the other seeds 0" if ones else ""

@@ -20,9 +20,9 @@ from math import prod
 from typing import Any
 
 from cgprimer.core.language.syntax_tree import Shape
-from cgprimer.core.language.value_names import InternalName, is_internal, parse_internal
 from cgprimer.errors import ShapeError, UsageError, name_hint
 from cgprimer.support.array_values import convert_value
+from cgprimer.support.value_names import internal_name, is_internal, parse_internal
 
 Builder = Any
 MASK, MEAN, VARIANCE = "mask", "mean", "variance"  #: kinds of internal names
@@ -109,7 +109,7 @@ def mode_of(layers: Container[str], point: Iterable[str], samples: Shape) -> str
 
 def _new_name(b: Builder, kind: str) -> str:
     """Return an unused name: ``mean.xy`` in the vertex xy, ``mean.xy.2`` for a second layer."""
-    first = name = str(InternalName(kind, b.vertex))
+    first = name = internal_name(kind, b.vertex)
     number = 1
     while name in b.names:
         number += 1

@@ -14,10 +14,10 @@ from math import prod
 from typing import Any
 
 from cgprimer.core.language.syntax_tree import Shape
-from cgprimer.core.language.value_names import parse_element
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape
 from cgprimer.core.tape.verifier import verify
+from cgprimer.support.value_names import Element, parse_element
 
 
 def scalarize(tape: Tape) -> Tape:

@@ -17,9 +17,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from cgprimer.core.language.syntax_tree import Shape
-from cgprimer.core.language.value_names import parse_element
 from cgprimer.core.tape.tape_entries import Contribution, Instruction, Kind, Leaf
 from cgprimer.errors import ShapeError, TapeError, UsageError, join_names, name_hint
+from cgprimer.support.value_names import parse_element
 
 if TYPE_CHECKING:
     from cgprimer.core.operations.array_operation import ArrayOperation

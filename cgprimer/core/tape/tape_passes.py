@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from cgprimer.core.language.value_names import parse_element
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape
 from cgprimer.core.tape.tape_printing import assign_printed_names
 from cgprimer.core.tape.verifier import verify
+from cgprimer.support.value_names import parse_element
 
 
 def remove_dead_code(tape: Tape) -> Tape:

@@ -16,10 +16,10 @@ from cgprimer.core.language.syntax_tree import (
     Shape,
     operator_name,
 )
-from cgprimer.core.language.value_names import is_internal, parse_internal
 from cgprimer.core.operations.notation import unparse
 from cgprimer.core.operations.primitive_registry import Applied
 from cgprimer.core.tape.tape_entries import Instruction, Leaf
+from cgprimer.support.value_names import format_name, is_internal, parse_internal
 
 _MAX_WIDTH = 48  # of a line without the comment that shows the shape
 _INTERNAL_LEAVES = {  # roles of leaves with internal names, keyed by the first part of the name
@@ -166,7 +166,7 @@ def determine_leaf_role(leaf: Leaf) -> str:
     >>> determine_leaf_role(Leaf("scalar", "dot.xa"))
     'seed'
     """
-    if role := _INTERNAL_LEAVES.get(parse_internal(leaf.name).kind.rstrip("0123456789")):
+    if role := _INTERNAL_LEAVES.get(parse_internal(leaf.name).kind):
         return role
     return "input" if leaf.kind == "column" else "parameter"
 

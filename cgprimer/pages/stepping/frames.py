@@ -19,13 +19,13 @@ from cgprimer.core.derivatives import (
 )
 from cgprimer.core.methods.derivative_program import Names
 from cgprimer.core.second_derivatives import add_element_output
-from cgprimer.core.tape.tape_printing import format_name
 from cgprimer.errors import DifferentiationError, UsageError, name_hint
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.pages.stepping.method_steps import METHODS, NUMBERS, SCHEMES, check_steps, walk_of
 from cgprimer.pages.stepping.scene import Scene, scene
 from cgprimer.pages.stepping.steps import COLUMNS, Step, Walk, computed, plain
 from cgprimer.support.number_format import SHORT, mark_rounding
+from cgprimer.support.value_names import format_name
 from cgprimer.tapes import tape as tape_of
 
 # Control characters, ends of lines and halves of characters, which no SVG file may hold.

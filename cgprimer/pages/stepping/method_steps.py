@@ -11,11 +11,11 @@ from typing import Any
 from cgprimer.core.methods.edge_tape import edge_tape, emit_edge_partials
 from cgprimer.core.methods.path_sum import count_paths, list_paths
 from cgprimer.core.tape.tape_passes import substitute_seeds
-from cgprimer.core.tape.tape_printing import format_name
 from cgprimer.errors import DifferentiationError, PathLimitError, format_count
 from cgprimer.pages.stepping.program_lines import Mark, Program, Summands, read_program, summands
 from cgprimer.pages.stepping.scene import Scene
 from cgprimer.pages.stepping.steps import Phase, Show, Step, Walk, copied, finished, listed
+from cgprimer.support.value_names import format_name, internal_name, parse_internal
 from cgprimer.tapes import Builder, DerivativeProgram, differentiate, reachable
 
 METHODS = ("forward", "reverse", "path-sum", "finite-difference")
@@ -110,7 +110,7 @@ def _forward(scene: Scene) -> Walk:
         shows = (
             Show("derivative", rows[wrt], value)
             for wrt, (seed, value) in zip(scene.wrt, seeds.items(), strict=True)
-            if seed.startswith("dot.")
+            if parse_internal(seed).kind == "dot"
         )
         seeding = replace(
             read.start.showing(*shows),
@@ -167,7 +167,7 @@ def _path_sum(scene: Scene) -> Walk:
             hint="choose fewer names: --wrt NAME (in Python wrt=...)",
         )
     labels, numbers = plain.labels, scene.edge_of
-    keys = {edge: f"partial.{labels[edge[1]]}.{labels[edge[0]]}" for edge in partials}
+    keys = {edge: internal_name("partial", labels[edge[1]], labels[edge[0]]) for edge in partials}
     outputs = {scene.target: value[root]} | {key: builder.names[key] for key in keys.values()}
     tape = builder.finish(outputs, prune=True)
     read, run = read_program(tape, scene), Builder(simplify=False)

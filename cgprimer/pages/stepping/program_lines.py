@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Literal, NamedTuple
 
-from cgprimer.core.tape.tape_printing import build_expression_trees, format_name
+from cgprimer.core.tape.tape_printing import build_expression_trees
 from cgprimer.expressions import number_text, readable, unparse
 from cgprimer.pages.stepping.scene import Scene
 from cgprimer.pages.stepping.steps import Column, Show, Step, listed
+from cgprimer.support.value_names import format_name, parse_internal
 from cgprimer.tapes import Builder, Tape, labels, reachable
 
 Mark = Literal["bar", "dot"]  # of adjoints and of tangents
@@ -215,13 +216,13 @@ def _meanings(tape: Tape, scene: Scene) -> Iterator[tuple[str, Step]]:
     """What names stand for: a row's value or derivative, or an edge; as a step that finds it."""
     rows, number = scene.row_of, scene.edge_of
     for name, index in tape.names.items():
-        kind, _, rest = name.rpartition(".")
-        if rest in rows and kind in ("", "bar", "dot"):
-            row = rows[rest]
+        kind, variables, copy = parse_internal(name)
+        if variables[0] in rows and kind in ("", "bar", "dot") and copy == len(variables) == 1:
+            row = rows[variables[0]]
             column: Column = "derivative" if kind else "value"
             shows, vertices = (Show(column, row, index),), scene.rows[row].vertices
             about = Step("", 1, row=row, column=column, shows=shows, vertices=vertices)
-        elif kind.startswith("partial.") and (edge := (rest, kind.split(".")[1])) in number:
+        elif kind == "partial" and (edge := (variables[1], variables[0])) in number:
             shows, vertices = (Show("edge", number[edge], index),), edge[1:]
             lit = (number[edge],)
             about = Step("", 1, column="edge", shows=shows, vertices=vertices, edges=lit)
@@ -260,7 +261,11 @@ def _aliases(
             place = max(last, index)
         if index >= first and tape.labels.get(index) == name:
             continue
-        if index < first and tape.leaves[index].kind != "constant" and name.startswith("dot."):
+        if (
+            index < first
+            and tape.leaves[index].kind != "constant"
+            and parse_internal(name).kind == "dot"
+        ):
             continue  # a seed, not a line of its own
         text = f"{format_name(name)} = {names[index] or number_text(tape.leaves[index].value)}"
         operands = ((names[index], index),) if names[index] else ()
