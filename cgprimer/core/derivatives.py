@@ -54,7 +54,7 @@ def tape(graph: ExpressionGraph, mode: str = "") -> Tape:
     """
     check_graph(graph)
     if mode not in ("", "batch", "masks", "training"):
-        raise UsageError(f"there is no mode {mode!r}", hint="training, batch, masks, or none")
+        raise UsageError(f"unknown mode {mode!r}", hint="choose one of training, batch, masks")
     return lower_once(graph, mode if graph.layered else "")
 
 

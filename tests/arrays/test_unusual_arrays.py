@@ -91,8 +91,8 @@ def test_a_vector_is_the_same_for_all_samples(engine):
     graph = cgprimer.parse("input x[2]; parameter w[2], k; xo = k*sum(w*x)^2")
     at = {"x": np.ones((5, 2)), "w": [1.0, 2.0], "k": 3.0}
     for name, value, said in [
-        ("w", np.ones((5, 2)), r"\[5, 2\], not \[2\]"),
-        ("k", np.ones(5), "not"),
+        ("w", np.ones((5, 2)), r"\[2\], got \[5, 2\]"),
+        ("k", np.ones(5), "got"),
     ]:
         with pytest.raises(cgprimer.errors.ShapeError, match=f"{name}.*{said}"):
             cgprimer.hessian_vector_product(graph, at, {name: value}, engine=engine)

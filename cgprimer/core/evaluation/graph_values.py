@@ -145,7 +145,7 @@ def _evaluate_symbolically(tape: Tape) -> list[Any]:
     leaf_values = [
         np.array(exact_number(leaf.value))
         if leaf.kind == "constant"
-        else _create_symbols(leaf.name.replace(".", "_"), leaf.shape)
+        else _create_symbols(format_name(leaf.name), leaf.shape)
         for leaf in tape.leaves
     ]
     return evaluate_instructions(prepare_instructions(tape, sympy_function), leaf_values)

@@ -98,7 +98,7 @@ def elements(name: str, shape: Shape) -> Iterator[str]:
     if not shape:
         return iter((name,))
     indices = itertools.product(*map(range, shape))
-    return (f"{name}[{','.join(map(str, index))}]" for index in indices)
+    return (str(Element(name, index)) for index in indices)
 
 
 def add_element_outputs(tape: Tape, names: Iterable[str]) -> Tape:

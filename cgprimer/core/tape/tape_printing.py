@@ -66,11 +66,6 @@ class _PrintableTape(Protocol):
     def has_arrays(self) -> bool: ...
 
 
-def format_name(name: str) -> str:
-    """Format an internal name with underscores instead of dots: ``bar_xz`` for ``bar.xz``."""
-    return name.replace(".", "_")
-
-
 def labels(tape: _PrintableTape) -> list[str]:
     """Return the printed name of each value of a tape, in tape order.
 
