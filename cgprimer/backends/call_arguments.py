@@ -21,7 +21,9 @@ from cgprimer.errors import EngineError, name_hint
 def convert_columns(
     columns: Mapping[str, Array], names: Sequence[str], dtype: Any, samples: int
 ) -> list[Array]:
-    """Convert columns to contiguous arrays of the given dtype and length, in the order of names.
+    """Convert input columns to contiguous arrays of the given dtype and length.
+
+    The arrays are in the order of ``names``.
 
     Arrays that already have this form are not copied, and no array is modified. Values that are too
     large for ``float32`` become infinite, as in any conversion. A scalar is repeated for all
@@ -69,7 +71,7 @@ def convert_columns(
 
 
 def convert_scalars(scalars: Mapping[str, Any], names: Sequence[str], dtype: Any) -> Array:
-    """Convert scalars to one array of shape (scalars,), in the order of the names.
+    """Convert scalar inputs to one array of shape (scalars,), in the order of ``names``.
 
     Raises:
         EngineError: a scalar is missing or is not a real number.
@@ -97,7 +99,7 @@ def convert_scalars(scalars: Mapping[str, Any], names: Sequence[str], dtype: Any
 
 
 class UniformEvaluator:
-    """Evaluator of the uniform values of a tape or plan: values that do not vary with the sample.
+    """Evaluator of the values of a tape that are the same for all samples.
 
     Args:
         tape: the tape, whose leaves are the inputs.
@@ -158,7 +160,7 @@ def call_custom_primitive(
 
 
 def sum_uniform_value(value: Array, samples: int) -> Array:
-    """Sum a value that is the same for all samples over the samples, in double precision.
+    """Return the sum over all samples of a value that does not vary, in double precision.
 
     Without samples the sum is 0, even for infinite values.
 
@@ -170,7 +172,7 @@ def sum_uniform_value(value: Array, samples: int) -> Array:
 
 
 def copy_shared_outputs(arrays: Sequence[Array], positions: Mapping[str, int]) -> dict[str, Array]:
-    """Return a mapping from output names to arrays; outputs that share an array get copies.
+    """Return the output arrays keyed by name; an array that several outputs share is copied.
 
     Args:
         arrays: the computed arrays.

@@ -63,7 +63,7 @@ class InPlaceExecutable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class UpdateRule:
-    """The update rule of an optimizer, as a tape over the parameters.
+    """The update rule of an optimizer, expressed as a tape.
 
     Attributes:
         name: name of the optimizer.

@@ -52,7 +52,7 @@ StepFunction = Callable[[BlockState], None]
 
 
 class NumpyExecutable:
-    """A tape compiled to numpy calls; arguments as for ``compile`` of an engine."""
+    """A tape compiled to a list of numpy calls, which run on blocks of samples."""
 
     def __init__(self, tape: Tape, *, reduction: Reduction, dtype: str) -> None:
         self.reduction = reduction
@@ -78,7 +78,7 @@ class NumpyExecutable:
             return collect(values, columns, samples)
 
     def _build_affine_matrices(self, values: Sequence[Any]) -> dict[int, tuple[Array, Array]]:
-        """Build the matrices of each affine group.
+        """Build the weight matrix and the bias vector of each affine group.
 
         Returns:
             Position of the affine step -> weights of shape (outputs, inputs), and biases of shape
@@ -138,7 +138,7 @@ class NumpyExecutable:
 
 
 def _make_read_only_view(column: Array) -> Array:
-    """Return a read-only view of a column, which belongs to the caller."""
+    """Return a read-only view of a column of the caller."""
     view = np.asarray(column).view()
     view.flags.writeable = False
     return view
@@ -312,7 +312,7 @@ def _split_into_slices(samples: int, weights: int) -> list[slice]:
 def _compile_stack(
     values: Sequence[int], allocation: RowAllocation
 ) -> Callable[[BlockState], Array]:
-    """Compile the stacking of values to a matrix of shape (values, samples of the block)."""
+    """Return a function that stacks values of a block in a matrix of shape (values, samples)."""
     rows = _convert_to_slice([allocation.row_of.get(value, -1) for value in values])
     if rows:
         return lambda block: block.buffer[rows]
@@ -342,7 +342,7 @@ class NumpyEngine:
         return ""
 
     def minimum_work(self, tape: Tape) -> float:
-        """Return the minimum number of operations for `auto` to choose this engine.
+        """Return the number of operations from which ``auto`` may choose this engine.
 
         For scalars it is 0: numpy is faster than loading a compiler. Tapes with arrays are left to
         the engine `plain`.
@@ -356,7 +356,7 @@ class NumpyEngine:
     def compile(
         self, tape: Tape, *, reduction: Reduction = "none", dtype: str = "float64"
     ) -> Execute:
-        """Compile a tape; the engine `plain` compiles tapes with arrays or complex numbers."""
+        """Compile a tape; tapes with arrays or complex numbers are left to the engine ``plain``."""
         if tape.has_arrays or dtype.startswith("complex"):
             return PLAIN.compile(tape, reduction=reduction, dtype=dtype)
         with pause_garbage_collection():

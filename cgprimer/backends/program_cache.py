@@ -56,7 +56,7 @@ def fingerprint_tape(tape: Tape) -> str:
 
 
 def is_cacheable(tape: Tape) -> bool:
-    """Return whether code of a tape may be cached on disk: all primitives must be built in."""
+    """Return whether compiled code of a tape may be cached: all primitives must be built in."""
     names = {name for name, _ in tape.instructions if isinstance(name, str)}
     return not tape.array_operations and all(find_primitive(name).built_in for name in names)
 
@@ -72,7 +72,7 @@ def load_or_differentiate(
     keep: bool = True,
     **options: Any,
 ) -> DerivativeProgram:
-    """Load a derivative program from the disk cache, or differentiate the tape and store it.
+    """Load a derivative program from the disk cache, or create and cache the program.
 
     Args:
         tape: the tape to differentiate; the key of the cache.

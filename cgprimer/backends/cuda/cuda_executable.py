@@ -24,7 +24,7 @@ from cgprimer.backends.cuda.device import (
     is_out_of_memory,
     silence_warnings,
 )
-from cgprimer.backends.cuda.device_columns import SampleChunk, iterate_chunks, share_device_array
+from cgprimer.backends.cuda.device_columns import SampleChunk, are_on_device, iterate_chunks
 from cgprimer.backends.cuda.generated_functions import compile_functions
 from cgprimer.backends.cuda.kernel_source import encode_for_device, generate_reduction_kernel
 from cgprimer.backends.interfaces import Array
@@ -94,7 +94,7 @@ class CudaExecutable:
                 self.reduce = compile_kernel(functions["reduce"], build_reduction_signature())
 
     def __call__(self, columns: Inputs, scalars: Inputs, samples: int) -> dict[str, Array]:
-        """Run the tape on host arrays or on columns returned by ``resident``."""
+        """Run the tape on host arrays or on columns returned by ``CudaEngine.resident``."""
         with self.lock:
             values = self.uniform(scalars)
             try:
@@ -132,7 +132,7 @@ class CudaExecutable:
         """
         names, size = self.code.columns, self.dtype.itemsize
         arrays: Sequence[Any] = [columns.get(name) for name in names]
-        on_device = share_device_array(arrays, self.dtype) and len(arrays[0]) == samples
+        on_device = are_on_device(arrays, self.dtype) and len(arrays[0]) == samples
         if not on_device:
             arrays = convert_columns(columns, names, self.dtype, samples)
         reserved = sum(len(buffer) * buffer.dtype.itemsize for buffer in self.buffers.values())

@@ -70,7 +70,7 @@ def iterate_chunks(
     columns: Sequence[Any], samples: int, max_samples: int, dtype: np.dtype[Any]
 ) -> Iterator[SampleChunk]:
     """Yield chunks of at most ``max_samples`` samples, copied to the GPU if necessary."""
-    on_device = share_device_array(columns, dtype)
+    on_device = are_on_device(columns, dtype)
     for start in range(0, samples, max_samples):
         stop = min(samples, start + max_samples)
         if on_device:
@@ -93,7 +93,7 @@ def copy_chunk_to_device(
     return SampleChunk(start, stop, data, tuple(j * samples for j in range(len(columns))))
 
 
-def share_device_array(columns: Sequence[Any], dtype: np.dtype[Any]) -> bool:
+def are_on_device(columns: Sequence[Any], dtype: np.dtype[Any]) -> bool:
     """Return whether all columns are parts of one device array of the given dtype."""
     return (
         all(isinstance(column, DeviceColumn) and column.dtype == dtype for column in columns)

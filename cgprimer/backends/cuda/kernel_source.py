@@ -128,7 +128,7 @@ _OPERAND_LETTERS = {"sincos": "a", "sum": "a", "dot": "ab", "store": "a"}
 
 
 class _Destinations(NamedTuple):
-    """Expressions of the variables to which an operation can assign.
+    """Source expressions to which a generated operation assigns its results.
 
     Attributes:
         result: the row of the result.

@@ -261,7 +261,7 @@ class _StepBuilder:
         return self.negated[weight]
 
     def emit_sum(self, terms: SignedTerms) -> int:
-        """Emit the sum of terms that do not vary with the sample; return -1 without terms."""
+        """Emit the sum of terms that do not vary with the sample; return -1 if there are none."""
         if not terms:
             return -1
         total = self.emit_signed_weight(*terms[0])

@@ -95,7 +95,7 @@ class ArrayPlan:
         return index >= self.first and operator_name(self.operation(index)) in SAMPLE_REDUCTIONS
 
     def _is_view(self, index: int) -> bool:
-        """Return whether a value has the elements of its operand in unchanged order."""
+        """Return whether a value is a view of its operand: the same elements in the same order."""
         operation, (operand, *_) = self.operation(index), self.operands(index)
         if operation in ("copy", "stop_gradient"):
             return True

@@ -211,7 +211,7 @@ def _summarize_plan(tape: Tape, plan: Plan, allocation: RowAllocation) -> str:
 
 
 def _describe_optimization(tape: Tape, plan: Plan, max_lines: int | None) -> list[str]:
-    """Describe the effect of each optimization on the instruction count; list the result."""
+    """Describe the instruction count after each optimization, then list the optimized tape."""
     lean = remove_dead_code(tape)
     merged = optimize(lean, powers=False)
     expanded = optimize(merged)
@@ -264,7 +264,7 @@ def _format_result_rows(step: PlanStep, allocation: RowAllocation) -> str:
 
 
 def _describe_fused_product(step: PlanStep, names: PlanNames) -> str:
-    """Describe the product that a multiply-add does not store; return "" if it is unnamed."""
+    """Describe the product that a multiply-add computes without storing it."""
     tape, result = names.plan.tape, step.results[0]
     instruction = tape.instruction(result) if result < tape.size else None
     omitted = [o for o in instruction.operands if o not in step.operands] if instruction else []

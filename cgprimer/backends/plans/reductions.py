@@ -99,7 +99,7 @@ def _find_outer_products(pairs: Mapping[Pair, int]) -> list[OuterProduct]:
             if needed >= _MIN_PAIRS:
                 blocks.append(_build_outer_product(left, right, pairs))
         else:
-            blocks.extend(_find_complete_blocks(side, neighbours, pairs))
+            blocks.extend(_find_complete_outer_products(side, neighbours, pairs))
     return blocks
 
 
@@ -127,7 +127,7 @@ def _iterate_components(neighbours: Mapping[int, list[int]]) -> Iterable[dict[in
         yield side
 
 
-def _find_complete_blocks(
+def _find_complete_outer_products(
     values: Iterable[int], neighbours: Mapping[int, list[int]], pairs: Mapping[Pair, int]
 ) -> list[OuterProduct]:
     """Find sets of left and right factors for which all pairwise products are needed.
