@@ -46,6 +46,7 @@ from cgprimer.checking.wrong_rules import (
 )
 from cgprimer.errors import join_names
 from cgprimer.expressions import parse_element
+from cgprimer.support.value_names import Element
 from cgprimer.tapes import Tape, differentiate
 
 Array = Any
@@ -274,7 +275,7 @@ def _exchanged(
     for name in question.wrt:
         shape = question.shapes[name]
         if len(shape) == 2 and shape[0] == shape[1]:
-            turned = {f"{name}[{i},{j}]": points.right[f"{name}[{j},{i}]"]
+            turned = {str(Element(name, (i, j))): points.right[str(Element(name, (j, i)))]
                       for i in range(shape[0]) for j in range(shape[0])}  # fmt: skip
             yield Foretold("order of the values", f"{name} is transposed", turned, later=-1.5)
     if len(question.sources) > 200:

@@ -25,6 +25,7 @@ from cgprimer.checking.wrong_sweeps import Slip
 from cgprimer.core.loss_expressions import SOFTMAX, parse_loss_name
 from cgprimer.errors import join_names
 from cgprimer.expressions import parse_element
+from cgprimer.support.value_names import Element
 
 NOT_DIFFERENTIATED = "function not differentiated"
 TWICE = "activation derivative twice"
@@ -304,7 +305,7 @@ def _square_matrices(sweeps: Sweeps) -> dict[str, dict[int, int]]:
         if len(shape) != 2 or shape[0] != shape[1] or shape[0] < 2:
             continue
         size = range(shape[0])
-        index = {(i, j): sweeps.tape.index(f"{name}[{i},{j}]") for i in size for j in size}
+        index = {(i, j): sweeps.tape.index(str(Element(name, (i, j)))) for i in size for j in size}
         found[name] = {index[i, j]: index[j, i] for i, j in index if i != j}
     return found
 

@@ -14,6 +14,7 @@ from cgprimer.data.csv_files import CsvFile
 from cgprimer.data.tables import Frame, ParquetFile
 from cgprimer.errors import DataError, UsageError, name_hint
 from cgprimer.support.files import check_path
+from cgprimer.support.value_names import Element
 
 FILES = "datasets are .csv, .npz or .parquet"
 _KINDS: dict[str, Any] = {
@@ -104,7 +105,7 @@ def chosen(
             of = {n: theirs for n, theirs in known[role].items() if base(n) == name or n == name}
             if not of:
                 like = [n for n in source.names if re.fullmatch(rf"{re.escape(name)}_?[0-9]+", n)]
-                array = ",".join(f"{name}[{k}]={theirs}" for k, theirs in enumerate(like))
+                array = ",".join(f"{Element(name, (k,))}={theirs}" for k, theirs in enumerate(like))
                 more = f"; of an array: --columns {array}" * bool(like)
                 raise _missing(source, name, f"; another name: --columns {name}=COLUMN{more}")
             if twice := [theirs for theirs in of.values() if source.names.count(theirs) > 1]:
