@@ -13,7 +13,7 @@ from cgprimer.data.columns import Source, base
 from cgprimer.data.csv_files import CsvFile
 from cgprimer.data.tables import Frame, ParquetFile
 from cgprimer.errors import DataError, UsageError, name_hint
-from cgprimer.support.files import check_path
+from cgprimer.support.files import convert_path
 from cgprimer.support.value_names import Element
 
 FILES = "datasets are .csv, .npz or .parquet"
@@ -26,7 +26,7 @@ _PACKED = (".gz", ".bz2", ".xz", ".zip", ".zst")
 
 def kind_of(path: str | Path) -> str:
     """The ending, in small letters; another than those of datasets is a UsageError."""
-    kind = check_path(path).suffix.lower()
+    kind = convert_path(path).suffix.lower()
     if kind not in _KINDS:
         hint = "unpack it first" if kind in _PACKED else FILES
         raise UsageError(f"{path}: unknown ending {kind!r}", hint=hint)

@@ -349,7 +349,7 @@ def shape_text(shape: Shape) -> str:
 
 def _under(text: str, value: Any) -> list[str]:
     """A text with the numbers under it, or with their norm alone where they are many."""
-    lines = format_array_lines(value, most=_ON_EDGES)
+    lines = format_array_lines(value, max_size=_ON_EDGES)
     return [text, *(lines[-1:] if lines[-1].startswith("norm") else lines)]
 
 

@@ -16,7 +16,7 @@ from cgprimer.core.evaluation.array_evaluator import ArrayEvaluator
 from cgprimer.core.evaluation.evaluator import run_instructions
 from cgprimer.core.language.syntax_tree import operator_name
 from cgprimer.core.methods.reverse import SweepInstruction, sweep
-from cgprimer.core.operations.custom_operations import Custom
+from cgprimer.core.operations.custom_operations import CustomCall
 from cgprimer.core.operations.primitive_registry import FUNCTIONS, Applied
 from cgprimer.core.tape.builder import Builder
 from cgprimer.recording.eager_builder import EagerBuilder, find_array_function
@@ -264,7 +264,7 @@ def _describe_structure(order: list[ValueBase]) -> tuple[list[Any], list[Any], s
     add = structure.append
     for value in order:
         name = value.primitive
-        if isinstance(name, Custom) and not name.function.is_rule:
+        if isinstance(name, CustomCall) and not name.function.is_rule:
             return None
         add(name)
         for operand in value.operands or (value,):

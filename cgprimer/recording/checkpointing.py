@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.operations.custom_operations import Custom
+from cgprimer.core.operations.custom_operations import CustomCall
 from cgprimer.errors import DifferentiationError, UsageError
 from cgprimer.recording.backward_pass import compute_adjoints
 from cgprimer.recording.custom_functions import CustomOperation
@@ -95,6 +95,6 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
         operands = tuple(v for v in ancestors if v.serial <= start and v.requires_grad)
         lock_leaves(operands)
         operation = _Recomputation(run, arguments, operands, result._data)
-        return EAGER.create_value(result._data, Custom(operation), operands)
+        return EAGER.create_value(result._data, CustomCall(operation), operands)
 
     return checkpointed

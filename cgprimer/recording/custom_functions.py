@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from cgprimer.core.language.syntax_tree import Shape
-from cgprimer.core.operations.custom_operations import Custom, CustomBackward
+from cgprimer.core.operations.custom_operations import CustomBackwardCall, CustomCall
 from cgprimer.errors import DifferentiationError, UsageError, pluralize
 from cgprimer.recording.data_conversion import to_data
 from cgprimer.recording.eager_builder import EAGER, EagerBuilder
@@ -151,7 +151,7 @@ class CustomOperation:
         if not operands:
             return data
         requires_grad = any(o.requires_grad for o in operands)
-        primitive = Custom(self)
+        primitive = CustomCall(self)
         return EAGER.wrap_result(data, primitive, operands, requires_grad=requires_grad)
 
     def run_forward(self, data: Sequence[Any], context: Context | None = None) -> Any:
@@ -220,7 +220,9 @@ class CustomOperation:
             lambda *sample: self.run_forward(sample, self.create_context()), data, ranks
         )
 
-    def operand_adjoint(self, bar: Any, *data: Any, index: int, ranks: Sequence[int]) -> Any:
+    def compute_operand_adjoint(
+        self, bar: Any, *data: Any, index: int, ranks: Sequence[int]
+    ) -> Any:
         """Compute the adjoint of one operand for each sample.
 
         Args:
@@ -242,7 +244,7 @@ class CustomOperation:
         """Emit the contribution to the adjoint of one operand (the reverse-mode rule)."""
         if not isinstance(b, EagerBuilder):
             ranks = tuple(len(b.shape(v)) for v in (values[-1], *values[:-1]))
-            return b.emit(CustomBackward(self, index, ranks), bar, *values[:-1])
+            return b.emit(CustomBackwardCall(self, index, ranks), bar, *values[:-1])
         latest_bar, adjoints = self._latest
         if latest_bar is not bar or adjoints[index] is None:
             adjoints = self.compute_operand_adjoints(bar, values)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from cgprimer.core.language.syntax_tree import Shape
-from cgprimer.core.operations.custom_operations import Custom
+from cgprimer.core.operations.custom_operations import CustomCall
 from cgprimer.core.operations.shape_operations import sum_over_axes
 
 
@@ -49,6 +49,6 @@ class LogSoftmax:
 
 
 @cache
-def create_log_softmax(rank: int, axis: int) -> Custom:
+def create_log_softmax(rank: int, axis: int) -> CustomCall:
     """Return the log-softmax primitive for arrays of the given rank; ``axis`` is negative."""
-    return Custom(LogSoftmax(axis), (rank, rank))
+    return CustomCall(LogSoftmax(axis), (rank, rank))

@@ -29,7 +29,7 @@ from cgprimer.core.language.syntax_tree import (
     Shape,
 )
 from cgprimer.core.operations.array_shapes import broadcast_shapes, convert_index_entry
-from cgprimer.core.operations.custom_operations import Custom
+from cgprimer.core.operations.custom_operations import CustomCall
 from cgprimer.core.operations.element_operations import Concatenate, Scatter, Take
 from cgprimer.core.operations.notation import format_program
 from cgprimer.core.operations.primitive_registry import ARRAY_FUNCTIONS
@@ -255,7 +255,7 @@ def _build_expression(
             return Apply("concatenate", (*trees, *([Number(float(axis))] if axis else [])))
         case Scatter():
             return _build_scatter(a, name.key, shape, writer)
-        case Custom():
+        case CustomCall():
             return _build_custom_call(name.function, trees, writer)
     return Apply(name.name, tuple(trees))
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from cgprimer.core.operations import find_primitive, float_arithmetic
-from cgprimer.core.operations.custom_operations import Custom
+from cgprimer.core.operations.custom_operations import CustomCall
 from cgprimer.core.operations.primitive_registry import FUNCTIONS, Applied
 from cgprimer.core.tape.lowering import emit_partial
 from cgprimer.recording.eager_builder import PrimitiveCache
@@ -136,7 +136,7 @@ class _FreedNames(PrimitiveCache[str]):
     def __missing__(self, name: Applied) -> str:
         freed = f"{FREED}{format_primitive_name(name)}"
         # A custom function is not stored: it holds the arrays that it saved.
-        return freed if isinstance(name, Custom) else self.store(name, freed)
+        return freed if isinstance(name, CustomCall) else self.store(name, freed)
 
 
 _PARTIALS, FREED_NAMES = _PartialTable(), _FreedNames()

@@ -16,7 +16,7 @@ from weakref import ref
 import numpy as np
 
 from cgprimer.core.language.syntax_tree import operator_name
-from cgprimer.core.operations.custom_operations import Custom
+from cgprimer.core.operations.custom_operations import CustomCall
 from cgprimer.core.operations.primitive_registry import Applied
 from cgprimer.recording.recording_state import State, next_serial
 
@@ -163,7 +163,7 @@ def list_ancestors(
 
 def format_primitive_name(primitive: Applied) -> str:
     """Return the name of a primitive in listings and messages."""
-    if isinstance(primitive, Custom):
+    if isinstance(primitive, CustomCall):
         return primitive.spelling
     return operator_name(primitive).removeprefix(FREED)
 
@@ -175,4 +175,6 @@ def is_freed(primitive: Applied) -> bool:
 
 def get_saved_context(primitive: Applied) -> Any:
     """Return the context that a custom function filled; None for other primitives."""
-    return getattr(primitive.function, "context", None) if isinstance(primitive, Custom) else None
+    return (
+        getattr(primitive.function, "context", None) if isinstance(primitive, CustomCall) else None
+    )

@@ -63,7 +63,7 @@ def describe_cache() -> str:
 def _find_usable_folder() -> tuple[Path | None, str]:
     """Return the cache folder and an empty string, or None and the reason not to use it."""
     path = _find_configured_folder()
-    problem = "" if path is None else _find_permission_problem(path)
+    problem = "" if path is None else _explain_unsafe_folder(path)
     return (None if problem else path), problem
 
 
@@ -88,7 +88,7 @@ def _find_configured_folder() -> Path | None:
     return Path(os.path.realpath(base / "cgprimer"))
 
 
-def _find_permission_problem(folder: Path) -> str:
+def _explain_unsafe_folder(folder: Path) -> str:
     """Return the reason why another user could change the folder; empty if nobody could."""
     if not hasattr(os, "geteuid"):
         return ""

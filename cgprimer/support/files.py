@@ -16,13 +16,13 @@ from cgprimer.support.type_checks import check_type
 _HANDWRITTEN = (".tex", ".dot", ".gv", ".mmd", ".html")  # formats that users write as well
 
 
-def check_path(path: str | Path) -> Path:
+def convert_path(path: str | Path) -> Path:
     """Convert a string or path-like object to a path.
 
     Raises:
         UsageError: the argument is neither a string nor path-like.
 
-    >>> check_path(3)
+    >>> convert_path(3)
     Traceback (most recent call last):
         ...
     cgprimer.errors.UsageError: `path` must be a string or a path, got 3
@@ -47,7 +47,7 @@ def write_atomically(path: str | Path, content: bytes | str, *, private: bool = 
     ...     [p.name for p in Path(folder).iterdir()]
     ['a.txt']
     """
-    path = check_path(path)
+    path = convert_path(path)
     data = content.encode() if isinstance(content, str) else content
     if path.is_symlink() and not private:
         path = path.resolve()  # the link stays, its target is replaced
@@ -78,7 +78,7 @@ def write_generated_file(path: str | Path, content: bytes | str) -> None:
     Raises:
         UsageError: cgprimer did not write the existing file, or the file cannot be written.
     """
-    path = check_path(path)
+    path = convert_path(path)
     if path.suffix.lower() in _HANDWRITTEN and path.is_file():
         with open(path, "rb") as file:
             beginning = file.read(4096)
@@ -94,7 +94,7 @@ def check_writable(path: str | Path) -> None:
     Raises:
         UsageError: the folder is missing or cannot be written to, or the path is a folder.
     """
-    path = check_path(path)
+    path = convert_path(path)
     folder = path.parent
     try:
         is_folder, folder_exists = path.is_dir(), folder.is_dir()

@@ -167,7 +167,7 @@ def format_latex_array(value: Any, digits: int = DIGITS) -> str:
     return rf"\begin{{bmatrix}} {inner} \end{{bmatrix}}" + (r"^{\top}" if array.ndim == 1 else "")
 
 
-def format_array_lines(value: Any, digits: int = 4, most: int = 4) -> tuple[str, ...]:
+def format_array_lines(value: Any, digits: int = 4, max_size: int = 4) -> tuple[str, ...]:
     """Format a scalar or an array, after ``=`` or ``≈``, as a list of lines.
 
     A small array has one line per row; a large array has its first elements and its norm.
@@ -195,7 +195,7 @@ def format_array_lines(value: Any, digits: int = 4, most: int = 4) -> tuple[str,
 
     if not array.ndim:
         return format_array_lines(float(array))
-    if array.ndim > 2 or max(array.shape, default=0) > most:
+    if array.ndim > 2 or max(array.shape, default=0) > max_size:
         norm = float(np.sqrt((array * array).sum()))
         first = format_row(array.flat[:2], ", …")
         return (

@@ -17,7 +17,7 @@ from cgprimer.core.graph import check_graph
 from cgprimer.data.sources import reading
 from cgprimer.errors import CgprimerError, DataError, UsageError, join_names
 from cgprimer.expressions import ExpressionGraph, parse
-from cgprimer.support.files import check_path, format_json, write_atomically
+from cgprimer.support.files import convert_path, format_json, write_atomically
 from cgprimer.support.type_checks import check_type
 from cgprimer.tapes import elements
 from cgprimer.training.runs import TrainingRun, differences
@@ -71,7 +71,7 @@ def load_run(path: str | Path, graph: ExpressionGraph | None = None) -> Training
         UsageError: the file cannot be read.
         DataError: it holds no run, or a run of another graph.
     """
-    path = check_path(path)
+    path = convert_path(path)
     path = path / RUN if (path / RUN).is_file() else path
     with reading(path):
         text = path.read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from cgprimer.core.graph import ExpressionGraph, parse
 from cgprimer.errors import UsageError, did_you_mean
-from cgprimer.support.files import check_path, find_examples
+from cgprimer.support.files import convert_path, find_examples
 
 _MAX_BYTES = 200_000_000
 _Text = TypeVar("_Text", str, bytes)
@@ -38,7 +38,7 @@ def load(path: str | Path) -> ExpressionGraph:
     >>> load("lecture")
     <ExpressionGraph lecture.cg: 1 input, 4 expressions, 4 parameters>
     """
-    name, path = str(check_path(path)), resolve_graph_path(path)
+    name, path = str(convert_path(path)), resolve_graph_path(path)
     if str(path) != str(Path(name)):
         name = f"{name}.cg"
     try:

@@ -31,7 +31,7 @@ class CustomFunction(Protocol):
     def evaluate(self, *operands: Any, ranks: Sequence[int]) -> Any:
         """Compute the result for all samples; ``ranks`` are the operands' ranks per sample."""
 
-    def operand_adjoint(
+    def compute_operand_adjoint(
         self, adjoint: Any, *operands: Any, index: int, ranks: Sequence[int]
     ) -> Any:
         """Compute the adjoint of one operand from the adjoint of the result.
@@ -46,7 +46,7 @@ class CustomFunction(Protocol):
 
 
 @dataclass(frozen=True)
-class Custom(ArrayOperation):
+class CustomCall(ArrayOperation):
     """A call to a custom function; ``ranks`` are the ranks of the operands per sample."""
 
     function: Any  # a CustomFunction
@@ -86,7 +86,7 @@ class Custom(ArrayOperation):
 
 
 @dataclass(frozen=True)
-class CustomBackward(ArrayOperation):
+class CustomBackwardCall(ArrayOperation):
     """A call to the backward pass of a custom function, for the operand with index ``position``.
 
     The operands of this operation are the adjoint of the function's result and the operands of the
@@ -114,7 +114,9 @@ class CustomBackward(ArrayOperation):
 
     def run(self, *operands: Any) -> Any:
         """Call the custom backward pass for all samples."""
-        return self.function.operand_adjoint(*operands, index=self.position, ranks=self.ranks)
+        return self.function.compute_operand_adjoint(
+            *operands, index=self.position, ranks=self.ranks
+        )
 
     def push_forward(
         self, builder: Builder, index: int, tangent: Value, operands: Sequence[Value], result: Value
@@ -148,7 +150,7 @@ def create_forward_mode_error(name: str) -> DifferentiationError:
 
 
 def _emit_scalar_call(
-    operation: Custom | CustomBackward, builder: Builder, operands: Sequence[Array]
+    operation: CustomCall | CustomBackwardCall, builder: Builder, operands: Sequence[Array]
 ) -> Array:
     """Emit one call to a custom function of scalars; raise TapeError if an operand is an array."""
     if any(operand.ndim for operand in operands):

@@ -10,7 +10,7 @@ from cgprimer.core.language.syntax_tree import Index, Operator
 from cgprimer.core.operations import layer_expansions
 from cgprimer.core.operations.array_shapes import format_shape
 from cgprimer.core.operations.batch_operations import BatchMean
-from cgprimer.core.operations.custom_operations import Custom, CustomFunction
+from cgprimer.core.operations.custom_operations import CustomCall, CustomFunction
 from cgprimer.core.operations.element_operations import concatenate, take
 from cgprimer.core.operations.matrix_operations import matmul
 from cgprimer.core.operations.operation import Builder
@@ -131,7 +131,7 @@ def add_custom_function(name: str, function: CustomFunction, count: int) -> Arra
 
     def expand(b: Builder, *operands: Any) -> Any:
         ranks = tuple(len(b.shape(o)) for o in operands)
-        return b.emit(Custom(function, ranks), *operands)
+        return b.emit(CustomCall(function, ranks), *operands)
 
     row = ArrayFunction(name, count, count, count, name, expand=expand)
     FUNCTIONS.generation += 1

@@ -17,7 +17,7 @@ from cgprimer.core.operations.array_operation import (
 )
 from cgprimer.core.operations.array_shapes import broadcast_shapes, format_shape
 from cgprimer.core.operations.operation import Builder, Value
-from cgprimer.core.operations.shape_operations import reshape, transpose_last
+from cgprimer.core.operations.shape_operations import reshape, transpose_matrices
 from cgprimer.errors import DifferentiationError, ShapeError
 
 
@@ -101,10 +101,10 @@ class Matmul(_MatrixProduct):
             case 0, (1, 2):
                 return matmul(builder, right, adjoint)
             case 0, _:
-                return matmul(builder, adjoint, transpose_last(builder, right))
+                return matmul(builder, adjoint, transpose_matrices(builder, right))
             case _, (1, 2):
                 return outer(builder, left, adjoint)
-        return matmul(builder, transpose_last(builder, left), adjoint)
+        return matmul(builder, transpose_matrices(builder, left), adjoint)
 
     def scalarize(self, builder: Builder, *operands: Array) -> Array:
         """Emit the sums of products of elements."""

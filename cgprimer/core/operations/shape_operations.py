@@ -154,7 +154,7 @@ class _Reduction(ArrayOperation):
     def _broadcast_result(self, builder: Builder, value: Value, shape: Shape) -> Value:
         """Emit the result of the reduction, broadcast to the shape of the operand."""
         if builder.shape(value):
-            value = reshape(builder, value, _reduced_shape(shape, self.axes))
+            value = reshape(builder, value, _keep_reduced_axes(shape, self.axes))
         return builder.broadcast(value, shape)
 
     def _merge_reduced_axes(self, a: Array) -> Array:
@@ -250,7 +250,7 @@ def transpose(builder: Builder, a: Value, axes: Sequence[int] | None = None) -> 
     return a if order == unchanged else builder.emit(Transpose.create(order), a)
 
 
-def transpose_last(builder: Builder, a: Value) -> Value:
+def transpose_matrices(builder: Builder, a: Value) -> Value:
     """Emit the transpose of each matrix in a stack of matrices."""
     rank = len(builder.shape(a))
     return transpose(builder, a, (*range(rank - 2), rank - 1, rank - 2))
@@ -287,7 +287,7 @@ def _emit_reduction(
     shape = builder.shape(a)
     axes = _normalize_axes_cached(shape, tuple(axes) if hasattr(axes, "__iter__") else axes)
     result = builder.emit(kind.create(axes), a) if axes else a
-    return reshape(builder, result, _reduced_shape(shape, axes)) if keep else result
+    return reshape(builder, result, _keep_reduced_axes(shape, axes)) if keep else result
 
 
 @lru_cache(maxsize=4096, typed=True)
@@ -296,6 +296,6 @@ def _normalize_axes_cached(shape: Shape, axes: Any) -> tuple[int, ...]:
     return normalize_axes(shape, axes)
 
 
-def _reduced_shape(shape: Shape, axes: tuple[int, ...]) -> Shape:
+def _keep_reduced_axes(shape: Shape, axes: tuple[int, ...]) -> Shape:
     """Return a shape in which the given axes have length 1."""
     return tuple(1 if i in axes else n for i, n in enumerate(shape, -len(shape)))
