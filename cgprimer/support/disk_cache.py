@@ -89,7 +89,7 @@ def _find_configured_folder() -> Path | None:
 
 
 def _explain_unsafe_folder(folder: Path) -> str:
-    """Return the reason why another user could change the folder; empty if nobody could."""
+    """Return the reason not to trust a folder that other users can change; empty if it is safe."""
     if not hasattr(os, "geteuid"):
         return ""
     for path in (folder, *folder.parents):
@@ -128,7 +128,7 @@ def fingerprint_package() -> str:
 
 
 def compute_cache_key(*parts: str | bytes) -> str:
-    """Return a hash of the given strings, which identifies content that depends only on them.
+    """Return a hash of the given strings, used as the key of cached content.
 
     >>> compute_cache_key("a", "bc") == compute_cache_key("ab", "c")
     False

@@ -109,7 +109,7 @@ def check_writable(path: str | Path) -> None:
 
 
 def find_examples(pattern: str = "*.cg") -> dict[str, Path]:
-    """Return the paths of the example files, keyed by name.
+    """Return the paths of the bundled example files, keyed by name.
 
     >>> sorted(find_examples())[:3]
     ['batch_normalization', 'baydin', 'cosine_of_square']

@@ -63,9 +63,10 @@ def choose_equality_sign(*values: float, digits: int = DIGITS) -> str:
 
 
 def mark_rounding(value: Any, digits: int = DIGITS, widest: int = _WIDEST_ARRAY) -> str:
-    """Format a value with a leading ``≈`` if it is rounded; one additional digit may avoid that.
+    """Format a number or an array with a leading ``≈`` if rounding changes it.
 
-    An array is formatted in one line, or as its shape and norm if the line would be too wide.
+    One additional digit is printed if it makes the number exact. An array is formatted in one line,
+    or as its shape and norm if the line would be too wide.
 
     >>> mark_rounding(71.0625, 5), mark_rounding(1 / 3, 5), mark_rounding(None)
     ('71.0625', '≈0.33333', '')
@@ -86,7 +87,7 @@ def mark_rounding(value: Any, digits: int = DIGITS, widest: int = _WIDEST_ARRAY)
 
 
 def format_array(value: Any, digits: int = DIGITS, *, width: int = 44) -> str:
-    """Format a scalar, or an array in brackets.
+    """Format an array in brackets, or a scalar.
 
     A wide array has one row per line; a large array is abbreviated to its first elements.
 
@@ -110,9 +111,9 @@ def format_array(value: Any, digits: int = DIGITS, *, width: int = 44) -> str:
         return format_number(float(array), digits)
     few = min(digits, SHORT)
 
-    def format_lines(padded: int, width: int) -> str:
-        """Format all elements, padded to a width, in lines of at most the given width."""
-        show: Any = {"all": lambda v: format_number(float(v), few).rjust(padded)}
+    def format_lines(padding: int, width: int) -> str:
+        """Format all elements of the array in lines of at most ``width`` characters."""
+        show: Any = {"all": lambda v: format_number(float(v), few).rjust(padding)}
         lines = np.array2string(
             array, separator=", ", formatter=show, max_line_width=width, threshold=_MOST_NUMBERS
         )
@@ -175,7 +176,7 @@ def format_array_lines(value: Any, digits: int = 4, max_size: int = 4) -> tuple[
     Args:
         value: a float or an array.
         digits: number of significant digits.
-        most: maximum number of rows and columns of a small array.
+        max_size: maximum number of rows and columns of a small array.
 
     >>> format_array_lines([[1, -1], [0.5, -2]]), format_array_lines(0.25)
     (('= [[1, -1],', '[0.5, -2]]'), ('= 0.25',))

@@ -51,7 +51,7 @@ class ArrayOperation(Operation, Operator):
 
     @classmethod
     def create(cls, *settings: Any) -> Self:
-        """Return an operation with the given settings, which is cached."""
+        """Return the cached operation with the given settings; create it if necessary."""
         return _create_cached(cls, settings)  # type: ignore[no-any-return]
 
     @property
@@ -66,7 +66,7 @@ class ArrayOperation(Operation, Operator):
 
     @abstractmethod
     def run(self, *operands: Any) -> Any:
-        """Compute the result with numpy; leading axes of the operands are samples."""
+        """Compute the result of the operation with numpy; leading axes of operands are samples."""
 
     def push_forward(
         self, builder: Builder, index: int, tangent: Value, operands: Sequence[Value], result: Value
@@ -84,14 +84,14 @@ class ArrayOperation(Operation, Operator):
     def jvp(
         self, builder: Builder, index: int, tangent: Value, operands: Sequence[Value], result: Value
     ) -> tuple[Value, Value]:
-        """Emit a contribution to the tangent of the result; the partial is reported as 1."""
+        """Emit the Jacobian-vector product of one operand; the returned partial is 1."""
         product = self.push_forward(builder, index, tangent, operands, result)
         return product, builder.constant(1.0)
 
     def vjp(
         self, builder: Builder, index: int, adjoint: Value, operands: Sequence[Value], result: Value
     ) -> tuple[Value, Value]:
-        """Emit a contribution to the adjoint of one operand; the partial is reported as 1."""
+        """Emit the vector-Jacobian product of one operand; the returned partial is 1."""
         product = self.pull_back(builder, index, adjoint, operands, result)
         return product, builder.constant(1.0)
 
@@ -111,7 +111,7 @@ class ArrayOperation(Operation, Operator):
 
 @lru_cache(maxsize=1024)
 def _create_cached(cls: Any, settings: tuple[Any, ...]) -> Any:
-    """Return an operation of class ``cls``; calls with equal settings return one object."""
+    """Create an operation of class ``cls``; results are cached."""
     return cls(*settings)
 
 

@@ -62,7 +62,7 @@ def normalize_axes(shape: Shape, axes: int | Sequence[int] | None) -> tuple[int,
 
 
 def normalize_axis(shape: Shape, axis: int) -> int:
-    """Return an axis as a negative index, counted from the last axis, which is -1.
+    """Return an axis as a negative index; the last axis is -1.
 
     Raises:
         ShapeError: the axis is not an integer or out of bounds.

@@ -64,7 +64,7 @@ class BatchSum(_BatchReduction):
         return [str(self.rank)]
 
     def run(self, *operands: Any) -> Any:
-        """Compute the sum over all samples; a value without samples is returned unchanged."""
+        """Compute the sum over all samples; a value without a sample axis stays unchanged."""
         (a,) = operands
         if np.ndim(a) <= self.rank:
             return a
@@ -73,5 +73,5 @@ class BatchSum(_BatchReduction):
     def pull_back(
         self, builder: Builder, index: int, adjoint: Value, operands: Sequence[Value], result: Value
     ) -> Value:
-        """Raise DifferentiationError: methods differentiate before samples are summed."""
+        """Raise DifferentiationError, since a sum over samples has no derivative rule."""
         raise DifferentiationError("batch_sum has no derivative rule")

@@ -47,7 +47,7 @@ class CustomFunction(Protocol):
 
 @dataclass(frozen=True)
 class CustomCall(ArrayOperation):
-    """A call to a custom function; ``ranks`` are the ranks of the operands per sample."""
+    """A call to a custom function; ``ranks`` are the operands' ranks per sample."""
 
     function: Any  # a CustomFunction
     ranks: tuple[int, ...] = ()
@@ -71,7 +71,7 @@ class CustomCall(ArrayOperation):
     def push_forward(
         self, builder: Builder, index: int, tangent: Value, operands: Sequence[Value], result: Value
     ) -> Value:
-        """Raise DifferentiationError: a custom function has no rule for forward mode."""
+        """Raise DifferentiationError, since a custom function has no rule for forward mode."""
         raise create_forward_mode_error(self.function.name)
 
     def pull_back(
@@ -81,7 +81,7 @@ class CustomCall(ArrayOperation):
         return self.function.emit_adjoint(builder, index, adjoint, (*operands, result))
 
     def scalarize(self, builder: Builder, *operands: Array) -> Array:
-        """Emit the call if all operands are scalars."""
+        """Emit one call with scalar operands; raise TapeError for arrays."""
         return _emit_scalar_call(self, builder, operands)
 
 
@@ -121,17 +121,17 @@ class CustomBackwardCall(ArrayOperation):
     def push_forward(
         self, builder: Builder, index: int, tangent: Value, operands: Sequence[Value], result: Value
     ) -> Value:
-        """Raise DifferentiationError: a custom backward pass has no derivative."""
+        """Raise DifferentiationError, since a custom backward pass has no derivative rule."""
         raise self._create_second_derivative_error()
 
     def pull_back(
         self, builder: Builder, index: int, adjoint: Value, operands: Sequence[Value], result: Value
     ) -> Value:
-        """Raise DifferentiationError: a custom backward pass has no derivative."""
+        """Raise DifferentiationError, since a custom backward pass has no derivative rule."""
         raise self._create_second_derivative_error()
 
     def scalarize(self, builder: Builder, *operands: Array) -> Array:
-        """Emit the call if all operands are scalars."""
+        """Emit one call with scalar operands; raise TapeError for arrays."""
         return _emit_scalar_call(self, builder, operands)
 
     def _create_second_derivative_error(self) -> DifferentiationError:

@@ -140,7 +140,7 @@ class Concatenate(ArrayOperation):
     def push_forward(
         self, builder: Builder, index: int, tangent: Value, operands: Sequence[Value], result: Value
     ) -> Value:
-        """Emit the tangent of one operand, surrounded by zeros."""
+        """Emit the tangent of one operand, padded with zeros."""
         key = self._find_part_index(builder, index, operands, result)
         return scatter(builder, tangent, key, builder.shape(result))
 

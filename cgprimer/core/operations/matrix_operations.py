@@ -38,7 +38,7 @@ class _MatrixProduct(ArrayOperation):
         return list(map(str, self.ranks))
 
     def shape(self, *operands: Shape) -> Shape:
-        """Return the shape of the product; raise ShapeError if the inner dimensions differ."""
+        """Return the shape of the product; raise ShapeError if inner dimensions differ."""
         a, b = operands
         if not a or not b:
             raise ShapeError(
@@ -57,7 +57,7 @@ class _MatrixProduct(ArrayOperation):
         return a[:-2] + left[:-1] + right[1:]
 
     def _multiply(self, a: Array, b: Array) -> Any:
-        """Compute the product for each sample, with one product if all samples share a matrix."""
+        """Compute the matrix product for each sample; use one large product where possible."""
         if self.ranks == (1, 1):
             return np.einsum("...i,...i->...", a, b)
         if self.right_rank == 1:
@@ -85,7 +85,7 @@ class Matmul(_MatrixProduct):
     sums_products = True
 
     def run(self, *operands: Any) -> Any:
-        """Compute the product for each sample."""
+        """Compute the matrix product for each sample."""
         return self._multiply(*operands)
 
     def pull_back(
@@ -107,7 +107,7 @@ class Matmul(_MatrixProduct):
         return matmul(builder, transpose_matrices(builder, left), adjoint)
 
     def scalarize(self, builder: Builder, *operands: Array) -> Array:
-        """Emit the sums of products of elements."""
+        """Emit the matrix product as scalar multiplications and additions."""
         a, b = operands
         left = a if self.left_rank > 1 else a[..., None, :]
         right = b if self.right_rank > 1 else b[..., None]
@@ -124,7 +124,7 @@ class BatchMatmul(_MatrixProduct):
     combines_samples = True
 
     def run(self, *operands: Any) -> Any:
-        """Compute the sum over all samples as one product."""
+        """Compute the sum of the matrix products of all samples as one product."""
         a, b = operands
         if a.ndim == self.left_rank and b.ndim == self.right_rank:
             return self._multiply(a, b)
@@ -137,7 +137,7 @@ class BatchMatmul(_MatrixProduct):
     def pull_back(
         self, builder: Builder, index: int, adjoint: Value, operands: Sequence[Value], result: Value
     ) -> Value:
-        """Raise DifferentiationError: methods differentiate before samples are summed."""
+        """Raise DifferentiationError, since a sum over samples has no derivative rule."""
         raise DifferentiationError("batch_matmul has no derivative rule")
 
 

@@ -103,7 +103,7 @@ def _format_expression(
 
 
 def _split_readable_node(node: Expression) -> tuple[int, _Pieces]:
-    """Split a node like :func:`_split_node`, with conditions such as ``1 if x < 0 else 0``."""
+    """Split a node into strings and operands, with conditions like ``1 if x < 0 else 0``."""
     if not isinstance(node, Apply) or node.primitive not in ("less", "equal", "where"):
         return _split_node(node)
     if node.primitive != "where":
@@ -125,7 +125,7 @@ def _split_condition(test: Expression) -> _Pieces:
 
 
 def _is_tie_partial(test: Expression, yes: Expression, no: Expression) -> bool:
-    """Return whether ``where(test, yes, no)`` is a partial of ``max`` or ``min`` for ties."""
+    """Return whether ``where(test, yes, no)`` is a partial derivative of ``max`` or ``min``."""
     if not (isinstance(test, Apply) and isinstance(no, Apply) and isinstance(yes, Number)):
         return False
     if (test.primitive, yes.value, no.primitive) != ("equal", 0.5, "less"):
@@ -134,7 +134,7 @@ def _is_tie_partial(test: Expression, yes: Expression, no: Expression) -> bool:
 
 
 def _split_node(node: Expression) -> tuple[int, _Pieces]:
-    """Return the precedence of a node, and its strings and operands in printing order."""
+    """Split a node into its precedence, and its strings and operands in printing order."""
     if isinstance(node, Name):
         return _ATOM, [node.name]
     if isinstance(node, Number):

@@ -237,7 +237,7 @@ def insert_primitive(primitive: Primitive) -> Primitive:
                 message = (
                     f"unknown name {node.name!r} in the partial {text!r} of {primitive.name!r}"
                 )
-                raise UsageError(message, hint=f"use only {', '.join(sorted(allowed))}")
+                raise UsageError(message, hint=f"use only the names {', '.join(sorted(allowed))}")
     store_primitive(primitive)
     if primitive.spelling:
         FUNCTIONS.setdefault(primitive.spelling, []).append(primitive)

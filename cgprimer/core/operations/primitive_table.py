@@ -31,7 +31,7 @@ def add_primitive(name: str, *partials: str, latex: str = "", **fields: Any) -> 
 
 
 def _add_operator(name: str, *partials: str, latex: str, **fields: Any) -> None:
-    """Add a primitive that expressions write as an operator, such as ``a + b``."""
+    """Add a primitive that is written as an operator, such as ``a + b``."""
     add_primitive(name, *partials, latex=latex, spelling="", **fields)
 
 

@@ -39,7 +39,7 @@ class _ShapeChange(ArrayOperation):
         return list(map(str, self.new_shape))
 
     def shape(self, *operands: Shape) -> Shape:
-        """Return the new shape."""
+        """Return the shape to which the operand is reshaped or broadcast."""
         return self.new_shape
 
 
@@ -50,7 +50,7 @@ class Reshape(_ShapeChange):
     name = "reshape"
 
     def run(self, *operands: Any) -> Any:
-        """Reshape the operand for all samples."""
+        """Reshape the operand, for all samples."""
         (a,) = operands
         return np.asarray(a).reshape(np.shape(a)[: np.ndim(a) - self.rank] + self.new_shape)
 
@@ -70,7 +70,7 @@ class Transpose(ArrayOperation):
     moves_elements = commutes_with_sum = may_be_view = True
 
     def format_settings(self) -> list[str]:
-        """Return the axes as strings; an ordinary transpose of a matrix has no settings."""
+        """Return the axes as strings; an empty list for the transpose of a matrix."""
         return [] if self.axes == (-1, -2) else list(map(str, self.axes))
 
     def shape(self, *operands: Shape) -> Shape:
@@ -79,7 +79,7 @@ class Transpose(ArrayOperation):
         return tuple(a[axis] for axis in self.axes)
 
     def run(self, *operands: Any) -> Any:
-        """Permute the axes for all samples."""
+        """Permute the axes of the operand, for all samples."""
         (a,) = operands
         samples = a.ndim - len(self.axes)
         return a.transpose(*range(samples), *[a.ndim + axis for axis in self.axes])
@@ -99,7 +99,7 @@ class Broadcast(_ShapeChange):
     name = "broadcast"
 
     def shape(self, *operands: Shape) -> Shape:
-        """Return the new shape; raise ShapeError if the operand cannot be broadcast to it."""
+        """Return the shape of the broadcast; raise ShapeError for an incompatible operand."""
         (a,), shape = operands, self.new_shape
         if min(shape, default=0) < 0 or broadcast_shapes("a broadcast", a, shape) != shape:
             raise ShapeError(
@@ -111,7 +111,7 @@ class Broadcast(_ShapeChange):
         return shape
 
     def run(self, *operands: Any) -> Any:
-        """Broadcast the operand for all samples, without a copy of the elements."""
+        """Broadcast the operand, for all samples, without copying elements."""
         a, rank, shape = np.asarray(operands[0]), self.rank, self.new_shape
         samples = a.shape[: a.ndim - rank]
         padding = (1,) * (len(shape) - rank)
@@ -172,7 +172,7 @@ class Sum(_Reduction):
     commutes_with_sum = sums_products = True
 
     def run(self, *operands: Any) -> Any:
-        """Sum over the axes, for all samples."""
+        """Compute the sum over the axes, for all samples."""
         return np.add.reduce(operands[0], axis=self.axes)
 
     def pull_back(
@@ -182,7 +182,7 @@ class Sum(_Reduction):
         return self._broadcast_result(builder, adjoint, builder.shape(operands[0]))
 
     def scalarize(self, builder: Builder, *operands: Array) -> Array:
-        """Emit additions of the elements, from left to right."""
+        """Emit the sum as scalar additions, from left to right."""
         return reduce_last_axis(builder, "add", self._merge_reduced_axes(*operands))
 
 
@@ -199,27 +199,27 @@ class Maximum(_Reduction):
     def push_forward(
         self, builder: Builder, index: int, tangent: Value, operands: Sequence[Value], result: Value
     ) -> Value:
-        """Emit the sum of the tangent times the partial over the axes."""
+        """Emit the tangent times the partial derivative, summed over the axes."""
         partial = self._emit_partial(builder, operands[0], result)
         return builder.emit(Sum.create(self.axes), builder.emit("mul", tangent, partial))
 
     def pull_back(
         self, builder: Builder, index: int, adjoint: Value, operands: Sequence[Value], result: Value
     ) -> Value:
-        """Emit the broadcast adjoint times the partial."""
+        """Emit the broadcast adjoint times the partial derivative."""
         (a,) = operands
         repeated = self._broadcast_result(builder, adjoint, builder.shape(a))
         return builder.emit("mul", repeated, self._emit_partial(builder, a, result))
 
     def _emit_partial(self, builder: Builder, a: Value, result: Value) -> Value:
-        """Emit 1/n for each of n elements that are equal to the maximum, and 0 otherwise."""
+        """Emit the partial derivative: 1/n for the n elements equal to the maximum, otherwise 0."""
         shape = builder.shape(a)
         is_maximum = builder.emit("equal", a, self._broadcast_result(builder, result, shape))
         count = sum_over_axes(builder, is_maximum, self.axes)
         return builder.emit("div", is_maximum, self._broadcast_result(builder, count, shape))
 
     def scalarize(self, builder: Builder, *operands: Array) -> Array:
-        """Emit maxima of two elements, from left to right."""
+        """Emit the maximum as scalar instructions, from left to right."""
         return reduce_last_axis(builder, "max", self._merge_reduced_axes(*operands))
 
 
