@@ -55,6 +55,7 @@ class CachedPass:
     """
 
     def __init__(self, order: list[ValueBase], others: list[Any], *, seeded: bool) -> None:
+        self._generation = FUNCTIONS.generation  # of the derivative rules
         operands = [*order, *others]
         positions = {id(operand): i for i, operand in enumerate(operands)}
         self._compile(order, operands, positions, seeded=seeded)
@@ -171,6 +172,7 @@ class CachedPass:
             len(used) == len(self._used)
             and all(map(is_, used, [operands[i] for i in self._used]))
             and len(set(order)) == self.n_ordered
+            and FUNCTIONS.generation == self._generation
             and serials == sorted(serials, reverse=True)
             and [v.requires_grad for v in operands[: self.n_values]] == self._requires_grad
             and operands[self._n_operands :] == self._constants

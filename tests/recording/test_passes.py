@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cgprimer import Value, checkpoint, no_grad
+from cgprimer import Value, checkpoint, no_grad, register_primitive, unregister_primitive
 from cgprimer.errors import DifferentiationError
 from cgprimer.recording import cached_passes
+from cgprimer.recording.eager_builder import EAGER
 from tests.approval import refused
 
 X = np.linspace(-1.0, 2.0, 12).reshape(3, 4)
@@ -221,3 +222,15 @@ def test_a_parameter_that_is_changed_takes_nobodys_array() -> None:
     assert w.data.tolist() == np.full((4, 5), -1.0).tolist()
     step[0, 0] = 9.0
     assert w.data[0, 0] == -1.0
+
+
+def test_a_primitive_that_is_registered_again_has_its_new_derivative() -> None:
+    for factor in (3.0, 5.0):
+        register_primitive("scaled", lambda x, factor=factor: factor * x, partials=[str(factor)])
+        try:
+            for _ in range(3):
+                x = Value([1.0, 2.0])
+                EAGER.emit("scaled", x).sum().backward()
+                assert x.grad.tolist() == [factor, factor]
+        finally:
+            unregister_primitive("scaled")
