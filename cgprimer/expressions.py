@@ -1,7 +1,7 @@
 """Expressions: parse text to syntax trees, evaluate them, substitute names, print them again.
 
 A tree consists of :class:`Number`, :class:`Name` and :class:`Apply` nodes. Trees are immutable and
-can share nodes; all functions are iterative, so that deep trees are no problem.
+can share nodes. All functions are iterative, so the depth of a tree is not limited.
 
 >>> from cgprimer import expressions
 >>> tree = expressions.parse_expression("cd*xx + xz**3")
@@ -62,20 +62,20 @@ __all__ = [
 
 
 def evaluate(expression: Expression | str, values: Mapping[str, Any] | None = None) -> Value:
-    """Compute the value of an expression.
+    """Evaluate an expression.
 
     Args:
         expression: a syntax tree, or the text of an expression.
-        values: a number or an array for each name.
+        values: scalars or arrays, keyed by name.
 
     Returns:
-        A float, or an array in the shape of the result. A value outside a function's domain is nan,
-        at a pole it is infinite.
+        A float, or an array in the shape of the result. Functions return nan outside their domain
+        and infinity at poles.
 
     Raises:
         MissingValueError: a name has no value.
-        ShapeError: the shapes of the operands do not fit.
-        SourceError: the text is not an expression.
+        ShapeError: the operands of an operation have incompatible shapes.
+        SourceError: the text is not a valid expression.
 
     >>> evaluate("sin(k)^2 + cos(k)^2", {"k": 1.0})
     1.0

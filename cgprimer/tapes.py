@@ -1,4 +1,4 @@
-"""Tapes: straight-line programs, from building them to running them.
+"""Tapes: straight-line programs that can be built, differentiated and run.
 
 :func:`tape` lowers a graph to a :class:`Tape`, :func:`differentiate` turns it into another tape
 with derivatives, and :func:`run` computes its outputs. A :class:`Builder` emits instructions
@@ -55,15 +55,15 @@ __all__ = [
 
 
 def run(tape: Tape, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Compute the outputs of a tape with the plain evaluator.
+    """Run a tape with the plain evaluator; return its outputs.
 
     Args:
         tape: the tape.
-        values: a float, or an array of samples, for each column and scalar of the tape. Of a leaf
-            with a shape, the last axes of its value have this shape.
+        values: a float or an array of samples for each column and scalar of the tape. The last
+            axes of a value must have the shape of its leaf.
 
     Returns:
-        The value of each output: a float if all values are floats, else an array.
+        The outputs, keyed by name: floats if all values are floats, else arrays.
 
     Raises:
         EngineError: a column or scalar has no value.
@@ -77,7 +77,7 @@ def run(tape: Tape, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def contributions(program: DerivativeProgram | Tape) -> tuple[Contribution, ...]:
-    """Return what flows along each edge of the primal, in the order of the sweep.
+    """Return the contribution of each edge to the derivatives, in the order of the sweep.
 
     Each contribution has the fields ``tail``, ``head``, ``partial``, ``product`` and ``total``,
     which are indices of values of the program's tape. Programs of forward and reverse mode have

@@ -85,7 +85,7 @@ def reference_derivatives(
         return {name: all_of_them[name] for name in wrt}
     names = {operator_name(instruction.primitive) for instruction, needed in pairs if needed}
     rows = {find_primitive(name) for name in names}
-    if any(symbolic_arithmetic.form(row) is None for row in rows):
+    if any(symbolic_arithmetic.get_sympy_form(row) is None for row in rows):
         return None
     central = differentiate(tape, (of,), wrt)
     one_sided = None  # slopes to the right, where there may be kinks

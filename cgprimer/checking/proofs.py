@@ -119,7 +119,9 @@ def _answer(left: str, right: str, names: Sequence[str]) -> bool:
     from cgprimer.expressions import parse_expression
 
     constants: Mapping[str, object] = {"pi": sympy.pi, "e": sympy.E}
-    first, second = (symbolic_arithmetic.symbolic(parse_expression(text)) for text in (left, right))
+    first, second = (
+        symbolic_arithmetic.build_sympy_expression(parse_expression(text)) for text in (left, right)
+    )
     values = {sympy.Symbol(n, real=True): v for n, v in constants.items() if n not in names}
     return bool(sympy.simplify((first - second).subs(values)) == 0)
 

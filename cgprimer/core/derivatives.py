@@ -62,9 +62,9 @@ def running_statistics(graph: ExpressionGraph, point: Mapping[str, Value]) -> di
     """Return the running mean and variance of each ``batchnorm``; by default 0 and 1."""
     if not graph.layered:
         return {}
-    from cgprimer.core.operations.layer_expansions import statistics_of
+    from cgprimer.core.operations.layer_expansions import collect_statistics
 
-    return statistics_of(tape(graph).leaves, point)
+    return collect_statistics(tape(graph).leaves, point)
 
 
 def parse_element_of(graph: ExpressionGraph, name: str) -> Element:

@@ -40,7 +40,7 @@ from cgprimer.core.loss_expressions import (
     target_column_name,
 )
 from cgprimer.core.operations.array_shapes import format_shape
-from cgprimer.core.operations.function_expansions import emit_applied
+from cgprimer.core.operations.function_expansions import emit_function
 from cgprimer.core.operations.notation import unparse
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.lowering import emit_vertex
@@ -207,7 +207,7 @@ def _infer_shape(tree: Expression, shapes: Shapes) -> Shape:
         return builder.leaf("column", node.name, shape=shapes[node.name])
 
     try:
-        return builder.shape(fold(tree, emit_leaf, partial(emit_applied, builder)))
+        return builder.shape(fold(tree, emit_leaf, partial(emit_function, builder)))
     except ShapeError as error:
         raise ShapeError(f"the loss {unparse(tree)}: {error.message}", hint=error.hint) from None
 

@@ -23,7 +23,7 @@ def definitions() -> Mapping[str, str]:
     """Every primitive of Python's, and what they use, as a definition of that name.
 
     >>> print(definitions()["log10"])
-    log10 = quiet(math.log10, pole_at_zero)
+    log10 = suppress_errors(math.log10, pole_at_zero)
     >>> print(definitions()["relu"])
     def relu(a):
         return maximum(a, 0.0)
@@ -49,7 +49,7 @@ def _found(tree: ast.Module) -> Iterator[tuple[str, str]]:
             and ast.unparse(node.target) == "FUNCTIONS"
         ):
             for name in float_arithmetic._SAME.split():
-                yield name, f"{name} = _quiet(math.{name})"
+                yield name, f"{name} = _suppress_errors(math.{name})"
             for part in ast.walk(node.value):
                 if isinstance(part, ast.Dict):
                     yield from _entries(part)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from cgprimer.core.operations.primitive_registry import OPERANDS, Applied, find_primitive
-from cgprimer.core.operations.symbolic_arithmetic import form
+from cgprimer.core.operations.symbolic_arithmetic import get_sympy_form
 from cgprimer.exporting.languages import Language, python_function
 
 _SAME = '''
@@ -21,7 +21,7 @@ class _Sympy(Language):
     """Texts of primitives are those of the table's sympy forms."""
 
     def has(self, name: Applied) -> bool:
-        known = isinstance(name, str) and form(find_primitive(name)) is not None
+        known = isinstance(name, str) and get_sympy_form(find_primitive(name)) is not None
         return known or name == "stop_gradient"
 
     def applied(self, name: str, operands: Sequence[str]) -> str:
@@ -39,7 +39,7 @@ def _text(name: str) -> str:
     import sympy
 
     row = find_primitive(name)
-    known = form(row)
+    known = get_sympy_form(row)
     if known is None:
         return "a"
     symbols = [sympy.Symbol(o, real=True) for o in OPERANDS[: row.arity]]

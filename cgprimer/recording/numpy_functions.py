@@ -15,7 +15,7 @@ import numpy as np
 from cgprimer.core.operations import matrix_operations, numpy_arithmetic
 from cgprimer.core.operations.array_shapes import normalize_axes
 from cgprimer.core.operations.element_operations import concatenate
-from cgprimer.core.operations.function_expansions import root_of_squares
+from cgprimer.core.operations.function_expansions import emit_root_of_squares
 from cgprimer.errors import (
     CgprimerError,
     DifferentiationError,
@@ -243,7 +243,7 @@ def _norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> 
             "recording numpy.linalg.norm supports the Euclidean norm, and ord=1 and ord=inf for"
             f" vectors, got ord={ord!r}"
         )
-    return root_of_squares(EAGER, (a * a).sum(axis, keepdims))
+    return emit_root_of_squares(EAGER, (a * a).sum(axis, keepdims))
 
 
 def _variance(a: Any, axis: Any = None, *, ddof: int = 0, keepdims: bool = False) -> Any:
@@ -255,7 +255,7 @@ def _variance(a: Any, axis: Any = None, *, ddof: int = 0, keepdims: bool = False
 
 def _standard_deviation(a: Any, axis: Any = None, *, ddof: int = 0, keepdims: bool = False) -> Any:
     """Compute ``numpy.std`` of a recorded value."""
-    return root_of_squares(EAGER, _variance(a, axis, ddof=ddof, keepdims=keepdims))
+    return emit_root_of_squares(EAGER, _variance(a, axis, ddof=ddof, keepdims=keepdims))
 
 
 def _product(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:

@@ -347,7 +347,7 @@ class Value(TensorNames):
     @locate_errors
     def softmax(self, axis: int = -1) -> Any:
         """Compute softmax along an axis."""
-        return function_expansions.softmax(EAGER, self, axis)
+        return function_expansions.emit_softmax(EAGER, self, axis)
 
     @locate_errors
     def log_softmax(self, axis: int = -1) -> Any:

@@ -15,7 +15,7 @@ from cgprimer.core.operations import (
     symbolic_arithmetic,
 )
 from cgprimer.core.operations.primitive_registry import FUNCTIONS
-from cgprimer.core.operations.symbolic_arithmetic import form
+from cgprimer.core.operations.symbolic_arithmetic import get_sympy_form
 from tests.methods.slopes import DIGITS, second_slopes, slopes
 from tests.primitives.row_tools import (
     OPERANDS_OF_GRAPH,
@@ -53,12 +53,12 @@ def test_numpy_and_mpmath_agree(row):
             assert error <= mpmath.mpf("4e-15") * max(1, abs(expected)), list(operands)
 
 
-@pytest.mark.parametrize("row", [r for r in ROWS if form(r) is not None], ids=ids)
+@pytest.mark.parametrize("row", [r for r in ROWS if get_sympy_form(r) is not None], ids=ids)
 def test_sympy_agrees(row):
     import sympy
 
     symbols = sympy.symbols("a b c", real=True)[: row.arity]
-    expression = form(row)(sympy, *symbols)
+    expression = get_sympy_form(row)(sympy, *symbols)
     derivatives = [sympy.diff(expression, symbol) for symbol in symbols]
     points = random_points(row, 4, seed=2)
     found = [values(row, points), *partials_by_reverse(row, points)]

@@ -94,7 +94,7 @@ def find_engine(name: str) -> Engine:
 def list_engine_names() -> tuple[str, ...]:
     """Return the names of all engines in ascending order of their minimum work.
 
-    >>> names()[:4]
+    >>> list_engine_names()[:4]
     ('plain', 'numpy', 'cpu', 'cuda')
     """
     plain, *others = ENGINES.names()  # the built-in engine is the first one of the registry

@@ -140,10 +140,10 @@ def _evaluate_symbolically(tape: Tape) -> list[Any]:
     """Evaluate a tape with sympy symbols as leaf values; return the formulas of all values."""
     import numpy as np
 
-    from cgprimer.core.operations.symbolic_arithmetic import exact_number, sympy_function
+    from cgprimer.core.operations.symbolic_arithmetic import convert_to_rational, sympy_function
 
     leaf_values = [
-        np.array(exact_number(leaf.value))
+        np.array(convert_to_rational(leaf.value))
         if leaf.kind == "constant"
         else _create_symbols(format_name(leaf.name), leaf.shape)
         for leaf in tape.leaves

@@ -239,10 +239,10 @@ class ExpressionGraph:
     def point(
         self, at: Mapping[str, Value] | None = None, *, needed: Iterable[str] | None = None
     ) -> dict[str, Value]:
-        """Return values of the inputs and parameters: those of ``at``, else the declared ones.
+        """Return the value of each input and parameter: from ``at``, or the declared value.
 
         Args:
-            at: names to numbers or arrays; arrays must broadcast together.
+            at: numbers or arrays, keyed by name; the arrays must broadcast together.
             needed: names that must have a value; by default all inputs and parameters.
 
         Raises:
@@ -268,8 +268,8 @@ class ExpressionGraph:
                     values[name] = convert_value(name, value)
                     continue
                 if name in self.definitions:
-                    raise UsageError(f"{name!r} is computed by the graph and cannot be given")
-                message = f"the graph has no input or parameter {name!r}"
+                    raise UsageError(f"cannot set {name!r}: the graph computes it")
+                message = f"unknown input or parameter {name!r}"
                 raise UsageError(message, hint=element_hint(name, free))
             values[name] = convert_value(name, value, shapes.get(name, ()))
         wanted = free if needed is None else needed
@@ -299,19 +299,19 @@ class ExpressionGraph:
         return bool(self.layers)
 
     def samples(self, point: Mapping[str, Value]) -> tuple[int, ...]:
-        """Return the shape of the samples at a point; ``()`` for a single sample."""
+        """Return the shape of the sample axes at a point; ``()`` for a single sample."""
         if self.layered:
             point = {name: value for name, value in point.items() if not is_internal(name)}
         return broadcast_sample_shapes(point, self.shapes)
 
     def mode(self, point: Mapping[str, Value]) -> str:
-        """Return how layers are expanded at a point.
+        """Return the mode in which layers such as dropout are expanded at a point.
 
         See :mod:`cgprimer.core.operations.layer_expansions`.
         """
-        from cgprimer.core.operations.layer_expansions import mode_of
+        from cgprimer.core.operations.layer_expansions import choose_layer_mode
 
-        return mode_of(self.layers, point, self.samples(point)) if self.layered else ""
+        return choose_layer_mode(self.layers, point, self.samples(point)) if self.layered else ""
 
     def _missing_value_hint(self, name: str) -> str:
         """Return a hint for an input or parameter without a value."""
@@ -330,14 +330,14 @@ class ExpressionGraph:
         return f"pass `at={{{name!r}: 0.5}}`, {declared}"
 
     def evaluate(self, at: Mapping[str, Value] | None = None) -> dict[str, Value]:
-        """Compute the value of every variable directly from the syntax trees, without an engine.
+        """Compute the value of every variable at a point.
 
         Args:
-            at: names of inputs and parameters to numbers or arrays of samples.
+            at: scalars or arrays of samples, keyed by the names of inputs and parameters.
 
         Returns:
-            Floats if every value is a number, else arrays of the common shape. A value outside a
-            function's domain is nan, at a pole it is infinite; neither raises an error.
+            Floats if every value is a scalar, else arrays of the common shape. Functions return
+            nan outside their domain and infinity at poles; no error is raised.
 
         >>> from cgprimer.core.graph import parse
         >>> graph = parse("input xa = 0.5; xx = xa^2; xw = 3*xx")
@@ -352,7 +352,13 @@ class ExpressionGraph:
         return evaluate_graph(self, point, self.samples(point), self.mode(point))
 
     def misfit(self, name: str, operation: int, error: ShapeError) -> ShapeError:
-        """Return a shape error with the position of an operation, counted in execution order."""
+        """Return a shape error with the source position of the operation that caused it.
+
+        Args:
+            name: the variable whose definition contains the operation.
+            operation: the index of the operation in execution order.
+            error: the error without a position.
+        """
         from cgprimer.core.operations.notation import unparse
 
         operations = [n for n in postorder(self.definitions[name]) if isinstance(n, Apply)]
@@ -400,7 +406,7 @@ class ExpressionGraph:
         return {name: role for role, names in roles.items() for name in names}
 
     def to_sympy(self) -> dict[str, sympy.Expr]:
-        """Return each definition as a sympy expression in the names of its right-hand side.
+        """Convert each definition to a sympy expression of the names on its right-hand side.
 
         An array is written as its elements: ``xh[0]`` in terms of ``W[0,0]`` and so on.
 

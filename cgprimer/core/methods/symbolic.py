@@ -23,7 +23,11 @@ from typing import Any
 from cgprimer.core.language.syntax_tree import operator_name
 from cgprimer.core.methods.derivative_program import DerivativeProgram, build_single_pass_program
 from cgprimer.core.operations import find_primitive, primitives
-from cgprimer.core.operations.symbolic_arithmetic import form, opaque_function, symbolic_call
+from cgprimer.core.operations.symbolic_arithmetic import (
+    apply_to_sympy,
+    create_opaque_function,
+    get_sympy_form,
+)
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape
 from cgprimer.core.tape.tape_dependencies import find_dependents, reachable
@@ -155,7 +159,9 @@ _STATED = {
 
 @cache
 def _build_opaque_form(name: str) -> Any:
-    return opaque_function(replace(find_primitive(name), partials=_STATED[name]), _apply_primitive)
+    return create_opaque_function(
+        replace(find_primitive(name), partials=_STATED[name]), _apply_primitive
+    )
 
 
 def _apply_primitive(name: str, arguments: list[Any]) -> Any:
@@ -164,12 +170,14 @@ def _apply_primitive(name: str, arguments: list[Any]) -> Any:
         return _build_opaque_form(name)(*arguments)
     row = find_primitive(name)
     if name == "pow" and arguments[0] == 0:  # sympy's derivative would have a logarithm of 0
-        return opaque_function(replace(row, partials=("0", "0")), _apply_primitive)(*arguments)
-    opaque = form(row) is None
+        return create_opaque_function(replace(row, partials=("0", "0")), _apply_primitive)(
+            *arguments
+        )
+    opaque = get_sympy_form(row) is None
     return (
-        opaque_function(row, _apply_primitive)(*arguments)
+        create_opaque_function(row, _apply_primitive)(*arguments)
         if opaque
-        else symbolic_call(name, arguments)
+        else apply_to_sympy(name, arguments)
     )
 
 

@@ -1,6 +1,7 @@
-"""Primitives on Python's own floats: IEEE 754, so nothing raises.
+"""Primitives on Python's floats. They return IEEE 754 values and never raise.
 
-Python's ``math`` raises where IEEE 754 has a value; each function here gives that value instead.
+Functions of ``math`` raise errors outside their domain and on overflow; the functions of this
+module return nan or infinity instead.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ if TYPE_CHECKING:
 Function = Callable[..., float]
 
 
-def _quiet(
+def _suppress_errors(
     function: Function, outside: Function = lambda a: nan, overflow: Function = lambda a: inf
 ) -> Function:
-    """Return a function of ``math`` with values outside of its domain and for overflow."""
+    """Wrap a function of ``math`` to return IEEE 754 values instead of raising errors."""
 
     def evaluate(a: float) -> float:
+        """Evaluate the wrapped function."""
         try:
             return function(a)
         except ValueError:
@@ -37,6 +39,7 @@ def _quiet(
 
 
 def _div(a: float, b: float) -> float:
+    """Return a/b; infinity or nan if b is zero."""
     try:
         return a / b
     except ZeroDivisionError:
@@ -44,7 +47,8 @@ def _div(a: float, b: float) -> float:
 
 
 def _pow(a: float, b: float) -> float:
-    odd = b % 2.0 == 1.0  # of a whole exponent, negative ones included
+    """Return a to the power of b; infinity at a pole and on overflow, nan outside the domain."""
+    odd = b % 2.0 == 1.0  # also for negative integers
     try:
         return math.pow(a, b)
     except OverflowError:
@@ -54,39 +58,46 @@ def _pow(a: float, b: float) -> float:
 
 
 def _pole_at_zero(a: float) -> float:
+    """Return the value of a logarithm outside its domain: -inf at 0, nan elsewhere."""
     return -inf if a == 0.0 else nan
 
 
-_log = _quiet(math.log, _pole_at_zero)
+_log = _suppress_errors(math.log, _pole_at_zero)
 
 
 def _sigmoid(a: float) -> float:
+    """Return 1/(1 + exp(-a)) without overflow."""
     decay = math.exp(-abs(a))  # at most 1: no overflow
     return (1.0 if a >= 0.0 else decay) / (1.0 + decay)
 
 
 def _max(a: float, b: float) -> float:
+    """Return the maximum of two floats; nan if either of them is nan."""
     return a if a > b or isnan(a) else b
 
 
 def _min(a: float, b: float) -> float:
+    """Return the minimum of two floats; nan if either of them is nan."""
     return a if a < b or isnan(a) else b
 
 
 _SAME = "exp expm1 sqrt sin cos tan asin acos cosh acosh"
-FUNCTIONS: dict[str, Function] = {name: _quiet(getattr(math, name)) for name in _SAME.split()} | {
+FUNCTIONS: dict[str, Function] = {
+    name: _suppress_errors(getattr(math, name)) for name in _SAME.split()
+} | {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": _div,
     "neg": operator.neg, "copy": operator.pos, "pow": _pow,
     "log": _log, "log_base": lambda a, b: _div(_log(a), _log(b)),
-    "log1p": _quiet(math.log1p, lambda a: _pole_at_zero(1.0 + a)),
-    "log2": _quiet(math.log2, _pole_at_zero), "log10": _quiet(math.log10, _pole_at_zero),
+    "log1p": _suppress_errors(math.log1p, lambda a: _pole_at_zero(1.0 + a)),
+    "log2": _suppress_errors(math.log2, _pole_at_zero),
+    "log10": _suppress_errors(math.log10, _pole_at_zero),
     "logaddexp": lambda a, b: (
         a + math.log(2.0) if a == b else _max(a, b) + math.log1p(math.exp(-abs(a - b)))
     ),
     "xlogy": lambda a, b: a if a == 0.0 == b else a * _log(b),
     "atan": math.atan, "tanh": math.tanh, "asinh": math.asinh,
-    "sinh": _quiet(math.sinh, overflow=lambda a: copysign(inf, a)),
-    "atanh": _quiet(math.atanh, lambda a: copysign(inf, a) if abs(a) == 1.0 else nan),
+    "sinh": _suppress_errors(math.sinh, overflow=lambda a: copysign(inf, a)),
+    "atanh": _suppress_errors(math.atanh, lambda a: copysign(inf, a) if abs(a) == 1.0 else nan),
     "sigmoid": _sigmoid, "softplus": lambda a: _max(a, 0.0) + math.log1p(math.exp(-abs(a))),
     "relu": lambda a: _max(a, 0.0), "leaky_relu": lambda a, b: a * b if a < 0.0 else a,
     "erf": math.erf, "erfc": math.erfc,
@@ -105,13 +116,14 @@ assert FUNCTIONS.keys() >= {r.name for r in primitives() if r.built_in}, "a row 
 
 
 @cache
-def _guarded(function: Callable[..., Any]) -> Function:
-    """Return a function from outside without numpy's warnings, on floats."""
+def _wrap_custom_function(function: Callable[..., Any]) -> Function:
+    """Wrap a registered function to return floats and to suppress numpy's warnings."""
 
     def evaluate(*operands: float) -> float:
+        """Evaluate the registered function on floats."""
         try:
             import numpy as np
-        except ImportError:  # it then works on plain floats, or not at all
+        except ImportError:  # the function may work on floats
             return float(function(*operands))
         with np.errstate(all="ignore"):
             return float(function(*map(np.float64, operands)))
@@ -126,6 +138,6 @@ def float_function(applied: str | ArrayOperation) -> Function:
     (inf, nan, inf)
     """
     if not isinstance(applied, str):  # a custom function of scalars
-        return _guarded(applied.run)
+        return _wrap_custom_function(applied.run)
     outside = find_primitive(applied).function
-    return FUNCTIONS[applied] if outside is None else _guarded(outside)
+    return FUNCTIONS[applied] if outside is None else _wrap_custom_function(outside)

@@ -1,9 +1,9 @@
-"""Layers that compute differently in training and afterwards: dropout and batch normalization.
+"""Layers that behave differently during and after training: dropout and batch normalization.
 
-Both are expanded into primitives, so that they need no derivative rules. In training, dropout
-multiplies by a mask that is sampled for each sample, and batch normalization uses the mean and the
-variance of the batch. Afterwards, dropout multiplies by the average of the masks, and batch
-normalization uses the running mean and variance from training.
+Both are expanded into primitives, so they need no derivative rules. During training, dropout
+multiplies by a mask that is drawn for each sample, and batch normalization uses the mean and the
+variance of the batch. After training, dropout multiplies by the mean of the masks, and batch
+normalization uses the running mean and variance.
 
 A builder has a ``mode`` (``""`` after training, ``batch`` for statistics of the batch, ``masks``
 for masks, ``training`` for both) and the current ``vertex``, from which the names of masks and
@@ -27,26 +27,26 @@ from cgprimer.support.value_names import internal_name, is_internal, parse_inter
 Builder = Any
 MASK, MEAN, VARIANCE = "mask", "mean", "variance"  #: kinds of internal names
 EPSILON = 1e-5  #: added to the variance by batch normalization, as in PyTorch
-_HINT = "p is the probability that a unit is kept; PyTorch's p is that of dropping it, 1 - p"
+_HINT = "p is the probability of keeping a unit; PyTorch's p is the probability of dropping it"
 
 
-def dropout(b: Builder, x: Any, p: Any) -> Any:
-    """Expand dropout: keep each unit with probability p; after training, multiply it by p."""
+def expand_dropout(b: Builder, x: Any, p: Any) -> Any:
+    """Emit dropout: keep each unit with probability p; after training, multiply it by p."""
     keep = b.value_of(p)
     if keep is None or not 0 <= keep <= 1:
         raise ShapeError("p of dropout(x, p) must be a constant from 0 to 1", hint=_HINT)
     if b.mode in ("training", "masks"):
-        p = b.leaf("column", _new_name(b, MASK), keep, b.shape(x))
+        p = b.leaf("column", _create_name(b, MASK), keep, b.shape(x))
     return b.emit("mul", x, p)
 
 
-def batchnorm(b: Builder, x: Any, gamma: Any, beta: Any, epsilon: Any = None) -> Any:
-    """Expand batch normalization: normalize to mean 0 and variance 1, then scale and shift."""
+def expand_batchnorm(b: Builder, x: Any, gamma: Any, beta: Any, epsilon: Any = None) -> Any:
+    """Emit batch normalization: normalize to mean 0 and variance 1, then scale and shift."""
     offset = EPSILON if epsilon is None else b.value_of(epsilon)
     if offset is None or not offset >= 0:
         hint = f"the default of batchnorm(x, gamma, beta) is {EPSILON:g}"
         raise ShapeError("epsilon of batchnorm must be a constant, 0 or more", hint=hint)
-    names = _new_name(b, MEAN), _new_name(b, VARIANCE)
+    names = _create_name(b, MEAN), _create_name(b, VARIANCE)
     if b.mode in ("training", "batch"):
         from cgprimer.core.operations.batch_operations import BatchMean
 
@@ -63,19 +63,19 @@ def batchnorm(b: Builder, x: Any, gamma: Any, beta: Any, epsilon: Any = None) ->
 
 
 def is_statistic(name: str) -> bool:
-    """Return whether a name is that of a running mean or variance."""
+    """Return whether a name denotes a running mean or variance."""
     return parse_internal(name).kind in (MEAN, VARIANCE)
 
 
-def statistics_of(leaves: Iterable[Any], point: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the running statistics at a point; by default those before training.
+def collect_statistics(leaves: Iterable[Any], point: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the running statistics of layers at a point; their initial values by default.
 
     Args:
-        leaves: leaves of a tape.
-        point: values by name.
+        leaves: the leaves of a tape.
+        point: values, keyed by name.
 
     Raises:
-        UsageError: the point has only some of the statistics, or unknown ones.
+        UsageError: a statistic of the point is unknown, or a statistic is missing.
     """
     expected = {leaf.name: leaf for leaf in leaves if is_statistic(leaf.name)}
     values = {name: value for name, value in point.items() if is_internal(name)}
@@ -88,12 +88,12 @@ def statistics_of(leaves: Iterable[Any], point: Mapping[str, Any]) -> dict[str, 
     }
 
 
-def mode_of(layers: Container[str], point: Iterable[str], samples: Shape) -> str:
-    """Return the mode of layers at a point: samples without running statistics are a batch.
+def choose_layer_mode(layers: Container[str], point: Iterable[str], samples: Shape) -> str:
+    """Choose the mode of layers at a point: samples without running statistics are a batch.
 
     Args:
-        layers: names of the layer functions that the graph applies.
-        point: names of the values that are given.
+        layers: names of the layer functions in the graph.
+        point: names of the values at the point.
         samples: shape of the samples; ``()`` for a single sample.
 
     Raises:
@@ -103,12 +103,12 @@ def mode_of(layers: Container[str], point: Iterable[str], samples: Shape) -> str
         return ""
     if prod(samples) == 1:
         hint = "give several samples, or scalars to use the running statistics"
-        raise UsageError("batchnorm cannot compute the variance of a single sample", hint=hint)
+        raise UsageError("batchnorm requires more than one sample per batch, got 1", hint=hint)
     return "batch"
 
 
-def _new_name(b: Builder, kind: str) -> str:
-    """Return an unused name: ``mean.xy`` in the vertex xy, ``mean.xy.2`` for a second layer."""
+def _create_name(b: Builder, kind: str) -> str:
+    """Create an unused name for a mask or statistic: ``mean.xy``, else ``mean.xy.2``, and so on."""
     first = name = internal_name(kind, b.vertex)
     number = 1
     while name in b.names:

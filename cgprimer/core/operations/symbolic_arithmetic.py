@@ -1,6 +1,6 @@
 """Primitives as sympy expressions, and on mpmath numbers of any precision.
 
-One form serves both libraries: they have most names in common.
+Each primitive has one form for both libraries, because most of their functions have equal names.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from cgprimer.core.operations.primitive_registry import (
 )
 from cgprimer.errors import UsageError
 
-Form = Callable[..., Any]  # takes the module (sympy) and the operands
+Form = Callable[..., Any]  # arguments: the module sympy (or a substitute), and the operands
 
-# Functions that sympy calls like the row, and those that it calls by another name.
+# Functions with the same name in sympy, and functions with another name.
 _SAME = """
     exp log sqrt sin cos tan sec csc cot asin acos atan asec acsc acot sinh cosh tanh sech csch coth
     asinh acosh atanh asech acsch acoth erf erfc sign
@@ -53,42 +53,43 @@ FORMS: dict[str, Form] = {
 }  # fmt: skip
 
 
-def form(row: Primitive) -> Form | None:
-    """Return the sympy form of a row; None where there is none (``stop_gradient``)."""
+def get_sympy_form(row: Primitive) -> Form | None:
+    """Return the sympy form of a primitive; None if it has no form (``stop_gradient``)."""
     return FORMS.get(row.name) if row.built_in else row.sympy
 
 
-def exact_number(value: float) -> Any:
-    """Return a float as the sympy rational of its shortest decimal form: 1/10 for 0.1."""
+def convert_to_rational(value: float) -> Any:
+    """Convert a float to the sympy rational of its shortest decimal form: 0.1 to 1/10."""
     import sympy
 
     return sympy.Rational(repr(value))
 
 
-def symbolic(expression: Expression) -> Any:
-    """Return the sympy expression of a tree, in real symbols."""
+def build_sympy_expression(expression: Expression) -> Any:
+    """Convert a syntax tree to a sympy expression with a real symbol for each name."""
     import sympy
 
-    def leaf(node: Name | Number) -> Any:
+    def convert_leaf(node: Name | Number) -> Any:
+        """Convert a name to a real symbol, and a literal to a rational."""
         if isinstance(node, Name):
             return sympy.Symbol(node.name, real=True)
-        return exact_number(node.value)
+        return convert_to_rational(node.value)
 
-    return fold(expression, leaf, symbolic_call)
+    return fold(expression, convert_leaf, apply_to_sympy)
 
 
-def symbolic_call(name: str, arguments: list[Any]) -> Any:
-    """Return the sympy expression of a primitive applied to sympy expressions.
+def apply_to_sympy(name: str, arguments: list[Any]) -> Any:
+    """Apply a primitive to sympy expressions.
 
-    A row without a sympy form becomes an opaque function whose derivatives are the row's own
-    texts: what sympy cannot know stays right.
+    A primitive without a sympy form becomes an opaque function, whose derivatives are the partials
+    in the primitive's row.
     """
     import sympy
 
     row = find_primitive(name)
-    sympy_form = form(row)
+    sympy_form = get_sympy_form(row)
     if sympy_form is None:
-        return opaque_function(row, symbolic_call)(*arguments)
+        return create_opaque_function(row, apply_to_sympy)(*arguments)
     return sympy_form(sympy, *arguments)
 
 
@@ -96,58 +97,64 @@ def sympy_function(applied: Applied) -> Callable[..., Any]:
     """Return the function that computes an operation on arrays of sympy expressions.
 
     Raises:
-        UsageError: the operation calls a Python function, which has no formula.
+        UsageError: the operation calls a Python function.
     """
     import numpy as np
 
     if isinstance(applied, str):
         name = applied
         apply = np.frompyfunc(
-            lambda *operands: symbolic_call(name, list(operands)), find_primitive(name).arity, 1
+            lambda *operands: apply_to_sympy(name, list(operands)), find_primitive(name).arity, 1
         )
         return lambda *operands: np.asarray(apply(*operands))
     if applied.runs_python:
-        raise UsageError(f"{applied.spelling!r} is a Python function and has no formula")
+        raise UsageError(
+            f"{applied.spelling!r} is a Python function and cannot be converted to sympy"
+        )
     from cgprimer.core.operations.shape_operations import Maximum
 
     if isinstance(applied, Maximum):
-        return partial(_symbolic_maximum, axes=applied.axes)
+        return partial(_reduce_to_maximum, axes=applied.axes)
     return lambda *operands: np.asarray(applied.run(*operands))
 
 
-def _symbolic_maximum(values: Any, axes: Sequence[int]) -> Any:
-    """Return the maximum of an array of sympy expressions over negative axes, first to last."""
+def _reduce_to_maximum(values: Any, axes: Sequence[int]) -> Any:
+    """Return the maximum of an array of sympy expressions over some axes (negative, ascending)."""
     import numpy as np
     import sympy
 
-    for axis in axes:  # removing an axis does not change the negative numbers of later ones
+    for axis in axes:  # negative axes after a removed axis keep their meaning
         values = np.frompyfunc(sympy.Max, 2, 1).reduce(values, axis=axis)
     return np.asarray(values)
 
 
 @lru_cache(maxsize=256)
-def opaque_function(row: Primitive, call: Callable[[str, list[Any]], Any]) -> Any:
-    """Return a sympy function defined by its derivatives alone, the texts of the row.
+def create_opaque_function(row: Primitive, call: Callable[[str, list[Any]], Any]) -> Any:
+    """Create a sympy function that is defined only by its derivatives.
 
-    ``call`` makes sympy expressions of the primitives in those texts.
+    Args:
+        row: the primitive, with the text of its partial derivatives.
+        call: applies a primitive in these texts to sympy expressions.
     """
     import sympy
 
     def fdiff(self: Any, argindex: int = 1) -> Any:
+        """Return the partial derivative with respect to one argument, counted from 1."""
         values = dict(zip(OPERANDS, self.args, strict=False)) | {RESULT: self}
 
-        def leaf(node: Name | Number) -> Any:
-            return values[node.name] if isinstance(node, Name) else exact_number(node.value)
+        def substitute_leaf(node: Name | Number) -> Any:
+            """Return the argument for a name, or the rational for a literal."""
+            return values[node.name] if isinstance(node, Name) else convert_to_rational(node.value)
 
-        return fold(parse_partial(row.partials[argindex - 1]), leaf, call)
+        return fold(parse_partial(row.partials[argindex - 1]), substitute_leaf, call)
 
     attributes = {"fdiff": fdiff, "nargs": row.arity, "_eval_is_real": lambda self: True}
     return type(row.name, (sympy.Function,), attributes)
 
 
 @cache
-def _mpmath() -> SimpleNamespace:
-    """Return mpmath under the names that sympy's forms use."""
+def _adapt_mpmath() -> SimpleNamespace:
+    """Return mpmath's functions under the names that sympy uses."""
     import mpmath
 
     return SimpleNamespace(
@@ -159,22 +166,27 @@ def _mpmath() -> SimpleNamespace:
 
 @cache
 def mpmath_function(name: str) -> Callable[..., Any]:
-    """Return a primitive on mpmath's numbers: nan outside of its real domain, and at poles.
+    """Return the function that computes a primitive on mpmath numbers.
+
+    The function returns nan outside the real domain of the primitive, and at poles.
 
     Raises:
-        UsageError: it has no form in mpmath, as ``stop_gradient`` and most rows from outside.
+        UsageError: the primitive has no sympy form, such as ``stop_gradient``.
 
     >>> import mpmath
     >>> with mpmath.workdps(20):
     ...     print(mpmath_function("exp")(mpmath.mpf(1)), mpmath_function("log")(mpmath.mpf(-1)))
     2.7182818284590452354 nan
     """
-    sympy_form = form(find_primitive(name))
+    sympy_form = get_sympy_form(find_primitive(name))
     if sympy_form is None:
-        raise UsageError(f"{name!r} cannot be computed with more digits than a double")
-    library = _mpmath()
+        raise UsageError(
+            f"{name!r} has no sympy form, so it cannot be computed beyond double precision"
+        )
+    library = _adapt_mpmath()
 
     def evaluate(*operands: Any) -> Any:
+        """Evaluate the primitive; return nan for errors and complex results."""
         try:
             value = sympy_form(library, *operands)
         except (ZeroDivisionError, ValueError, OverflowError):
