@@ -126,8 +126,8 @@ class UniformEvaluator:
         for index, value in self.constants:
             values[index] = value
         scalar_values = convert_scalars(scalars, self.names, self.dtype)
-        for index, number in zip(self.positions, scalar_values, strict=True):
-            values[index] = number
+        for index, scalar in zip(self.positions, scalar_values, strict=True):
+            values[index] = scalar
         with np.errstate(all="ignore"):
             for function, operands, result in self.steps:
                 values[result] = self.real(function(*[values[o] for o in operands]))

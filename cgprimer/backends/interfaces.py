@@ -70,7 +70,7 @@ class UpdateRule:
         tape: the tape, with one value per parameter in its columns, and scalars for all parameters.
         columns: parameter, gradient, then the parts of the state that are arrays.
         scalars: learning rate, then the parts of the state that are scalars.
-        after: outputs: the updated parameter, then the updated state, arrays before scalars.
+        outputs: the updated parameter, then the updated state, arrays before scalars.
         summed: whether the gradient is the sum over a batch instead of the mean.
     """
 
@@ -78,7 +78,7 @@ class UpdateRule:
     tape: Tape
     columns: tuple[str, ...]
     scalars: tuple[str, ...]
-    after: tuple[str, ...]
+    outputs: tuple[str, ...]
     summed: bool = False
 
 

@@ -223,12 +223,12 @@ def _compile_sine_cosine(step: PlanStep, allocation: RowAllocation) -> StepFunct
 
 def _compile_reduction(step: PlanStep) -> StepFunction:
     """Compile a sum or a dot product over the samples of a block."""
-    name, operands, (number,) = step
+    name, operands, (accumulator,) = step
     reduce: Any = np.add.reduce if name == "sum" else np.dot
 
     def reduce_block(block: BlockState) -> None:
         """Reduce the operands over one block of samples and store the sum."""
-        block.sums[number] = reduce(*[block.values[o] for o in operands])
+        block.sums[accumulator] = reduce(*[block.values[o] for o in operands])
 
     return reduce_block
 

@@ -150,7 +150,7 @@ class _PlanEncoder:
         main = self._encode_steps(plan.varying, row)
         if stored:
             store = self.handlers.setdefault(("store", ""), len(self.handlers))
-            stores = [(store, number, row[value], 0, 0) for number, value in enumerate(stored)]
+            stores = [(store, k, row[value], 0, 0) for k, value in enumerate(stored)]
             main = CodeSection(np.concatenate([main.code, stores]), main.groups)
         computed = {value for step in plan.uniform for value in step.results}
         inputs = sorted({o for step in plan.uniform for o in step.operands} - computed)
@@ -195,7 +195,7 @@ class _PlanEncoder:
         """
         words: list[int] = []
         groups: list[ExtendedOperands] = []
-        number, available, plan_groups = self.handlers, self.available, self.plan.groups
+        opcodes, available, plan_groups = self.handlers, self.available, self.plan.groups
         for position, (name, operands, results) in enumerate(steps):
             if row is self.row and position in plan_groups:
                 group = plan_groups[position]
@@ -204,7 +204,7 @@ class _PlanEncoder:
                     if isinstance(group, AffineGroup)
                     else self._encode_outer(group)
                 )
-                words += (number.setdefault((name, ""), len(number)), len(groups), 0, 0, 0)
+                words += (opcodes.setdefault((name, ""), len(opcodes)), len(groups), 0, 0, 0)
                 groups.append(extended)
                 continue
             arguments = [row.get(o, ~o) for o in operands]
@@ -230,7 +230,7 @@ class _PlanEncoder:
                     rows = (target, *arguments, *arguments[:1] * (3 - len(arguments)))
                     target, arguments = len(groups), []
                     groups.append(ExtendedOperands(CALL, (), function, rows))
-            words += (number.setdefault((name, pattern), len(number)), target)
+            words += (opcodes.setdefault((name, pattern), len(opcodes)), target)
             words += arguments
             words += _PADDING[len(arguments)]
         return CodeSection(np.array(words, np.int64).reshape(-1, WORDS), tuple(groups))
@@ -279,9 +279,9 @@ class _PlanEncoder:
         columns, begin = len(right) // wide, self.sums
         self.sums += len(left) * len(right)
         for i, line in enumerate(group.accumulators):
-            for j, number in enumerate(line):
-                if number >= 0:  # tiles in order, row-major in each tile
+            for j, accumulator in enumerate(line):
+                if accumulator >= 0:  # tiles in order, row-major in each tile
                     inside = i % high * wide + j % wide
                     block = i // high * columns + j // wide
-                    self.sum_slots[number] = begin + block * high * wide + inside
+                    self.sum_slots[accumulator] = begin + block * high * wide + inside
         return ExtendedOperands("outer", (len(left) // high, columns), begin, (*left, *right))

@@ -113,13 +113,13 @@ def serialize_program(program: DerivativeProgram) -> bytes:
     True
     """
     tape = program.executed
-    number = {name: k for k, name in enumerate({name: 0 for name, _ in tape.instructions})}
+    opcode_of = {name: k for k, name in enumerate({name: 0 for name, _ in tape.instructions})}
     lengths = [len(operands) for _, operands in tape.instructions]
     flat = [operand for _, operands in tape.instructions for operand in operands]
-    codes = [number[name] for name, _ in tape.instructions]
+    codes = [opcode_of[name] for name, _ in tape.instructions]
     passes = [(run.reads, run.seeds) for run in program.passes]
     paths = None if program.paths is None else list(program.paths.items())
-    parts = (tape.leaves, list(number), codes, lengths, flat, tape.outputs, tape.names)
+    parts = (tape.leaves, list(opcode_of), codes, lengths, flat, tape.outputs, tape.names)
     rest = (program.method, program.of, program.wrt, passes, paths, sorted(program.primal_names))
     return json.dumps((parts, rest)).encode()
 

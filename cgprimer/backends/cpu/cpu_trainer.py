@@ -43,7 +43,7 @@ class CpuTrainer:
         self.slots = np.array([k for k, name in enumerate(outputs[1:]) if name], np.int64)
         self.reads, self.factors = program.reads[indices], program.factors[indices]
         rule_hash = fingerprint_tape(rule.tape)
-        key = f"{rule_hash} {rule.columns} {rule.scalars} {rule.after} {rule.summed}"
+        key = f"{rule_hash} {rule.columns} {rule.scalars} {rule.outputs} {rule.summed}"
         if (
             batch == 1
             and isinstance(program, StraightLineExecutable)

@@ -162,7 +162,7 @@ class EpochEmitter(TapeFunctionEmitter):
             self.load_element(field["state"], k, self.pointer)
             for k in range(len(self.rule.columns) - 2)
         ]
-        outputs = [tape.outputs[name] for name in self.rule.after]
+        outputs = [tape.outputs[name] for name in self.rule.outputs]
 
         def update_parameter(index: Ir) -> None:
             """Update one parameter and its part of the optimizer's state."""

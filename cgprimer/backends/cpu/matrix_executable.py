@@ -89,7 +89,7 @@ class ArrayExecutable:
         if self.kernels:
             with pause_garbage_collection():
                 self.library = CompiledLibrary("arrays", key, lambda: generate_kernels(plan, dtype))
-        self.after = plan.after
+        self.after = plan.batch_dependent
         leaves = list(enumerate(tape.leaves))
         self.columns = [(i, leaf.name) for i, leaf in leaves if leaf.kind == "column"]
         self.scalars = [(i, leaf.name) for i, leaf in leaves if leaf.kind == "scalar"]
@@ -107,7 +107,7 @@ class ArrayExecutable:
         self.buffered = [i for kernel in self.kernels for i in kernel.writes]
         products = {i for i in plan.steps if isinstance(i, int) and _product(plan, i)}
         ends = products & set(tape.outputs.values())
-        self.fresh = {i for i in ends if plan.after[i]}  # in new memory, not copied
+        self.fresh = {i for i in ends if plan.batch_dependent[i]}  # in new memory, not copied
         self.buffered += sorted(products - self.fresh)
         self.steps: list[Callable[[Values, BlockBuffers, int], None]] = []
         computed, number = set(self.buffered), 0
@@ -121,7 +121,9 @@ class ArrayExecutable:
                 number += 1
             else:
                 self.steps.append(self._separate_step(step, computed))
-        widest = max((plan.sizes[i] for i in self.buffered if not plan.after[i]), default=1)
+        widest = max(
+            (plan.sizes[i] for i in self.buffered if not plan.batch_dependent[i]), default=1
+        )
         self.block = max(_MIN_BLOCK, _BLOCK_BYTES // (widest * self.dtype.itemsize))
         self.free_buffers: dict[int, list[BlockBuffers]] = {}
 

@@ -129,7 +129,7 @@ class SingleSampleEpochEmitter(TapeFunctionEmitter):
         scalar_values = dict(zip(rule.scalars, (rate, *state_scalars), strict=True))
         shared = self.emit_leaves(scalar=lambda leaf: scalar_values[leaf.name])
         self.emit_instructions(shared, varying=False)
-        outputs = [tape.outputs[name] for name in rule.after]
+        outputs = [tape.outputs[name] for name in rule.outputs]
         array_outputs, scalar_outputs = outputs[: len(self.arrays)], outputs[len(self.arrays) :]
         updated: list[list[Ir]] = [[] for _ in self.arrays]
         for k in range(count):

@@ -116,12 +116,12 @@ class CudaExecutable:
             ]
         else:
             fixed = [np.full(samples, values[v], self.dtype) for v in self.fixed_outputs.values()]
-        number = {
+        slots = {
             **self.code.outputs,
             **{n: len(varying_results) + k for k, n in enumerate(self.fixed_outputs)},
         }
         return copy_shared_outputs(
-            [*varying_results, *fixed], {name: number[name] for name in self.output_names}
+            [*varying_results, *fixed], {name: slots[name] for name in self.output_names}
         )
 
     def _run_in_chunks(self, columns: Inputs, values: list[Any], samples: int) -> Array:

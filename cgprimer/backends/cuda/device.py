@@ -185,19 +185,17 @@ def describe_devices() -> str:
     library, count = load_driver(), ctypes.c_int(0)
     if library is None or library.cuInit(0) or library.cuDeviceGetCount(ctypes.byref(count)):
         return ""
-    lines = [
-        f"device {number}: {_describe_device(library, number)}" for number in range(count.value)
-    ]
+    lines = [f"device {index}: {_describe_device(library, index)}" for index in range(count.value)]
     lines.append(f"memory: all free memory (set {MEMORY_VARIABLE} to limit the bytes per call)")
     return "\n".join(lines)
 
 
-def _describe_device(library: Any, number: int) -> str:
+def _describe_device(library: Any, index: int) -> str:
     """Return the name and the memory size of one GPU."""
     handle, size = ctypes.c_int(0), ctypes.c_size_t(0)
     name = ctypes.create_string_buffer(256)
     code = (
-        library.cuDeviceGet(ctypes.byref(handle), number)
+        library.cuDeviceGet(ctypes.byref(handle), index)
         or library.cuDeviceGetName(name, len(name), handle)
         or library.cuDeviceTotalMem_v2(ctypes.byref(size), handle)
     )

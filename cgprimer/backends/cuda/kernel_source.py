@@ -108,10 +108,10 @@ def encode_for_device(plan: Plan, max_length: int) -> DeviceCode:
             line[1] = len(table)
             table += [*group.counts, group.offset, *group.rows]
     if plan.summed:
-        outputs = {name: program.sum_slots[number] for name, number in plan.summed.items()}
+        outputs = {name: program.sum_slots[k] for name, k in plan.summed.items()}
     else:
-        number = {value: k for k, value in enumerate(program.stored)}
-        outputs = {name: number[v] for name, v in plan.outputs.items() if v in number}
+        index_of = {value: k for k, value in enumerate(program.stored)}
+        outputs = {name: index_of[v] for name, v in plan.outputs.items() if v in index_of}
     return DeviceCode(
         program=program,
         code=code,
@@ -220,8 +220,8 @@ def _generate_interpreter_kernel(code: DeviceCode) -> str:
     program, thread_sums = code.program, code.thread_sums
     block_sums = program.sums - thread_sums
     cases = []
-    for number, handler in enumerate(program.handlers):
-        cases.append(f"{'elif' if number else 'if'} op == {number}:  # {handler[0]}")
+    for opcode, handler in enumerate(program.handlers):
+        cases.append(f"{'elif' if opcode else 'if'} op == {opcode}:  # {handler[0]}")
         cases += [f"    {line}" for line in _emit_interpreter_case(code, *handler)]
     return _format_kernel(
         "data, offsets, u, n, out, code, table, rows",

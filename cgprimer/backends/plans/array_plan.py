@@ -51,7 +51,7 @@ class ArrayPlan:
 
     Attributes:
         varies: for each value, whether it varies with the sample.
-        after: for each value, whether it is, or depends on, a sum over the samples.
+        batch_dependent: for each value, whether it is, or depends on, a sum over the samples.
         sizes: for each value, its number of elements per sample.
         storage: for each value, the value that stores its elements: a reshaped or repeated value
             has no separate copy.
@@ -64,16 +64,16 @@ class ArrayPlan:
         self.varies, self.sizes = find_varying_values(tape), [prod(shape) for shape in tape.shapes]
         indices = range(self.first, tape.size)
         batch = [i for i in indices if self._combines_samples(i)]
-        self.after = after = find_dependents(tape, batch)
+        self.batch_dependent = batch_dependent = find_dependents(tape, batch)
         self.storage = list(range(tape.size))
         for i in indices:
-            if self.varies[i] and not after[i] and self._is_view(i):
+            if self.varies[i] and not batch_dependent[i] and self._is_view(i):
                 self.storage[i] = self.storage[self.operands(i)[0]]
         varying_indices = [i for i in indices if self.varies[i]]
         self.uniform = [i for i in indices if not self.varies[i]]
         self.in_kernels = {
             i for i in varying_indices
-            if self.storage[i] == i and (not after[i] or i in batch)
+            if self.storage[i] == i and (not batch_dependent[i] or i in batch)
             and self._is_fusible(i, is_supported)
         }  # fmt: skip
         self.steps = list(self._schedule(varying_indices))

@@ -98,8 +98,10 @@ def extract_constant_factors(tape: Tape) -> tuple[Tape, dict[str, float]]:
     new: list[int] = []
     factor: list[float] = []
     for leaf in tape.leaves:
-        constant = leaf.kind == "constant"
-        new.append(builder.constant(leaf.value) if constant else builder.leaf(leaf.kind, leaf.name))
+        if leaf.kind == "constant":
+            new.append(builder.constant(leaf.value))
+        else:
+            new.append(builder.leaf(leaf.kind, leaf.name))
         factor.append(1.0)
     for index, (name, operands) in enumerate(tape.instructions, len(tape.leaves)):
         copies = [new[o] for o in operands]
@@ -118,11 +120,11 @@ def extract_constant_factors(tape: Tape) -> tuple[Tape, dict[str, float]]:
                 factor.append(-extracted)
                 continue
             if name == "mul":
-                first, second = (builder.value_of(v) for v in copies)
-                number, other = (first, copies[1]) if first is not None else (second, copies[0])
-                if number is not None and _is_safe_factor(number * extracted):
+                left, right = (builder.value_of(v) for v in copies)
+                constant, other = (left, copies[1]) if left is not None else (right, copies[0])
+                if constant is not None and _is_safe_factor(constant * extracted):
                     new.append(other)
-                    factor.append(number * extracted)
+                    factor.append(constant * extracted)
                     continue
         new.append(builder.emit(name, *copies))
         factor.append(extracted)

@@ -30,8 +30,8 @@ class PlanStep(NamedTuple):
     ``fnma``    ``(a, b, c)``: c - a*b
     ``sincos``  ``(a,)``: two results, sin(a) and cos(a)
     ``affine``  an :class:`AffineGroup`; operands are its inputs, results its outputs
-    ``sum``     ``(a,)``: adds a to an accumulator; the result is the accumulator's number
-    ``dot``     ``(a, b)``: adds a*b to an accumulator; the result is the accumulator's number
+    ``sum``     ``(a,)``: adds a to an accumulator; the result is the index of the accumulator
+    ``dot``     ``(a, b)``: adds a*b to an accumulator; the result is the index of the accumulator
     ``outer``   an :class:`OuterProduct`; operands are its left and right factors, no results
     ==========  ==================================================================================
     """

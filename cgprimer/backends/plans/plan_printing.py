@@ -77,8 +77,8 @@ def format_row_ranges(rows: Iterable[int], prefix: str = "r") -> str:
 def group_output_names(outputs: Mapping[str, int]) -> dict[int, list[str]]:
     """Group the printed names of outputs by the index of their value."""
     names: dict[int, list[str]] = {}
-    for name, number in outputs.items():
-        names.setdefault(number, []).append(format_name(name))
+    for name, index in outputs.items():
+        names.setdefault(index, []).append(format_name(name))
     return names
 
 

@@ -123,9 +123,9 @@ def _insert_reductions(steps: list[PlanStep], reductions: Reductions) -> list[Pl
 
     Early reductions keep the live ranges of their operands short.
     """
-    sums = ((number, value) for number, value in enumerate(reductions.accumulators) if value >= 0)
-    inserted = [PlanStep("sum", (value,), (number,)) for number, value in sums]
-    inserted += [PlanStep("dot", pair, (number,)) for number, pair in reductions.dots.items()]
+    sums = ((k, value) for k, value in enumerate(reductions.accumulators) if value >= 0)
+    inserted = [PlanStep("sum", (value,), (accumulator,)) for accumulator, value in sums]
+    inserted += [PlanStep("dot", pair, (k,)) for k, pair in reductions.dots.items()]
     inserted += [PlanStep("outer", (*outer.left, *outer.right), ()) for outer in reductions.outers]
     if not inserted:
         return steps

@@ -50,7 +50,7 @@ def allocate_rows(plan: Plan) -> RowAllocation:
     with pause_garbage_collection():
         # The last step that reads each value; outputs are read after all steps.
         steps = enumerate(plan.varying)
-        last = {operand: number for number, (_, operands, _) in steps for operand in operands}
+        last = {operand: position for position, (_, operands, _) in steps for operand in operands}
         last |= dict.fromkeys(plan.outputs.values(), len(plan.varying))
         row_of: dict[int, int] = {}
         free: list[int] = []
