@@ -94,7 +94,7 @@ class MissingValueError(UsageError):
 
 
 class ShapeError(UsageError):
-    """Incompatible shapes; the message states both shapes and the hint a valid one."""
+    """Incompatible shapes; the message states the shapes, and the hint suggests a correction."""
 
 
 class SourceError(CgprimerError):
@@ -145,7 +145,7 @@ class CycleError(SourceError):
 
 
 class TapeError(CgprimerError):
-    """An invalid tape, rejected by :mod:`cgprimer.core.tape.verifier`; a bug in its builder."""
+    """An invalid tape (see :mod:`cgprimer.core.tape.verifier`), caused by a bug in its builder."""
 
 
 class DifferentiationError(CgprimerError):

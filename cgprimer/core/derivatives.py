@@ -78,7 +78,7 @@ def parse_element_of(graph: ExpressionGraph, name: str) -> Element:
 
 
 def tape_with_elements(graph: ExpressionGraph, names: Iterable[str], mode: str = "") -> Tape:
-    """Return the tape of a graph with additional values for the given elements, as ``W[0,1]``."""
+    """Return the tape of a graph, extended by values for array elements such as ``W[0,1]``."""
     elements = [name for name in names if name not in graph.roles and parse_element(name).indices]
     if not elements:
         return tape(graph, mode)
@@ -103,7 +103,7 @@ def check_point(at: Point) -> Mapping[str, Value]:
 
 
 def layer_mode_at(graph: ExpressionGraph, at: Point) -> str:
-    """Return the expansion mode of ``dropout`` and ``batchnorm`` at a point, as in :func:`tape`."""
+    """Return the mode of :func:`tape` at a point, which expands ``dropout`` and ``batchnorm``."""
     return graph.mode(graph.point(at, needed=())) if graph.layered else ""
 
 
@@ -425,7 +425,10 @@ def _build_column(value: Value, samples: Shape, value_shape: Shape) -> Value:
 
 
 def reshape_to_samples(value: Any, samples: Shape, value_shape: Shape = ()) -> Value:
-    """Reshape a column to the axes of the samples and of the value; a float if both are empty."""
+    """Reshape a column of results to the samples' shape followed by the value's shape.
+
+    Return a float if both shapes are empty.
+    """
     if not samples and not value_shape:
         return float(value if isinstance(value, float | int) else value.reshape(()))
     return value.reshape(samples + value_shape)

@@ -105,7 +105,7 @@ class _ColumnCollection(dict[str, Column]):
 
 
 def column_name(column: Column) -> str:
-    """Return the tape's name for a column of the loss; it cannot equal a name in an expression."""
+    """Return the name of a loss column on a tape; it cannot clash with names in expressions."""
     return target_column_name(column.name)
 
 

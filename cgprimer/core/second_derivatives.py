@@ -185,7 +185,7 @@ def build_product_program(
 
 
 def _copy_inner_variables(primal: Tape, names: tuple[str, ...], of: str) -> Tape:
-    """Return a tape that copies inner variables, so that they are independent of their partials."""
+    """Insert copies of inner variables, so that derivatives treat them as independent variables."""
     needed, builder = reachable(primal, [primal.index(of)]), Builder(simplify=False)
     copied = {i: name for name in names if (i := primal.index(name)) >= len(primal.leaves)}
     if unused := [name for i, name in copied.items() if not needed[i]]:

@@ -114,7 +114,7 @@ def parse_internal(name: str) -> InternalName:
 
 
 def is_internal(name: str) -> bool:
-    """Return whether a value is internal, so that no text can contain its name.
+    """Return whether a name belongs to an internal value; no text can contain such a name.
 
     >>> is_internal("bar.xw"), is_internal("bar_xw")
     (True, False)

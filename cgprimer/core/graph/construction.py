@@ -8,14 +8,11 @@ from collections.abc import Iterable, Mapping
 from cgprimer.core.graph.expression_graph import ExpressionGraph, FrozenDict, FrozenList
 from cgprimer.core.language.parser import parse_program
 from cgprimer.core.language.syntax_tree import Declaration, Definition, Program
-from cgprimer.core.language.tokens import locate_tokens, tokenize
 from cgprimer.core.operations.primitive_registry import FUNCTIONS
-from cgprimer.errors import CycleError, DefinitionError, Source, name_hint
 from cgprimer.support.garbage_collection import pause_garbage_collection
 from cgprimer.support.type_checks import check_type
 
 Edges = Mapping[str, list[str]]
-_MAX_SHOWN = 12  # vertices of a cycle that a message shows
 
 
 def parse(expressions: str | Iterable[str], *, name: str = "<expressions>") -> ExpressionGraph:
@@ -51,7 +48,10 @@ def build_graph(program: Program) -> ExpressionGraph:
     """
     definitions, declarations = _collect_statements(program)
     outputs = {name: d for name, d in declarations.items() if d.role == "output"}
-    _check_declarations(program, definitions, declarations, outputs)
+    if declarations:
+        from cgprimer.core.graph.definition_errors import check_declarations
+
+        check_declarations(program, definitions, declarations, outputs)
     names: dict[str, None] = {}  # by first appearance
     for statement in program.statements:
         names[statement.name] = None
@@ -73,7 +73,9 @@ def build_graph(program: Program) -> ExpressionGraph:
             list.append(leads_to[tail], name)
     order = _sort_topologically(depends_on, leads_to)
     if len(order) < len(leads_to):
-        raise _cycle_error(program.source, depends_on, leads_to.keys() - set(order))
+        from cgprimer.core.graph.definition_errors import cycle_error
+
+        raise cycle_error(program.source, depends_on, leads_to.keys() - set(order))
     rank = {name: i for i, name in enumerate(order)}
     for edges in (*depends_on.values(), *leads_to.values()):
         if len(edges) > 1:
@@ -107,72 +109,16 @@ def _collect_statements(
     definitions: dict[str, Definition] = {}
     declarations: dict[str, Declaration] = {}
     for statement in program.statements:
-        name = statement.name
+        first: Definition | Declaration
         if isinstance(statement, Definition):
-            first: Definition | Declaration = definitions.setdefault(name, statement)
-            kind, hint = "defined", "rename the second variable"
+            first = definitions.setdefault(statement.name, statement)
         else:
-            first = declarations.setdefault(name, statement)
-            kind, hint = "declared", ""
+            first = declarations.setdefault(statement.name, statement)
         if first is not statement:
-            earlier = [(f"first {kind} here", program.name_span(first))]
-            message, span = f"{name!r} is {kind} twice", program.name_span(statement)
-            raise DefinitionError(message, span, hint=hint, related=earlier)
+            from cgprimer.core.graph.definition_errors import repeated_name_error
+
+            raise repeated_name_error(program, first, statement)
     return definitions, declarations
-
-
-def _check_declarations(
-    program: Program,
-    definitions: Mapping[str, Definition],
-    declarations: Mapping[str, Declaration],
-    outputs: Mapping[str, Declaration],
-) -> None:
-    """Raise DefinitionError for a declaration that contradicts the definitions."""
-    for name, declared in declarations.items():
-        if name not in outputs and name in definitions:
-            message = f"{name!r} is declared as {declared.role!r} but defined by an expression"
-            earlier = [("declared here", program.name_span(declared))]
-            raise DefinitionError(message, program.name_span(definitions[name]), related=earlier)
-    for name, output in outputs.items():
-        hint = f"write: output {name}"
-        if output.value is not None:
-            message = f"cannot assign a value to the output {name!r}: outputs are computed"
-        elif output.shape:
-            message = f"cannot declare a shape for the output {name!r}: its shape is inferred"
-        elif name not in definitions:
-            message = f"the output {name!r} is not defined"
-            hint = name_hint(name, definitions)
-        else:
-            continue
-        raise DefinitionError(message, program.name_span(output), hint=hint)
-
-
-def _cycle_error(source: Source, depends_on: Edges, unordered: set[str]) -> CycleError:
-    """Return the error for cyclic definitions.
-
-    Args:
-        source: the source text.
-        depends_on: for each variable the variables that its definition uses.
-        unordered: the variables that are on a cycle or depend on one.
-    """
-    tokens = tokenize(source.text)
-    walk = [next(token for token in tokens if token in unordered)]
-    position = {walk[0]: 0}
-    while (tail := next(u for u in depends_on[walk[-1]] if u in unordered)) not in position:
-        position[tail] = len(walk)
-        walk.append(tail)
-    # The walk follows dependencies, against the direction of the edges.
-    cycle = walk[position[tail] :][::-1]
-    start = cycle.index(next(t for t in tokens if position.get(t, -1) >= position[tail]))
-    path = (*cycle[start:], *cycle[: start + 1])
-    shown = path if len(path) <= _MAX_SHOWN else (*path[: _MAX_SHOWN - 3], "...", *path[-2:])
-    count = "" if shown is path else f" ({len(cycle):,} variables)"
-    return CycleError(
-        f"cyclic definition: {' -> '.join(shown)}{count}",
-        locate_tokens(source)[tokens.index(path[0])],
-        path=path,
-        hint="change one of the definitions so that it does not use the next",
-    )
 
 
 def _sort_topologically(depends_on: Edges, leads_to: Edges) -> list[str]:

@@ -17,7 +17,7 @@ Domain: TypeAlias = tuple[float, ...] | str  #: a finite set of numbers, or ``on
 
 
 def domain_contains(domain: Domain, value: Any) -> bool:
-    """Return whether a scalar, or an array as nested sequences, is in a domain.
+    """Return whether a domain contains a scalar, or all elements of an array (nested sequences).
 
     A finite set must contain every element of an array. If the domain is ``one-hot``, every vector
     along the last axis must be one-hot.

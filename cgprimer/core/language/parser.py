@@ -116,10 +116,11 @@ class _Parser(TokenReader):
                 self.raise_error("invalid_statement", at)
         return Program(self.source, tuple(statements))
 
-    def parse_index(self, index: int) -> Index:
+    def parse_index(self, start: int) -> Index:
         """Parse an index such as ``[0, 1:3]``, starting at the token of its opening bracket."""
         tokens = self.tokens
         entries: list[Any] = []
+        index = start
         while tokens[index] == ("," if entries else "["):
             parts: list[Any] = [None]
             self.index = index + 1

@@ -24,7 +24,9 @@ from cgprimer.core.language.tokens import (
 from cgprimer.core.language.typography import ASCII_SPELLINGS, suggest_spelling
 from cgprimer.errors import ExpressionSyntaxError, Source, Span, UnknownFunctionError, did_you_mean
 
-Groups = list[tuple[int, int]]  # for each open "(" its token and the number of operands before
+OpenParentheses = list[
+    tuple[int, int]
+]  # for each open "(" its token and the number of operands before
 
 # Functions of other languages, and how to write them in this language.
 _EQUIVALENT_FUNCTIONS = {
@@ -187,13 +189,13 @@ class SyntaxErrors:
         hint = "declare a number, such as 0.5, or an initializer" if has_value else _SEPARATOR
         return self.syntax_error(message, hint=hint)
 
-    def missing_operand(self, groups: Groups, message: str) -> ExpressionSyntaxError:
+    def missing_operand(self, parentheses: OpenParentheses, message: str) -> ExpressionSyntaxError:
         """Return the error for a missing operand (a number, name or parenthesis)."""
         token, before = self.token, self.before
-        if token.text in (*ENDS, "=") and groups:
-            return self.unclosed_parenthesis(groups)
-        if token.text == ")" and groups and before.text not in _OPERATORS:
-            name = function_name(self.texts[groups[-1][0]])
+        if token.text in (*ENDS, "=") and parentheses:
+            return self.unclosed_parenthesis(parentheses)
+        if token.text == ")" and parentheses and before.text not in _OPERATORS:
+            name = function_name(self.texts[parentheses[-1][0]])
             what = f"the call of {name!r}" if name else "these parentheses"
             return self.syntax_error(f"expected an expression in {what}, found ')'")
         hint = _OPERAND_HINTS.get(token.text, "")
@@ -203,21 +205,23 @@ class SyntaxErrors:
                 hint = "to continue an expression on the next line, put it in parentheses"
         return self.syntax_error(f"{message}, found {token.description}", hint=hint)
 
-    def missing_operator(self, groups: Groups, functions: Functions) -> ExpressionSyntaxError:
+    def missing_operator(
+        self, parentheses: OpenParentheses, functions: Functions
+    ) -> ExpressionSyntaxError:
         """Return the error for an operand that is not followed by an operator."""
         left, right, after = self.before.text, self.token.text, self.following.text
         begins = right.isidentifier() and (after == "=" or after.isidentifier())
-        if right == "=" and groups and left in ("axis", "axes", "dim"):
-            name = function_name(self.texts[groups[-1][0]])
+        if right == "=" and parentheses and left in ("axis", "axes", "dim"):
+            name = function_name(self.texts[parentheses[-1][0]])
             hint = f"for axis 0 write {_EQUIVALENT_FUNCTIONS.get(name, f'{name}(a, 0)')}"
             return self.syntax_error("arguments cannot be passed by name", self.before, hint=hint)
-        if groups and (right in (*ENDS, "=") or begins):
-            return self.unclosed_parenthesis(groups)
+        if parentheses and (right in (*ENDS, "=") or begins):
+            return self.unclosed_parenthesis(parentheses)
         if right in (")", "]"):
             kind = "parenthesis" if right == ")" else "bracket"
             hint = "remove it, or add the opening one"
             return self.syntax_error(f"unmatched closing {kind}", hint=hint)
-        if right == "," and groups:
+        if right == "," and parentheses:
             return self.syntax_error("a comma can only separate function arguments")
         if right in (",", "="):
             decimal = right == "," and is_number(left)
@@ -239,9 +243,9 @@ class SyntaxErrors:
         message = f"missing operator between {left!r} and {right!r}"
         return self.syntax_error(message, hint=hint, since=self.before.start)
 
-    def unclosed_parenthesis(self, groups: Groups) -> ExpressionSyntaxError:
+    def unclosed_parenthesis(self, parentheses: OpenParentheses) -> ExpressionSyntaxError:
         """Return the error for a parenthesis that is never closed."""
-        opening = _Token("(", self.spans[groups[-1][0]].end - 1)
+        opening = _Token("(", self.spans[parentheses[-1][0]].end - 1)
         more = "; pass arguments by position: sum(a, 0)" * (self.token.text == "=")
         hint = f"add the missing ')'{more}"
         return self.syntax_error("the parenthesis is never closed", opening, hint=hint)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
-from cgprimer.core.language.tokens import locate_tokens, tokenize
+from cgprimer.core.language.tokens import locate_tokens
 from cgprimer.errors import Source, Span
 
 T = TypeVar("T")
@@ -189,31 +189,9 @@ class Program:
         Redundant parentheses and the spelling of numbers and powers are ignored. If the definition
         does not contain the subexpression, return the span of the right-hand side.
         """
-        token_spans = locate_tokens(self.source)
-        tokens = [self.source.text[span.start : span.end] for span in token_spans]
-        end = next(i for i in range(statement.at, len(tokens)) if tokens[i] in ("\n", ";", ""))
-        indices = [i for i in range(statement.at + 2, end) if tokens[i] not in "()"]
-        line = [_normalize_token(tokens[i]) for i in indices]
-        wanted = [_normalize_token(token) for token in tokenize(text)[:-1] if token not in "()"]
-        first, last = statement.at + 2, end - 1
-        for start in range(len(line) - len(wanted) + 1):
-            following = line[start + len(wanted) :][:1]
-            if line[start : start + len(wanted)] == wanted and following != ["["]:
-                first, last = indices[start], indices[start + len(wanted) - 1]
-                depth = [0]
-                for token in tokens[first : last + 1]:
-                    depth.append(depth[-1] + (token[-1:] == "(") - (token == ")"))
-                first += min(depth)  # include the parentheses that are opened before and closed in
-                last += depth[-1] - min(depth)  # the expression, or opened in it and closed after
-                break
-        return Span(self.source, token_spans[first].start, token_spans[last].end)
+        from cgprimer.core.language.expression_location import locate_expression
 
-
-def _normalize_token(token: str) -> str | float:
-    """Convert a token to a comparable form: a number to a float, ``**`` to ``^``."""
-    if token[:1].isdigit() or token[:1] == ".":
-        return float(token)
-    return "^" if token == "**" else token
+        return locate_expression(self.source, statement.at, text)
 
 
 # The functions that the parser accepts: for each name the table rows that ``name(...)`` may mean,
