@@ -168,13 +168,13 @@ def test_the_threads_of_the_products_are_given_back() -> None:
         pytest.skip("threadpoolctl does not know the library that multiplies matrices for numpy")
 
     def get() -> int:
-        return int(blas_threads._libraries().info()[0]["num_threads"])
+        return int(blas_threads._find_libraries().info()[0]["num_threads"])
 
     before = get()
-    with blas_threads.one_thread(), blas_threads.one_thread():
+    with blas_threads.limit_to_one_thread(), blas_threads.limit_to_one_thread():
         assert get() == 1
     assert get() == before
-    with pytest.raises(ValueError, match="x"), blas_threads.one_thread():
+    with pytest.raises(ValueError, match="x"), blas_threads.limit_to_one_thread():
         raise ValueError("x")
     assert get() == before
 

@@ -186,9 +186,9 @@ def test_parts_are_all_samples_in_their_order(samples: int, unit: int, count: in
 
 def test_an_empty_number_of_threads_is_none_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(worker_threads.THREADS, raising=False)
-    usual = worker_threads.thread_count()
+    usual = worker_threads.get_thread_count()
     monkeypatch.setenv(worker_threads.THREADS, "")
-    assert worker_threads.thread_count() == usual >= 1
+    assert worker_threads.get_thread_count() == usual >= 1
 
 
 @pytest.mark.parametrize("asked", ["0", "-3", "many", "2.5"])
@@ -197,7 +197,7 @@ def test_a_number_of_threads_that_is_none_is_refused(
 ) -> None:
     monkeypatch.setenv(worker_threads.THREADS, asked)
     with refused(UsageError, "CGPRIMER_THREADS"):
-        worker_threads.thread_count()
+        worker_threads.get_thread_count()
 
 
 @pytest.mark.parametrize(("form_name", "dtype"), CASES)

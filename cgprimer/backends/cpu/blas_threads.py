@@ -1,7 +1,7 @@
-"""The number of threads of the BLAS library that multiplies matrices for numpy.
+"""Limit on the threads of the BLAS library that multiplies matrices for numpy.
 
-The engine divides samples among threads of its own. Each of them then asks for products in one
-thread; otherwise all of them would wait for the threads of the library.
+The engine divides samples among its own threads, and each of them multiplies matrices. Products
+must then use a single thread; otherwise all of them would wait for the threads of the library.
 """
 
 from __future__ import annotations
@@ -13,37 +13,37 @@ from threading import Lock
 from typing import Any
 
 _lock = Lock()
-_users = 0  # threads inside `one_thread`
+_users = 0  # threads inside `limit_to_one_thread`
 _limit: Any = None  # the limit that is in force while there are users
 
 
 @cache
-def _libraries() -> Any:
-    """Return threadpoolctl's controller of the BLAS libraries that are loaded."""
+def _find_libraries() -> Any:
+    """Return threadpoolctl's controller of the loaded BLAS libraries."""
     from threadpoolctl import ThreadpoolController  # 15 ms, for large arrays only
 
     return ThreadpoolController().select(user_api="blas")
 
 
 def can_limit_threads() -> bool:
-    """Return whether the BLAS library can be limited to one thread.
+    """Return whether threadpoolctl can limit the threads of the loaded BLAS library.
 
     >>> can_limit_threads() in (True, False)
     True
     """
-    return bool(_libraries().lib_controllers)
+    return bool(_find_libraries().lib_controllers)
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
-    """Limit the BLAS library to one thread for each product.
+def limit_to_one_thread() -> Iterator[None]:
+    """Limit matrix products to a single BLAS thread inside a ``with`` block.
 
-    Several threads may overlap: the last one to leave restores the number of threads.
+    Blocks of several threads may overlap: the last block to end restores the number of threads.
     """
     global _users, _limit  # noqa: PLW0603
     with _lock:
         if not _users:
-            _limit = _libraries().limit(limits=1)
+            _limit = _find_libraries().limit(limits=1)
         _users += 1
     try:
         yield

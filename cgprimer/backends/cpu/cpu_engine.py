@@ -1,7 +1,7 @@
-"""The engine ``cpu``: machine code for the whole tape, on all cores.
+"""The engine ``cpu``: machine code for a whole tape, on all cores.
 
-Small tapes become straight-line code (:mod:`.straight_line`), large ones code for an interpreter
-whose handlers are compiled once (:mod:`.handlers`).
+Small tapes become straight-line code (:mod:`.straight_line`). Large tapes become code for an
+interpreter, whose handlers are compiled once (:mod:`.interpreter_handlers`).
 """
 
 from __future__ import annotations
@@ -22,36 +22,36 @@ if TYPE_CHECKING:
 
 STRAIGHT = 400  # instructions up to which straight-line code is compiled
 _MINIMUM_WORK = 20_000  # operations of a run
-_PRODUCTS = 50  # operations of matrix products take as long as one operation elsewhere
+_PRODUCTS = 50  # operations of a matrix product that take as long as one elementwise operation
 
 
 class CpuEngine:
-    """LLVM code for this machine's processor."""
+    """The engine that compiles tapes to machine code with LLVM."""
 
     name = "cpu"
     scalarize_up_to = SCALARIZE_UP_TO
 
     def unavailable(self) -> str:
-        """Return the reason why LLVM cannot be used here; empty if it can."""
+        """Return the reason why LLVM cannot be loaded, or an empty string if it can."""
         return llvm_library.unavailable()
 
     def minimum_work(self, tape: Tape) -> float:
-        """Return the work below which numpy is done before compiled code is loaded."""
-        in_matrices = tape.has_arrays and count_scalar_operations(tape)[0] > SCALARIZE_UP_TO
-        return _MINIMUM_WORK * (_PRODUCTS if in_matrices else 1)
+        """Return the number of operations below which numpy is faster than loading machine code."""
+        has_matrices = tape.has_arrays and count_scalar_operations(tape)[0] > SCALARIZE_UP_TO
+        return _MINIMUM_WORK * (_PRODUCTS if has_matrices else 1)
 
     def describe(self) -> str:
-        """Return processor, vector width, number of threads and cache folder."""
+        """Return a description of the processor, the vector width, the threads and the cache."""
         from cgprimer.backends.cpu import worker_threads
         from cgprimer.support import disk_cache
 
-        chosen = llvm_library.get_target_processor()
-        bits = f"{chosen.bits} bits" if chosen.bits > 64 else "none"
+        processor, threads = llvm_library.get_target_processor(), worker_threads.get_thread_count()
+        bits = f"{processor.bits} bits" if processor.bits > 64 else "none"
         return "\n".join(
             (
-                f"processor: {chosen.name or 'any of its family'}",
+                f"processor: {processor.name or 'any of its family'}",
                 f"vectors: {bits} ({llvm_library.VECTORS}=64 for none, up to 512)",
-                f"threads: {worker_threads.thread_count()} ({worker_threads.THREADS}=1 for one)",
+                f"threads: {threads} ({worker_threads.THREADS}=1 for one)",
                 f"cache: {disk_cache.describe_cache()} (CGPRIMER_CACHE=off keeps nothing)",
             )
         )
@@ -59,13 +59,13 @@ class CpuEngine:
     def compile(
         self, tape: Tape, *, reduction: Reduction = "none", dtype: str = "float64", batch: int = 0
     ) -> CpuExecutable | ArrayExecutable:
-        """Prepare a tape for repeated execution, on ``batch`` samples per call (0: unknown).
+        """Compile a tape for repeated execution.
 
         Args:
-            tape: a tape; one with arrays becomes matrix products with kernels between them.
-            reduction: `none` or `sum` over the samples.
-            dtype: `float64` or `float32`.
-            batch: the number of samples of each call, for tapes of scalars; 0 if it varies.
+            tape: the tape; with arrays, it becomes matrix products with fused kernels between them.
+            reduction: ``none``, or ``sum`` over the samples.
+            dtype: ``float64`` or ``float32``.
+            batch: number of samples per call, for tapes of scalars; 0 if it varies.
         """
         if tape.has_arrays:
             from cgprimer.backends.cpu.matrix_executable import ArrayExecutable
@@ -76,7 +76,8 @@ class CpuEngine:
     def _compile_scalars(
         self, tape: Tape, reduction: Reduction, dtype: str, batch: int
     ) -> CpuExecutable:
-        small = straight_line_tape(tape)
+        """Compile a tape of scalars to straight-line code, or to code for the interpreter."""
+        small = optimize_for_straight_line(tape)
         if small is not None:
             from cgprimer.backends.cpu.straight_line import StraightLineExecutable
 
@@ -96,17 +97,17 @@ class CpuEngine:
         dtype: str,
         batch: int,
     ) -> Trainer:
-        """Compile whole epochs of training.
+        """Compile training epochs: the gradient of each batch and the update of the parameters.
 
         Args:
-            tape: its outputs, summed over a batch, are the loss and its derivatives.
-            loss: the output that is the loss.
-            gradients: the outputs that are the derivatives, in the order of the parameters; empty
-                for a parameter that is not differentiated.
+            tape: a tape whose outputs, summed over a batch, are the loss and its derivatives.
+            loss: name of the output that is the loss.
+            gradients: names of the outputs that are the derivatives, in the order of the
+                parameters; empty for a parameter that is not differentiated.
             parameters: names of the tape's scalars, in the order of their values.
-            rule: how parameters are changed.
-            dtype: of loss and derivatives; parameters are ``float64`` always.
-            batch: samples per step.
+            rule: the update rule of the optimizer.
+            dtype: dtype of the loss and the derivatives; parameters are always ``float64``.
+            batch: number of samples per training step.
         """
         from cgprimer.backends.cpu.cpu_trainer import CpuTrainer
 
@@ -114,8 +115,8 @@ class CpuEngine:
         return CpuTrainer(program, (loss, *gradients), parameters, rule, batch)
 
 
-def straight_line_tape(tape: Tape) -> Tape | None:
-    """Return the optimized tape if it is short enough for straight-line code, else None."""
+def optimize_for_straight_line(tape: Tape) -> Tape | None:
+    """Return the optimized tape, or None if it is too long for straight-line code."""
     from cgprimer.backends.cpu.primitive_ir import SUPPORTED
 
     if len(tape) > 4 * STRAIGHT:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cgprimer.backends.code_listing import InterpreterListing, ListingRow, format_table
-from cgprimer.backends.cpu.cpu_engine import straight_line_tape
+from cgprimer.backends.cpu.cpu_engine import optimize_for_straight_line
 from cgprimer.backends.cpu.interpreter_code import UniformTable, encode_for_interpreter
 from cgprimer.backends.cpu.interpreter_handlers import choose_tile_columns
 from cgprimer.backends.cpu.llvm_library import get_target_processor
@@ -36,7 +36,7 @@ _VECTOR = re.compile(r"<(double|float) ([^\s,>]+)((?:, \1 \2)+)>")
 
 def build_listing(tape: Tape, *, sums: bool, dtype: str, interpreter: bool) -> str:
     """Return straight-line code for a small tape, or code for the interpreter."""
-    small = None if interpreter else straight_line_tape(tape)
+    small = None if interpreter else optimize_for_straight_line(tape)
     if small is not None:
         return _straight_line(small, sums=sums, dtype=dtype)
     return _interpreter(tape, sums=sums, dtype=dtype)

@@ -1,4 +1,4 @@
-"""Execution of tapes with arrays: matrix products by numpy's BLAS, the rest in fused kernels.
+"""Execution of tapes with arrays: matrix products in BLAS, everything else in fused kernels.
 
 Samples are processed in blocks, so that intermediate values stay in the caches. The buffers of a
 block are allocated once and reused. For large workloads, several threads process separate blocks;
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import pairwise
@@ -40,7 +40,14 @@ _MAX_BUFFER_SIZES = 4  # block sizes for which buffers are kept
 
 
 class BlockBuffers:
-    """Buffers for the values of a block of samples."""
+    """Preallocated arrays for the values of one block of samples.
+
+    Attributes:
+        values: value of the tape -> its array.
+        sums: sums over the samples, in one array, so that they are set to zero at once.
+        tables: for each kernel, the addresses of its arrays; 0 for arrays outside of the buffers.
+        table_addresses: addresses of the tables.
+    """
 
     def __init__(self, program: ArrayExecutable, samples: int) -> None:
         plan, shapes = program.plan, program.tape.shapes
@@ -54,18 +61,21 @@ class BlockBuffers:
             start = end
         for i in program.buffered:
             if i not in self.values:
-                shape = shapes[i] if program.after[i] else (samples, *shapes[i])
+                shape = shapes[i] if plan.batch_dependent[i] else (samples, *shapes[i])
                 self.values[i] = np.empty(shape, program.dtype)
         self.tables = []
         for kernel in program.kernels:
             arrays = [self.values.get(i) for i in (*kernel.reads, *kernel.writes)]
             addresses = [0 if array is None else array.ctypes.data for array in arrays]
             self.tables.append(np.array(addresses, np.int64))
-        self.places = [table.ctypes.data for table in self.tables]
+        self.table_addresses = [table.ctypes.data for table in self.tables]
+
+
+Step = Callable[[Values, BlockBuffers, int], None]  # values, buffers, samples of the block
 
 
 class ArrayExecutable:
-    """A compiled tape with arrays; call it with the values of its leaves.
+    """A compiled tape with arrays; call it with columns, scalars and the number of samples.
 
     Args:
         tape: the tape.
@@ -76,9 +86,9 @@ class ArrayExecutable:
     def __init__(self, tape: Tape, *, sums: bool, dtype: str) -> None:
         self.sums, self.dtype = sums, np.dtype(dtype)
         self.operations = estimate_scalar_cost(tape)[0]
-        has_custom = any(isinstance(n, str) and not find_primitive(n).built_in
-                  for n, _ in tape.instructions)  # fmt: skip
-        self.divisible = not has_custom  # Python's functions run one at a time
+        names = (name for name, _ in tape.instructions if isinstance(name, str))
+        # Python functions run one at a time.
+        self.divisible = all(find_primitive(name).built_in for name in names)
         if sums:
             tape, _, _ = sum_over_samples(tape, split_elementwise=False)
         self.tape, self.plan = tape, ArrayPlan(tape, SUPPORTED.__contains__)
@@ -89,7 +99,6 @@ class ArrayExecutable:
         if self.kernels:
             with pause_garbage_collection():
                 self.library = CompiledLibrary("arrays", key, lambda: generate_kernels(plan, dtype))
-        self.after = plan.batch_dependent
         leaves = list(enumerate(tape.leaves))
         self.columns = [(i, leaf.name) for i, leaf in leaves if leaf.kind == "column"]
         self.scalars = [(i, leaf.name) for i, leaf in leaves if leaf.kind == "scalar"]
@@ -97,70 +106,80 @@ class ArrayExecutable:
             self.dtype.type(f.value) if f.kind == "constant" else None for f in tape.leaves
         )
         with np.errstate(all="ignore"):  # too large for float32: infinite
-            self.start: Values = [*constants, *[None] * len(tape)]
-        self.once = [
+            self.constants: Values = [*constants, *[None] * len(tape)]
+        self.uniform_steps = [
             (i, numpy_arithmetic.numpy_function(plan.operation(i)), plan.operands(i))
             for i in plan.uniform
         ]
-        self.read = {i for kernel in self.kernels for i in kernel.reads}
-        self.fixed = sorted(i for i in self.read if not plan.varies[i])
+        self.kernel_reads = {i for kernel in self.kernels for i in kernel.reads}
+        self.uniform_reads = sorted(i for i in self.kernel_reads if not plan.varies[i])
         self.buffered = [i for kernel in self.kernels for i in kernel.writes]
-        products = {i for i in plan.steps if isinstance(i, int) and _product(plan, i)}
+        products = {i for i in plan.steps if isinstance(i, int) and _arrange_factors(plan, i)}
         ends = products & set(tape.outputs.values())
-        self.fresh = {i for i in ends if plan.batch_dependent[i]}  # in new memory, not copied
-        self.buffered += sorted(products - self.fresh)
-        self.steps: list[Callable[[Values, BlockBuffers, int], None]] = []
-        computed, number = set(self.buffered), 0
-        needed = set(tape.outputs.values()) | self.read
-        needed |= {o for i in plan.steps if isinstance(i, int) for o in _factors(plan, i)}
-        for step in plan.steps:
-            if isinstance(step, int) and step not in needed:
-                continue  # a reshaped column: the product reads the vector
-            if isinstance(step, FusedKernel):
-                self.steps.append(self._kernel_step(number, step, computed))
-                number += 1
-            else:
-                self.steps.append(self._separate_step(step, computed))
-        widest = max(
-            (plan.sizes[i] for i in self.buffered if not plan.batch_dependent[i]), default=1
-        )
+        self.unbuffered = {i for i in ends if plan.batch_dependent[i]}  # in new memory, not copied
+        self.buffered += sorted(products - self.unbuffered)
+        self.steps = list(self._build_steps())
+        widest = max((plan.sizes[i] for i in self.buffered if not plan.batch_dependent[i]), default=1)
         self.block = max(_MIN_BLOCK, _BLOCK_BYTES // (widest * self.dtype.itemsize))
         self.free_buffers: dict[int, list[BlockBuffers]] = {}
 
     # --- steps -----------------------------------------------------------------------------------
 
-    def _kernel_step(self, number: int, kernel: FusedKernel, computed: set[int]) -> Any:
-        """Return a step that calls a kernel, with the addresses of arrays outside the buffers."""
-        function = _callable(self.library.get_address(f"kernel{number}"))
-        external = [(k, i) for k, i in enumerate(kernel.reads) if i not in computed]
+    def _build_steps(self) -> Iterator[Step]:
+        """Yield the steps that process a block of samples, in execution order."""
+        plan = self.plan
+        needed = set(self.tape.outputs.values()) | self.kernel_reads
+        needed |= {o for i in plan.steps if isinstance(i, int) for o in _find_factors(plan, i)}
+        number = 0
+        for step in plan.steps:
+            if isinstance(step, FusedKernel):
+                yield self._build_kernel_step(number, step)
+                number += 1
+            elif step in needed:  # else a reshaped column: the product reads the vector
+                arrange = _arrange_factors(plan, step)
+                if arrange:
+                    yield self._build_product_step(step, arrange)
+                else:
+                    yield self._build_numpy_step(step)
 
-        def step(values: Values, space: BlockBuffers, samples: int) -> None:
+    def _build_kernel_step(self, number: int, kernel: FusedKernel) -> Step:
+        """Build the step that calls a kernel, with the addresses of arrays outside the buffers."""
+        function = _wrap_kernel(self.library.get_address(f"kernel{number}"))
+        buffered = set(self.buffered)
+        external = [(k, i) for k, i in enumerate(kernel.reads) if i not in buffered]
+
+        def call_kernel(values: Values, buffers: BlockBuffers, samples: int) -> None:
+            """Call the compiled kernel on a block of samples."""
             if external:
-                table = space.tables[number]
+                table = buffers.tables[number]
                 for slot, index in external:
                     table[slot] = values[index].__array_interface__["data"][0]
-            function(space.places[number], 0, samples)
+            function(buffers.table_addresses[number], 0, samples)
 
-        return step
+        return call_kernel
 
-    def _separate_step(self, index: int, computed: set[int]) -> Any:
-        """Return a step that computes a product into its buffer, or calls a numpy function."""
-        plan, operands, shape = self.plan, self.plan.operands(index), self.tape.shapes[index]
-        product = _product(plan, index)
-        if product is None:
-            function, dtype = numpy_arithmetic.numpy_function(plan.operation(index)), self.dtype
-            contiguous = index in self.read
+    def _build_numpy_step(self, index: int) -> Step:
+        """Build the step that computes an instruction with a numpy function."""
+        function = numpy_arithmetic.numpy_function(self.plan.operation(index))
+        operands, dtype = self.plan.operands(index), self.dtype
+        contiguous = index in self.kernel_reads
 
-            def step(values: Values, space: BlockBuffers, samples: int) -> None:
-                value = function(*[values[o] for o in operands])
-                values[index] = np.asarray(value, dtype, order="C") if contiguous else value
+        def call_function(values: Values, buffers: BlockBuffers, samples: int) -> None:
+            """Call the numpy function on the operands of a block."""
+            value = function(*[values[o] for o in operands])
+            values[index] = np.asarray(value, dtype, order="C") if contiguous else value
 
-            return step
-        one, other = _factors(plan, index)
-        matmul, empty, dtype = np.matmul, np.empty, self.dtype  # dot fills with zeros at first
+        return call_function
 
-        def multiply(values: Values, space: BlockBuffers, samples: int) -> None:
-            left, right = product(values[one], values[other])
+    def _build_product_step(self, index: int, arrange: FactorArrangement) -> Step:
+        """Build the step that multiplies two matrices, into a buffer if there is one."""
+        one, other = _find_factors(self.plan, index)
+        shape, dtype = self.tape.shapes[index], self.dtype
+        matmul, empty = np.matmul, np.empty  # np.dot fills its result with zeros at first
+
+        def multiply(values: Values, buffers: BlockBuffers, samples: int) -> None:
+            """Multiply the factors of a block."""
+            left, right = arrange(values[one], values[other])
             out = values[index]
             values[index] = matmul(left, right, empty(shape, dtype) if out is None else out)
 
@@ -175,95 +194,121 @@ class ArrayExecutable:
     def run_into(
         self, columns: Inputs, scalars: Inputs, samples: int, into: Inputs
     ) -> dict[str, Array]:
-        """Run the tape; see :class:`InPlaceExecutable`."""
-        tape, dtype = self.tape, self.dtype
-        start = self.start.copy()
-        with np.errstate(all="ignore"):
-            for i, name in self.scalars:
-                if name in scalars:
-                    start[i] = np.asarray(scalars[name], dtype)
-            for i, function, operands in self.once:
-                start[i] = function(*[start[o] for o in operands])
-            for i in self.fixed:
-                start[i] = np.asarray(start[i], dtype, order="C")
-            for i, name in self.columns:
-                column = np.asarray(columns[name], dtype, order="C")
-                single = column.ndim == len(tape.leaves[i].shape)  # one sample, without an axis
-                start[i] = column[None] if single else column
-        outputs: dict[str, Array] = {}
-        if not self.sums:
-            for name, i in tape.outputs.items():
-                shape = (samples, *tape.shapes[i])
-                outputs[name] = np.empty(shape, dtype)
-                if not self.plan.varies[i]:
-                    outputs[name][...] = start[i]
-        elif samples == 0:
+        """Run the tape and write sums into given arrays; see :class:`InPlaceExecutable`."""
+        tape = self.tape
+        initial = self._compute_initial_values(columns, scalars)
+        if self.sums and samples == 0:
             for array in into.values():
                 array[...] = 0.0
             return {n: np.zeros(tape.shapes[i]) for n, i in tape.outputs.items()}
+        if not self.sums:
+            outputs = self._allocate_outputs(initial, samples)
+            self._run_ranges(initial, samples, outputs, {})
+            return outputs
         destinations = {tape.outputs[n]: array for n, array in into.items()}
-        destinations = {i: array for i, array in destinations.items() if i in self.fresh}
-        threads = 1
-        divisible = self.divisible and samples * self.operations >= 2 * _MIN_OPERATIONS
-        if divisible and blas_threads.can_limit_threads():
-            worth = min(samples * self.operations // _MIN_OPERATIONS, samples // _MIN_BLOCK)
-            threads = max(1, min(worker_threads.thread_count(), worth))
-        ranges = list(pairwise(samples * thread // threads for thread in range(threads + 1)))
-        if threads == 1:
-            totals = [self._run_range(start, 0, samples, outputs, destinations)]
-        else:
-            with blas_threads.one_thread():
-                more = [_pool().submit(self._run_range, start, *p, outputs, {}) for p in ranges[1:]]
-                totals = [
-                    self._run_range(start, *ranges[0], outputs, destinations),
-                    *[f.result() for f in more],
-                ]
-        for i, value in totals[0].items():
-            for thread in totals[1:]:
-                value += thread[i]  # noqa: PLW2901
+        destinations = {i: array for i, array in destinations.items() if i in self.unbuffered}
+        sums = self._run_ranges(initial, samples, {}, destinations)
+        results: dict[str, Array] = {}
         for name, i in tape.outputs.items():
-            if self.sums:
-                varies = self.plan.varies[i]
-                outputs[name] = totals[0][i] if varies else start[i] * float(samples)
-                if name in into and into[name] is not outputs[name]:
-                    into[name][...] = outputs[name]
+            varies = self.plan.varies[i]
+            results[name] = sums[i] if varies else initial[i] * float(samples)
+            if name in into and into[name] is not results[name]:
+                into[name][...] = results[name]
+        return results
+
+    def _compute_initial_values(self, columns: Inputs, scalars: Inputs) -> Values:
+        """Return the values of the tape that do not depend on a block: leaves, uniform values."""
+        values, dtype = self.constants.copy(), self.dtype
+        with np.errstate(all="ignore"):
+            for i, name in self.scalars:
+                if name in scalars:
+                    values[i] = np.asarray(scalars[name], dtype)
+            for i, function, operands in self.uniform_steps:
+                values[i] = function(*[values[o] for o in operands])
+            for i in self.uniform_reads:
+                values[i] = np.asarray(values[i], dtype, order="C")
+            for i, name in self.columns:
+                column = np.asarray(columns[name], dtype, order="C")
+                single = column.ndim == len(self.tape.leaves[i].shape)  # one sample, without axis
+                values[i] = column[None] if single else column
+        return values
+
+    def _allocate_outputs(self, initial: Values, samples: int) -> dict[str, Array]:
+        """Allocate the outputs per sample, and fill in those that do not vary with the sample."""
+        outputs: dict[str, Array] = {}
+        for name, i in self.tape.outputs.items():
+            outputs[name] = np.empty((samples, *self.tape.shapes[i]), self.dtype)
+            if not self.plan.varies[i]:
+                outputs[name][...] = initial[i]
         return outputs
+
+    def _choose_thread_count(self, samples: int) -> int:
+        """Choose the number of threads among which the samples are divided."""
+        operations = samples * self.operations
+        if not self.divisible or operations < 2 * _MIN_OPERATIONS:
+            return 1
+        if not blas_threads.can_limit_threads():
+            return 1
+        worthwhile = min(operations // _MIN_OPERATIONS, samples // _MIN_BLOCK)
+        return max(1, min(worker_threads.get_thread_count(), worthwhile))
+
+    def _run_ranges(
+        self,
+        initial: Values,
+        samples: int,
+        outputs: dict[str, Array],
+        destinations: dict[int, Any],
+    ) -> dict[int, Array]:
+        """Divide the samples among threads, and return the sums over all samples."""
+        threads = self._choose_thread_count(samples)
+        if threads == 1:
+            return self._run_range(initial, 0, samples, outputs, destinations)
+        first, *others = pairwise(samples * thread // threads for thread in range(threads + 1))
+        with blas_threads.limit_to_one_thread():
+            submit = _get_thread_pool().submit
+            futures = [submit(self._run_range, initial, *r, outputs, {}) for r in others]
+            sums = self._run_range(initial, *first, outputs, destinations)
+            partial_sums = [future.result() for future in futures]
+        for i, total in sums.items():
+            for thread_sums in partial_sums:
+                total += thread_sums[i]  # noqa: PLW2901
+        return sums
 
     def _run_range(
         self,
-        start: Values,
+        initial: Values,
         begin: int,
         end: int,
         outputs: dict[str, Array],
         destinations: dict[int, Any],
     ) -> dict[int, Array]:
-        """Run a range of samples: write the outputs, or return the sums."""
+        """Run a range of samples block by block: store the outputs, or return their sums."""
         count = max(1, -(-(end - begin) // self.block))
-        totals: dict[int, Array] = {}
+        sums: dict[int, Array] = {}
         with np.errstate(all="ignore"):
             for block in range(count):
                 first, last = (begin + (end - begin) * k // count for k in (block, block + 1))
-                space = self._block_buffers(last - first)
-                values = start.copy()
-                for i, array in (*space.values.items(), *(() if block else destinations.items())):
+                buffers = self._take_buffers(last - first)
+                values = initial.copy()
+                for i, array in (*buffers.values.items(), *(() if block else destinations.items())):
                     values[i] = array
                 for i, _ in self.columns:
-                    values[i] = start[i][first:last]
-                space.sums[...] = 0.0
+                    values[i] = initial[i][first:last]
+                buffers.sums[...] = 0.0
                 for step in self.steps:
-                    step(values, space, last - first)
+                    step(values, buffers, last - first)
                 for name, i in self.varying.items():
                     if not self.sums:
                         outputs[name][first:last] = values[i]
                     elif block == 0:
-                        totals[i] = values[i] if i in self.fresh else np.array(values[i])
-                for i in totals if block else ():
-                    totals[i] += values[i]
-                self.free_buffers.setdefault(last - first, []).append(space)
-        return totals
+                        sums[i] = values[i] if i in self.unbuffered else np.array(values[i])
+                for i in sums if block else ():
+                    sums[i] += values[i]
+                self.free_buffers.setdefault(last - first, []).append(buffers)
+        return sums
 
-    def _block_buffers(self, samples: int) -> BlockBuffers:
-        """Return buffers for a block, reused if possible."""
+    def _take_buffers(self, samples: int) -> BlockBuffers:
+        """Return buffers for a block of samples: free ones if possible, else new ones."""
         free = self.free_buffers.get(samples)
         if free is None and len(self.free_buffers) >= _MAX_BUFFER_SIZES:
             self.free_buffers.clear()
@@ -273,28 +318,36 @@ class ArrayExecutable:
             return BlockBuffers(self, samples)
 
 
-def _product(plan: ArrayPlan, index: int) -> Callable[[Array, Array], tuple[Array, Array]] | None:
-    """Return the factors of an instruction that is a matrix product, as a function; else None."""
-    name, shapes = plan.operation(index), plan.tape.shapes
-    kind = operator_name(name)
-    if kind not in ("matmul", "batch_matmul") or not prod(shapes[index]):
+FactorArrangement = Callable[[Array, Array], tuple[Array, Array]]
+
+
+def _arrange_factors(plan: ArrayPlan, index: int) -> FactorArrangement | None:
+    """Return a function from a product's factors, of all samples, to two matrices for matmul.
+
+    The result is None if an instruction is not a product of two matrices over all samples.
+    """
+    operation, shapes = operator_name(plan.operation(index)), plan.tape.shapes
+    if operation not in ("matmul", "batch_matmul") or not prod(shapes[index]):
         return None
     one, other = plan.operands(index)
     varies = plan.varies[one], plan.varies[other]
     ranks = len(shapes[one]), len(shapes[other])
-    if kind == "matmul" and ranks == (2, 1) and varies == (False, True):
+    if operation == "matmul" and ranks == (2, 1) and varies == (False, True):
         return lambda a, b: (b, a.T)
-    if kind == "matmul" and ranks == (1, 2) and varies == (True, False):
+    if operation == "matmul" and ranks == (1, 2) and varies == (True, False):
         return lambda a, b: (a, b)
-    if kind == "batch_matmul" and ranks == (2, 2) and shapes[one][1] == 1:
-        if _factors(plan, index) != (one, other):
+    if operation == "batch_matmul" and ranks == (2, 2) and shapes[one][1] == 1:
+        if _find_factors(plan, index) != (one, other):
             return lambda a, b: (a.T, b)
         return lambda a, b: (a[..., 0].T, b[:, 0])  # a column times a row, of each sample
     return None
 
 
-def _factors(plan: ArrayPlan, index: int) -> tuple[int, ...]:
-    """Return the operands of a step; for a column times a row, the vectors before the reshape."""
+def _find_factors(plan: ArrayPlan, index: int) -> tuple[int, ...]:
+    """Return the operands of an instruction.
+
+    A batch product of reshaped vectors, columns times rows, has the vectors as its operands.
+    """
     operands, shapes = plan.operands(index), plan.tape.shapes
     if operator_name(plan.operation(index)) != "batch_matmul" or shapes[operands[0]][1:] != (1,):
         return operands
@@ -306,16 +359,18 @@ def _factors(plan: ArrayPlan, index: int) -> tuple[int, ...]:
 
 
 @cache
-def _callable(function: int) -> Callable[[int, int, int], None]:
-    return ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3)(function)
+def _wrap_kernel(address: int) -> Callable[[int, int, int], None]:
+    """Return a Python function that calls the kernel at an address."""
+    return ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3)(address)
 
 
 @cache
-def _pool() -> ThreadPoolExecutor:
+def _get_thread_pool() -> ThreadPoolExecutor:
+    """Return the pool of threads that process ranges of samples next to the calling thread."""
     return ThreadPoolExecutor(
-        max(1, worker_threads.thread_count() - 1), thread_name_prefix="cgprimer"
+        max(1, worker_threads.get_thread_count() - 1), thread_name_prefix="cgprimer"
     )
 
 
 if hasattr(os, "register_at_fork"):  # a child process has none of its parent's threads
-    os.register_at_fork(after_in_child=_pool.cache_clear)
+    os.register_at_fork(after_in_child=_get_thread_pool.cache_clear)

@@ -33,7 +33,7 @@ _TICKET, _FINISHED, _ASLEEP, _FUNCTION, _SIZE = 0, 8, 16, 24, 40
 Call = Callable[[], object]
 
 
-def thread_count() -> int:
+def get_thread_count() -> int:
     """Return the number of threads to use."""
     requested = os.environ.get(THREADS, "").strip()
     if requested:
@@ -58,7 +58,7 @@ def split_samples(samples: int, unit: int, operations: int) -> list[tuple[int, i
     """
     units = max(1, samples // unit)
     worth = samples * operations // WORTH + 1
-    wanted = min(thread_count(), units, worth) if worth > 1 else 1
+    wanted = min(get_thread_count(), units, worth) if worth > 1 else 1
     edges = [units * part // wanted * unit for part in range(wanted)]
     return list(pairwise([*edges, samples]))
 
