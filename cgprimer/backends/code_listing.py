@@ -52,9 +52,9 @@ def code_text(tape: Tape, form: str, *, sums: bool, dtype: str = "float64") -> s
     """
     engine, _, interpreter = form.partition("-")
     if engine == "cpu":
-        from cgprimer.backends.cpu.llvm_library import unavailable
+        from cgprimer.backends.cpu.llvm_library import explain_unavailability
 
-        reason = unavailable()
+        reason = explain_unavailability()
         if reason:
             raise EngineError(f"the engine 'cpu' cannot generate code on this machine: {reason}")
     module = import_module(f"cgprimer.backends.{engine}.{engine}_listing")

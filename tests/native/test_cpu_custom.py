@@ -176,7 +176,7 @@ def test_it_may_fail_on_single_numbers_and_in_another_thread(
     with pytest.raises(Unhappy, match=r"3\.5"):
         run({"xa": XA}, {"k": 3.5}, SAMPLES)
     monkeypatch.setenv(worker_threads.THREADS, "3")
-    monkeypatch.setattr(worker_threads, "WORTH", 1)
+    monkeypatch.setattr(worker_threads, "MIN_OPERATIONS", 1)
     run = on_cpu("xw = negative(xa)", "sum")
     with pytest.raises(Unhappy, match=r"2\.9|3\.0"):
         run({"xa": XA}, {}, SAMPLES)

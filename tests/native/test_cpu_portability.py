@@ -10,7 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from cgprimer.backends.cpu.llvm_library import TargetProcessor, get_target_processor, unavailable
+from cgprimer.backends.cpu.llvm_library import (
+    TargetProcessor,
+    explain_unavailability,
+    get_target_processor,
+)
 from cgprimer.core.operations import primitives
 from cgprimer.errors import UsageError
 from tests.approval import approved, refused
@@ -31,7 +35,7 @@ def python(
     )  # fmt: skip
 
 
-needs_llvm = pytest.mark.skipif(bool(unavailable()), reason="LLVM is not here")
+needs_llvm = pytest.mark.skipif(bool(explain_unavailability()), reason="LLVM is not here")
 
 
 @needs_llvm

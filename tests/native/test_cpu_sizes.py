@@ -154,7 +154,7 @@ def test_threads_make_no_difference(
     monkeypatch.setenv(worker_threads.THREADS, "1")
     alone = program(form_name, "sum", dtype)(columns, scalars, samples)
     monkeypatch.setenv(worker_threads.THREADS, "3")
-    monkeypatch.setattr(worker_threads, "WORTH", 1)
+    monkeypatch.setattr(worker_threads, "MIN_OPERATIONS", 1)
     cut = []
     split = worker_threads.split_samples
 
@@ -177,7 +177,7 @@ def test_threads_make_no_difference(
 def test_parts_are_all_samples_in_their_order(samples: int, unit: int, count: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(worker_threads.THREADS, str(count))
-        patch.setattr(worker_threads, "WORTH", 1)
+        patch.setattr(worker_threads, "MIN_OPERATIONS", 1)
         pieces = worker_threads.split_samples(samples, unit, 5)
     assert [s for begin, end in pieces for s in range(begin, end)] == list(range(samples))
     assert len(pieces) == max(1, min(count, samples // unit))
@@ -206,7 +206,7 @@ def test_several_callers_at_once(
 ) -> None:
     """One executable, called from several threads that each have samples of their own."""
     monkeypatch.setenv(worker_threads.THREADS, "2")
-    monkeypatch.setattr(worker_threads, "WORTH", 1000)
+    monkeypatch.setattr(worker_threads, "MIN_OPERATIONS", 1000)
     columns, scalars, _ = everything(form_name, dtype)
     runs = [program(form_name, reduction, dtype) for reduction in REDUCTIONS]
     points = []

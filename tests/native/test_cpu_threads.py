@@ -30,7 +30,7 @@ def three_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every call is cut in three, however small it is."""
     monkeypatch.setenv("CGPRIMER_CACHE", "off")
     monkeypatch.setenv(worker_threads.THREADS, "3")
-    monkeypatch.setattr(worker_threads, "WORTH", 1)
+    monkeypatch.setattr(worker_threads, "MIN_OPERATIONS", 1)
 
 
 def program(text: str) -> Any:
@@ -138,7 +138,7 @@ import numpy as np
 import cgprimer
 from cgprimer.core.evaluation.engines import select_engine
 from cgprimer.backends.cpu import worker_threads
-worker_threads.WORTH = 1
+worker_threads.MIN_OPERATIONS = 1
 tape = cgprimer.tape(cgprimer.parse("xw = sin(xa)*k"))
 run = select_engine("cpu").compile(tape, reduction="sum", dtype="float64")
 xa = np.linspace(0, 1, 50_000)
@@ -178,7 +178,7 @@ def test_other_exceptions_of_signal_handlers_wait_for_the_workers_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("CGPRIMER_THREADS", "2")
-    monkeypatch.setattr(worker_threads, "WORTH", 1)
+    monkeypatch.setattr(worker_threads, "MIN_OPERATIONS", 1)
     done = threading.Event()
 
     @ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 7)

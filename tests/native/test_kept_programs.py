@@ -54,7 +54,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache folder of the test's own; programs of any size are kept."""
     monkeypatch.setenv("CGPRIMER_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(keeping, "WORTH_KEEPING", 0)
-    monkeypatch.setattr(interpreter, "_WORTH_KEEPING", 0)
+    monkeypatch.setattr(interpreter, "_MIN_CACHED_INSTRUCTIONS", 0)
     return tmp_path / "cache"
 
 
@@ -268,14 +268,14 @@ from llvmlite import binding
 from cgprimer.backends import program_cache as keeping
 from cgprimer.backends.cpu import interpreter
 
-keeping.WORTH_KEEPING = interpreter._WORTH_KEEPING = 0
+keeping.WORTH_KEEPING = interpreter._MIN_CACHED_INSTRUCTIONS = 0
 if sys.argv[1] == "warm":
     def never(*_, **__):
         raise AssertionError("compiled again")
     real = binding.parse_assembly
     binding.parse_assembly = lambda text, *more: never() if text else real("")
     keeping.differentiate = never
-    interpreter.encoded = never
+    interpreter.build_plan = never
 data = cgprimer.Dataset.from_arrays({"xa": np.linspace(-1, 1, 50)}, {"xw": np.linspace(0, 3, 50)})
 from cgprimer.backends.cpu import cpu_engine
 for cpu_engine.STRAIGHT in (400, -1):  # with a graph of its own: one keeps what was compiled for it

@@ -33,7 +33,7 @@ class CpuEngine:
 
     def unavailable(self) -> str:
         """Return the reason why LLVM cannot be loaded, or an empty string if it can."""
-        return llvm_library.unavailable()
+        return llvm_library.explain_unavailability()
 
     def minimum_work(self, tape: Tape) -> float:
         """Return the number of operations below which numpy is faster than loading machine code."""
@@ -116,7 +116,7 @@ class CpuEngine:
 
 
 def optimize_for_straight_line(tape: Tape) -> Tape | None:
-    """Return the optimized tape, or None if it is too long for straight-line code."""
+    """Optimize a tape; return None if it is too long or complex for straight-line code."""
     from cgprimer.backends.cpu.primitive_ir import SUPPORTED
 
     if len(tape) > 4 * STRAIGHT:

@@ -19,27 +19,28 @@ from cgprimer.backends.interfaces import Array
 from cgprimer.core.methods.derivative_program import Inputs
 
 Call = tuple[int, ...]  # arguments of ``run``
-SampleRanges = list[tuple[int, int]]  # first and last sample of each
+SampleRanges = list[tuple[int, int]]  # first sample and end of each range
 
 
 class CpuExecutable:
     """A tape as machine code.
 
     Attributes:
-        function: address of the function ``run``.
-        dtype: type of the computation.
+        function: address of the compiled function ``run``.
+        dtype: dtype of the computation.
         sums: whether the outputs are summed over the samples.
         outputs, columns, scalars: names.
-        operations: operations per sample.
+        operations: number of operations per sample.
         unit: number of samples that the code processes at a time.
-        count: number of arrays or sums that are written, for outputs that vary with the sample.
+        result_count: number of arrays or sums that the code stores, for outputs that vary with the
+            sample.
         lanes: number of partial sums per sum.
-        size: size of the table of uniform values: scalars, constants, computed values.
-        constants: the constants of this table.
-        fixed: indices in the table of the outputs that do not vary with the sample.
-        reads: for each output, its index among the written arrays, then the fixed outputs.
+        table_size: size of the uniform table: scalars, constants, computed values.
+        constants: the constants of the uniform table.
+        uniform_slots: indices in the uniform table of the outputs that do not vary with the sample.
+        output_slots: for each output, its index among the stored results, then the uniform outputs.
         factors: constant factor of each sum.
-        lock: held during a call if calls must not overlap.
+        lock: lock that is held during a call if calls must not overlap.
     """
 
     function: int
@@ -50,38 +51,39 @@ class CpuExecutable:
     scalars: tuple[str, ...]
     operations: int
     unit: int
-    count: int
+    result_count: int
     lanes: int
-    size: int
+    table_size: int
     constants: Sequence[float] | Array = ()
-    fixed: Array
-    reads: Array
+    uniform_slots: Array
+    output_slots: Array
     factors: Array
     lock: AbstractContextManager[Any] = nullcontext()
 
     def prepare_calls(
-        self, columns: Array, written: Array, table: Array, begin: int, end: int
+        self, columns: Array, results: Array, table: Array, begin: int, end: int
     ) -> tuple[list[Call], Any]:
-        """Return the calls of ``run`` for a range of samples, and data that must outlive them.
+        """Return the calls of ``run`` for a range of samples, and the buffers that they use.
 
-        The last call processes the samples. The calls before it are preparations: the first is
-        common to
-        all ranges, the others belong to this range.
+        A call is a tuple of arguments. The last call processes the samples. The calls before it are
+        preparations: the first is common to all ranges, the others belong to this range. The
+        caller keeps the buffers alive until the calls have ended.
 
         Args:
             columns: addresses of the columns.
-            written: sums, shape (count, lanes), which are incremented, or values, (count, samples).
-            table: uniform values, see :meth:`table`.
+            results: sums, shape (result_count, lanes), which are incremented, or values, shape
+                (result_count, samples).
+            table: uniform table, see :meth:`build_uniform_table`.
             begin, end: range of samples.
         """
         raise NotImplementedError
 
-    def check(self) -> None:
+    def raise_failure(self) -> None:
         """Raise the exception of a Python primitive that failed during the call."""
 
-    def table(self, values: Array) -> Array:
-        """Return the table of uniform values for these values of the scalars."""
-        table, first = np.empty(self.size, self.dtype), len(self.scalars)
+    def build_uniform_table(self, values: Array) -> Array:
+        """Build the table of uniform values from the values of the scalars."""
+        table, first = np.empty(self.table_size, self.dtype), len(self.scalars)
         with np.errstate(all="ignore"):  # too large for float32: infinite, as in any conversion
             table[:first] = values
         table[first : first + len(self.constants)] = self.constants
@@ -93,45 +95,45 @@ class CpuExecutable:
         if self.sums:
             return dict(zip(self.outputs, self.compute_sums(columns, values, samples), strict=True))
         ranges = worker_threads.split_samples(samples, self.unit, self.operations)
-        written = np.empty((self.count, samples), self.dtype)
-        table = self._run(columns, values, [written] * len(ranges), ranges)
-        fixed = [np.full(samples, table[place], self.dtype) for place in self.fixed]
-        return copy_shared_outputs(
-            [*written, *fixed], dict(zip(self.outputs, self.reads.tolist(), strict=True))
-        )
+        results = np.empty((self.result_count, samples), self.dtype)
+        table = self._run_ranges(columns, values, [results] * len(ranges), ranges)
+        uniform_outputs = [np.full(samples, table[k], self.dtype) for k in self.uniform_slots]
+        slots = dict(zip(self.outputs, self.output_slots.tolist(), strict=True))
+        return copy_shared_outputs([*results, *uniform_outputs], slots)
 
     def compute_sums(self, columns: Inputs, values: Array, samples: int) -> Array:
-        """Compute the sums of all outputs; see :class:`VectorExecutable`."""
+        """Compute the sums of all outputs over the samples; see :class:`VectorExecutable`."""
         ranges = worker_threads.split_samples(samples, self.unit, self.operations)
-        written = np.zeros((len(ranges), self.count, self.lanes))
-        table = self._run(columns, values, list(written), ranges)
+        partial_sums = np.zeros((len(ranges), self.result_count, self.lanes))
+        table = self._run_ranges(columns, values, list(partial_sums), ranges)
         with np.errstate(all="ignore"):
-            sums = written.sum(axis=0).sum(axis=1)
-            if len(self.fixed):
-                sums = np.concatenate([sums, sum_uniform_value(table[self.fixed], samples)])
-            results: Array = sums[self.reads] * self.factors
-        return results
+            sums = partial_sums.sum(axis=0).sum(axis=1)
+            if len(self.uniform_slots):
+                uniform_sums = sum_uniform_value(table[self.uniform_slots], samples)
+                sums = np.concatenate([sums, uniform_sums])
+            output_sums: Array = sums[self.output_slots] * self.factors
+        return output_sums
 
-    def _run(
-        self, columns: Inputs, values: Array, written: list[Array], ranges: SampleRanges
+    def _run_ranges(
+        self, columns: Inputs, values: Array, results: list[Array], ranges: SampleRanges
     ) -> Array:
-        """Run ranges of samples in one thread each, and return the table of uniform values."""
+        """Run each range of samples in its own thread, and return the uniform table."""
         arrays = convert_columns(columns, self.columns, self.dtype, ranges[-1][1])
-        column_addresses = addresses(arrays)
+        column_addresses = get_addresses(arrays)
         final_calls, alive = [], []
         with self.lock:
-            table = self.table(values)
-            for number, (target, sample_range) in enumerate(zip(written, ranges, strict=True)):
-                calls, arrays = self.prepare_calls(column_addresses, target, table, *sample_range)
+            table = self.build_uniform_table(values)
+            for number, (target, sample_range) in enumerate(zip(results, ranges, strict=True)):
+                calls, buffers = self.prepare_calls(column_addresses, target, table, *sample_range)
                 for call in calls[min(number, 1) : -1]:
                     worker_threads.run_in_threads(self.function, [call])
                 final_calls.append(calls[-1])
-                alive.append(arrays)
+                alive.append(buffers)
             worker_threads.run_in_threads(self.function, final_calls)
-            self.check()
+            self.raise_failure()
         return table
 
 
-def addresses(arrays: list[Array]) -> Array:
-    """Return the addresses of arrays."""
+def get_addresses(arrays: list[Array]) -> Array:
+    """Return the memory addresses of arrays."""
     return np.array([array.ctypes.data for array in arrays], np.int64)

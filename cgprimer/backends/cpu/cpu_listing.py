@@ -1,11 +1,10 @@
-"""Listings of the code of the engine ``cpu``: LLVM IR, or operations of the interpreter."""
+"""Listings of the code of the engine ``cpu``: LLVM IR, or an interpreter program."""
 
 from __future__ import annotations
 
 import math
 import re
 from decimal import Decimal
-from typing import Any
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from cgprimer.backends.cpu.straight_line import (
     choose_lane_count,
     split_outputs,
 )
+from cgprimer.backends.cpu.vector_ir import Ir
 from cgprimer.backends.plans.optimization import extract_constant_factors
 from cgprimer.backends.plans.plan_printing import group_output_names, join_abbreviated
 from cgprimer.backends.plans.planning import build_plan
@@ -35,34 +35,42 @@ _VECTOR = re.compile(r"<(double|float) ([^\s,>]+)((?:, \1 \2)+)>")
 
 
 def build_listing(tape: Tape, *, sums: bool, dtype: str, interpreter: bool) -> str:
-    """Return straight-line code for a small tape, or code for the interpreter."""
+    """Return a listing of the straight-line code or the interpreter program of a tape.
+
+    Args:
+        tape: the tape.
+        sums: sum the outputs over the samples.
+        dtype: ``float64`` or ``float32``.
+        interpreter: list an interpreter program even if the tape is small.
+    """
     small = None if interpreter else optimize_for_straight_line(tape)
     if small is not None:
-        return _straight_line(small, sums=sums, dtype=dtype)
-    return _interpreter(tape, sums=sums, dtype=dtype)
+        return _list_straight_line_code(small, sums=sums, dtype=dtype)
+    return _list_interpreter_code(tape, sums=sums, dtype=dtype)
 
 
 # --- straight-line code --------------------------------------------------------------------------
 
 
 class _NamingFunctionEmitter(VectorFunctionEmitter):
-    """The writer of the engine, which also gives values in LLVM IR the names of the tape."""
+    """Emitter of straight-line code whose LLVM values have the names of the tape's values."""
 
-    def emit_instructions(self, values: dict[int, Any], *, varying: bool) -> None:
-        """Write the varying or the uniform instructions, and name all their values."""
+    def emit_instructions(self, values: dict[int, Ir], *, varying: bool) -> None:
+        """Emit the varying or the uniform instructions of the tape, and name their results."""
         super().emit_instructions(values, varying=varying)
         names = labels(self.tape)
         for index, value in values.items():
-            unnamed = getattr(value, "name", "").startswith(".")  # neither a constant nor a user's
+            unnamed = getattr(value, "name", "").startswith(".")  # not a constant, not yet named
             if unnamed and names[index] and self.varies[index] == varying:
                 value.name = names[index]
 
 
-def _straight_line(tape: Tape, *, sums: bool, dtype: str) -> str:
+def _list_straight_line_code(tape: Tape, *, sums: bool, dtype: str) -> str:
+    """Return the LLVM IR of a tape's straight-line code, with a header."""
     from llvmlite import ir
 
     tape, factors = extract_constant_factors(tape) if sums else (tape, {})
-    lanes, (varied, unvaried) = choose_lane_count(tape, dtype), split_outputs(tape)
+    lanes, (varying, uniform) = choose_lane_count(tape, dtype), split_outputs(tape)
     module = ir.Module("straight_line")
     emitter = PrimitiveEmitter(module, dtype, lanes, flags=FLAGS)
     function = _NamingFunctionEmitter(emitter, tape, sums).function
@@ -75,16 +83,16 @@ def _straight_line(tape: Tape, *, sums: bool, dtype: str) -> str:
         f"; straight-line code of the engine cpu for LLVM; {dtype}, {vectors}",
         f"; columns: {join_abbreviated([format_name(n) for n in tape.of_kind('column')])}",
         f"; scalars: {join_abbreviated([format_name(n) for n in tape.of_kind('scalar')])}",
-        f"; results: {join_abbreviated([' and '.join(results[i]) for i in varied])}"
+        f"; results: {join_abbreviated([' and '.join(results[i]) for i in varying])}"
         + (" (a sum for each number of a vector)" if sums and lanes > 1 else ""),
     ]
-    if unvaried:
+    if uniform:
         lines.append(
-            f"; once per call: {join_abbreviated([' and '.join(results[i]) for i in unvaried])}"
+            f"; once per call: {join_abbreviated([' and '.join(results[i]) for i in uniform])}"
         )
     if after:
         lines.append(f"; after the sum: {join_abbreviated(after)}")
-    lines += ["", *_readable(str(function)).strip().split("\n")]
+    lines += ["", *_simplify_ir(str(function)).strip().split("\n")]
     others = [f for f in module.functions if f is not function and not f.is_declaration]
     if others:
         lines += ["", "; not shown: functions of this module"]
@@ -92,22 +100,22 @@ def _straight_line(tape: Tape, *, sums: bool, dtype: str) -> str:
     return "\n".join(lines)
 
 
-def _readable(text: str) -> str:
-    """Return LLVM IR without unnecessary quotation marks, blanks and repetitions.
+def _simplify_ir(text: str) -> str:
+    """Remove unnecessary quotation marks, blanks and repetitions from LLVM IR.
 
-    >>> _readable('%".3" = fadd <2 x double> %"xa",  <double 1.0, double 1.0>')
+    >>> _simplify_ir('%".3" = fadd <2 x double> %"xa",  <double 1.0, double 1.0>')
     '%.3 = fadd <2 x double> %xa, splat (double 1.0)'
     """
     text = _QUOTED.sub(r"\1\2", text)
     # llvmlite leaves blanks for missing flags.
     text = re.sub(r"(?<=\S)  +", " ", text).replace("\n{\n", " {\n")
-    return _VECTOR.sub(lambda match: f"splat ({match[1]} {_number(match[2])})", text)
+    return _VECTOR.sub(lambda match: f"splat ({match[1]} {_format_number(match[2])})", text)
 
 
-def _number(text: str) -> str:
-    """Return a hexadecimal number of LLVM IR as a decimal fraction, if that is exact.
+def _format_number(text: str) -> str:
+    """Format a hexadecimal number of LLVM IR as a decimal fraction, if the fraction is exact.
 
-    >>> _number("0x3ff8000000000000"), _number("0x3fb999999999999a")
+    >>> _format_number("0x3ff8000000000000"), _format_number("0x3fb999999999999a")
     ('1.5', '0x3fb999999999999a')
     """
     if not text.startswith("0x"):
@@ -120,11 +128,12 @@ def _number(text: str) -> str:
 # --- the interpreter's code ----------------------------------------------------------------------
 
 
-def _interpreter(tape: Tape, *, sums: bool, dtype: str) -> str:
+def _list_interpreter_code(tape: Tape, *, sums: bool, dtype: str) -> str:
+    """Return the interpreter program of a tape as tables of operations."""
     plan = build_plan(tape, sums=sums)
     program = encode_for_interpreter(plan, choose_tile_columns(get_target_processor().registers))
     table = UniformTable(plan)
-    operations = InterpreterListing(plan, program, table.place)
+    operations = InterpreterListing(plan, program, table.slots)
     names = operations.names
     entries = [
         *[names[value] for value in table.scalars],
@@ -136,7 +145,7 @@ def _interpreter(tape: Tape, *, sums: bool, dtype: str) -> str:
         ListingRow("load", f"r{row}", f"column {columns.index(value)}", names[value])
         for row, value in enumerate(program.columns)
     ]
-    copies = [ListingRow("splat", f"r{r}", f"u{table.place[v]}", "") for r, v in program.filled]
+    copies = [ListingRow("splat", f"r{r}", f"u{table.slots[v]}", "") for r, v in program.filled]
     lines = [
         f"code for the interpreter of the engine cpu; {dtype}",
         f"rows of a block: {program.rows}",

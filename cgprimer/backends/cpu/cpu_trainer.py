@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from cgprimer.backends.cpu.cpu_executable import CpuExecutable, addresses
+from cgprimer.backends.cpu.cpu_executable import CpuExecutable, get_addresses
 from cgprimer.backends.cpu.epoch_ir import EPOCH_FIELDS, EpochEmitter
 from cgprimer.backends.cpu.llvm_library import CompiledLibrary
 from cgprimer.backends.cpu.single_sample_ir import SingleSampleEpochEmitter, supports_single_sample
@@ -27,9 +27,14 @@ _EPOCH = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctype
 
 
 class CpuTrainer:
-    """Compiled epochs; see :class:`cgprimer.backends.interfaces.Trainer`.
+    """Compiled training epochs; see :class:`cgprimer.backends.interfaces.Trainer`.
 
-    ``outputs`` of the program are the loss and its derivatives, as :meth:`CpuEngine.trainer` says.
+    Args:
+        program: the compiled tape of the loss and its derivatives.
+        outputs: names of the loss and of the derivatives, as in :meth:`CpuEngine.trainer`.
+        wrt: names of the parameters, in the order of their values.
+        rule: the update rule of the optimizer.
+        batch: number of samples per training step.
     """
 
     def __init__(
@@ -41,7 +46,7 @@ class CpuTrainer:
         index = {name: k for k, name in enumerate(program.outputs)}
         indices = [index[name] for name in outputs if name]
         self.slots = np.array([k for k, name in enumerate(outputs[1:]) if name], np.int64)
-        self.reads, self.factors = program.reads[indices], program.factors[indices]
+        self.output_slots, self.factors = program.output_slots[indices], program.factors[indices]
         rule_hash = fingerprint_tape(rule.tape)
         key = f"{rule_hash} {rule.columns} {rule.scalars} {rule.outputs} {rule.summed}"
         if (
@@ -51,13 +56,13 @@ class CpuTrainer:
         ):
             factors = self.factors.tolist()
             key += f" {fingerprint_tape(program.tape)} {outputs} {wrt} {factors}"
-            writer: Callable[[], TapeFunctionEmitter] = partial(
+            create_emitter: Callable[[], TapeFunctionEmitter] = partial(
                 SingleSampleEpochEmitter, program.tape, outputs, factors, rule, wrt
             )
         else:
             key += f" {program.dtype}"
-            writer = partial(EpochEmitter, rule, str(program.dtype))
-        self.library = CompiledLibrary("epoch", key, lambda: str(writer().module))
+            create_emitter = partial(EpochEmitter, rule, str(program.dtype))
+        self.library = CompiledLibrary("epoch", key, lambda: str(create_emitter().module))
         self.run = _EPOCH(self.library.get_address("epoch"))
 
     def run_updates(
@@ -71,31 +76,51 @@ class CpuTrainer:
         ]
         values = np.array(values, float)
         state_arrays = [np.array(part, float) for part in state]
-        parts = [part for part in state_arrays if part.ndim]
+        state_parts = [part for part in state_arrays if part.ndim]
         state_scalars = np.array([float(part) for part in state_arrays if not part.ndim])
         losses = np.zeros(len(rates))
-        lanes = np.zeros((program.count + len(program.fixed), program.lanes))
-        table, column_addresses = program.table(np.zeros(len(self.order))), addresses(column_arrays)
-        calls, alive = program.prepare_calls(column_addresses, lanes, table, 0, 0)
+        lanes = np.zeros((program.result_count + len(program.uniform_slots), program.lanes))
+        table = program.build_uniform_table(np.zeros(len(self.order)))
+        column_addresses = get_addresses(column_arrays)
+        calls, buffers = program.prepare_calls(column_addresses, lanes, table, 0, 0)
         arrays = {
-            "values": values, "order": self.order, "table": table, "calls": np.array(calls),
+            "values": values,
+            "order": self.order,
+            "table": table,
+            "calls": np.array(calls),
+            "lanes": lanes,
+            "uniform_slots": program.uniform_slots,
+            "output_slots": self.output_slots,
+            "factors": self.factors,
             "slots": self.slots,
-            "lanes": lanes, "fixed": program.fixed, "reads": self.reads, "factors": self.factors,
-            "slope": np.zeros(self.parameters), "state": addresses(parts), "shared": state_scalars,
-            "rates": np.ascontiguousarray(rates, float), "losses": losses,
-        }  # fmt: skip
-        fields = {
-            "run": program.function, "scalars": len(self.order), "before": len(calls) - 1,
-            "count": program.count, "fixed_count": len(program.fixed), "width": program.lanes,
-            "parameters": self.parameters, "derivatives": len(self.slots), "batch": batch,
-            "samples": len(order),
-        }  # fmt: skip
-        fields |= {name: array.ctypes.data for name, array in arrays.items()}
-        context = np.array([fields[name] for name in EPOCH_FIELDS], np.int64)
+            "slope": np.zeros(self.parameters),
+            "state": get_addresses(state_parts),
+            "shared": state_scalars,
+            "rates": np.ascontiguousarray(rates, float),
+            "losses": losses,
+        }
+        integers = {"before": len(calls) - 1, "batch": batch, "samples": len(order)}
+        context = self._build_context(arrays, integers)
         failed = self.run(context.ctypes.data, 0, len(rates))
-        program.check()
-        del alive
+        program.raise_failure()
+        del buffers  # in use until here
         numbers = iter(state_scalars.tolist())
         after = tuple(part if part.ndim else np.array(next(numbers)) for part in state_arrays)
         completed = len(rates) if failed < 0 else failed + 1
         return UpdateResult(values, after, losses[:completed], failed)
+
+    def _build_context(self, arrays: dict[str, Array], integers: dict[str, int]) -> Array:
+        """Build the context of ``epoch``: addresses and integers in the order of EPOCH_FIELDS."""
+        program = self.program
+        fields = {
+            **{name: array.ctypes.data for name, array in arrays.items()},
+            **integers,
+            "run": program.function,
+            "scalars": len(self.order),
+            "result_count": program.result_count,
+            "uniform_count": len(program.uniform_slots),
+            "width": program.lanes,
+            "parameters": self.parameters,
+            "derivatives": len(self.slots),
+        }
+        return np.array([fields[name] for name in EPOCH_FIELDS], np.int64)

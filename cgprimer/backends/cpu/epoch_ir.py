@@ -17,13 +17,16 @@ from cgprimer.core.tape.tape_entries import Leaf
 # Layout of the context, in words of eight bytes: addresses, then integers. ``values`` are the
 # parameters (doubles); ``order`` maps each scalar of the tape to its parameter; ``calls`` has six
 # arguments for each call of ``run``. ``lanes`` are partial sums, then the outputs that do not vary
-# with the sample; ``reads`` are the indices of loss and derivatives, ``slots`` the parameters of
-# the derivatives. ``state`` are addresses of the state's arrays, ``shared`` its scalars.
+# with the sample; ``output_slots`` are the indices of loss and derivatives, ``slots`` the
+# parameters of the derivatives. ``state`` are addresses of the state's arrays, ``shared`` its
+# scalars.
+ADDRESS_FIELDS = (
+    "values", "order", "table", "run", "calls", "lanes", "uniform_slots", "output_slots",
+    "factors", "slots", "slope", "state", "shared", "rates", "losses",
+)  # fmt: skip
 EPOCH_FIELDS = (
-    "values", "order", "table", "run", "calls", "lanes", "fixed", "reads", "factors",
-    "slots", "slope", "state", "shared", "rates", "losses",
-    "scalars", "before", "count", "fixed_count", "width", "parameters", "derivatives", "batch",
-    "samples",
+    *ADDRESS_FIELDS, "scalars", "before", "result_count", "uniform_count", "width", "parameters",
+    "derivatives", "batch", "samples",
 )  # fmt: skip
 CALL_ARGUMENTS = 6  # number of arguments of a compiled tape
 
@@ -56,9 +59,10 @@ class EpochEmitter(TapeFunctionEmitter):
         self.rule, self.is_narrow = rule, dtype == "float32"
         self.scalar_type = ir.FloatType() if self.is_narrow else self.double
         context, first, last = self.function.args
-        addresses = EPOCH_FIELDS[: EPOCH_FIELDS.index("scalars")]
         self.field = {
-            name: self.load_element(context, k, self.pointer if name in addresses else self.i64)
+            name: self.load_element(
+                context, k, self.pointer if name in ADDRESS_FIELDS else self.i64
+            )
             for k, name in enumerate(EPOCH_FIELDS)
         }
         self.emit_loop(last, 1, self._emit_step, begin=first)
@@ -97,7 +101,7 @@ class EpochEmitter(TapeFunctionEmitter):
     def _emit_sum(self, index: Ir) -> Ir:
         """Add the partial sums of the loss or a derivative, and apply its constant factor."""
         builder, field = self.builder, self.field
-        first = builder.mul(self.load_integer("reads", index), field["width"])
+        first = builder.mul(self.load_integer("output_slots", index), field["width"])
 
         def add_lane(lane: Ir, state: list[Ir]) -> list[Ir]:
             """Add the partial sum of one lane."""
@@ -132,19 +136,19 @@ class EpochEmitter(TapeFunctionEmitter):
 
         def store_uniform_output(index: Ir) -> None:
             """Store a uniform output times the batch size, as the sum over the batch."""
-            position = self.load_integer("fixed", index)
+            position = self.load_integer("uniform_slots", index)
             value = self.load_element(field["table"], position, self.scalar_type)
             value = builder.fpext(value, self.double) if self.is_narrow else value
-            target = builder.mul(builder.add(field["count"], index), field["width"])
+            target = builder.mul(builder.add(field["result_count"], index), field["width"])
             self.store_element(builder.fmul(value, size), field["lanes"], target)
 
         self.emit_loop(field["scalars"], 1, store_scalar)
         self.emit_loop(field["before"], 1, call_tape)
         zero = self.ir.Constant(self.double, 0.0)
-        lanes = builder.mul(field["count"], field["width"])
+        lanes = builder.mul(field["result_count"], field["width"])
         self.emit_loop(lanes, 1, lambda k: self.store_element(zero, field["lanes"], k))
         call_tape(field["before"], begin, end)
-        self.emit_loop(field["fixed_count"], 1, store_uniform_output)
+        self.emit_loop(field["uniform_count"], 1, store_uniform_output)
 
     def _emit_update(self, step: Ir) -> None:
         """Emit the update rule for all parameters; values common to all are computed once."""

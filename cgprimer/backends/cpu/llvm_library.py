@@ -1,4 +1,4 @@
-"""Compilation of LLVM modules to functions that can be called, with llvmlite.
+"""Compilation and loading of LLVM modules, with llvmlite.
 
 Object code is cached on disk (see :mod:`cgprimer.support.disk_cache`). The key consists of the
 module's key, the version of LLVM, and the processor with its features.
@@ -27,13 +27,13 @@ VECTORS = "CGPRIMER_VECTORS"  # environment: bits of a vector, 64 (no vectors) t
 class TargetProcessor:
     """The processor for which code is generated."""
 
-    name: str  #: LLVM's name; empty for the generic processor
-    features: str  #: LLVM's list
-    bits: int  #: width of a vector register; 64: no vectors
+    name: str  #: LLVM's name of the processor; empty for the generic processor
+    features: str  #: LLVM's feature string
+    bits: int  #: width of a vector register; 64 means no vectors
     registers: int  #: number of vector registers
 
     def count_lanes(self, dtype: str) -> int:
-        """Return the number of lanes of a vector register.
+        """Return the number of elements of a dtype in a vector register.
 
         >>> TargetProcessor("", "", 256, 16).count_lanes("float32")
         8
@@ -41,8 +41,8 @@ class TargetProcessor:
         return max(1, self.bits // (64 if dtype == "float64" else 32)) if self.bits > 64 else 1
 
 
-def unavailable() -> str:
-    """Return the reason why LLVM cannot be used here; empty if it can."""
+def explain_unavailability() -> str:
+    """Return the reason why LLVM cannot be loaded, or an empty string if it can."""
     try:
         import llvmlite.binding  # noqa: F401
     except Exception as error:  # a broken shared library may raise any exception
@@ -54,7 +54,7 @@ def unavailable() -> str:
 
 @cache
 def get_target_processor() -> TargetProcessor:
-    """Return this machine's processor, or the simpler one that the environment requests."""
+    """Return the processor of this machine, limited to the vector width in the environment."""
     from llvmlite import binding
 
     requested = os.environ.get(VECTORS, "").strip()
@@ -78,71 +78,73 @@ def get_target_processor() -> TargetProcessor:
         )
     if bits >= 256:
         without = [name for name in features if name.startswith(("avx512", "avx10"))]
-        plainer = ",".join(
+        limited_features = ",".join(
             f"{'+' if on and name not in without else '-'}{name}" for name, on in features.items()
         )
-        return TargetProcessor(binding.get_host_cpu_name(), plainer, 256, 16)
+        return TargetProcessor(binding.get_host_cpu_name(), limited_features, 256, 16)
     return TargetProcessor("", "", 128 if bits >= 128 else 64, 16)
 
 
-def _target_machine() -> Any:
-    """Return an LLVM target machine; each LLVM engine owns one and destroys it."""
+def _create_target_machine() -> Any:
+    """Create an LLVM target machine for the target processor.
+
+    Each LLVM engine owns its target machine and destroys it.
+    """
     from llvmlite import binding
 
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
-    chosen = get_target_processor()
+    processor = get_target_processor()
     return binding.Target.from_triple(binding.get_process_triple()).create_target_machine(
-        cpu=chosen.name, features=chosen.features, opt=2, jit=True
+        cpu=processor.name, features=processor.features, opt=2, jit=True
     )
 
 
-_LOADED: dict[tuple[str, str, int, TargetProcessor], Any] = {}
+_LOADED: dict[tuple[str, str, TargetProcessor], Any] = {}
 _MAX_LOADED = 256  # libraries per process, about 20 kilobytes each
 
 
 class CompiledLibrary:
-    """Loaded object code; its functions live as long as this object.
+    """An LLVM module that is compiled and loaded; functions live as long as the library.
 
     Args:
-        name: of the module, for people who look into the cache.
-        key: everything that the code depends on, besides LLVM and the processor.
-        text: makes the module's text; called only if the object is not kept yet.
-        passes: LLVM's passes over the text: 0 for none, or 1 to 3.
+        name: name of the files in the cache.
+        key: a string that determines the code, together with LLVM and the processor.
+        generate: returns the LLVM IR; called only if the object code is not in the cache.
     """
 
-    def __init__(self, name: str, key: str, text: Callable[[], str], *, passes: int = 0) -> None:
-        chosen = get_target_processor()
-        if (loaded := _LOADED.get((name, key, passes, chosen))) and memory_caching_enabled():
-            self._engine = loaded  # loading it again would take a millisecond
+    def __init__(self, name: str, key: str, generate: Callable[[], str]) -> None:
+        processor = get_target_processor()
+        if (loaded := _LOADED.get((name, key, processor))) and memory_caching_enabled():
+            self._engine = loaded  # loading the code again would take a millisecond
             return
         from llvmlite import binding
 
         from cgprimer.backends.cpu.primitive_ir import register_c_functions
 
         register_c_functions()
-        full = compute_cache_key(
-            fingerprint_package(), key, repr(binding.llvm_version_info), chosen.name,
-            chosen.features, binding.get_process_triple(), str(passes), str(chosen.bits),
+        cache_key = compute_cache_key(
+            fingerprint_package(), key, repr(binding.llvm_version_info), processor.name,
+            processor.features, binding.get_process_triple(), str(processor.bits),
         )  # fmt: skip
-
-        def compiled() -> bytes:
-            machine = _target_machine()
-            module = binding.parse_assembly(text())
-            module.verify()
-            if passes:
-                options = binding.create_pipeline_tuning_options(speed_level=passes)
-                builder = binding.create_pass_builder(machine, options)
-                builder.getModulePassManager().run(module, builder)
-            return bytes(machine.emit_object(module))
-
-        data = load_or_compute(name, full, compiled)
-        self._engine = binding.create_mcjit_compiler(binding.parse_assembly(""), _target_machine())
+        data = load_or_compute(name, cache_key, lambda: _compile_module(generate()))
+        machine = _create_target_machine()
+        self._engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
         self._engine.add_object_file(binding.ObjectFileRef.from_data(data))
         self._engine.finalize_object()
         if len(_LOADED) < _MAX_LOADED:
-            _LOADED[name, key, passes, chosen] = self._engine
+            _LOADED[name, key, processor] = self._engine
 
-    def get_address(self, name: str) -> int:
-        """Return the address of a function."""
-        return int(self._engine.get_function_address(name))
+    def get_address(self, function: str) -> int:
+        """Return the address of a compiled function with the given name."""
+        return int(self._engine.get_function_address(function))
+
+
+def _compile_module(llvm_ir: str) -> bytes:
+    """Compile LLVM IR to object code."""
+    from llvmlite import binding
+
+    machine = _create_target_machine()
+    module = binding.parse_assembly(llvm_ir)
+    module.verify()
+    return bytes(machine.emit_object(module))

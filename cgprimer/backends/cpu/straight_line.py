@@ -60,11 +60,11 @@ class StraightLineExecutable(CpuExecutable):
         self.function = self.library.get_address("run")
         self.varying, self.uniform_outputs = split_outputs(tape)
         slots = {value: k for k, value in enumerate((*self.varying, *self.uniform_outputs))}
-        self.reads = np.array([slots[value] for value in tape.outputs.values()], np.int64)
-        self.outputs, self.count = tuple(tape.outputs), len(self.varying)
+        self.output_slots = np.array([slots[value] for value in tape.outputs.values()], np.int64)
+        self.outputs, self.result_count = tuple(tape.outputs), len(self.varying)
         self.columns, self.scalars = tape.of_kind("column"), tape.of_kind("scalar")
-        self.size = len(self.scalars) + len(self.uniform_outputs)
-        self.fixed = np.arange(len(self.scalars), self.size)
+        self.table_size = len(self.scalars) + len(self.uniform_outputs)
+        self.uniform_slots = np.arange(len(self.scalars), self.table_size)
 
     def prepare_calls(
         self, columns: Array, results: Array, table: Array, begin: int, end: int

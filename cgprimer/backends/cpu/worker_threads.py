@@ -1,10 +1,10 @@
-"""Worker threads: a call is split into one range of samples per thread.
+"""Worker threads: each thread runs compiled code on one range of samples.
 
-Compiled code runs without Python's lock, so Python threads suffice. Waking a sleeping thread takes
-about 30 microseconds, however: a fifth of the time of a million samples of the lecture graph.
-Therefore a worker that has finished polls for the next call for a moment before it sleeps; in a
-loop of gradients it is still awake. The split depends only on the number of samples and of
-threads, so results are reproducible.
+Compiled code runs without Python's global lock, so Python threads suffice. Waking a sleeping thread
+takes about 30 microseconds, however: a fifth of the time for a million samples of the lecture
+graph. Therefore a worker polls its mailbox for the next call before it sleeps; in a loop of
+gradients it is still awake. The ranges depend only on the number of samples and of threads, so
+results are reproducible.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from cgprimer.backends.cpu.llvm_library import CompiledLibrary
 from cgprimer.errors import UsageError
 
 THREADS = "CGPRIMER_THREADS"  # environment: number of threads; by default, all cores of the process
-WORTH = 500_000  # operations per thread below which another thread costs more than it gains
+MIN_OPERATIONS = (
+    500_000  # operations per thread below which another thread costs more than it gains
+)
 _SPINS = 200_000  # polls of the mailbox before a worker sleeps: some tenths of a millisecond
 _ARGUMENTS = 6  # of the compiled functions; functions with fewer arguments ignore the last ones
 # Offsets in the mailbox, in words of eight bytes; the first three are in separate cache lines.
 _TICKET, _FINISHED, _ASLEEP, _FUNCTION, _SIZE = 0, 8, 16, 24, 40
 
-Call = Callable[[], object]
-
 
 def get_thread_count() -> int:
-    """Return the number of threads to use."""
+    """Return the number of threads that CGPRIMER_THREADS requests, or the number of cores."""
     requested = os.environ.get(THREADS, "").strip()
     if requested:
         if not requested.isdigit() or int(requested) < 1:
-            raise UsageError(f"{THREADS} must be a positive number of threads, got {requested!r}")
+            raise UsageError(f"{THREADS} must be a positive integer, got {requested!r}")
         return int(requested)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
@@ -46,31 +46,32 @@ def get_thread_count() -> int:
 
 
 def split_samples(samples: int, unit: int, operations: int) -> list[tuple[int, int]]:
-    """Return the first and last sample of the range of each thread.
+    """Split samples into one range per thread, as pairs of the first sample and the end.
 
     Args:
         samples: number of samples.
-        unit: samples that the code processes at a time; only the last range may end in between.
-        operations: operations per sample.
+        unit: number of samples that the code processes at a time; the length of every range but the
+            last is a multiple of it.
+        operations: number of operations per sample.
 
     >>> split_samples(64, 16, 1)
     [(0, 64)]
     """
     units = max(1, samples // unit)
-    worth = samples * operations // WORTH + 1
-    wanted = min(get_thread_count(), units, worth) if worth > 1 else 1
-    edges = [units * part // wanted * unit for part in range(wanted)]
-    return list(pairwise([*edges, samples]))
+    worthwhile = samples * operations // MIN_OPERATIONS + 1
+    threads = min(get_thread_count(), units, worthwhile) if worthwhile > 1 else 1
+    starts = [units * thread // threads * unit for thread in range(threads)]
+    return list(pairwise([*starts, samples]))
 
 
 def run_in_threads(function: int, calls: Sequence[Sequence[int]]) -> None:
-    """Call a compiled function with each list of arguments, in one thread each, and wait.
+    """Call a compiled function once per list of arguments, in parallel, and wait for all calls.
 
     Args:
         function: address of the function.
-        calls: integers and addresses; the caller keeps the data at these addresses alive.
+        calls: lists of integers and addresses; the caller keeps the data at the addresses alive.
     """
-    compiled = _callable(function)
+    compiled = _wrap_function(function)
     busy: list[_Worker] = []
     try:
         for number, arguments in enumerate(calls[1:]):
@@ -80,10 +81,10 @@ def run_in_threads(function: int, calls: Sequence[Sequence[int]]) -> None:
             if worker.lock.acquire(blocking=False):
                 busy.append(worker)
                 worker.post(function, arguments)
-            else:  # another thread of the program is using it
-                compiled(*_padded(arguments))
+            else:  # another thread of the program is using the worker
+                compiled(*_pad_arguments(arguments))
         if calls:
-            compiled(*_padded(calls[0]))
+            compiled(*_pad_arguments(calls[0]))
     finally:  # never leave while another thread still writes to this call's arrays
         interrupt: BaseException | None = None
         while busy:
@@ -98,45 +99,48 @@ def run_in_threads(function: int, calls: Sequence[Sequence[int]]) -> None:
 
 
 @lru_cache(maxsize=64)
-def _callable(function: int) -> Callable[..., None]:
+def _wrap_function(function: int) -> Callable[..., None]:
+    """Return a Python function that calls the compiled function at an address."""
     return ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * _ARGUMENTS)(function)
 
 
-def _padded(arguments: Sequence[int]) -> list[int]:
+def _pad_arguments(arguments: Sequence[int]) -> list[int]:
+    """Append zeros to a list of arguments, up to the number that all calls have."""
     return [*arguments, *[0] * (_ARGUMENTS - len(arguments))]
 
 
 class _Worker:
-    """A thread that waits for calls at a mailbox."""
+    """A worker thread with a mailbox, in which callers post calls of compiled functions."""
 
     def __init__(self) -> None:
         self.lock = Lock()  # one caller at a time
         self.space = np.zeros(_SIZE + 8, np.int64)
         self.mailbox = self.space[-self.space.ctypes.data // 8 % 8 :]
-        self.place = self.mailbox.ctypes.data
-        self.functions = _mailbox_functions()
+        self.mailbox_address = self.mailbox.ctypes.data
+        self.functions = _load_mailbox_functions()
         self.alarm: SimpleQueue[None] = SimpleQueue()
-        Thread(target=self._work, name="cgprimer", daemon=True).start()
+        Thread(target=self._serve_calls, name="cgprimer", daemon=True).start()
 
-    def _work(self) -> None:
+    def _serve_calls(self) -> None:
+        """Run posted calls until the program ends; sleep if no call is posted for a while."""
         last = 0
         while True:
-            last = self.functions.serve(self.place, last, _SPINS)
+            last = self.functions.serve(self.mailbox_address, last, _SPINS)
             self.alarm.get()
 
     def post(self, function: int, arguments: Sequence[int]) -> None:
-        """Post a call to the worker."""
+        """Post a call of a compiled function to the worker."""
         self.mailbox[_FUNCTION] = function
         self.mailbox[_FUNCTION + 1 : _FUNCTION + 1 + len(arguments)] = arguments
-        if self.functions.post(self.place):
+        if self.functions.post(self.mailbox_address):
             self.alarm.put(None)
 
     def wait(self) -> None:
-        """Wait until the call is done."""
-        while not self.functions.wait(self.place, 10 * _SPINS):
+        """Wait until the worker has finished the posted call."""
+        while not self.functions.wait(self.mailbox_address, 10 * _SPINS):
             if self.mailbox[_ASLEEP]:  # Ctrl-C came between the ticket and the alarm
                 self.alarm.put(None)
-            time.sleep(0.0002)  # a long call, or no free core: yield this one
+            time.sleep(0.0002)  # a long call, or no free core: yield the core of this thread
 
 
 _workers: list[_Worker] = []
@@ -146,21 +150,21 @@ if hasattr(os, "register_at_fork"):  # a child process has no worker threads
 
 
 class _MailboxFunctions:
-    """The compiled functions of both sides of a mailbox."""
+    """The compiled functions that access a mailbox: ``serve``, ``post`` and ``wait``."""
 
     def __init__(self) -> None:
-        self.library = CompiledLibrary("threads", "", _mailbox_source)
+        self.library = CompiledLibrary("threads", "", _generate_mailbox_ir)
         self.serve, self.post, self.wait = (
             ctypes.CFUNCTYPE(*[ctypes.c_int64] * (count + 1))(self.library.get_address(name))
             for name, count in (("serve", 3), ("post", 1), ("wait", 2))
         )
 
 
-_mailbox_functions = cache(_MailboxFunctions)
+_load_mailbox_functions = cache(_MailboxFunctions)
 
 
-def _mailbox_source() -> str:
-    """Return a module with ``serve``, ``post`` and ``wait``.
+def _generate_mailbox_ir() -> str:
+    """Generate the LLVM IR of the mailbox functions ``serve``, ``post`` and ``wait``.
 
     All loads and stores that both sides see are sequentially consistent. A worker announces that it
     sleeps, then checks the ticket again; a caller writes the ticket, then checks whether the worker
@@ -168,8 +172,8 @@ def _mailbox_source() -> str:
     """
     offsets = {"ticket": _TICKET, "done": _FINISHED, "asleep": _ASLEEP, "function": _FUNCTION}
     addresses = "".join(
-        f"  %{name}.at = getelementptr i64, ptr %mailbox, i64 {place}\n"
-        for name, place in offsets.items()
+        f"  %{name}.at = getelementptr i64, ptr %mailbox, i64 {offset}\n"
+        for name, offset in offsets.items()
     )
     words = "".join(
         f"  %at{k} = getelementptr i64, ptr %mailbox, i64 {_FUNCTION + 1 + k}\n"
