@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from functools import cache
 from typing import Any
 
@@ -11,6 +12,8 @@ import pytest
 pytest.importorskip("llvmlite")
 
 import cgprimer
+from cgprimer.backends.call_arguments import convert_columns
+from cgprimer.backends.cpu import cpu_executable, worker_threads
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import EngineError
 from tests.approval import refused
@@ -208,3 +211,29 @@ def test_nothing_that_is_given_is_changed(form_name: str, reduction: Any, dtype:
         np.testing.assert_array_equal(columns[name], column)
         for value in found.values():
             assert not np.shares_memory(columns[name], value)
+
+
+@pytest.mark.parametrize(("form_name", "reduction"), CASES)
+def test_converted_columns_live_until_the_compiled_code_has_read_them(
+    form_name: str, reduction: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    converted: list[weakref.ref[Any]] = []
+    calls: list[int] = []
+
+    def convert(*arguments: Any) -> list[Any]:
+        arrays = convert_columns(*arguments)
+        converted.extend(map(weakref.ref, arrays))
+        return arrays
+
+    def run(*arguments: Any) -> None:
+        assert all(array() is not None for array in converted)
+        calls.append(1)
+        run_in_threads(*arguments)
+
+    run_in_threads = worker_threads.run_in_threads
+    monkeypatch.setattr(cpu_executable, "convert_columns", convert)
+    monkeypatch.setattr(worker_threads, "run_in_threads", run)
+    columns = {"xa": XA.tolist(), "xb": XB.tolist()}
+    program(form_name, reduction)(columns, {"k": 2.0, "m": 3.0}, SAMPLES)
+    assert len(converted) == 2
+    assert calls
