@@ -119,7 +119,9 @@ class ArrayExecutable:
         self.unbuffered = {i for i in ends if plan.batch_dependent[i]}  # in new memory, not copied
         self.buffered += sorted(products - self.unbuffered)
         self.steps = list(self._build_steps())
-        widest = max((plan.sizes[i] for i in self.buffered if not plan.batch_dependent[i]), default=1)
+        widest = max(
+            (plan.sizes[i] for i in self.buffered if not plan.batch_dependent[i]), default=1
+        )
         self.block = max(_MIN_BLOCK, _BLOCK_BYTES // (widest * self.dtype.itemsize))
         self.free_buffers: dict[int, list[BlockBuffers]] = {}
 
