@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from cgprimer.core.methods.reverse import SweepInstruction, sweep
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape_dependencies import reachable
@@ -69,18 +71,17 @@ class GradFn:
             return ()
         check_graph([self.variable])
         seed, data = prepare_seed(value, gradient), _get_operand_data(value)
-        gradients: list[Any] = []
-        for which, operand in enumerate(value.operands):
-            if not getattr(operand, "requires_grad", False):
-                gradients.append(None)
-                continue
-            tails = (None,) * which + (operand,) + (None,) * (len(data) - which - 1)
-            totals = {None: seed}
-            step = SweepInstruction(None, value.primitive, tails, data, value._data)
-            run_silently(sweep, EAGER, [step], totals)
-            zero = EAGER.broadcast(0.0, EAGER.shape(operand))
-            gradients.append(totals.get(operand, zero))
-        return tuple(gradients)
+        operands = [  # one key per operand, because a value can be an operand twice
+            ValueBase(d) if getattr(operand, "requires_grad", False) else None
+            for operand, d in zip(value.operands, data, strict=True)
+        ]
+        totals: dict[Any, Any] = {None: seed}
+        instruction = SweepInstruction(None, value.primitive, tuple(operands), data, value._data)
+        run_silently(sweep, EAGER, [instruction], totals)
+        return tuple(
+            None if operand is None else totals.get(operand, EAGER.broadcast(0.0, np.shape(d)))
+            for operand, d in zip(operands, data, strict=True)
+        )
 
     @property
     def saved(self) -> dict[str, Any]:

@@ -42,6 +42,7 @@ from cgprimer.core.operations.shape_operations import (
 )
 from cgprimer.errors import Source, UsageError
 from cgprimer.recording.data_conversion import to_tuples
+from cgprimer.recording.eager_builder import EAGER
 from cgprimer.recording.value_base import ValueBase, get_data, is_freed, list_ancestors
 
 _MAX_OPERATIONS = 24  # in one expression; parts of longer expressions become vertices
@@ -209,8 +210,8 @@ class GraphWriter:
         if not isinstance(value.primitive, str) or type(value._data) is float:
             return operands
         originals = tuple(self._remove_broadcast(o) for o in operands)
-        shapes = [_get_shape(o) for o in originals]
-        is_implied = shapes and broadcast_shapes("", *shapes) == _get_shape(value)
+        shapes = [EAGER.shape(o) for o in originals]
+        is_implied = shapes and broadcast_shapes("", *shapes) == EAGER.shape(value)
         return originals if is_implied else operands
 
     def _remove_broadcast(self, operand: Any) -> Any:
@@ -228,14 +229,14 @@ def _build_expression(
     value: ValueBase, trees: list[Expression], operands: Any, writer: GraphWriter
 ) -> Expression:
     """Build the syntax tree of the operation that computed a value."""
-    name, shape = value.primitive, _get_shape(value)
+    name, shape = value.primitive, EAGER.shape(value)
     if isinstance(name, str):
         if name == "where" and isinstance(trees[0], Number):
             chosen = 1 if trees[0].value else 2  # the condition is a constant
-            if _get_shape(operands[chosen]) == shape:
+            if EAGER.shape(operands[chosen]) == shape:
                 return trees[chosen]
         return Apply(name, tuple(trees))
-    a, a_shape = trees[0], _get_shape(operands[0])
+    a, a_shape = trees[0], EAGER.shape(operands[0])
     match name:
         case Reshape():
             return _build_reshape(a, shape)
@@ -339,11 +340,6 @@ def _build_number(value: float) -> Expression:
         return Number(value)
     numerator = 0.0 if math.isnan(value) else math.copysign(1.0, value)
     return Apply("div", (Number(numerator), Number(0.0)))
-
-
-def _get_shape(operand: Any) -> Shape:
-    """Return the shape of an operand."""
-    return np.shape(get_data(operand))
 
 
 def _create_contents_key(array: npt.ArrayLike) -> tuple[Shape, bytes]:
