@@ -11,7 +11,7 @@ from typing import Any
 
 from cgprimer.errors import ShapeError, UsageError, name_hint
 from cgprimer.support.array_values import all_finite, convert_value
-from cgprimer.support.value_names import array_before_bracket, element_hint
+from cgprimer.support.value_names import element_hint, extract_array_name
 
 
 def check_real_number(
@@ -138,7 +138,7 @@ def check_named_values(
         raise UsageError(f"{argument} must map names to numbers, got {reprlib.repr(values)}")
     accepted = dict.fromkeys(names)  # fast to search, in order
     for name in values or {}:
-        if name not in accepted and not (parts and array_before_bracket(name) in shapes):
+        if name not in accepted and not (parts and extract_array_name(name) in shapes):
             hint = element_hint(name, accepted)
             raise UsageError(f"unknown {kind} {name!r} in {argument}", hint=hint)
     return {

@@ -1,8 +1,8 @@
-"""Names of values that a text does not name: elements of arrays, and internal values of tapes.
+"""Names of elements of arrays and of internal values of tapes.
 
 An element has a name such as ``W[0,1]``. Internal values, such as adjoints and running statistics,
-have names with a kind and a dot, such as ``bar.xw``, which no name in a text can have. Mappings are
-keyed by these strings; only this module knows how they are spelled.
+have names with a kind and a dot, such as ``bar.xw``, which names of users cannot contain. Mappings
+are keyed by these strings; only this module formats and parses them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _INTERNAL = re.compile(r"([^.]*?)(\d*)\.(.*)", re.DOTALL)
 
 
 class Element(NamedTuple):
-    """An element or row of an array, such as ``W[0,1]``; without indices a whole variable."""
+    """The name of an element or row of an array, such as ``W[0,1]``, or of a whole variable."""
 
     array: str
     indices: tuple[int, ...]
@@ -28,7 +28,7 @@ class Element(NamedTuple):
 
 
 def parse_element(name: str) -> Element:
-    """Split the name of an element, such as ``W[0,1]``, into the array and the indices.
+    """Split the name of an element, such as ``W[0,1]``, into the array name and the indices.
 
     A name without brackets has no indices.
 
@@ -43,10 +43,10 @@ def parse_element(name: str) -> Element:
     return Element(match[1].strip(), tuple(map(int, match[2].split(","))))
 
 
-def array_before_bracket(name: object) -> str:
-    """Return the name before the first bracket of an element, even if its indices are not valid.
+def extract_array_name(name: object) -> str:
+    """Return the part of a name before the first bracket, even if the indices are invalid.
 
-    >>> array_before_bracket("W[0,1]"), array_before_bracket("W[0:2]"), array_before_bracket("k")
+    >>> extract_array_name("W[0,1]"), extract_array_name("W[0:2]"), extract_array_name("k")
     ('W', 'W', '')
     """
     array, bracket, _ = str(name).partition("[")
@@ -54,24 +54,24 @@ def array_before_bracket(name: object) -> str:
 
 
 def element_hint(name: str, names: Iterable[str]) -> str:
-    """Return a hint for an unknown variable or element; see :func:`cgprimer.errors.name_hint`.
+    """Return a hint that suggests names similar to an unknown variable or element.
 
     >>> element_hint("W[0:2]", ["W", "k"])
     "use all of 'W', or one element, such as W[0]"
     """
     candidates = list(names)
-    if (array := array_before_bracket(name)) and array in candidates:
+    if (array := extract_array_name(name)) and array in candidates:
         return f"use all of {array!r}, or one element, such as {Element(array, (0,))}"
     return name_hint(name, candidates)
 
 
 class InternalName(NamedTuple):
-    """The name of an internal value: a kind, and the variables that the value belongs to.
+    """The name of an internal value: a kind, such as ``bar`` for an adjoint, and its variables.
 
     Attributes:
-        kind: ``bar`` for an adjoint, ``dot`` for a tangent, ``mean`` for a running mean, and so on.
-        variables: such as the variable of an adjoint, or head and tail of a partial derivative.
-        number: distinguishes several values of one kind and variable.
+        kind: ``bar`` for an adjoint, ``dot`` for a tangent, ``mean`` for a running mean, etc.
+        variables: the variable of an adjoint, or head and tail of a partial derivative.
+        number: distinguishes internal values with equal kind and variables.
 
     >>> str(InternalName("bar", ("xz",))), str(InternalName("bar", ("xz",), number=2))
     ('bar.xz', 'bar2.xz')
@@ -86,12 +86,12 @@ class InternalName(NamedTuple):
 
     @property
     def variable(self) -> str:
-        """The variable that the value belongs to, as part of the name."""
+        """The names of the variables of the internal value, joined by dots."""
         return ".".join(self.variables)
 
 
 def internal_name(kind: str, *variables: str, number: int = 1) -> str:
-    """Return the name of an internal value as a string.
+    """Format the name of an internal value, such as ``bar.xw``.
 
     >>> internal_name("mean", "xh"), internal_name("partial", "xw", "xa")
     ('mean.xh', 'partial.xw.xa')
@@ -100,7 +100,7 @@ def internal_name(kind: str, *variables: str, number: int = 1) -> str:
 
 
 def parse_internal(name: str) -> InternalName:
-    """Split the name of an internal value into kind and variables; the kind is empty for others.
+    """Split an internal name into its kind and variables; the name of a user has no kind.
 
     >>> parse_internal("partial.xw.xa")
     InternalName(kind='partial', variables=('xw', 'xa'), number=1)
@@ -114,7 +114,7 @@ def parse_internal(name: str) -> InternalName:
 
 
 def is_internal(name: str) -> bool:
-    """Return whether a name belongs to an internal value; no text can contain such a name.
+    """Return whether a name belongs to an internal value, such as ``bar.xw``.
 
     >>> is_internal("bar.xw"), is_internal("bar_xw")
     (True, False)
@@ -123,7 +123,7 @@ def is_internal(name: str) -> bool:
 
 
 def format_name(name: str) -> str:
-    """Return a name as it is printed: with an underscore instead of a dot.
+    """Format a name for listings, with underscores instead of dots.
 
     >>> format_name("bar.xw")
     'bar_xw'

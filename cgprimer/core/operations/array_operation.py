@@ -52,7 +52,7 @@ class ArrayOperation(Operation, Operator):
     @classmethod
     def create(cls, *settings: Any) -> Self:
         """Return the cached operation with the given settings; create it if necessary."""
-        return _create_cached(cls, settings)  # type: ignore[no-any-return]
+        return _create_cached_operation(cls, settings)  # type: ignore[no-any-return]
 
     @property
     def built_in(self) -> bool:
@@ -110,7 +110,7 @@ class ArrayOperation(Operation, Operator):
 
 
 @lru_cache(maxsize=1024)
-def _create_cached(cls: Any, settings: tuple[Any, ...]) -> Any:
+def _create_cached_operation(cls: Any, settings: tuple[Any, ...]) -> Any:
     """Create an operation of class ``cls``; results are cached."""
     return cls(*settings)
 

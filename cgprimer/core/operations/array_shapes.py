@@ -39,8 +39,9 @@ def broadcast_shapes(operation: str, *shapes: Shape) -> Shape:
     for shape in padded:
         if any(n not in (1, m) for n, m in zip(shape, result, strict=True)):
             shown = " and ".join(dict.fromkeys(map(format_shape, shapes)))
+            sign = _SIGNS.get(operation, operation)
             raise ShapeError(
-                f"cannot broadcast shapes {shown} in {_SIGNS.get(operation, operation)}",
+                f"cannot broadcast shapes {shown} in {sign}",
                 hint="trailing dimensions must be equal or 1",
             )
     return result

@@ -17,13 +17,13 @@ from cgprimer.errors import DifferentiationError
 
 @dataclass(frozen=True)
 class _BatchReduction(ArrayOperation):
-    """A reduction over all samples; ``rank`` is the rank of the operand for one sample."""
+    """A reduction over all samples; ``rank`` is the rank of the operand per sample."""
 
     rank: int
     combines_samples = True
 
     def shape(self, *operands: Shape) -> Shape:
-        """Return the shape of the operand."""
+        """Return the shape of the result, which is the shape of the operand."""
         return operands[0]
 
 

@@ -40,7 +40,7 @@ class Take(ArrayOperation):
         return tuple(zeros[tuple(map(convert_index_entry, self.key))].shape)
 
     def run(self, *operands: Any) -> Any:
-        """Select the elements at the index, for all samples."""
+        """Select the elements at the index for each sample."""
         return operands[0][(..., *map(convert_index_entry, self.key))]
 
     def pull_back(
@@ -128,7 +128,7 @@ class Concatenate(ArrayOperation):
         return (*first[:position], sum(a[axis] for a in operands), *first[position + 1 :])
 
     def run(self, *operands: Any) -> Any:
-        """Concatenate the operands, for all samples."""
+        """Concatenate the operands for each sample."""
         try:
             return np.concatenate(operands, axis=self.axis)
         except ValueError:  # some operands have sample axes, others do not
@@ -192,7 +192,7 @@ def concatenate(builder: Builder, parts: Sequence[Value], axis: int = 0) -> Valu
 
 
 def _normalize_index_entry(entry: Any, size: int, shape: Shape) -> Any:
-    """Replace negative integers in an entry of an index; raise ShapeError if out of bounds."""
+    """Replace negative indices by non-negative indices; raise ShapeError if out of bounds."""
     if isinstance(entry, range):
         return range(0) if entry.start < 0 else entry  # an empty slice
     if isinstance(entry, tuple):

@@ -50,7 +50,7 @@ class Reshape(_ShapeChange):
     name = "reshape"
 
     def run(self, *operands: Any) -> Any:
-        """Reshape the operand, for all samples."""
+        """Reshape the operand for each sample."""
         (a,) = operands
         return np.asarray(a).reshape(np.shape(a)[: np.ndim(a) - self.rank] + self.new_shape)
 
@@ -79,7 +79,7 @@ class Transpose(ArrayOperation):
         return tuple(a[axis] for axis in self.axes)
 
     def run(self, *operands: Any) -> Any:
-        """Permute the axes of the operand, for all samples."""
+        """Permute the axes of the operand for each sample."""
         (a,) = operands
         samples = a.ndim - len(self.axes)
         return a.transpose(*range(samples), *[a.ndim + axis for axis in self.axes])
@@ -111,7 +111,7 @@ class Broadcast(_ShapeChange):
         return shape
 
     def run(self, *operands: Any) -> Any:
-        """Broadcast the operand, for all samples, without copying elements."""
+        """Broadcast the operand for each sample, without copying elements."""
         a, rank, shape = np.asarray(operands[0]), self.rank, self.new_shape
         samples = a.shape[: a.ndim - rank]
         padding = (1,) * (len(shape) - rank)
@@ -172,7 +172,7 @@ class Sum(_Reduction):
     commutes_with_sum = sums_products = True
 
     def run(self, *operands: Any) -> Any:
-        """Compute the sum over the axes, for all samples."""
+        """Compute the sum over the axes for each sample."""
         return np.add.reduce(operands[0], axis=self.axes)
 
     def pull_back(
@@ -193,7 +193,7 @@ class Maximum(_Reduction):
     name = "largest"
 
     def run(self, *operands: Any) -> Any:
-        """Compute the maximum over the axes, for all samples."""
+        """Compute the maximum over the axes for each sample."""
         return np.maximum.reduce(operands[0], axis=self.axes)
 
     def push_forward(
