@@ -101,7 +101,7 @@ class ArrayEvaluator:
 def _prepare_array_instructions(
     tape: Tape, lookup: Lookup
 ) -> tuple[list[PreparedInstruction], list[PreparedInstruction]]:
-    """Prepare instructions for arrays: those run once, and those run for each block of samples."""
+    """Prepare a tape for arrays; return the common instructions and the instructions per sample."""
     varies, first = find_varying_values(tape), len(tape.leaves)
     common = {i for i, varies_here in enumerate(varies) if not varies_here}
     permanent = {*tape.outputs.values(), *range(first)}
@@ -176,7 +176,7 @@ def _find_implicit_broadcasts(tape: Tape) -> set[int]:
 
 
 def _create_axis_inserter(broadcast: Broadcast) -> Callable[[Array], Array]:
-    """Return a function that inserts the axes that a broadcast adds, with length 1."""
+    """Return a function that inserts axes of length 1 for the axes that a broadcast adds."""
     rank, more = broadcast.rank, (1,) * (len(broadcast.new_shape) - broadcast.rank)
 
     def insert_axes(a: Array) -> Array:

@@ -16,7 +16,7 @@ from cgprimer.support.value_names import parse_element
 def join_elements(
     program: DerivativeProgram, outputs: Mapping[str, Number], totals: dict[Entry, Number]
 ) -> Derivatives:
-    """Assemble arrays from the results of a program for elements; missing derivatives are 0."""
+    """Assemble arrays from the values and derivatives of elements; 0 where there is no edge."""
     shapes = program.shapes
     parts_by_name = {(of, wrt): total for (of, wrt, _, _), total in totals.items()}
     pairs = [*product(program.of, program.wrt)] or {  # else all edges of a graph
@@ -41,7 +41,7 @@ def join_elements(
 def join_blocks(
     program: DerivativeProgram, totals: dict[Entry, Number]
 ) -> dict[tuple[str, str], Number]:
-    """Assemble derivatives of arrays from the rows or columns that the passes have read."""
+    """Assemble the derivatives of arrays from rows or columns of separate passes."""
     blocks: dict[tuple[str, str], list[tuple[Entry, Number]]] = {}
     for entry, total in totals.items():
         blocks.setdefault(entry[:2], []).append((entry, total))

@@ -51,7 +51,7 @@ def compute_difference_quotients(
     for entry, total in totals.items():
         of, wrt, *_ = entry
         if program.is_complex:
-            totals[entry] = _compute_complex_quotient(
+            totals[entry] = _compute_complex_step_derivative(
                 total, base[of], step_sizes[wrt], point.get(wrt, 0.0).real
             )
         else:
@@ -71,10 +71,10 @@ def _choose_step_sizes(
     return {name: program.step_rule.choose_step(size, bits) for name, size in sizes.items()}
 
 
-def _compute_complex_quotient(
+def _compute_complex_step_derivative(
     imaginary: Number, value: Number, step: Number, variable: Number
 ) -> Number:
-    """Divide the imaginary part of a complex step by the step size; nan if it is meaningless.
+    """Compute a derivative from the imaginary part of a complex step; nan if it is meaningless.
 
     Outside the real domain, or where a complex function leaves rounding errors in the imaginary
     part, the imaginary part is meaningless; divided by h = 1e-90, it is enormous.

@@ -65,7 +65,7 @@ def choose_engine(
 def _choose_fastest_engine(
     program: DerivativeProgram, samples: int | None, *, single_call: bool
 ) -> Engine:
-    """Choose the available engine with the highest minimum work that a program reaches."""
+    """Choose the engine that is expected to be the fastest for a program."""
     tape = program.tape
     if samples is None:
         work = _ASSUMED_WORK
@@ -87,7 +87,7 @@ def _choose_fastest_engine(
 def _find_worthwhile_engines(
     program: DerivativeProgram, samples: int | None, work: int
 ) -> Iterator[tuple[float, Engine]]:
-    """Yield the minimum work and the engine for each engine whose minimum a program reaches."""
+    """Yield each engine that pays off for the work of a program, after its minimum work."""
     tape = program.tape
     if tape.has_arrays and samples is None:
         return

@@ -92,7 +92,7 @@ def find_engine(name: str) -> Engine:
 
 
 def list_engine_names() -> tuple[str, ...]:
-    """Return the names of all engines in ascending order of their minimum work.
+    """Return the names of all engines; engines for small workloads come first.
 
     >>> list_engine_names()[:4]
     ('plain', 'numpy', 'cpu', 'cuda')
@@ -149,24 +149,24 @@ def check_supported(engine: Engine, tape: Tape, dtype: str = "float64") -> None:
 
 
 def get_minimum_work(engine: Engine, tape: Tape) -> float:
-    """Return the minimum number of operations per run for which ``auto`` chooses an engine."""
+    """Return the minimum number of operations for which ``auto`` chooses an engine."""
     declared: Any = getattr(engine, "minimum_work", None)
     return math.inf if declared is None else float(declared(tape))
 
 
 def prefers_scalars(engine: Engine, tape: Tape) -> bool:
-    """Return whether an engine runs a tape with arrays as scalar operations."""
+    """Return whether an engine prefers scalar operations to the array operations of a tape."""
     limit = get_scalarization_limit(engine)
     return limit > 0 and count_scalar_operations(tape)[0] <= limit
 
 
 def get_scalarization_limit(engine: Engine) -> float:
-    """Return the number of operations per sample up to which an engine prefers scalars."""
+    """Return the maximum number of operations for which an engine prefers scalars to arrays."""
     return float(getattr(engine, "scalarize_up_to", math.inf))
 
 
 def count_scalar_operations(tape: Tape) -> tuple[int, int]:
-    """Count the operations of a scalarized tape, and its leaves and outputs; results are cached."""
+    """Count the operations, and the leaves and outputs, of a tape after scalarization (cached)."""
     if tape not in _SCALAR_COSTS:
         _SCALAR_COSTS[tape] = estimate_scalar_cost(tape)
     return _SCALAR_COSTS[tape]

@@ -61,7 +61,7 @@ def values_of(
 
 
 def run_instructions(instructions: Iterable[PreparedInstruction], values: list[Any]) -> None:
-    """Run instructions of a tape: compute the value of each from the values of its operands.
+    """Run instructions of a tape; store each result in the list of values.
 
     Args:
         instructions: the prepared instructions in execution order.
@@ -109,14 +109,14 @@ def prepare_instructions(
 def evaluate_instructions(
     instructions: Sequence[PreparedInstruction], leaf_values: list[Any]
 ) -> list[Any]:
-    """Run prepared instructions; return the values of the leaves and of the instructions."""
+    """Run prepared instructions on leaf values; return all values of the tape."""
     values = leaf_values + [None] * len(instructions)
     run_instructions(instructions, values)
     return values
 
 
 def choose_arithmetic(values: Iterable[Number]) -> Lookup:
-    """Choose arithmetic on floats, numpy arrays or mpmath numbers by the types of the values.
+    """Choose float, numpy or mpmath functions by the types of the values.
 
     >>> choose_arithmetic([1.0, 2.0])("exp")(0.0)
     1.0

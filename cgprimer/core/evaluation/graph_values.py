@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class EvaluableGraph(LowerableGraph, Protocol):
-    """The attributes of an expression graph that :func:`evaluate_graph` reads."""
+    """Protocol of a graph that can be evaluated."""
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -69,7 +69,7 @@ def evaluate_graph(
 
 
 def _collect_leaf_values(tape: Tape, point: Mapping[str, Value]) -> list[Value]:
-    """Return the values of all leaves of a tape at a point; running statistics may be missing.
+    """Return the values of a tape's leaves at a point; absent statistics have initial values.
 
     Raises:
         UsageError: the point has an unknown running statistic.

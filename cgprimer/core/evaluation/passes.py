@@ -26,7 +26,7 @@ def run_passes(
     isolate: Callable[[Pass], Execute] | None = None,
     bits: int = 52,
 ) -> Derivatives:
-    """Run all passes of a derivative program; return the values of its outputs and derivatives.
+    """Run all passes of a derivative program; return its values and derivatives.
 
     Args:
         program: the program.
@@ -73,7 +73,7 @@ def _run_seeded_passes(
     samples: int,
     isolate: Callable[[Pass], Execute] | None,
 ) -> tuple[Mapping[str, Number], dict[Entry, Number]]:
-    """Run passes that differ in their seeds; return the first outputs and the sums of all reads."""
+    """Run the passes for all seeds; return the first outputs and the summed derivatives."""
     first: Mapping[str, Number] = {}
     totals: dict[Entry, Number] = {}
     for single_pass in program.passes:

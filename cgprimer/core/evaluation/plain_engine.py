@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cgprimer.core.evaluation.engines import Reduction
 
 
-class Plain:
+class PlainEngine:
     """The evaluator as an engine: outputs are floats if all arguments are floats, else arrays."""
 
     name = "plain"
@@ -57,4 +57,4 @@ class Plain:
         return execute
 
 
-PLAIN = Plain()
+PLAIN = PlainEngine()

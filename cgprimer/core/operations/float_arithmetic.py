@@ -131,13 +131,13 @@ def _wrap_custom_function(function: Callable[..., Any]) -> Function:
     return evaluate
 
 
-def float_function(applied: str | ArrayOperation) -> Function:
+def float_function(operation: str | ArrayOperation) -> Function:
     """Return the function that computes an operation on floats.
 
     >>> float_function("div")(1.0, 0.0), float_function("log")(-1.0), float_function("exp")(1000.0)
     (inf, nan, inf)
     """
-    if not isinstance(applied, str):  # a custom function of scalars
-        return _wrap_custom_function(applied.run)
-    outside = find_primitive(applied).function
-    return FUNCTIONS[applied] if outside is None else _wrap_custom_function(outside)
+    if not isinstance(operation, str):  # a custom function of scalars
+        return _wrap_custom_function(operation.run)
+    outside = find_primitive(operation).function
+    return FUNCTIONS[operation] if outside is None else _wrap_custom_function(outside)

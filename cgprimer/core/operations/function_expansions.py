@@ -25,7 +25,7 @@ from cgprimer.errors import ShapeError
 
 
 def emit_function(b: Builder, applied: str | Operator, arguments: Sequence[Any]) -> Any:
-    """Emit a node of a syntax tree: a primitive, an array function or an index."""
+    """Emit the operations of a syntax-tree node: a primitive, an array function or an index."""
     if isinstance(applied, str) and applied not in ARRAY_FUNCTIONS:
         return b.emit(applied, *arguments)
     return emit_array_function(b, applied, arguments)
@@ -79,7 +79,7 @@ def _emit_index(b: Builder, a: Any, entries: tuple[Any, ...]) -> Any:
 
 
 def emit_mean(b: Builder, a: Any, *axes: int) -> Any:
-    """Emit the mean over some axes; over all axes by default."""
+    """Emit the mean along the given axes; along all axes by default."""
     total = sum_over_axes(b, a, axes or None)
     count = math.prod(b.shape(a)) / max(math.prod(b.shape(total)), 1)
     return b.emit("div", total, b.constant(float(count)))
@@ -106,7 +106,7 @@ def _subtract_maximum(b: Builder, a: Any, axis: int) -> Any:
 
 
 def emit_root_of_squares(b: Builder, squares: Any) -> Any:
-    """Emit the square root of a sum of squares, with the derivative 0 instead of nan at 0.
+    """Emit the square root of a sum of squares; its derivative at 0 is 0 instead of nan.
 
     At 0, the result is sqrt(1) - 1.
     """
@@ -122,7 +122,8 @@ def _emit_maximum(b: Builder, a: Any) -> Any:
     """
     if not b.shape(a):
         raise ShapeError(
-            "max and min of one operand require an array", hint="for two scalars, write max(a, b)"
+            "max and min with one argument require an array",
+            hint="for two scalars, write max(a, b)",
         )
     return max_over_axes(b, a)
 
@@ -148,7 +149,7 @@ def add_custom_function(name: str, function: CustomFunction, count: int) -> Arra
 
 
 def remove_custom_function(name: str) -> bool:
-    """Remove a function that was added by :func:`add_custom_function`; return False if unknown."""
+    """Remove a function added by :func:`add_custom_function`; return whether it existed."""
     if name not in ARRAY_FUNCTIONS or name in _EXPANSIONS:
         return False
     FUNCTIONS.generation += 1

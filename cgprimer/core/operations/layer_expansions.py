@@ -34,7 +34,7 @@ def expand_dropout(b: Builder, x: Any, p: Any) -> Any:
     """Emit dropout: keep each unit with probability p; after training, multiply it by p."""
     keep = b.value_of(p)
     if keep is None or not 0 <= keep <= 1:
-        raise ShapeError("p of dropout(x, p) must be a constant from 0 to 1", hint=_HINT)
+        raise ShapeError("p in dropout(x, p) must be a constant between 0 and 1", hint=_HINT)
     if b.mode in ("training", "masks"):
         p = b.leaf("column", _create_name(b, MASK), keep, b.shape(x))
     return b.emit("mul", x, p)
@@ -45,7 +45,7 @@ def expand_batchnorm(b: Builder, x: Any, gamma: Any, beta: Any, epsilon: Any = N
     offset = EPSILON if epsilon is None else b.value_of(epsilon)
     if offset is None or not offset >= 0:
         hint = f"the default of batchnorm(x, gamma, beta) is {EPSILON:g}"
-        raise ShapeError("epsilon of batchnorm must be a constant, 0 or more", hint=hint)
+        raise ShapeError("epsilon in batchnorm must be a nonnegative constant", hint=hint)
     names = _create_name(b, MEAN), _create_name(b, VARIANCE)
     if b.mode in ("training", "batch"):
         from cgprimer.core.operations.batch_operations import BatchMean
@@ -89,7 +89,7 @@ def collect_statistics(leaves: Iterable[Any], point: Mapping[str, Any]) -> dict[
 
 
 def choose_layer_mode(layers: Container[str], point: Iterable[str], samples: Shape) -> str:
-    """Choose the mode of layers at a point: samples without running statistics are a batch.
+    """Choose whether layers use batch statistics or running statistics at a point.
 
     Args:
         layers: names of the layer functions in the graph.

@@ -84,12 +84,12 @@ for _name, _other in RECIPROCALS.items():  # sec(a) = 1/cos(a), asec(a) = acos(1
 assert FUNCTIONS.keys() >= {r.name for r in primitives() if r.built_in}, "a row lacks its line here"
 
 
-def numpy_function(applied: str | ArrayOperation) -> Callable[..., Any]:
+def numpy_function(operation: str | ArrayOperation) -> Callable[..., Any]:
     """Return the function that computes an operation on arrays.
 
     >>> numpy_function("max")(np.array([1.0, 5.0]), 3.0)
     array([3., 5.])
     """
-    if not isinstance(applied, str):
-        return applied.run
-    return find_primitive(applied).function or FUNCTIONS[applied]
+    if not isinstance(operation, str):
+        return operation.run
+    return find_primitive(operation).function or FUNCTIONS[operation]

@@ -93,7 +93,7 @@ def apply_to_sympy(name: str, arguments: list[Any]) -> Any:
     return sympy_form(sympy, *arguments)
 
 
-def sympy_function(applied: Applied) -> Callable[..., Any]:
+def sympy_function(operation: Applied) -> Callable[..., Any]:
     """Return the function that computes an operation on arrays of sympy expressions.
 
     Raises:
@@ -101,25 +101,25 @@ def sympy_function(applied: Applied) -> Callable[..., Any]:
     """
     import numpy as np
 
-    if isinstance(applied, str):
-        name = applied
+    if isinstance(operation, str):
+        name = operation
         apply = np.frompyfunc(
             lambda *operands: apply_to_sympy(name, list(operands)), find_primitive(name).arity, 1
         )
         return lambda *operands: np.asarray(apply(*operands))
-    if applied.runs_python:
+    if operation.runs_python:
         raise UsageError(
-            f"{applied.spelling!r} is a Python function and cannot be converted to sympy"
+            f"{operation.spelling!r} is a Python function and cannot be converted to sympy"
         )
     from cgprimer.core.operations.shape_operations import Maximum
 
-    if isinstance(applied, Maximum):
-        return partial(_reduce_to_maximum, axes=applied.axes)
-    return lambda *operands: np.asarray(applied.run(*operands))
+    if isinstance(operation, Maximum):
+        return partial(_reduce_to_maximum, axes=operation.axes)
+    return lambda *operands: np.asarray(operation.run(*operands))
 
 
 def _reduce_to_maximum(values: Any, axes: Sequence[int]) -> Any:
-    """Return the maximum of an array of sympy expressions over some axes (negative, ascending)."""
+    """Return the maximum of sympy expressions along axes (negative, in ascending order)."""
     import numpy as np
     import sympy
 
