@@ -30,8 +30,8 @@ from cgprimer.support.disk_cache import (
 from cgprimer.support.garbage_collection import pause_garbage_collection
 from cgprimer.support.value_names import internal_name
 
-WORTH_KEEPING = 500  # instructions; differentiating a smaller tape is faster than reading a file
-LARGEST = 200_000  # instructions of all passes; passes of larger programs run one by one
+MIN_CACHED_INSTRUCTIONS = 500  # differentiating a smaller tape is faster than reading a file
+MAX_MERGED_OPERATIONS = 200_000  # of all passes; the passes of larger programs run one by one
 _new = tuple.__new__  # a third of the time of Instruction(...)
 
 
@@ -88,7 +88,7 @@ def load_or_differentiate(
         primal = tape if prepare is None else prepare()
         return differentiate(primal, of=of, wrt=wrt, method=method, **options)
 
-    if not keep or len(tape) < WORTH_KEEPING or not is_cacheable(tape):
+    if not keep or len(tape) < MIN_CACHED_INSTRUCTIONS or not is_cacheable(tape):
         return derive_program()
     request = json.dumps([about, of, wrt, method, sorted(options.items())], default=repr)
     names = json.dumps(list(tape.names.items()))
@@ -162,7 +162,11 @@ def merge_passes(program: DerivativeProgram) -> Tape | None:
     (2, ['xw', 'd.xw.d.a', 'd.xw.d.b'])
     """
     of = program.of[0]
-    if not program.seeds_only or len(program.of) > 1 or program.operation_count > LARGEST:
+    if (
+        not program.seeds_only
+        or len(program.of) > 1
+        or program.operation_count > MAX_MERGED_OPERATIONS
+    ):
         return None
     builder = Builder()
     totals: dict[str, int] = {}
@@ -173,10 +177,10 @@ def merge_passes(program: DerivativeProgram) -> Tape | None:
         value = builder.extend(replace(tape, names={}))
         outputs.setdefault(of, value[tape.outputs[of]])
         for read in run.reads:
-            weight, share = builder.constant(read.weight), value[tape.outputs[read.output]]
-            share = builder.emit("mul", weight, share)  # the share itself if the weight is 1
+            weight, derivative = builder.constant(read.weight), value[tape.outputs[read.output]]
+            term = builder.emit("mul", weight, derivative)  # the derivative if the weight is 1
             total = totals.get(read.wrt)
-            totals[read.wrt] = share if total is None else builder.emit("add", total, share)
+            totals[read.wrt] = term if total is None else builder.emit("add", total, term)
     for name in program.wrt:
         outputs[internal_name("d", of, "d", name)] = totals[name]
     return builder.finish(outputs, prune=True)

@@ -53,7 +53,7 @@ OPTIONS: list[tuple[str, dict[str, Any]]] = [
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache folder of the test's own; programs of any size are kept."""
     monkeypatch.setenv("CGPRIMER_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(keeping, "WORTH_KEEPING", 0)
+    monkeypatch.setattr(keeping, "MIN_CACHED_INSTRUCTIONS", 0)
     monkeypatch.setattr(interpreter, "_MIN_CACHED_INSTRUCTIONS", 0)
     return tmp_path / "cache"
 
@@ -268,7 +268,7 @@ from llvmlite import binding
 from cgprimer.backends import program_cache as keeping
 from cgprimer.backends.cpu import interpreter
 
-keeping.WORTH_KEEPING = interpreter._MIN_CACHED_INSTRUCTIONS = 0
+keeping.MIN_CACHED_INSTRUCTIONS = interpreter._MIN_CACHED_INSTRUCTIONS = 0
 if sys.argv[1] == "warm":
     def never(*_, **__):
         raise AssertionError("compiled again")

@@ -99,10 +99,12 @@ def test_there_is_no_single_run_for_differences_and_for_too_much() -> None:
         program = differentiate(tape, method="finite-difference", scheme=scheme)
         assert merge_passes(program) is None
     program = differentiate(tape, method="forward")
-    with mock.patch("cgprimer.backends.program_cache.LARGEST", program.operation_count - 1):
+    with mock.patch(
+        "cgprimer.backends.program_cache.MAX_MERGED_OPERATIONS", program.operation_count - 1
+    ):
         assert merge_passes(program) is None
     settings: dict[str, Any] = {"epochs": 1, "learning_rate": 0.01}
-    with mock.patch("cgprimer.backends.program_cache.LARGEST", 1):
+    with mock.patch("cgprimer.backends.program_cache.MAX_MERGED_OPERATIONS", 1):
         run = cgprimer.train(graph(), data(), engine="cpu", **settings)
     wanted = cgprimer.train(graph(), data(), engine="numpy", **settings)
     assert run.parameters == pytest.approx(wanted.parameters, rel=1e-10)

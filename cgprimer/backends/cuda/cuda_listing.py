@@ -18,8 +18,8 @@ def build_listing(tape: Tape, *, sums: bool, dtype: str, interpreter: bool) -> s
     if not kernel.outputs:
         return "# no kernel: no output varies with the sample"
     program = kernel.program
-    listed = InterpreterListing(plan, program, {v: k for k, v in enumerate(kernel.operands)})
-    operations, names = listed.list_block_operations(), listed.names
+    listing = InterpreterListing(plan, program, {v: k for k, v in enumerate(kernel.operands)})
+    operations, names = listing.list_block_operations(), listing.names
     columns = [f"r{row} = {names[value]}" for row, value in enumerate(program.columns)]
     uniforms = [f"u{k} = {names[value]}" for k, value in enumerate(kernel.operands)]
     lines = [

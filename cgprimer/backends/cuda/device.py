@@ -46,9 +46,8 @@ class LaunchSettings:
     straight_line: int = 320
 
 
-SIMULATED = LaunchSettings(
-    threads=8, block_limit=3
-)  # the simulator runs a Python thread for each CUDA thread
+# The simulator runs a Python thread for each CUDA thread.
+SIMULATED = LaunchSettings(threads=8, block_limit=3)
 
 
 def is_simulated() -> bool:
@@ -98,11 +97,9 @@ def _explain_driver_error() -> str:
 def import_numba_cuda() -> Any:
     """Import the module ``numba.cuda`` and disable its warnings about low occupancy."""
     cuda = import_module("numba.cuda")
-    # Launches of few threads are intended: a gradient may have only ten samples.
-    for name in (
-        "numba.core.config",
-        "numba.cuda.core.config",
-    ):  # numba-cuda may have a separate one
+    # Launches of few threads are intended: a gradient may have only ten samples. numba-cuda may
+    # have a separate configuration.
+    for name in ("numba.core.config", "numba.cuda.core.config"):
         if find_spec(name) is not None:
             config: Any = import_module(name)
             config.CUDA_LOW_OCCUPANCY_WARNINGS = 0

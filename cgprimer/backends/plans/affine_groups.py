@@ -227,7 +227,7 @@ def _group_by_inputs(
             remainder = [*candidate.remainder, *candidate.unweighted.items()]
             groups.setdefault(products, []).append(candidate._replace(remainder=remainder))
     return [
-        (tuple(members[0].weights), members)  # in the order of the text
+        (tuple(members[0].weights), members)  # in the order of the expression
         for key, members in groups.items()
         if len(key) * len(members) >= _MIN_WEIGHTS
     ]

@@ -74,9 +74,9 @@ def _build_optimized_plan(tape: Tape, *, sums: bool) -> Plan:
 def _add_constant_one(tape: Tape) -> Tape:
     """Return a copy of a tape with an additional constant 1, a weight of affine groups."""
     builder = Builder(share=False, simplify=False)
-    moved = builder.extend(tape)
+    index_of = builder.extend(tape)
     builder.constant(1.0)
-    return builder.finish({name: moved[index] for name, index in tape.outputs.items()})
+    return builder.finish({name: index_of[index] for name, index in tape.outputs.items()})
 
 
 def count_uses(tape: Tape, is_varying: list[bool]) -> list[int]:
