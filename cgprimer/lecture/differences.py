@@ -18,8 +18,8 @@ from typing import Any
 from cgprimer.core.derivatives import run_at_point
 from cgprimer.core.edge_partials import Partials
 from cgprimer.core.methods import METHODS
-from cgprimer.core.methods.derivative_program import build_single_pass_program
 from cgprimer.core.methods.edge_tape import emit_edge_partials
+from cgprimer.core.methods.single_pass import build_single_pass_program
 from cgprimer.errors import UsageError
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.tapes import Builder, DerivativeProgram, Tape, tape

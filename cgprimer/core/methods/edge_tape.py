@@ -1,8 +1,8 @@
-"""The edges between vertices: their partial derivatives, and a sweep along them.
+"""Partial derivatives on the edges between vertices, and a sweep along the edges.
 
-A vertex is a named value of the tape, and an edge stands for all that its expression does to one
-operand. So whoever draws a graph, or sums over its paths, works with the partials of edges; the
-operands of a vertex's own expression are independent of each other.
+A vertex is a named value of the tape. Its expression can have several operations, but the graph has
+one edge for each variable in the expression. The partial on an edge treats the variables in the
+expression as independent of each other. Pictures of graphs and the method path-sum use it.
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ from cgprimer.support.value_names import internal_name
 
 @dataclass(frozen=True, slots=True)
 class EdgeTape:
-    """A tape that computes the partials of all edges, and a sweep along them.
+    """A tape that computes the partial on each edge, and adjoints or tangents of all vertices.
+
+    If the graph has arrays, there are no partials (they would be Jacobians), only contributions.
 
     Attributes:
-        tape: its shares run between vertices; adjoints are called ``bar.xz``, tangents ``dot.xz``.
-        vertices: values of the primal, in order, to values of ``tape``.
-        partials: ``(tail, head)``, values of the primal, to the partial's value of ``tape``. An
-            edge on which it is zero everywhere has none.
-        totals: values of the primal to their adjoints or tangents, where the sweep comes.
-
-    With arrays there are no partials: an edge's would be a Jacobian, which no sweep computes. Its
-    shares tell what is handed along.
+        tape: the tape. Its contributions run between vertices. Adjoints have names such as
+            ``bar.xz``, tangents such as ``dot.xz``.
+        vertices: the value on ``tape`` of each vertex, keyed by its index on the original tape.
+        partials: the value on ``tape`` of the partial on each edge, keyed by ``(tail, head)`` on
+            the original tape. Edges whose partial is zero everywhere are omitted.
+        totals: the value on ``tape`` of the adjoint or tangent of each vertex that the sweep
+            reaches, keyed by its index on the original tape.
     """
 
     tape: Tape
@@ -42,15 +43,19 @@ class EdgeTape:
 def edge_tape(
     tape: Tape, *, of: str | None = None, wrt: str | None = None, operations: bool = False
 ) -> EdgeTape:
-    """Return the partials of all edges, and a sweep back from ``of`` or forward from ``wrt``.
+    """Return a tape with the partials on all edges, and a reverse or forward sweep along them.
 
-    With ``operations`` every value of the tape counts as a vertex. With arrays there is no sweep
-    forward.
+    Args:
+        tape: the tape of a graph.
+        of: the value at which a reverse sweep starts.
+        wrt: the variable at which a forward sweep starts, if ``of`` is None. Tapes with arrays
+            do not support forward sweeps.
+        operations: treat every value of the tape as a vertex, not only named values.
 
     >>> import cgprimer
     >>> tape = cgprimer.tape(cgprimer.parse("xb = xa^2; xw = xb*xa"))
-    >>> made = edge_tape(tape, of="xw")
-    >>> [[made.tape.labels[end] for end in share[:2]] for share in made.tape.shares]
+    >>> edges = edge_tape(tape, of="xw").tape
+    >>> [[edges.labels[end] for end in (c.tail, c.head)] for c in edges.shares]
     [['xb', 'xw'], ['xa', 'xw'], ['xa', 'xb']]
     """
     builder = Builder()
@@ -62,7 +67,7 @@ def edge_tape(
     seed = of if of is not None else wrt
     if seed is not None:
         totals[tape.index(seed)] = builder.constant(1.0)
-    if arrays:  # what each vertex hands to those that it is computed from
+    if arrays:  # no partials: a sweep within each vertex emits its contributions
         one = builder.constant(1.0)
         sweep_expression = _build_vertex_sweep(builder, tape, value, {*vertices})
         for head in reversed(vertices):
@@ -80,8 +85,8 @@ def edge_tape(
             builder.add_contribution(totals, head, product, *ends, partial)
     for vertex, total in totals.items():
         if vertex in tape.labels:
-            mark = "bar" if of is not None else "dot"
-            builder.names.setdefault(find_unused_name(mark, tape.labels[vertex], tape), total)
+            kind = "bar" if of is not None else "dot"
+            builder.names.setdefault(find_unused_name(kind, tape.labels[vertex], tape), total)
     derived = verify(builder.finish({name: value[i] for name, i in tape.outputs.items()}))
     new = builder.moved
     return EdgeTape(
@@ -99,11 +104,17 @@ def emit_edge_partials(
     needed: list[bool],
     extra: Iterable[int] = (),
 ) -> dict[tuple[int, int], int]:
-    """Return the partial derivative on every edge: one small reverse sweep per vertex.
+    """Emit the partial derivative on each edge, with a reverse sweep within each vertex.
 
-    ``value`` has the primal's values in the builder, ``needed`` says which are of interest, and
-    ``extra`` are values that count as vertices although they have no name. What is returned maps
-    ``(tail, head)``, values of the tape, to the partial's value in the builder.
+    Args:
+        builder: the builder, with a copy of the tape.
+        tape: the tape of a graph.
+        value: the value in the builder for each value of the tape.
+        needed: for each value of the tape, whether edges to it are needed.
+        extra: unnamed values of the tape that are treated as vertices.
+
+    Returns:
+        The value in the builder of the partial on each edge, keyed by ``(tail, head)``.
     """
     first = len(tape.leaves)
     vertices, one = {*tape.labels, *extra}, builder.constant(1.0)
@@ -121,20 +132,21 @@ def emit_edge_partials(
 def _build_vertex_sweep(
     builder: Builder, tape: Tape, value: dict[int, int], vertices: set[int]
 ) -> Callable[[int, int], dict[int, int]]:
-    """Return a function from a vertex and its adjoint to the adjoints of its operands."""
+    """Return a function that propagates an adjoint from a vertex to the vertices it depends on."""
     first = len(tape.leaves)
     varies = [leaf.kind != "constant" for leaf in tape.leaves] + [True] * len(tape)
 
     def sweep_expression(head: int, seed: int) -> dict[int, int]:
-        before, region, waiting = len(builder.shares), {head}, [head]
-        while waiting:
-            _, operands = tape.instructions[waiting.pop() - first]
+        """Propagate the adjoint of a vertex through its expression; return the adjoints."""
+        before, region, pending = len(builder.shares), {head}, [head]
+        while pending:
+            _, operands = tape.instructions[pending.pop() - first]
             inner = {o for o in operands if o >= first and o not in vertices} - region
             region |= inner
-            waiting += inner
+            pending += inner
         adjoints = {head: seed}
         sweep(builder, iterate_backwards(tape, value, sorted(region), varies), adjoints)
-        del builder.shares[before:]  # those inside of a vertex
+        del builder.shares[before:]  # contributions within the vertex
         return {tail: adjoints[tail] for tail in sorted((adjoints.keys() & vertices) - {head})}
 
     return sweep_expression

@@ -1,4 +1,4 @@
-"""Methods that know scalars alone, on graphs with arrays: differentiate each element."""
+"""Differentiate tapes with arrays element by element, for methods that support only scalars."""
 
 from __future__ import annotations
 
@@ -19,7 +19,15 @@ from cgprimer.core.tape.tape import Tape
 def differentiate_elements(
     method: Differentiator, tape: Tape, of: tuple[str, ...], wrt: tuple[str, ...], **options: Any
 ) -> DerivativeProgram:
-    """Return the program of a method that knows scalars alone, for a tape with arrays."""
+    """Differentiate a tape with arrays by a method that supports only scalars.
+
+    Args:
+        method: the method.
+        tape: the tape.
+        of: the names to differentiate.
+        wrt: the names with respect to which to differentiate.
+        options: options of the method.
+    """
     shapes = select_array_shapes(tape, (*of, *wrt))
     program = method(
         scalarize(tape), list_element_names(of, shapes), list_element_names(wrt, shapes), **options
@@ -28,7 +36,7 @@ def differentiate_elements(
 
 
 def list_element_names(names: Iterable[str], shapes: Mapping[str, Shape]) -> tuple[str, ...]:
-    """Return the names of the elements of all names."""
+    """Return the names of all elements of arrays with the given names and shapes."""
     return tuple(e for name in names for e in elements(name, shapes.get(name, ())))
 
 
@@ -39,13 +47,14 @@ def convert_to_array_program(
     wrt: tuple[str, ...],
     shapes: Mapping[str, Shape],
 ) -> DerivativeProgram:
-    """Return a program for elements as one for the arrays that they belong to.
+    """Convert a program that differentiates elements to a program for the arrays.
 
     Args:
-        program: differentiates elements.
-        primal: the tape with the arrays that are given.
-        of, wrt: names of the arrays.
-        shapes: the shapes of the arrays among them.
+        program: the program for elements.
+        primal: the tape with arrays that was differentiated.
+        of: the names of the differentiated arrays.
+        wrt: the names of the arrays with respect to which they are differentiated.
+        shapes: the shapes of the arrays among ``of`` and ``wrt``.
     """
     leaves = {leaf.name: leaf.shape for leaf in primal.leaves if leaf.shape}
     return replace(program, of=of, wrt=wrt, shapes=shapes, elements=leaves)

@@ -1,14 +1,13 @@
-"""Finite differences: move one variable a little and see what happens.
+"""Finite differences: shift one variable by a small step and compare the outputs.
 
     forward       (f(x + h) - f(x)) / h              error of order h      n + 1 passes
     central       (f(x + h) - f(x - h)) / (2 h)      error of order h^2    2 n passes
     complex-step  Im f(x + i h) / h                  no cancellation       n passes
 
-The tape is the primal itself. The step is given, or chosen for each variable from its size: large
-enough that rounding in f does not drown the difference, small enough that the next term of the
-Taylor series does not: about sqrt(eps) for forward and cbrt(eps) for central differences, times
-``max(1, |x|)``. Functions that are not analytic (``abs``, ``max``, ``relu``, ...) refuse the
-complex step.
+The program runs the original tape. The step is an option, or chosen from the size of the variable
+to balance rounding error and truncation error: about sqrt(eps) for forward and cbrt(eps) for
+central differences, times ``max(1, |x|)``. The complex step requires analytic functions, so it does
+not support ``abs``, ``max``, ``relu`` and similar functions.
 
 Source: Press et al., "Numerical Recipes", section 5.7; Squire and Trapp 1998 for the complex step.
 """
@@ -32,7 +31,7 @@ from cgprimer.core.tape.tape_dependencies import find_dependents, reachable
 from cgprimer.errors import DifferentiationError, UsageError
 
 _ROOT = {"central": 3, "forward": 2, "complex-step": 0}  # the step is about this root of eps
-_MOVES = {  # by how many steps a variable is moved, and what the result counts for
+_MOVES = {  # shifts of a variable in steps, with the weights of the results
     "central": ((1.0, 0.5), (-1.0, -0.5)),
     "forward": ((1.0, 1.0),),
     "complex-step": ((1j, 1.0),),
@@ -51,42 +50,44 @@ def differentiate(
     """Return the program of finite differences.
 
     Args:
+        tape: the tape to differentiate.
+        of: the names to differentiate.
+        wrt: the names with respect to which to differentiate.
         scheme: ``central``, ``forward`` or ``complex-step``.
-        step: by how much a variable is moved, in its own unit; chosen from its size if None.
+        step: the step size, in the unit of the variable; by default chosen from its size.
 
     Raises:
-        UsageError: an unknown scheme, or a step that is not positive.
-        DifferentiationError: a complex step through a function that is not analytic.
+        UsageError: the scheme is unknown, or the step is not positive.
+        DifferentiationError: the scheme is the complex step, and a function is not analytic.
     """
     if scheme not in SCHEMES:
-        raise UsageError(
-            f"there is no scheme {scheme!r}", hint=f"choose one of {', '.join(SCHEMES)}"
-        )
+        raise UsageError(f"unknown scheme {scheme!r}", hint=f"choose one of {', '.join(SCHEMES)}")
     if step is not None and not 0 < step < math.inf:
-        raise UsageError(f"the step must be positive and finite, not {step!r}")
-    place = {name: tape.index(name) for name in (*of, *wrt)}
-    needed = reachable(tape, (place[name] for name in of))
+        raise UsageError(f"`step` must be positive and finite, got {step!r}")
+    indices = {name: tape.index(name) for name in (*of, *wrt)}
+    needed = reachable(tape, (indices[name] for name in of))
     if scheme == "complex-step":
-        active = find_dependents(tape, (place[name] for name in wrt))
+        active = find_dependents(tape, (indices[name] for name in wrt))
         for index, (row, _) in enumerate(tape.instructions, len(tape.leaves)):
             if needed[index] and active[index] and not find_operation(row).analytic:
                 raise DifferentiationError(
-                    f"a complex step cannot go through {row!r}: it is not analytic",
+                    f"the complex step does not support {row!r}, which is not analytic",
                     hint="use `scheme='central'`",
                 )
     builder = Builder(simplify=False)
-    inner = [name for name in wrt if place[name] >= len(tape.leaves)]
-    columns = {place[name]: find_unused_name("shift", name, tape) for name in inner}
+    inner = [name for name in wrt if indices[name] >= len(tape.leaves)]
+    columns = {indices[name]: find_unused_name("shift", name, tape) for name in inner}
 
     def add_shift(index: int, copied: dict[int, int]) -> int:
+        """Add a column with the shift to an inner variable; return the sum."""
         if index not in columns:
             return copied[index]
         return builder.emit("add", copied[index], builder.column(columns[index]), pinned=True)
 
     value = builder.extend(tape, keep=needed, then=add_shift)
     # The step of an inner variable is chosen from its value.
-    outputs = {name: value[place[name]] for name in (*of, *inner) if place[name] in value}
-    leaves = {name: columns[place[name]] for name in inner if place[name] in value}
+    outputs = {name: value[indices[name]] for name in (*of, *inner) if indices[name] in value}
+    leaves = {name: columns[indices[name]] for name in inner if indices[name] in value}
     return DerivativeProgram(
         "finite-difference",
         builder.finish(outputs),
@@ -101,6 +102,14 @@ def differentiate(
 def _build_passes(
     scheme: str, of: tuple[str, ...], wrt: tuple[str, ...], leaves: dict[str, str]
 ) -> tuple[Pass, ...]:
+    """Return the passes of a scheme: shifts of each variable, and the outputs to read.
+
+    Args:
+        scheme: the name of the scheme.
+        of: the names to differentiate.
+        wrt: the names with respect to which to differentiate.
+        leaves: the column to change for each inner variable.
+    """
     passes: list[Pass] = []
     if scheme == "forward":
         passes.append(Pass(tuple(Read(t, name, t, -1.0) for t in of for name in wrt)))

@@ -1,12 +1,12 @@
-"""Forward mode: every value carries its tangent along.
+"""Forward mode: compute each value together with its tangent.
 
 The tangent of a value is its derivative along a direction, the seed. Each instruction combines
 the tangents of its operands with its local partial derivatives:
 
     dot[result] = sum over operands of d(result)/d(operand) * dot[operand]
 
-One pass gives the derivatives of all outputs along one direction, so a gradient over n
-parameters takes n passes, or one pass that carries n tangents (``carry=True``).
+One pass computes the derivatives of all outputs along one direction. The gradient with respect to n
+parameters requires n passes, or one pass with n tangents for each value (``carry=True``).
 
 Source: Griewank and Walther, "Evaluating Derivatives", 2nd ed., section 3.1.
 """
@@ -31,7 +31,14 @@ from cgprimer.core.tape.tape_dependencies import find_dependents, reachable
 def differentiate(
     tape: Tape, of: tuple[str, ...], wrt: tuple[str, ...], *, carry: bool = False
 ) -> DerivativeProgram:
-    """Return the program of forward mode; with ``carry`` one pass computes all tangents."""
+    """Return the program of forward mode.
+
+    Args:
+        tape: the tape to differentiate.
+        of: the names to differentiate.
+        wrt: the names with respect to which to differentiate.
+        carry: compute the tangents for all names in ``wrt`` in a single pass.
+    """
     roots = [tape.index(name) for name in of]
     keep = reachable(tape, roots)
     builder = Builder()
@@ -80,23 +87,30 @@ def differentiate(
 def emit_tangents(
     builder: Builder, tape: Tape, keep: list[bool], directions: list[tuple[dict[int, int], str]]
 ) -> tuple[dict[int, int], list[dict[int, int]]]:
-    """Copy the tape, each instruction followed by its tangents, so that values live briefly.
+    """Copy a tape to a builder, with the tangents of each instruction directly after it.
 
-    A direction is the tangents that are given (of leaves, and added to those of inner values), and
-    what is put behind the names of its tangents. Returns the primal's values in the builder, and
-    for each direction the tangents.
+    Args:
+        builder: the builder.
+        tape: the tape.
+        keep: for each value of the tape, whether to copy it.
+        directions: for each direction, the seed tangents keyed by value (those of inner values
+            are added to their tangents), and a suffix for the names of tangents.
+
+    Returns:
+        The value in the builder for each value of the tape, and for each direction the tangents.
     """
     tangents = [dict(seeds) for seeds, _ in directions]
     active = [find_dependents(tape, seeds) for seeds, _ in directions]
 
     def emit_instruction_tangents(index: int, value: dict[int, int]) -> int:
+        """Emit the tangents of an instruction in all directions; return its value."""
         primitive, operands = tape.instructions[index - len(tape.leaves)]
         values = tuple(value[o] for o in operands)
         operation = find_operation(primitive)
         for (_, suffix), dot, reached in zip(directions, tangents, active, strict=True):
             if not reached[index]:
                 continue
-            seed = dot.pop(index, None)  # of an inner value: added to what comes along the edges
+            seed = dot.pop(index, None)  # of an inner value: added to its tangent
             for position, operand in enumerate(operands):
                 if operand not in dot:
                     continue
@@ -117,5 +131,5 @@ def emit_tangents(
 
 
 def choose_seed_name(tape: Tape, name: str) -> str:
-    """Return the scalar that seeds a variable: its tangent, or a summand of an inner one's."""
+    """Return a name for the seed tangent of a variable: ``dot.xa``, or ``seed.xz`` if computed."""
     return find_unused_name("dot" if tape.index(name) < len(tape.leaves) else "seed", name, tape)

@@ -1,13 +1,12 @@
-"""The sum over all paths: the chain rule written out.
+"""Path-sum: the chain rule as an explicit sum over all paths.
 
-The derivative of one vertex with respect to another is the sum, over every path from the one to
-the other, of the product of the partial derivatives along its edges. That is what the other
-methods compute without walking each path; here every path is walked, so the cost grows with
-their number, which can be exponential in the size of the graph: beyond ``limit`` paths, or a
-hundred times as many edges of all of them, the method refuses.
+The derivative of an output with respect to a variable is the sum, over all paths from the variable
+to the output, of the product of the partial derivatives along the path. The other methods compute
+the same sum without enumerating the paths. The number of paths can be exponential in the size of
+the graph, so the method raises an error beyond ``limit`` paths, or 100 times as many edges.
 
-Vertices are the named values of the tape and its leaves. The partial derivative on an edge
-treats the operands of the vertex's own expression as independent of each other.
+Vertices are the named values of the tape and its leaves. The partial derivative on an edge treats
+the variables in the expression of a vertex as independent of each other.
 
 Source: Bauer 1974, "Computational graphs and rounding error".
 """
@@ -16,25 +15,32 @@ from __future__ import annotations
 
 from itertools import pairwise, product
 
-from cgprimer.core.methods.derivative_program import DerivativeProgram, build_single_pass_program
+from cgprimer.core.methods.derivative_program import DerivativeProgram
 from cgprimer.core.methods.edge_tape import emit_edge_partials
+from cgprimer.core.methods.single_pass import build_single_pass_program
 from cgprimer.core.tape.builder import Builder
 from cgprimer.core.tape.tape import Tape
 from cgprimer.core.tape.tape_dependencies import reachable
 from cgprimer.errors import PathLimitError, format_count
 
-LIMIT = 10_000  #: paths beyond which the method refuses, unless told otherwise
-_HINT = "reverse mode needs one pass, or raise the limit: `limit=N`"
-_EDGES = 100  # of a path, on average: more of them in all are refused, too
+LIMIT = 10_000  #: the default of the maximum number of paths
+_HINT = "use reverse mode, or raise the limit: `limit=N`"
+_EDGES = 100  # the maximum of the average number of edges of a path, if ``limit`` is reached
 
 
 def differentiate(
     tape: Tape, of: tuple[str, ...], wrt: tuple[str, ...], *, limit: int = LIMIT
 ) -> DerivativeProgram:
-    """Return the program of the sum over at most ``limit`` paths.
+    """Return the program of the sum over all paths.
+
+    Args:
+        tape: the tape to differentiate.
+        of: the names to differentiate.
+        wrt: the names with respect to which to differentiate.
+        limit: the maximum number of paths.
 
     Raises:
-        PathLimitError: there are more; the message says how many.
+        PathLimitError: there are more paths; the message has their number.
     """
     roots = [tape.index(name) for name in of]
     sources = [tape.index(name) for name in wrt]
@@ -50,32 +56,37 @@ def differentiate(
     total = sum(leading[root].get(source, 0) for root in roots for source in sources)
     if total > limit:
         raise PathLimitError(
-            f"there are {format_count(total)} paths, more than the limit of {limit:,}", hint=_HINT
+            f"the graph has {format_count(total)} paths, but at most {limit:,} are allowed",
+            hint=_HINT,
         )
-    lengths = [count_edges(heads, root, leading[root]) for root in roots]
-    walked = sum(of_root.get(source, 0) for of_root in lengths for source in sources)
-    if walked > limit * _EDGES:
+    edge_counts = [count_edges(heads, root, leading[root]) for root in roots]
+    total_edges = sum(counts.get(source, 0) for counts in edge_counts for source in sources)
+    if total_edges > limit * _EDGES:
         raise PathLimitError(
-            f"the {total:,} paths have {walked:,} edges, more than the limit of {limit * _EDGES:,}",
+            f"the {total:,} paths have {total_edges:,} edges,"
+            f" but at most {limit * _EDGES:,} are allowed",
             hint=_HINT,
         )
     derivatives: dict[tuple[str, str], int] = {}
     paths: dict[tuple[str, str], tuple[tuple[str, ...], ...]] = {}
-    builder.share = False  # every path pays for its own product: that is the method
+    builder.share = False  # each path has a separate product
     labels = {**dict(zip(roots, of, strict=True)), **tape.labels}
     for target, name in product(of, wrt):
         source, root = tape.index(name), tape.index(target)
-        walks = list_paths(heads, source, root, leading[root])
+        all_paths = list_paths(heads, source, root, leading[root])
         paths[target, name] = tuple(
-            tuple(labels.get(vertex, f"value {vertex}") for vertex in path) for path in walks
+            tuple(labels.get(vertex, f"value {vertex}") for vertex in path) for path in all_paths
         )
         total_of_paths: int | None = None
-        for path in walks:
-            along = builder.constant(1.0)
+        for path in all_paths:
+            path_product = builder.constant(1.0)
             for tail, head in pairwise(path):
-                along = builder.emit("mul", along, edges[tail, head])
-            earlier = total_of_paths
-            total_of_paths = along if earlier is None else builder.emit("add", earlier, along)
+                path_product = builder.emit("mul", path_product, edges[tail, head])
+            total_of_paths = (
+                path_product
+                if total_of_paths is None
+                else builder.emit("add", total_of_paths, path_product)
+            )
         zero = builder.constant(0.0)
         derivatives[target, name] = zero if total_of_paths is None else total_of_paths
     values = {name: value[root] for name, root in zip(of, roots, strict=True)}
@@ -85,7 +96,15 @@ def differentiate(
 
 
 def count_paths(heads: dict[int, list[int]], root: int) -> dict[int, int]:
-    """Return the number of paths to the root for each vertex that leads there; walk none."""
+    """Count the paths to the root from each vertex, without enumerating the paths.
+
+    Args:
+        heads: for each vertex, the ends of the edges that start there.
+        root: the vertex at which the paths end.
+
+    Returns:
+        The number of paths, keyed by vertex, for vertices with at least one path.
+    """
     counts = {root: 1}
     for vertex in sorted(heads, reverse=True):  # values are numbered in topological order
         if vertex < root:
@@ -96,31 +115,41 @@ def count_paths(heads: dict[int, list[int]], root: int) -> dict[int, int]:
 
 
 def count_edges(heads: dict[int, list[int]], root: int, paths: dict[int, int]) -> dict[int, int]:
-    """Return the number of edges of all paths to the root, for each vertex that leads there."""
+    """Count the edges of all paths to the root from each vertex.
+
+    Args:
+        heads: for each vertex, the ends of the edges that start there.
+        root: the vertex at which the paths end.
+        paths: the number of paths from each vertex, from :func:`count_paths`.
+    """
     edges = {root: 0}
     for vertex in sorted(paths, reverse=True):
         if vertex < root:
-            ways = [head for head in heads[vertex] if head in paths]
-            edges[vertex] = sum(edges[head] + paths[head] for head in ways)
+            next_vertices = [head for head in heads[vertex] if head in paths]
+            edges[vertex] = sum(edges[head] + paths[head] for head in next_vertices)
     return edges
 
 
 def list_paths(
     heads: dict[int, list[int]], source: int, root: int, leading: dict[int, int]
 ) -> list[list[int]]:
-    """Return every path from one vertex to another, by length and then in order.
+    """Return all paths from a source to a root, shortest first, as lists of vertices.
 
-    ``leading`` has the vertices that lead to the root; the others are no way to go.
+    Args:
+        heads: for each vertex, the ends of the edges that start there.
+        source: the vertex at which the paths start.
+        root: the vertex at which the paths end.
+        leading: the vertices from which the root can be reached.
     """
-    walks: list[list[int]] = []
+    all_paths: list[list[int]] = []
     path: list[int] = []
-    stack = [(source, 0)] if source in leading else []  # and how many vertices stand before it
+    stack = [(source, 0)] if source in leading else []  # with the number of vertices before it
     while stack:
         vertex, depth = stack.pop()
         path[depth:] = [vertex]
         if vertex == root:
-            walks.append(path.copy())
+            all_paths.append(path.copy())
         else:
-            ways = [head for head in heads.get(vertex, ()) if head in leading]
-            stack.extend((head, depth + 1) for head in ways)
-    return sorted(walks, key=lambda path: (len(path), path))
+            next_vertices = [head for head in heads.get(vertex, ()) if head in leading]
+            stack.extend((head, depth + 1) for head in next_vertices)
+    return sorted(all_paths, key=lambda path: (len(path), path))

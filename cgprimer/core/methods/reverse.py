@@ -1,14 +1,14 @@
-"""Reverse mode: one sweep forward for the values, one sweep back for the adjoints.
+"""Reverse mode: a forward pass for the values and a backward pass for the adjoints.
 
-The adjoint of a value is the derivative of the output with respect to it. Walking back from the
-output, every instruction hands its own adjoint on to its operands, each share multiplied by the
-local partial derivative:
+The adjoint of a value is the derivative of the output with respect to the value. From the last
+instruction to the first, the adjoint of each result, times the local partial derivative, is added
+to the adjoint of each operand:
 
     bar[operand] += bar[result] * d(result)/d(operand)
 
-All derivatives of one output come out of one pass, however many parameters there are: the price
-is a small multiple of computing the output itself (Baur and Strassen 1983; Griewank and Walther,
-"Evaluating Derivatives", 2nd ed., chapter 3).
+One pass computes the derivatives of one output with respect to all parameters. It costs a small
+multiple of computing the output (Baur and Strassen 1983; Griewank and Walther, "Evaluating
+Derivatives", 2nd ed., chapter 3).
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ def differentiate(
 
     Args:
         tape: the tape to differentiate.
-        of: names of the outputs.
-        wrt: names with respect to which.
-        simplify: fold the seed into the partials and compute equal products once. Without it
-            the program shows each adjoint as upstream gradient times local derivative.
+        of: the names to differentiate.
+        wrt: the names with respect to which to differentiate.
+        simplify: simplify products with the seed and compute equal products once. If False, the
+            program shows each adjoint as upstream gradient times local derivative.
 
     >>> import cgprimer
     >>> tape = cgprimer.tape(cgprimer.parse("xz = a*xa; xw = b + xz"))
@@ -94,10 +94,10 @@ def differentiate(
 def _choose_seeds(
     tape: Tape, of: tuple[str, ...], shapes: Mapping[str, Shape], simplify: bool
 ) -> dict[str, tuple[str, Shape]]:
-    """Return the name and shape of the output for each seed.
+    """Return the seed adjoints: for each seed, the name and shape of its output.
 
-    There is a seed for each output if there are several: a pass sets one of them, or one element,
-    to 1. The seed of a single output is its adjoint, a constant of the simplified program.
+    Several outputs, or the elements of an array, have seeds, of which each pass sets one to 1. The
+    seed of a single scalar output is the constant 1 if the program is simplified.
     """
     several = len(of) > 1 or of[0] in shapes
     kind = "seed" if several else "bar"
@@ -108,7 +108,11 @@ def _choose_seeds(
 def _seed_adjoints(
     builder: Builder, roots: Sequence[int], seeds: Mapping[str, tuple[str, Shape]]
 ) -> dict[int, int]:
-    """Return the adjoints of the outputs: a leaf for each seed, or 1 without seeds."""
+    """Emit the adjoints of the outputs: a leaf for each seed, or the constant 1 without seeds.
+
+    Returns:
+        The value in the builder of the adjoint of each root, keyed by its index on the tape.
+    """
     if not seeds:
         return {roots[0]: builder.constant(1.0)}
     adjoints: dict[int, int] = {}
@@ -121,7 +125,7 @@ def _seed_adjoints(
 def _name_adjoints(
     builder: Builder, tape: Tape, region: Sequence[int], adjoints: Mapping[int, int]
 ) -> None:
-    """Name the adjoint of each named value of the region: ``bar.xz`` for ``xz``."""
+    """Name the adjoints of named values, such as ``bar.xz`` for the adjoint of ``xz``."""
     for index in reversed(region):
         if index in adjoints and index in tape.labels:
             name = find_unused_name("bar", tape.labels[index], tape)
@@ -129,7 +133,7 @@ def _name_adjoints(
 
 
 class _UnsimplifiedBuilder(Builder):
-    """A builder that keeps every product of a sweep, and a value for every named adjoint."""
+    """A builder that simplifies no products, and emits a separate value for each named adjoint."""
 
     def __init__(self, tape: Tape) -> None:
         super().__init__(share=False)
@@ -138,7 +142,8 @@ class _UnsimplifiedBuilder(Builder):
     def add_contribution(
         self, totals: dict[int, int], to: int, product: int, tail: int, head: int, partial: int
     ) -> None:
-        if to in self.labels and self.value_of(partial) == 1.0:  # else two names of one value
+        """Add a product to an adjoint; copy it if it would be another adjoint unchanged."""
+        if to in self.labels and self.value_of(partial) == 1.0:  # otherwise one value has two names
             product = self.emit("copy", product, pinned=True)
         super().add_contribution(totals, to, product, tail, head, partial)
 
@@ -148,13 +153,13 @@ def sweep(
     instructions: Iterable[SweepInstruction | tuple[Any, ...]],
     adjoints: dict[Any, Any],
 ) -> None:
-    """Walk steps backwards and accumulate adjoints.
+    """Propagate adjoints backward through instructions, from results to operands.
 
     Args:
-        builder: where the instructions go; one that computes at once makes this a sweep over
-            numbers (:mod:`cgprimer.recording`).
+        builder: the builder that emits the products and sums. The eager builder of
+            :mod:`cgprimer.recording` computes numbers instead.
         instructions: the instructions, from the last to the first.
-        adjoints: seeds at first; filled with the adjoint of every value that is reached.
+        adjoints: the seed adjoints; updated with the adjoint of each value that is reached.
     """
     for head, primitive, tails, values, out in instructions:
         bar = adjoints.get(head)
@@ -171,14 +176,14 @@ def sweep(
 
 
 class SweepInstruction(NamedTuple):
-    """An instruction as the sweep sees it.
+    """An instruction of a reverse sweep.
 
     Attributes:
-        head: the result's key among the adjoints.
-        primitive: what was applied.
-        tails: the operands' keys; None for one whose adjoint is of no interest.
-        values: the operands as the builder knows them.
-        out: the result as the builder knows it.
+        head: the key of the result in the dictionary of adjoints.
+        primitive: the primitive or array operation.
+        tails: the keys of the operands; None for operands whose adjoints are not needed.
+        values: the operands, as values of the builder.
+        out: the result, as a value of the builder.
     """
 
     head: Any
@@ -191,7 +196,14 @@ class SweepInstruction(NamedTuple):
 def iterate_backwards(
     tape: Tape, value: Mapping[int, int], region: Iterable[int], active: Sequence[bool]
 ) -> Iterator[tuple[Any, ...]]:
-    """Instructions of a tape for the sweep, from the last to the first."""
+    """Yield instructions of a tape for a reverse sweep, from the last to the first.
+
+    Args:
+        tape: the tape.
+        value: the value in the builder for each value of the tape.
+        region: the indices of the results of the instructions, in ascending order.
+        active: for each value of the tape, whether its adjoint is needed.
+    """
     for index in reversed(list(region)):
         primitive, operands = tape.instructions[index - len(tape.leaves)]
         tails = tuple([o if active[o] else None for o in operands])

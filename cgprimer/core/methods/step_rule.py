@@ -1,7 +1,7 @@
-"""The sizes of the steps of finite differences.
+"""Step sizes of finite differences.
 
-A step is given, or chosen for each variable from its size: large enough that rounding in ``f`` does
-not drown the difference, small enough that the next term of the Taylor series does not either.
+The step is an option, or chosen from the size of each variable to balance rounding error (too small
+a step) and truncation error (too large a step).
 
 Source: Press et al., "Numerical Recipes", section 5.7.
 """
@@ -17,27 +17,30 @@ Number = Any  # a float, or an array of samples
 
 @dataclass(frozen=True, slots=True)
 class StepRule:
-    """The size of a variable's step: ``size``, or chosen from the variable.
+    """A rule for the step size of a variable in finite differences.
 
-    The chosen step is ``relative(bits) * max(1, |value|)``, with the value rounded down to a
-    power of two so that the shift itself is exact in most cases. A step has the unit of its
-    variable.
+    By default, the step size is ``relative_step(bits) * max(1, |value|)``, with the value rounded
+    down to a power of two, so that most shifts are exact.
 
     Attributes:
-        size: the step, if it is given.
-        root: the step is about this root of the machine epsilon; 0 for a complex step, which may be
-            as small as the format allows.
+        size: a fixed step size for all variables, or None.
+        root: 2 or 3 if the relative step is the square or cube root of the machine epsilon; 0 for
+            a complex step, which can be as small as the number format allows.
     """
 
     size: float | None
     root: int
 
     def relative_step(self, bits: int) -> float:
-        """Return the step for a variable of size 1, in a precision of ``bits`` binary digits."""
+        """Return the step size for a variable of size 1; ``bits`` is the precision of numbers."""
         return 2.0 ** -round(bits / self.root) if self.root else 2.0**-300
 
     def choose_step(self, value: Number, bits: int = 52) -> Number:
-        """Return the step for a variable of a given value, a number or an array of samples.
+        """Return the step size for a variable from its value.
+
+        Args:
+            value: the value of the variable: a float, or an array of samples.
+            bits: the number of binary digits of the number format.
 
         >>> StepRule(None, 3).choose_step(8.0) == 2.0**-14
         True
@@ -46,12 +49,12 @@ class StepRule:
             return self.size
         if isinstance(value, float):
             size = abs(value) if math.isfinite(value) else 1.0
-            if not self.root:  # no cancellation: it can be tiny, and must be for a tiny variable
+            if not self.root:  # no cancellation; tiny variables need a tiny step
                 small = size if 0.0 < size < 1.0 else 1.0
                 return max(
                     self.relative_step(bits) * small, min(small * 2.0**-20, 2.0**-600), 5e-324
                 )
-            # Not by a logarithm, which is rounded: that of 15.999999999999998 is 4.
+            # A logarithm would be rounded: that of 15.999999999999998 is 4.
             return math.ldexp(self.relative_step(bits), math.frexp(max(1.0, size))[1] - 1)
         import numpy as np
 

@@ -21,7 +21,8 @@ from importlib.util import find_spec
 from typing import Any
 
 from cgprimer.core.language.syntax_tree import operator_name
-from cgprimer.core.methods.derivative_program import DerivativeProgram, build_single_pass_program
+from cgprimer.core.methods.derivative_program import DerivativeProgram
+from cgprimer.core.methods.single_pass import build_single_pass_program
 from cgprimer.core.operations import find_primitive, primitives
 from cgprimer.core.operations.symbolic_arithmetic import (
     apply_to_sympy,
@@ -33,25 +34,29 @@ from cgprimer.core.tape.tape import Tape
 from cgprimer.core.tape.tape_dependencies import find_dependents, reachable
 from cgprimer.errors import DifferentiationError, ExpressionSwellError, format_count
 
-LIMIT = 5_000  #: the largest number of operations of an expanded expression
+LIMIT = 5_000  #: the default of the maximum number of operations of an expanded expression
 
 
 def differentiate(
     tape: Tape, of: tuple[str, ...], wrt: tuple[str, ...], *, share: bool = True, limit: int = LIMIT
 ) -> DerivativeProgram:
-    """Return the program of symbolic differentiation, of one pass.
+    """Return the program of symbolic differentiation.
 
     Args:
-        share: compute equal parts of the formulas once.
-        limit: the largest number of operations of the expanded expression.
+        tape: the tape to differentiate.
+        of: the names to differentiate.
+        wrt: the names with respect to which to differentiate.
+        share: compute equal subexpressions of the derivatives once.
+        limit: the maximum number of operations of the expanded expression.
 
     Raises:
-        ExpressionSwellError: the expression, or the formula of a derivative, is larger.
-        DifferentiationError: sympy cannot write or differentiate the expression.
+        ExpressionSwellError: the expanded expression, or its derivative, is too large.
+        DifferentiationError: sympy cannot represent or differentiate the expression.
     """
     if find_spec("sympy") is None:
         raise DifferentiationError(
-            "symbolic differentiation needs sympy, which is not installed", hint="pip install sympy"
+            "symbolic differentiation requires sympy, which is not installed",
+            hint="run `pip install sympy`",
         )
     roots = [tape.index(name) for name in of]
     needed = reachable(tape, roots)
@@ -59,8 +64,8 @@ def differentiate(
         size = count_expanded_operations(tape, root)
         if size > limit:
             raise ExpressionSwellError(
-                f"written out in full, {name} has {format_count(size)} operations,"
-                f" more than the limit of {limit:,}",
+                f"the expanded expression of {name!r} has {format_count(size)} operations,"
+                f" but at most {limit:,} are allowed",
                 hint="use reverse mode, or raise the limit: `limit=N`",
             )
     builder = Builder(share=share)
@@ -70,19 +75,18 @@ def differentiate(
         lowered: dict[Any, int] = {}
         for name in wrt:
             derivative = _differentiate_value(tape, root, tape.index(name))
-            most = 50 * (limit if share else 20 * limit)
-            derived = _lower_expression(builder, value, derivative, lowered, most)
+            size_limit = 50 * (limit if share else 20 * limit)
+            derived = _lower_expression(builder, value, derivative, lowered, size_limit)
             if (number := builder.value_of(derived)) is not None and math.isnan(number):
-                derived = builder.emit(
-                    "mul", derived, value[tape.index(name)]
-                )  # not 0 when derived
+                # A constant would have the derivative 0.
+                derived = builder.emit("mul", derived, value[tape.index(name)])
             derivatives[target, name] = derived
     values = {name: value[root] for name, root in zip(of, roots, strict=True)}
     return build_single_pass_program("symbolic", builder, tape, wrt, values, derivatives)
 
 
 def count_expanded_operations(tape: Tape, root: int) -> int:
-    """Return the number of operations of a value's expression if no subexpression is shared."""
+    """Count the operations of the expanded expression of a value, without shared subexpressions."""
     first = len(tape.leaves)
     sizes = [0] * (root + 1)
     for index in range(first, root + 1):
@@ -91,7 +95,16 @@ def count_expanded_operations(tape: Tape, root: int) -> int:
 
 
 def _differentiate_value(tape: Tape, root: int, source: int) -> Any:
-    """Return sympy's derivative of one value by another, in symbols named ``v<index>``."""
+    """Differentiate the expression of one value with respect to another with sympy.
+
+    Args:
+        tape: the tape.
+        root: the index of the value to differentiate.
+        source: the index of the value with respect to which to differentiate.
+
+    Returns:
+        A sympy expression with the symbols ``v0``, ``v1`` and so on for values of the tape.
+    """
     import sympy
 
     needed, reached = reachable(tape, [root]), find_dependents(tape, [source])
@@ -109,7 +122,7 @@ def _differentiate_value(tape: Tape, root: int, source: int) -> Any:
                 expressions[index] = _convert_to_sympy_number(
                     leaf.value
                 )  # nan would absorb a whole sum
-            else:  # what does not depend on the variable stays a symbol: it is computed already
+            else:  # values that do not depend on the variable are symbols: computed already
                 expressions[index] = sympy.Symbol(f"v{index}", real=True)
         if expressions[root].has(sympy.zoo, sympy.nan):  # they would absorb the rest of a sum
             return sympy.nan
@@ -119,9 +132,9 @@ def _differentiate_value(tape: Tape, root: int, source: int) -> Any:
 
 
 def _convert_to_sympy_number(value: float) -> Any:
-    """Return a double as sympy's number: integers and decimals exactly, extreme ones as floats.
+    """Convert a float to an exact sympy number, or to a sympy float if it is very large or small.
 
-    Powers of huge exact integers would take too long to compute digit by digit.
+    Exact powers of huge integers would take too long to compute.
     """
     import sympy
 
@@ -132,9 +145,9 @@ def _convert_to_sympy_number(value: float) -> Any:
 
 _ABOVE = "(1 - (1 - less(c, a))*(1 - less(c, b)))"
 _BELOW = f"less(a, b)*(1 - {_ABOVE})"
-# Functions that sympy would write with complex parts or delta functions, or rewrite into forms that
-# overflow. Their derivatives are stated here, independently of the primitive table.
-_STATED = {
+# Derivatives of functions for which sympy returns complex parts, delta functions or forms that
+# overflow. They are independent of the primitive table.
+_PARTIALS = {
     "sign": ("0",),
     "heaviside": ("0",),
     "step": ("0",),
@@ -159,14 +172,15 @@ _STATED = {
 
 @cache
 def _build_opaque_form(name: str) -> Any:
+    """Return a sympy function for a primitive, with the partials of ``_PARTIALS``."""
     return create_opaque_function(
-        replace(find_primitive(name), partials=_STATED[name]), _apply_primitive
+        replace(find_primitive(name), partials=_PARTIALS[name]), _apply_primitive
     )
 
 
 def _apply_primitive(name: str, arguments: list[Any]) -> Any:
     """Apply a primitive to sympy expressions."""
-    if name in _STATED:
+    if name in _PARTIALS:
         return _build_opaque_form(name)(*arguments)
     row = find_primitive(name)
     if name == "pow" and arguments[0] == 0:  # sympy's derivative would have a logarithm of 0
@@ -182,12 +196,24 @@ def _apply_primitive(name: str, arguments: list[Any]) -> Any:
 
 
 def _lower_expression(
-    builder: Builder, value: dict[int, int], expression: Any, lowered: dict[Any, int], most: int
+    builder: Builder,
+    value: dict[int, int],
+    expression: Any,
+    lowered: dict[Any, int],
+    size_limit: int,
 ) -> int:
-    """Emit a sympy expression, using an explicit stack; ``lowered`` holds finished parts."""
+    """Emit the instructions of a sympy expression; return its value.
+
+    Args:
+        builder: the builder.
+        value: the value in the builder for each value of the tape, for the symbols.
+        expression: the sympy expression.
+        lowered: the value of each subexpression emitted so far; updated.
+        size_limit: the maximum number of instructions to emit.
+    """
     results: list[int] = []
     stack: list[tuple[Any, bool]] = [(expression, False)]
-    budget = len(builder.entries) + most
+    budget = len(builder.entries) + size_limit
     while stack:
         node, expanded = stack.pop()
         if builder.share and node in lowered:
@@ -201,14 +227,14 @@ def _lower_expression(
             lowered[node] = results[-1]
             if len(builder.entries) > budget:
                 raise ExpressionSwellError(
-                    f"the formula of the derivative has more than {budget:,} operations",
+                    f"the symbolic derivative has more than the allowed {budget:,} operations",
                     hint="use reverse mode, or `share=True`",
                 )
     return results[0]
 
 
 def _emit_node(builder: Builder, value: dict[int, int], node: Any, arguments: list[int]) -> int:
-    """Emit one node of a sympy expression."""
+    """Emit the instructions of the top-level operation of a sympy expression."""
     emit, constant = builder.emit, builder.constant
     if node.is_Symbol:
         return value[int(node.name[1:])]
@@ -230,14 +256,14 @@ def _emit_node(builder: Builder, value: dict[int, int], node: Any, arguments: li
     name = _OTHER_NAMES.get(name, name)
     if name not in {row.name for row in primitives()}:
         raise DifferentiationError(
-            f"sympy's {name} has no counterpart in the table of primitives",
-            hint="register the primitive without a sympy form: it then uses its own partials",
+            f"the sympy function {name!r} has no primitive",
+            hint="register the primitive without a sympy form, so that its own partials are used",
         )
     return emit(name, *arguments)
 
 
 def _emit_product(builder: Builder, node: Any, arguments: list[int]) -> int:
-    """Emit a product: negative powers as one division, the numeric factor last."""
+    """Emit a sympy product, with factors of power -1 as a single division."""
     one = builder.constant(1.0)
     above, below, coefficient = [one], [one], 1.0
     for factor, argument in zip(node.args, arguments, strict=True):
@@ -254,9 +280,10 @@ def _emit_product(builder: Builder, node: Any, arguments: list[int]) -> int:
 
 
 def _convert_to_float(number: Any) -> float:
+    """Convert a sympy number to a float; nan if it is not a real number."""
     try:
         return float(number)
-    except (TypeError, OverflowError):  # sympy's complex infinity, or a number off the real line
+    except (TypeError, OverflowError):  # complex numbers, also complex infinity
         return math.nan
 
 
