@@ -13,6 +13,7 @@ Source: Bauer 1974, "Computational graphs and rounding error".
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise, product
 
 from cgprimer.core.methods.derivative_program import DerivativeProgram
@@ -53,20 +54,7 @@ def differentiate(
         heads.setdefault(tail, []).append(head)
 
     leading = {root: count_paths(heads, root) for root in roots}
-    total = sum(leading[root].get(source, 0) for root in roots for source in sources)
-    if total > limit:
-        raise PathLimitError(
-            f"the graph has {format_count(total)} paths, but at most {limit:,} are allowed",
-            hint=_HINT,
-        )
-    edge_counts = [count_edges(heads, root, leading[root]) for root in roots]
-    total_edges = sum(counts.get(source, 0) for counts in edge_counts for source in sources)
-    if total_edges > limit * _EDGES:
-        raise PathLimitError(
-            f"the {total:,} paths have {total_edges:,} edges,"
-            f" but at most {limit * _EDGES:,} are allowed",
-            hint=_HINT,
-        )
+    _check_limits(heads, leading, sources, limit)
     derivatives: dict[tuple[str, str], int] = {}
     paths: dict[tuple[str, str], tuple[tuple[str, ...], ...]] = {}
     builder.share = False  # each path has a separate product
@@ -77,25 +65,57 @@ def differentiate(
         paths[target, name] = tuple(
             tuple(labels.get(vertex, f"value {vertex}") for vertex in path) for path in all_paths
         )
-        total_of_paths: int | None = None
-        for path in all_paths:
-            path_product = builder.constant(1.0)
-            for tail, head in pairwise(path):
-                path_product = builder.emit("mul", path_product, edges[tail, head])
-            total_of_paths = (
-                path_product
-                if total_of_paths is None
-                else builder.emit("add", total_of_paths, path_product)
-            )
-        zero = builder.constant(0.0)
-        derivatives[target, name] = zero if total_of_paths is None else total_of_paths
+        derivatives[target, name] = _emit_sum_of_paths(builder, edges, all_paths)
     values = {name: value[root] for name, root in zip(of, roots, strict=True)}
     return build_single_pass_program(
         "path-sum", builder, tape, wrt, values, derivatives, paths=paths
     )
 
 
-def count_paths(heads: dict[int, list[int]], root: int) -> dict[int, int]:
+def _check_limits(
+    heads: Mapping[int, Sequence[int]],
+    paths: Mapping[int, Mapping[int, int]],
+    sources: Sequence[int],
+    limit: int,
+) -> None:
+    """Raise an error if there are too many paths, or if the paths have too many edges.
+
+    Args:
+        heads: for each vertex, the ends of the edges that start there.
+        paths: for each root, the number of paths to it, keyed by the vertex at which they start.
+        sources: the vertices at which the paths of the method start.
+        limit: the maximum number of paths.
+    """
+    total = sum(counts.get(source, 0) for counts in paths.values() for source in sources)
+    if total > limit:
+        raise PathLimitError(
+            f"the graph has {format_count(total)} paths, but at most {limit:,} are allowed",
+            hint=_HINT,
+        )
+    edge_counts = [count_edges(heads, root, counts) for root, counts in paths.items()]
+    total_edges = sum(counts.get(source, 0) for counts in edge_counts for source in sources)
+    if total_edges > limit * _EDGES:
+        raise PathLimitError(
+            f"the {total:,} paths have {total_edges:,} edges,"
+            f" but at most {limit * _EDGES:,} are allowed",
+            hint=_HINT,
+        )
+
+
+def _emit_sum_of_paths(
+    builder: Builder, edges: Mapping[tuple[int, int], int], paths: Iterable[Sequence[int]]
+) -> int:
+    """Emit the sum, over all paths, of the product of the partials along the path."""
+    total: int | None = None
+    for path in paths:
+        path_product = builder.constant(1.0)
+        for tail, head in pairwise(path):
+            path_product = builder.emit("mul", path_product, edges[tail, head])
+        total = path_product if total is None else builder.emit("add", total, path_product)
+    return builder.constant(0.0) if total is None else total
+
+
+def count_paths(heads: Mapping[int, Sequence[int]], root: int) -> dict[int, int]:
     """Count the paths to the root from each vertex, without enumerating the paths.
 
     Args:
@@ -114,7 +134,9 @@ def count_paths(heads: dict[int, list[int]], root: int) -> dict[int, int]:
     return counts
 
 
-def count_edges(heads: dict[int, list[int]], root: int, paths: dict[int, int]) -> dict[int, int]:
+def count_edges(
+    heads: Mapping[int, Sequence[int]], root: int, paths: Mapping[int, int]
+) -> dict[int, int]:
     """Count the edges of all paths to the root from each vertex.
 
     Args:
