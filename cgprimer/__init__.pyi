@@ -21,13 +21,13 @@ from cgprimer.checking.gradient import check_gradient as check_gradient
 from cgprimer.checking.optimizer import check_optimizer as check_optimizer
 from cgprimer.checking.trace import check_trace as check_trace
 from cgprimer.core.derivatives import gradient as gradient
-from cgprimer.core.derivatives import graph_with_loss as graph_with_loss
 from cgprimer.core.derivatives import tape as tape
 from cgprimer.core.edge_partials import Partials as Partials
 from cgprimer.core.edge_partials import partials as partials
 from cgprimer.core.graph import ExpressionGraph as ExpressionGraph
 from cgprimer.core.graph import parse as parse
 from cgprimer.core.graph.loading import load as load
+from cgprimer.core.loss_attachment import graph_with_loss as graph_with_loss
 from cgprimer.core.methods import differentiate as differentiate
 from cgprimer.core.methods import methods as methods
 from cgprimer.core.methods.derivative_program import DerivativeProgram as DerivativeProgram

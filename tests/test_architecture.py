@@ -153,6 +153,7 @@ CORE = (
     "graph",
     "loss_expressions",
     "loss_node",
+    "loss_attachment",
     "derivatives",
     "edge_partials",
     "second_derivatives",

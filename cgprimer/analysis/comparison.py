@@ -15,8 +15,6 @@ from cgprimer.analysis.points import point_values
 from cgprimer.analysis.reference import digits_of, is_known, reference_derivatives, relative_error
 from cgprimer.analysis.tables import table
 from cgprimer.core.derivatives import (
-    check_point,
-    graph_with_loss,
     parse_element_of,
     reshape_to_samples,
     resolve_output,
@@ -25,6 +23,7 @@ from cgprimer.core.derivatives import (
 )
 from cgprimer.core.evaluation.runner import Runner
 from cgprimer.core.language.syntax_tree import operator_name
+from cgprimer.core.loss_attachment import check_point, graph_with_loss
 from cgprimer.core.methods import methods as all_methods
 from cgprimer.core.methods.derivative_program import Names, normalize_names
 from cgprimer.core.methods.finite_difference import SCHEMES

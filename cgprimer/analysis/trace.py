@@ -13,8 +13,6 @@ from cgprimer.analysis.points import point_values
 from cgprimer.analysis.tables import table
 from cgprimer.core.derivatives import (
     Point,
-    check_point,
-    graph_with_loss,
     layer_mode_at,
     resolve_output,
     resolve_wrt,
@@ -22,6 +20,7 @@ from cgprimer.core.derivatives import (
     tape_with_elements,
 )
 from cgprimer.core.evaluation.runner import Runner
+from cgprimer.core.loss_attachment import check_point, graph_with_loss
 from cgprimer.core.operations.array_shapes import format_shape
 from cgprimer.core.operations.layer_expansions import is_statistic
 from cgprimer.core.tape.tape_printing import build_expression_trees

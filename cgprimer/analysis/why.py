@@ -13,14 +13,13 @@ from typing import Any
 from cgprimer.analysis.remedies import PRODUCT, SUM, Operation, of_branch, of_slope, of_value
 from cgprimer.core.derivatives import (
     Point,
-    check_point,
-    graph_with_loss,
     layer_mode_at,
     resolve_output,
     resolve_wrt,
     running_statistics,
     tape_with_elements,
 )
+from cgprimer.core.loss_attachment import check_point, graph_with_loss
 from cgprimer.core.methods.derivative_program import Names, normalize_names
 from cgprimer.core.tape.tape_printing import select_printed_function
 from cgprimer.errors import Span

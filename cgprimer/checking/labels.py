@@ -57,7 +57,7 @@ def target_domains(
     """Return the domains of the targets that a named loss adds to the inputs of a graph.
 
     >>> import cgprimer
-    >>> from cgprimer.core.derivatives import graph_with_loss
+    >>> from cgprimer.core.loss_attachment import graph_with_loss
     >>> graph = cgprimer.parse("s = w*x + b")
     >>> target_domains(graph, graph_with_loss(graph, "hinge"), "hinge")
     {'target': (-1.0, 1.0)}

@@ -29,8 +29,9 @@ from cgprimer.checking.labels import (
     target_domains,
 )
 from cgprimer.checking.sampling import is_possible, sample_values
-from cgprimer.core.derivatives import graph_with_loss, resolve_output, resolve_wrt
+from cgprimer.core.derivatives import resolve_output, resolve_wrt
 from cgprimer.core.language.input_domains import Domain
+from cgprimer.core.loss_attachment import graph_with_loss
 from cgprimer.core.operations.primitive_registry import find_operation
 from cgprimer.core.tape.scalarization import estimate_scalar_cost, split_arrays
 from cgprimer.errors import DifferentiationError, UsageError

@@ -16,8 +16,8 @@ from click.core import ParameterSource
 
 from cgprimer.cli.options import LOSS, options
 from cgprimer.cli.watching import ARGUMENTS, WATCH, NoExpressionsError, watched
-from cgprimer.core.derivatives import graph_with_loss
 from cgprimer.core.graph.loading import load, resolve_graph_path
+from cgprimer.core.loss_attachment import graph_with_loss
 from cgprimer.errors import VISIBLE, CgprimerError, UsageError
 from cgprimer.expressions import ExpressionGraph, parse
 from cgprimer.support.files import check_writable, format_json

@@ -22,7 +22,7 @@ from cgprimer.core.methods.derivative_program import (
 )
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import UsageError
-from cgprimer.support.array_values import Value, broadcast_sample_shapes, convert_value, count_axes
+from cgprimer.support.array_values import Value, convert_value
 from cgprimer.support.type_checks import check_type
 from cgprimer.support.value_names import Element, element_hint, parse_element
 
@@ -87,79 +87,9 @@ def tape_with_elements(graph: ExpressionGraph, names: Iterable[str], mode: str =
     return add_element_outputs(tape(graph, mode), elements)
 
 
-def check_point(at: Point) -> Mapping[str, Value]:
-    """Check that a point is a mapping; convert None to an empty mapping.
-
-    Raises:
-        UsageError: the point is not a mapping.
-
-    >>> check_point(None), check_point({"xa": 0.5})
-    ({}, {'xa': 0.5})
-    """
-    if at is None:
-        return {}
-    check_type("at", at, Mapping, "a mapping of names to values", hint="write {'xa': 0.5}")
-    return at
-
-
 def layer_mode_at(graph: ExpressionGraph, at: Point) -> str:
     """Return the mode of :func:`tape` at a point, which expands ``dropout`` and ``batchnorm``."""
     return graph.mode(graph.point(at, needed=())) if graph.layered else ""
-
-
-def graph_with_loss(graph: ExpressionGraph, loss: str | None, at: Point = None) -> ExpressionGraph:
-    """Add a loss node to a graph: a vertex ``loss``, which becomes the only output.
-
-    Args:
-        graph: the graph.
-        loss: the name of a loss, or an expression in ``out`` and ``target`` or in names of the
-            graph and new inputs; ``output`` and None leave the graph unchanged.
-        at: the point of evaluation. Its names and shapes determine the new inputs, and whether the
-            targets of ``softmax-cross-entropy`` are classes or probabilities. Without a point,
-            every unknown name in the expression is a new input.
-
-    Returns:
-        The graph. Its target is the input ``target``; if the graph has several outputs, each has a
-        target, such as ``target_xw``. The target of ``softmax-cross-entropy`` is the index of a
-        class, counted from 0, unless the point has a probability for each class. A new name that
-        the graph already uses is followed by ``_``.
-
-    Raises:
-        UsageError, SourceError, ShapeError: the loss is invalid, or incompatible with the graph.
-        DataError: a target is not valid for the loss.
-
-    >>> from cgprimer.core.graph import parse
-    >>> graph = graph_with_loss(parse("xw = k*xa"), "squared-error")
-    >>> print(graph)
-    xw = k*xa
-    input target
-    loss = (xw - target)^2
-    output loss
-    >>> gradient(graph, {"k": 2, "xa": 3, "target": 5})
-    {'k': 6.0}
-    """
-    check_graph(graph)
-    if loss is None:
-        return graph
-    from cgprimer.core.loss_expressions import LOSSES, OUTPUT, parse_loss_name
-    from cgprimer.core.loss_node import attach_to_graph, check_targets
-
-    shapes_of_new, samples = None, 0
-    if at is not None:
-        values = {n: convert_value(n, v) for n, v in check_point(at).items()}
-        known_values = {n: values[n] for n in values.keys() & {*graph.inputs, *graph.parameters}}
-        samples = len(broadcast_sample_shapes(known_values, graph.shapes))
-        new = {n: v for n, v in values.items() if n not in known_values}
-        new_axes = {n: bool(graph.shapes) and count_axes(v) for n, v in new.items()}
-        shapes_of_new = {n: tuple(v.shape[samples:]) if new_axes[n] else () for n, v in new.items()}
-    text = LOSSES[name] if (name := parse_loss_name(loss)) in LOSSES else ""
-    key = ("loss", loss, text, repr(shapes_of_new))  # a name may mean another text tomorrow
-    primal = tape(graph)
-    with_loss, targets = compute_once(
-        graph, key, lambda: attach_to_graph(graph, primal, loss, shapes_of_new)
-    )
-    check_targets(loss, primal, targets, at or {})
-    return graph if loss == OUTPUT else with_loss
 
 
 # --- first derivatives ---------------------------------------------------------------------------
@@ -185,8 +115,8 @@ def gradient(
         wrt: parameters, inputs or inner variables; by default all parameters, or all inputs of a
             graph without parameters. The derivative with respect to an inner variable treats the
             variable as independent.
-        loss: a loss to differentiate instead, as in :func:`graph_with_loss`; the point must then
-            contain the targets.
+        loss: a loss to differentiate instead, as in :func:`cgprimer.graph_with_loss`; the point
+            must then contain the targets.
         method: one of :func:`cgprimer.methods`.
         engine: one of :func:`cgprimer.engines`, or ``auto``.
         options: options of the method, see :func:`cgprimer.differentiate`.
@@ -212,6 +142,8 @@ def gradient(
     """
     check_graph(graph)
     if loss is not None:
+        from cgprimer.core.loss_attachment import check_point, graph_with_loss
+
         graph = graph_with_loss(graph, loss, check_point(at))
     target = graph.only_output() if of is None else of
     check_type("of", target, str, "a name")
@@ -240,6 +172,8 @@ def jacobian(
     """
     check_graph(graph)
     if loss is not None:
+        from cgprimer.core.loss_attachment import check_point, graph_with_loss
+
         graph = graph_with_loss(graph, loss, check_point(at))
     results = compute_derivatives(graph, at, of, wrt, method, engine, **options)
     rows: dict[str, dict[str, Value]] = {name: {} for name in results.values}

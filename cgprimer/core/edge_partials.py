@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from cgprimer.core.derivatives import (
-    Point,
-    check_point,
-    graph_with_loss,
-    run_at_point,
-    tape,
-)
+from cgprimer.core.derivatives import Point, run_at_point, tape
 from cgprimer.core.evaluation.graph_cache import compute_once
 from cgprimer.core.graph import ExpressionGraph
+from cgprimer.core.loss_attachment import check_point, graph_with_loss
 from cgprimer.core.methods.derivative_program import (
     DerivativeProgram,
     Pass,

@@ -8,8 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 from cgprimer.core.derivatives import (
-    check_point,
-    graph_with_loss,
     layer_mode_at,
     parse_element_of,
     resolve_output,
@@ -19,6 +17,7 @@ from cgprimer.core.derivatives import (
 )
 from cgprimer.core.evaluation.graph_cache import compute_once
 from cgprimer.core.graph import ExpressionGraph, parse
+from cgprimer.core.loss_attachment import check_point, graph_with_loss
 from cgprimer.core.methods import differentiate, methods
 from cgprimer.core.methods.derivative_program import (
     DerivativeProgram,

@@ -8,14 +8,13 @@ from typing import Any
 
 from cgprimer import __version__
 from cgprimer.core.derivatives import (
-    check_point,
-    graph_with_loss,
     parse_element_of,
     resolve_output,
     resolve_wrt,
     running_statistics,
     tape_with_elements,
 )
+from cgprimer.core.loss_attachment import check_point, graph_with_loss
 from cgprimer.core.methods.derivative_program import Names
 from cgprimer.core.operations.array_shapes import format_shape
 from cgprimer.core.tape.scalarization import split_arrays

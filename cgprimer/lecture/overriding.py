@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cgprimer.core.derivatives import gradient, graph_with_loss
+from cgprimer.core.derivatives import gradient
+from cgprimer.core.loss_attachment import graph_with_loss
 from cgprimer.data import Dataset
 from cgprimer.errors import UsageError
 from cgprimer.expressions import Apply, ExpressionGraph, Name, parse, postorder

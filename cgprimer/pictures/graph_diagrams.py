@@ -15,8 +15,8 @@ from cgprimer.analysis.elements import element_values, numbers_of, shape_in
 from cgprimer.analysis.points import point_values
 from cgprimer.analysis.why import Why
 from cgprimer.analysis.why import why as why_at
-from cgprimer.core.derivatives import check_point, graph_with_loss
 from cgprimer.core.language.syntax_tree import operator_name
+from cgprimer.core.loss_attachment import check_point, graph_with_loss
 from cgprimer.core.methods.derivative_program import Names
 from cgprimer.core.operations import find_primitive
 from cgprimer.core.operations.layer_expansions import is_statistic

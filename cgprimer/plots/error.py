@@ -17,8 +17,9 @@ import numpy as np
 from cgprimer.analysis.elements import numbers_of
 from cgprimer.analysis.points import point_values, single_name
 from cgprimer.analysis.reference import is_known, reference_derivatives
-from cgprimer.core.derivatives import graph_with_loss, resolve_output
+from cgprimer.core.derivatives import resolve_output
 from cgprimer.core.evaluation.runner import Runner
+from cgprimer.core.loss_attachment import graph_with_loss
 from cgprimer.core.methods.derivative_program import Names, normalize_names
 from cgprimer.errors import DifferentiationError, UsageError
 from cgprimer.expressions import ExpressionGraph

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.derivatives import compute_derivatives, graph_with_loss, resolve_output
+from cgprimer.core.derivatives import compute_derivatives, resolve_output
 from cgprimer.core.graph import check_graph
+from cgprimer.core.loss_attachment import graph_with_loss
 from cgprimer.core.second_derivatives import add_element_output
 from cgprimer.errors import UsageError, join_names
 from cgprimer.expressions import ExpressionGraph

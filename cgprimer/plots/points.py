@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.core.derivatives import compute_derivatives, graph_with_loss, resolve_output
+from cgprimer.core.derivatives import compute_derivatives, resolve_output
+from cgprimer.core.loss_attachment import graph_with_loss
 from cgprimer.core.methods.derivative_program import Names
 from cgprimer.errors import UsageError, join_names
 from cgprimer.expressions import ExpressionGraph, parse_element

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 import cgprimer
 from cgprimer.analysis.elements import in_elements
-from cgprimer.core.derivatives import graph_with_loss
 from cgprimer.core.language.parser import parse_program
 from cgprimer.core.language.syntax_tree import Declaration, Definition
 from cgprimer.core.language.tokens import locate_tokens, tokenize
+from cgprimer.core.loss_attachment import graph_with_loss
 from cgprimer.core.operations import primitives
 from cgprimer.core.operations.notation import parse_expression
 from cgprimer.core.operations.primitive_registry import FUNCTIONS

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.core.derivatives import graph_with_loss
+from cgprimer.core.loss_attachment import graph_with_loss
 from cgprimer.core.loss_expressions import LOSSES, parse_loss
 from cgprimer.core.operations.notation import unparse
 from cgprimer.data import Dataset

@@ -10,13 +10,8 @@ from typing import Any
 
 from cgprimer.analysis.elements import element_names, numbers_of, shape_in
 from cgprimer.analysis.points import point_values
-from cgprimer.core.derivatives import (
-    check_point,
-    graph_with_loss,
-    parse_element_of,
-    resolve_output,
-    resolve_wrt,
-)
+from cgprimer.core.derivatives import parse_element_of, resolve_output, resolve_wrt
+from cgprimer.core.loss_attachment import check_point, graph_with_loss
 from cgprimer.core.methods.derivative_program import Names
 from cgprimer.core.second_derivatives import add_element_output
 from cgprimer.errors import DifferentiationError, UsageError, name_hint
