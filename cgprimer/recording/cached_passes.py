@@ -128,13 +128,13 @@ class CachedPass:
         self._used: list[int] = []  # positions of the operands of all values
         self._constants: list[float] = []
         for i in self.inner:
-            for which, operand in enumerate(order[i].operands):
+            for index, operand in enumerate(order[i].operands):
                 position = positions.get(id(operand))
                 if position is None:
                     position = self._n_operands + len(self._constants)
                     self._constants.append(operand)
                 self._used.append(position)
-                paths.setdefault(position, (i, which))
+                paths.setdefault(position, (i, index))
         self._paths = [paths[i] for i in range(1, self._n_operands + len(self._constants))]
         self._names = [v.primitive for v in order]
         self._types = list(map(type, [*operands[self.n_ordered :], *self._constants]))
@@ -158,8 +158,8 @@ class CachedPass:
         operands: list[Any] = [root]
         add = operands.append
         try:
-            for user, which in self._paths:
-                add(operands[user].operands[which])
+            for user, index in self._paths:
+                add(operands[user].operands[index])
             if [v.primitive for v in operands[: self.n_ordered]] != self._names:
                 return None
         except (AttributeError, IndexError):

@@ -35,7 +35,7 @@ class _Recomputation(CustomOperation):
     def __repr__(self) -> str:
         return f"{self.name} {id(self)}"  # each call is unique, and arguments may be long
 
-    def compute_operand_adjoints(self, bar: Any, values: Sequence[Any]) -> list[Any]:
+    def compute_operand_adjoints(self, adjoint: Any, values: Sequence[Any]) -> list[Any]:
         """Run the function again with recording and return the adjoints of all operands."""
         with set_recording(True):
             start = next_serial()
@@ -48,7 +48,7 @@ class _Recomputation(CustomOperation):
                     hint="pass a deterministic function of its arguments to checkpoint()",
                 )
             nested = isinstance(values[-1], ValueBase)
-            totals = compute_adjoints(result, bar, create_graph=nested, leaf_serial=start)
+            totals = compute_adjoints(result, adjoint, create_graph=nested, leaf_serial=start)
         return [totals[o] if o in totals else np.zeros_like(o._data) for o in self._operands]
 
 

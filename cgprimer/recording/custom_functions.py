@@ -169,9 +169,9 @@ class CustomOperation:
             )
         return to_data(result)
 
-    def run_backward(self, bar: Any, shapes: Sequence[Shape], context: Context) -> list[Any]:
+    def run_backward(self, adjoint: Any, shapes: Sequence[Shape], context: Context) -> list[Any]:
         """Call ``backward``, check the shapes, and return the adjoint of each operand."""
-        result = self.function.backward(context, bar)
+        result = self.function.backward(context, adjoint)
         gradients = result if isinstance(result, tuple) else (result,)
         self._check_gradient_count(gradients)
         adjoints = []
@@ -221,39 +221,39 @@ class CustomOperation:
         )
 
     def compute_operand_adjoint(
-        self, bar: Any, *data: Any, index: int, ranks: Sequence[int]
+        self, adjoint: Any, *data: Any, index: int, ranks: Sequence[int]
     ) -> Any:
         """Compute the adjoint of one operand for each sample.
 
         Args:
-            bar: adjoint of the result.
+            adjoint: adjoint of the result.
             data: operands.
             index: index of the operand.
-            ranks: ranks of ``bar`` and of the operands for one sample.
+            ranks: ranks of ``adjoint`` and of the operands for one sample.
         """
 
-        def compute_sample_adjoint(bar: Any, *data: Any) -> Any:
+        def compute_sample_adjoint(adjoint: Any, *data: Any) -> Any:
             """Run both passes for one sample and return the adjoint of the operand."""
             context = self.create_context()
             self.run_forward(data, context)
-            return self.run_backward(bar, [np.shape(d) for d in data], context)[index]
+            return self.run_backward(adjoint, [np.shape(d) for d in data], context)[index]
 
-        return _apply_to_samples(compute_sample_adjoint, (bar, *data), ranks)
+        return _apply_to_samples(compute_sample_adjoint, (adjoint, *data), ranks)
 
-    def emit_adjoint(self, b: Any, index: int, bar: Any, values: Sequence[Any]) -> Any:
+    def emit_adjoint(self, builder: Any, index: int, adjoint: Any, values: Sequence[Any]) -> Any:
         """Emit the contribution to the adjoint of one operand (the reverse-mode rule)."""
-        if not isinstance(b, EagerBuilder):
-            ranks = tuple(len(b.shape(v)) for v in (values[-1], *values[:-1]))
-            return b.emit(CustomBackwardCall(self, index, ranks), bar, *values[:-1])
-        latest_bar, adjoints = self._latest
-        if latest_bar is not bar or adjoints[index] is None:
-            adjoints = self.compute_operand_adjoints(bar, values)
-        adjoint, adjoints[index] = adjoints[index], None  # each adjoint is requested once
+        if not isinstance(builder, EagerBuilder):
+            ranks = tuple(len(builder.shape(v)) for v in (values[-1], *values[:-1]))
+            return builder.emit(CustomBackwardCall(self, index, ranks), adjoint, *values[:-1])
+        latest_adjoint, adjoints = self._latest
+        if latest_adjoint is not adjoint or adjoints[index] is None:
+            adjoints = self.compute_operand_adjoints(adjoint, values)
+        result, adjoints[index] = adjoints[index], None  # each adjoint is requested once
         has_more = any(a is not None for a in adjoints)
-        self._latest = (bar, adjoints) if has_more else (None, [])
-        return adjoint
+        self._latest = (adjoint, adjoints) if has_more else (None, [])
+        return result
 
-    def compute_operand_adjoints(self, bar: Any, values: Sequence[Any]) -> list[Any]:
+    def compute_operand_adjoints(self, adjoint: Any, values: Sequence[Any]) -> list[Any]:
         """Compute the adjoints of all operands; ``values`` are the operands and the result."""
         context = self.context
         nested = isinstance(values[-1], ValueBase)  # the adjoints will be differentiated again
@@ -261,7 +261,7 @@ class CustomOperation:
             context = self._restore_context(values)
         shapes = [EAGER.shape(v) for v in values[:-1]]
         with set_recording(nested):
-            return self.run_backward(bar, shapes, context)
+            return self.run_backward(adjoint, shapes, context)
 
     def _restore_context(self, values: Sequence[Any]) -> Context:
         """Return the context with recorded values in place of the saved arguments."""

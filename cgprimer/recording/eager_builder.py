@@ -174,13 +174,13 @@ class EagerBuilder:
             value.line = find_calling_line()
         return value
 
-    def product(self, bar: Operand, partial: Operand) -> Operand:
+    def product(self, adjoint: Operand, partial: Operand) -> Operand:
         """Multiply an adjoint by a partial derivative; return the adjoint if the partial is 1."""
         if type(partial) is float and partial == 1.0:
-            return bar
-        if type(bar) is type(partial) is np.ndarray and bar.dtype != partial.dtype:
-            partial = partial.astype(bar.dtype)  # single precision stays single
-        return self.emit("mul", bar, partial)
+            return adjoint
+        if type(adjoint) is type(partial) is np.ndarray and adjoint.dtype != partial.dtype:
+            partial = partial.astype(adjoint.dtype)  # single precision stays single
+        return self.emit("mul", adjoint, partial)
 
     def add_contribution(
         self, totals: dict[Any, Operand], to: Any, product: Operand, *contribution: Any

@@ -42,10 +42,12 @@ class LogSoftmax:
         swapped -= np.log(np.add.reduce(np.exp(swapped)))
         return swapped.swapaxes(self.axis, 0)
 
-    def emit_adjoint(self, b: Any, index: int, bar: Any, values: Sequence[Any]) -> Any:
+    def emit_adjoint(self, builder: Any, index: int, adjoint: Any, values: Sequence[Any]) -> Any:
         """Emit the contribution to the adjoint of the operand (the reverse-mode rule)."""
-        total = sum_over_axes(b, bar, [self.axis], keep=True)
-        return b.emit("sub", bar, b.emit("mul", b.emit("exp", values[-1]), total))
+        total = sum_over_axes(builder, adjoint, [self.axis], keep=True)
+        return builder.emit(
+            "sub", adjoint, builder.emit("mul", builder.emit("exp", values[-1]), total)
+        )
 
 
 @cache

@@ -168,10 +168,10 @@ def _format_chain(function: GradFn | None, depth: int) -> str:
     if function is None:
         return "None"
     name = repr(function)[1:-1]
-    following = [f for f, _ in function.next_functions]
-    if not following:
+    successors = [f for f, _ in function.next_functions]
+    if not successors:
         return name
     if not depth:
         return f"{name} -> ..."
-    texts = ", ".join(_format_chain(f, depth - 1) for f in following)
-    return f"{name} -> {texts}" if len(following) == 1 else f"{name} -> ({texts})"
+    chains = ", ".join(_format_chain(f, depth - 1) for f in successors)
+    return f"{name} -> {chains}" if len(successors) == 1 else f"{name} -> ({chains})"

@@ -129,20 +129,19 @@ def memory(value: Value | Callable[..., Any], *args: Any) -> Memory:
     if is_function:
         unlock_leaves(order)
     rows: list[MemoryRow] = []
-    counted: dict[int, Any] = {}
+    owners: dict[int, Any] = {}
     read = set().union(*map(_find_saved_arrays, order)) if order else set()
     for ancestor in order:
         is_leaf = not ancestor.primitive or is_freed(ancestor.primitive)
         label = ancestor.name or "given" if is_leaf else format_primitive_name(ancestor.primitive)
         data = ancestor._data
-        row = _create_row(label, data, counted, is_leaf=is_leaf)
+        row = _create_row(label, data, owners, is_leaf=is_leaf)
         gradient = getattr(data, "nbytes", 8) if ancestor.requires_grad and is_leaf else 0
         rows.append(row._replace(gradient=gradient, saved=id(_find_memory_owner(data)) in read))
         rows += [
-            _create_row(f"{label} saved", saved, counted, is_leaf=False)._replace(saved=True)
+            _create_row(f"{label} saved", saved, owners, is_leaf=False)._replace(saved=True)
             for saved in _get_saved_values(ancestor)
-            if isinstance(saved, float | np.ndarray)
-            and id(_find_memory_owner(saved)) not in counted
+            if isinstance(saved, float | np.ndarray) and id(_find_memory_owner(saved)) not in owners
         ]
     return Memory(tuple(rows))
 
@@ -163,12 +162,12 @@ def _find_saved_arrays(value: ValueBase) -> set[int]:
     return {id(_find_memory_owner(part)) for part in parts}
 
 
-def _create_row(what: str, data: Any, counted: dict[int, Any], *, is_leaf: bool) -> MemoryRow:
+def _create_row(label: str, data: Any, owners: dict[int, Any], *, is_leaf: bool) -> MemoryRow:
     """Return the table row of an array or float, with 0 bytes if its memory is counted already."""
     owner = _find_memory_owner(data)
-    size = 0 if id(owner) in counted else getattr(owner, "nbytes", 8)
-    counted[id(owner)] = owner
-    return MemoryRow(what, np.shape(data), size, given=is_leaf)
+    size = 0 if id(owner) in owners else getattr(owner, "nbytes", 8)
+    owners[id(owner)] = owner
+    return MemoryRow(label, np.shape(data), size, given=is_leaf)
 
 
 def _find_memory_owner(data: Any) -> Any:

@@ -49,9 +49,9 @@ def index_value(value: Any, key: Any) -> Any:
 
 def _check_adjacent(parts: list[Any]) -> None:
     """Raise ShapeError for list indices separated by a slice, whose axes numpy would move."""
-    listed = [i for i, p in enumerate(parts) if not isinstance(p, slice | EllipsisType | None)]
-    has_gap = listed and listed[-1] - listed[0] != len(listed) - 1
-    if has_gap and any(np.ndim(parts[i]) for i in listed):
+    positions = [i for i, p in enumerate(parts) if not isinstance(p, slice | EllipsisType | None)]
+    has_gap = positions and positions[-1] - positions[0] != len(positions) - 1
+    if has_gap and any(np.ndim(parts[i]) for i in positions):
         raise ShapeError("index arrays must be adjacent, without a slice between them")
 
 

@@ -120,11 +120,11 @@ class _PartialTable(dict[Any, tuple[Any, Any, Any, str]]):
         arity = find_primitive(name).arity
         builder: Any = _FunctionBuilder()
         partials: Any = tuple(
-            emit_partial(builder, name, which, tuple(range(arity)), arity) for which in range(arity)
+            emit_partial(builder, name, index, tuple(range(arity)), arity) for index in range(arity)
         )
         is_simple = arity == 2 and all(
-            type(partial) is float or (type(partial) is int and partial == 1 - which)
-            for which, partial in enumerate(partials)
+            type(partial) is float or (type(partial) is int and partial == 1 - index)
+            for index, partial in enumerate(partials)
         )
         self[name] = (partials, *(partials if is_simple else (None, None)), FREED_NAMES[name])
         return self[name]

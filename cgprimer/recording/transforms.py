@@ -70,8 +70,8 @@ def value_and_grad(
         """Compute the value and the gradient of the function at the given arguments."""
         value, variables, nested = call_with_values(function, argument, args, kwargs)
         value = _check_scalar_result(value)
-        bars = compute_adjoints(value, create_graph=nested) if value.requires_grad else {}
-        gradients = map_leaves(lambda _, v: _get_adjoint(bars, v), variables)
+        adjoints = compute_adjoints(value, create_graph=nested) if value.requires_grad else {}
+        gradients = map_leaves(lambda _, v: _get_adjoint(adjoints, v), variables)
         return (value if nested else value._data), gradients
 
     return value_and_gradient
@@ -130,7 +130,7 @@ def _compute_jacobian(value: Any, variables: Tree, nested: bool) -> Tree:
 
     def stack_rows(_: str, v: Value) -> Any:
         """Stack the gradients of all elements with respect to one variable."""
-        rows = [_get_adjoint(bars, v) for bars in passes]
+        rows = [_get_adjoint(adjoints, v) for adjoints in passes]
         if not rows:
             return _create_zeros(v, value.shape)
         matrix = stack(rows) if nested else np.stack([np.asarray(row) for row in rows])
@@ -200,9 +200,9 @@ def _create_leaf(_: str, data: Any) -> Value:
     return leaf
 
 
-def _get_adjoint(bars: dict[Any, Any], value: Value) -> Any:
+def _get_adjoint(adjoints: dict[Any, Any], value: Value) -> Any:
     """Return the adjoint of a value; zeros if the result does not depend on the value."""
-    return bars[value] if value in bars else _create_zeros(value)
+    return adjoints[value] if value in adjoints else _create_zeros(value)
 
 
 def _create_zeros(value: Value, leading: tuple[int, ...] = ()) -> Any:
