@@ -11,7 +11,7 @@ from cgprimer.core.tape.tape import Tape
 
 
 def build_listing(tape: Tape, *, sums: bool, dtype: str, interpreter: bool) -> str:
-    """Build the listing of the CUDA kernel of a tape, or of an interpreter with its program."""
+    """List the source code of the CUDA kernels that compute a tape."""
     settings = LaunchSettings()
     plan = build_plan(tape, sums=sums)
     kernel = encode_for_device(plan, -1 if interpreter else settings.straight_line)

@@ -248,7 +248,7 @@ def _generate_interpreter_kernel(code: DeviceCode) -> str:
 
 
 def _emit_interpreter_case(code: DeviceCode, name: str, pattern: str) -> list[str]:
-    """Emit the source lines that execute one opcode of an interpreter kernel."""
+    """Emit the source lines with which an interpreter kernel executes one opcode."""
     if pattern or name in _OPERAND_LETTERS:
         destinations = _Destinations(
             result="rows[base + d * width]",

@@ -36,7 +36,7 @@ def truncate_lines(lines: Sequence[str], max_lines: int | None) -> list[str]:
 
 
 def join_abbreviated(names: Sequence[str], max_names: int = 8) -> str:
-    """Join names with commas; abbreviate a long list to its first names and its length.
+    """Join names with commas, showing only the first names and the total of a long list.
 
     >>> join_abbreviated(["u0 a", "u1 b"]), join_abbreviated(["a"] * 20, 2)
     ('u0 a, u1 b', 'a, a, ... (20 in total)')
@@ -178,7 +178,7 @@ def format_passes(tape: Tape, *, sums: bool, max_lines: int | None = None) -> st
     reductions = _format_reductions(steps, names)
     rows = [(_format_result_rows(step, allocation), text) for step, text in steps]
     sections = {
-        "Dead code, common subexpressions, integer powers": _describe_optimization(
+        "Dead code, common subexpressions, integer powers": _list_optimizations(
             tape, plan, max_lines
         ),
         "Hoisting: once per call, not once per sample": truncate_lines(hoisted, max_lines),
@@ -210,8 +210,8 @@ def _summarize_plan(tape: Tape, plan: Plan, allocation: RowAllocation) -> str:
     )
 
 
-def _describe_optimization(tape: Tape, plan: Plan, max_lines: int | None) -> list[str]:
-    """Describe the instruction count after each optimization, then list the optimized tape."""
+def _list_optimizations(tape: Tape, plan: Plan, max_lines: int | None) -> list[str]:
+    """List the instruction count after each optimization, followed by the optimized tape."""
     lean = remove_dead_code(tape)
     merged = optimize(lean, powers=False)
     expanded = optimize(merged)
