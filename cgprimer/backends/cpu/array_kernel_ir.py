@@ -47,7 +47,7 @@ def generate_kernels(plan: ArrayPlan, dtype: str) -> str:
 
 
 class _KernelEmitter(FunctionEmitter):
-    """Emitter of the function of one fused kernel.
+    """Emitter of the LLVM function of a fused kernel.
 
     Args:
         name: name of the function.
@@ -91,27 +91,27 @@ class _KernelEmitter(FunctionEmitter):
     # --- one loop over the elements of all samples -----------------------------------------------
 
     def _emit_flat_loop(self, begin: Ir, end: Ir) -> None:
-        """Emit one loop over the elements of all samples, and add its totals to the sums."""
+        """Emit a single loop over the elements of all samples, including sums over samples."""
         kernel = self.kernel
         sums = [i for i in kernel.levels if self._get_operation(i) == "batch_sum"]
         uniforms = {i: self.broadcast(value, self.lanes) for i, value in self.uniforms.items()}
 
         def emit_vector(position: Ir, mask: Ir, state: list[Ir]) -> list[Ir]:
-            """Compute one vector of elements, and add to the totals."""
+            """Emit the loop body for one vector of elements."""
             values, totals = dict(uniforms), dict(zip(sums, state, strict=True))
             for i in kernel.reads:
                 if i not in values:
-                    values[i] = self._load_vector(self._get_element(i, position), mask)
+                    values[i] = self._load_vector(self._get_element_address(i, position), mask)
             for i in kernel.levels:
                 if i in totals:
-                    value = self._replace_unused(
+                    value = self._replace_inactive_lanes(
                         self._get_operands(i, values, self.vectors)[0], mask, 0.0
                     )
-                    totals[i] = self.builder.fadd(totals[i], self._widen(value))
+                    totals[i] = self.builder.fadd(totals[i], self._convert_to_double(value))
                     continue
                 values[i] = self._emit_instruction(i, values, self.vectors)
                 if i in kernel.writes:
-                    self._store_vector(values[i], self._get_element(i, position), mask)
+                    self._store_vector(values[i], self._get_element_address(i, position), mask)
             return list(totals.values())
 
         zeros = [self.ir.Constant(self.sum_type, None)] * len(sums)
@@ -123,7 +123,7 @@ class _KernelEmitter(FunctionEmitter):
     # --- one sample after the other --------------------------------------------------------------
 
     def _emit_sample(self, sample: Ir) -> None:
-        """Emit all instructions of the kernel for one sample, level by level."""
+        """Emit the instructions of the fused kernel for one sample."""
         plan, levels = self.plan, self.kernel.levels
         scalars = dict(self.uniforms)
         for i in self.kernel.reads:
@@ -156,7 +156,7 @@ class _KernelEmitter(FunctionEmitter):
     def _emit_element_loop(
         self, sample: Ir, size: int, values: list[int], scalars: dict[int, Ir]
     ) -> None:
-        """Emit a loop over the elements of a sample; add results of reductions to the scalars."""
+        """Emit a loop over the elements of a sample, including reductions over the elements."""
         plan, kernel, builder = self.plan, self.kernel, self.builder
         reductions = [i for i in values if plan.is_sample_reduction(i)]
         operands = dict.fromkeys(
@@ -166,32 +166,34 @@ class _KernelEmitter(FunctionEmitter):
         splats = {o: self.broadcast(scalars[o], self.lanes) for o in operands if o in scalars}
         arrays = [o for o in operands if o in self.addresses and o not in splats]
 
-        def get_element(index: int, offset: Ir) -> Ir:
-            """Return the address of an element of the sample, or of a value without samples."""
+        def compute_address(index: int, offset: Ir) -> Ir:
+            """Return the address of an element of the current sample."""
             if plan.varies[index] and self._get_operation(index) != "batch_sum":
                 offset = builder.add(first_element, offset)
-            return self._get_element(index, offset)
+            return self._get_element_address(index, offset)
 
         def emit_vector(offset: Ir, mask: Ir, state: list[Ir]) -> list[Ir]:
-            """Compute one vector of elements, and combine it with the reductions."""
+            """Emit the loop body for one vector of elements."""
             vectors, totals = dict(splats), dict(zip(reductions, state, strict=True))
-            vectors |= {o: self._load_vector(get_element(o, offset), mask) for o in arrays}
+            vectors |= {o: self._load_vector(compute_address(o, offset), mask) for o in arrays}
             for i in values:
                 if i in totals:
                     name, neutral = _REDUCTIONS[self._get_operation(i)]
-                    value = self._replace_unused(
+                    value = self._replace_inactive_lanes(
                         self._get_operands(i, vectors, self.vectors)[0], mask, neutral
                     )
                     totals[i] = self.vectors.emit(builder, name, totals[i], value)
                 elif self._get_operation(i) == "batch_sum":
-                    increment = self._widen(self._get_operands(i, vectors, self.vectors)[0])
+                    increment = self._convert_to_double(
+                        self._get_operands(i, vectors, self.vectors)[0]
+                    )
                     address = self.get_address(self.addresses[i], offset, self.double)
                     previous = self._load_vector(address, mask, self.sum_type)
                     self._store_vector(builder.fadd(previous, increment), address, mask)
                 else:
                     vectors[i] = self._emit_instruction(i, vectors, self.vectors)
                     if i in kernel.writes:
-                        self._store_vector(vectors[i], get_element(i, offset), mask)
+                        self._store_vector(vectors[i], compute_address(i, offset), mask)
             return list(totals.values())
 
         combinations = [_REDUCTIONS[self._get_operation(i)] for i in reductions]
@@ -214,7 +216,7 @@ class _KernelEmitter(FunctionEmitter):
         emit_vector: Callable[[Ir, Ir, list[Ir]], list[Ir]],
         size: int = 0,
     ) -> list[Ir]:
-        """Emit a loop over full vectors, then an epilogue with a mask for the last elements.
+        """Emit a vectorized loop, followed by a masked epilogue for the remaining elements.
 
         Args:
             begin, end: first element, and the end of the range.
@@ -226,23 +228,23 @@ class _KernelEmitter(FunctionEmitter):
         remainder = builder.srem(builder.sub(end, begin), self.make_i64(lanes))
         full_end = builder.sub(end, remainder)
 
-        def emit_full(position: Ir, carried: list[Ir]) -> list[Ir]:
-            """Emit the body without a mask."""
+        def emit_full_vector(position: Ir, carried: list[Ir]) -> list[Ir]:
+            """Emit the loop body without a mask."""
             return emit_vector(position, None, carried)
 
-        def emit_masked(position: Ir, carried: list[Ir]) -> list[Ir]:
-            """Emit the body with the mask of the last elements."""
+        def emit_masked_vector(position: Ir, carried: list[Ir]) -> list[Ir]:
+            """Emit the loop body with a mask for the remaining elements."""
             return emit_vector(position, mask, carried)
 
         if not 0 < size < lanes:
-            state = self.emit_carried_loop(full_end, lanes, state, emit_full, begin=begin)
+            state = self.emit_carried_loop(full_end, lanes, state, emit_full_vector, begin=begin)
         if lanes == 1 or (size and size % lanes == 0):
             return state
         mask = self.mask_first_lanes(remainder, lanes)
-        return self.emit_carried_loop(end, lanes, state, emit_masked, begin=full_end)
+        return self.emit_carried_loop(end, lanes, state, emit_masked_vector, begin=full_end)
 
     def _reduce_lanes(self, name: str, value: Ir) -> Ir:
-        """Reduce all lanes of a vector to a scalar with a primitive, by repeated halving."""
+        """Reduce the lanes of a vector to a scalar with a primitive, by repeated halving."""
         lanes = count_lanes(value.type)
         if not lanes:
             return value
@@ -265,7 +267,7 @@ class _KernelEmitter(FunctionEmitter):
     def _get_operands(
         self, index: int, values: dict[int, Ir], emitter: PrimitiveEmitter
     ) -> list[Ir]:
-        """Return the operands of an instruction, with constants as splats."""
+        """Return the LLVM values of an instruction's operands; broadcast constants to vectors."""
         leaves, operands = self.plan.tape.leaves, []
         for o in self.plan.operand_storage(index):
             constant = o < len(leaves) and leaves[o].kind == "constant"
@@ -275,14 +277,14 @@ class _KernelEmitter(FunctionEmitter):
         return operands
 
     def _emit_instruction(self, index: int, values: dict[int, Ir], emitter: PrimitiveEmitter) -> Ir:
-        """Emit an elementwise instruction; a matrix product of single elements is a product."""
+        """Emit an elementwise instruction of the tape."""
         operation = self._get_operation(index)
         name = "mul" if operation == "matmul" else operation
         return emitter.emit(self.builder, name, *self._get_operands(index, values, emitter))
 
     # --- elements --------------------------------------------------------------------------------
 
-    def _get_element(self, index: int, position: Ir) -> Ir:
+    def _get_element_address(self, index: int, position: Ir) -> Ir:
         """Return the address of an element of an array."""
         return self.get_address(self.addresses[index], position, self.scalar_type)
 
@@ -291,7 +293,7 @@ class _KernelEmitter(FunctionEmitter):
         return self.load_element(self.addresses[index], position, self.scalar_type)
 
     def _load_vector(self, address: Ir, mask: Ir, vector_type: Ir = None) -> Ir:
-        """Load a vector; lanes outside of the mask are 1."""
+        """Load a vector; set the lanes that a mask deactivates to 1."""
         vector_type = vector_type or self.vector_type
         align = self._get_alignment(vector_type)
         if mask is None:
@@ -300,7 +302,7 @@ class _KernelEmitter(FunctionEmitter):
         return self.load_masked(address, mask, otherwise=ones, align=align)
 
     def _store_vector(self, value: Ir, address: Ir, mask: Ir) -> None:
-        """Store a vector, or the lanes in its mask."""
+        """Store a vector, or only the lanes that a mask selects."""
         align = self._get_alignment(value.type)
         if mask is None:
             self.builder.store(value, address, align=align)
@@ -308,17 +310,17 @@ class _KernelEmitter(FunctionEmitter):
             self.store_masked(value, address, mask, align=align)
 
     def _get_alignment(self, vector_type: Ir) -> int:
-        """Return the alignment of a vector in memory, which is that of its elements."""
+        """Return the alignment of a vector in memory, which equals that of its elements."""
         return 8 if vector_type == self.sum_type else self.scalars.format.itemsize
 
-    def _replace_unused(self, value: Ir, mask: Ir, replacement: float) -> Ir:
-        """Replace the lanes beyond the last element."""
+    def _replace_inactive_lanes(self, value: Ir, mask: Ir, replacement: float) -> Ir:
+        """Replace the lanes that a mask deactivates."""
         if mask is None:
             return value
         return self.builder.select(mask, value, splat_constant(value.type, replacement))
 
-    def _widen(self, value: Ir) -> Ir:
-        """Convert a vector to double precision."""
+    def _convert_to_double(self, value: Ir) -> Ir:
+        """Convert the lanes of a vector to double precision."""
         return value if value.type == self.sum_type else self.builder.fpext(value, self.sum_type)
 
 

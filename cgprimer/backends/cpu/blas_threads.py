@@ -26,7 +26,7 @@ def _find_libraries() -> Any:
 
 
 def can_limit_threads() -> bool:
-    """Return whether threadpoolctl can limit the threads of the loaded BLAS library.
+    """Return whether threadpoolctl can limit the threads of the BLAS library.
 
     >>> can_limit_threads() in (True, False)
     True
@@ -36,7 +36,7 @@ def can_limit_threads() -> bool:
 
 @contextmanager
 def limit_to_one_thread() -> Iterator[None]:
-    """Limit matrix products to a single BLAS thread inside a ``with`` block.
+    """Limit BLAS to one thread within a ``with`` block.
 
     Blocks of several threads may overlap: the last block to end restores the number of threads.
     """

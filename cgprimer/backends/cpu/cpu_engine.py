@@ -116,7 +116,7 @@ class CpuEngine:
 
 
 def optimize_for_straight_line(tape: Tape) -> Tape | None:
-    """Optimize a tape; return None if it is too long or complex for straight-line code."""
+    """Optimize a tape; return None if straight-line code does not support the tape."""
     from cgprimer.backends.cpu.primitive_ir import SUPPORTED
 
     if len(tape) > 4 * STRAIGHT:

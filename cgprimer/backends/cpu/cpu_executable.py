@@ -23,7 +23,7 @@ SampleRanges = list[tuple[int, int]]  # first sample and end of each range
 
 
 class CpuExecutable:
-    """A tape as machine code.
+    """A tape that is compiled to machine code for the CPU.
 
     Attributes:
         function: address of the compiled function ``run``.
@@ -63,11 +63,10 @@ class CpuExecutable:
     def prepare_calls(
         self, columns: Array, results: Array, table: Array, begin: int, end: int
     ) -> tuple[list[Call], Any]:
-        """Return the calls of ``run`` for a range of samples, and the buffers that they use.
+        """Prepare the calls to the compiled function ``run`` for a range of samples.
 
-        A call is a tuple of arguments. The last call processes the samples. The calls before it are
-        preparations: the first is common to all ranges, the others belong to this range. The
-        caller keeps the buffers alive until the calls have ended.
+        The last call processes the samples. The calls before it are preparations: the first is
+        common to all ranges, the others belong to this range.
 
         Args:
             columns: addresses of the columns.
@@ -75,6 +74,10 @@ class CpuExecutable:
                 (result_count, samples).
             table: uniform table, see :meth:`build_uniform_table`.
             begin, end: range of samples.
+
+        Returns:
+            The arguments of each call, and the buffers that the calls use, which the caller keeps
+            alive until the calls have ended.
         """
         raise NotImplementedError
 
@@ -82,7 +85,7 @@ class CpuExecutable:
         """Raise the exception of a Python primitive that failed during the call."""
 
     def build_uniform_table(self, values: Array) -> Array:
-        """Build the table of uniform values from the values of the scalars."""
+        """Build the table of sample-independent values from the values of the scalars."""
         table, first = np.empty(self.table_size, self.dtype), len(self.scalars)
         with np.errstate(all="ignore"):  # too large for float32: infinite, as in any conversion
             table[:first] = values
@@ -102,7 +105,7 @@ class CpuExecutable:
         return copy_shared_outputs([*results, *uniform_outputs], slots)
 
     def compute_sums(self, columns: Inputs, values: Array, samples: int) -> Array:
-        """Compute the sums of all outputs over the samples; see :class:`VectorExecutable`."""
+        """Compute the sums of all outputs over the samples; see ``VectorExecutable``."""
         ranges = worker_threads.split_samples(samples, self.unit, self.operations)
         partial_sums = np.zeros((len(ranges), self.result_count, self.lanes))
         table = self._run_ranges(columns, values, list(partial_sums), ranges)
@@ -117,7 +120,7 @@ class CpuExecutable:
     def _run_ranges(
         self, columns: Inputs, values: Array, results: list[Array], ranges: SampleRanges
     ) -> Array:
-        """Run each range of samples in its own thread, and return the uniform table."""
+        """Run the compiled code on ranges of samples, with one thread per range."""
         arrays = convert_columns(columns, self.columns, self.dtype, ranges[-1][1])
         column_addresses = get_addresses(arrays)
         final_calls, alive = [], []

@@ -45,8 +45,8 @@ def build_listing(tape: Tape, *, sums: bool, dtype: str, interpreter: bool) -> s
     """
     small = None if interpreter else optimize_for_straight_line(tape)
     if small is not None:
-        return _list_straight_line_code(small, sums=sums, dtype=dtype)
-    return _list_interpreter_code(tape, sums=sums, dtype=dtype)
+        return _format_straight_line_code(small, sums=sums, dtype=dtype)
+    return _format_interpreter_code(tape, sums=sums, dtype=dtype)
 
 
 # --- straight-line code --------------------------------------------------------------------------
@@ -65,8 +65,8 @@ class _NamingFunctionEmitter(VectorFunctionEmitter):
                 value.name = names[index]
 
 
-def _list_straight_line_code(tape: Tape, *, sums: bool, dtype: str) -> str:
-    """Return the LLVM IR of a tape's straight-line code, with a header."""
+def _format_straight_line_code(tape: Tape, *, sums: bool, dtype: str) -> str:
+    """Format the straight-line code of a tape as LLVM IR with a header."""
     from llvmlite import ir
 
     tape, factors = extract_constant_factors(tape) if sums else (tape, {})
@@ -101,7 +101,7 @@ def _list_straight_line_code(tape: Tape, *, sums: bool, dtype: str) -> str:
 
 
 def _simplify_ir(text: str) -> str:
-    """Remove unnecessary quotation marks, blanks and repetitions from LLVM IR.
+    """Remove redundant quotation marks, whitespace and repetitions from LLVM IR.
 
     >>> _simplify_ir('%".3" = fadd <2 x double> %"xa",  <double 1.0, double 1.0>')
     '%.3 = fadd <2 x double> %xa, splat (double 1.0)'
@@ -128,8 +128,8 @@ def _format_number(text: str) -> str:
 # --- the interpreter's code ----------------------------------------------------------------------
 
 
-def _list_interpreter_code(tape: Tape, *, sums: bool, dtype: str) -> str:
-    """Return the interpreter program of a tape as tables of operations."""
+def _format_interpreter_code(tape: Tape, *, sums: bool, dtype: str) -> str:
+    """Format the interpreter program of a tape as tables of operations."""
     plan = build_plan(tape, sums=sums)
     program = encode_for_interpreter(plan, choose_tile_columns(get_target_processor().registers))
     table = UniformTable(plan)

@@ -110,7 +110,7 @@ class CpuTrainer:
         return UpdateResult(values, after, losses[:completed], failed)
 
     def _build_context(self, arrays: dict[str, Array], integers: dict[str, int]) -> Array:
-        """Build the context of ``epoch``: addresses and integers in the order of EPOCH_FIELDS."""
+        """Build the array of addresses and integers that the compiled function ``epoch`` reads."""
         program = self.program
         fields = {
             **{name: array.ctypes.data for name, array in arrays.items()},

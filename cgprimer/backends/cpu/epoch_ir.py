@@ -32,7 +32,7 @@ CALL_ARGUMENTS = 6  # number of arguments of a compiled tape
 
 
 def declare_epoch_function(module: Ir) -> Ir:
-    """Declare ``epoch(context, first, last)``, which returns the step that failed, or -1."""
+    """Declare the LLVM function ``epoch(context, first, last)``, which runs training steps."""
     from llvmlite import ir
 
     i64 = ir.IntType(64)
@@ -40,7 +40,7 @@ def declare_epoch_function(module: Ir) -> Ir:
 
 
 class EpochEmitter(TapeFunctionEmitter):
-    """Emitter of ``epoch``, which runs a range of training steps on batches.
+    """Emitter of the LLVM function ``epoch``, which runs training steps on mini-batches.
 
     A step is not finite if its loss or a derivative is infinite or nan; ``epoch`` returns the index
     of the first such step, before its update, or -1.
@@ -69,11 +69,11 @@ class EpochEmitter(TapeFunctionEmitter):
         self.builder.ret(self.make_i64(-1))
 
     def load_integer(self, field: str, index: Ir) -> Ir:
-        """Load an element of an integer array of the context."""
+        """Load an element of an integer array, given the context field with its address."""
         return self.load_element(self.field[field], index, self.i64)
 
     def _emit_step(self, step: Ir) -> None:
-        """Emit one training step: the gradient of a batch, the check of its values, the update."""
+        """Emit one training step: gradient of a mini-batch, check for nan and inf, update."""
         builder, field = self.builder, self.field
         begin = builder.mul(step, field["batch"])
         end = builder.add(begin, field["batch"])
@@ -85,7 +85,7 @@ class EpochEmitter(TapeFunctionEmitter):
         self.store_element(loss, field["losses"], step)
 
         def store_derivative(index: Ir, state: list[Ir]) -> list[Ir]:
-            """Store one derivative of the loss, and include it in the check."""
+            """Store the derivative with respect to one parameter, and check it for nan and inf."""
             value = self._emit_sum(builder.add(index, self.make_i64(1)))
             value = value if self.rule.summed else builder.fdiv(value, size)
             self.store_element(value, field["slope"], self.load_integer("slots", index))
@@ -99,7 +99,7 @@ class EpochEmitter(TapeFunctionEmitter):
         self._emit_update(step)
 
     def _emit_sum(self, index: Ir) -> Ir:
-        """Add the partial sums of the loss or a derivative, and apply its constant factor."""
+        """Emit the sum of an output over a mini-batch, from the partial sums of the lanes."""
         builder, field = self.builder, self.field
         first = builder.mul(self.load_integer("output_slots", index), field["width"])
 
@@ -113,18 +113,18 @@ class EpochEmitter(TapeFunctionEmitter):
         return builder.fmul(total, self.load_element(field["factors"], index, self.double))
 
     def _emit_tape_calls(self, begin: Ir, end: Ir, size: Ir) -> None:
-        """Emit calls of the compiled tape for a batch, which store the partial sums of outputs."""
+        """Emit the calls that sum the loss and its derivatives over a mini-batch."""
         builder, field = self.builder, self.field
 
         def store_scalar(index: Ir) -> None:
-            """Copy one parameter to the tape's table of scalars."""
+            """Copy one parameter to the table of scalars that the compiled tape reads."""
             parameter = self.load_integer("order", index)
             value = self.load_element(field["values"], parameter, self.double)
             value = builder.fptrunc(value, self.scalar_type) if self.is_narrow else value
             self.store_element(value, field["table"], index)
 
         def call_tape(index: Ir, *samples: Ir) -> None:
-            """Call the compiled tape with prepared arguments, except for the range of samples."""
+            """Emit a call to the compiled tape."""
             first = builder.mul(index, self.make_i64(CALL_ARGUMENTS))
             arguments = [
                 self.load_integer("calls", builder.add(first, self.make_i64(k)))
@@ -135,7 +135,7 @@ class EpochEmitter(TapeFunctionEmitter):
             builder.call(IndirectFunction(field["run"], function_type), arguments)
 
         def store_uniform_output(index: Ir) -> None:
-            """Store a uniform output times the batch size, as the sum over the batch."""
+            """Store the batch size times an output that does not vary with the sample."""
             position = self.load_integer("uniform_slots", index)
             value = self.load_element(field["table"], position, self.scalar_type)
             value = builder.fpext(value, self.double) if self.is_narrow else value
@@ -151,7 +151,7 @@ class EpochEmitter(TapeFunctionEmitter):
         self.emit_loop(field["uniform_count"], 1, store_uniform_output)
 
     def _emit_update(self, step: Ir) -> None:
-        """Emit the update rule for all parameters; values common to all are computed once."""
+        """Emit the update of all parameters by the optimizer's rule."""
         field, tape = self.field, self.tape
 
         def load_scalar(leaf: Leaf) -> Ir:
@@ -169,10 +169,10 @@ class EpochEmitter(TapeFunctionEmitter):
         outputs = [tape.outputs[name] for name in self.rule.outputs]
 
         def update_parameter(index: Ir) -> None:
-            """Update one parameter and its part of the optimizer's state."""
+            """Update one parameter and its optimizer state."""
 
             def load_column(leaf: Leaf) -> Ir:
-                """Load the value, the derivative or the state of the parameter."""
+                """Load the value, the derivative or the optimizer state of a parameter."""
                 array = arrays[self.rule.columns.index(leaf.name)]
                 return self.load_element(array, index, self.double)
 

@@ -15,7 +15,7 @@ from cgprimer.backends.cpu.vector_ir import (
 
 
 class IndirectFunction:
-    """A function pointer that ``IRBuilder.call`` can call."""
+    """A function pointer in the form that ``IRBuilder.call`` accepts."""
 
     def __init__(self, address: Ir, function_type: Ir) -> None:
         self.address = address
@@ -28,7 +28,7 @@ class IndirectFunction:
 
 
 class FunctionEmitter:
-    """Emitter of an LLVM function; ``builder`` inserts instructions at the function's end."""
+    """Emitter of the instructions of an LLVM function."""
 
     def __init__(self, function: Ir) -> None:
         from llvmlite import ir
@@ -59,17 +59,17 @@ class FunctionEmitter:
         self.builder.store(value, self.get_address(base, index, value.type))
 
     def load_masked(self, address: Ir, mask: Ir, *, otherwise: Ir, align: int) -> Ir:
-        """Load the lanes of a vector in which a mask is true, and take the others from a vector."""
+        """Load the lanes that a mask selects; take the other lanes from a given vector."""
         operands = [address, self.ir.Constant(self.i32, align), mask, otherwise]
         return call_masked_intrinsic(self.builder, "load", otherwise.type, operands)
 
     def store_masked(self, value: Ir, address: Ir, mask: Ir, *, align: int) -> None:
-        """Store the lanes of a vector in which a mask is true."""
+        """Store the lanes that a mask selects."""
         operands = [value, address, self.ir.Constant(self.i32, align), mask]
         call_masked_intrinsic(self.builder, "store", value.type, operands)
 
     def add_to_sum(self, value: Ir, address: Ir, sum_type: Ir) -> None:
-        """Add a scalar or vector to the double-precision sum at an address."""
+        """Add a scalar or vector to the double-precision sum stored at an address."""
         wide = value if value.type == sum_type else self.builder.fpext(value, sum_type)
         previous = self.builder.load(address, typ=sum_type, align=8)
         self.builder.store(self.builder.fadd(previous, wide), address, align=8)
@@ -87,7 +87,7 @@ class FunctionEmitter:
         return self.builder.shuffle_vector(inserted, undefined, zeros)
 
     def mask_first_lanes(self, count: Ir, lanes: int) -> Ir:
-        """Return a mask that is true in the first ``count`` lanes of a vector."""
+        """Create a mask that selects the first ``count`` lanes of a vector."""
         indices = list(range(lanes)) if lanes > 1 else 0
         index_type = self.ir.VectorType(self.i32, lanes) if lanes > 1 else self.i32
         limit = self.builder.trunc(count, self.i32)
@@ -159,7 +159,7 @@ class FunctionEmitter:
         """Emit ``for i in range(begin, limit, step): body(i)``; see :meth:`emit_carried_loop`."""
 
         def emit_iteration(index: Ir, state: list[Ir]) -> list[Ir]:
-            """Emit the loop body, which carries no values."""
+            """Emit the body of a loop without loop-carried values."""
             emit_body(index)
             return state
 
@@ -168,7 +168,7 @@ class FunctionEmitter:
     def emit_return_unless(
         self, condition: Ir, value: Ir, emit_before: Callable[[], None] | None = None
     ) -> None:
-        """Emit a return of a value unless a condition holds, optionally after further code."""
+        """Emit a conditional return: return a value unless a condition holds."""
         leaving, going = (self.function.append_basic_block() for _ in range(2))
         self.builder.cbranch(condition, going, leaving)
         self.builder.position_at_end(leaving)

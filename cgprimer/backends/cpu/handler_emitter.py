@@ -16,7 +16,7 @@ CONTEXT_FIELDS = (
 
 
 class HandlerEmitter(FunctionEmitter):
-    """Emitter of one handler of the interpreter, with access to the interpreter's registers.
+    """Emitter of the LLVM function that executes one kind of interpreter operation.
 
     Args:
         function: the LLVM function, whose arguments are the registers.
@@ -37,7 +37,7 @@ class HandlerEmitter(FunctionEmitter):
         return self.builder.zext(self.load_element(self.ip, position, self.i32), self.i64)
 
     def get_row_address(self, offset: Ir) -> Ir:
-        """Return the address of the buffer row at a byte offset."""
+        """Return the address of a row of the interpreter's buffer, given its byte offset."""
         if offset.type == self.i32:
             offset = self.builder.zext(offset, self.i64)
         return self.get_address(self.rows, offset)
@@ -46,27 +46,27 @@ class HandlerEmitter(FunctionEmitter):
         """Return the address of the buffer row that an instruction word refers to."""
         return self.get_row_address(self.load_instruction_word(position))
 
-    def get_field_address(self, name: str) -> Ir:
+    def get_context_field_address(self, name: str) -> Ir:
         """Return the address of a field of the interpreter's context."""
         return self.get_address(self.context, CONTEXT_FIELDS.index(name), self.i64)
 
-    def load_field(self, name: str, field_type: Ir) -> Ir:
+    def load_context_field(self, name: str, field_type: Ir) -> Ir:
         """Load a field of the interpreter's context."""
-        return self.builder.load(self.get_field_address(name), typ=field_type)
+        return self.builder.load(self.get_context_field_address(name), typ=field_type)
 
     def load_uniform(self, position: int) -> Ir:
         """Load the uniform scalar that an instruction word refers to."""
-        table = self.load_field("uniform", self.pointer)
+        table = self.load_context_field("uniform", self.pointer)
         address = self.get_address(table, self.load_instruction_word(position))
         return self.builder.load(address, typ=self.scalar_type)
 
     def get_extended_operands(self, position: int) -> Ir:
-        """Return the address of the extended operands that an instruction word refers to."""
-        side_table = self.load_field("side", self.pointer)
+        """Return the address of the additional operands of an interpreter instruction."""
+        side_table = self.load_context_field("side", self.pointer)
         return self.get_address(side_table, self.load_instruction_word(position))
 
     def load_extended_operand(self, extended_operands: Ir, index: int) -> Ir:
-        """Load one of the extended operands of an instruction."""
+        """Load one additional operand of an interpreter instruction."""
         return self.builder.zext(self.load_element(extended_operands, index, self.i32), self.i64)
 
     # --- values ----------------------------------------------------------------------------------
@@ -81,7 +81,7 @@ class HandlerEmitter(FunctionEmitter):
         self.builder.store(value, self.get_address(base, offset), align=self.itemsize)
 
     def load_row_vector(self, row: Ir, offset: Ir, masked: bool) -> Ir:
-        """Load a vector from a buffer row; if masked, set lanes beyond the last sample to 0."""
+        """Load a vector from a buffer row; optionally set lanes beyond the last sample to 0."""
         value = self.load_value(row, offset, self.vector_type)
         if not masked:
             return value
@@ -95,13 +95,13 @@ class HandlerEmitter(FunctionEmitter):
     def emit_accumulation_loop(
         self, count: int, emit_body: Callable[[Ir, list[Ir]], list[Ir]]
     ) -> list[Ir]:
-        """Emit a loop over the vectors of a block that carries ``count`` sums, initially zero."""
+        """Emit a loop over a block of samples that accumulates vectors, starting from zero."""
         zeros = [self.ir.Constant(self.vector_type, None)] * count
         step = self.itemsize * self.lanes
         return self.emit_carried_loop(self.length, step, zeros, emit_body, once=True)
 
     def add_to_sums(self, totals: list[Ir], address: Ir) -> None:
-        """Add vectors to consecutive double-precision sums, lane by lane."""
+        """Add vectors lane by lane to double-precision sums in memory."""
         for number, total in enumerate(totals):
             sum_address = self.get_address(address, number * self.lanes * 8)
             self.add_to_sum(total, sum_address, self.sum_type)

@@ -32,7 +32,7 @@ _MIN_CACHED_INSTRUCTIONS = 1000  # encoding smaller tapes is faster than a cache
 
 
 class LoadedInterpreter:
-    """The compiled handlers of the interpreter for one dtype, loaded into memory."""
+    """The compiled and loaded code of the interpreter for one dtype."""
 
     def __init__(self, dtype: str) -> None:
         processor = get_target_processor()
@@ -50,7 +50,7 @@ load_interpreter = cache(LoadedInterpreter)
 
 
 class InterpretedExecutable(CpuExecutable):
-    """A tape translated to interpreter code.
+    """A tape that is translated to code for the interpreter.
 
     Args:
         tape: the tape.
@@ -77,7 +77,7 @@ class InterpretedExecutable(CpuExecutable):
             self.lock = Lock()
 
     def _load_or_assemble_code(self, tape: Tape, reduction: Reduction) -> InterpreterCode:
-        """Return the interpreter code of a tape, from the disk cache if the tape is large."""
+        """Return the interpreter code of a tape, from the disk cache if possible."""
 
         def assemble_code() -> InterpreterCode:
             """Plan the tape and translate the plan to interpreter code."""
@@ -92,7 +92,7 @@ class InterpretedExecutable(CpuExecutable):
         return InterpreterCode.from_bytes(data)
 
     def build_uniform_table(self, values: Array) -> Array:
-        """Build the uniform table; computed values and weights will follow the constants."""
+        """Build the table of sample-independent values, and discard previous failures."""
         self.failures.clear()  # may remain after an interrupted call
         self.contexts.clear()
         return super().build_uniform_table(values)
@@ -100,7 +100,7 @@ class InterpretedExecutable(CpuExecutable):
     def prepare_calls(
         self, columns: Array, results: Array, table: Array, begin: int, end: int
     ) -> tuple[list[Call], Any]:
-        """Return the calls that compute uniform values, fill constant rows, and process samples."""
+        """Prepare the calls that compute uniform values, fill constant rows, process samples."""
         code = self.code
         row_length = code.stride // self.dtype.itemsize
         rows = allocate_aligned(code.buffer)
@@ -121,7 +121,7 @@ class InterpretedExecutable(CpuExecutable):
         ], (rows, context)
 
     def raise_failure(self) -> None:
-        """Raise the exception of a Python primitive, or KeyboardInterrupt, from during the call."""
+        """Raise the exception of a Python primitive that failed, or KeyboardInterrupt."""
         failures, contexts = self.failures[:], self.contexts[:]
         self.failures.clear()
         self.contexts.clear()
@@ -150,7 +150,7 @@ def _create_callback(names: tuple[str, ...], dtype: Any, failures: list[BaseExce
     scalar_type = ctypes.c_double if dtype.itemsize == 8 else ctypes.c_float
 
     def call_primitive(number: int, count: int, reply: int, result: int, *operands: int) -> None:
-        """Call a Python primitive on arrays in memory, and set the reply as the last action."""
+        """Call a Python primitive on arrays that are given by their addresses."""
         try:
             result_array, *operand_arrays = (
                 np.ctypeslib.as_array(ctypes.cast(place, ctypes.POINTER(scalar_type)), (count,))

@@ -29,7 +29,7 @@ _LARGEST_BUFFER = 2**31 - 2**20  # offsets are 32-bit integers
 
 @dataclass(frozen=True, eq=False)
 class InterpreterCode:
-    """A program of the interpreter; arrays of operations have shape (operations, 5)."""
+    """Code for the interpreter: operations as integers, and the layout of its memory."""
 
     main: Array  #: operations for every block of samples
     preamble: Array  #: operations that run once per thread
@@ -81,12 +81,12 @@ class InterpreterCode:
 
 
 def encode_for_interpreter(plan: Plan, tile: int) -> EncodedPlan:
-    """Encode an execution plan, with ``tile`` right factors per tile of an outer product."""
+    """Encode an execution plan as integers for the interpreter on the CPU."""
     return encode_plan(plan, tile=(TILE, tile), available=number_opcodes())
 
 
 class UniformTable:
-    """Layout of the table of uniform values: scalars, constants, computed values.
+    """Layout of the table of values that do not vary with the sample.
 
     Attributes:
         scalars: the scalars of the tape.
@@ -108,7 +108,7 @@ _ROWS, _GROUPS = -1, 0
 
 
 def _get_result_unit(name: str, pattern: str, lanes: int) -> int:
-    """Return the unit in which an operation counts its results: rows, groups, or bytes."""
+    """Return the unit of an operation's result index: row, operand group or bytes."""
     if pattern:
         return _GROUPS if pattern == CALL else _ROWS
     units = {"affine": _GROUPS, "outer": _GROUPS, "sum": 8 * lanes, "dot": 8 * lanes, "store": 1}
@@ -128,7 +128,7 @@ def assemble(plan: Plan, *, itemsize: int, lanes: int, tile: int) -> Interpreter
 
 
 class _Assembler:
-    """Translator of an execution plan to interpreter code with byte offsets."""
+    """Translator from execution plans to interpreter code."""
 
     def __init__(self, plan: Plan, itemsize: int, lanes: int, tile: int) -> None:
         self.plan, self.itemsize, self.lanes = plan, itemsize, lanes
@@ -147,20 +147,20 @@ class _Assembler:
         self.side: list[int] = []
 
     def assemble(self) -> InterpreterCode:
-        """Translate the plan to interpreter code."""
+        """Translate the execution plan to interpreter code."""
         plan, program, table, leaves = self.plan, self.program, self.table, self.plan.tape.leaves
         indices = (i for i, leaf in enumerate(leaves) if leaf.kind == "column")
         columns = {index: number for number, index in enumerate(indices)}
         loads = [
-            self._encode("load", row * self.stride, columns[value])
+            self._encode_operation("load", row * self.stride, columns[value])
             for row, value in enumerate(program.columns)
         ]
         splats = [
-            self._encode("splat", row * self.stride, self._get_table_offset(value))
+            self._encode_operation("splat", row * self.stride, self._get_table_offset(value))
             for row, value in program.filled
         ]
-        end = self._encode("end", 0)
-        main = self._translate(program.main, self.stride)
+        end = self._encode_operation("end", 0)
+        main = self._translate_section(program.main, self.stride)
         uniform, uniform_rows = self._translate_uniform_section()
         stored = {value: k for k, value in enumerate(program.stored)}
         count = program.sums if plan.accumulators else len(stored)
@@ -189,23 +189,23 @@ class _Assembler:
         )
 
     def _translate_uniform_section(self) -> tuple[Array, int]:
-        """Return the operations that run once per call, and the number of rows that they use.
+        """Translate the operations that run once per call; also return their row count.
 
         The operations compute on rows; their inputs and results are in the uniform table.
         """
-        program, end = self.program, self._encode("end", 0)
-        uniform = self._translate(program.uniform, self.unit)
+        program, end = self.program, self._encode_operation("end", 0)
+        uniform = self._translate_section(program.uniform, self.unit)
         inputs = [
-            self._encode("splat", row * self.unit, self._get_table_offset(value))
+            self._encode_operation("splat", row * self.unit, self._get_table_offset(value))
             for row, value in enumerate(program.uniform_inputs)
         ]
         computed = sorted(value for step in self.plan.uniform for value in step.results)
         after = [
-            self._encode("store_uniform", self._get_table_offset(value), row * self.unit)
+            self._encode_operation("store_uniform", self._get_table_offset(value), row * self.unit)
             for row, value in enumerate(computed, len(inputs))
         ]
         if program.weights:
-            after.append(self._encode("gather_weights", 4 * len(self.side)))
+            after.append(self._encode_operation("gather_weights", 4 * len(self.side)))
             sources = [self._get_table_offset(value) for value in program.weights]
             self.side += [len(sources), len(self.table.slots) * self.itemsize, *sources]
         before_code, after_code = (
@@ -214,10 +214,11 @@ class _Assembler:
         code = np.concatenate([before_code, uniform[:-2], after_code])
         return code, len(inputs) + len(computed)
 
-    def _translate(self, section: CodeSection, row: int) -> Array:
-        """Translate a code section to operations with byte offsets, followed by two ``end``.
+    def _translate_section(self, section: CodeSection, row: int) -> Array:
+        """Translate a code section: replace indices of operands by byte offsets.
 
-        There are two, because each handler loads the handler two operations ahead.
+        The result ends with two ``end`` operations, because each handler loads the address of the
+        handler two operations ahead.
 
         Args:
             section: encoded operations.
@@ -244,7 +245,7 @@ class _Assembler:
         return out
 
     def _append_extended_operands(self, section: CodeSection, row: int) -> list[int]:
-        """Append extended operands to the side table, and return the offset of each group."""
+        """Append additional operands of operations to the side table; return their offsets."""
         scale = {"affine": self.itemsize, "outer": self.lanes * 8, CALL: 1}
         offsets = []
         for group in section.groups:
@@ -254,8 +255,8 @@ class _Assembler:
             self.side.extend(r * row for r in group.rows)
         return offsets
 
-    def _encode(self, name: str, result: int, operand: int = 0) -> tuple[int, ...]:
-        """Encode an operation without uniform operands as five integers."""
+    def _encode_operation(self, name: str, result: int, operand: int = 0) -> tuple[int, ...]:
+        """Encode an operation as five integers: opcode, result, three operands."""
         return self.opcodes[name, ""], result, operand, 0, 0
 
     def _get_table_offset(self, value: int) -> int:

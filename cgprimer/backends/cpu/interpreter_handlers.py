@@ -77,7 +77,7 @@ def number_opcodes() -> dict[tuple[str, str], int]:
 
 
 def choose_tile_columns(registers: int) -> int:
-    """Return how many columns a register tile has, for a number of vector registers.
+    """Choose the number of columns of a register tile for a number of vector registers.
 
     A tile of an outer product has TILE left factors and one right factor per column; a tile of an
     affine group has TILE outputs and one vector of samples per column.
@@ -86,7 +86,7 @@ def choose_tile_columns(registers: int) -> int:
 
 
 class HandlerModule:
-    """The interpreter's LLVM module, with ``run(code, rows, context, begin, end, block)``.
+    """The LLVM module of the interpreter: one handler per operation, and ``run``.
 
     ``run`` processes a range of samples in blocks of ``block`` bytes per row. Masked handlers
     process the last samples, which do not fill a unit.
@@ -119,13 +119,16 @@ class HandlerModule:
             if name in _MASKED:
                 handler = self._emit_handler(label + "_masked", name, pattern, masked=True)
             masked.append(handler)
-        tables = self._add_table("table", plain), self._add_table("table_masked", masked)
+        tables = (
+            self._add_dispatch_table("table", plain),
+            self._add_dispatch_table("table_masked", masked),
+        )
         self._emit_run_function(*tables)
 
     # --- dispatch --------------------------------------------------------------------------------
 
-    def _add_table(self, name: str, handlers: list[Ir]) -> Ir:
-        """Add a constant table with the addresses of handlers to the module."""
+    def _add_dispatch_table(self, name: str, handlers: list[Ir]) -> Ir:
+        """Add a constant table of handler addresses to the LLVM module."""
         table_type = self.ir.ArrayType(self.pointer, len(handlers))
         table = self.ir.GlobalVariable(self.module, table_type, name)
         table.global_constant = True
@@ -159,12 +162,12 @@ class HandlerModule:
         return function
 
     def _load_handler(self, emitter: FunctionEmitter, ip: Ir, table: Ir, distance: int) -> Ir:
-        """Load the handler of the instruction at a distance from the instruction pointer."""
+        """Load the address of the handler of a following instruction."""
         opcode = emitter.load_element(ip, WORDS * distance, self.i32)
         return emitter.load_element(table, emitter.builder.zext(opcode, self.i64), self.pointer)
 
     def _emit_run_function(self, plain: Ir, masked: Ir) -> None:
-        """Emit ``run``, which calls the handlers for full units, then for the last samples."""
+        """Emit the function ``run``, which executes a program on blocks of samples."""
         ir, i64 = self.ir, self.i64
         function_type = ir.FunctionType(ir.VoidType(), [self.pointer] * 3 + [i64] * 3)
         emitter = FunctionEmitter(ir.Function(self.module, function_type, "run"))
@@ -179,7 +182,7 @@ class HandlerModule:
             def emit_block(
                 position: Ir, table: Ir = table, last: Ir = last, handlers: list[Ir] = handlers
             ) -> None:
-                """Call the first handler for one block of samples."""
+                """Execute the program on one block of samples."""
                 emitter.store_element(position, context, CONTEXT_FIELDS.index("position"))
                 remaining = builder.sub(last, position)
                 is_last = builder.icmp_signed("<", remaining, block)
@@ -195,7 +198,7 @@ class HandlerModule:
     # --- loads, stores and elementwise operations ------------------------------------------------
 
     def _emit_elementwise(self, handler: HandlerEmitter, name: str, pattern: str) -> None:
-        """Emit the handler of an elementwise primitive, whose operands are rows or scalars."""
+        """Emit the handler of an elementwise primitive."""
         emitter = self.unrolled_emitter if name in _LIGHT else self.emitter
         operands = [
             handler.load_row_address(2 + i)
@@ -206,7 +209,7 @@ class HandlerModule:
         result = handler.load_row_address(1)
 
         def compute_vector(offset: Ir) -> Ir:
-            """Load the operands at an offset and apply the primitive."""
+            """Compute one vector of the primitive's result."""
             values = [
                 handler.load_value(operand, offset, emitter.type) if letter == "r" else operand
                 for letter, operand in zip(pattern, operands, strict=True)
@@ -222,7 +225,7 @@ class HandlerModule:
         compute_value: Callable[[Ir], Ir],
         lanes: int = 0,
     ) -> None:
-        """Emit a loop that stores a value at each offset of a block.
+        """Emit a loop that stores computed values to a buffer row.
 
         Args:
             handler: the handler.
@@ -239,10 +242,10 @@ class HandlerModule:
         handler.emit_loop(handler.length, step, emit_store, once=True)
 
     def _emit_load(self, handler: HandlerEmitter, masked: bool) -> None:
-        """Emit the handler that loads a block of a column into a row."""
-        columns = handler.load_field("columns", self.pointer)
+        """Emit the handler that loads samples of a column into a buffer row."""
+        columns = handler.load_context_field("columns", self.pointer)
         column = handler.load_element(columns, handler.load_instruction_word(2), self.pointer)
-        column = handler.get_address(column, handler.load_field("position", self.i64))
+        column = handler.get_address(column, handler.load_context_field("position", self.i64))
         if not masked:
             unrolled_type = self.unrolled_emitter.type
             self._fill_row(
@@ -254,7 +257,7 @@ class HandlerModule:
         builder, target = handler.builder, handler.load_row_address(1)
 
         def load_element(offset: Ir) -> None:
-            """Load one element; fill unused lanes with the first element of the block."""
+            """Load one element of a column; unused lanes repeat the first element."""
             inside = builder.icmp_signed("<", offset, handler.length)
             source = builder.select(inside, offset, handler.make_i64(0))
             handler.store_value(
@@ -265,13 +268,13 @@ class HandlerModule:
         handler.emit_loop(unit, self.itemsize, load_element, once=True)
 
     def _emit_store(self, handler: HandlerEmitter, masked: bool) -> None:
-        """Emit the handler that stores a row as a block of an output."""
+        """Emit the handler that stores a buffer row to an output array."""
         builder = handler.builder
         offset = builder.mul(
-            handler.load_instruction_word(1), handler.load_field("stride", self.i64)
+            handler.load_instruction_word(1), handler.load_context_field("stride", self.i64)
         )
-        offset = builder.add(offset, handler.load_field("position", self.i64))
-        target = handler.get_address(handler.load_field("results", self.pointer), offset)
+        offset = builder.add(offset, handler.load_context_field("position", self.i64))
+        target = handler.get_address(handler.load_context_field("results", self.pointer), offset)
         row = handler.load_row_address(2)
         value_type = self.scalar_type if masked else self.unrolled_emitter.type
         self._fill_row(
@@ -279,23 +282,23 @@ class HandlerModule:
         )
 
     def _emit_store_uniform(self, handler: HandlerEmitter, masked: bool) -> None:
-        """Emit the handler that copies the first element of a row to the uniform table."""
+        """Emit the handler that stores a scalar result in the table of uniform values."""
         value = handler.load_value(handler.load_row_address(2), 0, self.scalar_type)
-        table = handler.load_field("uniform", self.pointer)
+        table = handler.load_context_field("uniform", self.pointer)
         handler.store_value(value, table, handler.load_instruction_word(1))
 
     def _emit_gather_weights(self, handler: HandlerEmitter, masked: bool) -> None:
-        """Emit the handler that gathers the weights of the affine groups.
+        """Emit the handler that gathers the weights of affine layers in contiguous memory.
 
         Extended operands: number of weights, destination, sources.
         """
         extended = handler.get_extended_operands(1)
-        table = handler.load_field("uniform", self.pointer)
+        table = handler.load_context_field("uniform", self.pointer)
         target = handler.get_address(table, handler.load_extended_operand(extended, 1))
         sources = handler.get_address(extended, 8)
 
         def copy_weight(index: Ir) -> None:
-            """Copy one weight to the destination."""
+            """Copy one weight to contiguous memory."""
             offset = handler.builder.zext(handler.load_element(sources, index, self.i32), self.i64)
             weight = handler.load_value(table, offset, self.scalar_type)
             handler.store_element(weight, target, index)
@@ -304,16 +307,16 @@ class HandlerModule:
         handler.emit_loop(count, 1, copy_weight, once=True)
 
     def _emit_splat(self, handler: HandlerEmitter, masked: bool) -> None:
-        """Emit the handler that fills a row with a uniform scalar."""
+        """Emit the handler that fills a buffer row with a scalar."""
         value = handler.broadcast(handler.load_uniform(2), self.lanes * UNROLL)
         self._fill_row(handler, handler.load_row_address(1), lambda _: value)
 
     def _emit_sincos(self, handler: HandlerEmitter, masked: bool) -> None:
-        """Emit the handler that computes the sine and cosine of a row."""
+        """Emit the handler that computes the sine and cosine of a buffer row."""
         sine_row, operand_row, cosine_row = (handler.load_row_address(k) for k in (1, 2, 3))
 
         def emit_vector(offset: Ir) -> None:
-            """Store sine and cosine of one vector."""
+            """Compute the sine and cosine of one vector."""
             operand = handler.load_value(operand_row, offset, self.emitter.type)
             sine, cosine = self.emitter.emit_sincos(handler.builder, operand)
             handler.store_value(sine, sine_row, offset)
@@ -324,33 +327,33 @@ class HandlerModule:
     # --- sums over the samples -------------------------------------------------------------------
 
     def _emit_sum(self, handler: HandlerEmitter, masked: bool) -> None:
-        """Emit the handler that adds the elements of a row to a sum."""
+        """Emit the handler that adds the elements of a buffer row to a sum."""
         self._emit_sum_of_products(handler, masked, handler.load_row_address(2))
 
     def _emit_dot(self, handler: HandlerEmitter, masked: bool) -> None:
-        """Emit the handler that adds the dot product of two rows to a sum."""
+        """Emit the handler that adds the dot product of two buffer rows to a sum."""
         rows = handler.load_row_address(2), handler.load_row_address(3)
         self._emit_sum_of_products(handler, masked, *rows)
 
     def _emit_sum_of_products(self, handler: HandlerEmitter, masked: bool, *rows: Ir) -> None:
-        """Add the elementwise products of one or two rows to a sum."""
+        """Emit code that adds the elementwise products of buffer rows to a sum."""
         builder = handler.builder
 
         def emit_vector(offset: Ir, sums: list[Ir]) -> list[Ir]:
-            """Add the product of one vector per row to the sum."""
+            """Add the product of one vector per buffer row to the sum."""
             values = [handler.load_row_vector(row, offset, masked) for row in rows]
             if len(rows) == 1:
                 return [builder.fadd(sums[0], *values)]
             return [self.emitter.emit(builder, "fma", *values, sums[0])]
 
-        results = handler.load_field("results", self.pointer)
+        results = handler.load_context_field("results", self.pointer)
         address = handler.get_address(results, handler.load_instruction_word(1))
         handler.add_to_sums(handler.emit_accumulation_loop(1, emit_vector), address)
 
     # --- matrix products -------------------------------------------------------------------------
 
     def _emit_affine(self, handler: HandlerEmitter, masked: bool) -> None:
-        """Emit the handler of affine groups.
+        """Emit the handler of affine layers: a weight matrix times the inputs, plus biases.
 
         Extended operands: inputs, tiles of outputs, offset of the weights; input rows, output rows.
         """
@@ -358,7 +361,8 @@ class HandlerModule:
         extended = handler.get_extended_operands(1)
         inputs, tiles = (handler.load_extended_operand(extended, k) for k in (0, 1))
         weights = handler.get_address(
-            handler.load_field("uniform", self.pointer), handler.load_extended_operand(extended, 2)
+            handler.load_context_field("uniform", self.pointer),
+            handler.load_extended_operand(extended, 2),
         )
         first_input = handler.get_address(extended, 12)
         first_output = handler.get_address(first_input, builder.mul(inputs, handler.make_i64(4)))
@@ -366,16 +370,16 @@ class HandlerModule:
         weights_step = self.itemsize * TILE
 
         def load_weights(address: Ir) -> Iterator[Ir]:
-            """Load a bias or weight for each output of a tile, and broadcast it to all lanes."""
+            """Load a bias or weight for each output of a tile; broadcast each to all lanes."""
             for j in range(TILE):
                 weight = handler.load_value(address, self.itemsize * j, self.scalar_type)
                 yield handler.broadcast(weight, lanes)
 
         def emit_samples(offset: Ir) -> None:
-            """Compute all outputs for the sample vectors at an offset."""
+            """Compute all outputs of an affine layer for a vector of samples."""
 
             def add_input(index: Ir, state: list[Ir]) -> list[Ir]:
-                """Add an input times its weights to the outputs of a tile."""
+                """Add one input times its weights to a tile of outputs."""
                 *sums, address = state
                 row = handler.get_row_address(handler.load_element(first_input, index, self.i32))
                 value = handler.load_value(row, offset, tile_type)
@@ -384,7 +388,7 @@ class HandlerModule:
                 return [*new_sums, handler.get_address(address, weights_step)]
 
             def emit_tile(_: Ir, state: list[Ir]) -> list[Ir]:
-                """Compute the outputs of a tile, and advance to the next tile."""
+                """Compute a tile of outputs of an affine layer."""
                 outputs, address = state
                 next_outputs = handler.get_address(outputs, 4 * TILE)
                 biases = list(load_weights(address))
@@ -402,7 +406,7 @@ class HandlerModule:
         handler.emit_loop(handler.length, self.itemsize * lanes, emit_samples, once=True)
 
     def _emit_outer(self, handler: HandlerEmitter, masked: bool) -> None:
-        """Emit the handler of outer products.
+        """Emit the handler that sums outer products of two vectors over the samples.
 
         Extended operands: tiles of left and right factors, offset of the sums; rows of both.
         """
@@ -410,7 +414,8 @@ class HandlerModule:
         extended = handler.get_extended_operands(1)
         left_tiles, right_tiles = (handler.load_extended_operand(extended, k) for k in (0, 1))
         sums = handler.get_address(
-            handler.load_field("results", self.pointer), handler.load_extended_operand(extended, 2)
+            handler.load_context_field("results", self.pointer),
+            handler.load_extended_operand(extended, 2),
         )
         first_left = handler.get_address(extended, 12)
         left_bytes = builder.mul(left_tiles, handler.make_i64(4 * TILE))
@@ -418,7 +423,7 @@ class HandlerModule:
         tile_bytes = TILE * width * self.lanes * 8
 
         def load_row_addresses(base: Ir, count: int) -> list[Ir]:
-            """Load the addresses of consecutive factors' rows."""
+            """Load the addresses of consecutive buffer rows."""
             offsets = (handler.load_element(base, k, self.i32) for k in range(count))
             return [handler.get_row_address(offset) for offset in offsets]
 
@@ -427,7 +432,7 @@ class HandlerModule:
             left_rows = load_row_addresses(state[0], TILE)
 
             def emit_tile(_: Ir, inner: list[Ir]) -> list[Ir]:
-                """Add the products of a tile of left and a tile of right factors to their sums."""
+                """Multiply a tile of left factors by a tile of right factors."""
                 right_rows = load_row_addresses(inner[0], width)
 
                 def emit_vectors(offset: Ir, totals: list[Ir]) -> list[Ir]:
@@ -469,10 +474,10 @@ class HandlerModule:
         ]
         count = builder.udiv(handler.length, handler.make_i64(self.itemsize))
         # The function sets `reply` as its last action: if Ctrl-C interrupts it, `reply` stays 0.
-        reply, failed = (handler.get_field_address(name) for name in ("reply", "failed"))
+        reply, failed = (handler.get_context_field_address(name) for name in ("reply", "failed"))
         builder.store(handler.make_i64(0), reply)
         builder.call(
-            IndirectFunction(handler.load_field("callback", self.pointer), callback_type),
+            IndirectFunction(handler.load_context_field("callback", self.pointer), callback_type),
             [handler.load_extended_operand(extended, 0), count, reply, *rows],
         )
         no_reply = builder.icmp_signed("==", builder.load(reply, typ=self.i64), handler.make_i64(0))

@@ -25,7 +25,7 @@ VECTORS = "CGPRIMER_VECTORS"  # environment: bits of a vector, 64 (no vectors) t
 
 @dataclass(frozen=True, slots=True)
 class TargetProcessor:
-    """The processor for which code is generated."""
+    """Description of the processor for which LLVM generates code."""
 
     name: str  #: LLVM's name of the processor; empty for the generic processor
     features: str  #: LLVM's feature string
@@ -54,7 +54,7 @@ def explain_unavailability() -> str:
 
 @cache
 def get_target_processor() -> TargetProcessor:
-    """Return the processor of this machine, limited to the vector width in the environment."""
+    """Return this machine's processor, with the vector width that the environment allows."""
     from llvmlite import binding
 
     requested = os.environ.get(VECTORS, "").strip()
@@ -86,7 +86,7 @@ def get_target_processor() -> TargetProcessor:
 
 
 def _create_target_machine() -> Any:
-    """Create an LLVM target machine for the target processor.
+    """Create the LLVM target machine that generates code for the target processor.
 
     Each LLVM engine owns its target machine and destroys it.
     """
@@ -105,7 +105,7 @@ _MAX_LOADED = 256  # libraries per process, about 20 kilobytes each
 
 
 class CompiledLibrary:
-    """An LLVM module that is compiled and loaded; functions live as long as the library.
+    """An LLVM module that is compiled and loaded into memory.
 
     Args:
         name: name of the files in the cache.

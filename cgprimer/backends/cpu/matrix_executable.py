@@ -75,7 +75,7 @@ Step = Callable[[Values, BlockBuffers, int], None]  # values, buffers, samples o
 
 
 class ArrayExecutable:
-    """A compiled tape with arrays; call it with columns, scalars and the number of samples.
+    """A tape with arrays, compiled to fused kernels and matrix products.
 
     Args:
         tape: the tape.
@@ -128,7 +128,7 @@ class ArrayExecutable:
     # --- steps -----------------------------------------------------------------------------------
 
     def _build_steps(self) -> Iterator[Step]:
-        """Yield the steps that process a block of samples, in execution order."""
+        """Yield functions that process a block of samples, in execution order."""
         plan = self.plan
         needed = set(self.tape.outputs.values()) | self.kernel_reads
         needed |= {o for i in plan.steps if isinstance(i, int) for o in _find_factors(plan, i)}
@@ -145,7 +145,7 @@ class ArrayExecutable:
                     yield self._build_numpy_step(step)
 
     def _build_kernel_step(self, number: int, kernel: FusedKernel) -> Step:
-        """Build the step that calls a kernel, with the addresses of arrays outside the buffers."""
+        """Build a function that calls a compiled kernel on a block of samples."""
         function = _wrap_kernel(self.library.get_address(f"kernel{number}"))
         buffered = set(self.buffered)
         external = [(k, i) for k, i in enumerate(kernel.reads) if i not in buffered]
@@ -161,26 +161,26 @@ class ArrayExecutable:
         return call_kernel
 
     def _build_numpy_step(self, index: int) -> Step:
-        """Build the step that computes an instruction with a numpy function."""
+        """Build a function that applies a numpy function to a block of samples."""
         function = numpy_arithmetic.numpy_function(self.plan.operation(index))
         operands, dtype = self.plan.operands(index), self.dtype
         contiguous = index in self.kernel_reads
 
         def call_function(values: Values, buffers: BlockBuffers, samples: int) -> None:
-            """Call the numpy function on the operands of a block."""
+            """Apply the numpy function to a block of samples."""
             value = function(*[values[o] for o in operands])
             values[index] = np.asarray(value, dtype, order="C") if contiguous else value
 
         return call_function
 
     def _build_product_step(self, index: int, arrange: FactorArrangement) -> Step:
-        """Build the step that multiplies two matrices, into a buffer if there is one."""
+        """Build a function that multiplies two matrices for a block of samples."""
         one, other = _find_factors(self.plan, index)
         shape, dtype = self.tape.shapes[index], self.dtype
         matmul, empty = np.matmul, np.empty  # np.dot fills its result with zeros at first
 
         def multiply(values: Values, buffers: BlockBuffers, samples: int) -> None:
-            """Multiply the factors of a block."""
+            """Multiply two matrices for a block of samples."""
             left, right = arrange(values[one], values[other])
             out = values[index]
             values[index] = matmul(left, right, empty(shape, dtype) if out is None else out)
@@ -196,7 +196,7 @@ class ArrayExecutable:
     def run_into(
         self, columns: Inputs, scalars: Inputs, samples: int, into: Inputs
     ) -> dict[str, Array]:
-        """Run the tape and write sums into given arrays; see :class:`InPlaceExecutable`."""
+        """Run the tape and store sums in given arrays; see :class:`InPlaceExecutable`."""
         tape = self.tape
         initial = self._compute_initial_values(columns, scalars)
         if self.sums and samples == 0:
@@ -219,7 +219,7 @@ class ArrayExecutable:
         return results
 
     def _compute_initial_values(self, columns: Inputs, scalars: Inputs) -> Values:
-        """Return the values of the tape that do not depend on a block: leaves, uniform values."""
+        """Compute the values that do not depend on the block of samples."""
         values, dtype = self.constants.copy(), self.dtype
         with np.errstate(all="ignore"):
             for i, name in self.scalars:
@@ -236,7 +236,7 @@ class ArrayExecutable:
         return values
 
     def _allocate_outputs(self, initial: Values, samples: int) -> dict[str, Array]:
-        """Allocate the outputs per sample, and fill in those that do not vary with the sample."""
+        """Allocate the output arrays, and fill those that do not vary with the sample."""
         outputs: dict[str, Array] = {}
         for name, i in self.tape.outputs.items():
             outputs[name] = np.empty((samples, *self.tape.shapes[i]), self.dtype)
@@ -245,7 +245,7 @@ class ArrayExecutable:
         return outputs
 
     def _choose_thread_count(self, samples: int) -> int:
-        """Choose the number of threads among which the samples are divided."""
+        """Choose the number of threads that share the samples."""
         operations = samples * self.operations
         if not self.divisible or operations < 2 * _MIN_OPERATIONS:
             return 1
@@ -261,7 +261,7 @@ class ArrayExecutable:
         outputs: dict[str, Array],
         destinations: dict[int, Any],
     ) -> dict[int, Array]:
-        """Divide the samples among threads, and return the sums over all samples."""
+        """Run the tape on all samples, divided among threads; return sums over the samples."""
         threads = self._choose_thread_count(samples)
         if threads == 1:
             return self._run_range(initial, 0, samples, outputs, destinations)
@@ -284,7 +284,7 @@ class ArrayExecutable:
         outputs: dict[str, Array],
         destinations: dict[int, Any],
     ) -> dict[int, Array]:
-        """Run a range of samples block by block: store the outputs, or return their sums."""
+        """Run the tape on a range of samples, block by block; return sums over the range."""
         count = max(1, -(-(end - begin) // self.block))
         sums: dict[int, Array] = {}
         with np.errstate(all="ignore"):
@@ -324,7 +324,7 @@ FactorArrangement = Callable[[Array, Array], tuple[Array, Array]]
 
 
 def _arrange_factors(plan: ArrayPlan, index: int) -> FactorArrangement | None:
-    """Return a function from a product's factors, of all samples, to two matrices for matmul.
+    """Return a function that arranges a product's factors, of all samples, for np.matmul.
 
     The result is None if an instruction is not a product of two matrices over all samples.
     """
@@ -346,7 +346,7 @@ def _arrange_factors(plan: ArrayPlan, index: int) -> FactorArrangement | None:
 
 
 def _find_factors(plan: ArrayPlan, index: int) -> tuple[int, ...]:
-    """Return the operands of an instruction.
+    """Return the operands of an instruction, or the vectors of an outer product.
 
     A batch product of reshaped vectors, columns times rows, has the vectors as its operands.
     """
@@ -368,7 +368,7 @@ def _wrap_kernel(address: int) -> Callable[[int, int, int], None]:
 
 @cache
 def _get_thread_pool() -> ThreadPoolExecutor:
-    """Return the pool of threads that process ranges of samples next to the calling thread."""
+    """Return the pool of worker threads for ranges of samples."""
     return ThreadPoolExecutor(
         max(1, worker_threads.get_thread_count() - 1), thread_name_prefix="cgprimer"
     )

@@ -29,7 +29,7 @@ register_c_functions = special_functions_ir.register_c_functions
 
 @dataclass(frozen=True)
 class MathFunction:
-    """The code generator of a mathematical function, and the alternatives to its code."""
+    """Code generator of a mathematical function, with alternatives from the C library."""
 
     emit: Callable[..., Vector | tuple[Vector, Vector]]  #: emits the LLVM code
     arity: int = 1
@@ -162,7 +162,7 @@ class PrimitiveEmitter:
         self._functions: dict[str, Ir] = {}
 
     def emit(self, builder: Ir, primitive_name: str, *operands: Ir) -> Ir:
-        """Emit one operation: a primitive of SUPPORTED, or a multiply-add of FUSED.
+        """Emit a primitive of SUPPORTED or a fused multiply-add of FUSED.
 
         Raises:
             KeyError: if the operation is neither.
@@ -183,7 +183,7 @@ class PrimitiveEmitter:
         return builder.extract_value(pair, 0), builder.extract_value(pair, 1)
 
     def _emit_composition(self, name: str, a: Vector, *more: Vector) -> Vector:
-        """Emit a primitive that is composed of calls to mathematical functions."""
+        """Emit a primitive that is a composition of mathematical functions."""
         if name in RECIPROCALS:
             return 1.0 / self._emit_call(RECIPROCALS[name], a)
         if name in _INVERSE_RECIPROCALS:
@@ -216,7 +216,7 @@ class PrimitiveEmitter:
         return self._functions[name]
 
     def _define_function(self, math_function: MathFunction, name: str, symbol: str) -> Ir:
-        """Define a mathematical function in the module, with the given symbol name."""
+        """Define a mathematical function in the LLVM module under a symbol name."""
         from llvmlite import ir
 
         results = [self.type] * max(1, len(math_function.library))

@@ -24,13 +24,13 @@ _MAX_OPERATIONS = 3000  # maximum number of operations of a step
 def supports_single_sample(
     program: StraightLineExecutable, rule: UpdateRule, parameters: int
 ) -> bool:
-    """Check that a training step is short enough and computes in the parameters' precision."""
+    """Return whether training steps of one sample can be compiled to a single function."""
     length = len(program.tape) + parameters * (len(rule.tape) + len(rule.columns))
     return length <= _MAX_OPERATIONS and program.dtype.itemsize == 8
 
 
 class SingleSampleEpochEmitter(TapeFunctionEmitter):
-    """Emitter of ``epoch`` for batches of one sample; see :class:`.epoch_ir.EpochEmitter`.
+    """Emitter of the LLVM function ``epoch`` for training with one sample per step.
 
     Args:
         tape: tape that computes the loss and its derivatives for a sample.
@@ -75,7 +75,7 @@ class SingleSampleEpochEmitter(TapeFunctionEmitter):
         self.builder.ret(self.make_i64(-1))
 
     def _store_carried(self, carried: list[Ir]) -> None:
-        """Store the parameters and the optimizer's state to memory."""
+        """Store the loop-carried parameters and optimizer state to memory."""
         for value, (array, k) in zip(carried, self.sources, strict=True):
             self.store_element(value, array, k)
 
@@ -96,7 +96,7 @@ class SingleSampleEpochEmitter(TapeFunctionEmitter):
         return self._emit_update(step, carried, derivatives)
 
     def _emit_loss_and_derivatives(self, step: Ir, carried: list[Ir]) -> list[Ir]:
-        """Emit the tape for one sample, and return the loss and its derivatives.
+        """Emit the tape for one sample; return the loss and its derivatives.
 
         The derivative with respect to a parameter that is not differentiated is None.
         """
@@ -120,7 +120,7 @@ class SingleSampleEpochEmitter(TapeFunctionEmitter):
         return results
 
     def _emit_update(self, step: Ir, carried: list[Ir], derivatives: list[Ir]) -> list[Ir]:
-        """Emit the update rule for all parameters, and return the new loop-carried values."""
+        """Emit the update of all parameters; return the new parameters and optimizer state."""
         rule, count = self.rule, len(self.wrt)
         tape = rule.tape
         self.tape, self.varies = tape, find_varying_values(tape)

@@ -51,7 +51,7 @@ def _find_c_function(name: str) -> int:
     for library in _open_c_libraries():
         if function := getattr(library, name, None):
             return ctypes.cast(function, ctypes.c_void_p).value or 0
-    raise OSError(f"the C library has no function {name}")
+    raise OSError(f"cannot find the function {name!r} in the C library")
 
 
 def register_c_functions() -> None:
@@ -166,7 +166,7 @@ def power_for_float32(a: Vector, b: Vector) -> Vector:
 def _power_with_special_cases(
     a: Vector, b: Vector, power_of_magnitude: Callable[[Vector, Vector], Vector]
 ) -> Vector:
-    """Return a^b from a function that computes |a|^b, with the special cases of IEEE 754."""
+    """Return a^b with the special cases of IEEE 754, given a function for |a|^b."""
     # A finite exponent of this size has the effect of an infinite one, for every base except 1.
     result = power_of_magnitude(abs(a), b.minimum(2.0**1000).maximum(-(2.0**1000)))
     length = abs(b)
@@ -195,7 +195,7 @@ def _power_of_magnitude(size: Vector, exponent: Vector) -> Vector:
 
 
 def _exp_of_sum(x: Vector, small: Vector) -> tuple[Vector, Vector]:
-    """Return m and k with e^(x + small) = m*2^k, where ``small`` corrects the rounding of x."""
+    """Return m and k with e^(x + small) = m*2^k, for a tiny correction ``small`` of x."""
     k, r = reduce_by_ln2(x)
     return expm1_near_0(r + small) + 1.0, k
 

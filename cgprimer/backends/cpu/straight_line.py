@@ -69,13 +69,13 @@ class StraightLineExecutable(CpuExecutable):
     def prepare_calls(
         self, columns: Array, results: Array, table: Array, begin: int, end: int
     ) -> tuple[list[Call], Any]:
-        """Return the arguments of a single call to ``run``, which needs no further buffers."""
+        """Return the arguments of the single call to ``run`` for a range of samples."""
         addresses = [array.ctypes.data for array in (columns, results, table)]
         return [(*addresses, begin, end, results.shape[1])], None
 
 
 def choose_lane_count(tape: Tape, dtype: str, batch: int = 0) -> int:
-    """Choose how many samples one vector holds, for a tape and a number of samples per call."""
+    """Choose the number of samples per vector for a tape."""
     lanes = get_target_processor().count_lanes(dtype)
     if batch:
         return lanes if batch >= lanes else 1
@@ -89,7 +89,7 @@ def split_outputs(tape: Tape) -> tuple[list[int], list[int]]:
 
 
 def generate_module(tape: Tape, *, sums: bool, dtype: str, lanes: int) -> str:
-    """Generate the LLVM IR of a tape: ``vectors``, and ``run`` for any number of samples."""
+    """Generate the LLVM IR that evaluates a tape for any number of samples."""
     from llvmlite import ir
 
     emitter = PrimitiveEmitter(ir.Module("straight_line"), dtype, lanes, flags=FLAGS)
@@ -107,13 +107,13 @@ class TapeFunctionEmitter(FunctionEmitter):
         self.varies = find_varying_values(tape)
 
     def emit_leaves(self, **load: Callable[[Leaf], Ir]) -> dict[int, Ir]:
-        """Return the LLVM values of the constants and of leaves loaded by a function per kind."""
+        """Return the LLVM values of the constants, and of leaves with a given load function."""
         load["constant"] = lambda leaf: splat_constant(self.emitter.type, leaf.value)
         leaves = enumerate(self.tape.leaves)
         return {i: load[leaf.kind](leaf) for i, leaf in leaves if leaf.kind in load}
 
     def emit_instructions(self, values: dict[int, Ir], *, varying: bool) -> None:
-        """Emit the varying or the uniform instructions of the tape, and add their values."""
+        """Emit the instructions of the tape that vary with the sample, or those that do not."""
         first, emit = len(self.tape.leaves), self.emitter.emit
         for index, (name, operands) in enumerate(self.tape.instructions, first):
             if self.varies[index] == varying:
@@ -121,7 +121,7 @@ class TapeFunctionEmitter(FunctionEmitter):
 
 
 class VectorFunctionEmitter(TapeFunctionEmitter):
-    """Emitter of ``vectors(columns, results, table, begin, end, stride)``, for full vectors.
+    """Emitter of the LLVM function ``vectors``, which evaluates a tape for full vectors.
 
     The arguments of the function are the addresses of the columns; the address of the results (for
     each varying output, either a vector of partial sums in double precision, which is incremented,
@@ -145,13 +145,13 @@ class VectorFunctionEmitter(TapeFunctionEmitter):
         self._emit_body()
 
     def _emit_body(self) -> None:
-        """Emit the uniform instructions, then a loop over tiles of samples."""
+        """Emit the uniform instructions, followed by a loop over tiles of samples."""
         builder = self.builder
         columns, results, table, begin, end, stride = self.function.args
         column, scalar = count(), count()
 
         def load_scalar(_: Leaf) -> Ir:
-            """Load the next scalar of the table and broadcast it."""
+            """Load the next scalar of the table and broadcast it to all lanes."""
             value = self.load_element(table, next(scalar), self.scalar_type)
             return self.broadcast(value, self.lanes)
 
@@ -171,11 +171,11 @@ class VectorFunctionEmitter(TapeFunctionEmitter):
         sum_type = vectorize_type_like(self.double, self.vector_type)
 
         def emit_vector(sample: Ir, totals: list[Ir]) -> list[Ir]:
-            """Process one vector of samples."""
+            """Emit the loop body for one vector of samples."""
             return self._emit_samples(sample, totals, values, pointers)
 
         def emit_tile(start: Ir) -> None:
-            """Process a tile of samples, and add its sums to the results."""
+            """Emit the loop over a tile of samples, and add its sums to the results."""
             limit = builder.add(start, self.make_i64(TILE * self.lanes))
             limit = builder.select(builder.icmp_signed("<", limit, end), limit, end)
             zeros = [self.ir.Constant(self.vector_type, None)] * len(self.outputs)
@@ -191,7 +191,7 @@ class VectorFunctionEmitter(TapeFunctionEmitter):
     def _emit_samples(
         self, sample: Ir, totals: list[Ir], values: dict[int, Ir], pointers: list[Ir]
     ) -> list[Ir]:
-        """Emit the varying instructions for one vector of samples, and return the new totals."""
+        """Emit the loop body for one vector of samples; return the new partial sums."""
         builder, sample_values = self.builder, dict(values)
         for index, leaf in enumerate(self.tape.leaves):
             if leaf.kind == "column":
@@ -211,7 +211,7 @@ class VectorFunctionEmitter(TapeFunctionEmitter):
 
 
 class _RunFunctionEmitter(FunctionEmitter):
-    """Emitter of ``run``, which calls ``vectors`` for full vectors and for the padded remainder."""
+    """Emitter of the LLVM function ``run``, which evaluates a tape for any number of samples."""
 
     def __init__(self, vectors: Ir, emitter: PrimitiveEmitter, tape: Tape, sums: bool) -> None:
         from llvmlite import ir
@@ -240,7 +240,7 @@ class _RunFunctionEmitter(FunctionEmitter):
         builder.ret_void()
 
     def _emit_epilogue(self, _: Ir) -> None:
-        """Process the samples after the last full vector, as one padded vector."""
+        """Emit the epilogue, which processes the remaining samples as one padded vector."""
         table, width = self.function.args[2], self.make_i64(self.emitter.width)
         zeros = self.ir.Constant(self.result_type, None)
         self.emit_loop(self.column_count, 1, self._pad_column)

@@ -47,12 +47,12 @@ class ReducedAngle:
 
 
 def _flip_sign(x: Vector, sign: Ir) -> Vector:
-    """Negate the lanes in which a sign bit is set."""
+    """Flip the sign of the lanes in which a given sign bit is set."""
     return x.bitcast_from_integers(x.builder.xor(x.bitcast_to_integers(), sign))
 
 
 def _get_sign_bit(x: Vector) -> Ir:
-    """Return the sign bit of each lane, in its position, as integers."""
+    """Return the sign bit of each lane as an integer mask."""
     return x.builder.and_(x.bitcast_to_integers(), x.splat_integer(1 << (x.format.bits - 1)))
 
 
@@ -62,7 +62,7 @@ def mask_large_operands(x: Vector) -> Mask:
 
 
 def sincos(x: Vector) -> tuple[Vector, Vector]:
-    """Return the sine and cosine of moderate operands (see :func:`mask_large_operands`)."""
+    """Return the sine and cosine of x, for |x| below the limit of mask_large_operands."""
     angle = ReducedAngle(abs(x))
     odd = angle.mask_odd_quadrants()
     sine = angle.sine.replace_where(odd, angle.cosine)
@@ -72,17 +72,17 @@ def sincos(x: Vector) -> tuple[Vector, Vector]:
 
 
 def sin(x: Vector) -> Vector:
-    """Return the sine of moderate operands (see :func:`mask_large_operands`)."""
+    """Return the sine of x, for |x| below the limit of mask_large_operands."""
     return sincos(x)[0]
 
 
 def cos(x: Vector) -> Vector:
-    """Return the cosine of moderate operands (see :func:`mask_large_operands`)."""
+    """Return the cosine of x, for |x| below the limit of mask_large_operands."""
     return sincos(x)[1]
 
 
 def tan(x: Vector) -> Vector:
-    """Return the tangent of moderate operands (see :func:`mask_large_operands`)."""
+    """Return the tangent of x, for |x| below the limit of mask_large_operands."""
     angle = ReducedAngle(abs(x))
     odd = angle.mask_odd_quadrants()
     above = angle.sine.replace_where(odd, -angle.cosine)

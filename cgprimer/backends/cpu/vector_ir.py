@@ -37,7 +37,7 @@ class FloatFormat:
 
     @property
     def rounding_constant(self) -> float:
-        """Constant whose addition to a small number rounds the number to an integer.
+        """Constant that rounds a small number to an integer when added and subtracted.
 
         The last bits of the sum are the integer. LLVM's ``rint`` is a library call on old
         processors.
@@ -57,7 +57,7 @@ FORMATS = {f.name: f for f in (FLOAT64, FLOAT32)}
 
 @dataclass(frozen=True)
 class Mask:
-    """A vector of booleans, one per lane."""
+    """A vector of booleans that selects lanes."""
 
     builder: Ir
     ir: Ir
@@ -72,7 +72,7 @@ class Mask:
         return Mask(self.builder, self.builder.not_(self.ir))
 
     def any(self) -> Ir:
-        """Return a boolean that is true if the mask is true in any lane."""
+        """Return whether any lane of the mask is true, as an LLVM boolean."""
         mask_type = self.ir.type
         if not count_lanes(mask_type):
             return self.ir
@@ -84,7 +84,7 @@ class Mask:
 def _make_arithmetic_method(
     instruction: str, *, swapped: bool = False
 ) -> Callable[[Vector, Vector | float], Vector]:
-    """Create an operator method that emits an instruction, with the operands swapped on request."""
+    """Create an operator method that emits an LLVM arithmetic instruction."""
 
     def emit_arithmetic(a: Vector, b: Vector | float) -> Vector:
         """Emit the arithmetic instruction for two vectors, or for a vector and a number."""
@@ -184,7 +184,7 @@ class Vector:
         return self.differs(self)
 
     def replace_where(self, mask: Mask, replacement: Vector | float) -> Vector:
-        """Replace the lanes in which the mask is true."""
+        """Replace the lanes that a mask selects."""
         return self.wrap(self.builder.select(mask.ir, self.to_vector(replacement).ir, self.ir))
 
     def minimum(self, limit: float) -> Vector:
@@ -235,7 +235,7 @@ class Vector:
         return self.bitcast_from_integers(self.builder.shl(biased, self.splat_integer(f.fraction)))
 
     def evaluate_polynomial(self, coefficients: Sequence[float]) -> Vector:
-        """Evaluate c0 + c1*x + c2*x^2 + ... by Estrin's scheme, for parallel instructions."""
+        """Evaluate c0 + c1*x + c2*x^2 + ... by Estrin's scheme."""
         terms = [self.splat(c) for c in coefficients]
         power = self
         while len(terms) > 1:
@@ -270,7 +270,7 @@ def splat_constant(llvm_type: Ir, number: float) -> Ir:
 
 
 def declare_function(module: Ir, name: str, result: Ir, operands: Sequence[Ir]) -> Ir:
-    """Return the function with the given name from an LLVM module; declare it if it is missing."""
+    """Return the function with the given name; declare it if the module lacks it."""
     from llvmlite import ir
 
     existing = module.globals.get(name)
@@ -303,7 +303,7 @@ def call_masked_intrinsic(builder: Ir, name: str, vector_type: Ir, operands: Seq
 def emit_rare_branch(
     rare: Mask, usual: Sequence[Vector], emit_rare: Callable[[], Sequence[Vector]]
 ) -> list[Vector]:
-    """Emit a branch that replaces the rare lanes of vectors, taken only if a lane is rare.
+    """Emit a branch that corrects the lanes of a rare case, taken only if a lane needs it.
 
     Args:
         rare: mask of the lanes that need other code.

@@ -46,13 +46,16 @@ def get_thread_count() -> int:
 
 
 def split_samples(samples: int, unit: int, operations: int) -> list[tuple[int, int]]:
-    """Split samples into one range per thread, as pairs of the first sample and the end.
+    """Split samples into one range per thread.
 
     Args:
         samples: number of samples.
         unit: number of samples that the code processes at a time; the length of every range but the
             last is a multiple of it.
         operations: number of operations per sample.
+
+    Returns:
+        The first sample and the end of each range.
 
     >>> split_samples(64, 16, 1)
     [(0, 64)]
@@ -65,7 +68,7 @@ def split_samples(samples: int, unit: int, operations: int) -> list[tuple[int, i
 
 
 def run_in_threads(function: int, calls: Sequence[Sequence[int]]) -> None:
-    """Call a compiled function once per list of arguments, in parallel, and wait for all calls.
+    """Call a compiled function in parallel, once per list of arguments.
 
     Args:
         function: address of the function.
@@ -105,7 +108,7 @@ def _wrap_function(function: int) -> Callable[..., None]:
 
 
 def _pad_arguments(arguments: Sequence[int]) -> list[int]:
-    """Append zeros to a list of arguments, up to the number that all calls have."""
+    """Append zeros to a list of arguments, up to the fixed number of arguments."""
     return [*arguments, *[0] * (_ARGUMENTS - len(arguments))]
 
 
@@ -122,7 +125,7 @@ class _Worker:
         Thread(target=self._serve_calls, name="cgprimer", daemon=True).start()
 
     def _serve_calls(self) -> None:
-        """Run posted calls until the program ends; sleep if no call is posted for a while."""
+        """Run posted calls in a loop; sleep if no call is posted for a while."""
         last = 0
         while True:
             last = self.functions.serve(self.mailbox_address, last, _SPINS)
