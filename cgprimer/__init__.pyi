@@ -70,9 +70,9 @@ from cgprimer.lecture import ComputationalGraphPrimer as ComputationalGraphPrime
 from cgprimer.pages.comparison.slides import draw_comparison as draw_comparison
 from cgprimer.pages.stepping.page import Page as Page
 from cgprimer.pages.stepping.page import step as step
+from cgprimer.pictures.drawing import draw as draw
 from cgprimer.pictures.formats import register_picture_format as register_picture_format
 from cgprimer.pictures.formats import unregister_picture_format as unregister_picture_format
-from cgprimer.pictures.graph_diagrams import draw as draw
 from cgprimer.recording.checkpointing import checkpoint as checkpoint
 from cgprimer.recording.custom_functions import Function as Function
 from cgprimer.recording.graph_memory import Memory as Memory
@@ -88,7 +88,6 @@ from cgprimer.recording.transforms import value_and_grad as value_and_grad
 from cgprimer.recording.value import Value as Value
 from cgprimer.recording.value import no_grad as no_grad
 from cgprimer.training.checkpoint import load_run as load_run
-from cgprimer.training.checkpoint import save_run as save_run
 from cgprimer.training.curvature import stable_learning_rate as stable_learning_rate
 from cgprimer.training.ensembles import Ensemble as Ensemble
 from cgprimer.training.ensembles import ensemble as ensemble
@@ -104,6 +103,7 @@ from cgprimer.training.optimizers import register_optimizer as register_optimize
 from cgprimer.training.optimizers import unregister_optimizer as unregister_optimizer
 from cgprimer.training.predictions import Score as Score
 from cgprimer.training.runs import TrainingRun as TrainingRun
+from cgprimer.training.runs import save_run as save_run
 from cgprimer.training.sweeps import Sweep as Sweep
 from cgprimer.training.sweeps import sweep as sweep
 from cgprimer.training.update_rules import Optimizer as Optimizer

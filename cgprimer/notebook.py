@@ -95,7 +95,7 @@ def _figure(figure: Figure) -> Bundle:
 
 
 def _graph(graph: ExpressionGraph) -> Bundle:
-    from cgprimer.pictures.graph_diagrams import draw
+    from cgprimer.pictures.drawing import draw
 
     return _figure(draw(graph))
 

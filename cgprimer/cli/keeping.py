@@ -15,9 +15,8 @@ from cgprimer.cli.configuration import config_text
 from cgprimer.errors import CgprimerError, UsageError
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.files import write_atomically
-from cgprimer.training.checkpoint import save_run
 from cgprimer.training.directory import CONFIG, GRAPH, LOSS, RunDirectory
-from cgprimer.training.runs import TrainingRun
+from cgprimer.training.runs import TrainingRun, save_run
 
 
 class Kept:

@@ -38,13 +38,13 @@ from cgprimer.data.sources import column_names
 from cgprimer.errors import NonFiniteError, TrainingError
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.validation import check_fraction
-from cgprimer.training.checkpoint import RUN, load_run, run_as_dict
+from cgprimer.training.checkpoint import load_run
 from cgprimer.training.convergence import has_converged
 from cgprimer.training.directory import CONFIG, LOSS, METRICS, PARAMETERS
 from cgprimer.training.identifiability import identifiability
 from cgprimer.training.loop import train
 from cgprimer.training.losses import DEFAULT, samples_for
-from cgprimer.training.runs import TrainingRun
+from cgprimer.training.runs import RUN, TrainingRun, run_as_dict
 from cgprimer.training.settings import SETTINGS, checked, option_lines
 
 _RECORDS = 128  # of the parameters in a run of one epoch: nothing beside the start of a process

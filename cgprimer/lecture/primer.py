@@ -309,7 +309,7 @@ class ComputationalGraphPrimer(NetworkSteps):
         return self._display(path, "display_multi_neuron_network")
 
     def _display(self, path: Picture, call: str) -> Figure:
-        from cgprimer.pictures.graph_diagrams import draw
+        from cgprimer.pictures.drawing import draw
 
         return shown(draw(self.graph), path, call)
 

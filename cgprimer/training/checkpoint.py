@@ -1,10 +1,10 @@
-"""Runs as files: JSON that a person can read and :func:`load_run` can take up again."""
+"""Reading of saved runs: every field is checked, and nothing in the file is executed."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import MISSING, asdict, replace
+from dataclasses import MISSING
 from dataclasses import fields as dataclass_fields
 from itertools import pairwise
 from pathlib import Path
@@ -13,51 +13,17 @@ from typing import Any
 import numpy as np
 
 from cgprimer.core.derivatives import running_statistics
-from cgprimer.core.graph import check_graph
 from cgprimer.data.sources import reading
 from cgprimer.errors import CgprimerError, DataError, UsageError, join_names
 from cgprimer.expressions import ExpressionGraph, parse
-from cgprimer.support.files import convert_path, format_json, write_atomically
-from cgprimer.support.type_checks import check_type
+from cgprimer.support.files import convert_path
 from cgprimer.tapes import elements
-from cgprimer.training.runs import TrainingRun, differences
+from cgprimer.training.runs import FORMAT, RUN, VERSION, TrainingRun, differences
 from cgprimer.training.settings import SETTINGS, checked
 from cgprimer.training.vectors import Vectors
 
-FORMAT = "cgprimer-run"
-VERSION = 1
-RUN = "run.json"  #: in the folder of a run
 _WRONG = ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError
 _MOST = 2**53  # of a number of steps
-
-
-def save_run(run: TrainingRun, path: str | Path, graph: ExpressionGraph | None = None) -> None:
-    """Write a run, with the text of its graph, as JSON.
-
-    Args:
-        run: the run.
-        path: the file; it is written whole or not at all.
-        graph: whose text is written; the run's own unless given.
-
-    Raises:
-        UsageError: the file cannot be written.
-    """
-    write_atomically(path, format_json(run_as_dict(run, graph)) + "\n")
-
-
-def run_as_dict(run: TrainingRun, graph: ExpressionGraph | None = None) -> dict[str, Any]:
-    """A run as plain data; the keys are documented in ``docs/getting-started.md``."""
-    check_type("run", run, TrainingRun, "a TrainingRun")
-    if (graph := graph or run.graph) is None:
-        raise UsageError("whose run is it? Give its graph: save_run(run, path, graph)")
-    check_graph(graph)
-    fields = asdict(replace(run, graph=None))
-    del fields["graph"]
-    fields["state"] = [np.asarray(part).tolist() for part in run.state]
-    mappings = ("parameters", "start", "truth", "last_parameters", "recorded_parameters")
-    for name in (*mappings, "statistics", "last_statistics", "scales"):
-        fields[name] = {n: np.asarray(of).tolist() for n, of in fields[name].items()}
-    return {"format": FORMAT, "version": VERSION, "graph": graph.text, **fields}
 
 
 def load_run(path: str | Path, graph: ExpressionGraph | None = None) -> TrainingRun:

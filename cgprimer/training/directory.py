@@ -16,8 +16,7 @@ from pathlib import Path
 
 from cgprimer.errors import UsageError
 from cgprimer.support.files import format_json, write_atomically
-from cgprimer.training.checkpoint import RUN, run_as_dict, save_run
-from cgprimer.training.runs import TrainingRun
+from cgprimer.training.runs import RUN, TrainingRun, run_as_dict, save_run
 
 CONFIG, METRICS, GRAPH = "run.toml", "metrics.jsonl", "graph.cg"
 PARAMETERS, LOSS = "parameters.json", "loss.png"

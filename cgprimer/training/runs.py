@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from cgprimer.core.graph import check_graph
 from cgprimer.core.operations.array_shapes import format_shape
 from cgprimer.core.tape.scalarization import split_arrays
 from cgprimer.data import Dataset, dataset_of, normalized, restored
 from cgprimer.errors import UsageError, join_names
 from cgprimer.expressions import ExpressionGraph
+from cgprimer.support.files import format_json, write_atomically
 from cgprimer.support.number_format import format_number
+from cgprimer.support.type_checks import check_type
 from cgprimer.training.losses import samples_for
 from cgprimer.training.objective import Objective, Resident
 from cgprimer.training.predictions import Score, outputs_of, over_blocks, score_of
 from cgprimer.training.update_rules import State
 
+FORMAT = "cgprimer-run"
+VERSION = 1
+RUN = "run.json"  #: in the folder of a run
 Array = Any
 Value = Any  # a float, or an array of a parameter's shape
 
@@ -125,8 +131,6 @@ class TrainingRun:
         Raises:
             UsageError: the file cannot be written.
         """
-        from cgprimer.training.checkpoint import save_run
-
         save_run(self, path)
 
     def predict(self, data: Any) -> dict[str, Array]:
@@ -202,6 +206,35 @@ class TrainingRun:
         )
         losses = f"loss {format_number(self.start_loss, 6)} -> {format_number(self.loss, 6)}"
         return f"<TrainingRun {self.stopped}: {self.steps} steps, {losses}, {learnt}>"
+
+
+def save_run(run: TrainingRun, path: str | Path, graph: ExpressionGraph | None = None) -> None:
+    """Write a run, with the text of its graph, as JSON.
+
+    Args:
+        run: the run.
+        path: the file; it is written whole or not at all.
+        graph: whose text is written; the run's own unless given.
+
+    Raises:
+        UsageError: the file cannot be written.
+    """
+    write_atomically(path, format_json(run_as_dict(run, graph)) + "\n")
+
+
+def run_as_dict(run: TrainingRun, graph: ExpressionGraph | None = None) -> dict[str, Any]:
+    """A run as plain data; the keys are documented in ``docs/getting-started.md``."""
+    check_type("run", run, TrainingRun, "a TrainingRun")
+    if (graph := graph or run.graph) is None:
+        raise UsageError("whose run is it? Give its graph: save_run(run, path, graph)")
+    check_graph(graph)
+    fields = asdict(replace(run, graph=None))
+    del fields["graph"]
+    fields["state"] = [np.asarray(part).tolist() for part in run.state]
+    mappings = ("parameters", "start", "truth", "last_parameters", "recorded_parameters")
+    for name in (*mappings, "statistics", "last_statistics", "scales"):
+        fields[name] = {n: np.asarray(of).tolist() for n, of in fields[name].items()}
+    return {"format": FORMAT, "version": VERSION, "graph": graph.text, **fields}
 
 
 def differences(run: TrainingRun, graph: ExpressionGraph) -> str:

@@ -11,7 +11,7 @@ import pytest
 
 import cgprimer
 from cgprimer.cli.plot import command
-from cgprimer.training.checkpoint import save_run
+from cgprimer.training.runs import save_run
 from tests.approval import approved
 from tests.cli.cli_tools import EXAMPLES, LECTURE, good, run
 

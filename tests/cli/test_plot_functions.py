@@ -19,8 +19,8 @@ from cgprimer.errors import UsageError
 from cgprimer.pictures.saving import save_figure
 from cgprimer.plots.cost import cost_growth
 from cgprimer.plots.swell import swell_counts
-from cgprimer.training.checkpoint import save_run
 from cgprimer.training.loop import TrainingRun
+from cgprimer.training.runs import save_run
 from tests.approval import refused
 from tests.cli.cli_tools import good
 

@@ -13,8 +13,9 @@ from cgprimer.cli.draw import command
 from cgprimer.errors import MissingValueError, UsageError
 from cgprimer.pictures.backward import backward_diagram
 from cgprimer.pictures.diagram import Diagram, Edge, Node
+from cgprimer.pictures.drawing import draw
 from cgprimer.pictures.formats import diagram_text, formats, save_diagram
-from cgprimer.pictures.graph_diagrams import draw, graph_diagram
+from cgprimer.pictures.graph_diagrams import graph_diagram
 from cgprimer.pictures.overlays import sweep_numbers
 from cgprimer.pictures.slide_layout import slide_layout
 from cgprimer.pictures.summary import READABLE, summarised

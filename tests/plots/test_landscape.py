@@ -20,9 +20,9 @@ from cgprimer.plots.function import function_curves
 from cgprimer.plots.landscape import Landscape, landscape, relief
 from cgprimer.plots.loss import over_time, smoothed
 from cgprimer.plots.runs import axis_of, common_truth, named_runs
-from cgprimer.training.checkpoint import save_run
 from cgprimer.training.loop import train
 from cgprimer.training.objective import loss_and_gradient
+from cgprimer.training.runs import save_run
 from tests.approval import refused
 
 LINE = parse("xw = k*xa + b; parameter k = 3, b = -1")

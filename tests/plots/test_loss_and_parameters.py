@@ -10,8 +10,8 @@ import cgprimer
 from cgprimer import plot
 from cgprimer.errors import NonFiniteError, UsageError
 from cgprimer.pictures.saving import save_figure
-from cgprimer.training.checkpoint import save_run
 from cgprimer.training.loop import TrainingRun
+from cgprimer.training.runs import save_run
 from tests.approval import refused
 from tests.plots.plot_tools import drawn, entries, moved, run_of, runs_of
 

@@ -19,10 +19,11 @@ from cgprimer.data import Dataset
 from cgprimer.errors import DataError, MissingValueError, NonFiniteError, ShapeError, UsageError
 from cgprimer.plots.landscape import landscape
 from cgprimer.training import steps
-from cgprimer.training.checkpoint import load_run, save_run
+from cgprimer.training.checkpoint import load_run
 from cgprimer.training.identifiability import identifiability
 from cgprimer.training.objective import Objective
 from cgprimer.training.optimizers import OPTIMIZERS
+from cgprimer.training.runs import save_run
 from cgprimer.training.steps import stepped
 from tests.approval import refused
 

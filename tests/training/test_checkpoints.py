@@ -11,8 +11,9 @@ import pytest
 
 import cgprimer
 from cgprimer.errors import DataError, UsageError
-from cgprimer.training.checkpoint import load_run, run_as_dict, save_run
+from cgprimer.training.checkpoint import load_run
 from cgprimer.training.loop import TrainingRun, train
+from cgprimer.training.runs import run_as_dict, save_run
 from tests.approval import refused
 from tests.training.training_graphs import lecture, lecture_data, line, line_data
 

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from cgprimer.errors import CgprimerError, DataError
-from cgprimer.training.checkpoint import load_run, save_run
+from cgprimer.training.checkpoint import load_run
 from cgprimer.training.loop import train
+from cgprimer.training.runs import save_run
 from tests.approval import refused
 from tests.training.training_graphs import line, line_data
 

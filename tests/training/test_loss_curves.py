@@ -11,8 +11,9 @@ import pytest
 import cgprimer
 from cgprimer.data import Dataset
 from cgprimer.errors import NonFiniteError, UsageError
-from cgprimer.training.checkpoint import load_run, save_run
+from cgprimer.training.checkpoint import load_run
 from cgprimer.training.loop import TrainingRun, train
+from cgprimer.training.runs import save_run
 from tests.approval import approved
 from tests.training.training_graphs import line, line_data
 

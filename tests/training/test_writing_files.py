@@ -15,8 +15,9 @@ import pytest
 from cgprimer.errors import UsageError
 from cgprimer.support import files
 from cgprimer.support.files import format_json, write_atomically
-from cgprimer.training.checkpoint import load_run, save_run
+from cgprimer.training.checkpoint import load_run
 from cgprimer.training.loop import train
+from cgprimer.training.runs import save_run
 from tests.approval import refused
 from tests.training.training_graphs import line, line_data
 
