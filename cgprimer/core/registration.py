@@ -26,7 +26,7 @@ RESERVED = ("fma", "fms", "fnma", "sincos", "affine", "sum", "dot", "outer")
 class CustomFunction(Protocol):
     """A class that defines a backward pass, such as a subclass of :class:`cgprimer.Function`."""
 
-    def language_operation(self, name: str) -> tuple[Any, int]:
+    def create_language_operation(self, name: str) -> tuple[Any, int]:
         """Return the operation that represents the function, and its number of arguments."""
 
 
@@ -79,7 +79,7 @@ def register_primitive(
         )
     _check_name(name)
     if isinstance(numpy, type) and isinstance(numpy, CustomFunction):
-        return add_custom_function(name, *numpy.language_operation(name))
+        return add_custom_function(name, *numpy.create_language_operation(name))
     if not 1 <= len(texts) <= len(OPERANDS):
         raise UsageError(
             f"a primitive must have one to three operands, got {len(texts)} partials for {name!r}"

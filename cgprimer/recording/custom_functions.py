@@ -90,7 +90,7 @@ class Function:
         return CustomOperation(cls, arguments).apply()
 
     @classmethod
-    def language_operation(cls, name: str) -> tuple[CustomOperation, int]:
+    def create_language_operation(cls, name: str) -> tuple[CustomOperation, int]:
         """Return this function as an operation of the expression language, and its arity.
 
         Raises:

@@ -55,11 +55,11 @@ class PrimitiveCache(dict[Any, Entry]):
         return entry
 
 
-def _has_long_lists(applied: Applied) -> bool:
+def _has_long_lists(primitive: Applied) -> bool:
     """Return whether an indexing primitive contains long lists of indices."""
-    if not isinstance(applied, Take | Scatter):
+    if not isinstance(primitive, Take | Scatter):
         return False
-    return sum(len(entry) for entry in applied.key if isinstance(entry, tuple)) > _MAX_INDICES
+    return sum(len(entry) for entry in primitive.key if isinstance(entry, tuple)) > _MAX_INDICES
 
 
 class EagerBuilder:
@@ -124,7 +124,7 @@ class EagerBuilder:
             result = float_arithmetic.float_function(name)(*data)
         else:
             result = self._apply_to_arrays(name, data)
-        if requires_grad and State.plain:
+        if requires_grad and State.fast_path:
             for leaf in new_leaves:
                 leaf._lock_data()
             value = _new(value_class)

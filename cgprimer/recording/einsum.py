@@ -10,7 +10,7 @@ import numpy as np
 
 from cgprimer.core.operations.array_shapes import format_shape
 from cgprimer.errors import DifferentiationError, ShapeError
-from cgprimer.recording.rearranging import gather, number_elements, to_value
+from cgprimer.recording.rearranging import create_position_array, gather, to_value
 
 
 def kron(a: Any, b: Any) -> Any:
@@ -87,7 +87,7 @@ def _reduce_axes(a: Any, letters: str, needed: str) -> tuple[Any, str]:
     """Take diagonals of repeated subscripts, and sum over subscripts that are not needed."""
     unique = "".join(dict.fromkeys(letters))
     if unique != letters:
-        a = gather(a, np.einsum(f"{letters}->{unique}", number_elements(a)))
+        a = gather(a, np.einsum(f"{letters}->{unique}", create_position_array(a)))
     summed = tuple(i for i, c in enumerate(unique) if c not in needed)
     return (a.sum(summed) if summed else a), "".join(c for c in unique if c in needed)
 

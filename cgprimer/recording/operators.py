@@ -25,7 +25,7 @@ def create_binary_operator(name: str) -> tuple[Callable[..., Any], Callable[...,
     def operator(self: ValueBase, other: Any) -> Any:
         """Apply the primitive to the value and the other operand."""
         left = self._data
-        if left.__class__ is float and State.plain:  # EAGER.emit without its loop
+        if left.__class__ is float and State.fast_path:  # EAGER.emit without its loop
             if other.__class__ is float:
                 if self.requires_grad:
                     value = _new(self.__class__)
@@ -53,7 +53,7 @@ def create_unary_operator(name: str) -> Callable[[Any], Any]:
     def operator(self: ValueBase) -> Any:
         """Apply the primitive to the value."""
         data = self._data
-        if data.__class__ is float and State.plain and self.requires_grad:
+        if data.__class__ is float and State.fast_path and self.requires_grad:
             value = _new(self.__class__)
             initialize(value, function(data), name, (self,))
             return value

@@ -44,7 +44,7 @@ def wrap_rearrangement(function: Callable[..., Any], max_arguments: int = 9) -> 
                 f"{function.__name__}() got out= or more than {1 + max_arguments} arguments"
             )
         a = to_value(a)
-        positions = function(number_elements(a), *args, **kwargs)
+        positions = function(create_position_array(a), *args, **kwargs)
         if isinstance(positions, list):
             return [gather(a, part) for part in positions]
         return gather(a, positions)
@@ -52,7 +52,7 @@ def wrap_rearrangement(function: Callable[..., Any], max_arguments: int = 9) -> 
     return apply
 
 
-def number_elements(a: Any) -> Any:
+def create_position_array(a: Any) -> Any:
     """Return an array in the shape of ``a`` with the 1-based position of each element."""
     return np.arange(1, a.size + 1).reshape(a.shape)
 
@@ -62,7 +62,7 @@ def gather(a: Any, positions: Any) -> Any:
 
     Uses a reshape, a transpose or slices if their result is the same.
     """
-    all_positions = number_elements(a)
+    all_positions = create_position_array(a)
     if np.array_equal(positions.reshape(-1), all_positions.reshape(-1)):
         return a.reshape(positions.shape)
     if positions.ndim == a.ndim and positions.size and positions.all():

@@ -44,7 +44,7 @@ class Line(NamedTuple):
     text: str
 
     @classmethod
-    def at_location(cls, location: tuple[str, int]) -> Line:
+    def from_location(cls, location: tuple[str, int]) -> Line:
         """Read the source line at a location (file and line number)."""
         return cls(*location, linecache.getline(*location).strip())
 
@@ -132,7 +132,7 @@ def record(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Recording
     _check_results(graph, writer)
     computed = {name: writer.values_by_name.get(name) for name in graph.definitions}
     lines = {
-        n: Line.at_location(watcher.find_location(v))
+        n: Line.from_location(watcher.find_location(v))
         for n, v in computed.items()
         if v is not None and v.line
     }

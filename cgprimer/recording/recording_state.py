@@ -35,27 +35,28 @@ class State:
 
     Attributes:
         thread: the state of the current thread.
-        plain: True while all threads record without lines; operators then need not read ``thread``.
+        fast_path: True while all threads record without lines, so that operators need not read
+            ``thread``.
         last_change: serial number of the latest in-place change to any value.
     """
 
     thread = _ThreadState()
-    plain = True
+    fast_path = True
     last_change = 0
     _lock = RLock()
-    _special_threads: set[int] = set()  # noqa: RUF012  # threads that make ``plain`` False
+    _special_threads: set[int] = set()  # noqa: RUF012  # threads that make ``fast_path`` False
 
     @classmethod
-    def update_plain(cls) -> None:
-        """Recompute ``plain`` after a change to the recording state of the current thread."""
+    def update_fast_path(cls) -> None:
+        """Recompute ``fast_path`` after a change to the recording state of the current thread."""
         thread = cls.thread
-        is_plain = thread.recording and not thread.with_lines
-        if is_plain and cls.plain:
+        is_default = thread.recording and not thread.with_lines
+        if is_default and cls.fast_path:
             return
-        update = cls._special_threads.discard if is_plain else cls._special_threads.add
+        update = cls._special_threads.discard if is_default else cls._special_threads.add
         with cls._lock:
             update(get_ident())
-            cls.plain = not cls._special_threads
+            cls.fast_path = not cls._special_threads
 
 
 @contextmanager
@@ -76,7 +77,7 @@ def set_recording(
     try:  # Ctrl-C may arrive between any two statements
         thread.recording, thread.with_lines = enabled, lines
         thread.depth += extra_depth
-        State.update_plain()
+        State.update_fast_path()
         yield
     except ValueError as error:  # numpy wraps the error of ``array[0] = value``
         if isinstance(error.__cause__, CgprimerError):
@@ -85,7 +86,7 @@ def set_recording(
     finally:
         thread.recording, thread.with_lines = previous
         thread.depth -= extra_depth
-        State.update_plain()
+        State.update_fast_path()
 
 
 # A context in which numpy's floating-point warnings are disabled. Running a function in a copy of

@@ -79,7 +79,7 @@ def test_no_grad_is_of_its_thread_and_is_over_when_it_is_over() -> None:
 
     assert in_threads(early, late) == [True, True]
     assert (x * x).requires_grad
-    assert State.plain
+    assert State.fast_path
 
 
 def test_threads_pass_through_shared_parameters_one_after_the_other() -> None:
