@@ -35,8 +35,10 @@ def _add_operator(name: str, *partials: str, latex: str, **fields: Any) -> None:
     add_primitive(name, *partials, latex=latex, spelling="", **fields)
 
 
-# Keeping them would cost a layer of tanh a second exponential in the backward pass.
-_FLAT = "made of the result, the slope loses digits where the function is flat: "
+# Preserving the digits would cost a second exponential in the backward pass of a tanh layer.
+_FLAT = (
+    "computed from the result, the partial loses digits where the function is flat: relative error "
+)
 
 _add_operator("add", "1", "1", latex="{a} + {b}")
 _add_operator("sub", "1", "-1", latex="{a} - {b}")
@@ -44,7 +46,7 @@ _add_operator("mul", "b", "a", latex=r"{a} \, {b}")
 _add_operator("div", "1/b", "-out/b", latex=r"\frac{{{a}}}{{{b}}}",
               domain="b != 0", edges="1/0 = inf, 1/-0 = -inf, 0/0 = nan")  # fmt: skip
 _add_operator("neg", "-1", latex="-{a}")
-_add_operator("copy", "1", latex="{a}", edges="a name given to another name's value")
+_add_operator("copy", "1", latex="{a}", edges="the value of another variable")
 # Both partials choose a harmless exponent or logarithm at the edge, so that no nan is made that a
 # later multiplication by zero could not remove (and second derivatives stay right too).
 _add_operator("pow", "b * a^where(equal(b, 0), where(equal(a, 0), 1, b - 1), b - 1)",
@@ -55,12 +57,12 @@ _add_operator("pow", "b * a^where(equal(b, 0), where(equal(a, 0), 1, b - 1), b -
 )  # fmt: skip
 
 add_primitive("exp", "out", latex=r"\exp")
-add_primitive("expm1", "exp(a)", edges="keeps its digits near 0, where exp(a) - 1 loses them")
+add_primitive("expm1", "exp(a)", edges="accurate near 0, where exp(a) - 1 loses digits")
 add_primitive("log", "1/a", latex=r"\ln", domain="a > 0", edges="log(0) = -inf, nan below 0")
 add_primitive("log_base", "1/(a*log(b))", "-out/(b*log(b))", latex=r"\log_{{{b}}}\left({a}\right)",
               spelling="log", domain="a > 0, b > 0, b != 1")  # fmt: skip
 add_primitive("log1p", "1/(1 + a)", domain="a > -1",
-              edges="keeps the digits near 0 that log(1 + a) loses")  # fmt: skip
+              edges="accurate near 0, where log(1 + a) loses digits")  # fmt: skip
 add_primitive("log2", "1.4426950408889634/a", latex=r"\log_2", domain="a > 0")
 add_primitive("log10", "0.4342944819032518/a", latex=r"\log_{10}", domain="a > 0")
 # The smaller of sigmoid and its complement keeps the digits of the slope, second derivatives too.
@@ -69,7 +71,7 @@ add_primitive("logaddexp", _SHARE.format("a", "b"), _SHARE.format("b", "a"), ana
               edges="log(exp(a) + exp(b)) without overflow")  # fmt: skip
 add_primitive("xlogy", "log(b)", "a/where(equal(a, 0)*equal(b, 0), 1, b)", latex=r"{a} \, \ln {b}",
               domain="b > 0, or a = 0 and b = 0",
-              edges="a*log(b), and 0 where both are 0, the slope d/db too")  # fmt: skip
+              edges="a*log(b); 0 if both operands are 0, and so is d/db")  # fmt: skip
 add_primitive("sqrt", "0.5/out", latex=r"\sqrt{{{a}}}", domain="a >= 0", edges="sqrt'(0) = inf")
 
 add_primitive("sin", "cos(a)", latex=r"\sin")
@@ -95,11 +97,11 @@ add_primitive("acot", "-1/(1 + a*a)", domain="a != 0",
 add_primitive("sinh", "cosh(a)", latex=r"\sinh")
 add_primitive("cosh", "sinh(a)", latex=r"\cosh")
 add_primitive("tanh", "1 - out*out", latex=r"\tanh",
-              edges=_FLAT + "2e-10 of it at |a| = 9, 6e-4 at 16")  # fmt: skip
+              edges=_FLAT + "2e-10 at |a| = 9, 6e-4 at 16")  # fmt: skip
 add_primitive("sech", "-out*tanh(a)")
 add_primitive("csch", "-out/tanh(a)", domain="a != 0")
 add_primitive("coth", "1 - out*out", domain="a != 0",
-              edges=_FLAT + "2e-10 of it at |a| = 9, 6e-4 at 16")  # fmt: skip
+              edges=_FLAT + "2e-10 at |a| = 9, 6e-4 at 16")  # fmt: skip
 add_primitive("asinh", "1/sqrt(1 + a*a)")
 add_primitive("acosh", "1/(sqrt(a - 1)*sqrt(a + 1))", domain="a >= 1",
               edges="infinite slope at 1; nan below 1")  # fmt: skip
@@ -112,7 +114,7 @@ add_primitive("acoth", "-1/sqrt((abs(a) - 1)*(abs(a) + 1))^2", domain="|a| > 1",
 
 add_primitive("sigmoid", "out*(1 - out)", latex=r"\sigma",
               edges="no overflow: sigmoid(-1000) = 0, sigmoid(1000) = 1; "
-              + _FLAT + "9e-10 of it at a = 18, 1e-3 at 30")  # fmt: skip
+              + _FLAT + "9e-10 at a = 18, 1e-3 at 30")  # fmt: skip
 add_primitive("softplus", "where(less(0, a), 1 - sigmoid(-a), sigmoid(a))",
               edges="no overflow: softplus(1000) = 1000")  # fmt: skip
 add_primitive("relu", "less(0, a)", analytic=False, edges="kink at 0: relu'(0) = 0")
@@ -140,8 +142,8 @@ add_primitive(
     edges="clamp(a, low, high); slope 1 from low to high, both ends included, 0 outside",
 )  # fmt: skip
 add_primitive("stop_gradient", "0", analytic=False,
-              edges="the value of a, but nothing flows back through it; finite differences, which "
-              "see values only, disagree on purpose")  # fmt: skip
+              edges="the value of a with derivative 0; finite differences disagree by design,"
+              " since they use only values")  # fmt: skip
 add_primitive("where", "0", "where(a, 1, 0)", "where(a, 0, 1)", analytic=False,
               edges="b where a is not 0, else c")  # fmt: skip
 add_primitive("less", "0", "0", analytic=False, edges="1 where a < b, else 0")
