@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -255,6 +256,30 @@ def test_only_methods_derive() -> None:
         for node in ast.walk(tree)
         if isinstance(node, ast.Name) and node.id == "emit_partial"
     } <= emitting
+
+
+INTERNAL_KIND = re.compile(
+    r"(bar|cut|d|decision|dot|edge|hidden|loss|mask|mean|new|partial|path|row|seed|shift|target"
+    r"|variance)\."
+)
+
+
+def test_one_module_spells_the_names_of_internal_values() -> None:
+    """Names such as ``bar.xw`` are built and taken apart by `support.value_names` only."""
+    offenders = []
+    for name, tree in TREES.items():
+        for node in ast.walk(tree):
+            parts: list[ast.expr] = []
+            if isinstance(node, ast.JoinedStr):
+                parts = node.values[:1]
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                text_methods = ("startswith", "removeprefix", "partition", "split")
+                parts = node.args if node.func.attr in text_methods else []
+            for part in parts:
+                text = part.value if isinstance(part, ast.Constant) else None
+                if isinstance(text, str) and INTERNAL_KIND.fullmatch(text):
+                    offenders.append(f"{name}:{node.lineno} spells {text!r}")
+    assert offenders == []
 
 
 def test_modules_are_named_for_what_they_hold() -> None:

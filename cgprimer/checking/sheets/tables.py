@@ -160,7 +160,9 @@ def trace_table(
         operations = {r.name: str(r.tree.primitive) for r in forward if isinstance(r.tree, Apply)}
         for name, tree in trees.items():
             operation = operations.get(name, "")
-            blanks.append(worked_blank(name, kind, f"{mark}.{name}", tree, known, operation))
+            blanks.append(
+                worked_blank(name, kind, internal_name(mark, name), tree, known, operation)
+            )
     return rows, blanks
 
 
