@@ -1,4 +1,4 @@
-"""The house rules, each a test that lists its offenders."""
+"""Rules of the architecture: each test lists the modules that break a rule."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pytest
 import cgprimer
 
 PACKAGE = Path(cgprimer.__file__).parent
-ROOMS = (  # a module imports only from its own room or from rooms above it
+PACKAGES = (  # a module imports only from its own package or from packages above it
     "errors",
     "support",
     "core",
@@ -62,7 +62,7 @@ HEAVY = [
 
 
 def dotted(path: Path) -> str:
-    """``core.tape.tape`` for ``cgprimer/core/tape/tape.py``; empty for the package itself."""
+    """Return ``core.tape.tape`` for ``cgprimer/core/tape/tape.py``; "" for cgprimer itself."""
     parts = path.relative_to(PACKAGE).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
@@ -78,7 +78,7 @@ class Import(NamedTuple):
 
 
 def imports(tree: ast.AST, own: str, *, top: bool = True) -> Iterator[Import]:
-    """Every import of something of cgprimer's: lazy ones, in methods, for types, all of them."""
+    """Yield every import of a module of cgprimer, also in functions and for types."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -103,15 +103,15 @@ def imports(tree: ast.AST, own: str, *, top: bool = True) -> Iterator[Import]:
             yield from imports(node, own, top=top and not (typing_only or function))
 
 
-def room(module: str) -> str:
-    """The room of a dotted name; of a public name, the room that it comes from."""
+def package_of(module: str) -> str:
+    """Return the package of a module, or of the module that defines a public name."""
     module = cgprimer._PUBLIC.get(module) or module
     module = "cli" if module == "__main__" else module
-    inside = [r for r in ROOMS if module == r or module.startswith(f"{r}.")]
-    return max(inside, key=len, default=module)
+    matching = [p for p in PACKAGES if module == p or module.startswith(f"{p}.")]
+    return max(matching, key=len, default=module)
 
 
-def test_the_reader_of_imports_sees_what_there_is_to_see() -> None:
+def test_imports_of_all_kinds_are_found() -> None:
     text = (
         "import cgprimer.core.graph\nimport numpy\nfrom cgprimer import errors\n"
         "from . import verifier\nfrom .tape import Tape\nfrom ..graph import parse\n"
@@ -130,16 +130,16 @@ def test_the_reader_of_imports_sees_what_there_is_to_see() -> None:
     ]
 
 
-def test_imports_go_one_way_lazy_ones_and_those_for_types_too() -> None:
-    unknown = {room(name) for name in MODULES if name} - set(ROOMS)
-    assert unknown == set(), "add the room to ROOMS where the data walks through it"
+def test_modules_import_only_from_packages_above() -> None:
+    unknown = {package_of(name) for name in MODULES if name} - set(PACKAGES)
+    assert unknown == set(), "add the package to PACKAGES below the packages that it imports"
     wrong = [
         f"{name}:{found.line} imports {found.module}"
         for name in MODULES
         if name  # the package itself: public names, loaded when asked for
         for found in imports(TREES[name], name)
         if found.module != "__version__"
-        and ROOMS.index(room(found.module)) > ROOMS.index(room(name))
+        and PACKAGES.index(package_of(found.module)) > PACKAGES.index(package_of(name))
     ]
     assert wrong == []
     assert [i for i in imports(TREES[""], "") if i.at_module_level] == []
@@ -162,7 +162,7 @@ CORE = (
 )
 
 
-def test_core_follows_the_order_of_the_ideas() -> None:
+def test_modules_of_core_import_only_from_parts_above() -> None:
     """Text, operations, tape, methods, engines, graph, derivatives; lazy imports count.
 
     A graph computes its values with the evaluator, and lowering knows only a protocol of graphs.
@@ -186,7 +186,7 @@ def is_package(module: str) -> bool:
 
 
 def import_graph(*, lazy: bool) -> dict[str, set[str]]:
-    """The modules that each module imports; ``lazy``: in functions and for types, too."""
+    """Return the modules that each module imports; with ``lazy``, also in functions."""
     graph: dict[str, set[str]] = {}
     for name, tree in TREES.items():
         modules = {i.module for i in imports(tree, name) if lazy or i.at_module_level}
@@ -196,7 +196,7 @@ def import_graph(*, lazy: bool) -> dict[str, set[str]]:
 
 
 def in_cycles(graph: dict[str, set[str]]) -> set[str]:
-    """The modules of all cycles."""
+    """Return the modules that are part of a cycle."""
     components = nx.strongly_connected_components(nx.DiGraph(graph))
     return {module for component in components if len(component) > 1 for module in component}
 
@@ -241,9 +241,9 @@ def test_nothing_evaluates_or_executes_text() -> None:
     assert calls == allowed
 
 
-def test_only_methods_derive() -> None:
-    """A sweep is told once: whoever shows a derivative reads the shares of its program."""
-    # The sweep over single numbers reads the table's partials once for each primitive.
+def test_only_methods_emit_partials() -> None:
+    """Other modules that show derivatives read the contributions of the program."""
+    # scalar_sweep reads the partials of the table once for each primitive.
     emitting = {
         "core.tape.lowering",
         "recording.scalar_sweep",
@@ -321,7 +321,7 @@ def test_deprecated_module_names_lead_to_the_modules_of_today() -> None:
 
 
 def in_a_process(program: str, *flags: str, place: Path = PACKAGE.parent) -> str:
-    """What a program prints. -I keeps the user's own site and paths out."""
+    """Return what a program prints; -I ignores the environment and the user's packages."""
     start = f"import sys; sys.path.insert(0, {str(place)!r})\n"
     run = subprocess.run(
         [sys.executable, "-I", *flags, "-c", start + program],
@@ -399,7 +399,7 @@ assert not {"numpy", "sympy", "mpmath"} & set(sys.modules)
 
 
 def test_core_needs_nothing_but_the_standard_library(tmp_path: Path) -> None:
-    """-S leaves out the folder of what is installed: nothing but Python and the package."""
+    """-S ignores installed packages, so that only Python and cgprimer can be imported."""
     (tmp_path / "cgprimer").symlink_to(PACKAGE)
     assert "bar_xz" in in_a_process(ALONE, "-S", place=tmp_path)
 
@@ -407,7 +407,7 @@ def test_core_needs_nothing_but_the_standard_library(tmp_path: Path) -> None:
 # --- the public names ----------------------------------------------------------------------------
 
 
-def test_the_public_names_are_there_and_say_what_they_are() -> None:
+def test_public_names_exist_and_have_docstrings() -> None:
     assert len(cgprimer.__all__) == len(set(cgprimer.__all__))
     assert dir(cgprimer) == sorted(cgprimer.__all__)
     for name in set(cgprimer.__all__) - {"__version__"}:
@@ -419,9 +419,11 @@ def test_the_public_names_are_there_and_say_what_they_are() -> None:
         assert inspect.unwrap(value) in (own, getattr(own, "__func__", own)), name  # explained
 
 
-def test_no_public_name_is_also_the_name_of_a_room() -> None:
+def test_no_public_name_is_also_the_name_of_a_package() -> None:
     # Importing cgprimer.data would put the module over a public function cgprimer.data.
-    names = {name for name, module in cgprimer._PUBLIC.items() if module}  # others are rooms
+    names = {
+        name for name, module in cgprimer._PUBLIC.items() if module
+    }  # the other names are modules
     assert names & {name.split(".")[0] for name in MODULES} == set()
 
 

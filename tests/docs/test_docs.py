@@ -24,7 +24,7 @@ import pytest
 
 from tests.cli.cli_tools import COMMANDS, here
 from tests.docs.listings import COLUMNS, LINES, LISTING, with_listings
-from tests.test_architecture import ROOMS
+from tests.test_architecture import PACKAGES
 
 ROOT = Path(__file__).parents[2]
 FILES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -340,7 +340,7 @@ def shared_by_checks() -> click.Command:
 
 
 def commands_and_kinds() -> list[str]:
-    """All commands, with `plot error` and so on in the place of `plot`; what checks share."""
+    """All commands, with `plot error` and so on instead of `plot`, for the checks below."""
     import importlib
 
     found = []
@@ -431,10 +431,10 @@ def test_files_of_the_repository_that_are_named_exist(path: Path) -> None:
     assert [name for name in found if not (ROOT / name).exists()] == []
 
 
-def test_every_room_is_explained_in_the_order_of_the_architecture() -> None:
+def test_every_package_is_explained_in_the_order_of_the_architecture() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     explained = re.findall(r"^\| `(\w+)(?:\.py|/)` \|", text, re.MULTILINE)
-    assert explained == list(ROOMS)
+    assert explained == list(PACKAGES)
 
 
 def test_every_public_name_is_mentioned() -> None:

@@ -1,4 +1,4 @@
-"""Shares: what a sweep hands along each edge is what it computes, and optimization keeps it."""
+"""Contributions (`shares`) add up to adjoints and tangents, and optimization keeps them."""
 
 from __future__ import annotations
 
