@@ -108,7 +108,7 @@ def _run_cached_pass(
     for position in program.inner:
         value = values[position]
         if value._data.__class__ is float:
-            _finish_value(value, totals, free=free)
+            _store_and_free(value, totals, free=free)
         elif free:
             value.primitive, value.operands = FREED_NAMES[value.primitive], ()
     for value in values[: program.n_values]:
@@ -126,11 +126,11 @@ def _generate_sweep_instructions(
         if value.primitive:
             yield _make_sweep_instruction(value, as_values=False)
             unlock_leaves(value.operands)
-            _finish_value(value, totals, free=free)
+            _store_and_free(value, totals, free=free)
 
 
-def _finish_value(value: ValueBase, totals: dict[ValueBase, Any], *, free: bool) -> None:
-    """Add the adjoint of a scalar value to its gradient, and free the value if requested."""
+def _store_and_free(value: ValueBase, totals: dict[ValueBase, Any], *, free: bool) -> None:
+    """Add the adjoint of a scalar value to its gradient; free the value if ``free`` is True."""
     bar = totals.pop(value, None)
     if bar is not None and value._data.__class__ is float:
         value._repeats += value._grad is not None
@@ -194,7 +194,7 @@ def prepare_seed(result: ValueBase, gradient: Any) -> Any:
 
 @contextmanager
 def _mark_ancestors(root: ValueBase, leaf_serial: int = 0) -> Iterator[list[ValueBase]]:
-    """Mark the values that require grad and that ``root`` depends on; yield a list, latest first.
+    """Mark the values that require grad and that ``root`` depends on; yield them, latest first.
 
     ``_bar`` of a marked value is not None. If an exception (such as Ctrl-C) ends the block, the
     marks are removed, because they would confuse the next pass.

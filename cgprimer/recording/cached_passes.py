@@ -203,7 +203,7 @@ class CachedPass:
 
 
 def find_recent_pass(root: ValueBase, *, seeded: bool) -> tuple[CachedPass | None, list[Any]]:
-    """Return the pass that was last used for the primitive of ``root``, if its structure matches.
+    """Return the most recently used pass for the primitive of ``root``, if its structure matches.
 
     Returns:
         The pass and the operands by position; None and an empty list if no pass matches.
