@@ -100,7 +100,7 @@ def differentiate(
 def _resolve_names(
     tape: Tape, of: Names | None, wrt: Names | None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the names for ``of`` and ``wrt``, with defaults for missing ones."""
+    """Return the names in ``of`` and in ``wrt`` as tuples; use the defaults for None."""
     if of is None and len(tape.outputs) != 1:
         outputs = f"the tape has several outputs: {', '.join(tape.outputs)}"
         raise UsageError(outputs, hint="choose one with `of=NAME`")

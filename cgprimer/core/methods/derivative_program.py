@@ -34,7 +34,7 @@ Entry = tuple[str, str, Index, Index]  #: ``of``, ``wrt``, ``row`` and ``column`
 
 
 class Read(NamedTuple):
-    """An instruction to add ``weight`` times an output to the derivative of ``of`` by ``wrt``.
+    """An output of a pass that is added, times a weight, to a derivative.
 
     Attributes:
         of: the name of the differentiated value.
@@ -206,7 +206,7 @@ class DerivativeProgram:
 
     @cached_property
     def needed(self) -> tuple[str, ...]:
-        """The inputs and parameters that must have a value; arrays by name, without elements."""
+        """The names of the inputs and parameters that must have a value."""
         wanted = reachable(self.tape, self.tape.outputs.values())
         leaves = [leaf.name for leaf, w in zip(self.tape.leaves, wanted, strict=False) if w]
         return tuple(dict.fromkeys(parse_element(name).array for name in leaves))

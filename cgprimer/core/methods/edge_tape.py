@@ -43,7 +43,7 @@ class EdgeTape:
 def edge_tape(
     tape: Tape, *, of: str | None = None, wrt: str | None = None, operations: bool = False
 ) -> EdgeTape:
-    """Return a tape with the partials on all edges, and a reverse or forward sweep along them.
+    """Return a tape with the partial on each edge of a graph, and the adjoints or tangents.
 
     Args:
         tape: the tape of a graph.

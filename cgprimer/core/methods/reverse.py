@@ -94,7 +94,7 @@ def differentiate(
 def _choose_seeds(
     tape: Tape, of: tuple[str, ...], shapes: Mapping[str, Shape], simplify: bool
 ) -> dict[str, tuple[str, Shape]]:
-    """Return the seed adjoints: for each seed, the name and shape of its output.
+    """Return the name and shape of the output for each seed adjoint, keyed by seed.
 
     Several outputs, or the elements of an array, have seeds, of which each pass sets one to 1. The
     seed of a single scalar output is the constant 1 if the program is simplified.
@@ -133,7 +133,7 @@ def _name_adjoints(
 
 
 class _UnsimplifiedBuilder(Builder):
-    """A builder that simplifies no products, and emits a separate value for each named adjoint."""
+    """A builder that does not simplify products, and emits a value for each named adjoint."""
 
     def __init__(self, tape: Tape) -> None:
         super().__init__(share=False)

@@ -227,7 +227,7 @@ def _lower_expression(
             lowered[node] = results[-1]
             if len(builder.entries) > budget:
                 raise ExpressionSwellError(
-                    f"the symbolic derivative has more than the allowed {budget:,} operations",
+                    f"the symbolic derivative has more than {budget:,} operations",
                     hint="use reverse mode, or `share=True`",
                 )
     return results[0]
@@ -256,7 +256,7 @@ def _emit_node(builder: Builder, value: dict[int, int], node: Any, arguments: li
     name = _OTHER_NAMES.get(name, name)
     if name not in {row.name for row in primitives()}:
         raise DifferentiationError(
-            f"the sympy function {name!r} has no primitive",
+            f"no primitive corresponds to the sympy function {name!r}",
             hint="register the primitive without a sympy form, so that its own partials are used",
         )
     return emit(name, *arguments)

@@ -90,11 +90,11 @@ class Builder:
         return self.shapes[index]
 
     def column(self, name: str) -> int:
-        """Add the column (an input with one value per sample) with the given name."""
+        """Add a column, an input with one value per sample; return its index."""
         return self.leaf("column", name)
 
     def scalar(self, name: str) -> int:
-        """Add the scalar (an input with one value for all samples) with the given name."""
+        """Add a scalar, an input with one value for all samples; return its index."""
         return self.leaf("scalar", name)
 
     def constant(self, value: float) -> int:

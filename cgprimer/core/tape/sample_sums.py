@@ -43,7 +43,7 @@ def sum_over_samples(
 
 
 class _SampleSums:
-    """Emission of the sums over the samples of values of a tape.
+    """A builder of sums over the samples of values of a tape.
 
     Attributes:
         builder: the builder of the new tape, with a copy of the tape.
@@ -87,7 +87,7 @@ class _SampleSums:
         return operands if linear and all(self.varies[o] for o in operands) else ()
 
     def _emit_sum_of_result(self, index: int) -> int:
-        """Emit the sum of a value whose summands, if any, are summed already."""
+        """Emit the sum of a value over the samples, after the sums of its operands."""
         emit, values = self.builder.emit, self.values
         applied, operands = self._find_instruction(index)
         if summands := self._list_summands(index):
@@ -105,7 +105,7 @@ class _SampleSums:
 
 
 def _count_largest_sample_value(tape: Tape) -> int:
-    """Return the number of elements of the largest value that one sample has."""
+    """Return the maximum number of elements of a value of one sample."""
     is_single = [isinstance(n, str) or not n.combines_samples for n, _ in tape.instructions]
     is_single = [True] * len(tape.leaves) + is_single
     values = zip(tape.shapes, find_varying_values(tape), is_single, strict=True)

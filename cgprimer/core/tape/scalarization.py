@@ -60,7 +60,7 @@ def scalarize(tape: Tape) -> Tape:
         values.append(result)
 
     def index_elements(table: Mapping[str, int]) -> dict[str, int]:
-        """Return the new value of each element, keyed by its name, for named values."""
+        """Return the value on the new tape for each array element, keyed by element name."""
         return {
             element: int(value)
             for name, index in table.items()

@@ -50,5 +50,5 @@ def find_dependents(tape: Tape, sources: Iterable[int]) -> list[bool]:
 
 
 def find_varying_values(tape: Tape) -> list[bool]:
-    """Return for each value of a tape whether it differs between samples: depends on a column."""
+    """Return for each value of a tape whether it depends on a column, so differs by sample."""
     return find_dependents(tape, [i for i, leaf in enumerate(tape.leaves) if leaf.kind == "column"])

@@ -125,6 +125,7 @@ def build_expression_trees(tape: _PrintableTape, *, inline: bool = False) -> dic
     folded: set[int] = set()
 
     def build_operand_tree(index: int) -> Expression:
+        """Return an operand as a number, a name or a nested expression."""
         if index < first and tape.leaves[index].kind == "constant":
             return Number(tape.leaves[index].value)
         if index in folded:
@@ -141,7 +142,7 @@ def build_expression_trees(tape: _PrintableTape, *, inline: bool = False) -> dic
 
 
 def select_printed_function(applied: Applied, *operands: Shape) -> str | Operator:
-    """Return the function to print for an operation: ``sum`` without axes if all axes are summed.
+    """Return the function to print for an operation, without axes if it reduces all axes.
 
     Args:
         applied: a primitive or an array operation.
@@ -154,7 +155,7 @@ def select_printed_function(applied: Applied, *operands: Shape) -> str | Operato
 
 
 def determine_leaf_role(leaf: Leaf) -> str:
-    """Return the role of a leaf in words, such as input, parameter, seed or mask.
+    """Return the role of a leaf, such as input, parameter, seed or mask.
 
     >>> determine_leaf_role(Leaf("column", "xa")), determine_leaf_role(Leaf("scalar", "W1"))
     ('input', 'parameter')
