@@ -313,3 +313,18 @@ def test_nothing_keeps_a_graph_alive():
     del graph
     gc.collect()
     assert gone() is None
+
+
+@pytest.mark.parametrize("reduction", ["none", "sum"])
+def test_the_plain_engine_takes_scalars_among_columns_and_columns_without_samples(reduction):
+    program = cgprimer.differentiate(
+        cgprimer.tape(cgprimer.parse("xw = k*xa^2 + xb")), wrt=["k", "xb"]
+    )
+    xa = np.arange(3.0)
+    result = running.Runner(program, reduction=reduction)({"xa": xa, "xb": 2.0, "k": 2.0}, {}, 3)
+    expected = [2 * xa**2 + 2, xa**2, np.ones(3)]
+    if reduction == "sum":
+        expected = [np.sum(e) for e in expected]
+    found = [result.values["xw"], *result.derivatives.values()]
+    for value, wanted in zip(found, expected, strict=True):
+        np.testing.assert_allclose(value, wanted, rtol=1e-15)

@@ -66,36 +66,49 @@ class ArrayEvaluator:
         """Evaluate the tape; return the values of each output for all samples, or their sums."""
         tape, dtype = self.tape, self.dtype
         with np.errstate(all="ignore"):
-            scalar_values = {n: np.asarray(v).astype(dtype, copy=False) for n, v in scalars.items()}
-            column_values = {n: np.asarray(v).astype(dtype, copy=False) for n, v in columns.items()}
-            start: list[Any] = [
-                dtype.type(leaf.value) if leaf.kind == "constant" else scalar_values.get(leaf.name)
-                for leaf in tape.leaves
-            ]
-            start += [None] * len(tape)
-            column_leaves = [
-                (i, leaf.name) for i, leaf in enumerate(tape.leaves) if leaf.kind == "column"
-            ]
+            leaf_values = {
+                name: np.asarray(value).astype(dtype, copy=False)
+                for name, value in {**scalars, **columns}.items()
+            }
+            start: list[Any] = [None] * tape.size
+            column_values: list[tuple[int, Array]] = []
+            for index, (kind, name, constant, _) in enumerate(tape.leaves):
+                if kind == "column":
+                    column_values.append((index, leaf_values[name]))
+                else:
+                    start[index] = (
+                        dtype.type(constant) if kind == "constant" else leaf_values.get(name)
+                    )
             run_instructions(self.common_instructions, start)
-            if not self.sums:
-                values = start.copy()
-                for index, name in column_leaves:
-                    values[index] = column_values[name]
-                run_instructions(self.sample_instructions, values)
-                full_shapes = {n: (samples, *tape.shapes[i]) for n, i in tape.outputs.items()}
-                outputs = {n: np.asarray(values[i], dtype) for n, i in tape.outputs.items()}
-                return {n: np.array(np.broadcast_to(outputs[n], full_shapes[n])) for n in outputs}
-            block = max(1, samples if self.needs_all_samples or not column_leaves else self.block)
-            totals: dict[str, Array] = {}
-            for begin in range(0, max(samples, 1), block):
-                values, count = start.copy(), min(block, samples - begin)
-                for index, name in column_leaves:
-                    values[index] = column_values[name][begin : begin + block]
-                run_instructions(self.sample_instructions, values)
-                for name, index in tape.outputs.items():
-                    value = values[index] if name in self.varying else values[index] * float(count)
-                    totals[name] = totals[name] + value if begin else value
-            return totals
+            if self.sums:
+                return self._sum_blocks(start, column_values, samples)
+            for index, column in column_values:
+                start[index] = column
+            run_instructions(self.sample_instructions, start)
+            full_shapes = {n: (samples, *tape.shapes[i]) for n, i in tape.outputs.items()}
+            outputs = {n: np.asarray(start[i], dtype) for n, i in tape.outputs.items()}
+            return {n: np.array(np.broadcast_to(outputs[n], full_shapes[n])) for n in outputs}
+
+    def _sum_blocks(
+        self, start: list[Any], column_values: list[tuple[int, Array]], samples: int
+    ) -> dict[str, Array]:
+        """Run blocks of samples one after the other; return the sum of each output."""
+        shapes = self.tape.shapes
+        column_values = [
+            (i, np.broadcast_to(a, (samples, *shapes[i])) if a.ndim == len(shapes[i]) else a)
+            for i, a in column_values
+        ]
+        block = max(1, samples if self.needs_all_samples or not column_values else self.block)
+        totals: dict[str, Array] = {}
+        for begin in range(0, max(samples, 1), block):
+            values, count = start.copy(), min(block, samples - begin)
+            for index, column in column_values:
+                values[index] = column[begin : begin + block]
+            run_instructions(self.sample_instructions, values)
+            for name, index in self.tape.outputs.items():
+                value = values[index] if name in self.varying else values[index] * float(count)
+                totals[name] = totals[name] + value if begin else value
+        return totals
 
 
 def _prepare_array_instructions(
