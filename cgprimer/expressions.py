@@ -32,9 +32,9 @@ from cgprimer.core.language.syntax_tree import (
     substitute,
 )
 from cgprimer.core.operations.notation import number_text, parse_expression, readable, unparse
-from cgprimer.errors import MissingValueError, name_hint
+from cgprimer.errors import MissingValueError
 from cgprimer.support.array_values import Value, convert_value
-from cgprimer.support.value_names import Element, parse_element
+from cgprimer.support.value_names import Element, element_hint, parse_element
 
 __all__ = [
     "Apply",
@@ -91,7 +91,7 @@ def evaluate(expression: Expression | str, values: Mapping[str, Any] | None = No
     builder = Builder(simplify=False)
     for name in names_in(tree):
         if name not in values:
-            raise MissingValueError(f"no value for {name}", hint=name_hint(name, values))
+            raise MissingValueError(f"no value for {name}", hint=element_hint(name, values))
         builder.leaf("scalar", name, shape=getattr(values[name], "shape", ()))
     result = emit_vertex(builder, "result.value", tree)
     tape = builder.finish({"result.value": result})

@@ -24,7 +24,7 @@ from cgprimer.core.loss_attachment import check_point, graph_with_loss
 from cgprimer.core.operations.array_shapes import format_shape
 from cgprimer.core.operations.layer_expansions import is_statistic
 from cgprimer.core.tape.tape_printing import build_expression_trees
-from cgprimer.errors import UsageError, name_hint, pluralize
+from cgprimer.errors import UsageError, pluralize
 from cgprimer.expressions import (
     Expression,
     ExpressionGraph,
@@ -36,7 +36,7 @@ from cgprimer.expressions import (
 )
 from cgprimer.support.array_values import Value
 from cgprimer.support.number_format import format_array, format_latex_array
-from cgprimer.support.value_names import format_name, internal_name, is_internal
+from cgprimer.support.value_names import element_hint, format_name, internal_name, is_internal
 from cgprimer.tapes import Tape, differentiate, elements, labels, reachable, values_of
 
 LEVELS = ("operations", "variables")
@@ -98,7 +98,7 @@ class Trace:
         """
         rows = {row.name: row for row in self.rows}
         if str(name) not in rows:
-            raise UsageError(f"the trace has no row {name!r}", hint=name_hint(name, rows))
+            raise UsageError(f"the trace has no row {name!r}", hint=element_hint(name, rows))
         return rows[name]
 
     def __repr__(self) -> str:

@@ -14,7 +14,7 @@ from cgprimer.core.graph import check_graph
 from cgprimer.core.loss_expressions import target_column_name
 from cgprimer.core.loss_node import build_loss
 from cgprimer.data import Dataset, dataset_of, whole_dataset
-from cgprimer.errors import DataError, NonFiniteError, UsageError, name_hint
+from cgprimer.errors import DataError, NonFiniteError, UsageError
 from cgprimer.expressions import ExpressionGraph, parse_element
 from cgprimer.fitting.damping import DAMPINGS
 from cgprimer.fitting.descent import Descent, Trial, gauss_newton, levenberg_marquardt
@@ -28,6 +28,7 @@ from cgprimer.support.validation import (
     check_named_values,
     check_real_number,
 )
+from cgprimer.support.value_names import element_hint
 from cgprimer.tapes import differentiate, tape
 from cgprimer.training.constraints import constraints, places_of, put_into
 from cgprimer.training.losses import sample_columns
@@ -276,7 +277,7 @@ def _weights(graph: ExpressionGraph, given: Any, sizes: list[int], samples: int)
         return np.array(1.0)
     each = given if isinstance(given, Mapping) else dict.fromkeys(graph.outputs, given)
     if unknown := [name for name in each if name not in graph.outputs]:
-        hint = name_hint(str(unknown[0]), graph.outputs)
+        hint = element_hint(str(unknown[0]), graph.outputs)
         raise UsageError(f"weights: there is no output {unknown[0]!r}", hint=hint)
     found = []
     for name, size in zip(graph.outputs, sizes, strict=True):

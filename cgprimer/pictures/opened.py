@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from cgprimer.analysis.elements import elements_of, in_elements
-from cgprimer.errors import UsageError, name_hint
+from cgprimer.errors import UsageError
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.pictures.diagram import Diagram, Edge
+from cgprimer.support.value_names import element_hint
 
 
 def opened(
@@ -29,7 +30,7 @@ def opened(
     known = (*graph.parameters, *graph.variables)
     for name in names:
         if name not in known:
-            hint = name_hint(name, known)
+            hint = element_hint(name, known)
             raise UsageError(f"the graph has no vertex {name!r} to open", hint=hint)
     home = {element: name for name in known for element in elements_of(graph, name)}
     own = {*home}

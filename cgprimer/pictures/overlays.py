@@ -19,10 +19,11 @@ from cgprimer.analysis.points import point_values
 from cgprimer.core.derivatives import resolve_output, resolve_wrt
 from cgprimer.core.methods.edge_tape import edge_tape
 from cgprimer.core.methods.path_sum import count_paths, list_paths
-from cgprimer.errors import UsageError, name_hint, pluralize
+from cgprimer.errors import UsageError, pluralize
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.pictures.diagram import Diagram, Edge, Node
 from cgprimer.support.number_format import SHORT, choose_equality_sign, format_number
+from cgprimer.support.value_names import element_hint
 from cgprimer.tapes import tape as tape_of
 from cgprimer.tapes import values_of
 
@@ -241,7 +242,7 @@ def check_path(graph: ExpressionGraph, path: tuple[str, ...]) -> None:
     known = (*graph.variables, *graph.parameters)
     for name in path:
         if name not in known:
-            hint = name_hint(name, known)
+            hint = element_hint(name, known)
             raise UsageError(f"the path names {name!r}, which the graph has not", hint=hint)
     for tail, head in pairwise(path) if len(path) > 1 else [(path[0], None)]:
         using = [user for user, used in graph.parameters_of.items() if tail in used]

@@ -19,11 +19,12 @@ from cgprimer.analysis.points import point_values, single_name
 from cgprimer.analysis.reference import is_known, reference_derivatives
 from cgprimer.core.derivatives import resolve_output
 from cgprimer.core.loss_attachment import graph_with_loss
-from cgprimer.errors import DifferentiationError, UsageError, name_hint
+from cgprimer.errors import DifferentiationError, UsageError
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.plots import slide
 from cgprimer.support.number_format import format_number, mark_rounding
 from cgprimer.support.validation import check_integer, check_real_number
+from cgprimer.support.value_names import element_hint
 from cgprimer.tapes import Tape, differentiate, values_of
 from cgprimer.tapes import tape as tape_of
 
@@ -165,7 +166,7 @@ def function_curves(
     if name not in known:
         raise UsageError(
             f"{name!r} is computed: a function is of an input or a parameter",
-            hint=name_hint(name, known),
+            hint=element_hint(name, known),
         )
     if check_integer("the order of the highest derivative", order) > _HIGHEST:
         raise UsageError(f"the highest derivative is one of order 0 to {_HIGHEST}, not {order}")

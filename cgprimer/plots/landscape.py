@@ -25,9 +25,10 @@ from cgprimer.core.operations.matrix_operations import Matmul
 from cgprimer.core.tape.scalarization import split_arrays
 from cgprimer.core.tape.tape_dependencies import find_varying_values
 from cgprimer.data import Dataset, make_dataset, whole_dataset
-from cgprimer.errors import UsageError, name_hint
+from cgprimer.errors import UsageError
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.validation import check_integer, check_named_values, check_real_number
+from cgprimer.support.value_names import element_hint
 from cgprimer.training.losses import DEFAULT, samples_for
 from cgprimer.training.objective import Objective
 from cgprimer.training.optimizers import OPTIMIZERS
@@ -290,7 +291,7 @@ def _two(graph: ExpressionGraph, numbers: Sequence[str], over: Names) -> tuple[s
         if name not in numbers:
             if name in graph.parameters:
                 numbers_of(graph, None, [name])  # says that it is an array
-            hint = name_hint(name, numbers)
+            hint = element_hint(name, numbers)
             if name in graph.inputs:
                 hint = f"{name} is an input: write 'parameter {name} = VALUE' in the text"
             raise UsageError(f"the graph has no parameter {name!r}", hint=hint)

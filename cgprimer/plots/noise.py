@@ -15,13 +15,14 @@ import numpy as np
 
 from cgprimer.core.graph import check_graph
 from cgprimer.data import Dataset, make_dataset, whole_dataset
-from cgprimer.errors import UsageError, name_hint
+from cgprimer.errors import UsageError
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.pictures.theme import Theme
 from cgprimer.plots import slide
 from cgprimer.plots.cost import as_counts
 from cgprimer.support.number_format import format_number
 from cgprimer.support.validation import check_integer, check_named_values, check_real_number
+from cgprimer.support.value_names import element_hint
 from cgprimer.training.losses import samples_for
 from cgprimer.training.objective import Objective
 
@@ -251,7 +252,7 @@ def _parameter(graph: ExpressionGraph, over: str | None) -> str:
     if over is None and len(graph.parameters) == 1 == len(scalars):
         return scalars[0]
     if over not in scalars:
-        hint = name_hint(over, scalars) if over else f"over=NAME (--over {scalars[0]})"
+        hint = element_hint(over, scalars) if over else f"over=NAME (--over {scalars[0]})"
         what = f"no parameter {over!r} that is a number" if over else "several parameters"
         raise UsageError(f"the graph has {what}", hint=hint if scalars else "")
     return over

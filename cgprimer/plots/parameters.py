@@ -7,11 +7,12 @@ from math import inf, isfinite
 from typing import Any, NamedTuple
 
 from cgprimer.core.methods.derivative_program import Names, normalize_names
-from cgprimer.errors import UsageError, name_hint
+from cgprimer.errors import UsageError
 from cgprimer.pictures.theme import Theme
 from cgprimer.plots import slide
 from cgprimer.plots.runs import BY, FAR, Run, axis_of, common_truth, named_runs, steps_per_epoch
 from cgprimer.support.validation import check_choice
+from cgprimer.support.value_names import element_hint
 from cgprimer.training.runs import TrainingRun
 
 Values = Mapping[str, float]
@@ -71,7 +72,7 @@ def parameters(
     chosen = tuple(e for name in chosen for e in whole.get(name) or (name,))
     for name in chosen:
         if name not in known:
-            raise UsageError(f"no run has a parameter {name!r}", hint=name_hint(name, known))
+            raise UsageError(f"no run has a parameter {name!r}", hint=element_hint(name, known))
     if not chosen:
         raise UsageError("there are no parameters to draw")
     chosen = tuple(name for name in known if name in chosen)

@@ -13,12 +13,8 @@ import pytest
 
 import cgprimer
 from cgprimer.errors import MissingValueError, UsageError
-from cgprimer.pictures.graph_diagrams import (
-    draw,
-    graph_diagram,
-    operation_diagram,
-    variable_diagram,
-)
+from cgprimer.pictures.drawing import draw
+from cgprimer.pictures.graph_diagrams import graph_diagram, operation_diagram, variable_diagram
 from tests.approval import refused
 
 LECTURE = cgprimer.load(Path(__file__).resolve().parents[2] / "examples" / "lecture.cg")
