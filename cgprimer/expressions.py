@@ -91,7 +91,7 @@ def evaluate(expression: Expression | str, values: Mapping[str, Any] | None = No
     builder = Builder(simplify=False)
     for name in names_in(tree):
         if name not in values:
-            raise MissingValueError(f"no value for {name}", hint=element_hint(name, values))
+            raise MissingValueError(f"missing value for {name}", hint=element_hint(name, values))
         builder.leaf("scalar", name, shape=getattr(values[name], "shape", ()))
     result = emit_vertex(builder, "result.value", tree)
     tape = builder.finish({"result.value": result})

@@ -175,7 +175,7 @@ def _check(trees: Iterable[Expression]) -> None:
 def _variable(
     wrt: str | None, free: set[str], definitions: dict[str, Expression], functions: set[str]
 ) -> str:
-    """The variable to differentiate by."""
+    """The variable to differentiate with respect to."""
     known = sorted(free) + list(filter(None, definitions))
     if not known and (wrt is None or wrt.isidentifier()):  # a constant: 5
         return wrt or "x"

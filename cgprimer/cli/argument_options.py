@@ -26,8 +26,8 @@ def with_options(error: CgprimerError) -> str:
     >>> print(with_options(PathLimitError("too many paths", hint="raise the limit: `limit=N`")))
     too many paths
       hint: raise the limit: `--path-limit N`
-    >>> print(with_options(UsageError("no value for 'xa'", hint="give one: `at={'xa': 0.5}`")))
-    no value for 'xa'
+    >>> print(with_options(UsageError("missing value for 'xa'", hint="give one: `at={'xa': 0.5}`")))
+    missing value for 'xa'
       hint: give one: `--at xa=0.5`
     """
     return _ARGUMENT.sub(lambda match: f"`{_option(error, *match.groups())}`", str(error))

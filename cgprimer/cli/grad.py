@@ -119,7 +119,9 @@ def command(
     names = settings["wrt"] or graph.parameters or graph.inputs
     if not names:
         hint = "'xa = 2' defines a variable; values are declared: input xa = 2, parameter ab = 1"
-        raise UsageError("the graph has no parameter and no input to differentiate by", hint=hint)
+        raise UsageError(
+            "cannot differentiate: the graph has no parameters and no inputs", hint=hint
+        )
     options = own_options(method, settings)
     settings |= {"wrt": names, "of": settings["of"] or None}
     if simplify and not show:

@@ -264,9 +264,7 @@ def resolve_output(graph: ExpressionGraph, of: str | None) -> str:
         return graph.only_output()
     check_type("of", of, str, "a name")
     if parse_element_of(graph, of)[0] not in graph.variables:
-        raise UsageError(
-            f"the graph has no variable {of!r}", hint=element_hint(of, graph.variables)
-        )
+        raise UsageError(f"unknown variable {of!r}", hint=element_hint(of, graph.variables))
     return of
 
 
@@ -288,7 +286,7 @@ def resolve_wrt(graph: ExpressionGraph, wrt: Names | None) -> tuple[str, ...]:
     for name in names:
         if parse_element_of(graph, name)[0] not in choices:
             hint = element_hint(name, choices)
-            raise UsageError(f"the graph has no variable or parameter {name!r}", hint=hint)
+            raise UsageError(f"unknown variable or parameter {name!r}", hint=hint)
     return names
 
 

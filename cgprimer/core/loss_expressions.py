@@ -65,7 +65,7 @@ def parse_loss_name(loss: str) -> str:
 def _parse_settings(loss: str) -> tuple[str, dict[str, float]]:
     """Split a loss such as ``huber(0.5)`` into its name and the values of its settings."""
     if not isinstance(loss, str):
-        raise UsageError(f"a loss must be a name or an expression, got {type(loss).__name__}")
+        raise UsageError(f"the loss must be a name or an expression, got {type(loss).__name__}")
     name, bracket, inside = loss.strip().partition("(")
     settings = dict(_SETTINGS.get(name.strip(), {}))
     if not settings or not (bracket and inside.endswith(")")):
@@ -74,7 +74,8 @@ def _parse_settings(loss: str) -> tuple[str, dict[str, float]]:
         keyword, equals, value = argument.rpartition("=")
         if equals and keyword.strip() != setting:
             raise UsageError(
-                f"{name.strip()} has no setting {keyword.strip()!r}", hint=f"use {setting}"
+                f"unknown setting {keyword.strip()!r} of the loss {name.strip()!r}",
+                hint=f"use {setting}",
             )
         try:
             settings[setting] = check_real_number(f"the {setting} of {name}", float(value), above=0)

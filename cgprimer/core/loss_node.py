@@ -186,7 +186,9 @@ def _build_terms(
         message = (
             f"the loss {loss!r} would add {more[0]} once for each of the {len(outputs)} outputs"
         )
-        raise UsageError(message, hint=f"use the names of the outputs: {join_names(outputs)}")
+        raise UsageError(
+            message, hint=f"write the loss in terms of the outputs: {join_names(outputs)}"
+        )
     terms = []
     for name, shape in outputs.items():
         trees = {**replaced, "out": Name(name)}
@@ -209,7 +211,7 @@ def _infer_shape(tree: Expression, shapes: Shapes) -> Shape:
     try:
         return builder.shape(fold(tree, emit_leaf, partial(emit_function, builder)))
     except ShapeError as error:
-        raise ShapeError(f"the loss {unparse(tree)}: {error.message}", hint=error.hint) from None
+        raise ShapeError(f"in the loss {unparse(tree)}: {error.message}", hint=error.hint) from None
 
 
 def _only_scalar_output(outputs: Shapes) -> str:

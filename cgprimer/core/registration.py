@@ -70,12 +70,12 @@ def register_primitive(
     texts = (partials,) if isinstance(partials, str) else partials
     if not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
         raise UsageError(
-            f"the partials of {name!r} must be strings, one for each operand, got {partials!r}",
+            f"`partials` of {name!r} must be strings, one per operand, got {partials!r}",
             hint="write partials='cos(a)' for one operand, partials=('b', 'a') for two",
         )
     if not callable(numpy):
         raise UsageError(
-            f"primitive {name!r} requires a function of floats and arrays, got {numpy!r}"
+            f"`numpy` of primitive {name!r} must be a function of floats and arrays, got {numpy!r}"
         )
     _check_name(name)
     if isinstance(numpy, type) and isinstance(numpy, CustomFunction):
@@ -93,11 +93,11 @@ def register_primitive(
 def _check_name(name: str) -> None:
     """Raise UsageError if a name cannot be the name of a new primitive."""
     if not name.isidentifier() or name in OPERANDS or name == RESULT:
-        raise UsageError(f"{name!r} is not a valid name for a function")
+        raise UsageError(f"{name!r} is not a valid function name")
     if name in {row.name for row in primitives()} or name in FUNCTIONS:
-        raise UsageError(f"primitive {name!r} already exists")
+        raise UsageError(f"primitive {name!r} is already registered")
     if name in RESERVED:
-        raise UsageError(f"{name!r} is reserved for engines", hint="choose another name")
+        raise UsageError(f"{name!r} is a reserved name", hint="choose another name")
 
 
 def unregister_primitive(name: str) -> None:

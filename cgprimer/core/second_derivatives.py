@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import reprlib
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -138,7 +139,9 @@ def hessian_vector_product(
     """
     if not isinstance(vector, Mapping) or not vector:
         raise UsageError(
-            "`vector` must map names to numbers or arrays", hint="write vector={'ab': 1.0}"
+            "`vector` must be a nonempty dict from names to numbers or arrays, got"
+            f" {reprlib.repr(vector)}",
+            hint="pass a dict, as in vector={'ab': 1.0}",
         )
     graph = graph_with_loss(graph, loss, check_point(at))
     graph, of = add_element_output(graph, of)
@@ -157,7 +160,9 @@ def hessian_vector_product(
     for n, shape in sizes.items():
         if count_axes(value := direction[seeds[n]]) > len(shape):
             message = f"`vector[{n!r}]` must have shape {list(shape)}, got {list(value.shape)}"
-            raise ShapeError(message, hint="all samples share one vector: call once per vector")
+            raise ShapeError(
+                message, hint="the vector applies to all samples; call the function once per vector"
+            )
     derivatives = run_at_point(graph, at, program, engine, direction).derivatives
     return {name: value for (_, name), value in derivatives.items()}
 
@@ -188,7 +193,10 @@ def _copy_inner_variables(primal: Tape, names: tuple[str, ...], of: str) -> Tape
     needed, builder = reachable(primal, [primal.index(of)]), Builder(simplify=False)
     copied = {i: name for name in names if (i := primal.index(name)) >= len(primal.leaves)}
     if unused := [name for i, name in copied.items() if not needed[i]]:
-        raise UsageError(f"{of!r} does not depend on {unused[0]!r}: the second derivatives are 0")
+        raise UsageError(
+            f"cannot compute second derivatives with respect to {unused[0]!r}: {of!r} does not"
+            f" depend on {unused[0]!r}"
+        )
     value = builder.extend(
         primal,
         then=lambda i, new: builder.emit("copy", new[i], pinned=True) if i in copied else new[i],
@@ -213,15 +221,16 @@ def _build_gradient_tape(
     choices = [name for name in methods() if name != "finite-difference"]
     if method not in choices:
         raise UsageError(
-            f"the inner method must compute the gradient in a single run, got {method!r}",
-            hint=f"write OUTER-over-INNER with one of {', '.join(choices)} as the inner method",
+            f"the inner method must compute the gradient in a single pass, got {method!r}",
+            hint=f"choose one of {', '.join(choices)} as the inner method, as in"
+            " forward-over-reverse",
         )
     inner = [name for name in wrt if name in graph.definitions]
     if inner and method == "symbolic":
         raise UsageError(
             "symbolic formulas contain only inputs and parameters, so they cannot be differentiated"
             f" with respect to {inner[0]!r}",
-            hint="choose another inner method: forward-over-reverse",
+            hint="use a numeric inner method, as in forward-over-reverse",
         )
     options = {"carry": True} if method == "forward" else {}
     if primal.has_arrays and method != "reverse":

@@ -59,7 +59,9 @@ def reading(path: Any) -> Iterator[None]:
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
     except UnicodeDecodeError:
-        raise DataError(f"{path} is not UTF-8 text", hint="save it as UTF-8") from None
+        raise DataError(
+            f"{path} is not UTF-8 text", hint="save the file with UTF-8 encoding"
+        ) from None
 
 
 Chosen = dict[str, dict[str, str]]  #: role -> our name of a column -> the source's

@@ -176,7 +176,7 @@ def prepare_seed(result: ValueBase, gradient: Any) -> Any:
     if gradient is None:
         if shape:
             raise DifferentiationError(
-                f"gradients can be created implicitly for scalars only, got shape {shape}",
+                f"a gradient can be created implicitly only for scalar outputs, got shape {shape}",
                 hint="reduce the output with sum(), or pass an upstream gradient:"
                 " backward(np.ones(value.shape))",
             )
@@ -261,10 +261,10 @@ def _check_versions(order: list[ValueBase], leaf_serial: int) -> None:
             (value, *value.operands) if value.operands and value.serial > leaf_serial else ()
         ):
             if isinstance(operand, ValueBase) and operand._version > value.serial:
-                subject = f"the value {operand.name!r}" if operand.name else "one of the values"
+                subject = f"the value {operand.name!r}" if operand.name else "a value"
                 raise DifferentiationError(
-                    f"{subject} needed for gradient computation was modified in place after"
-                    f" {format_primitive_name(value.primitive)!r} used it",
+                    f"{subject} needed for the gradient of"
+                    f" {format_primitive_name(value.primitive)!r} was modified in place",
                     hint="modify it after backward(), or compute the result again",
                 )
 

@@ -93,7 +93,7 @@ class EagerBuilder:
             return operand
         if broadcast_shapes("broadcast", current, shape) != shape:
             raise ShapeError(
-                f"cannot broadcast shape {format_shape(current)} to {format_shape(shape)}"
+                f"cannot broadcast shape {format_shape(current)} to shape {format_shape(shape)}"
             )
         return self.emit(Broadcast.create(len(current), shape), operand)
 

@@ -78,7 +78,7 @@ def _parse_subscripts(subscripts: Any, values: list[Any]) -> tuple[list[str], st
         out = "".join(sorted(c for c in sizes if left.count(c) == 1))
     if len(set(out)) < len(out) or set(out) - sizes.keys():
         raise ShapeError(
-            f"einsum output subscripts {out!r} must be distinct letters of the operands"
+            f"einsum output subscripts must be distinct and occur in the operands, got {out!r}"
         )
     return terms, out, sizes
 

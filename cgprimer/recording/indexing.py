@@ -52,7 +52,7 @@ def _check_adjacent(parts: list[Any]) -> None:
     positions = [i for i, p in enumerate(parts) if not isinstance(p, slice | EllipsisType | None)]
     has_gap = positions and positions[-1] - positions[0] != len(positions) - 1
     if has_gap and any(np.ndim(parts[i]) for i in positions):
-        raise ShapeError("index arrays must be adjacent, without a slice between them")
+        raise ShapeError("index arrays must not be separated by a slice")
 
 
 def _expand_ellipsis(parts: list[Any], shape: tuple[int, ...]) -> None:
@@ -67,7 +67,7 @@ def _expand_ellipsis(parts: list[Any], shape: tuple[int, ...]) -> None:
         )
     ellipses = [i for i, p in enumerate(parts) if p is Ellipsis]
     if len(ellipses) > 1:
-        raise UsageError("an index can have only a single ellipsis ('...')")
+        raise UsageError("an index can only have a single ellipsis ('...')")
     position = ellipses[0] if ellipses else len(parts)
     parts[position : position + 1] = [slice(None)] * (len(shape) - count)
 
@@ -84,11 +84,11 @@ def _to_index(part: Any, size: int) -> Any:
             return range(*part.indices(size))
         except (TypeError, ValueError):
             raise UsageError(
-                f"slice indices must be integers and the step nonzero, got {part}"
+                f"slice bounds must be integers and the step a nonzero integer, got {part}"
             ) from None
     if isinstance(part, ValueBase):
         raise UsageError(
-            "a Value cannot be used as an index", hint="pass int(value.item()) or a plain array"
+            "cannot use a Value as an index", hint="pass int(value.item()) or a plain array"
         )
     array = to_array(part)
     if array.dtype.kind not in "iu" and array.size:

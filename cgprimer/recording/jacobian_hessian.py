@@ -69,7 +69,6 @@ def _call_transform(transform: Any, function: Any, args: Any, options: Any) -> A
     except TypeError:
         arguments = ", ".join(map(repr, [*args, *options]))
         raise UsageError(
-            "jacobian() and hessian() of a function accept only the option `argument`, got"
-            f" {arguments}",
+            f"jacobian(f) and hessian(f) accept only the option `argument`, got {arguments}",
             hint="call the returned function with the point: jacobian(f, argument=0)(x)",
         ) from None

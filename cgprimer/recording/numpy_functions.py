@@ -304,7 +304,7 @@ def _differences(a: Any, n: int = 1, axis: int = -1) -> Any:
     """Compute ``numpy.diff`` of a recorded value."""
     a = _moveaxis(a, axis, 0)
     if n < 0:
-        raise ShapeError(f"the order of differences must be non-negative, got n={n}")
+        raise ShapeError(f"`n` (the order of differences) must be non-negative, got {n}")
     for _ in range(n):
         a = a[1:] - a[:-1]
     return _moveaxis(a, 0, axis)

@@ -90,7 +90,7 @@ def create_comparison(function: Callable[[Any, Any], Any]) -> Callable[..., Any]
         except ValueError as error:
             raise shape_error("a comparison", operands, error) from None
         except TypeError:
-            raise UsageError(f"cannot compare a Value with {other!r}") from None
+            raise UsageError(f"cannot compare a Value with {type(other).__name__}") from None
         return result if np.ndim(result) else bool(result)
 
     return compare
@@ -130,8 +130,8 @@ def replace_data(value: ValueBase, new: Any) -> None:
     """
     if np.shape(new) != np.shape(value._data):
         raise UsageError(
-            f"an in-place operation must keep the shape {np.shape(value._data)}, got"
-            f" {np.shape(new)}"
+            f"an in-place operation must preserve shape {np.shape(value._data)}, got a result of"
+            f" shape {np.shape(new)}"
         )
     data = value._get_writable_data()
     if data is not None:

@@ -41,7 +41,7 @@ def wrap_rearrangement(function: Callable[..., Any], max_arguments: int = 9) -> 
         """Apply the function to positions, and gather the elements at the resulting positions."""
         if len(args) + len(kwargs) > max_arguments or "out" in kwargs:
             raise TypeError(
-                f"{function.__name__}() got out= or more than {1 + max_arguments} arguments"
+                f"{function.__name__}() accepts at most {1 + max_arguments} arguments and no `out`"
             )
         a = to_value(a)
         positions = function(create_position_array(a), *args, **kwargs)

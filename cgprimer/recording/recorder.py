@@ -124,7 +124,7 @@ def record(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Recording
     outputs = {n: v for n, v in outputs.items() if _is_numeric(v)}
     if not any(isinstance(v, ValueBase) for v in outputs.values()):
         raise UsageError(
-            "the result of the function does not depend on its arguments",
+            "cannot record the function: its result does not depend on its arguments",
             hint="pass floats or arrays of floats, such as 3.0 instead of 3: integers are not"
             " recorded",
         )
@@ -167,7 +167,7 @@ def _check_results(graph: ExpressionGraph, writer: GraphWriter) -> None:
         tolerance = 1e-3 if np.asarray(recorded._data).dtype == np.float32 else 1e-9
         if not np.allclose(values[name], recorded._data, tolerance, tolerance, equal_nan=True):
             raise UsageError(
-                f"cannot record {name!r}: a value was modified in place while the function ran",
+                f"cannot record {name!r}: the function modified a value in place",
                 hint="create a new value outside of no_grad(): w = w - step",
             )
 

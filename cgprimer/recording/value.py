@@ -110,9 +110,9 @@ class Value(TensorNames):
             return 0.0
         if self.primitive:
             warnings.warn(
-                "grad is None for computed arrays: only leaves and scalars keep gradients\n  hint:"
-                " create parameters with Value(...), and update them in place under no_grad():"
-                " w -= step",
+                "`grad` of a computed array is always None: only leaves and scalars accumulate"
+                " gradients\n  hint: create parameters with Value(...), and update them in place"
+                " under no_grad(): w -= step",
                 stacklevel=2,
             )
             return None
@@ -205,7 +205,7 @@ class Value(TensorNames):
         if self.requires_grad and State.thread.recording:
             raise UsageError(
                 "cannot convert a Value that requires grad to a numpy array",
-                hint="use np.stack to join values, or value.detach().data for the plain array",
+                hint="join values with np.stack, or pass value.detach().data",
             )
         return np.array(self._data, dtype)
 

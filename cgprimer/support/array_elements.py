@@ -41,8 +41,8 @@ def insert_elements(
     for name, base, _ in parts:
         if base not in values and base not in defaults and np.isnan(arrays[base]).any():
             raise UsageError(
-                f"{name!r} has a value, but the other elements of {base!r} have none",
-                hint=f"declare a value of {base!r}, or set all elements: {base}=0",
+                f"{name!r} is set, but other elements of {base!r} have no value",
+                hint=f"declare a value for {base!r}, or set all elements with {base}=0",
             )
     return arrays
 
@@ -55,7 +55,7 @@ def _check_indices(name: str, base: str, indices: tuple[int, ...], shape: tuple[
         last = Element(base, tuple(n - 1 for n in shape))
         raise UsageError(
             f"{name!r} is out of bounds: {base!r} has shape {list(shape)}",
-            hint=f"the elements are {first} to {last}",
+            hint=f"use an element between {first} and {last}",
         )
 
 

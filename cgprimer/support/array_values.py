@@ -33,7 +33,7 @@ def convert_value(name: str, value: Any, shape: tuple[int, ...] = ()) -> Value:
         try:
             return float(value)
         except OverflowError:
-            raise UsageError(f"{name!r} is too large for a double") from None
+            raise UsageError(f"{name!r} must be within the range of float64") from None
     try:
         import numpy as np
 

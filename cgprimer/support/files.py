@@ -101,7 +101,7 @@ def check_writable(path: str | Path) -> None:
     except OSError as error:  # a name that is too long, a folder that cannot be searched
         raise UsageError(f"cannot write {path}: {error.strerror}") from None
     if is_folder:
-        raise UsageError(f"cannot write {path}: the path is a folder")
+        raise UsageError(f"cannot write {path}: it is a folder")
     if not folder_exists:
         raise UsageError(f"cannot write {path}: the folder {folder} does not exist")
     if not os.access(folder, os.W_OK):

@@ -135,7 +135,9 @@ def check_named_values(
     {'k': 1.0}
     """
     if values is not None and not isinstance(values, Mapping):
-        raise UsageError(f"{argument} must map names to numbers, got {reprlib.repr(values)}")
+        raise UsageError(
+            f"{argument} must be a dict from names to numbers, got {reprlib.repr(values)}"
+        )
     accepted = dict.fromkeys(names)  # fast to search, in order
     for name in values or {}:
         if name not in accepted and not (parts and extract_array_name(name) in shapes):

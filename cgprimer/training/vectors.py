@@ -62,7 +62,7 @@ class Vectors:
                 return np.concatenate([_flat(name, v, shape) for (name, shape), v in named])
             found = np.asarray(given)
         except KeyError as error:
-            raise MissingValueError(f"no value for the parameter {error.args[0]!r}") from None
+            raise MissingValueError(f"missing value for the parameter {error.args[0]!r}") from None
         except (TypeError, IndexError):
             said = f"parameters are given by name, as in {{'k': 1.0}}, not as {values!r}"
             raise UsageError(said) from None

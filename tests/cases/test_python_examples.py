@@ -69,7 +69,7 @@ def test_the_two_paths(tmp_path: Path) -> None:
     assert set(grad_fns.values()) == {"False  grad_fn None"}
     assert "L = 15.0 dL/da = 2.5 dL/dw1 = -1.0 dL/dw2 = -8.0 dL/dw3 = -6.0 dL/dw4 = 2.0" in out
     assert "a.grad = 5.0\nafter zero_grad: 0.0" in out
-    assert "created implicitly for scalars only" in out
+    assert "created implicitly only for scalar outputs" in out
     assert (tmp_path / "two_paths.png").read_bytes().startswith(b"\x89PNG")
 
 

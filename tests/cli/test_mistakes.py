@@ -40,7 +40,11 @@ WRONG = {
     "unknown function": (["grad", "-e", "xw = tahn(xa)"], ":1:6", "^^^^", "'tanh'"),
     "missing star": (["grad", "-e", "xw = 2xa"], "<command line>:1:6", "^^^", "2*xa"),
     "cycle": (["info", "-e", "xa = xb; xb = xa"], "xa -> xb -> xa", "^"),
-    "missing value": (["grad", "-e", "xw = k*xa", "--at", "k=2"], "no value for xa", "--at xa="),
+    "missing value": (
+        ["grad", "-e", "xw = k*xa", "--at", "k=2"],
+        "missing value for xa",
+        "--at xa=",
+    ),
     "at without =": (["grad", LECTURE, "--at", "xa"], "--at", "NAME=VALUE", "'xa'"),
     "at without name": (["grad", LECTURE, "--at", "=1"], "--at", "NAME=VALUE"),
     "at no number": (["grad", LECTURE, "--at", "xa=abc"], "--at", "'abc'", "not a number"),

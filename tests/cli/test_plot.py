@@ -101,7 +101,7 @@ def test_every_example_works(kind: str, workplace: Path) -> None:
         (["surface", LECTURE, "--over", "ab,xa", "-o", "a.png"], "'xa'"),
         (["surface", LECTURE, "--range", "1-2", "-o", "a.png"], "LOW:HIGH"),
         (["surface", LECTURE, "--data", "no.csv", "-o", "a.png"], "no.csv"),
-        (["function", "-e", "xw = k*xa", "-o", "a.png"], "no value for k"),
+        (["function", "-e", "xw = k*xa", "-o", "a.png"], "missing value for k"),
         (["function", "-e", "xw = xa", "--range", "2:1", "-o", "a.png"], "ascend"),
         (["functoin", "-o", "a.png"], "functoin"),
     ],

@@ -77,5 +77,5 @@ def cycle_error(
         f"cyclic definition: {' -> '.join(shown)}{count}",
         locate_tokens(source)[tokens.index(path[0])],
         path=path,
-        hint="change one of the definitions so that it does not use the next",
+        hint="remove one of these references to break the cycle",
     )

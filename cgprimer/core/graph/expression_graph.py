@@ -51,7 +51,7 @@ def _raise_read_only_error(self: Any, *args: Any, **options: Any) -> NoReturn:
     """Raise the error for an attempt to modify a dictionary or list of a graph."""
     raise UsageError(
         "the dictionaries and lists of a graph are read-only",
-        hint="edit the text and parse it again, or change a copy made by copy.deepcopy",
+        hint="parse the changed text, or change a copy made by copy.deepcopy",
     )
 
 
@@ -209,7 +209,7 @@ class ExpressionGraph:
         """
         if str(name) not in self.definitions:
             hint = element_hint(name, self.definitions)
-            raise UsageError(f"{name!r} has no definition", hint=hint)
+            raise UsageError(f"{name!r} is not defined by an expression", hint=hint)
         from cgprimer.core.operations.notation import unparse
 
         return unparse(self.definitions[name])
@@ -231,9 +231,12 @@ class ExpressionGraph:
         Raises:
             UsageError: the graph has several outputs or none.
         """
-        if len(self.outputs) != 1:
-            count = f"several outputs: {', '.join(self.outputs)}" if self.outputs else "no output"
-            raise UsageError(f"the graph has {count}", hint="choose one with `of=NAME`")
+        if not self.outputs:
+            raise UsageError("the graph has no output")
+        if len(self.outputs) > 1:
+            names = ", ".join(self.outputs)
+            message = f"the graph must have a single output, got {len(self.outputs)}: {names}"
+            raise UsageError(message, hint="choose one with `of=NAME`")
         return self.outputs[0]
 
     def point(
@@ -250,9 +253,7 @@ class ExpressionGraph:
             UsageError: an unknown name, a value that is not real, or arrays that do not broadcast.
         """
         if at is not None and not isinstance(at, Mapping):
-            raise UsageError(
-                f"the point `at` must be a dict such as {{'xa': 0.5}}, got {type(at).__name__}"
-            )
+            raise UsageError(f"`at` must be a dict such as {{'xa': 0.5}}, got {type(at).__name__}")
         free, shapes = dict.fromkeys((*self.inputs, *self.parameters)), self.shapes
         values = {
             name: convert_value(name, value, shapes[name]) if name in shapes else value
@@ -276,7 +277,8 @@ class ExpressionGraph:
         missing = [name for name in wanted if name in free and name not in values]
         if missing:
             hint = self._missing_value_hint(missing[0])
-            raise MissingValueError(f"no value for {', '.join(missing)}", hint=hint)
+            values_of = "missing values for" if len(missing) > 1 else "missing value for"
+            raise MissingValueError(f"{values_of} {', '.join(missing)}", hint=hint)
         try:
             self.samples(values)
         except ValueError:
@@ -394,7 +396,7 @@ class ExpressionGraph:
         """Return the role of a name: ``input``, ``inner``, ``output`` or ``parameter``."""
         if str(name) not in self.roles:
             raise UsageError(
-                f"the graph has no variable or parameter {name!r}", hint=name_hint(name, self.roles)
+                f"unknown variable or parameter {name!r}", hint=name_hint(name, self.roles)
             )
         return self.roles[name]
 

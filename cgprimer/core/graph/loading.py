@@ -56,7 +56,7 @@ def load(path: str | Path) -> ExpressionGraph:
         raise UsageError(f"cannot read {path}: {error.strerror or error}", hint=near) from None
     except UnicodeDecodeError as error:
         message = f"{path} is not UTF-8 text (byte {error.start})"
-        raise UsageError(message, hint="save it as UTF-8") from None
+        raise UsageError(message, hint="save the file with UTF-8 encoding") from None
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     return parse(text, name=name.encode("utf-8", "replace").decode())  # for pages and pictures
 

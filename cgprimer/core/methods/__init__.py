@@ -102,14 +102,15 @@ def _resolve_names(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the names in ``of`` and in ``wrt`` as tuples; use the defaults for None."""
     if of is None and len(tape.outputs) != 1:
-        outputs = f"the tape has several outputs: {', '.join(tape.outputs)}"
-        raise UsageError(outputs, hint="choose one with `of=NAME`")
+        if not tape.outputs:
+            raise UsageError("the tape has no output")
+        names = ", ".join(tape.outputs)
+        message = f"the tape must have a single output, got {len(tape.outputs)}: {names}"
+        raise UsageError(message, hint="choose one with `of=NAME`")
     if wrt is None:
         wrt = tape.of_kind("scalar") or tape.of_kind("column")
         if not wrt:
-            raise UsageError(
-                "the tape has no parameters or inputs to differentiate with respect to"
-            )
+            raise UsageError("cannot differentiate: the tape has no parameters and no inputs")
     of = tuple(tape.outputs) if of is None else of
     return normalize_names(of, "of"), normalize_names(wrt, "wrt")
 
@@ -140,5 +141,5 @@ def _check_supported(method: str, tape: Tape) -> None:
         raise DifferentiationError(
             f"method {method!r} does not support 'batch_mean' (used by batchnorm), which combines"
             " samples",
-            hint="use reverse, forward or finite-difference",
+            hint="choose one of the methods reverse, forward, finite-difference",
         )

@@ -56,7 +56,7 @@ def differentiate(
     if find_spec("sympy") is None:
         raise DifferentiationError(
             "symbolic differentiation requires sympy, which is not installed",
-            hint="run `pip install sympy`",
+            hint="install it with: pip install sympy",
         )
     roots = [tape.index(name) for name in of]
     needed = reachable(tape, roots)

@@ -64,7 +64,7 @@ def _emit_index(b: Builder, a: Any, entries: tuple[Any, ...]) -> Any:
     shape = b.shape(a)
     if not shape:
         hint = "declare an array with its shape, as in input x[3]"
-        raise ShapeError("a scalar cannot be indexed", hint=hint)
+        raise ShapeError("cannot index a scalar", hint=hint)
     if any(isinstance(entry, slice) and entry.step == 0 for entry in entries):
         raise ShapeError("slice step cannot be 0")
     if len(entries) > len(shape):

@@ -103,7 +103,7 @@ class Broadcast(_ShapeChange):
         (a,), shape = operands, self.new_shape
         if min(shape, default=0) < 0 or broadcast_shapes("a broadcast", a, shape) != shape:
             raise ShapeError(
-                f"cannot broadcast shape {format_shape(a)} to {format_shape(shape)}",
+                f"cannot broadcast shape {format_shape(a)} to shape {format_shape(shape)}",
                 hint="trailing dimensions must be equal, or 1 in the original shape",
             )
         if math.prod(shape) > MAX_ELEMENTS:
@@ -245,7 +245,8 @@ def transpose(builder: Builder, a: Value, axes: Sequence[int] | None = None) -> 
     unchanged = tuple(range(-len(shape), 0))
     if sorted(order) != list(unchanged):
         raise ShapeError(
-            f"{list(axes or ())} is not a permutation of the axes of {format_shape(shape)}"
+            f"`axes` must be a permutation of the axes of shape {format_shape(shape)},"
+            f" got {list(axes or ())}"
         )
     return a if order == unchanged else builder.emit(Transpose.create(order), a)
 
