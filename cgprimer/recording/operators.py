@@ -90,7 +90,8 @@ def create_comparison(function: Callable[[Any, Any], Any]) -> Callable[..., Any]
         except ValueError as error:
             raise shape_error("a comparison", operands, error) from None
         except TypeError:
-            raise UsageError(f"cannot compare a Value with {type(other).__name__}") from None
+            message = f"a Value can be compared only with numbers and arrays, got {other!r}"
+            raise UsageError(message) from None
         return result if np.ndim(result) else bool(result)
 
     return compare

@@ -245,7 +245,7 @@ def transpose(builder: Builder, a: Value, axes: Sequence[int] | None = None) -> 
     unchanged = tuple(range(-len(shape), 0))
     if sorted(order) != list(unchanged):
         raise ShapeError(
-            f"`axes` must be a permutation of the axes of shape {format_shape(shape)},"
+            f"transpose axes must be a permutation of the axes of shape {format_shape(shape)},"
             f" got {list(axes or ())}"
         )
     return a if order == unchanged else builder.emit(Transpose.create(order), a)
