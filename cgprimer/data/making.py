@@ -75,7 +75,7 @@ def make_dataset(
         point = graph.point(truth, needed=graph.parameters if targets else ())
     except MissingValueError as error:
         raise MissingValueError(
-            error.message.replace("no value", "no true value"),
+            error.message.replace("missing value", "missing true value"),
             hint="give truth={...} (--truth NAME=VALUE), write in the text: parameter NAME = VALUE,"
             " or give data of your own (--data)",
         ) from None

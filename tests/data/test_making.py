@@ -226,7 +226,7 @@ def test_from_what_has_no_names(given: object) -> None:
     ],
 )  # fmt: skip
 def test_arguments_that_are_no_numbers(arguments: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match="number"):
+    with pytest.raises(UsageError, match=r"number|integer"):
         make_dataset(cgprimer.parse("xw = k*xa; parameter k = 1"), **arguments)
 
 
