@@ -160,7 +160,7 @@ def call_custom_primitive(
 
 
 def sum_uniform_value(value: Array, samples: int) -> Array:
-    """Return the sum over all samples of a value that does not vary, in double precision.
+    """Return the sum, in double precision, of a value that is equal for all samples.
 
     Without samples the sum is 0, even for infinite values.
 

@@ -176,7 +176,7 @@ def _compile_elementwise(step: PlanStep, allocation: RowAllocation) -> StepFunct
         values[target] = function(*[values[o] for o in operands], out=block.buffer[row])
 
     def copy_to_row(block: BlockState) -> None:
-        """Apply a function and copy its result to the row of the buffer."""
+        """Apply the wrapped function to a block and copy its result into a buffer row."""
         # Always copied: the function may return its argument, or an array of another dtype.
         values = block.values
         target_row, arguments = block.buffer[row], [values[o] for o in operands]
@@ -338,7 +338,7 @@ class NumpyEngine:
         return ""
 
     def unsupported(self, tape: Tape, dtype: str) -> str:
-        """Return the reason why the engine cannot run a tape: always the empty string."""
+        """Return an empty string: the engine can run every tape."""
         return ""
 
     def minimum_work(self, tape: Tape) -> float:

@@ -162,7 +162,7 @@ def jacobian(
     engine: str = "auto",
     **options: Any,
 ) -> dict[str, dict[str, Value]]:
-    """Return the derivatives of several variables: ``jacobian(graph, at)["xw"]["ab"]``.
+    """Return all first derivatives: ``jacobian(graph, at)["xw"]["ab"]`` is dxw/dab.
 
     By default ``of`` is all outputs; the other arguments are those of :func:`gradient`.
 

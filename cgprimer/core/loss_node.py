@@ -118,7 +118,7 @@ def build_loss(
     naming: Callable[[Column], str] = column_name,
     class_labels: bool = False,
 ) -> Loss:
-    """Build the expression of the loss of a sample for the outputs of a tape.
+    """Build the expression of the loss per sample from the outputs of a tape.
 
     Args:
         tape: the tape of a graph.

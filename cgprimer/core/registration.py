@@ -75,14 +75,14 @@ def register_primitive(
         )
     if not callable(numpy):
         raise UsageError(
-            f"`numpy` of primitive {name!r} must be a function of floats and arrays, got {numpy!r}"
+            f"primitive {name!r}: `numpy` must be a function of floats or arrays, got {numpy!r}"
         )
     _check_name(name)
     if isinstance(numpy, type) and isinstance(numpy, CustomFunction):
         return add_custom_function(name, *numpy.create_language_operation(name))
     if not 1 <= len(texts) <= len(OPERANDS):
         raise UsageError(
-            f"a primitive must have one to three operands, got {len(texts)} partials for {name!r}"
+            f"primitive {name!r} must have one to three partials, one per operand, got {len(texts)}"
         )
     return add_primitive(
         name, *texts, function=numpy, sympy=sympy,

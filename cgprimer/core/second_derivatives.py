@@ -228,8 +228,8 @@ def _build_gradient_tape(
     inner = [name for name in wrt if name in graph.definitions]
     if inner and method == "symbolic":
         raise UsageError(
-            "symbolic formulas contain only inputs and parameters, so they cannot be differentiated"
-            f" with respect to {inner[0]!r}",
+            f"cannot differentiate a symbolic formula with respect to {inner[0]!r}: formulas"
+            " contain only inputs and parameters",
             hint="use a numeric inner method, as in forward-over-reverse",
         )
     options = {"carry": True} if method == "forward" else {}

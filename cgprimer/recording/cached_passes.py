@@ -41,7 +41,7 @@ class _PassBuilder(Builder):
 
 
 class CachedPass:
-    """The compiled backward pass of a graph, which also runs for other graphs with that structure.
+    """A compiled backward pass, reused for all graphs with equal structure.
 
     Args:
         order: the values that require grad, latest first.

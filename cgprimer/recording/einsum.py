@@ -55,7 +55,7 @@ def einsum(subscripts: Any, *operands: Any, optimize: Any = None) -> Any:
 
 
 def _parse_subscripts(subscripts: Any, values: list[Any]) -> tuple[list[str], str, dict[str, int]]:
-    """Parse subscripts; return the letters of operands and result, and the size of each letter."""
+    """Parse subscripts; return the indices of operands and result, and the size of each index."""
     text = subscripts.replace(" ", "") if isinstance(subscripts, str) else "."
     left, arrow, out = text.partition("->")
     terms = left.split(",")

@@ -81,7 +81,7 @@ class GraphWriter:
         return name
 
     def suggest_name(self, name: str, data: Any) -> None:
-        """Suggest a vertex name for a value, or for plain arrays with equal contents."""
+        """Suggest a vertex name for a value or array; arrays of equal contents share a name."""
         if isinstance(data, ValueBase):
             self._names_of_values.setdefault(data, name)
         else:

@@ -240,8 +240,8 @@ def _norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> 
         return abs(a).sum(axis, keepdims) if ord == 1 else abs(a).max(axis, keepdims)
     if ord not in (None, 2, "fro") or (ord == 2 and not isinstance(axis, int) and a.ndim > 1):
         raise DifferentiationError(
-            "recording numpy.linalg.norm supports the Euclidean norm, and ord=1 and ord=inf for"
-            f" vectors, got ord={ord!r}"
+            "cannot record numpy.linalg.norm with this ord: use the Euclidean norm or, for vectors,"
+            f" ord=1 or ord=inf, got {ord!r}"
         )
     return emit_root_of_squares(EAGER, (a * a).sum(axis, keepdims))
 

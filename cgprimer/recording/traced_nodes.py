@@ -190,7 +190,7 @@ def _attach_derivatives(
 
 
 def _add_operators() -> None:
-    """Define Python's operators for nodes, as wrapped functions of numpy."""
+    """Define Python's operators for nodes as wrappers around numpy functions."""
     binary = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide,
               "pow": np.power, "matmul": np.matmul}  # fmt: skip
     for operator, function in binary.items():

@@ -212,7 +212,7 @@ def _create_zeros(value: Value, leading: tuple[int, ...] = ()) -> Any:
 
 
 def map_leaves(function: Callable[[str, Any], Any], tree: Tree, name: str = "") -> Tree:
-    """Apply a function of name and leaf to all leaves of a tree; return a tree of the results.
+    """Call ``function(name, leaf)`` for every leaf of a tree; return a tree of the results.
 
     A list of plain numbers is a leaf. The leaf ``p["w"]`` of an argument ``p`` is named ``p_w``.
     """

@@ -89,7 +89,7 @@ def _find_configured_folder() -> Path | None:
 
 
 def _explain_unsafe_folder(folder: Path) -> str:
-    """Return the reason not to trust a folder that other users can change; empty if it is safe."""
+    """Return why a folder is unsafe (other users can modify it); empty if it is safe."""
     if not hasattr(os, "geteuid"):
         return ""
     for path in (folder, *folder.parents):

@@ -144,7 +144,7 @@ def format_latex_number(value: float, digits: int = DIGITS) -> str:
 
 
 def format_latex_array(value: Any, digits: int = DIGITS) -> str:
-    r"""Format a scalar, matrix or vector for LaTeX; a vector is a transposed row.
+    r"""Format a scalar, matrix or vector for LaTeX; vectors are written as transposed rows.
 
     >>> print(format_latex_array([[1.0, -1.0], [0.5, -2.0]]))
     \begin{bmatrix} 1 & -1 \\ 0.5 & -2 \end{bmatrix}

@@ -15,7 +15,7 @@ from cgprimer.backends.cpu.vector_ir import FLOAT32, FLOAT64
 
 @dataclass(frozen=True)
 class Coefficients:
-    """Polynomial coefficients and limits of the mathematical functions in one format.
+    """Polynomial coefficients and argument ranges of mathematical functions for a float format.
 
     In the comments, z is the square of r or s.
     """

@@ -97,7 +97,7 @@ class CpuEngine:
         dtype: str,
         batch: int,
     ) -> Trainer:
-        """Compile training epochs: the gradient of each batch and the update of the parameters.
+        """Compile a loop over batches that computes gradients and updates the parameters.
 
         Args:
             tape: a tape whose outputs, summed over a batch, are the loss and its derivatives.

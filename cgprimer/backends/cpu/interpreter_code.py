@@ -189,7 +189,7 @@ class _Assembler:
         )
 
     def _translate_uniform_section(self) -> tuple[Array, int]:
-        """Translate the operations that run once per call; also return their row count.
+        """Translate the operations that run once per call; also return their number of buffer rows.
 
         The operations compute on rows; their inputs and results are in the uniform table.
         """

@@ -54,7 +54,7 @@ def explain_unavailability() -> str:
 
 @cache
 def get_target_processor() -> TargetProcessor:
-    """Return this machine's processor, with the vector width that the environment allows."""
+    """Return the host processor and its vector width, which an environment variable can limit."""
     from llvmlite import binding
 
     requested = os.environ.get(VECTORS, "").strip()

@@ -162,7 +162,7 @@ class PrimitiveEmitter:
         self._functions: dict[str, Ir] = {}
 
     def emit(self, builder: Ir, primitive_name: str, *operands: Ir) -> Ir:
-        """Emit a primitive of SUPPORTED or a fused multiply-add of FUSED.
+        """Emit a primitive listed in SUPPORTED or a multiply-add listed in FUSED.
 
         Raises:
             KeyError: if the operation is neither.

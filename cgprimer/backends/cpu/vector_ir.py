@@ -254,7 +254,7 @@ def count_lanes(llvm_type: Ir) -> int:
 
 
 def vectorize_type_like(element_type: Ir, reference_type: Ir) -> Ir:
-    """Return a type with the given element type and the lanes of a reference type."""
+    """Return a type with the given element type and as many lanes as a reference type."""
     from llvmlite import ir
 
     lanes = count_lanes(reference_type)

@@ -49,7 +49,7 @@ class WeightedSum(NamedTuple):
 
 
 class AffineRewrite(NamedTuple):
-    """Replacements of weighted sums by matrix-vector products.
+    """A rewrite that replaces weighted sums by matrix-vector products.
 
     Attributes:
         groups: root of the first sum of a group -> the group, which replaces this sum.

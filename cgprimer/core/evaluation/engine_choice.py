@@ -87,7 +87,7 @@ def _choose_fastest_engine(
 def _find_worthwhile_engines(
     program: DerivativeProgram, samples: int | None, work: int
 ) -> Iterator[tuple[float, Engine]]:
-    """Yield each engine that pays off for the work of a program, after its minimum work."""
+    """Yield ``(minimum work, engine)`` for each engine that is worthwhile for a program."""
     tape = program.tape
     if tape.has_arrays and samples is None:
         return

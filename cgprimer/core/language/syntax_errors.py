@@ -168,7 +168,7 @@ class SyntaxErrors:
         return self.syntax_error(message, hint=hint)
 
     def initializer_for_input(self, initializer: str) -> ExpressionSyntaxError:
-        """Return the error for an input with an initializer that is intended for weights."""
+        """Return the error for an input that is declared with a weight initializer."""
         hint = "write normal(1) or uniform(-1, 1)"
         return self.syntax_error(
             f"initializer {initializer!r} can only be used for parameters", hint=hint

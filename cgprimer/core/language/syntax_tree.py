@@ -38,7 +38,7 @@ MAX_ELEMENTS = 10**8  #: of an array: 0.8 GB
 
 
 class Operator:
-    """An operator with settings, such as the entries of an index or the axes of a sum.
+    """An operator with static attributes, such as an index expression or the axes of a sum.
 
     A function without settings is represented by its name only.
 
@@ -89,7 +89,7 @@ class Index(Operator):
         return hash(str(self.entries))
 
     def format_settings(self) -> list[str]:
-        """Return the entries of the index as strings, in the syntax of the language."""
+        """Return the settings of the operator as strings: the entries of the index."""
         return list(map(format_index_entry, self.entries))
 
 

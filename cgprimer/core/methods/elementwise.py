@@ -47,7 +47,7 @@ def convert_to_array_program(
     wrt: tuple[str, ...],
     shapes: Mapping[str, Shape],
 ) -> DerivativeProgram:
-    """Convert a program that differentiates elements to a program for the arrays.
+    """Convert a derivative program for elements into a program for whole arrays.
 
     Args:
         program: the program for elements.

@@ -34,7 +34,7 @@ from cgprimer.core.tape.tape_dependencies import find_dependents, reachable
 def differentiate(
     tape: Tape, of: tuple[str, ...], wrt: tuple[str, ...], *, simplify: bool = True
 ) -> DerivativeProgram:
-    """Return the program of reverse mode, with one pass for each name in ``of``.
+    """Return the reverse-mode derivative program, with one pass per name in ``of``.
 
     Args:
         tape: the tape to differentiate.

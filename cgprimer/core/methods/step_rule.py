@@ -32,7 +32,7 @@ class StepRule:
     root: int
 
     def relative_step(self, bits: int) -> float:
-        """Return the step size for a variable of size 1; ``bits`` is the precision of numbers."""
+        """Return the step size for a variable of magnitude 1; ``bits`` is the precision in bits."""
         return 2.0 ** -round(bits / self.root) if self.root else 2.0**-300
 
     def choose_step(self, value: Number, bits: int = 52) -> Number:

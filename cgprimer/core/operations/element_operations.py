@@ -60,7 +60,7 @@ class Scatter(ArrayOperation):
     moves_elements = commutes_with_sum = True
 
     def format_settings(self) -> list[str]:
-        """Return the index and the sizes of the new shape as strings."""
+        """Return the settings of the operation as strings: the index and the new shape."""
         return [f"[{','.join(map(format_index_entry, self.key))}]", *map(str, self.new_shape)]
 
     def shape(self, *operands: Shape) -> Shape:
@@ -161,7 +161,7 @@ class Concatenate(ArrayOperation):
 
 
 def take(builder: Builder, a: Value, key: Key) -> Value:
-    """Emit the elements at an index; omitted trailing entries select all elements of an axis."""
+    """Emit the selection of elements at an index; axes without an entry are selected in full."""
     shape = builder.shape(a)
     if len(key) > len(shape):
         raise ShapeError(

@@ -52,7 +52,7 @@ def emit_array_function(b: Builder, applied: str | Operator, arguments: Sequence
     if not row.operands and (not count or len(numbers) > 1):
         raise ShapeError(
             f"{row.spelling!r} requires at least one array and accepts at most one axis",
-            hint="an array is a name or an expression, not a literal",
+            hint="write the array as a name or an expression, not as a literal",
         )
     operands = arguments[:count] if row.operands else (arguments[:count],)
     expand = row.expand or _EXPANSIONS[row.name]

@@ -34,7 +34,7 @@ class _MatrixProduct(ArrayOperation):
         return self.left_rank, self.right_rank
 
     def format_settings(self) -> list[str]:
-        """Return the ranks of both operands as strings."""
+        """Return the settings of the operation as strings: the ranks of both operands."""
         return list(map(str, self.ranks))
 
     def shape(self, *operands: Shape) -> Shape:
@@ -124,7 +124,7 @@ class BatchMatmul(_MatrixProduct):
     combines_samples = True
 
     def run(self, *operands: Any) -> Any:
-        """Compute the sum of the matrix products of all samples as one product."""
+        """Sum the matrix products of all samples by a single matrix multiplication."""
         a, b = operands
         if a.ndim == self.left_rank and b.ndim == self.right_rank:
             return self._multiply(a, b)

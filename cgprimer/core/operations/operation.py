@@ -38,7 +38,7 @@ class Operation(ABC):
 
     @abstractmethod
     def shape(self, *operands: Shape) -> Shape:
-        """Return the shape of the result per sample for operands with the given shapes.
+        """Return the per-sample shape of the result from the shapes of the operands.
 
         Raises:
             ShapeError: the shapes of the operands are incompatible.

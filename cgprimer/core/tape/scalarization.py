@@ -156,7 +156,7 @@ def split_arrays(arrays: Mapping[str, Any], shapes: Mapping[str, Shape]) -> dict
 
 
 def join_arrays(elements_by_name: Mapping[str, Any], shapes: Mapping[str, Shape]) -> dict[str, Any]:
-    """Join elements to arrays: the inverse of :func:`split_arrays`.
+    """Join elements into arrays: the inverse of :func:`split_arrays`.
 
     Args:
         elements_by_name: a float or an array of samples for each element.
