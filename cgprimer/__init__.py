@@ -22,7 +22,7 @@ __version__ = "0.1.0"
 _PUBLIC = {
     name: module
     for module, name in re.findall(
-        r"^from cgprimer\.?(\S*) import (\w+)",
+        r"^from cgprimer\.?(\S*) import (?:\(\s*)?(\w+)",
         Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8"),
         re.MULTILINE,
     )
@@ -30,7 +30,7 @@ _PUBLIC = {
 __all__ = ["__version__"]
 __all__ += list(_PUBLIC)
 
-# What notebooks ask these for; `cgprimer.notebook` has the answers.
+# What notebooks ask these for; `cgprimer.visualization.notebook_display` has the answers.
 _SHOWN = (
     "Comparison", "DerivativeProgram", "Ensemble", "ExpressionGraph", "Fit", "Memory", "Page",
     "Recording", "Score", "Sweep", "Tape", "Trace", "TrainingRun",
@@ -52,7 +52,7 @@ def _attach() -> None:
     """Teach the classes loaded so far to show themselves in a notebook; they do not look up."""
 
     def bundle(shown: object, include: Any = None, exclude: Any = None) -> Any:
-        return import_module("cgprimer.notebook").bundle(shown)
+        return import_module("cgprimer.visualization.notebook_display").bundle(shown)
 
     for name in _SHOWN:
         kind = getattr(sys.modules.get(f"cgprimer.{_PUBLIC[name]}"), name, None)
@@ -63,7 +63,7 @@ def _attach() -> None:
             else:
                 kind._repr_html_ = lambda shown: bundle(shown).get("text/html")
     if "IPython" in sys.modules:
-        import_module("cgprimer.notebook").show_figures()
+        import_module("cgprimer.visualization.notebook_display").show_figures()
 
 
 class _DeprecatedModules:

@@ -9,17 +9,13 @@ from cgprimer.analysis.comparison import Comparison as Comparison
 from cgprimer.analysis.comparison import MethodResult as MethodResult
 from cgprimer.analysis.comparison import compare as compare
 from cgprimer.analysis.derivation import Derivation as Derivation
+from cgprimer.analysis.export.exporter import export as export
+from cgprimer.analysis.nonfinite_origin import Why as Why
+from cgprimer.analysis.nonfinite_origin import why as why
 from cgprimer.analysis.rules import rules as rules
 from cgprimer.analysis.trace import Trace as Trace
 from cgprimer.analysis.trace import TraceRow as TraceRow
 from cgprimer.analysis.trace import trace as trace
-from cgprimer.analysis.why import Why as Why
-from cgprimer.analysis.why import why as why
-from cgprimer.checking.engine import check_engine as check_engine
-from cgprimer.checking.formula import check_formula as check_formula
-from cgprimer.checking.gradient import check_gradient as check_gradient
-from cgprimer.checking.optimizer import check_optimizer as check_optimizer
-from cgprimer.checking.trace import check_trace as check_trace
 from cgprimer.core.derivatives import gradient as gradient
 from cgprimer.core.derivatives import tape as tape
 from cgprimer.core.edge_partials import Partials as Partials
@@ -42,10 +38,12 @@ from cgprimer.core.registration import unregister_method as unregister_method
 from cgprimer.core.registration import unregister_primitive as unregister_primitive
 from cgprimer.core.second_derivatives import hessian_vector_product as hessian_vector_product
 from cgprimer.core.tape.tape import Tape as Tape
-from cgprimer.data import Blocks as Blocks
-from cgprimer.data import Dataset as Dataset
-from cgprimer.data import make_classes as make_classes
-from cgprimer.data import make_dataset as make_dataset
+from cgprimer.course.checks.engine_check import check_engine as check_engine
+from cgprimer.course.checks.formula_check import check_formula as check_formula
+from cgprimer.course.checks.gradient_check import check_gradient as check_gradient
+from cgprimer.course.checks.optimizer_check import check_optimizer as check_optimizer
+from cgprimer.course.checks.sheet_check import check_trace as check_trace
+from cgprimer.course.exercises.exercise_sheets import exercise as exercise
 from cgprimer.errors import CgprimerError as CgprimerError
 from cgprimer.errors import CycleError as CycleError
 from cgprimer.errors import DataError as DataError
@@ -62,17 +60,7 @@ from cgprimer.errors import TapeError as TapeError
 from cgprimer.errors import TrainingError as TrainingError
 from cgprimer.errors import UnknownFunctionError as UnknownFunctionError
 from cgprimer.errors import UsageError as UsageError
-from cgprimer.exercises.exercise import exercise as exercise
-from cgprimer.exporting.export import export as export
-from cgprimer.fitting.fit import fit as fit
-from cgprimer.fitting.result import Fit as Fit
 from cgprimer.lecture import ComputationalGraphPrimer as ComputationalGraphPrimer
-from cgprimer.pages.comparison.slides import draw_comparison as draw_comparison
-from cgprimer.pages.stepping.page import Page as Page
-from cgprimer.pages.stepping.page import step as step
-from cgprimer.pictures.drawing import draw as draw
-from cgprimer.pictures.formats import register_picture_format as register_picture_format
-from cgprimer.pictures.formats import unregister_picture_format as unregister_picture_format
 from cgprimer.recording.checkpointing import checkpoint as checkpoint
 from cgprimer.recording.custom_functions import Function as Function
 from cgprimer.recording.graph_memory import Memory as Memory
@@ -89,11 +77,17 @@ from cgprimer.recording.value import Value as Value
 from cgprimer.recording.value import no_grad as no_grad
 from cgprimer.training.checkpoint import load_run as load_run
 from cgprimer.training.curvature import stable_learning_rate as stable_learning_rate
+from cgprimer.training.data import Blocks as Blocks
+from cgprimer.training.data import Dataset as Dataset
+from cgprimer.training.data import make_classes as make_classes
+from cgprimer.training.data import make_dataset as make_dataset
 from cgprimer.training.ensembles import Ensemble as Ensemble
 from cgprimer.training.ensembles import ensemble as ensemble
+from cgprimer.training.estimators import Estimator as Estimator
+from cgprimer.training.estimators import flat_objective as flat_objective
+from cgprimer.training.fitting.fit import fit as fit
+from cgprimer.training.fitting.fit_result import Fit as Fit
 from cgprimer.training.identifiability import identifiability as identifiability
-from cgprimer.training.interfaces import Estimator as Estimator
-from cgprimer.training.interfaces import flat_objective as flat_objective
 from cgprimer.training.loop import train as train
 from cgprimer.training.losses import register_loss as register_loss
 from cgprimer.training.losses import unregister_loss as unregister_loss
@@ -107,3 +101,15 @@ from cgprimer.training.runs import save_run as save_run
 from cgprimer.training.sweeps import Sweep as Sweep
 from cgprimer.training.sweeps import sweep as sweep
 from cgprimer.training.update_rules import Optimizer as Optimizer
+from cgprimer.visualization.diagrams.diagram_formats import (
+    register_picture_format as register_picture_format,
+)
+from cgprimer.visualization.diagrams.diagram_formats import (
+    unregister_picture_format as unregister_picture_format,
+)
+from cgprimer.visualization.diagrams.drawing import draw as draw
+from cgprimer.visualization.pages.comparison.comparison_slides import (
+    draw_comparison as draw_comparison,
+)
+from cgprimer.visualization.pages.stepping.step_page import Page as Page
+from cgprimer.visualization.pages.stepping.step_page import step as step

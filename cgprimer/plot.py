@@ -16,25 +16,25 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cgprimer.plots.activations import activations
-    from cgprimer.plots.batches import batches
-    from cgprimer.plots.boundary import boundary
-    from cgprimer.plots.cost import cost
-    from cgprimer.plots.descent import descent
-    from cgprimer.plots.error import error
-    from cgprimer.plots.fit import fit as fit  # noqa: PLC0414
-    from cgprimer.plots.function import function
-    from cgprimer.plots.gradients import gradients
-    from cgprimer.plots.loss import loss
-    from cgprimer.plots.memory import memory as memory  # noqa: PLC0414
-    from cgprimer.plots.noise import noise
-    from cgprimer.plots.parameters import parameters
-    from cgprimer.plots.points import points
-    from cgprimer.plots.surface import surface
-    from cgprimer.plots.sweep import sweep as sweep  # noqa: PLC0414
-    from cgprimer.plots.swell import swell
-    from cgprimer.plots.variance import variance
-    from cgprimer.plots.workers import workers
+    from cgprimer.visualization.plots.activations_plot import activations
+    from cgprimer.visualization.plots.batches_plot import batches
+    from cgprimer.visualization.plots.boundary_plot import boundary
+    from cgprimer.visualization.plots.cost_plot import cost
+    from cgprimer.visualization.plots.descent_plot import descent
+    from cgprimer.visualization.plots.error_plot import error
+    from cgprimer.visualization.plots.fit_plot import fit as fit  # noqa: PLC0414
+    from cgprimer.visualization.plots.function_plot import function
+    from cgprimer.visualization.plots.gradients_plot import gradients
+    from cgprimer.visualization.plots.loss_plot import loss
+    from cgprimer.visualization.plots.memory_plot import memory as memory  # noqa: PLC0414
+    from cgprimer.visualization.plots.noise_plot import noise
+    from cgprimer.visualization.plots.parameters_plot import parameters
+    from cgprimer.visualization.plots.points_plot import points
+    from cgprimer.visualization.plots.surface_plot import surface
+    from cgprimer.visualization.plots.sweep_plot import sweep as sweep  # noqa: PLC0414
+    from cgprimer.visualization.plots.swell_plot import swell
+    from cgprimer.visualization.plots.variance_plot import variance
+    from cgprimer.visualization.plots.workers_plot import workers
 
 __all__ = [
     "activations",
@@ -60,7 +60,7 @@ _OF_VALUES = ["fit", "memory", "sweep"]  # of objects in Python: `plot` draws no
 def __getattr__(name: str) -> Any:
     if name not in (*__all__, *_OF_VALUES):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"cgprimer.plots.{name}"), name)
+    return getattr(import_module(f"cgprimer.visualization.plots.{name}_plot"), name)
 
 
 def __dir__() -> list[str]:

@@ -1,1 +1,5 @@
-"""What lectures and homework call: traces, comparisons, and the reference they are held against."""
+"""Derivatives explained and compared: traces, rules, comparison of methods, LaTeX, export.
+
+The package imports `errors`, `support`, `core`, `recording`, `networks` and `backends`. Start with
+`trace.py`, then `comparison.py`.
+"""

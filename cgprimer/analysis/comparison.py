@@ -9,11 +9,11 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from typing import Any
 
-from cgprimer.analysis.elements import numbers_of
+from cgprimer.analysis.element_graph import numbers_of
 from cgprimer.analysis.latex import latex_name
-from cgprimer.analysis.points import point_values
 from cgprimer.analysis.reference import digits_of, is_known, reference_derivatives, relative_error
-from cgprimer.analysis.tables import table
+from cgprimer.analysis.scalar_points import point_values
+from cgprimer.analysis.text_tables import table
 from cgprimer.core.derivatives import (
     parse_element_of,
     reshape_to_samples,

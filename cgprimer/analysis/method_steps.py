@@ -15,7 +15,7 @@ from typing import Any
 
 from cgprimer.analysis.latex import latex
 from cgprimer.analysis.rules import rules
-from cgprimer.analysis.tables import table
+from cgprimer.analysis.text_tables import table
 from cgprimer.core.edge_partials import partials
 from cgprimer.errors import DifferentiationError, UsageError, pluralize
 from cgprimer.expressions import Expression, ExpressionGraph, unparse

@@ -9,8 +9,8 @@ from typing import Any
 
 from cgprimer.analysis.latex import latex, latex_name
 from cgprimer.analysis.method_steps import MethodSteps, method_steps
-from cgprimer.analysis.points import point_values
-from cgprimer.analysis.tables import table
+from cgprimer.analysis.scalar_points import point_values
+from cgprimer.analysis.text_tables import table
 from cgprimer.core.derivatives import (
     Point,
     layer_mode_at,

@@ -77,10 +77,15 @@ class Advising(click.Group):
 
 
 class Commands(Advising):
-    """A group whose help lists the commands, modules of a folder, without loading one."""
+    """A group whose help lists its commands without loading their modules.
 
-    def __init__(self, helps: dict[str, str], place: str, **more: Any) -> None:
-        made = {n: lambda n=n: import_module(f"{place}.{n}").command for n in helps}
+    Args:
+        helps: one line of help for each command.
+        modules: the name of a command's module, with ``{}`` for the command.
+    """
+
+    def __init__(self, helps: dict[str, str], modules: str, **more: Any) -> None:
+        made = {n: lambda n=n: import_module(modules.format(n)).command for n in helps}
         settings = {"help_option_names": ["-h", "--help"]}
         super().__init__(commands=Lazy(made), context_settings=settings, **more)
         self.helps = helps
@@ -91,7 +96,7 @@ class Commands(Advising):
             formatter.write_dl(list(self.helps.items()))
 
 
-@click.group(cls=Commands, helps=_COMMANDS, place="cgprimer.cli")
+@click.group(cls=Commands, helps=_COMMANDS, modules="cgprimer.cli.{}_command")
 @click.version_option(__version__, prog_name="cgprimer")
 def cli() -> None:
     """Computational graphs and automatic differentiation.

@@ -14,8 +14,8 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from cgprimer.cli.file_watching import ARGUMENTS, WATCH, NoExpressionsError, watched
 from cgprimer.cli.options import LOSS, options
-from cgprimer.cli.watching import ARGUMENTS, WATCH, NoExpressionsError, watched
 from cgprimer.core.graph.loading import load, resolve_graph_path
 from cgprimer.core.loss_attachment import graph_with_loss
 from cgprimer.errors import VISIBLE, CgprimerError, UsageError
@@ -188,7 +188,7 @@ def check_outputs(
 ) -> None:
     """Raise before the work what would fail after it, or write over what is there."""
     if plot:
-        from cgprimer.pictures.saving import check_picture_path
+        from cgprimer.visualization.diagrams.figure_files import check_picture_path
 
         check_picture_path(Path(plot))
     for path in filter(None, files):
@@ -215,7 +215,7 @@ def save_plot(path: str | Path | None, kind: str, *what: Any, **options: Any) ->
     """Draw with a function of :mod:`cgprimer.plot`, if there is a file to draw into."""
     if path:
         from cgprimer import plot
-        from cgprimer.pictures.saving import save_figure
+        from cgprimer.visualization.diagrams.figure_files import save_figure
 
         save_figure(getattr(plot, kind)(*what, **options), Path(path))
 

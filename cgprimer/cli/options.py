@@ -171,7 +171,7 @@ def _named(
 
 def read_files() -> set[str]:
     """The files that options of this command were read from; ``--watch`` follows them."""
-    found: set[str] = click.get_current_context().meta.setdefault("cgprimer.support.files", set())
+    found: set[str] = click.get_current_context().meta.setdefault("cgprimer.files", set())
     return found
 
 
@@ -189,8 +189,8 @@ def _learnt(path: str) -> dict[str, Any]:
 
 def run_or_fit(path: str) -> TrainingRun:
     """What train --save or fit --save wrote."""
-    from cgprimer.fitting.result import saved_fit
     from cgprimer.training.checkpoint import load_run
+    from cgprimer.training.fitting.fit_result import saved_fit
 
     return saved_fit(path) or load_run(path)
 

@@ -6,7 +6,7 @@ from math import isfinite
 
 import numpy as np
 
-from cgprimer.analysis.tables import table
+from cgprimer.analysis.text_tables import table
 from cgprimer.core.operations.array_shapes import format_shape
 from cgprimer.core.tape.scalarization import split_arrays
 from cgprimer.expressions import ExpressionGraph
@@ -104,7 +104,7 @@ def _convergence_lines(run: TrainingRun, converged: bool) -> list[str]:
 def _team_lines(run: TrainingRun) -> list[str]:
     if not run.team:
         return []
-    from cgprimer.workers.record import record_of, summary, timeline
+    from cgprimer.training.distributed.worker_record import record_of, summary, timeline
 
     record = record_of(run)
     return ["", *summary(record, run.steps), "", *timeline(record)]

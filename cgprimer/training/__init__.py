@@ -1,1 +1,6 @@
-"""Training: losses, optimizers, the loop, and what the data can tell about the parameters."""
+"""Learning parameters from data: losses, optimizers, the training loop, saved runs, fitting.
+
+The package imports `errors`, `support`, `core`, `recording`, `networks`, `backends` and `analysis`.
+Start with `loop.py`, whose `train` calls the rest; `data/` has the datasets, `fitting/` least
+squares, `distributed/` training with several workers.
+"""

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from cgprimer.core.derivatives import running_statistics
-from cgprimer.data.sources import reading
 from cgprimer.errors import CgprimerError, DataError, UsageError, join_names
 from cgprimer.expressions import ExpressionGraph, parse
 from cgprimer.support.files import convert_path
 from cgprimer.tapes import elements
+from cgprimer.training.data.data_sources import reading
+from cgprimer.training.parameter_vector import Vectors
 from cgprimer.training.runs import FORMAT, RUN, VERSION, TrainingRun, differences
 from cgprimer.training.settings import SETTINGS, checked
-from cgprimer.training.vectors import Vectors
 
 _WRONG = ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError
 _MOST = 2**53  # of a number of steps
@@ -103,7 +103,7 @@ def _run(fields: dict[str, Any]) -> TrainingRun:
     ):
         raise ValueError
     if run.team:
-        from cgprimer.workers.record import check_team
+        from cgprimer.training.distributed.worker_record import check_team
 
         check_team(run)
     for name in SETTINGS.keys() & run.settings.keys():

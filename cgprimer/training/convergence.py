@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.data import Blocks, Dataset, normalized
 from cgprimer.expressions import ExpressionGraph
+from cgprimer.training.data import Blocks, Dataset, normalized
 from cgprimer.training.identifiability import jacobian_matrix, spread_samples
 from cgprimer.training.runs import TrainingRun
 

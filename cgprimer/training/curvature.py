@@ -16,14 +16,14 @@ from cgprimer.core.evaluation.runner import Runner
 from cgprimer.core.loss_expressions import LOSS
 from cgprimer.core.second_derivatives import build_product_program
 from cgprimer.core.tape.scalarization import estimate_scalar_cost
-from cgprimer.data import Blocks, Dataset
 from cgprimer.errors import CgprimerError
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.training.constraints import Constraints
+from cgprimer.training.data import Blocks, Dataset
 from cgprimer.training.losses import sample_columns
 from cgprimer.training.objective import Objective
 from cgprimer.training.runs import TrainingRun
-from cgprimer.training.steps import Change
+from cgprimer.training.training_steps import Change
 
 Array = Any
 _SAMPLES = 1_000  # of the data, at even distances: enough for two digits of an eigenvalue

@@ -14,24 +14,24 @@ from typing import Any
 import numpy as np
 
 from cgprimer.core.graph import check_graph
-from cgprimer.data import Dataset, whole_dataset
 from cgprimer.errors import DataError, UsageError, pluralize
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.type_checks import check_functions
 from cgprimer.support.validation import check_integer
+from cgprimer.training.data import Dataset, whole_dataset
 from cgprimer.training.loop import train
 from cgprimer.training.losses import beside_outputs, data_for
 from cgprimer.training.metrics import beside_labels, classes_of, side_by_side
-from cgprimer.training.runs import TrainingRun, differences
-from cgprimer.training.settings import SETTINGS, settings_of
-from cgprimer.training.sweeps import at_once
-from cgprimer.training.variations import (
+from cgprimer.training.model_variations import (
     GRAPH,
     combinations,
     matched,
     output_shapes,
     renamed_for,
 )
+from cgprimer.training.runs import TrainingRun, differences
+from cgprimer.training.settings import SETTINGS, settings_of
+from cgprimer.training.sweeps import at_once
 
 Array = Any
 _VARIED = (*(name for name in SETTINGS if name not in ("seed", "loss")), GRAPH)

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from cgprimer.errors import TrainingError
-from cgprimer.training.layers import as_values
+from cgprimer.training.layer_states import as_values
+from cgprimer.training.parameter_snapshots import MOST_LOSSES, Moments
 from cgprimer.training.runs import TrainingRun
 from cgprimer.training.settings import Settings, checkpoint_times
-from cgprimer.training.snapshots import MOST_LOSSES, Moments
-from cgprimer.training.steps import Done, Steps
+from cgprimer.training.training_steps import Done, Steps
 
 Array = Any
 Measure = Callable[[Array, Mapping[str, Array]], float]  # of parameters, running statistics

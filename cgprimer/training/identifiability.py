@@ -19,12 +19,12 @@ import numpy as np
 
 from cgprimer.core.derivatives import jacobian
 from cgprimer.core.graph import check_graph
-from cgprimer.data import Blocks, Dataset
 from cgprimer.errors import pluralize
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.number_format import format_number
 from cgprimer.support.validation import check_choice
-from cgprimer.training.vectors import Vectors
+from cgprimer.training.data import Blocks, Dataset
+from cgprimer.training.parameter_vector import Vectors
 
 Array = Any
 _TOLERANCE = 1e-9  # singular values below this share of the largest are zero
@@ -127,7 +127,7 @@ def identifiability(
         None where it would be too large (over 500 parameters) or is not finite.
 
     >>> from cgprimer.core.graph import parse
-    >>> from cgprimer.data import make_dataset
+    >>> from cgprimer.training.data import make_dataset
     >>> graph = parse("xw = (ab + bc)*xa; parameter ab = 1, bc = 2")
     >>> found = identifiability(graph, make_dataset(graph), graph.values)
     >>> found.rank, found.null_directions, found.determined

@@ -17,19 +17,21 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.analysis.why import Why
+from cgprimer.analysis.nonfinite_origin import Why
 from cgprimer.core.graph import check_graph
-from cgprimer.data import Blocks, Dataset, normalized, restored, scales_of
 from cgprimer.errors import DataError, NonFiniteError, UsageError
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.number_format import format_number
 from cgprimer.support.type_checks import check_functions
 from cgprimer.support.validation import check_named_values, check_real_number
+from cgprimer.training.data import Blocks, Dataset, normalized, restored, scales_of
 from cgprimer.training.epochs import Epochs, Measure, thin
 from cgprimer.training.losses import beside_outputs, data_for, samples_for
 from cgprimer.training.metrics import METRICS
-from cgprimer.training.not_finite import not_finite
+from cgprimer.training.nonfinite_steps import not_finite
 from cgprimer.training.objective import Objective, Resident
+from cgprimer.training.parameter_snapshots import moments
+from cgprimer.training.parameter_vector import Vectors
 from cgprimer.training.predictions import beside_targets
 from cgprimer.training.runs import TrainingRun, differences
 from cgprimer.training.settings import (
@@ -39,10 +41,8 @@ from cgprimer.training.settings import (
     documented,
     settings_of,
 )
-from cgprimer.training.snapshots import moments
-from cgprimer.training.steps import Change, Done, Steps, change_of
+from cgprimer.training.training_steps import Change, Done, Steps, change_of
 from cgprimer.training.update_rules import State
-from cgprimer.training.vectors import Vectors
 
 Array = Any
 Data = Dataset | Blocks
@@ -206,7 +206,7 @@ def _steps_of(how: Change) -> type[Steps]:
     """Who makes the steps; one who works alone does not load what many need."""
     if how.plan is None:
         return Steps
-    from cgprimer.training.teams import TeamSteps
+    from cgprimer.training.worker_steps import TeamSteps
 
     return TeamSteps
 

@@ -22,9 +22,6 @@ from cgprimer.core.loss_expressions import (
 )
 from cgprimer.core.loss_node import Column, build_loss, input_name
 from cgprimer.core.operations.array_shapes import format_shape
-from cgprimer.data import Blocks, Dataset, dataset_of
-from cgprimer.data.columns import column_of
-from cgprimer.data.sources import column_names
 from cgprimer.errors import DataError, TapeError, UsageError, name_hint
 from cgprimer.expressions import (
     Apply,
@@ -39,6 +36,9 @@ from cgprimer.expressions import (
 from cgprimer.recording.value import Value
 from cgprimer.support.array_values import all_finite, find_nonfinite
 from cgprimer.tapes import Builder, Tape, elements, tape, values_of
+from cgprimer.training.data import Blocks, Dataset, dataset_of
+from cgprimer.training.data.data_sources import column_names
+from cgprimer.training.data.dataset_columns import column_of
 from cgprimer.training.update_rules import Recorded
 
 Settings = Any  #: of training, which come later: a loss is one of them
@@ -213,7 +213,7 @@ def samples_for(
 ) -> Dataset | Blocks:
     """What is given for data, with the columns that a loss needs, or any of several.
 
-    Arguments and errors are those of :func:`cgprimer.data.dataset_of`.
+    Arguments and errors are those of :func:`cgprimer.training.data.dataset_of`.
     """
     if isinstance(given, Dataset | Blocks):
         return given

@@ -24,7 +24,6 @@ from cgprimer.core.loss_node import attach_to_tape, build_loss
 from cgprimer.core.operations import find_primitive, float_arithmetic
 from cgprimer.core.operations.primitive_registry import ARRAY_FUNCTIONS
 from cgprimer.core.tape.scalarization import estimate_scalar_cost, split_arrays
-from cgprimer.data import Blocks, Dataset
 from cgprimer.errors import DataError, TapeError, UsageError
 from cgprimer.expressions import Apply, ExpressionGraph, postorder, unparse
 from cgprimer.support.disk_cache import memory_caching_enabled
@@ -32,11 +31,12 @@ from cgprimer.support.garbage_collection import pause_garbage_collection
 from cgprimer.support.type_checks import check_type
 from cgprimer.support.validation import check_choice, check_real_number
 from cgprimer.tapes import DerivativeProgram, Tape, scalarize, tape
-from cgprimer.training.forms import FEW, Point, prefers_scalars, vector_runner
-from cgprimer.training.layers import Layers
+from cgprimer.training.data import Blocks, Dataset
+from cgprimer.training.gradient_forms import FEW, Point, prefers_scalars, vector_runner
+from cgprimer.training.layer_states import Layers
 from cgprimer.training.losses import column_shapes, function_of, sample_columns, samples_for, slopes
+from cgprimer.training.parameter_vector import Vectors
 from cgprimer.training.update_rules import Optimizer, update_rule
-from cgprimer.training.vectors import Vectors
 
 Array = Any
 Trainers = dict[tuple[Optimizer, int, bool], Trainer | None]

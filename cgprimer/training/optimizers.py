@@ -143,7 +143,8 @@ def coordinates(
     """A plain step of so many parameters, chosen at random; no other is differentiated.
 
     What is chosen comes from the run's seed: each parameter once, in a random order, before any
-    comes again (see :mod:`cgprimer.training.coordinates`). The gradient of the others is zero.
+    comes again (see :mod:`cgprimer.training.coordinate_descent`). The gradient of the others is
+    zero.
 
     Source: Nesterov 2012, "Efficiency of coordinate descent methods on huge-scale optimization
     problems"; Wright 2015, "Coordinate descent algorithms", on random permutations.
@@ -156,7 +157,7 @@ def l_bfgs(
 ) -> tuple[Array, State]:
     """Steps along a direction made of the last ``memory`` steps and gradients, with line searches.
 
-    SciPy does them all (see :mod:`cgprimer.training.whole_batch`); a step by itself there is not.
+    SciPy does them all (see :mod:`cgprimer.training.lbfgs`); a step by itself there is not.
 
     Source: Byrd, Lu, Nocedal and Zhu 1995, "A limited memory algorithm for bound constrained
     optimization".
@@ -212,7 +213,7 @@ def optimizer(name: str, hyper: Mapping[str, Any] = MappingProxyType({})) -> Opt
     if not isinstance(name, str):
         raise UsageError(f"an optimizer is called by its name, not by {type(name).__name__}")
     if "=" in name:
-        from cgprimer.training.rule_text import text_rule
+        from cgprimer.training.rule_listing import text_rule
 
         return text_rule(name, hyper)
     if name in _OF_FITS and name not in OPTIMIZERS:

@@ -12,13 +12,13 @@ import numpy as np
 from cgprimer.core.derivatives import running_statistics
 from cgprimer.core.evaluation.engines import select_engine
 from cgprimer.core.evaluation.runner import compile_tape
-from cgprimer.data import Blocks, Dataset, restored
-from cgprimer.data.columns import column_of
-from cgprimer.data.dataset import in_a_row
-from cgprimer.data.normalization import Scales
 from cgprimer.errors import DataError
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.tapes import tape
+from cgprimer.training.data import Blocks, Dataset, restored
+from cgprimer.training.data.dataset import in_a_row
+from cgprimer.training.data.dataset_columns import column_of
+from cgprimer.training.data.normalization import Scales
 from cgprimer.training.losses import beside_outputs, check_shape
 from cgprimer.training.metrics import Confusion, beside_labels, confusion, r_squared
 

@@ -12,12 +12,12 @@ import numpy as np
 from cgprimer.core.graph import check_graph
 from cgprimer.core.operations.array_shapes import format_shape
 from cgprimer.core.tape.scalarization import split_arrays
-from cgprimer.data import Dataset, dataset_of, normalized, restored
 from cgprimer.errors import UsageError, join_names
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.files import format_json, write_atomically
 from cgprimer.support.number_format import format_number
 from cgprimer.support.type_checks import check_type
+from cgprimer.training.data import Dataset, dataset_of, normalized, restored
 from cgprimer.training.losses import samples_for
 from cgprimer.training.objective import Objective, Resident
 from cgprimer.training.predictions import Score, outputs_of, over_blocks, score_of

@@ -25,11 +25,11 @@ from cgprimer.core.methods import METHODS, methods
 from cgprimer.core.methods.derivative_program import normalize_names
 from cgprimer.errors import UsageError, did_you_mean
 from cgprimer.support.validation import check_choice, check_integer, check_real_number
+from cgprimer.training.distributed.layer_cuts import stages_of
+from cgprimer.training.distributed.protocols import PROTOCOLS, cluster_address
 from cgprimer.training.metrics import METRICS
+from cgprimer.training.parameter_snapshots import WITHIN
 from cgprimer.training.schedules import SCHEDULES, hyper_of
-from cgprimer.training.snapshots import WITHIN
-from cgprimer.workers.cutting import stages_of
-from cgprimer.workers.protocols import PROTOCOLS, cluster_address
 
 F = TypeVar("F", bound=Callable[..., Any])
 LEAST_EPOCHS, MOST_EPOCHS = 30, 3_000  #: of a run whose number of epochs is not given

@@ -11,19 +11,17 @@ from functools import partial
 from numbers import Real
 from typing import Any
 
-from cgprimer.analysis.tables import table
+from cgprimer.analysis.text_tables import table
 from cgprimer.core.graph import check_graph
-from cgprimer.data import Dataset, whole_dataset
 from cgprimer.errors import NonFiniteError
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.number_format import format_number
 from cgprimer.support.type_checks import check_functions
 from cgprimer.support.validation import check_integer, check_real_number
+from cgprimer.training.data import Dataset, whole_dataset
 from cgprimer.training.loop import train
 from cgprimer.training.losses import DEFAULT, data_for, samples_for
-from cgprimer.training.runs import TrainingRun
-from cgprimer.training.settings import SETTINGS, settings_of
-from cgprimer.training.variations import (
+from cgprimer.training.model_variations import (
     GRAPH,
     SAMPLES,
     TEST_SHARE,
@@ -31,6 +29,8 @@ from cgprimer.training.variations import (
     renamed_for,
     subset,
 )
+from cgprimer.training.runs import TrainingRun
+from cgprimer.training.settings import SETTINGS, settings_of
 
 _SHARE = 0.1  # of the loss at the start: the threshold unless one is given
 

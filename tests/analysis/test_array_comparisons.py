@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 import cgprimer
 from cgprimer.cli import cli
-from cgprimer.pages.comparison.fitted_graph import whole_graph
+from cgprimer.visualization.pages.comparison.fitted_graph import whole_graph
 from tests.approval import refused
 from tests.cases.case_tools import example
 

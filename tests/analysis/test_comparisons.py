@@ -13,8 +13,8 @@ import pytest
 
 import cgprimer
 from cgprimer.analysis.comparison import compare
+from cgprimer.analysis.nonfinite_origin import why
 from cgprimer.analysis.reference import reference_derivatives, relative_error
-from cgprimer.analysis.why import why
 from cgprimer.core.derivatives import compute_derivatives
 from cgprimer.errors import CgprimerError, MissingValueError, UsageError
 from tests.approval import approved, refused

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.analysis.why import Why
-from cgprimer.data import Dataset
+from cgprimer.analysis.nonfinite_origin import Why
 from cgprimer.errors import NonFiniteError
-from cgprimer.pictures.graph_diagrams import graph_diagram
+from cgprimer.training.data import Dataset
+from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
 from tests.approval import approved, refused
 from tests.cli.cli_tools import good, read_json, run
 

@@ -7,7 +7,7 @@ import pytest
 
 import cgprimer
 from cgprimer.analysis.latex import latex_name
-from cgprimer.pictures.graph_diagrams import graph_diagram
+from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
 from tests.approval import approved, refused
 from tests.cli.cli_tools import good, run
 
@@ -41,7 +41,7 @@ def test_adjoints_and_steps_of_an_element() -> None:
     assert "adjoint: derivative of y_0" in diagram.notes[0]
     whole = cgprimer.parse(TEXT.replace("y = ", "y_0 = "))  # the name is taken
     assert graph_diagram(whole, level="backward", of="y_0[0]").nodes
-    from cgprimer.pages.stepping.frames import stepping
+    from cgprimer.visualization.pages.stepping.step_frames import stepping
 
     frames = stepping(graph, of="y[0]", methods=("reverse",)).frames("reverse")
     assert frames[-1].derivatives
@@ -138,7 +138,7 @@ def test_inputs_of_another_shape_are_not_predicted() -> None:
 
 
 def test_an_element_is_what_varies_along_an_axis() -> None:
-    from cgprimer.plots.points import points
+    from cgprimer.visualization.plots.points_plot import points
 
     graph = cgprimer.parse("input x[2] = [1, 2]; y = x[0]^2*x[1]")
     lines = points(graph, {"x[0]": [0.0, 1.0, 2.0]}).axes[0].lines

@@ -19,12 +19,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from cgprimer.checking import sandbox
-from cgprimer.checking.batch import Journal, check_all, submissions_in
-from cgprimer.checking.page import class_page
-from cgprimer.checking.report import csv_text, gradescope, junit_xml
-from cgprimer.checking.results import Result
-from cgprimer.checking.sandbox import Limits
+from cgprimer.course.checks import sandbox
+from cgprimer.course.checks.batch_checks import Journal, check_all, submissions_in
+from cgprimer.course.checks.check_results import Result
+from cgprimer.course.checks.class_page import class_page
+from cgprimer.course.checks.result_files import csv_text, gradescope, junit_xml
+from cgprimer.course.checks.sandbox import Limits
 from tests.checking.halves import RIGHT, half_check
 from tests.checking.hostile_submissions import hostile_class, state_of
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from cgprimer.checking.batch import Check
-from cgprimer.checking.results import Failure, Part, Result, not_run
-from cgprimer.checking.sandbox import Limits, Request, Submission, run_submission
-from cgprimer.cli.checks.shared import check_command
+from cgprimer.cli.checks.check_options import check_command
+from cgprimer.course.checks.batch_checks import Check
+from cgprimer.course.checks.check_results import Failure, Part, Result, not_run
+from cgprimer.course.checks.sandbox import Limits, Request, Submission, run_submission
 
 PARTS = {"small": 1.0, "large": 2.0}
 RIGHT = "def half(x):\n    return x / 2\n"

@@ -1,8 +1,9 @@
 """Hostile submissions by kind: what is handed in, and what its result may be.
 
 SECRET stands for a file of the grader, GRADER for the number of its process, PORT for a port of
-this machine that listens. A result is a kind of failure (:data:`cgprimer.checking.results.KINDS`),
-or ``graded`` if the submission was run to its end and judged by its answers.
+this machine that listens. A result is a kind of failure (``KINDS`` of
+:mod:`cgprimer.course.checks.check_results`), or ``graded`` if the submission was run to its end and
+judged by its answers.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from typing import Any
 
 import cgprimer
 from cgprimer import ExpressionGraph
-from cgprimer.checking.gradient import GradientCheck
+from cgprimer.course.checks.gradient_check import GradientCheck
 from tests.checking.planted import samples
 from tests.checking.students import RULES, Node, Student
 

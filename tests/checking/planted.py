@@ -14,8 +14,8 @@ import numpy as np
 
 import cgprimer
 from cgprimer import ExpressionGraph, networks
-from cgprimer.checking.gradient import GradientCheck, gradient_check
-from cgprimer.checking.questions import arguments_at
+from cgprimer.course.checks.gradient_check import GradientCheck, gradient_check
+from cgprimer.course.checks.gradient_questions import arguments_at
 from tests.checking.students import FUNCTIONS, Habits, Node, Student
 
 Point = Mapping[str, Any]

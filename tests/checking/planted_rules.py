@@ -17,8 +17,8 @@ import numpy as np
 
 import cgprimer
 from cgprimer import ExpressionGraph
-from cgprimer.checking.gradient import GradientCheck, gradient_check
 from cgprimer.core.language.syntax_tree import Apply, Name, Number, names_in
+from cgprimer.course.checks.gradient_check import GradientCheck, gradient_check
 from tests.checking import planted
 from tests.checking.planted import right, samples, with_habits
 from tests.checking.students import RULES, Habits, Node, Student

@@ -9,7 +9,7 @@ import textwrap
 from itertools import product
 from typing import Any
 
-from cgprimer.checking.optimizer_variants import variants
+from cgprimer.course.checks.optimizer_variants import variants
 
 # The body of a step for one parameter: p, g, the state s[...] of this parameter, t, o the settings.
 BODIES: dict[str, list[str]] = {

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import cgprimer
-from cgprimer.checking import sandbox
-from cgprimer.checking.engine import STAGES, engine_graph
-from cgprimer.checking.results import Failure, Result
+from cgprimer.course.checks import sandbox
+from cgprimer.course.checks.check_results import Failure, Result
+from cgprimer.course.checks.engine_check import STAGES, engine_graph
 from cgprimer.errors import UsageError
 from tests.approval import refused
 from tests.checking.ladder_mistakes import SOLUTION

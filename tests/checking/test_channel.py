@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from cgprimer.checking.channel import Outcome, Transcript, read_outcome
-from cgprimer.checking.results import KINDS, Failure
+from cgprimer.course.checks.channel import Outcome, Transcript, read_outcome
+from cgprimer.course.checks.check_results import KINDS, Failure
 from cgprimer.errors import Source
 
 SOURCE = Source("ann.py", "def g(a):\n    return 1 / a\n")

@@ -20,7 +20,7 @@ BOWL = "input x = 4, y = 5; z = 2*x^2 + 3*y^2"
 LECTURE = cgprimer.load("lecture")
 
 
-def verdicts(result: cgprimer.checking.results.Result) -> dict[str, str]:
+def verdicts(result: cgprimer.course.checks.check_results.Result) -> dict[str, str]:
     return {part.name: part.verdict for part in result.parts}
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.checking.gradient import GradientCheck, gradient_check
+from cgprimer.course.checks.gradient_check import GradientCheck, gradient_check
 from tests.approval import approved, refused
 from tests.checking.planted import answers, graphs, right, samples, steep
 from tests.checking.students import Habits, Student

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 import cgprimer
 from cgprimer import check_formula
-from cgprimer.checking.handwriting import read_formula
-from cgprimer.checking.sheets.answers import number_in
 from cgprimer.core.language.syntax_tree import names_in
 from cgprimer.core.operations.notation import parse_expression, unparse
+from cgprimer.course.checks.notation_reader import read_formula
+from cgprimer.course.checks.sheets.sheet_answers import number_in
 from tests.approval import refused
 
 NAMES = ("x", "y", "z", "e", "pi", "W", "ab")

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 import cgprimer
-from cgprimer.checking import engine
-from cgprimer.checking.engine import STAGES, engine_graph
-from cgprimer.checking.sandbox import Limits
-from cgprimer.checking.stages.diagnosis import attribute
+from cgprimer.course.checks import engine_check
+from cgprimer.course.checks.engine_check import STAGES, engine_graph
+from cgprimer.course.checks.sandbox import Limits
+from cgprimer.course.checks.stages.stage_diagnosis import attribute
 from tests.checking.ladder_mistakes import SOLUTION
 from tests.checking.student_optimizers import names_of
 
@@ -110,13 +110,13 @@ def test_a_submission_that_ends_again_and_again_is_not_started_for_every_stage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     starts = []
-    original = engine.run_submission
+    original = engine_check.run_submission
 
     def counted(*args: Any, **more: Any) -> Any:
         starts.append(1)
         return original(*args, **more)
 
-    monkeypatch.setattr(engine, "run_submission", counted)
+    monkeypatch.setattr(engine_check, "run_submission", counted)
     result = cgprimer.check_engine(_file(tmp_path, "import os\nValue = lambda *a: os._exit(3)\n"))
     assert len(starts) == 4
     assert len(result.parts) == 10
@@ -139,7 +139,7 @@ def _broken(answer: Any, random_: random.Random) -> Any:
 
 
 def _answers_of_the_solution() -> Iterator[tuple[Any, list[Any]]]:
-    asked = engine._answers(names_of(SOLUTION), STAGES, None)
+    asked = engine_check._answers(names_of(SOLUTION), STAGES, None)
     for stage in STAGES:
         yield stage, list(asked.by_stage[stage.number])
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.checking.gradient import gradient_check, skeleton
-from cgprimer.checking.labels import inferred_domains
-from cgprimer.checking.questions import ask, points
+from cgprimer.course.checks.gradient_check import gradient_check, skeleton
+from cgprimer.course.checks.gradient_questions import ask, points
+from cgprimer.course.checks.label_domains import inferred_domains
 from tests.approval import approved, refused
 from tests.cli.cli_tools import run
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 import cgprimer
-from cgprimer.checking.engine import STAGES, engine_graph, page, possible, skeleton
-from cgprimer.checking.results import Result
-from cgprimer.checking.stages.graphs import student_graph
-from cgprimer.checking.stages.learning import descended
-from cgprimer.checking.stages.stage import Case, Stage
+from cgprimer.course.checks.check_results import Result
+from cgprimer.course.checks.engine_check import STAGES, engine_graph, page, possible, skeleton
+from cgprimer.course.checks.stages.learning_stages import descended
+from cgprimer.course.checks.stages.stage import Case, Stage
+from cgprimer.course.checks.stages.student_graphs import student_graph
 from tests.approval import approved, refused
 from tests.checking.ladder_mistakes import (
     _MICROGRAD,
@@ -354,7 +354,7 @@ def test_a_stage_that_never_ends_leaves_the_others(tmp_path: Path) -> None:
     endless = "def record(f, inputs):\n    while True: pass\n"
     leaving = "def derivatives(f, x, order):\n    raise SystemExit\n"
     file.write_text(f"{SOLUTION}\n{endless}{leaving}")
-    limits = cgprimer.checking.sandbox.Limits(time=1)
+    limits = cgprimer.course.checks.sandbox.Limits(time=1)
     result = cgprimer.check_engine(file, limits=limits)
     assert [p.name for p in result.parts if p.verdict != "right"] == [
         "stage 8: tape", "stage 9: second order",

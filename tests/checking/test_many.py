@@ -17,12 +17,12 @@ from xml.etree import ElementTree as xml
 
 import pytest
 
-from cgprimer.checking import batch, courses
-from cgprimer.checking.batch import Journal, check_all, submissions_in
-from cgprimer.checking.page import class_page
-from cgprimer.checking.report import csv_text, gradescope, junit_xml
-from cgprimer.checking.results import LEVELS, Failure, Part, Result, not_run
-from cgprimer.checking.sandbox import Limits, MachineError
+from cgprimer.course.checks import batch_checks, course_files
+from cgprimer.course.checks.batch_checks import Journal, check_all, submissions_in
+from cgprimer.course.checks.check_results import LEVELS, Failure, Part, Result, not_run
+from cgprimer.course.checks.class_page import class_page
+from cgprimer.course.checks.result_files import csv_text, gradescope, junit_xml
+from cgprimer.course.checks.sandbox import Limits, MachineError
 from cgprimer.errors import DataError, UsageError
 from tests.approval import approved, refused
 from tests.checking.halves import BROKEN, LOOP, ONE, PARTS, RIGHT, SIGN, check_half, half_check
@@ -54,7 +54,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
 
 @pytest.fixture(autouse=True)
 def half_is_a_kind(monkeypatch: pytest.MonkeyPatch) -> None:
-    import cgprimer.cli.check as group
+    import cgprimer.cli.check_command as group
     from tests.checking.halves import command
 
     monkeypatch.setitem(group._KINDS, "half", "Halves.")
@@ -156,7 +156,7 @@ def test_a_defect_of_the_grader_is_one_students_only(folder: Path) -> None:
             raise ZeroDivisionError("of ours")
         return check_half(submission, limits)
 
-    check = batch.Check("half", "", failing, parts=PARTS)
+    check = batch_checks.Check("half", "", failing, parts=PARTS)
     journal = Journal(folder.parent / "journal")
     found = check_all(check, submissions_in([folder]), Limits(), journal=journal)
     approved(str(found.results[1].failure), "ZeroDivisionError")
@@ -174,7 +174,7 @@ def test_a_defect_of_the_grader_is_one_students_only(folder: Path) -> None:
 INTERRUPTED = """
 import sys, time
 from pathlib import Path
-from cgprimer.cli import check as group, main
+from cgprimer.cli import check_command as group, main
 from tests.checking import halves
 
 def slow(submission, limits):
@@ -305,13 +305,13 @@ def test_links_to_folders_and_inside_of_folders_are_refused(folder: Path) -> Non
     assert all("it is a link" in text for text in refused)
 
 
-def raising(error: BaseException, at: str = "bob.py") -> batch.Check:
+def raising(error: BaseException, at: str = "bob.py") -> batch_checks.Check:
     def run(submission: Any, limits: Limits) -> Result:
         if Path(submission).name == at:
             raise error
         return check_half(submission, limits)
 
-    return batch.Check("half", "", run, parts=PARTS)
+    return batch_checks.Check("half", "", run, parts=PARTS)
 
 
 @pytest.mark.parametrize(
@@ -349,7 +349,7 @@ def test_texts_in_results_are_bounded_and_can_be_written(folder: Path) -> None:
         part = Part("small", 1, 0, "wrong", odd, odd, (odd,) * 1000)
         return Result("half", "", (part,), odd, 0, Failure("answers", odd, odd), (odd,))
 
-    check = batch.Check("half", "", run, parts=PARTS)
+    check = batch_checks.Check("half", "", run, parts=PARTS)
     journal = Journal.read(folder.parent / "journal")
     found = check_all(check, {"ann.py": folder / "ann.py"}, Limits(), journal=journal).results
     assert len(json.dumps(found[0].to_dict())) < 2_000_000
@@ -510,7 +510,7 @@ def grade(root: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     if not package.exists():
         zipfile.ZipFile(wheel).extractall(package)
         # The kind of these tests is none that cgprimer has.
-        with open(package / "cgprimer" / "cli" / "check.py", "a") as file:
+        with open(package / "cgprimer" / "cli" / "check_command.py", "a") as file:
             file.write("\n_KINDS['half'] = 'Halves.'\n")
             file.write("def _half(): import tests.checking.halves as h; return h.command\n")
             file.write("command.commands.data['half'] = _half\n")
@@ -575,7 +575,7 @@ def test_limits_on_the_command_line_are_checked(option: str, value: str, folder:
 
 @pytest.mark.slow
 def test_pip_takes_the_wheel(tmp_path: Path) -> None:
-    name, content = courses.wheel()
+    name, content = course_files.wheel()
     (tmp_path / name).write_bytes(content)
     target = tmp_path / "there"
     command = ["-m", "pip", "install", "--no-index", "--no-deps", "--target", str(target)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cgprimer.checking.mistakes import MISTAKES
+from cgprimer.course.checks.mistake_search import MISTAKES
 from tests.checking.planted import PLANTED, named
 from tests.checking.planted_rules import PLANTED_RULES
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.checking.optimizer import CALLED, recognised, skeleton
-from cgprimer.checking.optimizer_variants import RULES, Variant, simulate, variants
-from cgprimer.checking.optimizer_verdicts import runs
-from cgprimer.checking.results import Failure
+from cgprimer.course.checks.check_results import Failure
+from cgprimer.course.checks.optimizer_check import CALLED, recognised, skeleton
+from cgprimer.course.checks.optimizer_variants import RULES, Variant, simulate, variants
+from cgprimer.course.checks.optimizer_verdicts import runs
 from cgprimer.training.optimizers import optimizer
 from tests.approval import approved
 from tests.checking.independent_optimizers import WRONG as INDEPENDENT

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cgprimer.checking import gradient as gradient_module
-from cgprimer.checking.gradient import GradientCheck, gradient_check
-from cgprimer.checking.questions import arguments_at
 from cgprimer.core.operations.primitive_registry import FUNCTIONS, Primitive
+from cgprimer.course.checks import gradient_check as gradient_module
+from cgprimer.course.checks.gradient_check import GradientCheck, gradient_check
+from cgprimer.course.checks.gradient_questions import arguments_at
 from tests.checking.piecewise import (
     ALONE,
     PIECEWISE,

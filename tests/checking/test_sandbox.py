@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from cgprimer.checking import sandbox, workspaces
-from cgprimer.checking.results import KINDS, Failure
-from cgprimer.checking.sandbox import Answers, Limits, Request, run_submission
+from cgprimer.course.checks import sandbox, workspaces
+from cgprimer.course.checks.check_results import KINDS, Failure
+from cgprimer.course.checks.sandbox import Answers, Limits, Request, run_submission
 from cgprimer.errors import CgprimerError, UsageError
 from tests.approval import approved, refused
 
@@ -244,8 +244,8 @@ def test_files_and_processes_of_the_same_user_are_out_of_reach(held: str, tmp_pa
     lines = [line.format(file=str(secret), pid=os.getpid()) for line in SAME_USER[held]]
     text = f"""
 import fcntl, io, os, pathlib, resource, sys
-from cgprimer.checking import audit
-from cgprimer.checking.kernel import seccomp
+from cgprimer.course.checks import audit
+from cgprimer.course.checks.kernel import seccomp
 {held}
 for line in {lines!r}:
     try:
@@ -642,7 +642,7 @@ def test_deep_and_closed_folders_are_removed(tmp_path: Path) -> None:
 
 KILLED = """
 import sys, tempfile
-from cgprimer.checking.sandbox import run_submission
+from cgprimer.course.checks.sandbox import run_submission
 tempfile.tempdir = sys.argv[1]
 print("started", flush=True)
 run_submission(sys.argv[2], [{"call": "g", "arguments": [1, 2]}])

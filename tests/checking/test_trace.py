@@ -19,18 +19,25 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.checking.batch import Check
-from cgprimer.checking.results import Result
-from cgprimer.checking.sandbox import Limits
-from cgprimer.checking.sheets import slips as s
-from cgprimer.checking.sheets.answers import Place, number_in, plain, read_answers
-from cgprimer.checking.sheets.forms import form_python
-from cgprimer.checking.sheets.problems import KINDS, Blank, Problem, Sheet, Worksheet, sheets_json
-from cgprimer.checking.sheets.questions import worked
-from cgprimer.checking.sheets.tables import value_of
-from cgprimer.checking.trace import FOLLOWS, check_trace, trace_check
+from cgprimer.course.checks.batch_checks import Check
+from cgprimer.course.checks.check_results import Result
+from cgprimer.course.checks.sandbox import Limits
+from cgprimer.course.checks.sheet_check import FOLLOWS, check_trace, trace_check
+from cgprimer.course.checks.sheets import slips as s
+from cgprimer.course.checks.sheets.answer_sheets import form_python
+from cgprimer.course.checks.sheets.sheet_answers import Place, number_in, plain, read_answers
+from cgprimer.course.checks.sheets.sheet_problems import (
+    KINDS,
+    Blank,
+    Problem,
+    Sheet,
+    Worksheet,
+    sheets_json,
+)
+from cgprimer.course.checks.sheets.sheet_questions import worked
+from cgprimer.course.checks.sheets.sheet_tables import value_of
+from cgprimer.course.exercises.exercise_sheets import Exercise
 from cgprimer.errors import DataError
-from cgprimer.exercises.exercise import Exercise
 from cgprimer.support.number_format import format_array, format_number
 from tests.approval import approved, refused
 
@@ -493,8 +500,8 @@ def test_nothing_of_a_notebook_is_run(tmp_path: Path) -> None:
 
 
 def test_a_folder_goes_on_where_one_file_is_broken(tmp_path: Path) -> None:
-    from cgprimer.checking.batch import check_all, submissions_in
-    from cgprimer.checking.sandbox import Limits
+    from cgprimer.course.checks.batch_checks import check_all, submissions_in
+    from cgprimer.course.checks.sandbox import Limits
 
     sheets = [cgprimer.exercise(seed=1, student=name, kinds="trace") for name in ("ann", "bob")]
     (tmp_path / "sheets.json").write_text(sheets_json(sheets))
@@ -513,7 +520,7 @@ def test_a_folder_goes_on_where_one_file_is_broken(tmp_path: Path) -> None:
 
 
 def test_arrays_are_read_as_they_are_printed() -> None:
-    from cgprimer.checking.sheets.answers import array_in
+    from cgprimer.course.checks.sheets.sheet_answers import array_in
 
     matrix = np.array([[1.0, -0.5], [0.0, 2.0]])
     assert np.array_equal(array_in(format_array(matrix)), matrix)

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 import cgprimer
 from cgprimer.cli import cli
-from cgprimer.cli.primitives import ARRAYS
+from cgprimer.cli.primitives_command import ARRAYS
 from cgprimer.core.operations.primitive_registry import ARRAY_FUNCTIONS
 from tests.approval import approved
 

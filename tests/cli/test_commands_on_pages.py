@@ -19,8 +19,8 @@ from pathlib import Path
 import pytest
 
 import cgprimer
-from cgprimer.checking.engine import STAGES, page, skeleton
-from cgprimer.checking.optimizer import CALLED
+from cgprimer.course.checks.engine_check import STAGES, page, skeleton
+from cgprimer.course.checks.optimizer_check import CALLED
 from tests.checking.ladder_mistakes import SOLUTION
 from tests.checking.student_optimizers import ARGUMENTS, BODIES, source
 from tests.cli.cli_tools import EXAMPLES, here, run

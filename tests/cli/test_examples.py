@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import cgprimer
-from cgprimer.pictures.slide_layout import slide_layout
 from cgprimer.support.files import find_examples
+from cgprimer.visualization.diagrams.slide_layout import slide_layout
 from tests.approval import approved
 from tests.cli.cli_tools import EXAMPLES, bad, good, run
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import cgprimer
-from cgprimer.cli.plot import command
+from cgprimer.cli.plot_command import command
 from cgprimer.training.runs import save_run
 from tests.approval import approved
 from tests.cli.cli_tools import EXAMPLES, LECTURE, good, run

@@ -14,13 +14,13 @@ from matplotlib.figure import Figure
 
 import cgprimer
 from cgprimer import plot
-from cgprimer.cli.plot import command
+from cgprimer.cli.plot_command import command
 from cgprimer.errors import UsageError
-from cgprimer.pictures.saving import save_figure
-from cgprimer.plots.cost import cost_growth
-from cgprimer.plots.swell import swell_counts
 from cgprimer.training.loop import TrainingRun
 from cgprimer.training.runs import save_run
+from cgprimer.visualization.diagrams.figure_files import save_figure
+from cgprimer.visualization.plots.cost_plot import cost_growth
+from cgprimer.visualization.plots.swell_plot import swell_counts
 from tests.approval import refused
 from tests.cli.cli_tools import good
 

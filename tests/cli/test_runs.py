@@ -177,7 +177,7 @@ def test_what_cannot_be_saved_is_printed_first(tmp_path: Path) -> None:
     def full(*_: object) -> None:
         raise UsageError("cannot write run.json: No space left on device")
 
-    with mock.patch("cgprimer.cli.keeping.save_run", full):
+    with mock.patch("cgprimer.cli.run_output.save_run", full):
         done = run("train", LECTURE, *SHORT, "--save", tmp_path / "run.json")
     assert done.returncode == 1
     assert "ab + bc" in done.stdout

@@ -34,7 +34,7 @@ def gradient_tape(text: str) -> cgprimer.core.tape.tape.Tape:
 
 
 def test_the_command_offers_the_forms_that_there_are() -> None:
-    from cgprimer.cli import tape
+    from cgprimer.cli import tape_command as tape
 
     assert tape._FORMS == FORMS
 

@@ -10,5 +10,5 @@ import pytest
 @pytest.fixture(autouse=True, scope="module")
 def as_large_files() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as changed:
-        changed.setattr("cgprimer.data.csv_files._SMALL", 0)
+        changed.setattr("cgprimer.training.data.csv_files._SMALL", 0)
         yield

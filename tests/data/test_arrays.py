@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cgprimer
-from cgprimer.data import Dataset
 from cgprimer.errors import CgprimerError, DataError, ShapeError, UsageError
+from cgprimer.training.data import Dataset
 from tests.approval import refused
 
 GRAPH = """

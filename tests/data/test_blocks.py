@@ -13,9 +13,9 @@ import pytest
 from pyarrow import parquet
 
 import cgprimer
-from cgprimer.data import Blocks, Dataset, blocks, csv_files
-from cgprimer.data.columns import numbers_of
 from cgprimer.errors import CgprimerError, DataError, NonFiniteError, UsageError
+from cgprimer.training.data import Blocks, Dataset, blocks, csv_files
+from cgprimer.training.data.dataset_columns import numbers_of
 from tests.approval import refused
 
 LINE = cgprimer.parse("xw = k*xa + b*xb; parameter k = 2, b = -1")
@@ -29,12 +29,12 @@ def file(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     path = tmp_path / f"d.{request.param}"
     if request.param == "parquet":
         parquet.write_table(data.to_arrow(), path, row_group_size=110)
-        monkeypatch.setattr("cgprimer.data.tables.ROWS", 130)
+        monkeypatch.setattr("cgprimer.training.data.arrow_tables.ROWS", 130)
     elif request.param == "csv":
         monkeypatch.setattr(csv_files, "_BLOCK", 6_000)
         data.save(path)
     else:
-        monkeypatch.setattr("cgprimer.data.archives.ROWS", 130)
+        monkeypatch.setattr("cgprimer.training.data.numpy_files.ROWS", 130)
         np.savez(path, **data.columns)
     return path
 
@@ -140,7 +140,7 @@ def test_what_is_wrong_is_found_before_the_first_step(tmp_path: Path) -> None:
 def test_a_sample_whose_loss_is_not_finite_is_named_by_its_place_in_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cgprimer.data.tables.ROWS", 100)
+    monkeypatch.setattr("cgprimer.training.data.arrow_tables.ROWS", 100)
     graph = cgprimer.parse("xw = k*xa")
     data = Dataset.from_arrays({"xa": np.ones(300)}, {"xw": np.ones(300)})
     data.inputs["xa"][251] = 1e200

@@ -10,9 +10,9 @@ import pytest
 from pyarrow import parquet
 
 import cgprimer
-from cgprimer.data import Blocks, Dataset, make_classes, normalized, restored, scales_of
-from cgprimer.data.classes import CLASSES
 from cgprimer.errors import UsageError
+from cgprimer.training.data import Blocks, Dataset, make_classes, normalized, restored, scales_of
+from cgprimer.training.data.class_samples import CLASSES
 from tests.approval import approved, refused
 from tests.cli.cli_tools import bad, good
 
@@ -142,7 +142,7 @@ def test_classes_on_the_command_line(tmp_path: Path) -> None:
 
 
 def test_scales_are_means_and_deviations_of_blocks_too(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr("cgprimer.data.tables.ROWS", 100)
+    monkeypatch.setattr("cgprimer.training.data.arrow_tables.ROWS", 100)
     random = np.random.default_rng(0)
     x = np.stack([random.normal(1e6, 1.0, 999), np.full(999, 0.1)], axis=1)
     data = Dataset.from_arrays({"x": x}, {"y": random.normal(5, 3, 999)})

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cgprimer.data import Dataset
 from cgprimer.errors import CgprimerError, DataError, UsageError
+from cgprimer.training.data import Dataset
 from tests.approval import approved, refused
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
@@ -98,7 +98,7 @@ def test_harmless_variants(text: str, tmp_path: Path, monkeypatch: pytest.Monkey
     path = tmp_path / "d.csv"
     path.write_bytes(text.encode())
     for small in (1 << 17, 0):  # row by row, and by pyarrow
-        monkeypatch.setattr("cgprimer.data.csv_files._SMALL", small)
+        monkeypatch.setattr("cgprimer.training.data.csv_files._SMALL", small)
         found = Dataset.load(path, inputs=["xa"], targets=["xw"])
         assert found.inputs["xa"].tolist() == [1.0, 3.0]
         assert found.targets["xw"].tolist() == [2.0, 4.0]
@@ -321,8 +321,8 @@ def test_a_small_file_is_read_without_pyarrow(
     path = tmp_path / "d.csv"
     path.write_text('x, y,note\n1,2.5,"a, b"\n-1e-3, 4,c\n\n')
     large = Dataset.load(path, inputs=["x"], targets=["y"])
-    monkeypatch.setattr("cgprimer.data.csv_files._SMALL", 1 << 17)
-    monkeypatch.setattr("cgprimer.data.csv_files._at_once", None)
+    monkeypatch.setattr("cgprimer.training.data.csv_files._SMALL", 1 << 17)
+    monkeypatch.setattr("cgprimer.training.data.csv_files._at_once", None)
     small = Dataset.load(path, inputs=["x"], targets=["y"])
     assert [bits(c) for c in small.columns.values()] == [bits(c) for c in large.columns.values()]
     assert small.inputs["x"].tolist() == [1.0, -0.001]

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.data import Dataset, make_dataset
 from cgprimer.errors import DataError, MissingValueError, UsageError
+from cgprimer.training.data import Dataset, make_dataset
 from tests.approval import refused
 
 LINE = cgprimer.parse("xw = k*xa + xb; parameter k = 2")

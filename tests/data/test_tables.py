@@ -15,8 +15,8 @@ import pytest
 from pyarrow import parquet
 
 import cgprimer
-from cgprimer.data import Blocks, Dataset, csv_files
 from cgprimer.errors import CgprimerError, DataError, UsageError
+from cgprimer.training.data import Blocks, Dataset, csv_files
 from tests.approval import refused
 
 GRAPH = cgprimer.parse("y = k*x; input x[2]; parameter k[2]; output y", name="g")

@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from cgprimer.pictures.saving import save_figure
+from cgprimer.visualization.diagrams.figure_files import save_figure
 from tests.docs.scaling import scaling
 from tests.docs.test_docs import ROOT, Mismatch, run_file
 

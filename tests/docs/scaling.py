@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from itertools import count as counting
 from typing import Any
 
-from cgprimer.plots import slide
 from cgprimer.support.number_format import format_number
-from cgprimer.workers.delays import delays_of
-from cgprimer.workers.protocols import Task, plan
-from cgprimer.workers.simulator import SimulatedTeam
+from cgprimer.training.distributed.delays import delays_of
+from cgprimer.training.distributed.protocols import Task, plan
+from cgprimer.training.distributed.simulator import SimulatedTeam
+from cgprimer.visualization.plots import slide
 
 _WORKERS = (10, 100, 1_000, 10_000)
 _GROUP, _SPARE = 10, 20  # workers of a group; of how many one is a backup worker

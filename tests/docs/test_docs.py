@@ -304,7 +304,7 @@ def option_table(command: str) -> str:
     import importlib
 
     name, *kinds = command.split()
-    made = importlib.import_module(f"cgprimer.cli.{name}").command
+    made = importlib.import_module(f"cgprimer.cli.{name}_command").command
     for kind in kinds:
         made = made.commands[kind]
     lines = ["| option | meaning | default |", "| --- | --- | --- |"]
@@ -333,7 +333,7 @@ def option_table(command: str) -> str:
 
 def shared_by_checks() -> click.Command:
     """A command with the options that all kinds of checks have."""
-    from cgprimer.cli.checks.shared import SHARED
+    from cgprimer.cli.checks.check_options import SHARED
     from cgprimer.cli.common import make_command
 
     return make_command(*SHARED)(lambda: None)
@@ -345,7 +345,9 @@ def commands_and_kinds() -> list[str]:
 
     found = []
     for name in COMMANDS:
-        kinds = getattr(importlib.import_module(f"cgprimer.cli.{name}").command, "commands", {})
+        kinds = getattr(
+            importlib.import_module(f"cgprimer.cli.{name}_command").command, "commands", {}
+        )
         found += [f"{name} {kind}" for kind in kinds] or [name]
     # Of checks, those that have options of their own beside the shared ones.
     return ["check", *(f for f in found if "check" not in f or option_table(f).count("\n") > 1)]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cgprimer.cli.draw import command as draw
-from cgprimer.cli.plot import command as plot
+from cgprimer.cli.draw_command import command as draw
+from cgprimer.cli.plot_command import command as plot
 from tests.docs import gallery
 
 TEXT = gallery.PAGE.read_text(encoding="utf-8")

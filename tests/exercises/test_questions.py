@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.checking.sheets.problems import Problem, Worksheet
-from cgprimer.checking.sheets.questions import RULES, worked
-from cgprimer.checking.sheets.tables import value_of
+from cgprimer.course.checks.sheets.sheet_problems import Problem, Worksheet
+from cgprimer.course.checks.sheets.sheet_questions import RULES, worked
+from cgprimer.course.checks.sheets.sheet_tables import value_of
 from cgprimer.support.files import find_examples
 from cgprimer.training.optimizers import optimizer
 from tests.approval import refused

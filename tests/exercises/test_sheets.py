@@ -14,12 +14,23 @@ from typing import Any
 import pytest
 
 import cgprimer
-from cgprimer.checking.sheets.problems import KINDS, Problem, Sheet, Worksheet, read_sheets
-from cgprimer.checking.sheets.questions import worked
+from cgprimer.course.checks.sheets.sheet_problems import (
+    KINDS,
+    Problem,
+    Sheet,
+    Worksheet,
+    read_sheets,
+)
+from cgprimer.course.checks.sheets.sheet_questions import worked
+from cgprimer.course.exercises import documents, neat, problem_generation
+from cgprimer.course.exercises.exercise_sheets import (
+    EVERYBODY,
+    Exercise,
+    exercises_for,
+    write_exercises,
+)
+from cgprimer.course.exercises.roster import Student, read_roster, safe_name
 from cgprimer.errors import CgprimerError, DataError, UsageError
-from cgprimer.exercises import documents, making, neat
-from cgprimer.exercises.exercise import EVERYBODY, Exercise, exercises_for, write_exercises
-from cgprimer.exercises.roster import Student, read_roster, safe_name
 from tests.approval import refused
 
 TEXTS = ("to_markdown", "to_html", "to_latex", "to_notebook")
@@ -151,7 +162,7 @@ def test_too_few_different_sheets_are_told() -> None:
 def test_what_cannot_be_asked_is_told(
     text: str, kinds: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(making, "_TRIES", 50)
+    monkeypatch.setattr(problem_generation, "_TRIES", 50)
     with refused(UsageError, message):
         cgprimer.exercise(cgprimer.parse(text), kinds=kinds)
 

@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import cgprimer
+from cgprimer.analysis.export.exporter import TARGETS
 from cgprimer.core.operations import primitives
 from cgprimer.errors import UsageError
-from cgprimer.exporting.export import TARGETS
 from tests.arrays.array_graphs import Case as ArrayCase
 from tests.arrays.array_graphs import array_cases
 from tests.cases.case_tools import example

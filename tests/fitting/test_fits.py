@@ -390,7 +390,7 @@ def test_a_bootstrap_that_fails_says_so(monkeypatch: pytest.MonkeyPatch) -> None
         found.bootstrap(1)
     flat = cgprimer.fit(cgprimer.parse("y = a*b*x"), NOISY, start={"a": 1, "b": 1})
     assert flat.bootstrap(5).failed == 0
-    monkeypatch.setattr("cgprimer.fitting.bootstrap._STEPS", 0)
+    monkeypatch.setattr("cgprimer.training.fitting.bootstrap._STEPS", 0)
     with refused(TrainingError, "0 ... 5"):
         found.bootstrap(5)
 
@@ -415,7 +415,7 @@ def test_rounding_does_not_choose_between_equal_ends(
     rounding: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In a flat region all algorithms end at one sum of squares: the first of them is reported."""
-    from cgprimer.fitting import fit as module
+    from cgprimer.training.fitting import fit as module
 
     scipy = module.by_scipy
 

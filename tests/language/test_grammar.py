@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cgprimer
-from cgprimer.analysis.elements import in_elements
+from cgprimer.analysis.element_graph import in_elements
 from cgprimer.core.language.parser import parse_program
 from cgprimer.core.language.syntax_tree import Declaration, Definition
 from cgprimer.core.language.tokens import locate_tokens, tokenize

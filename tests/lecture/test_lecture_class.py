@@ -9,9 +9,9 @@ import pytest
 
 import cgprimer
 from cgprimer import CgprimerError
+from cgprimer.course.lecture_class.layered_networks import batches
+from cgprimer.course.lecture_class.vertex_differences import NAME, method_of, vertex_differences
 from cgprimer.lecture import ComputationalGraphPrimer
-from cgprimer.lecture.differences import NAME, method_of, vertex_differences
-from cgprimer.lecture.layered import batches
 from tests.approval import refused
 
 EXPRESSIONS = ["xx=xa^2", "xy=ab*xx+ac*xa", "xz=bc*xx+xy", "xw=cd*xx+xz^3"]

@@ -17,7 +17,7 @@ import cgprimer
 from cgprimer.core.evaluation.engine_choice import choose_engine
 from cgprimer.core.evaluation.engines import ENGINES
 from cgprimer.errors import CgprimerError
-from cgprimer.training.forms import prefers_scalars
+from cgprimer.training.gradient_forms import prefers_scalars
 
 TABLE = Path(__file__).with_name("engine_choice.txt")
 SAMPLES = (None, 0, 20, 1_000, 10_000_000)

@@ -13,11 +13,11 @@ import pytest
 import cgprimer
 from cgprimer.core.graph import parse
 from cgprimer.errors import DifferentiationError, UsageError
-from cgprimer.pages.stepping.frames import stepping
-from cgprimer.pages.stepping.page import page, write_steps
-from cgprimer.pages.stepping.slide_tables import columns, known
-from cgprimer.pages.stepping.slides import headline
-from cgprimer.pages.stepping.steps import plain
+from cgprimer.visualization.pages.stepping.slide_tables import columns, known
+from cgprimer.visualization.pages.stepping.step_frames import stepping
+from cgprimer.visualization.pages.stepping.step_page import page, write_steps
+from cgprimer.visualization.pages.stepping.step_slides import headline
+from cgprimer.visualization.pages.stepping.step_values import plain
 from tests.approval import refused
 from tests.pages.conftest import opened
 

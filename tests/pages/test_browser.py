@@ -17,11 +17,11 @@ import pytest
 
 import cgprimer
 from cgprimer.core.operations import find_primitive, numpy_arithmetic, primitives
-from cgprimer.pages.stepping.frames import Frame, stepping
-from cgprimer.pages.stepping.method_steps import METHODS
-from cgprimer.pages.stepping.page import step
-from cgprimer.pages.stepping.slide_tables import moved
 from cgprimer.support.number_format import SHORT, mark_rounding
+from cgprimer.visualization.pages.stepping.method_walks import METHODS
+from cgprimer.visualization.pages.stepping.slide_tables import moved
+from cgprimer.visualization.pages.stepping.step_frames import Frame, stepping
+from cgprimer.visualization.pages.stepping.step_page import step
 from tests.pages.conftest import measured, opened, press, resize, wait
 
 pytestmark = pytest.mark.browser

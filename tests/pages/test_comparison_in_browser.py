@@ -14,9 +14,9 @@ import pytest
 
 import cgprimer
 from cgprimer.analysis.comparison import Comparison, compare
-from cgprimer.pages.comparison import sentences
-from cgprimer.pages.comparison.slides import save_comparison
 from cgprimer.support.number_format import mark_rounding
+from cgprimer.visualization.pages.comparison import sentences
+from cgprimer.visualization.pages.comparison.comparison_slides import save_comparison
 from tests.pages.conftest import opened, resize
 
 pytestmark = pytest.mark.browser

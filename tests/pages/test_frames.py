@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.analysis.elements import in_elements
+from cgprimer.analysis.element_graph import in_elements
 from cgprimer.core.methods.step_rule import StepRule
 from cgprimer.errors import CgprimerError, DifferentiationError, UsageError
-from cgprimer.pages.stepping.frames import Frame, stepping
-from cgprimer.pages.stepping.graph_places import LETTER, placed
-from cgprimer.pages.stepping.method_steps import METHODS
-from cgprimer.pages.stepping.slide_tables import moved
-from cgprimer.pictures.lettering import text_width
 from cgprimer.support.files import format_json
+from cgprimer.visualization.diagrams.text_layout import text_width
+from cgprimer.visualization.pages.stepping.method_walks import METHODS
+from cgprimer.visualization.pages.stepping.slide_tables import moved
+from cgprimer.visualization.pages.stepping.step_frames import Frame, stepping
+from cgprimer.visualization.pages.stepping.vertex_positions import LETTER, placed
 from tests.approval import refused
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -219,7 +219,7 @@ def test_differences_are_those_of_the_method(scheme: str, h: float | None) -> No
 
 
 def test_a_method_with_too_many_steps_is_refused_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cgprimer.pages.stepping.method_steps.MOST_STEPS", 60)
+    monkeypatch.setattr("cgprimer.visualization.pages.stepping.method_walks.MOST_STEPS", 60)
     shown = stepping(LECTURE)
     assert [bool(walk.refused) for walk in shown.walks] == [True, False, False, True]
     assert "more than the 60" in shown.walk("forward").refused
@@ -234,7 +234,7 @@ def test_what_would_take_minutes_is_refused_before_the_work(
     sums = " + ".join(f"x{k}" for k in range(count))
     text = "\n".join([*(f"x{k} = p{k}*xa" for k in range(count)), f"xw = {sums}"])
     point = {f"p{k}": float(k) for k in range(count)} | {"xa": 0.5}
-    monkeypatch.setattr("cgprimer.pages.stepping.method_steps.substitute_seeds", None)
+    monkeypatch.setattr("cgprimer.visualization.pages.stepping.method_walks.substitute_seeds", None)
     shown = stepping(cgprimer.parse(text), point, methods=["forward", "reverse"])
     assert [bool(walk.refused) for walk in shown.walks] == [True, False]
     with refused(UsageError, "311"):
@@ -242,8 +242,8 @@ def test_what_would_take_minutes_is_refused_before_the_work(
 
 
 def test_a_refusal_is_made_of_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cgprimer.pages.stepping.method_steps.MOST_PATHS", 3)
-    monkeypatch.setattr("cgprimer.pages.stepping.method_steps.MOST_STEPS", 60)
+    monkeypatch.setattr("cgprimer.visualization.pages.stepping.method_walks.MOST_PATHS", 3)
+    monkeypatch.setattr("cgprimer.visualization.pages.stepping.method_walks.MOST_STEPS", 60)
     shown = stepping(LECTURE)
     paths, steps = shown.walk("path-sum").refused, shown.walk("forward").refused
     assert paths == (

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import cgprimer
-from cgprimer.pages.learning.page import page
+from cgprimer.visualization.pages.learning.learning_page import page
 from tests.pages.conftest import opened
 
 pytestmark = pytest.mark.browser

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import cgprimer
-from cgprimer.pages.stepping.frames import Stepping, stepping
-from cgprimer.pages.stepping.page import step
 from cgprimer.support.number_format import SHORT, format_number, mark_rounding
+from cgprimer.visualization.pages.stepping.step_frames import Stepping, stepping
+from cgprimer.visualization.pages.stepping.step_page import step
 from tests.pages.conftest import measured, opened, resize, wait
 
 pytestmark = pytest.mark.browser

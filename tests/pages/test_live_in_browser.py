@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 import cgprimer
-from cgprimer.pages.stepping.frames import stepping
-from cgprimer.pages.stepping.page import step
-from cgprimer.pages.watching.live import Live
-from cgprimer.pages.watching.server import serving
 from cgprimer.support.number_format import mark_rounding
+from cgprimer.visualization.pages.stepping.step_frames import stepping
+from cgprimer.visualization.pages.stepping.step_page import step
+from cgprimer.visualization.pages.watching.live_pages import Live
+from cgprimer.visualization.pages.watching.page_server import serving
 from tests.pages.conftest import measured, opened, press, resize, wait
 
 pytestmark = pytest.mark.browser

@@ -84,7 +84,11 @@ def test_sums_and_products_that_are_exact_in_decimals_are_not_marked() -> None:
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 def test_the_pages_round_as_python_does() -> None:
-    script = files("cgprimer.pages").joinpath("number_format.js").read_text(encoding="utf-8")
+    script = (
+        files("cgprimer.visualization.pages")
+        .joinpath("number_format.js")
+        .read_text(encoding="utf-8")
+    )
     numbers = values()
     program = (
         f"{script}\nconst given = {json.dumps([repr(v) for v in numbers])}"

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.pages.stepping.frames import stepping
-from cgprimer.pages.stepping.page import step
-from cgprimer.pages.stepping.slide_tables import moved
+from cgprimer.visualization.pages.stepping.slide_tables import moved
+from cgprimer.visualization.pages.stepping.step_frames import stepping
+from cgprimer.visualization.pages.stepping.step_page import step
 from tests.pages.conftest import opened, texts
 
 pytestmark = pytest.mark.browser

@@ -10,9 +10,9 @@ import pytest
 
 import cgprimer
 from cgprimer.errors import CgprimerError
-from cgprimer.pages.stepping.frames import Stepping, stepping
-from cgprimer.pages.stepping.method_steps import METHODS
-from cgprimer.pages.stepping.page import page
+from cgprimer.visualization.pages.stepping.method_walks import METHODS
+from cgprimer.visualization.pages.stepping.step_frames import Stepping, stepping
+from cgprimer.visualization.pages.stepping.step_page import page
 from tests.pages.stepping_graphs import Problem, problem
 
 SEEDS = 400

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from cgprimer.pages.rounds.page import moments, page
-from cgprimer.workers.record import record_of
+from cgprimer.training.distributed.worker_record import record_of
+from cgprimer.visualization.pages.rounds.rounds_page import moments, page
 from tests.pages.conftest import opened
 from tests.workers.test_rounds import trained
 

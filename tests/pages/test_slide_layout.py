@@ -16,12 +16,18 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Polygon
 
 import cgprimer
-from cgprimer.pages.stepping.frames import Stepping, stepping
-from cgprimer.pages.stepping.graph_places import Placed
-from cgprimer.pages.stepping.slide_picture import READABLE, dashes, extent, way_out, window
-from cgprimer.pages.stepping.slides import headline, slide, slide_placed
-from cgprimer.pictures.geometry import Box
-from cgprimer.pictures.theme import theme
+from cgprimer.visualization.diagrams.geometry import Box
+from cgprimer.visualization.diagrams.theme import theme
+from cgprimer.visualization.pages.stepping.slide_picture import (
+    READABLE,
+    dashes,
+    extent,
+    way_out,
+    window,
+)
+from cgprimer.visualization.pages.stepping.step_frames import Stepping, stepping
+from cgprimer.visualization.pages.stepping.step_slides import headline, slide, slide_placed
+from cgprimer.visualization.pages.stepping.vertex_positions import Placed
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LONG = (

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import cgprimer
-from cgprimer.pages.stepping.page import step
+from cgprimer.visualization.pages.stepping.step_page import step
 from tests.pages.conftest import opened
 
 pytestmark = pytest.mark.browser

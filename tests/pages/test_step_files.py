@@ -23,11 +23,11 @@ import cgprimer
 from cgprimer.cli import cli
 from cgprimer.cli.common import progress_bar
 from cgprimer.errors import CgprimerError, UsageError
-from cgprimer.pages.stepping.frames import stepping
-from cgprimer.pages.stepping.graph_places import placed
-from cgprimer.pages.stepping.page import write_steps
-from cgprimer.pages.stepping.slides import animation, slide, slide_placed
-from cgprimer.pictures.theme import theme
+from cgprimer.visualization.diagrams.theme import theme
+from cgprimer.visualization.pages.stepping.step_frames import stepping
+from cgprimer.visualization.pages.stepping.step_page import write_steps
+from cgprimer.visualization.pages.stepping.step_slides import animation, slide, slide_placed
+from cgprimer.visualization.pages.stepping.vertex_positions import placed
 from tests.approval import approved
 
 LECTURE = Path(__file__).parents[2] / "examples" / "lecture.cg"
@@ -101,7 +101,9 @@ def test_too_many_slides_are_refused_before_the_work(
     monkeypatch.chdir(tmp_path)
     lines = [f"x{k} = sin(x{k - 1})*p + x{k - 1}" for k in range(1, 70)]
     text = "; ".join(lines).replace("x0", "xa")
-    monkeypatch.setattr("cgprimer.pages.stepping.slides.slide", None)  # nothing is drawn
+    monkeypatch.setattr(
+        "cgprimer.visualization.pages.stepping.step_slides.slide", None
+    )  # nothing is drawn
     for method, more in (("reverse", ()), ("finite-difference", ("--wrt", "xa,p"))):
         done = step("-e", text, "--at", "xa=1,p=0.1", "--method", method, *more, *way)
         assert isinstance(done.exception, UsageError)
@@ -131,7 +133,7 @@ def test_a_bar_is_drawn_on_a_terminal_alone(
     def bar(work: str, wanted: bool) -> Iterator[Callable[[int, int], None] | None]:
         yield (lambda number, total: seen.append((number, total))) if wanted else None
 
-    monkeypatch.setattr("cgprimer.cli.step.progress_bar", bar)
+    monkeypatch.setattr("cgprimer.cli.step_command.progress_bar", bar)
     assert step(*arguments, "--force", "--method", "forward").exit_code == 0
     assert seen == [(1, 3), (2, 3), (3, 3)]
     assert step(*arguments[:-1], tmp_path / "a.html").exit_code == 0

@@ -11,9 +11,9 @@ import pytest
 import cgprimer
 from cgprimer.core.methods.step_rule import StepRule
 from cgprimer.errors import CgprimerError
-from cgprimer.pages.stepping.frames import Stepping, stepping
-from cgprimer.pages.stepping.page import page, step
 from cgprimer.support.number_format import SHORT, mark_rounding
+from cgprimer.visualization.pages.stepping.step_frames import Stepping, stepping
+from cgprimer.visualization.pages.stepping.step_page import page, step
 from tests.pages.conftest import measured, opened, texts
 from tests.pages.stepping_graphs import problem
 from tests.pages.test_random_graphs import LATE, LATER, SHARED

@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from cgprimer.cli import watching
+from cgprimer.cli import file_watching
 from cgprimer.errors import UsageError
-from cgprimer.pages.watching.live import Live
-from cgprimer.pages.watching.server import serving
+from cgprimer.visualization.pages.watching.live_pages import Live
+from cgprimer.visualization.pages.watching.page_server import serving
 from tests.approval import approved
 from tests.cli.cli_tools import LECTURE, environment, here
 
@@ -272,7 +272,7 @@ def follow(
     monkeypatch.setattr(Live, "__init__", remembered)
     kept = [lambda e=e: (pages.append(made[0].page), e()) for e in edits]
     kept.append(lambda: pages.append(made[0].page))
-    monkeypatch.setattr(watching, "time", Watched(*kept))
+    monkeypatch.setattr(file_watching, "time", Watched(*kept))
     return here(*arguments, "--watch"), pages
 
 
@@ -376,14 +376,14 @@ def test_a_text_that_can_be_mended_is_waited_for(
 def test_wrong_use_ends_at_once(
     path: Path, arguments: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watching, "time", Watched())
+    monkeypatch.setattr(file_watching, "time", Watched())
     done = here("step", path, *arguments)
     assert done.returncode == 2
     approved(done.stderr, said)
 
 
 def test_only_files_can_be_followed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "time", Watched())
+    monkeypatch.setattr(file_watching, "time", Watched())
     for arguments in (("-e", "xw = 2*xa"), ("-",)):
         done = here("draw", *arguments, "--watch", stdin=GOOD)
         assert done.returncode == 2

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from cgprimer.pictures.diagram import Diagram, Edge, Node, Role
-from cgprimer.pictures.geometry import Box, Point
+from cgprimer.visualization.diagrams.diagram import Diagram, Edge, Node, Role
+from cgprimer.visualization.diagrams.geometry import Box, Point
 
 
 def lecture() -> Diagram:

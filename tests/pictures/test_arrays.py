@@ -12,15 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cgprimer
-from cgprimer.analysis.elements import in_elements
+from cgprimer.analysis.element_graph import in_elements
 from cgprimer.core.derivatives import jacobian
 from cgprimer.core.graph import ExpressionGraph, parse
 from cgprimer.errors import CgprimerError, UsageError
-from cgprimer.pictures.array_overlays import back_flow, local_jacobians
-from cgprimer.pictures.diagram import Diagram
-from cgprimer.pictures.formats import diagram_text, save_diagram
-from cgprimer.pictures.graph_diagrams import graph_diagram
-from cgprimer.pictures.slide_layout import slide_layout
+from cgprimer.visualization.diagrams.array_overlays import back_flow, local_jacobians
+from cgprimer.visualization.diagrams.diagram import Diagram
+from cgprimer.visualization.diagrams.diagram_formats import diagram_text, save_diagram
+from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
+from cgprimer.visualization.diagrams.slide_layout import slide_layout
 from tests.approval import refused
 
 F1 = """input x[2] = [1, 2]; parameter w1[2,2] = [[1, -1], [.5, -2]], w2[2] = [1, 3], y = 1

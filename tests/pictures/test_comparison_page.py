@@ -11,9 +11,13 @@ import pytest
 import cgprimer
 from cgprimer.analysis.comparison import Comparison, compare
 from cgprimer.errors import DifferentiationError, UsageError
-from cgprimer.pages.comparison import sentences
-from cgprimer.pages.comparison.page import comparison_page, notebook_html, trace_of
 from cgprimer.support.number_format import mark_rounding
+from cgprimer.visualization.pages.comparison import sentences
+from cgprimer.visualization.pages.comparison.comparison_page import (
+    comparison_page,
+    notebook_html,
+    trace_of,
+)
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 EMPTY = {"meta", "link", "path", "use", "wbr"}

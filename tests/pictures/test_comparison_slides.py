@@ -16,10 +16,13 @@ from matplotlib.transforms import Bbox
 import cgprimer
 from cgprimer.analysis.comparison import Comparison, compare
 from cgprimer.errors import UsageError
-from cgprimer.pages.comparison import fitted_graph, sentences
-from cgprimer.pages.comparison.slides import comparison_slides, save_comparison
-from cgprimer.pictures.diagram import Diagram
-from cgprimer.pictures.slide_layout import SlideLayout
+from cgprimer.visualization.diagrams.diagram import Diagram
+from cgprimer.visualization.diagrams.slide_layout import SlideLayout
+from cgprimer.visualization.pages.comparison import fitted_graph, sentences
+from cgprimer.visualization.pages.comparison.comparison_slides import (
+    comparison_slides,
+    save_comparison,
+)
 from tests.approval import refused
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

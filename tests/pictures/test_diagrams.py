@@ -13,8 +13,12 @@ import pytest
 
 import cgprimer
 from cgprimer.errors import MissingValueError, UsageError
-from cgprimer.pictures.drawing import draw
-from cgprimer.pictures.graph_diagrams import graph_diagram, operation_diagram, variable_diagram
+from cgprimer.visualization.diagrams.drawing import draw
+from cgprimer.visualization.diagrams.graph_diagrams import (
+    graph_diagram,
+    operation_diagram,
+    variable_diagram,
+)
 from tests.approval import refused
 
 LECTURE = cgprimer.load(Path(__file__).resolve().parents[2] / "examples" / "lecture.cg")
@@ -183,7 +187,8 @@ def test_values_that_are_not_finite_are_drawn() -> None:
 @pytest.mark.slow
 def test_the_same_picture_whatever_the_hash_seed(tmp_path: Path) -> None:
     code = (
-        "import sys, pathlib, cgprimer; from cgprimer.pictures.saving import save_figure;"
+        "import sys, pathlib, cgprimer;"
+        "from cgprimer.visualization.diagrams.figure_files import save_figure;"
         "g = cgprimer.parse('xv = k*xa + m*xb; xw = xv*xa + n; xu = xw + xv');"
         "save_figure(cgprimer.draw(g), pathlib.Path(sys.argv[1]))"
     )

@@ -19,11 +19,11 @@ from typing import Any
 import pytest
 
 import cgprimer
-from cgprimer.analysis.elements import elements_of, shape_in
-from cgprimer.pictures.diagram import Diagram, Edge, Node
-from cgprimer.pictures.formats import diagram_text
-from cgprimer.pictures.graph_diagrams import graph_diagram
-from cgprimer.pictures.tikz import escaped, fallbacks, prose
+from cgprimer.analysis.element_graph import elements_of, shape_in
+from cgprimer.visualization.diagrams.diagram import Diagram, Edge, Node
+from cgprimer.visualization.diagrams.diagram_formats import diagram_text
+from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
+from cgprimer.visualization.diagrams.tikz import escaped, fallbacks, prose
 
 EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.cg"))
 TITLE = "Titles with & % $ # _ { } ~ ^ \\ < > \" ' ` | größe α ж -- ,, step-by-step"
@@ -187,7 +187,7 @@ def test_a_picture_longer_than_a_page_can_be_is_made_smaller(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     usual = compiled(diagram_text(diagrams()["lecture 0"], "tex"), tmp_path)
-    monkeypatch.setattr("cgprimer.pictures.tikz._LONGEST", 200.0)
+    monkeypatch.setattr("cgprimer.visualization.diagrams.tikz._LONGEST", 200.0)
     smaller = compiled(diagram_text(diagrams()["lecture 0"], "tex"), tmp_path)
     assert 200 <= max(smaller) < 250 < max(usual)
     assert smaller[0] / smaller[1] == pytest.approx(usual[0] / usual[1], rel=0.05)

@@ -13,9 +13,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from cgprimer.errors import UsageError
-from cgprimer.pictures.formats import diagram_text, save_diagram
-from cgprimer.pictures.saving import save_figure
-from cgprimer.pictures.slide_layout import slide_layout
+from cgprimer.visualization.diagrams.diagram_formats import diagram_text, save_diagram
+from cgprimer.visualization.diagrams.figure_files import save_figure
+from cgprimer.visualization.diagrams.slide_layout import slide_layout
 from tests.approval import refused
 from tests.pictures.drawing_graphs import scattered
 

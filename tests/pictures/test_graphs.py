@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 import cgprimer
-from cgprimer.pictures.diagram import Diagram, Edge, Node
-from cgprimer.pictures.figure import draw_diagram
-from cgprimer.pictures.geometry import Box, sampled
-from cgprimer.pictures.graph_diagrams import graph_diagram
-from cgprimer.pictures.lettering import wrap_expression
-from cgprimer.pictures.slide_layout import slide_layout
-from cgprimer.pictures.theme import theme
+from cgprimer.visualization.diagrams.diagram import Diagram, Edge, Node
+from cgprimer.visualization.diagrams.diagram_figure import draw_diagram
+from cgprimer.visualization.diagrams.geometry import Box, sampled
+from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
+from cgprimer.visualization.diagrams.slide_layout import slide_layout
+from cgprimer.visualization.diagrams.text_layout import wrap_expression
+from cgprimer.visualization.diagrams.theme import theme
 from tests.pictures import drawing_graphs as graphs
 from tests.pictures.drawing_graphs import contains, overlaps
 
@@ -154,8 +154,8 @@ _DIGEST = """
 import hashlib, sys
 from pathlib import Path
 from tests.pictures import drawing_graphs as graphs
-from cgprimer.pictures.figure import draw_diagram
-from cgprimer.pictures.saving import save_figure
+from cgprimer.visualization.diagrams.diagram_figure import draw_diagram
+from cgprimer.visualization.diagrams.figure_files import save_figure
 for name in ("lecture", "squares"):
     for kind in ("png", "svg", "pdf"):
         path = Path(sys.argv[1], f"{name}.{kind}")
@@ -183,7 +183,8 @@ def test_the_same_bytes_under_every_hash_seed(tmp_path: Path) -> None:
 
 def test_diagrams_need_no_drawing_library() -> None:
     code = (
-        "import sys, cgprimer.pictures.diagram, cgprimer.pictures.figure;"
+        "import sys, cgprimer.visualization.diagrams.diagram;"
+        "import cgprimer.visualization.diagrams.diagram_figure;"
         "print([n for n in ('matplotlib', 'networkx', 'graphlay') if n in sys.modules])"
     )
     root = str(Path(__file__).parents[2])
@@ -197,9 +198,9 @@ def test_diagrams_need_no_drawing_library() -> None:
 @pytest.mark.slow
 def test_pyplot_is_never_imported() -> None:
     code = (
-        "import sys; from cgprimer.pictures.diagram import *;"
-        "from cgprimer.pictures.figure import draw_diagram;"
-        "import cgprimer; from cgprimer.pictures.saving import figure_bytes;"
+        "import sys; from cgprimer.visualization.diagrams.diagram import *;"
+        "from cgprimer.visualization.diagrams.diagram_figure import draw_diagram;"
+        "import cgprimer; from cgprimer.visualization.diagrams.figure_files import figure_bytes;"
         "draw_diagram(Diagram((Node('a', 'a', 'input'),), ()));"
         "line = cgprimer.parse('xw = k*xa + b; parameter k = 3, b = -1');"
         "figures = [cgprimer.plot.surface(line, steps=1, in_3d=deep) for deep in (False, True)];"

@@ -9,10 +9,10 @@ from pathlib import Path
 from click.testing import CliRunner
 
 import cgprimer
-from cgprimer.cli.draw import command
-from cgprimer.pictures.diagram import Diagram, Node
-from cgprimer.pictures.formats import TEXTS, diagram_text, save_diagram
-from cgprimer.pictures.graph_diagrams import graph_diagram
+from cgprimer.cli.draw_command import command
+from cgprimer.visualization.diagrams.diagram import Diagram, Node
+from cgprimer.visualization.diagrams.diagram_formats import TEXTS, diagram_text, save_diagram
+from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
 from tests.approval import approved, warned
 
 

@@ -9,18 +9,18 @@ import pytest
 from click.testing import CliRunner
 
 import cgprimer
-from cgprimer.cli.draw import command
+from cgprimer.cli.draw_command import command
 from cgprimer.errors import MissingValueError, UsageError
-from cgprimer.pictures.backward import backward_diagram
-from cgprimer.pictures.diagram import Diagram, Edge, Node
-from cgprimer.pictures.drawing import draw
-from cgprimer.pictures.formats import diagram_text, formats, save_diagram
-from cgprimer.pictures.graph_diagrams import graph_diagram
-from cgprimer.pictures.overlays import sweep_numbers
-from cgprimer.pictures.slide_layout import slide_layout
-from cgprimer.pictures.summary import READABLE, summarised
-from cgprimer.pictures.tikz import escaped
 from cgprimer.support.number_format import format_number
+from cgprimer.visualization.diagrams.backward_graph import backward_diagram
+from cgprimer.visualization.diagrams.diagram import Diagram, Edge, Node
+from cgprimer.visualization.diagrams.diagram_formats import diagram_text, formats, save_diagram
+from cgprimer.visualization.diagrams.drawing import draw
+from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
+from cgprimer.visualization.diagrams.layer_summary import READABLE, summarised
+from cgprimer.visualization.diagrams.overlays import sweep_numbers
+from cgprimer.visualization.diagrams.slide_layout import slide_layout
+from cgprimer.visualization.diagrams.tikz import escaped
 from tests.approval import refused
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

@@ -10,13 +10,13 @@ import pytest
 
 import cgprimer
 from cgprimer.errors import UsageError
-from cgprimer.pictures.diagram import Diagram
-from cgprimer.pictures.figure import draw_diagram
-from cgprimer.pictures.formats import diagram_text
-from cgprimer.pictures.geometry import Box
-from cgprimer.pictures.graph_diagrams import graph_diagram
-from cgprimer.pictures.slide_layout import slide_layout
-from cgprimer.workers.cutting import cut
+from cgprimer.training.distributed.layer_cuts import cut
+from cgprimer.visualization.diagrams.diagram import Diagram
+from cgprimer.visualization.diagrams.diagram_figure import draw_diagram
+from cgprimer.visualization.diagrams.diagram_formats import diagram_text
+from cgprimer.visualization.diagrams.geometry import Box
+from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
+from cgprimer.visualization.diagrams.slide_layout import slide_layout
 from tests.approval import refused
 from tests.cli.cli_tools import bad, good
 

@@ -9,8 +9,8 @@ import numpy as np
 
 import cgprimer
 from cgprimer import Value
-from cgprimer.pictures.diagram import Diagram
-from cgprimer.pictures.recorded import recorded_diagram
+from cgprimer.visualization.diagrams.diagram import Diagram
+from cgprimer.visualization.diagrams.recorded_diagrams import recorded_diagram
 from tests.approval import refused
 
 

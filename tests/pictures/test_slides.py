@@ -9,15 +9,15 @@ import pytest
 from click.testing import CliRunner
 
 import cgprimer
-from cgprimer.cli.draw import command
-from cgprimer.pictures.diagram import Diagram, Edge, Node
-from cgprimer.pictures.figure import draw_diagram
-from cgprimer.pictures.geometry import crowded
-from cgprimer.pictures.graph_diagrams import graph_diagram
-from cgprimer.pictures.lettering import fewer_digits, wrap_expression
-from cgprimer.pictures.slide_layout import slide_layout, text_on_slide
-from cgprimer.pictures.summary import is_readable
-from cgprimer.pictures.theme import DETAIL_SIZE, READABLE_SIZE
+from cgprimer.cli.draw_command import command
+from cgprimer.visualization.diagrams.diagram import Diagram, Edge, Node
+from cgprimer.visualization.diagrams.diagram_figure import draw_diagram
+from cgprimer.visualization.diagrams.geometry import crowded
+from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
+from cgprimer.visualization.diagrams.layer_summary import is_readable
+from cgprimer.visualization.diagrams.slide_layout import slide_layout, text_on_slide
+from cgprimer.visualization.diagrams.text_layout import fewer_digits, wrap_expression
+from cgprimer.visualization.diagrams.theme import DETAIL_SIZE, READABLE_SIZE
 from tests.approval import approved
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

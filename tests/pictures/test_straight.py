@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 import cgprimer
-from cgprimer.pictures.diagram import Diagram
-from cgprimer.pictures.figure import draw_diagram
-from cgprimer.pictures.geometry import Box, Point
-from cgprimer.pictures.graph_diagrams import graph_diagram
-from cgprimer.pictures.slide_layout import SlideLayout, slide_layout
-from cgprimer.pictures.theme import READABLE_SIZE
+from cgprimer.visualization.diagrams.diagram import Diagram
+from cgprimer.visualization.diagrams.diagram_figure import draw_diagram
+from cgprimer.visualization.diagrams.geometry import Box, Point
+from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
+from cgprimer.visualization.diagrams.slide_layout import SlideLayout, slide_layout
+from cgprimer.visualization.diagrams.theme import READABLE_SIZE
 from tests.approval import refused
 from tests.cli.cli_tools import good
 from tests.pictures.drawing_graphs import overlaps

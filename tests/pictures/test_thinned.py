@@ -11,11 +11,11 @@ import pytest
 import cgprimer
 from cgprimer.core.derivatives import tape
 from cgprimer.errors import UsageError
-from cgprimer.pictures.figure import draw_diagram
-from cgprimer.pictures.formats import diagram_text
-from cgprimer.pictures.graph_diagrams import graph_diagram
-from cgprimer.pictures.thinned import thinned
-from cgprimer.training.layers import Masks
+from cgprimer.training.layer_states import Masks
+from cgprimer.visualization.diagrams.diagram_figure import draw_diagram
+from cgprimer.visualization.diagrams.diagram_formats import diagram_text
+from cgprimer.visualization.diagrams.dropout_diagram import thinned
+from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
 from tests.approval import refused
 from tests.cli.cli_tools import bad, good
 

@@ -9,7 +9,7 @@ import pytest
 
 from cgprimer import plot
 from cgprimer.errors import CgprimerError
-from cgprimer.plots.activations import activation_distributions
+from cgprimer.visualization.plots.activations_plot import activation_distributions
 from tests.approval import approved, refused
 
 

@@ -8,11 +8,11 @@ import pytest
 import cgprimer
 from cgprimer.core.graph import parse
 from cgprimer.errors import UsageError
-from cgprimer.plots.error import step_errors
-from cgprimer.plots.function import function_curves
-from cgprimer.plots.gradients import gradients
-from cgprimer.plots.landscape import landscape
 from cgprimer.training.objective import Objective, loss_and_gradient
+from cgprimer.visualization.plots.error_plot import step_errors
+from cgprimer.visualization.plots.function_plot import function_curves
+from cgprimer.visualization.plots.gradients_plot import gradients
+from cgprimer.visualization.plots.loss_landscape import landscape
 from tests.approval import refused
 
 F1 = """input x[2] = [1, 2]; parameter w1[2,2] = [[1, -1], [.5, -2]], w2[2] = [1, 3], y = 1

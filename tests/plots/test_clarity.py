@@ -11,12 +11,12 @@ import pytest
 import cgprimer
 from cgprimer import plot
 from cgprimer.core.graph.loading import load, parse
-from cgprimer.pictures.saving import save_figure
-from cgprimer.plots import slide
-from cgprimer.plots.error import step_errors
-from cgprimer.plots.landscape import Relief, landscape
-from cgprimer.plots.slide import log_places
-from cgprimer.plots.surface import draw_surface, seen_points
+from cgprimer.visualization.diagrams.figure_files import save_figure
+from cgprimer.visualization.plots import slide
+from cgprimer.visualization.plots.error_plot import step_errors
+from cgprimer.visualization.plots.loss_landscape import Relief, landscape
+from cgprimer.visualization.plots.slide import log_places
+from cgprimer.visualization.plots.surface_plot import draw_surface, seen_points
 from tests.approval import refused
 from tests.plots.plot_tools import drawn, entries, numbers, runs_of
 

@@ -8,10 +8,10 @@ from itertools import pairwise
 import pytest
 
 from cgprimer.errors import UsageError
-from cgprimer.plots import cost as costs
-from cgprimer.plots.cost import FAMILIES, cost_growth
-from cgprimer.plots.swell import FAMILIES as NESTINGS
-from cgprimer.plots.swell import swell_counts
+from cgprimer.visualization.plots import cost_plot as costs
+from cgprimer.visualization.plots.cost_plot import FAMILIES, cost_growth
+from cgprimer.visualization.plots.swell_plot import FAMILIES as NESTINGS
+from cgprimer.visualization.plots.swell_plot import swell_counts
 from tests.approval import refused
 
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from cgprimer.core.graph.loading import load, parse
-from cgprimer.data import make_dataset
 from cgprimer.errors import (
     CgprimerError,
     DataError,
@@ -16,13 +15,14 @@ from cgprimer.errors import (
     MissingValueError,
     UsageError,
 )
-from cgprimer.plots.function import function_curves
-from cgprimer.plots.landscape import Landscape, landscape, relief
-from cgprimer.plots.loss import over_time, smoothed
-from cgprimer.plots.runs import axis_of, common_truth, named_runs
+from cgprimer.training.data import make_dataset
 from cgprimer.training.loop import train
 from cgprimer.training.objective import loss_and_gradient
 from cgprimer.training.runs import save_run
+from cgprimer.visualization.plots.function_plot import function_curves
+from cgprimer.visualization.plots.loss_landscape import Landscape, landscape, relief
+from cgprimer.visualization.plots.loss_plot import over_time, smoothed
+from cgprimer.visualization.plots.plotted_runs import axis_of, common_truth, named_runs
 from tests.approval import refused
 
 LINE = parse("xw = k*xa + b; parameter k = 3, b = -1")
@@ -272,7 +272,7 @@ def test_smoothing() -> None:
 def test_compiled_code_draws_the_surface_of_many_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = parse("xw = a*tanh(b*xa); parameter a = 2, b = 0.5")
     few = landscape(graph, grid=9, steps=5)
-    monkeypatch.setattr("cgprimer.plots.landscape._COMPILED", 100)
+    monkeypatch.setattr("cgprimer.visualization.plots.loss_landscape._COMPILED", 100)
     many = landscape(graph, grid=9, steps=5)
     np.testing.assert_allclose(many.losses, few.losses, rtol=1e-12, atol=1e-20)
     np.testing.assert_allclose(many.paths[0].points, few.paths[0].points, rtol=1e-9, atol=1e-9)

@@ -9,9 +9,9 @@ import pytest
 import cgprimer
 from cgprimer import plot
 from cgprimer.errors import NonFiniteError, UsageError
-from cgprimer.pictures.saving import save_figure
 from cgprimer.training.loop import TrainingRun
 from cgprimer.training.runs import save_run
+from cgprimer.visualization.diagrams.figure_files import save_figure
 from tests.approval import refused
 from tests.plots.plot_tools import drawn, entries, moved, run_of, runs_of
 
@@ -212,7 +212,7 @@ def test_a_run_that_diverged_is_marked_whatever_its_losses_look_like(losses: lis
 
 
 def test_losses_that_are_thinned_stand_at_their_steps() -> None:
-    from cgprimer.plots.loss import over_time
+    from cgprimer.visualization.plots.loss_plot import over_time
 
     run = run_of([3.0, 2.0, 1.0], steps_apart=4, steps=12)
     assert over_time(run, "step") == ([1.0, 5.0, 9.0], [3.0, 2.0, 1.0])

@@ -9,9 +9,9 @@ import pytest
 
 import cgprimer
 from cgprimer import plot
-from cgprimer.data import Dataset
 from cgprimer.errors import CgprimerError
-from cgprimer.plots.noise import noisy_descents
+from cgprimer.training.data import Dataset
+from cgprimer.visualization.plots.noise_plot import noisy_descents
 from tests.approval import approved, refused
 
 SINE = cgprimer.parse("y = sin(k*x); parameter k = 6")

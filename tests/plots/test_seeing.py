@@ -12,13 +12,13 @@ from PIL import Image
 import cgprimer
 from cgprimer import networks, plot
 from cgprimer.errors import UsageError
-from cgprimer.pages.learning.page import animation, page
-from cgprimer.plots.batches import descent_by_batches
-from cgprimer.plots.boundary import moments_of
-from cgprimer.plots.descent import descents
-from cgprimer.plots.gradients import adjoint_sizes, sentence
-from cgprimer.plots.landscape import landscape
-from cgprimer.plots.variance import gradient_variances
+from cgprimer.visualization.pages.learning.learning_page import animation, page
+from cgprimer.visualization.plots.batches_plot import descent_by_batches
+from cgprimer.visualization.plots.boundary_plot import moments_of
+from cgprimer.visualization.plots.descent_plot import descents
+from cgprimer.visualization.plots.gradients_plot import adjoint_sizes, sentence
+from cgprimer.visualization.plots.loss_landscape import landscape
+from cgprimer.visualization.plots.variance_plot import gradient_variances
 from tests.approval import refused
 
 LINE = cgprimer.parse("xw = k*xa + b; parameter k = 3, b = -1")

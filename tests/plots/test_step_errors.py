@@ -7,7 +7,7 @@ import pytest
 
 from cgprimer.core.graph.loading import load, parse
 from cgprimer.errors import CgprimerError, DifferentiationError, MissingValueError, UsageError
-from cgprimer.plots.error import StepErrors, step_errors
+from cgprimer.visualization.plots.error_plot import StepErrors, step_errors
 from tests.approval import refused
 
 SINE = parse("xw = sin(xa)")

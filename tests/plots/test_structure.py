@@ -14,12 +14,12 @@ from cgprimer import Value, checkpoint, make_classes, memory, plot, train
 from cgprimer.core.graph.loading import load, parse
 from cgprimer.errors import UsageError
 from cgprimer.networks import mlp
-from cgprimer.pictures.saving import save_figure
-from cgprimer.plots import cost
-from cgprimer.plots.cost import cost_growth
-from cgprimer.plots.error import SCHEMES
-from cgprimer.plots.landscape import landscape
-from cgprimer.plots.surface import draw_surface
+from cgprimer.visualization.diagrams.figure_files import save_figure
+from cgprimer.visualization.plots import cost_plot
+from cgprimer.visualization.plots.cost_plot import cost_growth
+from cgprimer.visualization.plots.error_plot import SCHEMES
+from cgprimer.visualization.plots.loss_landscape import landscape
+from cgprimer.visualization.plots.surface_plot import draw_surface
 from tests.approval import refused
 from tests.plots.plot_tools import entries, moved, run_of, runs_of
 
@@ -237,7 +237,7 @@ def test_cost_axes_and_band() -> None:
 
 
 def test_a_curve_that_stops_earlier_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cost, "_MOST_SYMBOLIC", 4)
+    monkeypatch.setattr(cost_plot, "_MOST_SYMBOLIC", 4)
     figure = plot.cost("sum", [4, 8])
     (last,) = cost_growth("sum", 4, methods="symbolic").methods["symbolic"]
     assert "symbolic, up to 4: slow beyond" in entries(figure)

@@ -322,7 +322,7 @@ def test_a_recorded_derivative_can_be_differentiated() -> None:
 
 
 def test_a_recording_shows_itself_as_its_graph_does() -> None:
-    from cgprimer.notebook import bundle
+    from cgprimer.visualization.notebook_display import bundle
 
     recording = record(neuron, 1.5)
     content = bundle(recording)

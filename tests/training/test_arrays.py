@@ -15,16 +15,16 @@ from hypothesis import strategies as st
 
 import cgprimer
 from cgprimer.core.graph import ExpressionGraph
-from cgprimer.data import Dataset
 from cgprimer.errors import DataError, MissingValueError, NonFiniteError, ShapeError, UsageError
-from cgprimer.plots.landscape import landscape
-from cgprimer.training import steps
+from cgprimer.training import training_steps
 from cgprimer.training.checkpoint import load_run
+from cgprimer.training.data import Dataset
 from cgprimer.training.identifiability import identifiability
 from cgprimer.training.objective import Objective
 from cgprimer.training.optimizers import OPTIMIZERS
 from cgprimer.training.runs import save_run
-from cgprimer.training.steps import stepped
+from cgprimer.training.training_steps import stepped
+from cgprimer.visualization.plots.loss_landscape import landscape
 from tests.approval import refused
 
 Array = Any
@@ -500,7 +500,7 @@ def test_an_epoch_copies_a_part_of_the_samples_at_a_time(monkeypatch: pytest.Mon
     held: dict[str, Any] = {"batch_size": 1000, "epochs": 2, "engine": "plain"}
     data = cgprimer.Dataset.from_arrays({"x": x}, {"y": np.sin(np.arange(20_003.0))})
     whole = cgprimer.train(line, data, **held)
-    monkeypatch.setattr(steps, "_IN_ORDER", 2**20)
+    monkeypatch.setattr(training_steps, "_IN_ORDER", 2**20)
     tracemalloc.start()
     try:
         found = cgprimer.train(line, data, **held)

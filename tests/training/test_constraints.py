@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.data import Dataset
 from cgprimer.errors import CgprimerError, UsageError
 from cgprimer.training.constraints import Constraints, constraints, shrunk, within_norm
+from cgprimer.training.data import Dataset
 from cgprimer.training.optimizers import OPTIMIZERS, optimizer
+from cgprimer.training.parameter_vector import Vectors
 from cgprimer.training.schedules import rates
 from cgprimer.training.update_rules import update_rule
-from cgprimer.training.vectors import Vectors
 from tests.approval import refused
 from tests.training.training_graphs import lecture, lecture_data, line, line_data
 

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.data import Dataset
 from cgprimer.errors import DataError, NonFiniteError, UsageError
 from cgprimer.training.checkpoint import load_run
+from cgprimer.training.data import Dataset
 from cgprimer.training.loop import TrainingRun, train
+from cgprimer.training.parameter_snapshots import MOST, Moments, moments
 from cgprimer.training.runs import save_run
-from cgprimer.training.snapshots import MOST, Moments, moments
 from tests.approval import refused
 from tests.training.training_graphs import lecture, lecture_data, line, line_data
 

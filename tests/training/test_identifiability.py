@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.data import Dataset
+from cgprimer.training.data import Dataset
 from cgprimer.training.identifiability import Identifiability, combination_text, identifiability
 from tests.cli.cli_tools import bad, good, read_json
 from tests.training.training_graphs import TRUTH, lecture, lecture_data

@@ -9,7 +9,7 @@ import pytest
 
 import cgprimer
 from cgprimer import networks
-from cgprimer.training.interfaces import flat_objective
+from cgprimer.training.estimators import flat_objective
 from tests.cli.cli_tools import here
 
 TEXT = "input x[3]; parameter W[2,3] = glorot, b[2] = zeros, k = 5; xo = k*(W @ x + b) + c"

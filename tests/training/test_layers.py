@@ -12,7 +12,7 @@ from cgprimer.analysis.latex import latex
 from cgprimer.core.evaluation.evaluator import values_of
 from cgprimer.core.tape.tape_entries import Leaf
 from cgprimer.training.checkpoint import load_run
-from cgprimer.training.layers import Masks
+from cgprimer.training.layer_states import Masks
 from cgprimer.training.predictions import outputs_of
 from cgprimer.training.runs import save_run
 from tests.approval import approved, refused

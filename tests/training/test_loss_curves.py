@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.data import Dataset
 from cgprimer.errors import NonFiniteError, UsageError
 from cgprimer.training.checkpoint import load_run
+from cgprimer.training.data import Dataset
 from cgprimer.training.loop import TrainingRun, train
 from cgprimer.training.runs import save_run
 from tests.approval import approved

@@ -12,8 +12,8 @@ import cgprimer
 from cgprimer.core.loss_attachment import graph_with_loss
 from cgprimer.core.loss_expressions import LOSSES, parse_loss
 from cgprimer.core.operations.notation import unparse
-from cgprimer.data import Dataset
 from cgprimer.errors import CgprimerError, DataError, NonFiniteError, UsageError
+from cgprimer.training.data import Dataset
 from tests.approval import refused, warned
 
 Array = Any

@@ -8,8 +8,8 @@ import pytest
 import cgprimer
 from cgprimer.core.loss_expressions import LOSSES
 from cgprimer.core.loss_node import with_loss
-from cgprimer.data import Dataset
 from cgprimer.errors import CgprimerError, DataError, MissingValueError, UsageError
+from cgprimer.training.data import Dataset
 from cgprimer.training.objective import loss_and_gradient
 from tests.approval import refused, warned
 from tests.training.training_graphs import TRUTH, lecture, lecture_data, line, line_data

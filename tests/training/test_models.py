@@ -10,7 +10,7 @@ import pytest
 import cgprimer
 from cgprimer import networks, plot
 from cgprimer.errors import DataError, UsageError
-from cgprimer.training.variations import renamed_for, subset
+from cgprimer.training.model_variations import renamed_for, subset
 from tests.approval import approved, refused
 from tests.cli.cli_tools import bad, good, read_json
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.data import Dataset
 from cgprimer.errors import CgprimerError, UsageError
+from cgprimer.training.data import Dataset
 from cgprimer.training.optimizers import OPTIMIZERS, optimizer
-from cgprimer.training.rule_text import UpdateRuleError
+from cgprimer.training.rule_listing import UpdateRuleError
 from cgprimer.training.update_rules import update_rule
 from tests.approval import refused
 from tests.training.training_graphs import lecture, lecture_data, line, line_data

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.data import Dataset
 from cgprimer.errors import DataError, NonFiniteError, UsageError
+from cgprimer.training.data import Dataset
 from cgprimer.training.loop import TrainingRun, train
 from tests.approval import refused
 from tests.training.training_graphs import TRUTH, lecture, lecture_data, line, line_data

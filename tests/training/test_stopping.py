@@ -12,7 +12,7 @@ import pytest
 import cgprimer
 from cgprimer.errors import DataError, UsageError
 from cgprimer.training.metrics import accuracy, confusion, r_squared
-from cgprimer.training.snapshots import MOST_LOSSES
+from cgprimer.training.parameter_snapshots import MOST_LOSSES
 from tests.approval import refused
 
 LINE = cgprimer.parse("xw = k*xa + b")

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.data import Dataset
 from cgprimer.errors import UsageError
+from cgprimer.training.data import Dataset
 from cgprimer.training.loop import train
 from cgprimer.training.objective import Objective, loss_and_gradient
 from cgprimer.training.optimizers import OPTIMIZERS, adam, momentum, optimizer, sgd

@@ -9,7 +9,7 @@ import numpy as np
 
 import cgprimer
 from cgprimer.core.graph import ExpressionGraph
-from cgprimer.data import Dataset
+from cgprimer.training.data import Dataset
 
 LECTURE = Path(__file__).resolve().parents[2] / "examples" / "lecture.cg"
 TRUTH = {"ab": 1.0, "bc": 2.0, "cd": 3.0, "ac": 4.0}

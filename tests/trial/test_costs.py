@@ -13,9 +13,9 @@ import pytest
 import cgprimer
 from cgprimer.core.methods.path_sum import count_edges, count_paths, list_paths
 from cgprimer.errors import PathLimitError, UsageError
-from cgprimer.pictures.geometry import Box
-from cgprimer.pictures.labels import _GAP, _Grid, _rows
-from cgprimer.pictures.layout import lay_out
+from cgprimer.visualization.diagrams.edge_labels import _GAP, _Grid, _rows
+from cgprimer.visualization.diagrams.geometry import Box
+from cgprimer.visualization.diagrams.layout import lay_out
 from tests.approval import refused
 
 pytestmark = pytest.mark.slow

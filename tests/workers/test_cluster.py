@@ -20,11 +20,11 @@ import pytest
 import cgprimer
 from cgprimer import networks
 from cgprimer.errors import TrainingError, UsageError
+from cgprimer.training.distributed import cluster as clusters
+from cgprimer.training.distributed.protocols import Task, cluster_address
+from cgprimer.training.distributed.worker_record import record_of, summary
+from cgprimer.training.gradient_tasks import Gradients
 from cgprimer.training.objective import Objective, Resident
-from cgprimer.training.tasks import Gradients
-from cgprimer.workers import cluster as clusters
-from cgprimer.workers.protocols import Task, cluster_address
-from cgprimer.workers.record import record_of, summary
 from tests.approval import refused
 from tests.workers.test_protocols import differ, lecture
 

@@ -13,13 +13,13 @@ from cgprimer import networks
 from cgprimer.core.evaluation.evaluator import values_of
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import UsageError
+from cgprimer.training.distributed import layer_cuts, pipeline
+from cgprimer.training.distributed.layer_cuts import adjoint, cut
+from cgprimer.training.distributed.protocols import Task
+from cgprimer.training.distributed.worker_record import record_of, summary
+from cgprimer.training.gradient_tasks import Gradients
+from cgprimer.training.layer_stages import Stages
 from cgprimer.training.objective import Objective, Resident
-from cgprimer.training.stages import Stages
-from cgprimer.training.tasks import Gradients
-from cgprimer.workers import cutting, pipeline
-from cgprimer.workers.cutting import adjoint, cut
-from cgprimer.workers.protocols import Task
-from cgprimer.workers.record import record_of, summary
 from tests.approval import refused
 from tests.workers.test_protocols import differ
 
@@ -120,7 +120,7 @@ def _outputs(tape: Tape, given: dict[str, Any]) -> dict[str, Any]:
 
 def test_no_derivative_is_written_down_here() -> None:
     """Neither the cut nor the pipeline knows a partial: they ask the methods."""
-    for module in cutting, pipeline:
+    for module in layer_cuts, pipeline:
         text = inspect.getsource(module)
         assert "differentiate(" in text or module is pipeline
         assert "partial(" not in text

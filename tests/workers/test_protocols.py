@@ -12,13 +12,13 @@ import pytest
 
 import cgprimer
 from cgprimer.errors import DataError, NonFiniteError, UsageError
+from cgprimer.training.distributed.delays import Delays, delays_of
+from cgprimer.training.distributed.protocols import PROTOCOLS, Task, asynchronous, plan
+from cgprimer.training.distributed.simulator import SimulatedTeam
+from cgprimer.training.distributed.worker_record import record_of
 from cgprimer.training.runs import TrainingRun
 from cgprimer.training.settings import settings_of
-from cgprimer.training.steps import change_of
-from cgprimer.workers.delays import Delays, delays_of
-from cgprimer.workers.protocols import PROTOCOLS, Task, asynchronous, plan
-from cgprimer.workers.record import record_of
-from cgprimer.workers.simulator import SimulatedTeam
+from cgprimer.training.training_steps import change_of
 from tests.approval import refused
 from tests.docs.scaling import Curve, curves_of
 

@@ -11,9 +11,9 @@ import pytest
 
 import cgprimer
 from cgprimer.errors import UsageError
-from cgprimer.pages.rounds.page import moments, page
 from cgprimer.support.number_format import mark_rounding
-from cgprimer.workers.record import record_of
+from cgprimer.training.distributed.worker_record import record_of
+from cgprimer.visualization.pages.rounds.rounds_page import moments, page
 from tests.approval import refused
 from tests.cli.cli_tools import bad, good
 from tests.workers.test_protocols import LINE, PAIR, PLAIN

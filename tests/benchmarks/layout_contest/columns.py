@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from cgprimer.pictures.geometry import Box, Point
-from cgprimer.pictures.shapes import meet
+from cgprimer.visualization.diagrams.geometry import Box, Point
+from cgprimer.visualization.diagrams.vertex_shapes import meet
 
 from .measures import Drawing
 from .problems import Problem

@@ -15,10 +15,10 @@ from typing import Any
 
 import networkx
 
-from cgprimer.pictures.geometry import Box, Point, Size, rounded
-from cgprimer.pictures.layout import COMFORTABLE
-from cgprimer.pictures.shapes import meet
-from cgprimer.pictures.slide_layout import slide_layout
+from cgprimer.visualization.diagrams.geometry import Box, Point, Size, rounded
+from cgprimer.visualization.diagrams.layout import COMFORTABLE
+from cgprimer.visualization.diagrams.slide_layout import slide_layout
+from cgprimer.visualization.diagrams.vertex_shapes import meet
 
 from .columns import LABEL_MARGIN, LAYER_GAP, NODE_GAP, in_columns, least_scale, straight
 from .measures import Drawing

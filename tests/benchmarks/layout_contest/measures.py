@@ -9,8 +9,8 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
-from cgprimer.pictures.geometry import Box, Point, crowded, length, sampled
-from cgprimer.pictures.shapes import inside
+from cgprimer.visualization.diagrams.geometry import Box, Point, crowded, length, sampled
+from cgprimer.visualization.diagrams.vertex_shapes import inside
 from tests.pictures.drawing_graphs import overlaps
 
 from .problems import Problem

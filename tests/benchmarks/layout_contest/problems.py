@@ -9,11 +9,11 @@ from itertools import pairwise
 from pathlib import Path
 
 import cgprimer
-from cgprimer.pictures.diagram import Diagram
-from cgprimer.pictures.geometry import Size
-from cgprimer.pictures.graph_diagrams import graph_diagram
-from cgprimer.pictures.slide_layout import SlideLayout, slide_layout
-from cgprimer.pictures.theme import Shape, theme
+from cgprimer.visualization.diagrams.diagram import Diagram
+from cgprimer.visualization.diagrams.geometry import Size
+from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
+from cgprimer.visualization.diagrams.slide_layout import SlideLayout, slide_layout
+from cgprimer.visualization.diagrams.theme import Shape, theme
 from tests.benchmarks.random_graphs import random_expressions
 
 _EXAMPLES = Path(__file__).parents[3] / "examples"

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from cgprimer.core.graph import parse
-from cgprimer.data import Dataset
+from cgprimer.training.data import Dataset
 from cgprimer.training.objective import Objective
 
 from ..measuring import Entry, Result, Row, add_ratios, contest

@@ -12,7 +12,7 @@ import numpy as np
 
 from cgprimer import Function, Value, checkpoint, memory, no_grad, record
 from cgprimer.core.graph import parse
-from cgprimer.data import Dataset
+from cgprimer.training.data import Dataset
 from cgprimer.training.objective import Objective
 from cgprimer.training.optimizers import SGD
 

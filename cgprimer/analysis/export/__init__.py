@@ -1,0 +1,1 @@
+"""Graphs and their derivative programs as source files in other languages."""

@@ -1,1 +1,0 @@
-"""Homework: submissions run apart, their answers checked, mistakes named, points counted."""

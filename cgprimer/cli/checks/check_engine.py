@@ -1,0 +1,104 @@
+"""``cgprimer check engine``: engines that students write themselves, on a ladder of ten stages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cgprimer.cli.checks.check_options import check_command
+from cgprimer.cli.common import check_outputs, note
+from cgprimer.course.checks.batch_checks import Check, submissions_in
+from cgprimer.errors import UsageError
+from cgprimer.expressions import ExpressionGraph
+from cgprimer.support.number_format import SHORT, format_number
+
+
+@check_command(
+    "--stage 1..  Of 1 difference quotient, 2 values, 3 topological order, 4 reverse,"
+    " 5 accumulation, 6 zeroing, 7 optimizer, 8 tape, 9 second order, 10 small network (default:"
+    " how far a submission gets).",
+    "--about (told)  Print the page of the stage: idea, formula, what to write, how it is checked.",
+    "--draw PATH  Draw the graph that the submission's values make, as .svg, .png or .pdf.",
+    "--trace (traced)  Print the values that it makes, one by one, with their gradients.",
+    "-e, --expression (text) TEXT  What is drawn or traced (default: e = (a + b)*(b + 1)).",
+)
+def command(
+    stage: int | None, told: bool, draw: str | None, traced: bool, text: str | None
+) -> Check:
+    """Check an engine that students write themselves, from difference quotients to a network.
+
+    \b
+    Examples:
+      cgprimer check engine --stage 2 --about
+      cgprimer check engine --stage 2 --skeleton > engine.py
+      cgprimer check engine engine.py --stage 2
+      cgprimer check engine engine.py
+      cgprimer check engine engine.py --draw graph.svg -e "y = x*x + x"
+    """
+    from cgprimer.course.checks.engine_check import check_engine, page, possible, skeleton
+
+    context = click.get_current_context()
+    check = Check(
+        "engine",
+        f"{stage}",
+        lambda submission, limits: check_engine(submission, stage, limits=limits),
+        skeleton(stage),
+        f"cgprimer.check_engine(NAMES, {stage})",
+        possible(stage),
+    )
+    if told:
+        if stage is None:
+            raise UsageError("the page of which stage?", hint="--stage 1 to --stage 10")
+        click.echo(page(stage), nl=False)
+        context.exit()
+    if draw or traced:
+        paths = [Path(path) for path in context.params["submissions"]]
+        for path in submissions_in(paths).values():
+            _show(path, draw, traced, text, context.params)
+        context.exit()
+    if text:
+        raise UsageError("an expression is for --draw or --trace")
+    return check
+
+
+def _show(
+    path: Path, draw: str | None, traced: bool, text: str | None, given: Mapping[str, Any]
+) -> None:
+    from cgprimer.course.checks.engine_check import SHOWN, engine_graph
+    from cgprimer.course.checks.sandbox import Limits
+
+    check_outputs(given["force"], draw)
+    limits = Limits(*(given[n] for n in ("time", "memory", "output_limit", "processes")))
+    limits = replace(limits, forbidden=given["forbid"])
+    graph, grads = engine_graph(path, text or SHOWN, limits=limits)
+    if traced:
+        from cgprimer.analysis.text_tables import table
+
+        click.echo(table(["value", "made by", "data", "grad"], _rows(graph, grads), left=(0, 1)))
+    if draw:
+        _draw(graph, grads, Path(draw))
+
+
+def _rows(graph: ExpressionGraph, grads: dict[str, float]) -> list[list[str]]:
+    numbers = graph.evaluate()
+    made = {name: graph.expression(name) for name in graph.definitions}
+    shown = {name: format_number(value) for name, value in grads.items()}
+    every = graph.variables
+    return [[n, made.get(n, ""), format_number(float(numbers[n])), shown.get(n, "")] for n in every]
+
+
+def _draw(graph: ExpressionGraph, grads: dict[str, float], path: Path) -> None:
+    from cgprimer.visualization.diagrams.diagram_formats import formats, save_diagram
+    from cgprimer.visualization.diagrams.figure_files import check_picture_path
+    from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
+
+    check_picture_path(path, formats())
+    diagram = graph_diagram(graph, values=True)
+    said = {name: (f"grad = {format_number(value, SHORT)}",) for name, value in grads.items()}
+    nodes = tuple(replace(n, detail=(*n.detail, *said.get(n.key, ()))) for n in diagram.nodes)
+    save_diagram(replace(diagram, nodes=nodes), path)
+    note(f"wrote {path}")

@@ -1,0 +1,300 @@
+"""What the commands of ``cgprimer check`` share: submissions, limits, and the ways to report."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from functools import wraps
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cgprimer.cli.common import check_outputs, echo_json, make_command, note, progress_bar
+from cgprimer.course.checks.batch_checks import (
+    Batch,
+    Check,
+    Journal,
+    by_mistake,
+    check_all,
+    several_of_one,
+    student_of,
+    submissions_in,
+)
+from cgprimer.course.checks.check_results import LEVELS, Failure, Result, not_run
+from cgprimer.course.checks.result_files import csv_text, gradescope, junit_xml
+from cgprimer.course.checks.sandbox import RANGES, Limits
+from cgprimer.course.exercises.roster import Student, read_roster, students_by_submission
+from cgprimer.errors import UsageError, join_names, pluralize
+from cgprimer.support.files import format_json, write_atomically
+
+
+def _range(limit: str) -> str:
+    least, most = RANGES[limit]
+    return f"{least}..{most}"
+
+
+_LIMITS = f"""\
+--time {_range("time")} =5.0  Seconds of computing that a submission may take.
+--memory {_range("memory")} =1024  Megabytes that each of its processes may use.
+--output-limit {_range("output")} =1000  Kilobytes that it may print.
+--processes {_range("processes")} =16  Processes and threads that it may have.
+--forbid NAME,...  Modules that it may not import, as cgprimer,torch."""
+_REPORTS = f"""\
+--feedback {"|".join(LEVELS)} ={LEVELS[-1]}  How much is said: the points, which part, which kind of
+  mistake.
+--only-wrong  Leave out the parts that have all their points.
+--json (as_json)  Print the result as JSON.
+--students PATH  A class list as CSV: its columns are added to the table of --csv.
+--csv PATH  A table with a row for each submission (default: the folder's name with .csv).
+--page PATH  Who made which mistake, as .html (default: the folder's name with .html).
+--junit PATH  JUnit's XML.
+--gradescope PATH  Gradescope's results.json for one submission; a folder of them for many."""
+_MANY = """\
+--jobs 1.. =1  How many submissions are run at the same time.
+--journal PATH  Where finished results are kept, so that an interrupted run goes on (default: the
+  folder's name with .journal).
+--fresh  Check again what the journal has."""
+_FILES = """\
+--skeleton  Print the file that students start from, and stop.
+--autograder PATH  Write a .zip that does this check on Gradescope.
+--otter PATH  Write a test file for Otter.
+--nbgrader PATH  Write a notebook with autograded cells.
+--force  Write over files that are there."""
+SHARED = (_REPORTS, _MANY, _LIMITS, _FILES)
+_OWN = {"--autograder", "--otter", "--nbgrader", "--csv", "--page", "--junit"}
+_OWN |= {
+    "--gradescope",
+    "--jobs",
+    "--journal",
+    "--students",
+}  # with a value; not part of an autograder
+_OWN_SWITCHES = {"--force", "--fresh", "--json", "--only-wrong"}
+
+
+@dataclass(frozen=True)
+class _How:
+    """The options that all kinds share, but for limits."""
+
+    feedback: str
+    only_wrong: bool
+    as_json: bool
+    students: str | None
+    csv: str | None
+    page: str | None
+    junit: str | None
+    gradescope: str | None
+    jobs: int
+    journal: str | None
+    fresh: bool
+    skeleton: bool
+    autograder: str | None
+    otter: str | None
+    nbgrader: str | None
+    force: bool
+
+
+def check_command(*texts: str, **more: Any) -> Callable[[Callable[..., Check]], click.Command]:
+    """A command that checks submissions: its function gives the :class:`Check`, the rest is shared.
+
+    Arguments of its own stand before the submissions::
+
+        @check_command("--points 1.. =100  How many points.")
+        @click.argument("file", type=click.Path())
+        def command(file: str, points: int) -> Check: ...
+    """
+
+    def decorate(function: Callable[..., Check]) -> click.Command:
+        # Arguments of the kind itself were put on first, and come before.
+        own = list(getattr(function, "__click_params__", []))
+
+        @wraps(function)
+        def checking(submissions: tuple[str, ...], **given: Any) -> None:
+            how = _How(**{one.name: given.pop(one.name) for one in fields(_How)})
+            limits = Limits(
+                given.pop("time"), given.pop("memory"), given.pop("output_limit"),
+                given.pop("processes"), forbidden=given.pop("forbid"),
+            )  # fmt: skip
+            check = function(**given)
+            written = _write_files(check, submissions, how)
+            if submissions or not written:
+                _check(check, list(map(Path, submissions)), limits, how)
+
+        path = click.Path()
+        argument = click.argument("submissions", nargs=-1, type=path, metavar="SUBMISSION...")
+        made = make_command(*texts, *SHARED, **more)(argument(checking))
+        made.params = [*reversed(own), *(p for p in made.params if p not in own)]
+        return made
+
+    return decorate
+
+
+def _write_files(check: Check, submissions: Sequence[str], how: _How) -> bool:
+    """Write what students and courses need; whether any of it was asked for."""
+    if (how.otter or how.nbgrader) and not check.call:
+        raise UsageError("of several sheets there is no notebook", hint="give it one sheet")
+    check_outputs(how.force, how.autograder, how.otter, how.nbgrader)
+    made: dict[str, bytes | str] = {}
+    if how.autograder or how.otter or how.nbgrader:
+        from cgprimer.course.checks import course_files
+
+        if how.autograder:
+            words = [word for word in sys.argv[1:] if word not in submissions]
+            arguments, files = _for_autograder(words)
+            made[how.autograder] = course_files.autograder(check.name, arguments, files)
+        if how.otter:
+            made[how.otter] = course_files.otter_test(check, how.feedback)
+        if how.nbgrader:
+            made[how.nbgrader] = course_files.nbgrader_notebook(check, how.feedback)
+    for path, content in made.items():
+        write_atomically(path, content)
+        note(f"wrote {path}")
+    if how.skeleton:
+        click.echo(check.skeleton, nl=False)
+    return bool(made) or how.skeleton
+
+
+def _for_autograder(arguments: Sequence[str]) -> tuple[list[str], dict[str, bytes]]:
+    """The arguments behind ``check KIND`` that stay, and the files that they name."""
+    kept: list[str] = []
+    files: dict[str, bytes] = {}
+    rest = iter(arguments[arguments.index("check") + 2 :])
+    for argument in rest:
+        flag, _, value = argument.partition("=")
+        if flag in _OWN:
+            if not value:
+                next(rest, None)
+        elif flag not in _OWN_SWITCHES:
+            path = Path(argument)
+            if not argument.startswith("-") and path.is_file():
+                files[f"files/{path.name}"] = path.read_bytes()
+                argument = f"files/{path.name}"  # noqa: PLW2901
+            kept.append(argument)
+    return kept, files
+
+
+def _check(check: Check, paths: Sequence[Path], limits: Limits, how: _How) -> None:
+    students = read_roster(how.students) if how.students else []
+    csv, page, journal, gradescope = how.csv, how.page, how.journal, how.gradescope
+    for_one = bool(gradescope and gradescope.endswith(".json"))
+    if gradescope and for_one:
+        check_outputs(how.force, gradescope)
+        try:
+            files = submissions_in(paths, check.endings, check.name)
+        except UsageError as error:  # a student's mistake, to be read on Gradescope
+            if not all(path.exists() for path in paths):
+                raise
+            missing = Failure("missing", error.message)
+            _write_gradescope(gradescope, [not_run(check.name, "", check.parts, missing)])
+            return
+        named = {n: path for n, path in files.items() if student_of(n) == check.name}
+        files = named if len(named) == 1 else files
+        if len(files) > 1:
+            file = f"{check.name}{check.endings[0]}"
+            several = f"there are {join_names(files)}: hand in one file, or call one of them {file}"
+            failure = Failure("missing", several)
+            _write_gradescope(gradescope, [not_run(check.name, "", check.parts, failure)])
+            raise UsageError(f"{gradescope} holds one result", hint="a folder, for many")
+    else:
+        files = submissions_in(paths, check.endings, check.name)
+    folder = next((path for path in paths if path.is_dir()), None)
+    if folder and not for_one:
+        name = folder.resolve().name
+        csv, page = csv or f"{name}.csv", page or f"{name}.html"
+        journal = journal or f"{name}.journal"
+    known = Journal.read(Path(journal)) if journal and not how.fresh else Journal()
+    known.path = Path(journal) if journal else None
+    if how.fresh:
+        check_outputs(how.force, journal)
+    ours = set(known.wrote)
+    check_outputs(
+        how.force, *(f for f in (csv, page, how.junit) if f and str(Path(f).resolve()) not in ours)
+    )
+    if gradescope and not for_one and str(Path(gradescope).resolve()) not in ours:
+        check_outputs(how.force, folder=gradescope)
+    with progress_bar("checking", len(files) > 1) as on_result:
+        batch = check_all(check, files, limits, jobs=how.jobs, journal=known, on_result=on_result)
+    found = batch.results  # for the instructor, as in the table and on the page
+    shown = [result.at(how.feedback) for result in found]
+    written: dict[str, str] = {}
+    if csv:
+        written[csv] = csv_text(found, batch.same, _columns(students, found))
+    if page:
+        from cgprimer.course.checks.class_page import class_page
+
+        title = f"{check.name}: {folder.resolve().name if folder else 'submissions'}"
+        written[page] = class_page(found, title, batch.same)
+    if how.junit:
+        written[how.junit] = junit_xml(shown)
+    for path, text in written.items():
+        write_atomically(path, text)
+    if gradescope:
+        _write_gradescope(gradescope, shown)
+    known.wrote = sorted({str(Path(p).resolve()) for p in (*written, gradescope) if p} | ours)
+    known.write()
+    _say(batch, shown, how, one=len(files) == 1)
+    for path in filter(None, (*written, gradescope)):
+        note(f"wrote {path}")
+    if batch.missing:
+        note(f"{pluralize(len(found), 'submission')} of {len(files)} checked")
+        if journal:
+            note("the same command goes on from here")
+        raise KeyboardInterrupt
+
+
+def _write_gradescope(path: str, results: Sequence[Result]) -> None:
+    if path.endswith(".json"):
+        for result in results:
+            write_atomically(path, format_json(gradescope(result)))
+        return
+    Path(path).mkdir(exist_ok=True)
+    several = list(chain(*several_of_one(r.submission for r in results).values()))
+    for result in results:
+        name = Path(student_of(result.submission)).name
+        if result.submission in several:  # a file for each
+            name = result.submission.replace(os.sep, "_")
+        write_atomically(Path(path, f"{name}.json"), format_json(gradescope(result)))
+
+
+def _columns(students: Sequence[Student], results: Sequence[Result]) -> dict[str, dict[str, str]]:
+    """Return the columns of the class list for each submission; note who has none."""
+    names = {r.submission: Path(student_of(r.submission)).name for r in results}
+    known = students_by_submission(students, names)
+    if students and (unknown := [name for name in names if name not in known]):
+        note(f"note: not on the class list: {join_names(unknown, 8)}")
+    present = {student.key for student in known.values()}
+    if absent := [student.name for student in students if student.key not in present]:
+        note(f"note: no submission of {join_names(absent, 8)}")
+    empty = {heading: "" for student in students[:1] for heading, _ in student.columns}
+    return {name: dict(known[name].columns) if name in known else empty for name in names}
+
+
+def _say(batch: Batch, results: Sequence[Result], how: _How, one: bool) -> None:
+    """Print the results: one at length, many in a table."""
+    if how.as_json:
+        found = [result.to_dict() for result in results]
+        echo_json(found[0] if one and found else found)
+        return
+    if one:
+        for result in results:
+            click.echo(result.only_wrong() if how.only_wrong else result)
+        return
+    if how.only_wrong:
+        results = [r for r in results if r.points < r.possible or r.failure]
+    from cgprimer.analysis.text_tables import table
+
+    rows = [
+        [r.submission, f"{r.points:g}", f"{r.possible:g}", ", ".join(r.mistakes)] for r in results
+    ]
+    click.echo(table(["submission", "points", "of", "mistakes"], rows, left=(0, 3)))
+    for mistake, who in by_mistake(results).items():
+        click.echo(f"{len(who)} x {mistake}")
+    for name, earlier in batch.same.items():
+        note(f"note: {name} and {earlier} are the same file")
+    for student, own in several_of_one(result.submission for result in results).items():
+        note(f"note: {student} has {len(own)} submissions: {join_names(own)}")
+    if batch.kept:
+        note(f"note: {pluralize(batch.kept, 'result')} from the journal")

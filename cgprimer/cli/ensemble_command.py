@@ -1,0 +1,166 @@
+"""``cgprimer ensemble``: bagging, and what averaging gains."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cgprimer.analysis.text_tables import table
+from cgprimer.cli.common import (
+    check_outputs,
+    echo_json,
+    graph_command,
+    note,
+    progress_bar,
+    shown_anyway,
+)
+from cgprimer.cli.model_options import LIST_READERS, MODELS, model_data, models_of
+from cgprimer.cli.options import FORCE, JSON, own_options
+from cgprimer.cli.train_command import ORIGIN, run_options
+from cgprimer.errors import UsageError, pluralize
+from cgprimer.expressions import ExpressionGraph
+from cgprimer.support.number_format import format_number
+from cgprimer.training.data import Dataset, whole_dataset
+from cgprimer.training.ensembles import Ensemble
+from cgprimer.training.losses import DEFAULT
+from cgprimer.training.settings import SETTINGS
+from cgprimer.training.sweeps import word
+
+_SHARE = 0.25  # of the samples, kept to measure with unless others are given
+
+
+@graph_command(
+    run_options(several=True),
+    MODELS,
+    """\
+--members 1.. =10  How many runs, each on samples drawn with repeats.
+--bootstrap/--no-bootstrap =yes  Train each member on samples drawn with repeats (default), or all
+  members on all samples, from different start values.
+--jobs 1..  How many runs at once (default: as many as there are cores).
+--directory PATH  A folder for the members' runs: member-1.json and so on.""",
+    FORCE,
+    JSON,
+    optional=True,
+    **LIST_READERS,
+)
+def command(
+    graph: ExpressionGraph | None,
+    truth: dict[str, float],
+    graphs: tuple[str, ...],
+    sizes: tuple[str, ...],
+    activation: str,
+    members: int,
+    bootstrap: bool,
+    jobs: int | None,
+    directory: str | None,
+    force: bool,
+    as_json: bool,
+    method: str,
+    **settings: Any,
+) -> None:
+    """Bagging: train members on bootstrap samples and average them.
+
+    \b
+    Examples:
+      cgprimer ensemble lecture --samples 300 --noise 5
+      cgprimer ensemble lecture --members 25 --samples 300 --noise 5 --epochs 50
+      cgprimer ensemble lecture --sizes 1-4-1,1-8-1 --samples 300
+      cgprimer ensemble lecture --sizes 1-4-1 --no-bootstrap --samples 300
+
+    Prints the error of the average on samples that members have not seen, and on those of
+    --validation (a quarter of the data unless given) the error v of a member, the covariance c of
+    two members' errors, and v/K + c(K-1)/K beside the measured error of the average. If all members
+    have the same graph, the error of one model with the mean of their parameters follows. Several
+    graphs, sizes, or values of a setting make members of different models, in turn.
+    """
+    from cgprimer.training.ensembles import ensemble
+
+    models = models_of(graph, graphs, sizes, activation)
+    options = own_options(method, settings)
+    lists = {n: settings.pop(n) for n in SETTINGS if isinstance(settings.get(n), list)}
+    settings |= {name: values[0] for name, values in lists.items() if len(values) == 1}
+    vary = {"graph": models} if models else {}
+    vary |= {name: values for name, values in lists.items() if len(values) > 1}
+    origin = {name: settings.pop(name) for name in ORIGIN}
+    check_outputs(force, folder=directory)
+    loss = settings.get("loss", DEFAULT)
+    graph, dataset, others = model_data(graph, models, origin, truth, loss)
+    dataset = whole_dataset(dataset, "samples are drawn from all data")
+    if others is None or isinstance(others, float):
+        dataset, others = dataset.split(others or _SHARE, origin["seed"])
+    others = whole_dataset(others, "errors are taken over all samples")
+    if directory:  # where that is refused, nothing is computed in vain
+        Path(directory).mkdir(parents=True, exist_ok=True)
+    with progress_bar("members") as on_run:
+        bag = ensemble(
+            graph, dataset, members=members, vary=vary, bootstrap=bootstrap, seed=origin["seed"],
+            jobs=jobs, on_run=on_run, method=method, **settings, **options,
+        )  # fmt: skip
+
+    def keep() -> None:
+        if directory:
+            for k, run in enumerate(bag.runs, start=1):
+                run.save(Path(directory, f"member-{k}.json"))
+
+    with shown_anyway(keep):
+        result = _results(bag, others, bootstrap)
+        echo_json(result) if as_json else click.echo(_report(bag, result))
+    if directory:
+        note(f"wrote {pluralize(len(bag.runs), 'run')} to {directory}")
+
+
+def _results(bag: Ensemble, others: Dataset, bootstrap: bool) -> dict[str, Any]:
+    """Return the errors of members and averages on other samples."""
+    spread = bag.spread(others)
+    try:
+        averaged = bag.averaged_weights_error(others)
+    except UsageError:  # different graphs
+        averaged = None
+    return {
+        "losses": [run.loss for run in bag.runs],
+        "members_varied": list(bag.varied),
+        "squared_errors": bag.squared_errors(others),
+        "out_of_bag": bag.out_of_bag() if bootstrap else None,
+        "others": len(others),
+        **asdict(spread),
+        "expected": spread.expected,
+        "averaged_weights": averaged,
+    }
+
+
+def _report(bag: Ensemble, result: dict[str, Any]) -> str:
+    """Return the printed form of the results."""
+    count, samples = len(bag.runs), f"{len(bag.data):,} samples"
+    lines = [f"{pluralize(count, 'member')}, each on all {samples}"]
+    if (unseen := result["out_of_bag"]) is not None:
+        classes = (
+            f", accuracy {format_number(unseen['accuracy'], 4)}" if "accuracy" in unseen else ""
+        )
+        lines = [
+            f"{pluralize(count, 'member')}, each on {samples} drawn with repeats",
+            f"out of bag: mean squared error {format_number(unseen['squared-error'])}{classes}"
+            f" over {unseen['samples']:,} samples",
+        ]
+    heading = f"on {result['others']:,} others"
+    if names := [*bag.varied[0]]:
+        rows = [
+            [str(k), *(word(one[name]) for name in names), format_number(error)]
+            for k, (one, error) in enumerate(
+                zip(bag.varied, result["squared_errors"], strict=True), start=1
+            )
+        ]
+        titles = ["member", *(name.replace("_", " ") for name in names), "mean squared error"]
+        lines += ["", table(titles, rows, left=tuple(range(1, len(names) + 1)))]
+    rows = [
+        ["v", format_number(result["variance"]), "mean squared error of a member"],
+        ["c", format_number(result["covariance"]), "mean product of the errors of two members"],
+        ["v/K + c(K-1)/K", format_number(result["expected"]), f"what is left of v by K = {count}"],
+        ["measured", format_number(result["measured"]), "mean squared error of the average"],
+    ]
+    if result["averaged_weights"] is not None:
+        meaning = "mean squared error of one model with the members' mean parameters"
+        rows.append(["averaged weights", format_number(result["averaged_weights"]), meaning])
+    return "\n".join([*lines, "", table(["", heading, ""], rows, left=(0, 2))])

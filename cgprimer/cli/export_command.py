@@ -1,0 +1,55 @@
+"""``cgprimer export``: a graph and its derivative program as a file in another language."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from cgprimer.cli.common import check_outputs, graph_command, note
+from cgprimer.cli.options import AT, FORCE, WRT, method_lines, own_options
+from cgprimer.expressions import ExpressionGraph
+
+_TARGETS = "python|numpy|torch|jax|c|sympy|latex"
+
+
+@graph_command(
+    f"--to {_TARGETS} =python  The language, or the library, of the file.",
+    AT,
+    "--of NAME  The variable to differentiate, one number (default: the only output).",
+    WRT,
+    method_lines("reverse"),
+    "-o, --output PATH  The file; standard output unless given.",
+    FORCE,
+    with_loss=True,
+)
+def command(
+    graph: ExpressionGraph, to: str, method: str, output: str | None, force: bool, **settings: Any
+) -> None:
+    """A graph and its derivative program as a readable file that checks itself.
+
+    \b
+    Examples:
+      cgprimer export lecture
+      cgprimer export lecture --to c -o lecture.c
+      cgprimer export mazur --to torch --wrt w1,w5 -o mazur_torch.py
+      cgprimer export matrix_backpropagation --to numpy -o matrices.py
+      cgprimer export -e "xw = sin(k*xa)" --to latex --method forward -o sine.tex
+      cgprimer export lecture --to python --loss squared-error -o loss.py --force
+
+    The file has the functions value and gradient. Run, it prints what it checks, and its exit code
+    is 1 if a number is wrong.
+    """
+    from cgprimer.analysis.export.exporter import export
+    from cgprimer.support.files import write_atomically
+
+    options = own_options(method, settings)
+    if output:
+        check_outputs(force, output)
+    settings["wrt"] = settings["wrt"] or graph.parameters or graph.inputs
+    text = export(graph, to, method=method, **settings, **options)
+    if output:
+        write_atomically(output, text)
+        note(f"wrote {output}")
+    else:
+        click.echo(text, nl=False)

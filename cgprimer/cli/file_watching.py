@@ -1,0 +1,111 @@
+"""``--watch``: a command runs anew whenever a file that it has read changes."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import Any
+
+import click
+
+from cgprimer.cli.options import is_given, read_files
+from cgprimer.core.graph.loading import load, resolve_graph_path
+from cgprimer.errors import MissingValueError, SourceError, UsageError
+
+WATCH = """\
+--watch  Show it in a browser, and follow FILE as it is edited, until Ctrl-C.
+--port 0..65535  With --watch: of the address on this machine (default: one that is free).
+--open (open_browser)  With --watch: open a browser there."""
+ARGUMENTS, _LIVE = "cgprimer.arguments", "cgprimer.live"  # of a context: what was typed; run anew
+note = partial(click.echo, err=True)
+_EVERY = 0.1  # seconds between two looks at the files
+_IN_A_TERMINAL = ("www-browser", "lynx", "links", "elinks", "w3m")  # they know no JavaScript
+
+
+class NoExpressionsError(UsageError):
+    """A text from which nothing is computed, yet."""
+
+
+_MENDABLE = (SourceError, MissingValueError, NoExpressionsError)  # in the file
+
+
+def watched(file: str | None, given: dict[str, Any]) -> bool | None:
+    """Take ``--watch`` and what belongs to it out of a command's options, and follow the files.
+
+    Returns:
+        None where that was all; else whether the command is to return a page.
+
+    Raises:
+        click.UsageError: ``--port`` or ``--open`` without ``--watch``.
+        UsageError: there is no file to follow.
+    """
+    context = click.get_current_context()
+    watch, port, open_browser = (given.pop(name) for name in ("watch", "port", "open_browser"))
+    if file is not None and watch:
+        read_files().add(str(resolve_graph_path(file)))
+    if _LIVE in context.meta:
+        return True
+    for name, flag in {"port": "--port", "open_browser": "--open"}.items():
+        if not watch and is_given(name):
+            raise click.UsageError(f"{flag} belongs to --watch")
+    if not watch:
+        return False
+    if file is not None and file != "-" and not resolve_graph_path(file).is_file():
+        load(file)  # says what is wrong
+    if file == "-" or not read_files():
+        raise UsageError("--watch follows a file, and there is none", hint="give a FILE")
+    title = str(resolve_graph_path(file)) if file else "the graph"
+    _follow(context, title, port or 0, open_browser, bool(given["dark"]))
+    return None
+
+
+def _follow(context: click.Context, title: str, port: int, open_browser: bool, dark: bool) -> None:
+    """Show what a command makes, now and at every change, until Ctrl-C."""
+    from cgprimer.visualization.pages.watching.live_pages import Live
+    from cgprimer.visualization.pages.watching.page_server import serving
+
+    arguments = list(context.meta[ARGUMENTS])
+    context.meta[_LIVE] = True
+    raised: list[Exception] = []
+
+    def page() -> str:
+        """What the command makes of the files as they stand now."""
+        try:
+            given = (context.info_name, list(arguments), context.parent or context)
+            with context.command.make_context(*given) as again:
+                made: str = context.command.invoke(again)
+                return made
+        except Exception as error:
+            raised[:] = [error]
+            if isinstance(error, click.ClickException):
+                raise UsageError(error.format_message()) from None
+            raise
+
+    live = Live(page, read_files())
+    with serving(live, title, port=port, dark=dark) as address:
+        try:
+            live.look()
+            if raised and not isinstance(raised[0], _MENDABLE):
+                raise raised[0]
+            note(f"{title} is shown at {address} until Ctrl-C")
+            if live.error:
+                note(f"error: {live.error}")
+            if open_browser and not _opened(address):
+                note("note: no browser can be opened here: go to the address yourself")
+            while True:
+                time.sleep(_EVERY)
+                if live.look():
+                    note(f"error: {live.error}" if live.error else f"{title} is shown anew")
+        except KeyboardInterrupt:
+            note(f"\n{title} is followed no more")
+
+
+def _opened(address: str) -> bool:
+    import webbrowser
+
+    try:
+        browser = webbrowser.get()
+        text = getattr(browser, "name", "") in _IN_A_TERMINAL
+        return not text and browser.open(address)
+    except (webbrowser.Error, OSError):
+        return False

@@ -1,0 +1,167 @@
+"""``cgprimer grad``: values and derivatives at a point."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from cgprimer.cli.common import echo_json, graph_command, note
+from cgprimer.cli.options import AT, ENGINE, JSON, WRT, method_lines, own_options, read_files
+from cgprimer.core.methods.derivative_program import Derivatives
+from cgprimer.expressions import Declaration, ExpressionGraph, parse_element
+
+_DIGITS = 10  # in the table of several points
+_MOST = 64  # numbers of an array that are printed with all digits
+
+
+def _line(name: str, value: Any) -> str:
+    """A value with all digits, an array row by row; of a large one how it begins."""
+    if isinstance(value, float) or value.size <= _MOST:
+        if isinstance(value, float):
+            return f"{name} = {value!r}"
+        margin = len(name) + len(" = ") + value.ndim
+
+        def broken(ends: re.Match[str]) -> str:  # a row stands below the one before
+            return f"{ends[1]},\n{' ' * (margin - len(ends[1]))}["
+
+        return f"{name} = " + re.sub(r"(\]+), \[", broken, repr(value.tolist()))
+    from cgprimer.support.number_format import format_array
+
+    return f"{name} = {format_array(value)}"
+
+
+def _points(graph: ExpressionGraph, at: dict[str, Any], found: Derivatives) -> str:
+    """A table with a row for each point, where single numbers were given several values."""
+    free = {*graph.inputs, *graph.parameters} - graph.shapes.keys()
+    varied = [n for n, value in at.items() if isinstance(value, list) and n in free]
+    if not varied or any(len(at[name]) != len(at[varied[0]]) for name in varied):
+        return ""
+    import numpy as np
+
+    from cgprimer.analysis.text_tables import table
+    from cgprimer.support.number_format import format_number
+
+    columns = {name: at[name] for name in varied} | found.values
+    columns |= {f"d {name}/d {other}": value for (name, other), value in found.derivatives.items()}
+    many = (len(at[varied[0]]),)
+    if any(np.shape(value) not in ((), many) for value in columns.values()):
+        return ""
+    rows = zip(*(np.broadcast_to(value, many).tolist() for value in columns.values()), strict=True)
+    return table(list(columns), [[format_number(v, _DIGITS) for v in row] for row in rows], left=())
+
+
+def _roles_note(graph: ExpressionGraph, at: Mapping[str, Any]) -> str:
+    """Return a note if names of a point became an input and a parameter that nobody declared.
+
+    In ``2*x^2 + 3*y^2`` the name alone makes x an input and y a parameter; whoever gives values for
+    both probably wants both derivatives.
+    """
+    declared = {s.name for s in graph.program.statements if isinstance(s, Declaration)}
+    given = {name for key in at if (name := parse_element(str(key))[0]) not in declared}
+    inputs = [name for name in graph.inputs if name in given]
+    parameters = [name for name in graph.parameters if name in given]
+    if not (inputs and parameters):
+        return ""
+
+    several = len(inputs) + len(parameters) > 2
+    said = f"{', '.join(inputs)} {'is an input' if len(inputs) == 1 else 'are inputs'}"
+    said += f", {', '.join(parameters)} {'a parameter' if len(parameters) == 1 else 'parameters'}"
+    return (
+        f"note: {said}; --wrt {','.join([*inputs, *parameters])} differentiates with respect to"
+        f" {'all' if several else 'both'}"
+    )
+
+
+@graph_command(
+    AT,
+    "--of NAME,...  Variables to differentiate (default: all outputs).",
+    WRT,
+    method_lines("reverse"),
+    ENGINE,
+    "--show  Print the derivative program as readable code and stop.",
+    "--simplify  With --show: fold constants and compute equal products once, as engines do.",
+    "--why (explain)  Explain the first value or slope that is not finite, and stop.",
+    JSON,
+    with_loss=True,
+)
+def command(
+    graph: ExpressionGraph,
+    method: str,
+    show: bool,
+    simplify: bool,
+    explain: bool,
+    as_json: bool,
+    **settings: Any,
+) -> None:
+    """Values of the outputs and their derivatives.
+
+    \b
+    Examples:
+      cgprimer grad lecture
+      cgprimer grad lecture --at xa=-0.5 --wrt xa,xx,ab
+      cgprimer grad -e "xw = sin(xa)" --at xa=1 --wrt xa --method finite-difference --step 1e-8
+      cgprimer grad sine_chain --at w=0:6.283:25,b=0:6.283:25
+      cgprimer grad lecture --show
+      cgprimer grad -e "xw = where(less(x, 0), 0, sqrt(x))" --at x=-1 --wrt x --why
+      cgprimer grad matrix_backpropagation --at "x=[[1,2]],y=3" --wrt "w1,w2[0,0]"
+    """
+    from cgprimer.analysis.nonfinite_origin import why
+    from cgprimer.core.derivatives import compute_derivatives, layer_mode_at, tape_with_elements
+    from cgprimer.errors import UsageError
+    from cgprimer.support.array_values import all_finite
+    from cgprimer.tapes import differentiate
+
+    explicit = settings["wrt"] or read_files()  # values of a run are meant to be its parameters
+    roles_note = "" if explicit else _roles_note(graph, settings["at"])
+    names = settings["wrt"] or graph.parameters or graph.inputs
+    if not names:
+        hint = "'xa = 2' defines a variable; values are declared: input xa = 2, parameter ab = 1"
+        raise UsageError(
+            "cannot differentiate: the graph has no parameters and no inputs", hint=hint
+        )
+    options = own_options(method, settings)
+    settings |= {"wrt": names, "of": settings["of"] or None}
+    if simplify and not show:
+        raise UsageError("--simplify is an option of --show")
+    if show:
+        if method == "reverse" and not simplify:
+            options["simplify"] = False
+        of = settings["of"] or graph.outputs
+        click.echo(
+            str(differentiate(tape_with_elements(graph, of), of, names, method=method, **options))
+        )
+        return
+    point = {name: settings[name] for name in ("at", "of", "wrt")}
+    if explain:
+        cause = why(graph, **point)
+        if as_json:
+            echo_json(cause and cause.to_dict())
+        else:
+            click.echo(cause or "every value and every slope is finite")
+        return
+    found = compute_derivatives(graph, method=method, **settings, **options)
+    if as_json:
+        gradient = {o: {n: found.derivatives[o, n] for n in names} for o in found.values}
+        echo_json({"method": method, "values": found.values, "gradient": gradient})
+    elif points := _points(graph, settings["at"], found):
+        click.echo(points)
+    else:
+        for name, value in found.values.items():
+            click.echo(_line(name, value))
+        for (name, other), value in found.derivatives.items():
+            click.echo(_line(f"d {name} / d {other}", value))
+    if roles_note:
+        note(roles_note)
+    primal = tape_with_elements(graph, (), layer_mode_at(graph, settings["at"]))
+    if method == "reverse" and primal.combines_samples:
+        note(
+            "note: samples depend on each other here: reverse mode gives what each adds to the"
+            " derivative of the sum over them; --method forward, how each moves"
+        )
+    if not all(map(all_finite, (*found.values.values(), *found.derivatives.values()))):
+        cause = why(graph, **point)
+        said = cause.sentence if cause else f"not finite by {method}; by reverse mode it is"
+        note(f"note: {said} (--why explains)" if cause else f"note: {said}")

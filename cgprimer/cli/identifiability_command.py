@@ -1,0 +1,64 @@
+"""``cgprimer identifiability``: which parameters the data determine."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from cgprimer.cli.common import echo_json, graph_command
+from cgprimer.cli.options import AT, COLUMNS, JSON, SAMPLING, TRUTH
+from cgprimer.expressions import ExpressionGraph
+
+
+@graph_command(
+    AT,
+    f"""\
+--data PATH  A .csv, .npz or .parquet file; without it data are made from the true values.
+{COLUMNS}
+--wrt NAME,...  Parameters in question; the others count as known (default: all).""",
+    SAMPLING,
+    TRUTH,
+    JSON,
+)
+def command(
+    graph: ExpressionGraph,
+    at: dict[str, Any],
+    data: str | None,
+    columns: dict[str, str],
+    wrt: tuple[str, ...],
+    truth: dict[str, float],
+    as_json: bool,
+    **sampling: Any,
+) -> None:
+    """Tell which parameters, and which combinations of them, the data determine.
+
+    \b
+    Examples:
+      cgprimer identifiability lecture
+      cgprimer identifiability lecture --wrt ab,bc
+      cgprimer identifiability lecture --data lecture.csv --at run.json
+
+    The Jacobian of the outputs with respect to the parameters is taken at the declared values, or
+    at those of --at. Its rank is the number of combinations that the data determine.
+    """
+    from cgprimer.cli.train_command import data_of
+    from cgprimer.errors import UsageError
+    from cgprimer.training.identifiability import identifiability
+
+    origin = {**sampling, "data": data, "columns": columns, "validation": None}
+    dataset, _ = data_of(graph, origin, truth)
+    point = graph.point({**truth, **at}, needed=graph.parameters)
+    values = {name: point[name] for name in graph.parameters}
+    result = identifiability(graph, dataset, values, wrt=wrt)
+    if result is None:
+        raise UsageError(
+            "the Jacobian has more than 500 columns, or a number that is not finite",
+            hint="choose parameters with --wrt, or values with --at",
+        )
+    if as_json:
+        echo_json(asdict(result))
+        return
+    lines = result.sentences(graph.outputs, every=True)
+    click.echo("\n".join(lines or ["The data determine every parameter."]))

@@ -1,0 +1,105 @@
+"""Options of commands that train several models: further graphs, and networks by their sizes."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cgprimer import networks
+from cgprimer.cli.common import file_of
+from cgprimer.cli.options import is_given, refuse_made
+from cgprimer.cli.train_command import READERS, data_of
+from cgprimer.core.graph.loading import load
+from cgprimer.errors import UsageError
+from cgprimer.expressions import ExpressionGraph
+from cgprimer.training.data import Blocks, Dataset
+from cgprimer.training.settings import ONE_OR_BY_NAME, SETTINGS, from_text
+
+MODELS = """\
+--graphs NAME,...  Further graphs, files or examples, which are trained on the same data.
+--sizes SIZE,...  Train multilayer perceptrons of these layer sizes, such as 2-4-1,2-16-1, instead
+  of FILE, which may then make the data.
+--activation NAME =tanh  --sizes: the function of the hidden units."""
+_COMMA = re.compile(r",(?![^(\[]*[)\]])")  # commas outside of brackets
+
+
+def read_values(name: str, given: str | tuple[str, ...] | None) -> list[Any]:
+    """Return the values of a setting that texts list."""
+    parts = (given,) if isinstance(given, str) else given or ()
+    texts = [text.strip() for part in parts for text in _COMMA.split(part)]
+    return [from_text(name, text) for text in texts if text]
+
+
+def read_values_or_assignments(name: str, given: tuple[str, ...]) -> Any:
+    """Return numbers to vary, or one setting that gives values by parameter name."""
+    if any("=" in text for text in given):
+        return READERS[name](given)
+    return read_values(name, given)
+
+
+#: Readers of all settings; those that can vary are read as lists.
+LIST_READERS: dict[str, Any] = READERS | {
+    name: partial(read_values_or_assignments if one.takes == ONE_OR_BY_NAME else read_values, name)
+    for name, one in SETTINGS.items()
+    if one.varies
+}
+
+
+def models_of(
+    graph: ExpressionGraph | None, graphs: tuple[str, ...], sizes: tuple[str, ...], activation: str
+) -> dict[str, ExpressionGraph]:
+    """Return the graphs to train by name; none if the graph of the command is the only one.
+
+    Raises:
+        UsageError: two graphs of one name, sizes that are not layer sizes, or no graph at all.
+    """
+    if not sizes and is_given("activation"):
+        raise click.UsageError("--activation belongs to --sizes")
+    layers = [one.strip() for text in sizes for one in text.split(",") if one.strip()]
+    models = {one: networks.mlp(one, activation=activation) for one in layers}
+    own = [] if graph is None or layers else [(_name_of(graph), graph)]
+    own += [(Path(one).stem, load(one)) for one in graphs]
+    for name, one in own:
+        if name in models:
+            raise UsageError(f"two graphs are called {name!r}", hint="give their files other names")
+        models[name] = one
+    if not models:
+        raise click.UsageError("which graph? Give a FILE (- for standard input) or -e TEXT")
+    return models if layers or graphs else {}
+
+
+def _name_of(graph: ExpressionGraph) -> str:
+    file = file_of(graph)
+    return "graph" if file is None else file.stem
+
+
+def model_data(
+    graph: ExpressionGraph | None,
+    models: dict[str, ExpressionGraph],
+    origin: dict[str, Any],
+    truth: dict[str, float],
+    loss: str | list[str],
+    allowed: str = "",
+) -> tuple[ExpressionGraph, Dataset | Blocks, Dataset | Blocks | float | None]:
+    """Return the graph that names the columns, the data, and the validation data or their share.
+
+    Without a FILE the last column of the data is the target and all others are inputs.
+
+    Raises:
+        UsageError: there is neither a FILE nor data.
+    """
+    if graph is not None:
+        return graph, *data_of(graph, origin, truth, loss, allowed=allowed)
+    if origin["data"] is None:
+        raise click.UsageError(
+            "which data? --sizes without FILE needs --data; with a FILE data are made from it"
+        )
+    refuse_made(truth, allowed)
+    columns, others = origin["columns"] or None, origin["validation"] or None
+    if isinstance(others, str):
+        others = Dataset.load(others, columns=columns)
+    return next(iter(models.values())), Dataset.load(origin["data"], columns=columns), others

@@ -1,0 +1,51 @@
+"""``cgprimer predict``: a run's outputs for other inputs."""
+
+from __future__ import annotations
+
+import click
+
+from cgprimer.cli.common import check_outputs, echo_json, make_command, note
+from cgprimer.cli.options import COLUMNS, FORCE, run_or_fit
+
+
+@make_command(
+    f"""\
+--data PATH!  A .csv, .npz or .parquet file with a column for each input.
+{COLUMNS}
+-o, --output PATH  A .csv, .npz or .parquet file (default: CSV on standard output).
+{FORCE}
+--json (as_json)  Print the outputs' columns as JSON.""",
+)
+@click.argument("run", type=click.Path())
+def command(
+    run: str, data: str, columns: dict[str, str], output: str | None, force: bool, as_json: bool
+) -> None:
+    """Outputs for other inputs, by what a run has learnt.
+
+    \b
+    Examples:
+      cgprimer train lecture --save run.json
+      cgprimer data lecture --samples 5 --seed 1 -o new.csv
+      cgprimer predict run.json --data new.csv
+      cgprimer predict run.json --data new.csv -o predicted.csv
+      cgprimer fit lecture --samples 100 --save fit.json
+      cgprimer predict fit.json --data new.csv
+
+    RUN is a file that train --save or fit --save wrote, or the folder of a run. Printed are the
+    inputs and beside them the predicted outputs.
+    """
+    from cgprimer.training.data import Dataset
+
+    check_outputs(force, output)
+    learnt = run_or_fit(run)
+    samples = Dataset.load(data, inputs=learnt.known_graph.inputs, columns=columns)
+    outputs = learnt.predict(samples)
+    if as_json:
+        echo_json(outputs)
+        return
+    found = Dataset.from_arrays(samples.inputs, outputs)
+    if output is None:
+        click.echo(found.to_csv(), nl=False)
+    else:
+        found.save(output)
+        note(f"wrote {len(found):,} samples to {output}")

@@ -1,0 +1,98 @@
+"""``cgprimer primitives``: the table of functions."""
+
+from __future__ import annotations
+
+import click
+
+from cgprimer.cli.common import echo_json, make_command
+from cgprimer.cli.options import JSON
+
+# Of arrays: how it is written, what it is, what reverse mode hands back of an adjoint ``bar``.
+ARRAYS = {
+    "matmul": ("a @ b", "the product of matrices and vectors",
+               "bar @ transpose(b); transpose(a) @ bar"),
+    "index": ("a[0], a[1:3], a[:,0], a[[0,2]]", "elements by their places, from 0",
+              "bar at the places, 0 elsewhere"),
+    "sum": ("sum(a), sum(a, 0)", "of all elements, or along axes", "bar, repeated"),
+    "mean": ("mean(a), mean(a, 0)", "the sum, divided by how many there are", "bar/n, repeated"),
+    "largest": ("max(a)", "the largest element", "bar where it is, shared by equal ones"),
+    "largest_along": ("largest(a, 0)", "the largest elements along axes",
+                      "bar where they are, shared by equal ones"),
+    "smallest": ("min(a)", "the smallest element", "bar where it is, shared by equal ones"),
+    "dot": ("dot(a, b)", "the sum of the products of elements", "bar*b; bar*a"),
+    "norm": ("norm(a)", "the root of the sum of the squares", "bar*a/out, 0 at 0"),
+    "softmax": ("softmax(a), softmax(a, 0)", "exponentials that add up to 1, by default along"
+                " the last axis", "out*(bar - sum(bar*out))"),
+    "log_softmax": ("log_softmax(a)", "the logarithm of softmax", "bar - exp(out)*sum(bar)"),
+    "transpose": ("transpose(a), transpose(a, 1, 0)", "axes backwards, or in an order",
+                  "bar, axes as they were"),
+    "reshape": ("reshape(a, 2, -1)", "the same numbers in another shape", "bar, reshaped back"),
+    "broadcast": ("broadcast(a, 8, 4)", "repeated to a shape, as numpy does it",
+                  "bar, summed over what was repeated"),
+    "concatenate": ("concatenate(a, b, 0)", "one after the other, by default along the first axis",
+                    "the parts of bar"),
+    "batch_mean": ("batch_mean(a)", "the mean over the samples", "the mean of bar over them"),
+    "dropout": ("dropout(a, 0.5)", "units kept with a probability while training, later times it",
+                "bar*mask; later bar*0.5"),
+    "batchnorm": ("batchnorm(a, gamma, beta)", "mean 0 and variance 1 over the batch, scaled and"
+                  " shifted", "as of its parts, the batch's mean and variance among them"),
+}  # fmt: skip
+_SIGNS = {"+": "add", "-": "sub", "*": "mul", "/": "div", "^": "pow", "**": "pow"}
+
+
+@make_command(JSON)
+@click.argument("names", nargs=-1)
+def command(names: tuple[str, ...], as_json: bool) -> None:
+    """The functions of the language and their derivatives.
+
+    \b
+    Examples:
+      cgprimer primitives
+      cgprimer primitives tanh max
+      cgprimer primitives softmax @
+      cgprimer primitives --json
+
+    Derivatives are in the language itself: a, b and c are the operands, out is the result.
+    Functions of arrays are written out in primitives; beside them stands what reverse mode hands
+    back of the result's adjoint bar.
+    """
+    from cgprimer.analysis.text_tables import table
+    from cgprimer.core.operations import OPERANDS, Primitive, find_primitive, primitives
+    from cgprimer.core.operations.primitive_registry import FUNCTIONS
+    from cgprimer.expressions import Apply, Name, unparse
+
+    asked = [{"@": "matmul", "[": "index"}.get(name, name) for name in names]
+    found = [
+        FUNCTIONS[name] or (() if name in ARRAYS else (find_primitive(_SIGNS.get(name, name)),))
+        for name in asked
+    ]
+    all_rows = [row for several in found for row in several] if names else primitives()
+    rows = [row for row in all_rows if isinstance(row, Primitive)]
+    of_arrays = {*asked, *(row.name for row in all_rows)} if names else ARRAYS.keys()
+    arrays = {name: texts for name, texts in ARRAYS.items() if name in of_arrays}
+    if as_json:
+        shown = ("arity", "partials", "domain", "edges", "analytic")
+        named = ({"name": r.name, "function": r.spelling} for r in rows)
+        keys = ("function", "meaning", "reverse")
+        echo_json(
+            [n | {s: getattr(r, s) for s in shown} for n, r in zip(named, rows, strict=True)]
+            + [{"name": n, **dict(zip(keys, t, strict=True))} for n, t in arrays.items()]
+        )
+        return
+    cells = []
+    for r in rows:
+        operands = OPERANDS[: r.arity]
+        call = unparse(Apply(r.name, tuple(map(Name, operands))))
+        partials = [f"d/d{o} = {text}" for o, text in zip(operands, r.partials, strict=True)]
+        if not names:
+            cells.append([call, "; ".join(partials), r.domain])
+            continue
+        click.echo("\n  ".join([call, *partials, f"domain: {r.domain}"]))
+        for what in ("edges", "source"):
+            if getattr(r, what):
+                click.echo(f"  {what}: {getattr(r, what)}")
+    if cells:
+        click.echo(table(["function", "partial derivatives", "domain"], cells, left=(0, 1, 2)))
+    if arrays:
+        head = ["of arrays", "what it is", "reverse mode hands back"]
+        click.echo(("\n" if rows else "") + table(head, list(arrays.values()), left=(0, 1, 2)))

@@ -1,0 +1,104 @@
+"""``cgprimer step``: a page, slides or an animation that steps through the methods."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import shorten
+from typing import Any
+
+import click
+
+from cgprimer.cli.common import (
+    check_outputs,
+    file_of,
+    graph_command,
+    named_after,
+    note,
+    progress_bar,
+)
+from cgprimer.cli.options import AT, FORCE, WRT
+from cgprimer.expressions import ExpressionGraph
+from cgprimer.visualization.pages.stepping.method_walks import DEFAULT_METHOD, METHODS, SCHEMES
+from cgprimer.visualization.pages.stepping.scene import LEVELS
+
+_LONGEST_HEADING = 60  # characters
+
+
+@graph_command(
+    "-o, --output PATH  A .html or .gif file, or a folder for slides (default: FILE's name with"
+    " .html).",
+    AT,
+    "--of NAME  The variable to differentiate (default: the output).",
+    WRT,
+    f"""\
+--method {"|".join(METHODS)} ={DEFAULT_METHOD}  Method of the slides, and of the page's open tab.
+--scheme {"|".join(SCHEMES)}  finite-difference: which quotient (default: central).
+--step (h) NUMBER  finite-difference: the step (default: by size).
+--level {"|".join(LEVELS)} =variables  The vertices of the picture.
+--scalars  Of a graph with arrays, step through their numbers, by every method and with sliders.
+--format (kind) png|svg|pdf  The output is a folder, filled with one numbered slide per step.
+--speed 0.1..50 =1.0  Steps per second of a .gif.
+--dark  Open in dark colours.
+--quiz  Open as a quiz: each number is asked before it is shown.
+--title TEXT  The heading, '' for none (default: FILE's name, or TEXT of -e shortened).""",
+    FORCE,
+    with_loss=True,
+    with_watch=True,
+)
+def command(
+    graph: ExpressionGraph,
+    output: str | None,
+    method: str,
+    title: str | None,
+    live: bool,
+    force: bool,
+    **settings: Any,
+) -> str | None:
+    """Step through a derivative: one page with graph, trace and program side by side.
+
+    \b
+    Examples:
+      cgprimer step lecture --at xa=0.5 -o lecture.html
+      cgprimer step baydin --wrt x1 --dark -o baydin.html
+      cgprimer step -e "xw = k*xa^2" --at k=3,xa=0.5 --method path-sum -o paths.html
+      cgprimer step olah --method forward -o olah.gif
+      cgprimer step matrix_backpropagation --scalars -o numbers.html
+      cgprimer step -e "xw = exp(xa)" --at xa=1 --wrt xa --method finite-difference --step 1e-3
+
+    The page needs no network and has a tab per method; its sliders compute everything anew. A
+    .gif, or with --format a folder of slides, holds the same steps of the method that is named.
+    --scheme and --step set up the page's tab of finite differences, where both can be changed.
+    With --watch a browser shows the page; -o writes it anew at every change as well.
+    """
+    from cgprimer.visualization.pages.stepping.step_frames import stepping
+    from cgprimer.visualization.pages.stepping.step_page import check_step_path, page, write_steps
+
+    path = Path(output) if output else named_after(graph, ".html")
+    how = {name: settings.pop(name) for name in ("kind", "dark", "quiz", "speed")}
+    writes = output is not None or not live
+    if live and how["kind"]:
+        raise click.UsageError("--format fills a folder once, and --watch goes on: give one")
+    if writes:
+        check_step_path(path, how["kind"], force=force)
+    if writes and not live and how["kind"] is None:  # --watch writes again at every change
+        check_outputs(force, str(path))
+    file = file_of(graph)
+    if title is None:
+        lines = (" ".join(line.split()).rstrip("; ") for line in graph.source.text.splitlines())
+        text = "; ".join(filter(None, lines))
+        title = file.name if file else shorten(text, _LONGEST_HEADING, placeholder=" …")
+    # Slides show one method; the others need not be worked out.
+    shows_page = live or (path.suffix.lower() == ".html" and how["kind"] is None)
+    methods = METHODS if shows_page else (method,)
+    if how["quiz"] and not shows_page:
+        raise click.UsageError("--quiz belongs to a page, which asks: -o NAME.html")
+    for name, flag in {"scheme": "--scheme", "h": "--step"}.items():
+        if settings[name] is not None and "finite-difference" not in methods:
+            raise click.UsageError(f"{flag} belongs to --method finite-difference, not to {method}")
+    settings["wrt"] = settings["wrt"] or None
+    shown = stepping(graph, methods=methods, title=title, **settings)
+    if writes:
+        with progress_bar("drawing", path.suffix.lower() != ".html") as on_frame:
+            written = write_steps(shown, path, method=method, on_frame=on_frame, force=force, **how)
+        note(f"wrote {written}")
+    return page(shown, method=method, dark=how["dark"], quiz=how["quiz"]) if live else None

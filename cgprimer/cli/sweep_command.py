@@ -1,0 +1,141 @@
+"""``cgprimer sweep``: many runs with other settings, in one table, one file and one picture."""
+
+from __future__ import annotations
+
+import math
+import sys
+from functools import partial
+from typing import Any
+
+import click
+
+from cgprimer.cli import INTERRUPTED
+from cgprimer.cli.common import (
+    check_outputs,
+    echo_json,
+    graph_command,
+    note,
+    progress_bar,
+    save_plot,
+)
+from cgprimer.cli.model_options import LIST_READERS, MODELS, model_data, models_of, read_values
+from cgprimer.cli.options import FORCE, JSON, own_options
+from cgprimer.cli.train_command import ORIGIN, run_options
+from cgprimer.expressions import ExpressionGraph
+from cgprimer.support.files import write_atomically
+from cgprimer.training.losses import DEFAULT
+from cgprimer.training.model_variations import TEST_SHARE
+from cgprimer.training.settings import SETTINGS
+
+_MADE = 10_000  # samples
+_LENGTH = ("epochs", "steps_per_epoch")  # of a run
+SAMPLES = """\
+--samples N,...  Number of samples to make (default: 10000). Several: sizes of the training set, and
+  a quarter of the data is kept for validation unless --validation is given."""
+
+
+@graph_command(
+    run_options(several=True, samples=SAMPLES),
+    MODELS,
+    """\
+--seeds VALUE,...  Seeds of the start values and of the order of the samples; the data stay.
+--threshold NUMBER  The table says after how many steps the loss was below it (default: a tenth of
+  the loss at the start).
+--jobs 1..  How many runs at once (default: as many as there are cores).
+--csv PATH  Write the table with all digits.
+--plot PATH  Draw the losses of all runs as .png, .svg or .pdf.
+--dark  The picture for dark slides.""",
+    FORCE,
+    JSON,
+    optional=True,
+    seeds=partial(read_values, "seed"),
+    **LIST_READERS,
+)
+def command(
+    graph: ExpressionGraph | None,
+    truth: dict[str, float],
+    start: dict[str, float],
+    samples: tuple[int, ...],
+    graphs: tuple[str, ...],
+    sizes: tuple[str, ...],
+    activation: str,
+    seeds: list[int],
+    threshold: float | None,
+    jobs: int | None,
+    csv: str | None,
+    plot: str | None,
+    dark: bool,
+    force: bool,
+    as_json: bool,
+    method: str,
+    **settings: Any,
+) -> None:
+    """Train once for each combination of settings, and compare.
+
+    \b
+    Examples:
+      cgprimer sweep lecture --optimizer sgd,momentum,adam --learning-rate 1e-4,1e-3,1e-2
+      cgprimer sweep lecture --learning-rate 1e-3,1e-2 --batch-size 1,50,all --epochs 10
+      cgprimer sweep lecture --optimizer sgd,adam --csv sweep.csv --plot sweep.png
+      cgprimer sweep lecture --samples 20,100,500 --noise 5 --batch-size all --epochs 300
+      cgprimer sweep lecture --sizes 1-4-1,1-16-1 --samples 500 --validation 0.3
+
+    A setting takes several values, joined by commas; with one value it is the same in all runs.
+    All runs begin with the same parameters and go through the same samples, unless seeds vary.
+    Columns of the data are matched with each graph by name, or else by position; without a FILE the
+    last column of --data is the target.
+    """
+
+    from cgprimer.training.sweeps import sweep
+
+    models = models_of(graph, graphs, sizes, activation)
+    options = own_options(method, settings)
+    check_outputs(force, csv, plot=plot)
+    lists = {n: settings.pop(n) for n in SETTINGS if isinstance(settings.get(n), list)}
+    several = len(set(samples)) > 1
+    origin = {"samples": _number_of_samples(samples, settings["validation"])}
+    origin |= {name: settings.pop(name) for name in ORIGIN if name != "samples"}
+    lists |= {"seed": seeds or [origin["seed"]]}
+    graph, dataset, others = model_data(
+        graph, models, origin, truth, lists.get("loss") or DEFAULT, "samples" if several else ""
+    )
+    every = {name: values[0] for name, values in lists.items() if len(values) == 1}
+    vary: dict[str, Any] = {"samples": samples} if several else {}
+    vary |= {"graph": models} if models else {}
+    vary |= {name: values for name, values in lists.items() if len(values) > 1}
+    with progress_bar("sweep") as on_run:
+        how = {
+            "method": method,
+            "start": start,
+            "validation": others,
+            **every,
+            **settings,
+            **options,
+        }
+        found = sweep(graph, dataset, vary, threshold=threshold, jobs=jobs, on_run=on_run, **how)
+    if as_json:
+        echo_json({"threshold": found.threshold, "runs": found.rows()})
+    else:
+        click.echo(found.table())
+    different = {name: len({r.settings[name] for r in found.runs}) > 1 for name in _LENGTH}
+    if several and different["steps_per_epoch"] and not different["epochs"]:
+        same = "--batch-size all takes one step per epoch"
+        note(f"note: in as many epochs, more samples take more steps; {same}")
+    if csv:
+        write_atomically(csv, found.to_csv())
+    save_plot(plot, "sweep", found, dark=dark)
+    for path in filter(None, (csv, plot)):
+        note(f"wrote {path}")
+    if found.halted:
+        note(f"interrupted: {found.halted:,} runs were not begun")
+        sys.exit(INTERRUPTED)
+
+
+def _number_of_samples(sizes: tuple[int, ...], validation: str | float | None) -> int:
+    """Return how many samples to make, so that the largest training set can be taken from them."""
+    if len(set(sizes)) < 2:
+        return sizes[0] if sizes else _MADE
+    if isinstance(validation, str):
+        return max(sizes)
+    total = math.ceil(max(sizes) / (1 - (validation or TEST_SHARE)))
+    return total + 1  # the share that is kept is rounded

@@ -1,0 +1,1 @@
+"""Checks of homework: submissions run in a sandbox, and their answers are compared and scored."""

@@ -1,0 +1,194 @@
+"""A check as files for courses: Gradescope's autograder, Otter's tests, a notebook for nbgrader.
+
+The autograder stays with the instructor. What students get of the others has no right values
+either: their cells call cgprimer, which computes anew.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import shlex
+import zipfile
+from collections.abc import Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+
+from cgprimer import __version__
+from cgprimer.course.checks.batch_checks import Check
+from cgprimer.support.files import find_examples
+
+_STARTED = (2020, 1, 1, 0, 0, 0)  # of files in archives, so that equal ones are equal
+_SETUP = """\
+#!/usr/bin/env bash
+# Run once, when Gradescope builds the image: Python 3.11 or newer, and cgprimer with it.
+root="${AUTOGRADER:-/autograder}"
+wheel="$root/source/%(wheel)s"
+newer() {
+  for python in python3 python3.14 python3.13 python3.12 python3.11; do
+    "$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null &&
+      return 0
+  done
+  return 1
+}
+newer || { apt-get update -q; apt-get install -y -q python3.11 python3.11-venv; newer; } || exit 1
+"$python" -m venv --system-site-packages "$root/env"
+# Without a network what is installed already has to do.
+"$root/env/bin/python" -m pip install --quiet "$wheel" ||
+  "$root/env/bin/python" -m pip install --quiet --no-index --no-deps "$wheel"
+"$root/env/bin/python" -m cgprimer --version
+"""
+_RUN = """\
+#!/usr/bin/env bash
+# Run for every submission; students see results.json, and nothing that is printed here.
+root="${AUTOGRADER:-/autograder}"
+python="$root/env/bin/python"
+[ -x "$python" ] || python="${PYTHON:-python3}"
+chmod -R go= "$root/source"
+cd "$root/source" || exit 1
+rm -f "$root/results/results.json"
+"$python" -m cgprimer check %(arguments)s --force \\
+  --gradescope "$root/results/results.json" "$root/submission"
+# The instructor finds above why there are none.
+[ -s "$root/results/results.json" ] ||
+  printf '{"score": 0, "output": "The grader failed: tell your instructor.", "tests": []}' \\
+  > "$root/results/results.json"
+"""
+_OTTER = '''\
+"""Otter reads this file; what is right is computed by cgprimer when it runs."""
+
+from otter.test_files import test_case
+
+OK_FORMAT = False
+name = %r
+points = %r
+
+
+def result(env):
+    import cgprimer
+
+    return %s
+'''
+_CASE = """
+
+@test_case(name=%r, points=%r)
+def test_%d(env):
+    result(env).require(%r, %r)
+"""
+
+
+def autograder(check: str, arguments: Sequence[str], files: Mapping[str, bytes]) -> bytes:
+    """``autograder.zip``: ``setup.sh``, ``run_autograder``, cgprimer's wheel, files that it needs.
+
+    The arguments are those of ``cgprimer check``; files are called by their names in them.
+    Source: Gradescope's "Autograder Specifications".
+    """
+    name, content = wheel()
+    line = shlex.join([check, *arguments])
+    made = {
+        "setup.sh": (_SETUP % {"wheel": name}).encode(),
+        "run_autograder": (_RUN % {"arguments": line}).encode(),
+        name: content,
+        **files,
+    }
+    return _zipped(made, executable=("setup.sh", "run_autograder"))
+
+
+def wheel() -> tuple[str, bytes]:
+    """The package as it runs here, as a wheel: its name and content.
+
+    Source: the binary distribution format, PEP 427.
+    """
+    package = Path(__file__).parents[2]
+    made = {
+        f"cgprimer/{path.relative_to(package).as_posix()}": path.read_bytes()
+        for path in sorted(package.rglob("*"))
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    for path in find_examples().values():
+        made[f"cgprimer/examples/{path.name}"] = path.read_bytes()
+    info = f"cgprimer-{__version__}.dist-info"
+    about = {
+        "METADATA": f"Metadata-Version: 2.1\nName: cgprimer\nVersion: {__version__}\n"
+        "Requires-Dist: click>=8.1\nRequires-Dist: numpy>=2.0\n",
+        "entry_points.txt": "[console_scripts]\ncgprimer = cgprimer.__main__:main\n",
+    }
+    for name, otherwise in about.items():
+        try:  # as it was installed, with all that it requires and brings
+            text = metadata.distribution("cgprimer").read_text(name)
+        except metadata.PackageNotFoundError:
+            text = None
+        made[f"{info}/{name}"] = (text or otherwise).encode()
+    tags = "Wheel-Version: 1.0\nGenerator: cgprimer\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    made[f"{info}/WHEEL"] = tags.encode()
+    record = []
+    for name, data in made.items():
+        digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip("=")
+        record.append(f"{name},sha256={digest},{len(data)}")
+    made[f"{info}/RECORD"] = "\n".join([*record, f"{info}/RECORD,,", ""]).encode()
+    return f"cgprimer-{__version__}-py3-none-any.whl", _zipped(made)
+
+
+def _zipped(files: Mapping[str, bytes], executable: Sequence[str] = ()) -> bytes:
+    memory = io.BytesIO()
+    with zipfile.ZipFile(memory, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            entry = zipfile.ZipInfo(name, _STARTED)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = (0o755 if name in executable else 0o644) << 16
+            archive.writestr(entry, data)
+    return memory.getvalue()
+
+
+def otter_test(check: Check, level: str) -> str:
+    """A test file for Otter, of its format with exceptions: a test case for each part.
+
+    Source: Otter-Grader's documentation, "Python Format", exception-based.
+    """
+    call = check.call.replace("NAMES", "env")
+    made = _OTTER % (check.name, sum(check.parts.values()), call)
+    for number, (part, points) in enumerate(check.parts.items(), 1):
+        made += _CASE % (part, points, number, part, level)
+    return made
+
+
+def nbgrader_notebook(check: Check, level: str) -> str:
+    """A notebook for nbgrader: a cell for the solution, and an autograded one for each part.
+
+    A test cell that ends with a number gives that many of its points.
+    Source: nbgrader's cell metadata, version 3, and ``nbgrader.utils.determine_grade``.
+    """
+    setup = f"import cgprimer\n\nresult = {check.call.replace('NAMES', 'globals()')}"
+    # Without these lines nbgrader would take the skeleton for the solution, and out.
+    skeleton = f"{check.skeleton.strip()}\n\n### BEGIN SOLUTION\n### END SOLUTION"
+    cells = [
+        _cell(skeleton, f"{check.name}-solution", solution=True),
+        _cell(setup, f"{check.name}-result"),
+    ]
+    for number, (part, points) in enumerate(check.parts.items(), 1):
+        source = f"result.require({part!r}, {level!r})"
+        identity = "".join(c if c.isascii() and c.isalnum() else "-" for c in part)
+        cells.append(_cell(source, f"{check.name}-{number}-{identity}", points=points))
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    about = {"kernelspec": kernel, "language_info": {"name": "python"}}
+    notebook = {"cells": cells, "metadata": about, "nbformat": 4, "nbformat_minor": 5}
+    return json.dumps(notebook, indent=1) + "\n"
+
+
+def _cell(
+    source: str, identity: str, *, solution: bool = False, points: float | None = None
+) -> dict[str, object]:
+    about: dict[str, object] = {"schema_version": 3, "grade_id": identity, "task": False}
+    about |= {"solution": solution, "locked": not solution, "grade": points is not None}
+    if points is not None:
+        about["points"] = points
+    return {
+        "cell_type": "code",
+        "execution_count": None,
+        "id": identity[:64],
+        "metadata": {"nbgrader": about},
+        "outputs": [],
+        "source": source,
+    }

@@ -1,0 +1,154 @@
+"""Proofs by sympy that two formulas are equal, in a child process with a time limit.
+
+Sympy has no bound on its time or memory: it computes ``9^9^9^9`` as an integer. The child is
+started at the first proof, answers one after the other, and is replaced when one takes too long.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from queue import Empty, Queue
+from threading import Lock, Thread
+
+SECONDS = 5.0  #: that a proof may take
+_START_SECONDS = 60.0  # until a child has loaded sympy on a busy machine
+_MEMORY = 2 << 30  # bytes of the child
+_READY = "ready"
+
+
+class Prover:
+    """Asks a child process whether two formulas are equal; safe for several threads."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._process: subprocess.Popen[str] | None = None
+        self._lines: Queue[str] = Queue()
+
+    def equal(self, left: str, right: str, names: Sequence[str], seconds: float = SECONDS) -> bool:
+        """Return whether sympy proves two formulas equal within the time limit.
+
+        Args:
+            left: a formula in the package's language.
+            right: the other formula.
+            names: the names that are real symbols; of the rest ``pi`` and ``e`` are constants.
+            seconds: the time limit.
+        """
+        with self._lock:
+            try:
+                if self._process is None:
+                    self._start()
+                process = self._process
+                assert process
+                assert process.stdin
+                process.stdin.write(json.dumps([left, right, list(names)]) + "\n")
+                process.stdin.flush()
+                return self._lines.get(timeout=seconds) == "equal"
+            except (OSError, ValueError, Empty):  # no child, a child that died, or out of time
+                self._stop()
+                return False
+
+    def _start(self) -> None:
+        # Not from the current folder, where a submission may be called sympy.py.
+        command = [sys.executable, "-P", "-m", "cgprimer.course.checks.formula_proofs"]
+        paths = [str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH", "")]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            encoding="utf-8",
+            env=environment,
+        )
+        self._process, self._lines = process, Queue()
+        Thread(target=_forward, args=(process, self._lines), daemon=True).start()
+        if self._lines.get(timeout=_START_SECONDS) != _READY:
+            raise OSError("the child has not started")
+
+    def _stop(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait()
+            for pipe in (process.stdin, process.stdout):
+                if pipe:
+                    _close(pipe)
+
+    def close(self) -> None:
+        """End the child process."""
+        with self._lock:
+            self._stop()
+
+
+def _close(pipe: object) -> None:
+    try:
+        pipe.close()  # type: ignore[attr-defined]
+    except (OSError, ValueError):
+        return
+
+
+def _forward(process: subprocess.Popen[str], lines: Queue[str]) -> None:
+    """Put the child's lines into a queue, and an empty one at its end."""
+    assert process.stdout
+    try:
+        for line in process.stdout:
+            lines.put(line.strip())
+    except (OSError, ValueError):
+        pass
+    lines.put("")
+
+
+PROVER = Prover()
+atexit.register(PROVER.close)
+
+
+# --- the child -----------------------------------------------------------------------------------
+
+
+def _answer(left: str, right: str, names: Sequence[str]) -> bool:
+    import sympy
+
+    from cgprimer.core.operations import symbolic_arithmetic
+    from cgprimer.expressions import parse_expression
+
+    constants: Mapping[str, object] = {"pi": sympy.pi, "e": sympy.E}
+    first, second = (
+        symbolic_arithmetic.build_sympy_expression(parse_expression(text)) for text in (left, right)
+    )
+    values = {sympy.Symbol(n, real=True): v for n, v in constants.items() if n not in names}
+    return bool(sympy.simplify((first - second).subs(values)) == 0)
+
+
+def _serve() -> None:
+    """Answer the questions on standard input, a line each."""
+    import sympy  # noqa: F401
+
+    try:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    except (ImportError, OSError, ValueError):  # not a Unix system: the time limit remains
+        pass
+    _send(_READY)
+    for line in sys.stdin:
+        try:
+            result = _answer(*json.loads(line))
+        except Exception:  # no form in sympy, or nothing that sympy can do
+            result = False
+        _send("equal" if result else "unknown")
+
+
+def _send(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    _serve()

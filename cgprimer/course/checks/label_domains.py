@@ -1,0 +1,334 @@
+"""Domains of labels: of the targets of a loss, and of inputs that a written-out loss shows.
+
+An input is recognised as a label if every use of it belongs to one of two losses, and only if it
+is not differentiated by. In cross-entropy, y and 1 - y multiply logarithms and the products are
+added up; in the hinge loss, t multiplies the score in ``max(0, 1 - t*score)``. A declared value
+must fit as well: with ``y = 0.3`` nothing is inferred.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cgprimer.core.language.input_domains import ONE_HOT, Domain, domain_contains
+from cgprimer.core.language.syntax_tree import operator_name
+from cgprimer.core.loss_expressions import (
+    SOFTMAX,
+    check_class_indices,
+    check_target,
+    parse_loss_name,
+)
+from cgprimer.core.operations.notation import format_domain
+from cgprimer.course.checks.point_sampling import check_disjoint, input_domains, kept_inputs
+from cgprimer.errors import join_names
+from cgprimer.expressions import ExpressionGraph
+from cgprimer.tapes import Tape, tape
+
+ZERO_ONE, SIGNS = (0.0, 1.0), (-1.0, 1.0)
+_OF_LOSSES: dict[str, Domain] = {
+    "cross-entropy": ZERO_ONE, "cross-entropy-logit": ZERO_ONE, "hinge": SIGNS,
+}  # fmt: skip
+_LOGARITHMS = {"log", "log1p", "log2", "log10", "softplus", "logaddexp"}
+_MOVES = {"reshape", "broadcast", "index", "take", "transpose"}  # the numbers stay the same
+_SUMS = {"add", "sub", "neg", "sum", "copy", *_MOVES}
+
+
+class Inference(NamedTuple):
+    """What a loss that is written out in a graph shows about an input.
+
+    Attributes:
+        domain: the domain of the labels; None if the declared value does not fit it.
+        note: a sentence for whoever asked the question.
+    """
+
+    domain: Domain | None
+    note: str
+
+
+def target_domains(
+    graph: ExpressionGraph, with_loss: ExpressionGraph, loss: str | None
+) -> dict[str, Domain]:
+    """Return the domains of the targets that a named loss adds to the inputs of a graph.
+
+    >>> import cgprimer
+    >>> from cgprimer.core.loss_attachment import graph_with_loss
+    >>> graph = cgprimer.parse("s = w*x + b")
+    >>> target_domains(graph, graph_with_loss(graph, "hinge"), "hinge")
+    {'target': (-1.0, 1.0)}
+    """
+    name = parse_loss_name(loss) if loss else ""
+    targets = [one for one in with_loss.inputs if one not in graph.inputs]
+    if name == SOFTMAX:
+        primal = tape(graph)
+        shapes = [primal.shapes[primal.index(output)] for output in graph.outputs]
+        classes = shapes[0][0] if shapes[0] else len(shapes)
+        numbers = tuple(float(k) for k in range(classes))
+        return {one: ONE_HOT if one in with_loss.shapes else numbers for one in targets}
+    return {one: _OF_LOSSES[name] for one in targets if name in _OF_LOSSES}
+
+
+def example_targets(
+    graph: ExpressionGraph, loss: str | None, domain: Mapping[str, Any] | None
+) -> dict[str, Any] | None:
+    """Return an example of the targets if a user's domains say what these look like.
+
+    A one-hot target of softmax cross-entropy has a number for each class; without this domain it
+    is the number of a class.
+    """
+    if not loss or parse_loss_name(loss) != SOFTMAX or not isinstance(domain, Mapping):
+        return None
+    primal = tape(graph)
+    shapes = [primal.shapes[primal.index(output)] for output in graph.outputs]
+    targets = [name for name in domain if name not in graph.inputs and domain[name] == ONE_HOT]
+    if len(targets) != 1 or len(shapes) != 1 or not shapes[0]:
+        return None
+    return {targets[0]: np.eye(shapes[0][-1])[0]}
+
+
+def check_target_domains(
+    loss: str | None, targets: Mapping[str, Domain], domains: Mapping[str, Domain]
+) -> None:
+    """Raise DataError if a domain has a value that is not a target of the named loss."""
+    for name, known in targets.items():
+        for value in domains.get(name, ()) if domains.get(name) != ONE_HOT else ():
+            what = f"a value of the domain of {name!r}"
+            if loss and parse_loss_name(loss) == SOFTMAX:
+                check_class_indices(value, len(known), what, sample=False)
+            elif loss:
+                check_target(loss, value, what, sample=False)
+
+
+def inferred_domains(graph: ExpressionGraph, exclude: Collection[str]) -> dict[str, Inference]:
+    """Return what the losses written out in a graph show about its inputs.
+
+    Args:
+        graph: the graph.
+        exclude: inputs that are differentiated by, or whose values are known otherwise.
+
+    >>> import cgprimer
+    >>> text = "input x, y = 1; p = sigmoid(w*x); l = -(y*log(p) + (1 - y)*log(1 - p))"
+    >>> {name: one.domain for name, one in inferred_domains(cgprimer.parse(text), ()).items()}
+    {'y': (0.0, 1.0)}
+    """
+    primal = tape(graph)
+    users: dict[int, list[int]] = {}
+    for index, (_, operands) in enumerate(primal.instructions, len(primal.leaves)):
+        for operand in operands:
+            users.setdefault(operand, []).append(index)
+    inferences = {}
+    scalars = []
+    for name in graph.inputs:
+        if name not in exclude:
+            uses = _Uses(primal, users, primal.index(name))
+            if candidate := uses.domain(declared=name in graph.values):
+                inferences[name] = _inference(graph, name, *candidate)
+            elif uses.is_scalar_label:
+                scalars.append(name)
+    if len(scalars) > 1 and domain_contains(
+        ONE_HOT, [graph.values.get(name) or 0.0 for name in scalars]
+    ):
+        names = ",".join(scalars)
+        note = f"{join_names(scalars)} are sampled as real numbers; if together they are one-hot"
+        keep = f"make them one array, or keep them (--keep {names})"
+        inferences[scalars[0]] = Inference(None, f"{note}, {keep}")
+    return inferences
+
+
+def _inference(graph: ExpressionGraph, name: str, domain: Domain, loss: str) -> Inference:
+    """Return the domain with a note, or a note alone if the declared value does not fit."""
+    text = "one-hot vectors" if domain == ONE_HOT else format_domain(domain)
+    if name in graph.values and not domain_contains(
+        domain, np.asarray(graph.values[name]).tolist()
+    ):
+        why = (
+            f"its declared value is not in {text}"
+            if domain != ONE_HOT
+            else "its declared value is not one-hot"
+        )
+        note = f"{name} is sampled as real numbers, because {why}; --domain (domain=) changes this"
+        return Inference(None, note)
+    override = "--domain or --keep (domain=, keep=) overrides this"
+    return Inference(domain, f"{name} is sampled from {text}, inferred from the {loss}; {override}")
+
+
+@dataclass
+class _Uses:
+    """The uses of one input on a tape, followed from the input to the outputs.
+
+    ``kinds`` says what each value that depends on the input is: ``label``, its ``complement``
+    1 - y, a ``margin`` t*score, a ``slack`` 1 - t*score, or part of the ``loss``. ``factors`` are
+    the labels and complements that multiply logarithms. ``is_scalar_label`` is set if the input is
+    one number that multiplies logarithms, as the label of one of several classes does.
+    """
+
+    primal: Tape
+    users: Mapping[int, list[int]]
+    source: int
+    factors: set[str] = field(default_factory=set)
+    logarithms: list[int] = field(default_factory=list)
+    kinds: dict[int, str] = field(default_factory=dict)
+    is_scalar_label: bool = False
+
+    def domain(self, *, declared: bool) -> tuple[Domain, str] | None:
+        """Return the domain of the labels and the name of the loss; None if there is no loss."""
+        self.kinds[self.source] = "label"
+        pending = list(self.users.get(self.source, ()))  # sorted, as a heap is
+        used = set[str]()
+        while pending:
+            index = heappop(pending)
+            if index in self.kinds:
+                continue
+            primitive, operands = self.primal.instructions[index - len(self.primal.leaves)]
+            kind = self._kind(operator_name(primitive), operands)
+            if not kind:
+                return None
+            self.kinds[index] = kind
+            used.add(kind)
+            for user in self.users.get(index, ()):
+                heappush(pending, user)
+        if "loss" not in used or any(
+            self.kinds.get(output, "loss") != "loss" for output in self.primal.outputs.values()
+        ):
+            return None
+        if not self.factors:
+            return (SIGNS, "hinge loss") if declared else None
+        if "slack" in used or "margin" in used:
+            return None
+        if self.factors == {"label", "complement"}:
+            return ZERO_ONE, "cross-entropy"
+        classes = (self.primal.shapes[self.source] or (1,))[-1]
+        certain = declared or any(map(self._is_softmax, self.logarithms))
+        if self.factors == {"label"} and classes > 1 and certain:
+            return ONE_HOT, "cross-entropy"
+        self.is_scalar_label = self.factors == {"label"} and classes == 1
+        return None
+
+    def _kind(self, primitive: str, operands: tuple[int, ...]) -> str:
+        """Return the kind of a value with such operands; empty if it is not of a known loss."""
+        kinds = [self.kinds.get(operand, "") for operand in operands]
+        kind = max(kinds, key=len) if len({*kinds} - {""}) == 1 else ""
+        others = [o for o, own in zip(operands, kinds, strict=True) if not own]
+        scaled = primitive in ("mul", "div") and all(map(self._is_constant, others))
+        if kind == "loss":
+            return "loss" if primitive in _SUMS or scaled else ""
+        if primitive == "neg" or primitive in _MOVES:
+            return kind
+        if primitive == "sub" and kind == "label" and self._is_constant(operands[0], 1.0):
+            return "complement"
+        if kind in ("label", "complement") and len(others) == 1:
+            return self._product(primitive, kind, kinds, others[0], scaled=scaled)
+        if kind == "margin":
+            is_slack = primitive == "add" or (primitive == "sub" and kinds[1] == kind)
+            return "slack" if is_slack and any(self._is_constant(o, 1.0) for o in others) else ""
+        hinge = primitive == "relu" or (
+            primitive == "max" and any(self._is_constant(o, 0.0) for o in others)
+        )
+        return "loss" if kind == "slack" and hinge else ""
+
+    def _product(
+        self, primitive: str, kind: str, kinds: list[str], other: int, *, scaled: bool
+    ) -> str:
+        """Return the kind of a label, or its complement, together with another value."""
+        logarithm = primitive == "xlogy" and bool(kinds[0])
+        if primitive in ("mul", "matmul") and self._is_logarithm(other):
+            logarithm = True
+        if logarithm:
+            self.factors.add(kind)
+            self.logarithms.append(other)
+            return "loss"
+        if scaled:
+            return kind
+        is_score = primitive == "mul" and kind == "label" and self._is_score(other)
+        return "margin" if is_score else ""
+
+    def _is_constant(self, index: int, value: float | None = None) -> bool:
+        """Return whether a value is a constant, or a certain one."""
+        instruction = self.primal.instruction(index)
+        if instruction is not None:
+            kind = operator_name(instruction.primitive)
+            return kind in _MOVES and self._is_constant(instruction.operands[0], value)
+        leaf = self.primal.leaves[index]
+        return leaf.kind == "constant" and value in (None, leaf.value)
+
+    def _ancestors(self, index: int, through: Collection[str] | None = None) -> Iterator[int]:
+        """Yield a value and what it is computed from, through some primitives or through all."""
+        pending, seen = [index], {index}
+        while pending:
+            current = pending.pop()
+            yield current
+            instruction = self.primal.instruction(current)
+            kind = operator_name(instruction.primitive) if instruction else ""
+            if instruction and (through is None or kind in through):
+                pending += [o for o in instruction.operands if o not in seen]
+                seen.update(instruction.operands)
+
+    def _primitives(self, index: int, through: Collection[str] | None = None) -> set[str]:
+        instructions = map(self.primal.instruction, self._ancestors(index, through))
+        return {operator_name(i.primitive) for i in instructions if i}
+
+    def _is_logarithm(self, index: int) -> bool:
+        return not _LOGARITHMS.isdisjoint(self._primitives(index, _SUMS))
+
+    def _is_softmax(self, index: int) -> bool:
+        return {"exp", "sum"} <= self._primitives(index)
+
+    def _is_score(self, index: int) -> bool:
+        """Return whether a value depends on an input and on a parameter."""
+        leaves = [i for i in self._ancestors(index) if i < len(self.primal.leaves)]
+        return {"column", "scalar"} <= {self.primal.leaves[i].kind for i in leaves}
+
+
+# --- what is asked for ---------------------------------------------------------------------------
+
+
+class Restrictions(NamedTuple):
+    """How the inputs of a graph are sampled.
+
+    Attributes:
+        domains: the domains of inputs that have one, but for kept inputs.
+        kept: inputs that stay at their declared values.
+        notes: a sentence for each input whose domain was inferred.
+    """
+
+    domains: dict[str, Domain]
+    kept: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def restrictions(
+    graph: ExpressionGraph,
+    keep: Sequence[str] | str = (),
+    domain: Mapping[str, Any] | None = None,
+    *,
+    targets: Mapping[str, Domain] = MappingProxyType({}),
+    wrt: Collection[str] = (),
+) -> Restrictions:
+    """Return how the inputs of a graph are sampled.
+
+    Arguments and declarations come first, then the targets of a named loss, then what a loss that
+    is written out in the graph shows.
+
+    Args:
+        graph: the graph, with its loss.
+        keep: inputs that stay at their declared values.
+        domain: for each name a set of numbers, or ``"one-hot"``.
+        targets: domains of the targets of the loss.
+        wrt: names that are differentiated by: nothing is inferred about them.
+
+    Raises:
+        UsageError: a name is not an input, a kept input has no declared value, or a domain is not
+            valid.
+    """
+    kept = kept_inputs(graph, keep)
+    check_disjoint(kept, domain or ())
+    domains = {**targets, **input_domains(graph, domain)}
+    inferred = inferred_domains(graph, {*domains, *kept, *wrt})
+    domains |= {name: one.domain for name, one in inferred.items() if one.domain is not None}
+    domains = {name: values for name, values in domains.items() if name not in kept}
+    return Restrictions(domains, kept, tuple(one.note for one in inferred.values()))

@@ -1,0 +1,140 @@
+"""Values of inputs and parameters for checks and exercises: fixed, from a domain, or free."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from cgprimer.core.language.input_domains import (
+    ONE_HOT,
+    Domain,
+    domain_contains,
+    domain_shape_error,
+    domain_values_error,
+)
+from cgprimer.core.methods.derivative_program import normalize_names
+from cgprimer.errors import UsageError, join_names, name_hint
+from cgprimer.expressions import ExpressionGraph, Shape
+from cgprimer.support.validation import check_real_number
+from cgprimer.training.data.domain_samples import sample_domain
+
+Array = Any
+
+
+def sample_values(
+    random: Random,
+    shape: Shape,
+    samples: int,
+    domain: Domain | None,
+    number: Callable[[int], float],
+) -> Array:
+    """Return sampled values of one input or parameter, of shape (samples, *shape).
+
+    Args:
+        random: the source of random numbers.
+        shape: the shape of one sample.
+        samples: the number of samples.
+        domain: where the values come from; None for any number.
+        number: returns a random number for an element, which is counted in the order of the array;
+            it is called only without a domain.
+    """
+    if domain is not None:
+
+        def choose(below: int, size: Shape) -> Array:
+            indices = [random.randrange(below) for _ in range(math.prod(size))]
+            return np.array(indices, int).reshape(size)
+
+        return sample_domain(domain, shape, samples, choose)
+    size = math.prod(shape)
+    columns = [[number(element) for _ in range(samples)] for element in range(size)]
+    return np.array(columns).T.reshape(samples, *shape)
+
+
+def kept_inputs(graph: ExpressionGraph, keep: Sequence[str] | str = ()) -> tuple[str, ...]:
+    """Return the names of the inputs that stay at their declared values.
+
+    Raises:
+        UsageError: a name is not an input, or has no declared value.
+
+    >>> from cgprimer.core.graph import parse
+    >>> kept_inputs(parse("input y = 1; z = k*y"), "y")
+    ('y',)
+    """
+    names = normalize_names(keep, "keep") if keep or not isinstance(keep, Sequence) else ()
+    for name in names:
+        _check_input(graph, name, "keep")
+        if name not in graph.values:
+            what = f"keep={name!r} (--keep {name}): the graph declares no value for it"
+            raise UsageError(what, hint=f"declare one: input {name} = 1")
+    return names
+
+
+def input_domains(graph: ExpressionGraph, domain: Mapping[str, Any] | None) -> dict[str, Domain]:
+    """Return the domains of a graph's inputs: the given ones, else the declared ones.
+
+    Args:
+        graph: the graph.
+        domain: for each name a set of numbers, as ``(0, 1)``, or ``"one-hot"``.
+
+    Raises:
+        UsageError: a name is not an input, or a domain is not valid for it.
+
+    >>> from cgprimer.core.graph import parse
+    >>> input_domains(parse("input y in {0, 1}, t; z = k*y*t"), {"t": (-1, 1)})
+    {'y': (0.0, 1.0), 't': (-1.0, 1.0)}
+    """
+    if domain is not None and not isinstance(domain, Mapping):
+        what = f"domain must map inputs to their possible values, got {type(domain).__name__}"
+        raise UsageError(what, hint='domain={"y": (0, 1)} or domain={"y": "one-hot"}')
+    domains = dict(graph.domains)
+    for name, values in (domain or {}).items():
+        _check_input(graph, name, "domain")
+        domains[name] = _as_domain(name, values, graph.shapes.get(name, ()))
+    return domains
+
+
+def _check_input(graph: ExpressionGraph, name: str, option: str) -> None:
+    if name in graph.inputs:
+        return
+    kind = "a parameter" if name in graph.parameters else "not an input"
+    kind = "computed by the graph" if name in graph.definitions else kind
+    hint = name_hint(str(name), graph.inputs) if graph.inputs else "the graph has no inputs"
+    raise UsageError(f"{option} is for inputs; {name!r} is {kind}", hint=hint)
+
+
+def _as_domain(name: str, values: Any, shape: Shape) -> Domain:
+    """Return a domain that a user gave as an argument."""
+    if isinstance(values, str):
+        if values.replace("_", "-").casefold() != ONE_HOT:
+            what = f"the domain of {name!r} must be numbers or 'one-hot', got {values!r}"
+            raise UsageError(what, hint="such as (0, 1), (-1, 1) or 'one-hot'")
+        domain: Domain = ONE_HOT
+    else:
+        numbers = values if isinstance(values, Iterable) else [values]
+        domain = tuple(check_real_number(f"the domain of {name!r}", one) for one in numbers)
+        problem, _ = domain_values_error(domain)
+        if problem:
+            raise UsageError(f"the domain of {name!r}: {problem}")
+    if problem := domain_shape_error(domain, shape):
+        raise UsageError(f"the domain of {name!r}: {problem}")
+    return domain
+
+
+def check_disjoint(keep: Iterable[str], domain: Iterable[str]) -> None:
+    """Raise UsageError if an input is both kept and given a domain."""
+    if both := [name for name in keep if name in set(domain)]:
+        what = f"{join_names(both)}: an input is either kept or sampled from a domain, not both"
+        raise UsageError(what, hint="give either keep= (--keep) or domain= (--domain)")
+
+
+def is_possible(graph: ExpressionGraph, name: str, domains: Mapping[str, Domain]) -> bool:
+    """Return whether the declared value of a name exists and lies in the name's domain."""
+    if name not in graph.values:
+        return False
+    return name not in domains or domain_contains(
+        domains[name], np.asarray(graph.values[name]).tolist()
+    )

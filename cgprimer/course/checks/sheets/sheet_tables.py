@@ -1,0 +1,302 @@
+"""Traces, edges, paths and gradients as tables with blanks, from the house's tapes and edges.
+
+Each blank carries the formula by which it follows from blanks before it, so that a table can be
+worked out again from a student's own numbers. What a derivative is made of is read from the tape of
+partials on edges; along an edge an adjoint, or a tangent, is multiplied with that partial.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial, reduce
+from itertools import pairwise
+from typing import Any
+
+from cgprimer.analysis.trace import TraceRow, trace
+from cgprimer.core.derivatives import gradient
+from cgprimer.core.evaluation.evaluator import choose_arithmetic
+from cgprimer.core.methods.edge_tape import edge_tape
+from cgprimer.course.checks.sheets.sheet_problems import Blank, Cell, Worksheet
+from cgprimer.errors import CgprimerError
+from cgprimer.expressions import Apply, Expression, ExpressionGraph, Name, Number, fold
+from cgprimer.support.number_format import format_number
+from cgprimer.support.value_names import internal_name
+from cgprimer.tapes import differentiate, labels, tape
+
+Known = Mapping[str, Any]
+_MOST_PATHS = 40  # of a name
+
+
+def value_of(tree: Expression, known: Known) -> Any:
+    """A formula where names have values: numbers, or arrays.
+
+    >>> value_of(Apply("mul", (Name("a"), Number(3.0))), {"a": 2.0})
+    6.0
+    """
+
+    def leaf(node: Name | Number) -> Any:
+        return known[node.name] if isinstance(node, Name) else node.value
+
+    def apply(name: str, operands: list[Any]) -> Any:
+        if name in ("sum", "largest"):  # of everything: how traces write it
+            import numpy as np
+
+            return float((np.sum if name == "sum" else np.max)(operands[0]))
+        shaped = type(name) is not str  # it makes an array of a number, too
+        return choose_arithmetic([name] if shaped else operands)(name)(*operands)
+
+    return fold(tree, leaf, apply)
+
+
+def product(left: Expression, right: Expression) -> Expression:
+    """A product, as it is written: without a factor 1, and with a sign for -1."""
+    for one, other in ((left, right), (right, left)):
+        if isinstance(one, Number) and abs(one.value) == 1:
+            return other if one.value == 1 else Apply("neg", (other,))
+    return Apply("mul", (left, right))
+
+
+def total(terms: Iterable[Expression]) -> Expression:
+    """A sum, 0 of none."""
+    known = list(terms)
+    return reduce(lambda a, b: Apply("add", (a, b)), known) if known else Number(0.0)
+
+
+def multiplied(factors: Iterable[Expression]) -> Expression:
+    """A product of one factor or more."""
+    return reduce(product, factors)
+
+
+Edges = dict[tuple[str, str], Expression]  #: (tail, head) to the partial, in values of the graph
+
+
+def edges_of(graph: ExpressionGraph, of: str, operations: bool) -> tuple[Edges, set[str]]:
+    """The partial on every edge as a formula, and what ``of`` depends on.
+
+    >>> from cgprimer.core.graph import parse
+    >>> found, _ = edges_of(parse("xb = xa^2; xw = 3*xb"), "xw", False)
+    >>> {edge: value_of(tree, {"xa": 5.0}) for edge, tree in found.items()}
+    {('xa', 'xb'): 10.0, ('xb', 'xw'): 3.0}
+    """
+    primal = tape(graph)
+    made, names = edge_tape(primal, of=of, operations=operations), labels(primal)
+    trees: list[Expression] = []
+    known = {new: names[old] for old, new in made.vertices.items()}
+    for index, leaf in enumerate(made.tape.leaves):
+        is_number = leaf.kind == "constant"
+        trees.append(Number(leaf.value) if is_number else Name(known.get(index) or leaf.name))
+    for index, (primitive, operands) in enumerate(made.tape.instructions, len(trees)):
+        inner = Apply(primitive, tuple(trees[o] for o in operands))
+        trees.append(Name(known[index]) if index in known else inner)
+    partials = {}
+    for (tail, head), index in made.partials.items():
+        if names[tail]:  # no constants
+            twice = primal.instructions[head - len(primal.leaves)] == ("add", (tail, tail))
+            both = Apply("add", (Number(1.0), Number(1.0)))  # of a + a: a share for each use
+            partials[names[tail], names[head]] = both if twice else trees[index]
+    return partials, {names[vertex] for vertex in made.totals if names[vertex]}
+
+
+# --- traces: values, tangents, adjoints ----------------------------------------------------------
+
+
+def derivative_trees(
+    rows: Iterable[TraceRow], graph: ExpressionGraph, kind: str, seed: str, level: str
+) -> dict[str, Expression]:
+    """The formula of each row's tangent or adjoint, in the order in which they are found.
+
+    An adjoint is the sum, over the vertices that use a value, of theirs times the partial; a
+    tangent the sum, over the values that a vertex uses, of the partial times theirs.
+    """
+    names = [row.name for row in rows]
+    of = seed if kind == "adjoint" else names[-1]
+    partials, needed = edges_of(graph, of, level == "operations")
+    if kind == "adjoint":
+        trees: dict[str, Expression] = {}
+        for tail in reversed(names):
+            heads = [h for h in reversed(names) if (tail, h) in partials and h in needed]
+            terms = (
+                product(Name(internal_name("bar", head)), partials[tail, head]) for head in heads
+            )
+            trees[tail] = Number(1.0) if tail == of else total(terms)
+        return trees
+    moved, found = {seed}, {}
+    for head in names:
+        tails = [tail for tail in names if tail in moved and (tail, head) in partials]
+        terms = (product(partials[tail, head], Name(internal_name("dot", tail))) for tail in tails)
+        found[head] = Number(1.0) if head == seed else total(terms)
+        moved |= {head} if tails else set()
+    return found
+
+
+def worked_blank(
+    row: str,
+    column: str,
+    name: str,
+    tree: Expression,
+    known: dict[str, Any],
+    operation: str = "",
+) -> Blank:
+    """A blank of which the value is found by a formula, and known from there on."""
+    known[name] = value_of(tree, known)
+    return Blank(row, column, name, known[name], tree, operation=operation)
+
+
+def trace_table(
+    graph: ExpressionGraph, asked: Known, kind: str
+) -> tuple[list[TraceRow], list[Blank]]:
+    """The rows of a trace and its blanks: values, then tangents or adjoints."""
+    of, level = asked.get("of"), asked.get("level", "operations")
+    rows = list(trace(graph, of=of, method="reverse", level=level).rows)
+    blanks = [Blank(r.name, "value", r.name, r.value, r.tree) for r in rows if r.tree]
+    if kind != "trace":
+        seed = asked["wrt"] if kind == "tangent" else rows[-1].name
+        mark = "dot" if kind == "tangent" else "bar"
+        if seed not in [row.name for row in rows]:
+            raise ValueError(f"no row {seed!r}")
+        trees = derivative_trees(rows, graph, kind, seed, level)
+        known = {row.name: row.value for row in rows}
+        forward = rows if kind == "tangent" else []
+        operations = {r.name: str(r.tree.primitive) for r in forward if isinstance(r.tree, Apply)}
+        for name, tree in trees.items():
+            operation = operations.get(name, "")
+            blanks.append(
+                worked_blank(name, kind, internal_name(mark, name), tree, known, operation)
+            )
+    return rows, blanks
+
+
+_ASKED = {
+    "trace": ("Evaluation trace", "Compute the value of each row, down to `{last}`."),
+    "tangent": (
+        "Tangents: forward mode with respect to `{wrt}`",
+        "Next to each value write its tangent, its derivative with respect to `{wrt}`; from the"
+        " first row to the last.",
+    ),
+    "adjoint": (
+        "Adjoints: reverse mode from `{last}`",
+        "Next to each value write its adjoint, the derivative of `{last}` with respect to it; from"
+        " the last row to the first.",
+    ),
+}
+
+
+def _trace(kind: str, graph: ExpressionGraph, asked: Known) -> Worksheet:
+    rows, blanks = trace_table(graph, asked, kind)
+    given = {r.name: r.value for r in rows if r.tree is None or asked.get("values_given")}
+    blanks = [blank for blank in blanks if blank.name not in given]
+    columns = ["value"] if kind == "trace" else ["value", kind]
+    cells: dict[tuple[str, str], Cell] = {(b.row, b.column): b for b in blanks}
+    cells |= {(name, "value"): format_number(value, 10) for name, value in given.items()}
+    own = ([cells[row.name, column] for column in columns] for row in rows)
+    table = [(r.name, r.tree or r.expression, *o) for r, o in zip(rows, own, strict=True)]
+    title, sentence = (
+        text.format(wrt=asked.get("wrt"), last=rows[-1].name) for text in _ASKED[kind]
+    )
+    header = ("row", "expression", *columns)
+    return Worksheet(title, [sentence], header, table, blanks, given, asked["digits"])
+
+
+# --- paths and gradients -------------------------------------------------------------------------
+
+
+def paths_between(graph: ExpressionGraph, of: str, wrt: str) -> tuple[tuple[str, ...], ...]:
+    """Every path from one name to another, the shorter first."""
+    program = differentiate(tape(graph), (of,), (wrt,), method="path-sum", limit=_MOST_PATHS)
+    return (program.paths or {})[of, wrt]
+
+
+def path_trees(
+    graph: ExpressionGraph, of: str, wrt: str
+) -> tuple[dict[tuple[str, ...], Expression], Edges]:
+    """The product along each path, in names ``edge.TAIL.HEAD``, and the partials of all edges."""
+    partials, _ = edges_of(graph, of, False)
+    return {
+        path: multiplied(Name(internal_name("edge", a, b)) for a, b in pairwise(path))
+        for path in paths_between(graph, of, wrt)
+    }, partials
+
+
+def values_at(graph: ExpressionGraph) -> dict[str, Any]:
+    """Every name's value at the declared point."""
+    return graph.point(None) | graph.evaluate()
+
+
+def quoted(names: Iterable[str]) -> str:
+    """Names between backquotes, apart by commas."""
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def listed_values(values: Known, names: Iterable[str], digits: int) -> str:
+    """``xa = 2, xb = 4``, between backquotes."""
+    return quoted(f"{name} = {format_number(values[name], digits or 10)}" for name in names)
+
+
+def listing(
+    title: str, text: Sequence[str], what: str, blanks: Sequence[Blank], given: Known, digits: int,
+    **more: Any,
+) -> Worksheet:  # fmt: skip
+    """A table of two columns: what is asked, and a blank for it."""
+    header, rows = (what, blanks[0].column), [(blank.row, blank) for blank in blanks]
+    return Worksheet(title, text, header, rows, blanks, given, digits, **more)
+
+
+def _paths(graph: ExpressionGraph, asked: Known) -> Worksheet:
+    of, wrt, digits = asked["of"], asked["wrt"], asked["digits"]
+    known = values_at(graph)
+    along, partials = path_trees(graph, of, wrt)
+    used = dict.fromkeys(edge for path in along for edge in pairwise(path))
+    given = dict(known)
+    found = [(f"edge {a} -> {b}", internal_name("edge", a, b), partials[a, b]) for a, b in used]
+    found += [(f"path {' -> '.join(p)}", internal_name("path", *p), t) for p, t in along.items()]
+    found += [(f"d{of}/d{wrt}", "sum", total(Name(internal_name("path", *path)) for path in along))]
+    blanks = [worked_blank(row, "derivative", name, tree, known) for row, name, tree in found]
+    # More digits than are asked for: the partials are made of them.
+    point = listed_values(given, (*graph.parameters, *graph.variables), digits and 2 * digits)
+    text = (
+        "Write the local partial derivative on each edge: how its head moves with its tail, the"
+        " other operands held. Then the product along each path, and their sum.",
+        f"The values are {point}.",
+    )
+    look = {"parameters": "vertices"} if wrt in graph.parameters else {}
+    title = f"Partials on edges, and the sum over paths from `{wrt}` to `{of}`"
+    return listing(title, text, "what", blanks, given, digits, picture=look)
+
+
+def _gradient(graph: ExpressionGraph, asked: Known) -> Worksheet:
+    of, digits = asked["of"], asked["digits"]
+    known = values_at(graph)
+    given = dict(known)
+    blanks = [Blank(of, "number", of, known[of])]
+    found = gradient(graph, of=of, wrt=asked["wrt"])
+    for name in asked["wrt"]:
+        tree: Expression | None
+        try:
+            along, partials = path_trees(graph, of, name)
+            tree = total(along.values())
+            for (tail, head), partial in partials.items():
+                given[internal_name("edge", tail, head)] = value_of(partial, known)
+        except CgprimerError:  # too many paths to say which was left out
+            tree = None
+        blanks.append(
+            Blank(f"d{of}/d{name}", "number", internal_name("gradient", name), found[name], tree)
+        )
+    point = {n: known[n] for n in (*graph.inputs, *graph.parameters)}
+    text = (
+        *formulas(graph),
+        f"Find `{of}` and its derivatives with respect to"
+        f" {quoted(asked['wrt'])} at {listed_values(point, point, 0)}.",
+    )
+    return listing(f"The gradient of `{of}` by hand", text, "what", blanks, given, digits)
+
+
+def formulas(graph: ExpressionGraph) -> tuple[str, ...]:
+    """Every definition, between backquotes."""
+    return tuple(f"`{name} = {graph.expression(name)}`" for name in graph.definitions)
+
+
+MAKERS: dict[str, Callable[[ExpressionGraph, Known], Worksheet]] = {
+    **{kind: partial(_trace, kind) for kind in _ASKED},
+    "paths": _paths,
+    "gradient": _gradient,
+}

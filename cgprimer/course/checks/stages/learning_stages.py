@@ -1,0 +1,392 @@
+"""Stages 7 and 10: steps down the gradient, and a small network that learns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from math import exp, isfinite
+from typing import Any
+
+from cgprimer.course.checks.check_results import Failure, Part
+from cgprimer.course.checks.stages.stage import Ask, Case, Stage, Task, close, of_cases
+from cgprimer.course.checks.verdicts import right, wrong
+from cgprimer.expressions import parse
+from cgprimer.tapes import differentiate, values_of
+from cgprimer.tapes import tape as tape_of
+
+Move = Callable[[float, float, float, int], float]  # parameter, gradient, sum so far, step -> new
+
+
+def descended(
+    case: Case, rate: float, steps: int, move: Move | None = None, fixed: Sequence[str] = ()
+) -> list[dict[str, float]]:
+    """The point after each step of gradient descent, or of a rule that is not quite that.
+
+    >>> descended(Case("y = p^2", {"p": 1}), 0.25, 2)
+    [{'p': 0.5}, {'p': 0.25}]
+    """
+    program = differentiate(tape_of(case.graph), wrt=case.names, method="reverse")
+    outputs = {read.wrt: read.output for read in program.passes[0].reads}
+    at = {name: float(value) for name, value in case.at.items()}
+    total = dict.fromkeys(at, 0.0)
+    found = []
+    for step in range(steps):
+        values = values_of(program.tape, at | dict(program.passes[0].seeds))
+        slopes = {n: values[program.tape.outputs[outputs[n]]] for n in case.names}
+        for name, slope in slopes.items():
+            if name in fixed:
+                continue
+            total[name] += slope
+            at[name] = move(at[name], slope, total[name], step) if move else at[name] - rate * slope
+        found.append(dict(at))
+    return found
+
+
+# --- 7: the optimizer -----------------------------------------------------------------------------
+
+_BOWL = Case("y = (p - 3)^2 + p*q + q^2", {"p": 0.5, "q": -1.0})
+_SLOPE = Case("y = p", {"p": 1.0})
+_RATE, _STEPS, _DECAY = 0.1, 5, 0.9
+_DESCENT: Move = lambda p, g, s, t: p - _RATE * g  # noqa: E731
+_MOVES: dict[str, tuple[Move, str]] = {
+    "sign": (lambda p, g, s, t: p + _RATE * g, "the parameters move up the gradient"),
+    "rate ignored": (lambda p, g, s, t: p - g, "the rate is not used"),
+    "rate applied twice": (lambda p, g, s, t: p - _RATE**2 * g, "the rate stands in two places"),
+    "gradients add up": (lambda p, g, s, t: p - _RATE * s, "earlier gradients are in the step"),
+    "gradient instead of a step": (lambda p, g, s, t: _RATE * g, "data becomes the step itself"),
+    "parameters never moved": (lambda p, g, s, t: p, "data stay as they are: change them in the"
+                               " values that were given, not in copies"),
+}  # fmt: skip
+_RATES: dict[str, tuple[Callable[[int], float], str]] = {
+    "sign": (lambda t: -_RATE * _DECAY**t, _MOVES["sign"][1]),
+    "decay one step early": (lambda t: _RATE * _DECAY ** (t + 1), "the first step has the whole"
+                             " rate"),
+    "decay ignored": (lambda t: _RATE, "the rate stays the same"),
+    "decay multiplied by the step": (lambda t: _RATE * _DECAY * t, "decay is raised to the number"
+                                     " of the step"),
+    "decay only once": (lambda t: _RATE * (_DECAY if t else 1), "the rate shrinks at every step"),
+}  # fmt: skip
+
+
+def _stepped(
+    case: Case, grads: Sequence[Sequence[float]], move: Move, fixed: str = ""
+) -> list[list[float]]:
+    """Return the parameters after each step of a rule along the gradients of a submission.
+
+    The rule is judged by the gradients that it was given: whether these are right is judged in
+    earlier stages.
+    """
+    at = [float(case.at[name]) for name in case.names]
+    total = [0.0] * len(at)
+    rows = []
+    for step, gradient in enumerate(grads):
+        total = [s + g for s, g in zip(total, gradient, strict=True)]
+        moved = [move(*each, step) for each in zip(at, gradient, total, strict=True)]
+        at = [a if n == fixed else m for n, a, m in zip(case.names, at, moved, strict=True)]
+        rows.append(at)
+    return rows
+
+
+def _unusable(answer: Any) -> Part | None:
+    """Return why steps cannot be judged by the gradients of a submission, if so."""
+    if not _finite(answer["grads"][0]):
+        return wrong("", "backward leaves a gradient that is not a finite number")
+    if any(isinstance(value, str) for row in answer["rows"] for value in row):
+        says = "after a step, data is no number: compute with data, not with values"
+        return wrong("data is no number", says)
+    if not all(map(_finite, (*answer["rows"], *answer["grads"]))):
+        return wrong("", "after a step, data or grad is not a finite number")
+    if not any(map(any, answer["grads"])):
+        return wrong("", "backward leaves no gradient: there is nothing to follow")
+    return None
+
+
+def _finite(values: Sequence[Any]) -> bool:
+    return all(isinstance(value, float) and isfinite(value) for value in values)
+
+
+def _decaying(case: Case, answer: Any) -> Part:
+    def fits(rate: Callable[[int], float]) -> bool:
+        rows = _stepped(case, answer["grads"], lambda p, g, s, t: p - rate(t) * g)
+        return close(answer["rows"], rows)
+
+    unusable = _unusable(answer)
+    if unusable:
+        return unusable
+    if fits(lambda t: _RATE * _DECAY**t):
+        return right()
+    for mistake, (rate, says) in _RATES.items():
+        if fits(rate):
+            return wrong(mistake, says)
+    return wrong("", "the rates are not rate*decay^t, t = 0, 1, 2 and so on")
+
+
+def _steps(case: Case, answer: Any) -> Part:
+    def fits(move: Move = _DESCENT, fixed: str = "") -> bool:
+        return close(answer["rows"], _stepped(case, answer["grads"], move, fixed))
+
+    unusable = _unusable(answer)
+    if unusable:
+        return unusable
+    if fits():
+        return right()
+    for mistake, (move, says) in _MOVES.items():
+        if fits(move):
+            return wrong(mistake, says)
+    if any(fits(fixed=name) for name in case.names):
+        return wrong("parameter left out", "one of the parameters does not move")
+    return wrong("", "the parameters are not where gradient descent takes them")
+
+
+OPTIMIZER = Stage(7, "optimizer", ("Value", "SGD"), (
+    of_cases("steps", 4, [_BOWL], _steps, "descended", _RATE, _STEPS),
+    of_cases("decaying rate", 2, [_SLOPE], _decaying, "descended", _RATE, _STEPS, _DECAY),
+), (2, 3, 4, 5, 7))  # fmt: skip
+
+# --- 10: a small network --------------------------------------------------------------------------
+
+_TAUGHT = (  # the lecture's 4-2-1 network
+    [[[0.1, 0.2, 0.3, 0.4], [0.5, 0.6, 0.7, 0.8]], [[0.9, 0.35]]],
+    [[0.05, 0.05], [0.07]],
+    [[0.2, -0.4, 0.6, 0.8], [1.0, 0.5, -0.25, 0.75]],
+)
+_DISTINCT = (
+    [[[0.15, -0.2], [0.25, 0.3]], [[0.4, -0.45], [0.5, 0.55]]],
+    [[0.35, -0.1], [0.6, 0.05]],
+    [[0.05, 0.1], [0.9, -0.6]],
+)
+_NIELSEN = ((0.6, 0.9), (2.0, 2.0))
+_EPOCHS, _LEARNING = 300, 0.15
+_NEURON = "each neuron gives sigmoid(sum of weight*input + bias)"
+_TRAININGS: dict[str, tuple[Any, ...]] = {  # what is said; the loss, the step, what stays
+    "gradients not zeroed": ("the gradients of earlier epochs are still there", "y^2/2",
+                             lambda p, g, s, t: p - _LEARNING * s),
+    "sign": (_MOVES["sign"][1], "y^2/2", lambda p, g, s, t: p + _LEARNING * g),
+    "factor 2": ("the loss is half the square of the error", "y^2"),
+    "error not squared": ("the loss is half the square of the error", "y"),
+    "another loss": ("this is cross-entropy: the loss is half the square of the error",
+                     "-log(1 - y)"),
+    "bias not trained": ("the bias stays as it is", "y^2/2", None, "c"),
+    "weights not trained": ("the weights stay as they are", "y^2/2", None, "w"),
+    "parameters never moved": ("the network is what it was before", "y^2/2", None, "c", "w"),
+}  # fmt: skip
+_OTHERS = {  # functions of neurons, and of those of the last layer
+    "no activation": ("", ""),
+    "no activation at the output": ("sigmoid", ""),
+    "tanh instead of sigmoid": ("tanh", "tanh"),
+    "no activation inside": ("", "sigmoid"),
+}
+
+
+def network_text(weights: Sequence[Any], function: str = "sigmoid", last: str = "sigmoid") -> str:
+    """A network as statements of the language, biases included.
+
+    >>> network_text([[[1.0, 2.0]]])
+    'x1_1 = sigmoid(w1_1_1*x0_1 + w1_1_2*x0_2 + b1_1)'
+    """
+    lines = []
+    for layer, rows in enumerate(weights, 1):
+        outer = last if layer == len(weights) else function
+        for unit, row in enumerate(rows, 1):
+            terms = [f"w{layer}_{unit}_{k}*x{layer - 1}_{k}" for k in range(1, len(row) + 1)]
+            lines.append(f"x{layer}_{unit} = {outer}({' + '.join(terms)} + b{layer}_{unit})")
+    return "\n".join(lines)
+
+
+def _points(
+    weights: Sequence[Any], biases: Sequence[Any], inputs: Sequence[float]
+) -> dict[str, float]:
+    at = {f"x0_{k}": value for k, value in enumerate(inputs, 1)}
+    for layer, (rows, offsets) in enumerate(zip(weights, biases, strict=True), 1):
+        for unit, (row, offset) in enumerate(zip(rows, offsets, strict=True), 1):
+            at |= {f"w{layer}_{unit}_{k}": weight for k, weight in enumerate(row, 1)}
+            at[f"b{layer}_{unit}"] = offset
+    return at
+
+
+def _outputs(network: Any, *functions: str) -> list[list[float]]:
+    weights, biases, inputs = network
+    names = [f"x{len(weights)}_{k}" for k in range(1, len(weights[-1]) + 1)]
+    graph = parse(f"{network_text(weights, *functions)}\noutput {', '.join(names)}")
+    rows = [graph.evaluate(_points(weights, biases, row)) for row in inputs]
+    return [[float(row[name]) for name in names] for row in rows]
+
+
+def _forward(answers: Sequence[Any]) -> Part:
+    for answer, network in zip(answers, (_TAUGHT, _DISTINCT), strict=True):
+        weights, _, inputs = network
+        if close(answer["outputs"], _outputs(network)):
+            continue
+        zero = [[0.0] * len(rows) for rows in weights]
+        if close(answer["outputs"], _outputs((weights, zero, inputs))):
+            return wrong("no bias", _NEURON)
+        for mistake, functions in _OTHERS.items():
+            if close(answer["outputs"], _outputs(network, *functions)):
+                return wrong(mistake, _NEURON)
+        return wrong("", "the outputs are not those of this network")
+    return right()
+
+
+_WANTED = Case(network_text(_DISTINCT[0]) + "\noutput x2_1",
+               _points(*_DISTINCT[:2], _DISTINCT[2][0]))  # fmt: skip
+
+
+def _slopes(parameters: Sequence[float]) -> list[float] | None:
+    """Return the derivatives of the first output by parameters; None for other parameters."""
+    names = {value: name for name, value in _WANTED.at.items() if not name.startswith("x")}
+    if sorted(parameters, key=str) != sorted(names, key=str):
+        return None
+    slopes = dict(zip(_WANTED.names, _WANTED.gradient, strict=True))
+    # Parameters of the second output do not move the first.
+    return [slopes.get(names[value], 0.0) for value in parameters]
+
+
+def _parameters(answers: Sequence[Any]) -> Part:
+    found, grads = answers[0]["parameters"], answers[0]["grads"]
+    wanted = sum(not name.startswith("x") for name in _WANTED.at)
+    if len(found) < wanted:
+        says = f"{len(found)} parameters: every weight and every bias is one"
+        return wrong("parameters missing", says)
+    slopes = _slopes(found)
+    if slopes is None:
+        return wrong("wrong parameters", "every weight and every bias, each once")
+    if not close(grads, slopes):
+        return wrong("", "the gradient of the first output by its parameters is wrong")
+    return right()
+
+
+def _learned(answers: Sequence[Any]) -> Part:
+    """Judge where training ends and the losses that it returns.
+
+    The last two answers are of several samples and, to see whether gradients are right, of the
+    network before training: mistakes of training can be told from right gradients only.
+    """
+    *trained, several, network = answers
+
+    def ends(loss: str = "y^2/2", move: Move | None = None, *fixed: str) -> bool:
+        for (w, b), answer in zip(_NIELSEN, trained, strict=True):
+            case = Case(f"y = sigmoid(w*x + c); l = {loss}", {"w": w, "c": b, "x": 1.0})
+            rows = descended(case, _LEARNING, _EPOCHS, move, ["x", *fixed])
+            output = case.graph.evaluate({**rows[-1], "x": 1.0})["y"]
+            if not close(answer["output"], float(output), 1e-8):
+                return False
+        return True
+
+    if ends():
+        return _of_samples(several)
+    slopes = None if isinstance(network, Failure) else _slopes(network["parameters"])
+    if slopes and not close(network["grads"], slopes):
+        return wrong("", "training follows gradients that are wrong")
+    for mistake, (says, *how) in _TRAININGS.items():
+        if ends(*how):
+            return wrong(mistake, says)
+    return wrong("", f"after {_EPOCHS} epochs the network is not where it should be")
+
+
+# --- epochs of several samples --------------------------------------------------------------------
+
+_SAMPLES = (((1.0,), (0.0,)), ((-0.5,), (1.0,)), ((2.0,), (0.25,)))
+_SHORT = 12  # epochs
+_NEURON_AT = (0.6, 0.9)
+_SAMPLE_BY_SAMPLE = "an epoch takes a step after each sample, one after the other"
+_EPOCHS_WRONG: dict[str, str] = {
+    "one step per epoch": f"{_SAMPLE_BY_SAMPLE}; this is a step for all of them",
+    "gradients not zeroed": "the gradients of the samples before are still there: zero them before"
+    " each sample",
+    "only the first sample": f"{_SAMPLE_BY_SAMPLE}; this is trained on the first one",
+    "only the last sample": f"{_SAMPLE_BY_SAMPLE}; this is trained on the last one",
+    "last sample left out": f"{_SAMPLE_BY_SAMPLE}; the last one is left out",
+    "first sample left out": f"{_SAMPLE_BY_SAMPLE}; the first one is left out",
+}
+
+
+def _epochs(way: str = "") -> tuple[float, list[list[float]], list[list[float]]]:
+    """Return the weight and the losses of one neuron that is trained on several samples.
+
+    Returns:
+        The weight after the last epoch; by epoch the losses of the samples before their steps; and
+        those at the end of the epoch.
+    """
+    weight, bias = _NEURON_AT
+    used = {
+        "only the first sample": _SAMPLES[:1], "only the last sample": _SAMPLES[-1:],
+        "last sample left out": _SAMPLES[:-1], "first sample left out": _SAMPLES[1:],
+    }.get(way, _SAMPLES)  # fmt: skip
+    running, after = [], []
+    for _ in range(_SHORT):
+        slope, offset, losses = 0.0, 0.0, []
+        for (x,), (target,) in used:
+            output = 1 / (1 + exp(-(weight * x + bias)))
+            losses.append((output - target) ** 2 / 2)
+            delta = (output - target) * output * (1 - output)
+            keeps = way in ("one step per epoch", "mean step per epoch", "gradients not zeroed")
+            slope, offset = (slope * keeps + delta * x, offset * keeps + delta)
+            if not way.endswith("per epoch"):
+                weight, bias = weight - _LEARNING * slope, bias - _LEARNING * offset
+        if way.endswith("per epoch"):
+            rate = _LEARNING / (len(used) if way.startswith("mean") else 1)
+            weight, bias = weight - rate * slope, bias - rate * offset
+        running.append(losses)
+        outputs = [1 / (1 + exp(-(weight * x + bias))) for (x,), _ in used]
+        after.append([(o - t) ** 2 / 2 for o, (_, (t,)) in zip(outputs, used, strict=True)])
+    return weight, running, after
+
+
+def _of_samples(answer: Any) -> Part:
+    """Judge an epoch of several samples: the steps, then the losses that are returned."""
+    weight, running, after = _epochs()
+    found, losses = answer["parameters"], answer["losses"]
+    if not any(close(value, weight, 1e-8) for value in found):
+        for way in ("mean step per epoch", *_EPOCHS_WRONG):
+            if any(close(value, _epochs(way)[0], 1e-8) for value in found):
+                mistake = way.replace("mean", "one")
+                return wrong(mistake, _EPOCHS_WRONG[mistake])
+        return wrong("", "after several samples the network is not where it should be:"
+                     f" {_SAMPLE_BY_SAMPLE}")  # fmt: skip
+    if len(losses) != _SHORT:
+        if len(losses) == _SHORT * len(_SAMPLES):
+            return wrong("loss of each step", "train returns one loss for each epoch: sum over the"
+                         " samples")  # fmt: skip
+        return wrong("losses missing", "train returns the loss of every epoch")
+    if any(isinstance(loss, str) for loss in losses):
+        return wrong("losses are no numbers", "a loss is data, not a value")
+    if any(_proportional(losses, [sum(row) for row in rows]) for rows in (running, after)):
+        return right()
+    return wrong(*_wrong_losses(losses, running, after))
+
+
+def _proportional(numbers: Sequence[float], expected: Sequence[float]) -> bool:
+    """Return whether numbers are expected ones times a positive factor: sums or means."""
+    factor = numbers[0] / expected[0]
+    return factor > 0 and close(list(numbers), [factor * value for value in expected], 1e-8)
+
+
+def _wrong_losses(
+    losses: Sequence[float], running: Sequence[Sequence[float]], after: Sequence[Sequence[float]]
+) -> tuple[str, str]:
+    """Return the mistake in the losses of the epochs, and a sentence."""
+    whole = "the loss of an epoch is the sum of the losses of all samples"
+    for mistake, part in (
+        ("loss of the last sample", slice(-1, None)),
+        ("loss of the first sample", slice(0, 1)),
+        ("last sample left out of the loss", slice(0, -1)),
+        ("first sample left out of the loss", slice(1, None)),
+    ):
+        if any(_proportional(losses, [sum(row[part]) for row in of]) for of in (running, after)):
+            return mistake, whole
+    for of in (running, after):
+        sums = [sum(row) for row in of]
+        if _proportional(losses, list(accumulate(sums))):
+            return "losses add up", "the losses of earlier epochs are in it: begin each epoch at 0"
+    return "wrong losses", f"these are not the losses of the epochs: {whole}"
+
+
+_TRAINED = (
+    *(Ask("trained", ([[[w]]], [[b]], [[[1.0], [0.0]]], _LEARNING, _EPOCHS)) for w, b in _NIELSEN),
+    Ask("trained", ([[[_NEURON_AT[0]]]], [[_NEURON_AT[1]]], _SAMPLES, _LEARNING, _SHORT)),
+)
+NETWORK = Stage(10, "small network", ("Value", "Network", "train"), (
+    Task("outputs", 3, (Ask("network", _TAUGHT), Ask("network", _DISTINCT)), _forward),
+    Task("parameters and their gradients", 3, (Ask("network", _DISTINCT),), _parameters),
+    Task("training", 4, _TRAINED, _learned, (Ask("network", _DISTINCT),)),
+), (2, 3, 4, 5, 6, 7, 10))  # fmt: skip

@@ -1,0 +1,1 @@
+"""The class of the lecture, its networks, and what its training prints and draws."""

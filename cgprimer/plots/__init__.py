@@ -1,1 +1,0 @@
-"""Curves and surfaces, one kind a file: its data and its drawing."""

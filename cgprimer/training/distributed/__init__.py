@@ -1,0 +1,1 @@
+"""Training with several workers: protocols, a simulator, and workers of dask.distributed."""

@@ -1,0 +1,1 @@
+"""Nonlinear least squares: parameters of a graph from data, with standard errors."""

@@ -1,0 +1,408 @@
+"""Layouts in columns, with straight edges: of networks of layers, and of chains over rows.
+
+A layout in columns exists where every edge joins neighbouring layers. Vertices of a layer stand
+under each other in the order in which they come, unless another order has fewer crossings. All
+lengths are in points; y goes downwards.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+
+from cgprimer.visualization.diagrams.geometry import Box, Point, Size
+from cgprimer.visualization.diagrams.layer_summary import layers
+from cgprimer.visualization.diagrams.theme import Shape
+from cgprimer.visualization.diagrams.vertex_shapes import meet
+
+_MOST_EDGES = 400  # crossings are counted pair by pair
+_PORT, _PORTS = 18.0, 0.75  # between edges at one side of a vertex, and the share of that side
+_PLAIN = 56.0  # the widest gap between layers whose edges do not cross
+_SPREAD = 70.0  # the largest gap between vertices of a layer that is shorter than others
+_LANE = 24.0  # beside the rows, for an edge that leads to the next row
+_ROW_GAP = 44.0
+_MOST_ROWS = 3
+
+Edges = Sequence[tuple[str, str]]
+Route = list[Point]
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Where vertices stand and edges run; routes begin and end at the outlines of vertices."""
+
+    boxes: dict[str, Box]
+    routes: list[Route]
+    layers: int
+
+
+def columns_of(keys: Sequence[str], edges: Edges) -> list[list[str]] | None:
+    """Return the vertices of each layer; None where an edge joins layers that are no neighbours.
+
+    >>> columns_of(["a", "b", "c"], [("a", "c"), ("b", "c")])
+    [['a', 'b'], ['c']]
+    >>> columns_of(["a", "b", "c"], [("a", "b"), ("b", "c"), ("a", "c")]) is None
+    True
+    """
+    joined = {key for edge in edges for key in edge}
+    if len(joined) < len(keys) or not 0 < len(edges) <= _MOST_EDGES:
+        return None
+    layer = layers(keys, edges)
+    if any(layer[head] != layer[tail] + 1 for tail, head in edges):
+        return None
+    found: dict[int, list[str]] = defaultdict(list)
+    for key in keys:
+        found[layer[key]].append(key)
+    first = min(found)
+    return [found[first + number] for number in range(len(found))]
+
+
+def is_network(columns: Sequence[Sequence[str]], edges: Edges) -> bool:
+    """Tell whether some layer has units side by side: three, or two that share two operands.
+
+    >>> edges = [("a", "c"), ("a", "d"), ("b", "c"), ("b", "d")]
+    >>> is_network([["a", "b"], ["c", "d"]], edges), is_network([["a"], ["c"]], edges[:1])
+    (True, False)
+    """
+    tails: dict[str, set[str]] = defaultdict(set)
+    for tail, head in edges:
+        tails[head].add(tail)
+    for column in columns:
+        units = [key for key in column if key in tails]
+        if len(units) > 2 or any(len(tails[a] & tails[b]) > 1 for a, b in combinations(units, 2)):
+            return True
+    return False
+
+
+def ordered(columns: Sequence[Sequence[str]], edges: Edges) -> list[list[str]]:
+    """Return the columns with few crossings of edges, in the given order where that has as few.
+
+    >>> edges = [("p", "d"), ("a", "c"), ("a", "d"), ("b", "c"), ("b", "d")]
+    >>> ordered([["p", "a", "b"], ["c", "d"]], edges)
+    [['a', 'b', 'p'], ['c', 'd']]
+    """
+    best = [list(column) for column in columns]
+    fewest = _crossings(best, edges)
+    found = [list(column) for column in columns]
+    for along in (1, 0, 1, 0):  # heads first: units keep their order, what leads to them moves
+        neighbours: dict[str, list[str]] = defaultdict(list)
+        for edge in edges:
+            neighbours[edge[1 - along]].append(edge[along])
+        numbers = range(len(found) - 2, -1, -1) if along else range(1, len(found))
+        for number in numbers:
+            beside = found[number + (1 if along else -1)]
+            rank = {key: place for place, key in enumerate(beside)}
+            before = {key: place for place, key in enumerate(columns[number])}
+            mean = {
+                key: sum(map(rank.__getitem__, others)) / len(others)
+                for key in found[number]
+                if (others := neighbours[key])
+            }
+            middle = (len(beside) - 1) / 2
+            found[number].sort(key=lambda key: (mean.get(key, middle), before[key]))
+        if (crossings := _crossings(found, edges)) < fewest:
+            best, fewest = [list(column) for column in found], crossings
+    return best
+
+
+def _crossings(columns: Sequence[Sequence[str]], edges: Edges) -> int:
+    """Return how many pairs of edges cross."""
+    rank = {key: place for column in columns for place, key in enumerate(column)}
+    layer = {key: number for number, column in enumerate(columns) for key in column}
+    by_layer: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for tail, head in edges:
+        by_layer[layer[tail]].append((rank[tail], rank[head]))
+    return sum(
+        (a[0] - b[0]) * (a[1] - b[1]) < 0
+        for pairs in by_layer.values()
+        for a, b in combinations(pairs, 2)
+    )
+
+
+def lay_out_columns(
+    sizes: Mapping[str, Size],
+    edges: Edges,
+    label_sizes: Sequence[Size | None],
+    shapes: Mapping[str, Shape],
+    *,
+    layer_gap: float,
+    node_gap: float,
+    label_gap: float,
+    aspect: float = 0.0,
+) -> Columns | None:
+    """Lay out a graph in columns.
+
+    Args:
+        sizes: of the vertices, operands before what is computed from them.
+        edges: pairs of vertices.
+        label_sizes: of the edges' labels; None for an edge without a label.
+        shapes: outlines of the vertices.
+        layer_gap: between neighbouring columns, at least.
+        node_gap: between vertices of a column, at least.
+        label_gap: on either side of a label.
+        aspect: width over height that a chain over several rows should have; 0 for a network in
+            one row.
+
+    Returns:
+        The layout; None for a graph that has none of this kind.
+    """
+    columns = columns_of(list(sizes), edges)
+    if columns is None or is_network(columns, edges) == (aspect > 0):
+        return None
+    layer = {key: number for number, column in enumerate(columns) for key in column}
+    wide = _gaps(columns, layer, edges, label_sizes, layer_gap, label_gap)
+    if aspect:
+        return _in_rows(columns, sizes, edges, shapes, wide, node_gap, aspect)
+    columns = ordered(columns, edges)
+    boxes = _network(columns, sizes, edges, wide, node_gap)
+    routes = _straight(boxes, edges, shapes)
+    return Columns(boxes, routes, len(columns)) if routes else None
+
+
+def _gaps(
+    columns: Sequence[Sequence[str]],
+    layer: Mapping[str, int],
+    edges: Edges,
+    label_sizes: Sequence[Size | None],
+    layer_gap: float,
+    label_gap: float,
+) -> dict[int, float]:
+    """Return the gap after each column: wide for full layers, where edges cross."""
+    counts = Counter(layer[tail] for tail, _ in edges)
+    wide = {}
+    for number, count in counts.items():
+        full = count > max(len(columns[number]), len(columns[number + 1]))
+        wide[number] = layer_gap if full else min(layer_gap, _PLAIN)
+    for (tail, _), size in zip(edges, label_sizes, strict=True):
+        if size:
+            wide[layer[tail]] = max(wide[layer[tail]], size[0] + 2 * label_gap)
+    return wide
+
+
+def _network(
+    columns: Sequence[Sequence[str]],
+    sizes: Mapping[str, Size],
+    edges: Edges,
+    wide: Mapping[int, float],
+    node_gap: float,
+) -> dict[str, Box]:
+    """Return the boxes of a network: every layer around one middle line."""
+    heads = {head for _, head in edges}
+    heights = [sum(sizes[key][1] for key in column) for column in columns]
+    tallest = max(h + node_gap * (len(c) - 1) for h, c in zip(heights, columns, strict=True))
+    boxes, x = {}, 0.0
+    for number, (column, high) in enumerate(zip(columns, heights, strict=True)):
+        across = max(sizes[key][0] for key in column)
+        gaps = max(len(column) - 1, 1)
+        gap = max(node_gap, min(_SPREAD, (0.85 * tallest - high) / gaps))
+        y = -(high + gap * (len(column) - 1)) / 2
+        for key in column:
+            width, height = sizes[key]
+            # What nothing leads to stands at the right, near what it leads to.
+            middle = x + (across / 2 if key in heads else across - width / 2)
+            boxes[key] = Box(middle, y + height / 2, width, height)
+            y += height + gap
+        x += across + wide.get(number, 0.0)
+    return boxes
+
+
+def _straight(
+    boxes: Mapping[str, Box],
+    edges: Edges,
+    shapes: Mapping[str, Shape],
+    level: Collection[str] = (),
+) -> list[Route] | None:
+    """Return straight routes; None where one would cross a vertex that is not its own.
+
+    Edges between vertices of `level` join the middles of their sides.
+    """
+    leaving, arriving = (_ports(boxes, edges, side, level) for side in (0, 1))
+    routes = []
+    for number, (tail, head) in enumerate(edges):
+        a, b = boxes[tail], boxes[head]
+        start = (a.x + a.width / 2, a.y + leaving[number])
+        end = (b.x - b.width / 2, b.y + arriving[number])
+        route = [
+            meet(shapes.get(tail, "rectangle"), a, start),
+            meet(shapes.get(head, "rectangle"), b, end),
+        ]
+        if any(_cuts(route, box) for key, box in boxes.items() if key not in (tail, head)):
+            return None
+        routes.append(route)
+    return routes
+
+
+def _ports(
+    boxes: Mapping[str, Box], edges: Edges, side: int, level: Collection[str]
+) -> dict[int, float]:
+    """Return for each edge how far from the middle of a vertex's side it leaves or arrives."""
+    at: dict[str, list[int]] = defaultdict(list)
+    for number, edge in enumerate(edges):
+        at[edge[side]].append(number)
+    found = {}
+    for key, numbers in at.items():
+        numbers.sort(key=lambda number: (boxes[edges[number][1 - side]].y, number))
+        step = min(_PORT, _PORTS * boxes[key].height / len(numbers))
+        main = (k for k, number in enumerate(numbers) if {*edges[number]} <= {*level})
+        middle = next(main, (len(numbers) - 1) / 2)
+        for place, number in enumerate(numbers):
+            found[number] = (place - middle) * step
+    return found
+
+
+def _cuts(route: Route, box: Box) -> bool:
+    """Tell whether a straight route runs through a box (method of Liang and Barsky)."""
+    (x, y), (end_x, end_y) = route
+    near, far = 0.0, 1.0
+    for start, way, middle, size in (
+        (x, end_x - x, box.x, box.width),
+        (y, end_y - y, box.y, box.height),
+    ):
+        low, high = middle - size / 2 - 2, middle + size / 2 + 2
+        if abs(way) < 1e-9:
+            if not low <= start <= high:
+                return False
+            continue
+        first, last = sorted(((low - start) / way, (high - start) / way))
+        near, far = max(near, first), min(far, last)
+    return near < far
+
+
+def _in_rows(
+    columns: Sequence[Sequence[str]],
+    sizes: Mapping[str, Size],
+    edges: Edges,
+    shapes: Mapping[str, Shape],
+    wide: Mapping[int, float],
+    node_gap: float,
+    aspect: float,
+) -> Columns | None:
+    """Return a chain over the number of rows that suits the aspect best."""
+    main = _main_path(columns, edges)
+    heads: dict[str, list[str]] = defaultdict(list)
+    for tail, head in edges:
+        heads[tail].append(head)
+    tails = {head for _, head in edges}
+
+    def alone(number: int) -> bool:
+        """Whether nothing but the main path, and what begins there, leads on from a column."""
+        return all(key == main[number] or key not in tails for key in columns[number])
+
+    places = [number for number in range(1, len(columns)) if alone(number - 1)]
+    best: tuple[float, list[list[list[str]]]] | None = None
+    for count in range(1, _MOST_ROWS):
+        for breaks in combinations(places, count):
+            rows = _cut(columns, breaks, main, tails)
+            width = max(_row_width(row, sizes, wide, columns) for row in rows) + 2 * _LANE
+            height = sum(map(sum, (_row_height(row, sizes, main, node_gap) for row in rows)))
+            height += _ROW_GAP * count
+            size = max(width / aspect, height)
+            if best is None or size < best[0]:
+                best = size, rows
+    if best is None:
+        return None
+    return _drawn_rows(best[1], columns, sizes, edges, shapes, wide, node_gap, main)
+
+
+def _main_path(columns: Sequence[Sequence[str]], edges: Edges) -> list[str]:
+    """Return one vertex of each column: a path to the last column from one in the first."""
+    tails: dict[str, list[str]] = defaultdict(list)
+    for tail, head in edges:
+        tails[head].append(tail)
+    depth: dict[str, int] = {}
+    for column in columns:
+        for key in column:
+            depth[key] = max((depth[tail] + 1 for tail in tails[key]), default=0)
+    path = [max(columns[-1], key=depth.__getitem__)]
+    while tails[path[-1]]:
+        path.append(max(tails[path[-1]], key=depth.__getitem__))
+    return path[::-1]
+
+
+def _cut(
+    columns: Sequence[Sequence[str]], breaks: Sequence[int], main: Sequence[str], tails: set[str]
+) -> list[list[list[str]]]:
+    """Return the columns of each row; what begins before a break moves behind it."""
+    rows = []
+    for first, last in pairwise((0, *breaks, len(columns))):
+        row = [list(column) for column in columns[first:last]]
+        if last < len(columns):
+            row[-1] = [key for key in row[-1] if key == main[last - 1]]
+        if first and (moved := [k for k in columns[first - 1] if k != main[first - 1]]):
+            row.insert(0, moved)
+        rows.append(row)
+    return rows
+
+
+def _row_width(
+    row: Sequence[Sequence[str]],
+    sizes: Mapping[str, Size],
+    wide: Mapping[int, float],
+    columns: Sequence[Sequence[str]],
+) -> float:
+    """Return the width of a row, the gaps between its columns included."""
+    layer = {key: number for number, column in enumerate(columns) for key in column}
+    across = sum(max(sizes[key][0] for key in column) for column in row)
+    return across + sum(wide.get(layer[column[0]], 0.0) for column in row[:-1])
+
+
+def _row_height(
+    row: Sequence[Sequence[str]], sizes: Mapping[str, Size], main: Sequence[str], node_gap: float
+) -> tuple[float, float]:
+    """Return how far a row reaches above and below its main path."""
+    above = max(sizes[key][1] for column in row for key in column if key in main) / 2
+    below = above
+    for column in row:
+        high = sum(sizes[key][1] + node_gap for key in column if key not in main)
+        below = max(below, above + high)
+    return above, below
+
+
+def _drawn_rows(
+    rows: Sequence[Sequence[Sequence[str]]],
+    columns: Sequence[Sequence[str]],
+    sizes: Mapping[str, Size],
+    edges: Edges,
+    shapes: Mapping[str, Shape],
+    wide: Mapping[int, float],
+    node_gap: float,
+    main: Sequence[str],
+) -> Columns | None:
+    """Return the layout of some rows, of which the main path goes from one to the next."""
+    layer = {key: number for number, column in enumerate(columns) for key in column}
+    boxes: dict[str, Box] = {}
+    ends, top = [], 0.0  # of the rows: left, right, and the height of the gap below
+    for row in rows:
+        above, below = _row_height(row, sizes, main, node_gap)
+        level, x = top + above, 0.0
+        for column in row:
+            across, y = max(sizes[key][0] for key in column), level + above + node_gap
+            for key in column:
+                width, height = sizes[key]
+                if key in main:
+                    boxes[key] = Box(x + across / 2, level, width, height)
+                else:
+                    boxes[key] = Box(x + across / 2, y + height / 2, width, height)
+                    y += height + node_gap
+            x += across + wide.get(layer[column[0]], 0.0)
+        ends.append((x - wide.get(layer[row[-1][0]], 0.0), level + below + _ROW_GAP / 2))
+        top = level + below + _ROW_GAP
+    row_of = {key: number for number, row in enumerate(rows) for column in row for key in column}
+    inside = [edge for edge in edges if row_of[edge[0]] == row_of[edge[1]]]
+    straight = _straight(boxes, inside, shapes, main)
+    if straight is None:
+        return None
+    right = max(end for end, _ in ends) + _LANE
+    routes, left = [], iter(straight)
+    for tail, head in edges:
+        if row_of[tail] == row_of[head]:
+            routes.append(next(left))
+            continue
+        a, b, between = boxes[tail], boxes[head], ends[row_of[tail]][1]
+        start = meet(shapes.get(tail, "rectangle"), a, (a.x + a.width / 2, a.y))
+        end = meet(shapes.get(head, "rectangle"), b, (b.x - b.width / 2, b.y))
+        corners = [(right, a.y), (right, between), (-_LANE, between), (-_LANE, b.y)]
+        routes.append([start, *corners, end])
+    return Columns(boxes, routes, len(columns))

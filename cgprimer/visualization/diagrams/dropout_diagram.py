@@ -1,0 +1,177 @@
+"""The thinned network of dropout: the graph for one mask, and what the mask removes from it.
+
+Source: Srivastava et al. 2014, "Dropout: a simple way to prevent neural networks from overfitting",
+figure 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from cgprimer.analysis.element_graph import graph_of_elements, tape_of_elements
+from cgprimer.core.operations.array_shapes import format_shape
+from cgprimer.core.operations.layer_expansions import MASK
+from cgprimer.core.tape.scalarization import split_arrays
+from cgprimer.core.tape.tape_printing import assign_printed_names, build_expression_trees
+from cgprimer.errors import UsageError, name_hint, pluralize
+from cgprimer.expressions import (
+    Expression,
+    ExpressionGraph,
+    Name,
+    Number,
+    fold,
+    names_in,
+    substitute,
+)
+from cgprimer.support.array_values import convert_value
+from cgprimer.support.value_names import internal_name, parse_internal
+from cgprimer.tapes import Leaf, labels, tape
+from cgprimer.training.layer_states import Masks
+from cgprimer.visualization.diagrams.diagram import Diagram
+
+Mask: TypeAlias = "int | float | Mapping[str, Any]"
+_MOST_WRITTEN = 16  # numbers of a mask that the note below a picture lists
+
+
+@dataclass(frozen=True)
+class ThinnedGraph:
+    """A graph in which each dropout is replaced by one mask.
+
+    Attributes:
+        graph: the graph, with arrays written out in numbers.
+        masks: for each vertex that applies dropout its mask of zeros and ones.
+        vertices: the names that have no influence on the outputs because of the mask.
+        edges: pairs of names, from tail to head, along which nothing flows.
+    """
+
+    graph: ExpressionGraph
+    masks: Mapping[str, Any]
+    vertices: frozenset[str]
+    edges: frozenset[tuple[str, str]]
+
+
+def thinned(graph: ExpressionGraph, mask: Mask) -> ThinnedGraph:
+    """Return the network that is left of a graph when dropout uses one mask.
+
+    Args:
+        graph: a graph that applies dropout.
+        mask: for each vertex that applies dropout an array of zeros (dropped) and ones (kept); or a
+            seed, which stands for the mask of the first sample of a training run with that seed.
+
+    Raises:
+        UsageError: the graph has no dropout, or the mask does not fit it.
+
+    >>> from cgprimer.core.graph import parse
+    >>> graph = parse("input x[2]; parameter w[2]; xh = dropout(x, 0.5); xo = w @ xh; output xo")
+    >>> thin = thinned(graph, {"xh": [1, 0]})
+    >>> sorted(thin.vertices), thin.graph.expression("xh[1]")
+    (['x[1]', 'xh[1]'], 'x[1]*0')
+    """
+    primal = tape(graph, "masks")
+    leaves = [leaf for leaf in primal.leaves if parse_internal(leaf.name).kind == MASK]
+    if not leaves:
+        raise UsageError(
+            "a mask needs a graph with dropout", hint="write it as xh = dropout(tanh(xz), 0.5)"
+        )
+    masks = _masks(leaves, mask)
+    flat = tape_of_elements(primal)
+    shown = assign_printed_names(primal)
+    given = {shown[internal_name(MASK, vertex)]: value for vertex, value in masks.items()}
+    numbers = split_arrays(given, {name: np.shape(value) for name, value in given.items()})
+    trees, names = build_expression_trees(flat, inline=True), labels(flat)
+    written = {index: _with_masks(tree, numbers) for index, tree in trees.items()}
+    thin = graph_of_elements(graph, flat, written, without=numbers)
+    live = {names[index]: _influences(tree, numbers) for index, tree in trees.items()}
+    used = {names[index]: {*names_in(tree)} - {*numbers} for index, tree in trees.items()}
+    return ThinnedGraph(thin, masks, *_removed(used, live, thin.outputs))
+
+
+def _masks(leaves: Sequence[Leaf], mask: Mask) -> dict[str, Any]:
+    """Return the masks by vertex, of the shapes of the graph."""
+    shapes = {parse_internal(leaf.name).variable: leaf.shape for leaf in leaves}
+    if not isinstance(mask, Mapping):
+        whole = isinstance(mask, int | float) and float(mask).is_integer() and mask >= 0
+        if isinstance(mask, bool) or not whole:
+            raise UsageError(
+                "a mask must be zeros and ones by name, or a seed (an integer of at least 0),"
+                f" got {mask!r}",
+                hint=f"mask={{{next(iter(shapes))!r}: ...}} or mask=0 (--mask 0)",
+            )
+        sampled = Masks(leaves, int(mask), "float64").stream(0, 0)(1)
+        return {name: sampled[internal_name(MASK, name)][0] for name in shapes}
+    for name in mask:
+        if name not in shapes:
+            hint = name_hint(name, shapes) or f"dropout is in: {', '.join(shapes)}"
+            raise UsageError(f"no dropout is applied in a vertex {name!r}", hint=hint)
+    masks = {}
+    for name, shape in shapes.items():
+        if name not in mask:
+            raise UsageError(f"the mask of {name!r} is missing", hint="every dropout needs one")
+        masks[name] = value = convert_value(name, mask[name], shape)
+        if not np.isin(value, (0, 1)).all() or np.shape(value) != shape:
+            size = f"have the shape {format_shape(shape)} and " if shape else ""
+            raise UsageError(f"the mask of {name!r} must {size}hold only 0 and 1")
+    return masks
+
+
+def _with_masks(tree: Expression, masks: Mapping[str, float]) -> Expression:
+    """Return an expression with the numbers of masks in place of their names."""
+    return substitute(tree, {name: Number(float(value)) for name, value in masks.items()})
+
+
+def _influences(tree: Expression, masks: Mapping[str, float]) -> set[str] | None:
+    """Return the names that change an expression; None for an expression that is dropped."""
+
+    def leaf(node: Number | Name) -> set[str] | None:
+        if isinstance(node, Number):
+            return set()
+        return {node.name} if node.name not in masks else set() if masks[node.name] else None
+
+    def apply(name: str, operands: list[set[str] | None]) -> set[str] | None:
+        if (name == "mul" and None in operands) or (name in ("neg", "div") and operands[0] is None):
+            return None
+        return set().union(*(names for names in operands if names))
+
+    return fold(tree, leaf, apply)
+
+
+def _removed(
+    used: Mapping[str, set[str]], live: Mapping[str, set[str] | None], outputs: Collection[str]
+) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
+    """Return the vertices and the edges that a mask removes; heads come after their tails."""
+    vertices = {name for name, names in live.items() if names is None}
+    users: dict[str, list[str]] = {}
+    for head, names in used.items():
+        for tail in names:
+            users.setdefault(tail, []).append(head)
+
+    def dead(tail: str, head: str) -> bool:
+        return head in vertices or tail in vertices or tail not in (live[head] or ())
+
+    for name in reversed([*(users.keys() - used.keys()), *used]):
+        heads = users.get(name, ())
+        if heads and name not in outputs and all(dead(name, head) for head in heads):
+            vertices.add(name)
+    edges = {(tail, head) for tail, heads in users.items() for head in heads if dead(tail, head)}
+    return frozenset(vertices), frozenset(edges)
+
+
+def with_dropped(diagram: Diagram, thin: ThinnedGraph) -> Diagram:
+    """Return a diagram in which the vertices and edges that a mask removes are marked."""
+    nodes = (replace(node, dropped=node.key in thin.vertices) for node in diagram.nodes)
+    edges = (replace(edge, dropped=(edge.tail, edge.head) in thin.edges) for edge in diagram.edges)
+    notes = (*_notes(thin.masks), *diagram.notes)
+    return replace(diagram, nodes=tuple(nodes), edges=tuple(edges), notes=notes)
+
+
+def _notes(masks: Mapping[str, Any]) -> Iterable[str]:
+    """Return a sentence for each mask: its numbers, and how many units it drops."""
+    for name, mask in masks.items():
+        numbers = [f"{value:g}" for value in np.ravel(mask)]
+        listed = " " + " ".join(numbers) if len(numbers) <= _MOST_WRITTEN else ""
+        units = pluralize(len(numbers), "unit")
+        yield f"mask of {name}:{listed} ({numbers.count('0')} of {units} dropped)"

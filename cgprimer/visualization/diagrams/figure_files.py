@@ -1,0 +1,90 @@
+"""Figures as files: whole or not at all, and the same bytes at every run."""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cgprimer.errors import UsageError
+from cgprimer.support.files import check_writable, write_atomically
+from cgprimer.visualization.diagrams.text_layout import quiet, warn_of_unknown_letters
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FORMATS = ("png", "svg", "pdf")
+_DPI = 200.0
+_LONGEST_SIDE = 16_000  # pixels; matplotlib's raster engine ends at 2^16
+_MOST_PIXELS = 60_000_000
+
+# Without these, dates would make every file a different one.
+_METADATA: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a figure as PNG, SVG or PDF, as the ending of `path` says.
+
+    The picture is drawn in memory, written to a temporary file in the same folder and renamed, so
+    a reader never sees half of it and an older file survives an error. Very large pictures are
+    written as PNG with fewer than 200 dots per inch, so that they fit into memory.
+
+    Raises `cgprimer.errors.UsageError` for any other ending and where the file cannot be written.
+
+    >>> import tempfile
+    >>> from matplotlib.figure import Figure
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_figure(Figure(figsize=(1, 1)), Path(folder, "empty.svg"))
+    ...     Path(folder, "empty.svg").read_text()[:5]
+    '<?xml'
+    """
+    write_atomically(path, figure_bytes(figure, check_picture_path(path)))
+
+
+def figure_bytes(figure: Figure, kind: str) -> bytes:
+    """A figure as a PNG, SVG or PDF file would hold it, the same at every run.
+
+    >>> from matplotlib.figure import Figure
+    >>> figure_bytes(Figure(figsize=(1, 1)), "png")[1:4]
+    b'PNG'
+    """
+    from matplotlib import rc_context
+    from matplotlib.text import Text
+
+    picture = io.BytesIO()
+    warn_of_unknown_letters(text.get_text() for text in figure.findobj(Text))
+    width, height = (float(side) for side in figure.get_size_inches())
+    dense = math.sqrt(_MOST_PIXELS / (width * height))
+    dpi = min(_DPI, _LONGEST_SIDE / max(width, height), dense)
+    look: Any = {"facecolor": figure.get_facecolor(), "bbox_inches": None}
+    with rc_context({"svg.hashsalt": "cgprimer", "svg.fonttype": "path"}), quiet():
+        figure.savefig(picture, format=kind, dpi=dpi, metadata=_METADATA.get(kind), **look)
+    content = picture.getvalue()
+    return printable(content.decode()).encode() if kind == "svg" else content
+
+
+def printable(text: str) -> str:
+    r"""Text without the control characters that XML, DOT and LaTeX do not know.
+
+    >>> printable("a\x07b\n")
+    'a?b\n'
+    """
+    return re.sub(r"[\x00-\x08\x0b\x0c\x0e-\x1f]", "?", text)
+
+
+def check_picture_path(path: Path, formats: tuple[str, ...] = FORMATS) -> str:
+    """The format that the ending of `path` asks for, after a look whether it can be written.
+
+    Raises `cgprimer.errors.UsageError` for an unknown ending or a folder that cannot be written to.
+
+    >>> check_picture_path(Path("Loss.PNG"))
+    'png'
+    """
+    kind = path.suffix.lower().removeprefix(".")
+    if kind not in formats and not path.is_dir():
+        known = ", ".join(f".{name}" for name in formats)
+        raise UsageError(f"cannot tell the picture format from {path.name!r}; known are {known}")
+    check_writable(path)
+    return kind

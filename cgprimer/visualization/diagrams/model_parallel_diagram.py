@@ -1,0 +1,129 @@
+"""Model parallelism in a picture: the parts of a graph, and what crosses the cuts between them.
+
+Source: Huang et al. 2019, "GPipe: efficient training of giant neural networks".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from cgprimer.core.methods.derivative_program import Names, normalize_names
+from cgprimer.core.operations.array_shapes import format_shape
+from cgprimer.errors import UsageError, pluralize
+from cgprimer.expressions import ExpressionGraph, parse_element
+from cgprimer.support.value_names import format_name, parse_internal
+from cgprimer.tapes import tape
+from cgprimer.training.distributed.layer_cuts import Stage, cut, cut_name, stages_of
+from cgprimer.visualization.diagrams.diagram import Diagram, Edge, Part
+
+_MOST_MARKED = 8  # edges between parts; of more, only the notes say what is sent
+
+
+def placed(
+    diagram: Diagram, graph: ExpressionGraph, place: str, workers: Names | None = None
+) -> Diagram:
+    """Return a diagram with a frame for each part of a graph, and with what is sent between them.
+
+    Args:
+        diagram: the vertices of the graph, or of the numbers of its arrays.
+        graph: the graph that is cut.
+        place: ``layers:2`` for two parts.
+        workers: names of the workers that have the parts; numbered parts unless given.
+
+    Raises:
+        UsageError: the graph cannot be cut so, or the number of workers is not that of the parts.
+
+    >>> from cgprimer.core.graph import parse
+    >>> from cgprimer.visualization.diagrams.graph_diagrams import variable_diagram
+    >>> graph = parse("xb = k*xa; xc = exp(xb); xd = m*xc")
+    >>> diagram = placed(variable_diagram(graph), graph, "layers:2", ["GPU 0", "GPU 1"])
+    >>> diagram.parts[1].label, diagram.edges[1].label, diagram.notes[0]
+    ('GPU 1: 67 % of the work', 'xb →\\n← adjoint', 'GPU 0 → GPU 1: xb; back: its adjoint')
+    """
+    count = stages_of(place)
+    if len(graph.outputs) != 1:
+        raise UsageError(
+            f"a graph that is cut must have one output, and this one has {len(graph.outputs)}",
+            hint="add a loss: loss='squared-error' (--loss squared-error)",
+        )
+    names = _names(workers, count)
+    stages = cut(tape(graph), count, graph.definitions, graph.parameters)
+    owner = _owners(diagram, graph, stages)
+    crossing = [_crossing(edge, owner, stages) for edge in diagram.edges]
+    marked = sum(after is not edge for after, edge in zip(crossing, diagram.edges, strict=True))
+    edges = tuple(crossing) if marked <= _MOST_MARKED else diagram.edges
+    parts = tuple(
+        Part(
+            f"{name}: {stage.work:.0%} of the work".replace("%", " %"),
+            frozenset(key for key, part in owner.items() if part == number),
+        )
+        for number, (name, stage) in enumerate(zip(names, stages, strict=True))
+    )
+    notes = (*_messages(names, stages), *diagram.notes)
+    return replace(diagram, edges=edges, parts=parts, notes=notes)
+
+
+def _names(workers: Names | None, count: int) -> Sequence[str]:
+    if workers is None:
+        return [f"part {number}" for number in range(1, count + 1)]
+    names = normalize_names(workers, "workers")
+    if len(names) != count or len({*names}) != count:
+        what = f"{pluralize(count, 'part')} must have as many different workers, got {len(names)}"
+        raise UsageError(what, hint="layers:2 has two parts: workers='gpu0,gpu1'")
+    return names
+
+
+def _owners(diagram: Diagram, graph: ExpressionGraph, stages: Sequence[Stage]) -> dict[str, int]:
+    """Return the part of each vertex: a leaf belongs to the first part that uses it."""
+    computed: dict[str, int] = {}
+    primal = tape(graph)
+    for number, stage in enumerate(stages):
+        first = len(stage.tape.leaves)
+        for index in range(first, stage.tape.size):
+            if label := stage.tape.labels.get(index):
+                computed.setdefault(label, number)
+        for name, index in stage.tape.outputs.items():
+            computed.setdefault(parse_internal(name).variable if index >= first else name, number)
+    same = {name: primal.labels.get(index, name) for name, index in primal.names.items()}
+    owner: dict[str, int] = {}
+    tails: dict[str, list[str]] = {}
+    for edge in diagram.edges:
+        tails.setdefault(edge.head, []).append(edge.tail)
+    for node in diagram.nodes:
+        whole = parse_element(node.key)[0]
+        whole = same.get(whole, whole)
+        if whole in computed:
+            owner[node.key] = computed[whole]
+        elif node.key in tails:  # a part of several elements, such as the sum of a softmax
+            owner[node.key] = max(owner.get(tail, 0) for tail in tails[node.key])
+    for node in reversed(diagram.nodes):
+        if node.key not in owner:
+            heads = [edge.head for edge in diagram.edges if edge.tail == node.key]
+            owner[node.key] = min((owner[head] for head in heads if head in owner), default=0)
+    return owner
+
+
+def _crossing(edge: Edge, owner: Mapping[str, int], stages: Sequence[Stage]) -> Edge:
+    """Return an edge with the name of what it sends, if it leads from one part to another."""
+    head = owner[edge.head]
+    name = parse_element(edge.tail)[0]
+    if owner[edge.tail] == head or cut_name(name) not in stages[head].takes:
+        return edge
+    lines = [*filter(None, [edge.label]), f"{edge.tail} →", "← adjoint"]
+    return replace(edge, label="\n".join(lines))
+
+
+def _messages(names: Sequence[str], stages: Sequence[Stage]) -> Iterator[str]:
+    """Return a sentence for each pair of parts: what goes forward and what comes back."""
+    for head, stage in enumerate(stages):
+        for tail, earlier in enumerate(stages[:head]):
+            sent = [name for name in stage.takes if name in earlier.gives]
+            if sent:
+                values = ", ".join(
+                    format_name(parse_internal(name).variable)
+                    + (f" {format_shape(stage.takes[name])}" if stage.takes[name] else "")
+                    for name in sent
+                )
+                back = "its adjoint" if len(sent) == 1 else "their adjoints"
+                yield f"{names[tail]} → {names[head]}: {values}; back: {back}"

@@ -1,0 +1,172 @@
+"""A layout along the longest path: level edges, arcs over what they skip, and operands below.
+
+It exists for a graph whose longest path holds every vertex that is computed; what begins elsewhere
+(a parameter, an input) must lead to one vertex. All lengths are in points; y goes downwards.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+from cgprimer.visualization.diagrams.column_layout import Columns, Edges, Route
+from cgprimer.visualization.diagrams.geometry import Box, Size
+from cgprimer.visualization.diagrams.theme import Shape
+from cgprimer.visualization.diagrams.vertex_shapes import meet
+
+_MOST_ARCS = 6
+_LIFT = 12.0  # from the vertices to the lowest arc, beside half of a label
+_LANE = 6.0  # between arcs, beside the height of a label
+_STUB = 17.0  # on either side of a label on an edge that leads up
+_PORT = 18.0
+
+
+def lay_out_spine(
+    sizes: Mapping[str, Size],
+    edges: Edges,
+    label_sizes: Sequence[Size | None],
+    shapes: Mapping[str, Shape],
+    *,
+    layer_gap: float,
+    node_gap: float,
+    label_gap: float,
+) -> Columns | None:
+    """Lay out a graph along its longest path; arguments are those of `columns.lay_out_columns`.
+
+    Returns None for a graph of another kind.
+
+    >>> edges = [("a", "b"), ("b", "c"), ("a", "c"), ("k", "c")]
+    >>> room = {"layer_gap": 40, "node_gap": 10, "label_gap": 20}
+    >>> found = lay_out_spine(dict.fromkeys("kabc", (40, 20)), edges, [None] * 4, {}, **room)
+    >>> [found.boxes[key].y for key in "abc"], found.boxes["k"].x == found.boxes["c"].x
+    ([0.0, 0.0, 0.0], True)
+    """
+    path = _longest_path(list(sizes), edges)
+    below = _leaves(list(sizes), edges, path)
+    along = set(pairwise(path))
+    on_path = set(path)
+    arcs = [n for n, edge in enumerate(edges) if edge not in along and {*edge} <= on_path]
+    if below is None or len(path) < 3 or len(arcs) > _MOST_ARCS or len({*edges}) < len(edges):
+        return None
+    label = {edge: size or (0.0, 0.0) for edge, size in zip(edges, label_sizes, strict=True)}
+    slots = {
+        head: [max(sizes[key][0], label[key, head][0]) + node_gap for key in below[head]]
+        for head in path
+    }
+    boxes, x = {}, 0.0
+    for number, key in enumerate(path):
+        if number:
+            last = path[number - 1]
+            beside = max(layer_gap, label[last, key][0] + 2 * label_gap)
+            beside += (sizes[last][0] + sizes[key][0]) / 2
+            x += max(beside, (sum(slots[last]) + sum(slots[key])) / 2)
+        boxes[key] = Box(x, 0.0, *sizes[key])
+    half = max(sizes[key][1] for key in path) / 2
+    written = max((label[key, head][1] for head in path for key in below[head]), default=0.0)
+    for head in path:
+        left = boxes[head].x - sum(slots[head]) / 2
+        for key, slot in zip(below[head], slots[head], strict=True):
+            top = half + written + 2 * _STUB
+            boxes[key] = Box(left + slot / 2, top + sizes[key][1] / 2, *sizes[key])
+            left += slot
+    return Columns(boxes, _routes(boxes, edges, arcs, path, below, label, shapes), len(path))
+
+
+def _longest_path(keys: Sequence[str], edges: Edges) -> list[str]:
+    """Return the vertices of a longest path; of equal ones that from the first vertices."""
+    tails: dict[str, list[str]] = defaultdict(list)
+    for tail, head in edges:
+        tails[head].append(tail)
+    depth: dict[str, int] = {}
+    for key in keys:
+        depth[key] = max((depth.get(tail, 0) + 1 for tail in tails[key]), default=0)
+    path = [max(keys, key=depth.__getitem__)]
+    while tails[path[-1]]:
+        # An input before a parameter: parameters come first, and stand below.
+        path.append(max(reversed(tails[path[-1]]), key=depth.__getitem__))
+    return path[::-1]
+
+
+def _leaves(keys: Sequence[str], edges: Edges, path: Sequence[str]) -> dict[str, list[str]] | None:
+    """Return for each vertex of the path what else leads to it; None if that is computed."""
+    heads: dict[str, list[str]] = defaultdict(list)
+    computed = {head for _, head in edges}
+    for tail, head in edges:
+        heads[tail].append(head)
+    found: dict[str, list[str]] = {key: [] for key in path}
+    for key in keys:
+        if key in found:
+            continue
+        if key in computed or len(heads[key]) != 1 or heads[key][0] not in found:
+            return None
+        found[heads[key][0]].append(key)
+    return found
+
+
+def _routes(
+    boxes: Mapping[str, Box],
+    edges: Edges,
+    arcs: Sequence[int],
+    path: Sequence[str],
+    below: Mapping[str, Sequence[str]],
+    label: Mapping[tuple[str, str], Size],
+    shapes: Mapping[str, Shape],
+) -> list[Route]:
+    """Return the routes of all edges."""
+    place = {key: number for number, key in enumerate(path)}
+    half = max(boxes[key].height for key in path) / 2
+    tallest = max((label[edges[number]][1] for number in arcs), default=0.0)
+    lanes = _lanes(arcs, edges, place)
+    at_top = _ports_above(arcs, edges, place)
+    routes: list[Route] = []
+    for number, (tail, head) in enumerate(edges):
+        a, b = boxes[tail], boxes[head]
+        first, last = shapes.get(tail, "rectangle"), shapes.get(head, "rectangle")
+        if number in lanes:
+            y = -half - _LIFT - tallest / 2 - lanes[number] * (tallest + _LANE)
+            out, in_ = at_top[number]
+            up = meet(first, a, (a.x + out, a.y - a.height), down=True)
+            down = meet(last, b, (b.x + in_, b.y - b.height), down=True)
+            routes.append([up, (up[0], y), (down[0], y), down])
+        elif tail in place:
+            start, end = (a.x + a.width, a.y), (b.x - b.width, b.y)
+            routes.append([meet(first, a, start), meet(last, b, end)])
+        else:
+            others = below[head]
+            step = min(0.7 * b.width / len(others), 2 * _PORT)
+            beside = (others.index(tail) - (len(others) - 1) / 2) * step
+            start, end = (a.x, a.y - a.height), (b.x + beside, b.y + b.height)
+            routes.append([meet(first, a, start, down=True), meet(last, b, end, down=True)])
+    return routes
+
+
+def _lanes(arcs: Sequence[int], edges: Edges, place: Mapping[str, int]) -> dict[int, int]:
+    """Return the lane of each arc, from the lowest: longer ones lie above those they overlap."""
+    span = {number: tuple(place[key] for key in edges[number]) for number in arcs}
+    found: dict[int, int] = {}
+    for number in sorted(arcs, key=lambda n: (span[n][1] - span[n][0], span[n])):
+        first, last = span[number]
+        under = [found[n] for n in found if span[n][0] < last and first < span[n][1]]
+        found[number] = max(under, default=-1) + 1
+    return found
+
+
+def _ports_above(
+    arcs: Sequence[int], edges: Edges, place: Mapping[str, int]
+) -> dict[int, tuple[float, float]]:
+    """Return where arcs leave their tails, and arrive: so far from the middles of the vertices.
+
+    Arcs leave to the right of those that arrive, and the longest of them lie outside, so that no
+    two cross.
+    """
+    offset: dict[tuple[int, int], float] = {}
+    for key in place:
+        arriving = [number for number in arcs if edges[number][1] == key]
+        leaving = [number for number in arcs if edges[number][0] == key]
+        arriving.sort(key=lambda number: -place[edges[number][0]])  # the longest at the right
+        leaving.sort(key=lambda number: -place[edges[number][1]])  # the longest at the left
+        ends = [(number, 1) for number in arriving] + [(number, 0) for number in leaving]
+        for rank, end in enumerate(ends):
+            offset[end] = (rank - (len(ends) - 1) / 2) * _PORT
+    return {number: (offset[number, 0], offset[number, 1]) for number in arcs}

@@ -1,0 +1,270 @@
+r"""Diagrams as TikZ: a LaTeX document of its own, whose ``tikzpicture`` can be put into another.
+
+Everything stands where it stands in the other pictures; one unit is one point (``bp``). The
+document needs TikZ and nothing else that a small TeX installation might lack: the page gets its
+size from the picture's box, and fonts beyond Computer Modern are used where they are. Text is shown
+as written, whatever is in it.
+
+Source: T. Tantau, "The TikZ and PGF packages", manual for version 3.1; the LaTeX Project, "LaTeX
+font encodings" (encguide).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from cgprimer.visualization.diagrams.diagram import Diagram, Node
+from cgprimer.visualization.diagrams.geometry import Box, Point
+from cgprimer.visualization.diagrams.part_frames import PADDING, header_lines
+from cgprimer.visualization.diagrams.slide_layout import NOTE_WIDTH, SlideLayout, slide_layout
+from cgprimer.visualization.diagrams.theme import (
+    DETAIL_SIZE,
+    LABEL_SIZE,
+    LINE_SPACING,
+    TITLE_SIZE,
+    Theme,
+    roles_in,
+    theme,
+)
+from cgprimer.visualization.diagrams.vertex_shapes import hexagon, pill_radius
+
+_LONGEST = 12_000.0  # points; TeX's and PDF's largest pages are a little larger
+_BORDER = 18.0
+_PREAMBLE = r"""% made by cgprimer; pdflatex, lualatex, xelatex make a page of the picture's size.
+% For a document of your own copy the colours, the library and the tikzpicture.
+\documentclass{article}
+\usepackage{iftex}
+\ifPDFTeX
+  \usepackage[utf8]{inputenc}
+  \IfFileExists{lmodern.sty}{\usepackage[T1]{fontenc}\usepackage{lmodern}}{\usepackage{fix-cm}}
+\else
+  \usepackage{fontspec}
+  \IfFontExistsTF{DejaVu Sans}{\setsansfont{DejaVu Sans}}{}
+\fi
+\usepackage{tikz}
+\usetikzlibrary{arrows.meta, backgrounds}"""
+_PAGE = r"""\begin{document}
+\setbox0=\hbox{%"""
+_END_OF_PAGE = r"""%
+}
+\ifdefined\pagewidth
+  \pagewidth=\wd0 \pageheight=\dimexpr\ht0+\dp0\relax
+\else
+  \pdfpagewidth=\wd0 \pdfpageheight=\dimexpr\ht0+\dp0\relax
+\fi
+\hoffset=-1in \voffset=-1in
+\shipout\box0
+\end{document}
+"""
+
+_ESCAPES = {
+    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\char36{}", "&": r"\&", "#": r"\#",
+    "%": r"\%", "_": r"\_", "^": r"\^{}", "~": r"\textasciitilde{}", "<": r"\textless{}",
+    ">": r"\textgreater{}", "|": r"\textbar{}", "\N{NO-BREAK SPACE}": "~", "…": r"\ldots{}",
+    '"': r"{\ttfamily\char34}",  # not every encoding has the straight ones
+    "'": r"{\ttfamily\char39}", "`": r"{\ttfamily\char96}",
+    "–": "{--}", "—": "{---}", "‘": "{`}", "’": "{'}", "“": "{``}", "”": "{''}", "„": "{,,}",
+    "ß": r"\ss{}", "æ": r"\ae{}", "Æ": r"\AE{}", "œ": r"\oe{}", "Œ": r"\OE{}", "ø": r"\o{}",
+    "Ø": r"\O{}", "ł": r"\l{}", "Ł": r"\L{}", "ı": r"\i{}", "ο": "o",
+    **dict(zip("ΑΒΕΖΗΙΚΜΝΟΡΤΧ", "ABEZHIKMNOPTX", strict=True)),
+}  # fmt: skip
+_MATHEMATICS = {
+    "-": "-", "−": "-", "×": r"\times", "÷": r"\div", "·": r"\cdot", "∂": r"\partial", "→": r"\to",
+    "←": r"\leftarrow", "≈": r"\approx", "≤": r"\le", "≥": r"\ge", "≠": r"\ne", "±": r"\pm",
+    "∞": r"\infty", "√": r"\surd", "∇": r"\nabla", "∑": r"\Sigma", "∏": r"\Pi", "²": "^2",
+    "³": "^3", "°": r"^\circ", "ς": r"\varsigma", "ϑ": r"\vartheta", "ϕ": r"\phi", "φ": r"\varphi",
+    "ϵ": r"\epsilon", "ε": r"\varepsilon", "ϖ": r"\varpi", "ϱ": r"\varrho", "µ": r"\mu",
+}  # fmt: skip
+_ESCAPES |= {sign: rf"\ensuremath{{{text}}}" for sign, text in _MATHEMATICS.items()}
+_ACCENTS = {
+    "\u0300": "`", "\u0301": "'", "\u0302": "^", "\u0303": "~", "\u0304": "=", "\u0306": "u",
+    "\u0307": ".", "\u0308": '"', "\u030a": "r", "\u030b": "H", "\u030c": "v", "\u0327": "c",
+}  # fmt: skip
+
+
+def tikz(diagram: Diagram, *, dark: bool = False) -> str:
+    r"""A diagram as a LaTeX document: ``pdflatex graph.tex`` makes a page of the picture's size.
+
+    It needs TikZ, which every TeX distribution has. A picture longer than a page can be is made
+    smaller as a whole.
+
+    >>> nodes = (Node("xa", "x_a", "input"),)
+    >>> text = tikz(Diagram(nodes, ()))
+    >>> print(r"\begin{tikzpicture}" in text, r" x\_a\strut" in text)
+    True True
+    """
+    look = theme(dark)
+    picture = slide_layout(diagram)
+    pen = _Pen(min(1.0, _LONGEST / max(picture.layout.width, picture.layout.height, 1.0)))
+    roles = roles_in(diagram)
+    colours = {name: getattr(look, name) for name in ("background", "ink", "edge", "path")}
+    size = pen.length
+    body = [
+        r"\begin{tikzpicture}[x=1bp, y=-1bp, text=ink, font=\sffamily, inner sep=0,",
+        r"  show background rectangle, background rectangle/.style={fill=background},"
+        f" inner frame sep={size(_BORDER)},",
+        f"  edge/.style={{draw=edge, line width={size(1.8)}, rounded corners={size(12)},"
+        f" -{{Stealth[length={size(11)}, width={size(10)}]}}}},",
+        f"  path edge/.style={{edge, draw=path, double=background, double distance={size(2.4)},"
+        f" -{{Stealth[length={size(16)}, width={size(15)}]}}}},",
+    ]
+    for role in roles:
+        style = look.roles[role]
+        colours |= {f"{role}line": style.outline, f"{role}fill": style.fill}
+        dots = ", dotted" if style.shape == "dotted" else ""
+        body.append(
+            f"  {role}/.style={{draw={role}line, fill={role}fill,"
+            f" line width={size(style.line_width)}{dots}}},"
+        )
+    body.append(f"  path vertex/.style={{draw=path, line width={size(4)}}}]")
+    body += [*_frames(diagram, picture, pen), *_edges(diagram, picture, pen)]
+    for node in diagram.nodes:
+        body += _vertex(node, picture, look, pen)
+    body += [*_above_and_below(diagram, picture, pen), r"\end{tikzpicture}"]
+    declared = [
+        *fallbacks("\n".join(body)),
+        *(rf"\definecolor{{{n}}}{{HTML}}{{{c[1:].upper()}}}" for n, c in colours.items()),
+    ]
+    return "\n".join([_PREAMBLE, *declared, _PAGE, *body]) + _END_OF_PAGE
+
+
+@dataclass(frozen=True, slots=True)
+class _Pen:
+    """Writes lengths, points and fonts; `scale` is below 1 where the picture is too long."""
+
+    scale: float
+
+    def length(self, points: float) -> str:
+        return f"{points * self.scale:.4g}bp"
+
+    def point(self, point: Point) -> str:
+        return f"({point[0] * self.scale:.1f},{point[1] * self.scale:.1f})"
+
+    def rectangle(self, box: Box, inset: float) -> str:
+        across, along = box.width / 2 - inset, box.height / 2 - inset
+        return (
+            f"{self.point((box.x - across, box.y - along))} rectangle "
+            f"{self.point((box.x + across, box.y + along))}"
+        )
+
+    def size(self, size: float) -> str:
+        line = self.length(size * LINE_SPACING)
+        return rf"\fontsize{{{self.length(size)}}}{{{line}}}\selectfont "
+
+    def node(self, style: str, size: float, at: Point, lines: Iterable[str], more: str = "") -> str:
+        """Lines of LaTeX around a point."""
+        font = rf"font=\sffamily{self.size(size).strip()}{more}"
+        text = r"\\{}".join(lines)  # a bracket after a bare line break would be its length
+        return rf"\node[{style}align=center, {font}] at {self.point(at)} {{{text}}};"
+
+
+def _frames(diagram: Diagram, picture: SlideLayout, pen: _Pen) -> list[str]:
+    """Return the frames around the parts of a graph, with their labels."""
+    lines = []
+    for part, box in zip(diagram.parts, picture.layout.frames, strict=True):
+        style = f"draw=edge, dash dot, line width={pen.length(2.2)}"
+        lines.append(rf"\path[{style}] {pen.rectangle(box, 0.0)};")
+        top = (box.x, box.y - box.height / 2 + PADDING / 2)
+        label = map(escaped, header_lines(part))
+        lines.append(pen.node("anchor=north, ", DETAIL_SIZE, top, label))
+    return lines
+
+
+def _edges(diagram: Diagram, picture: SlideLayout, pen: _Pen) -> list[str]:
+    lines = []
+    for edge, points in zip(diagram.edges, picture.layout.routes, strict=True):
+        route = points[::-1] if diagram.backward_arrows else points
+        style = "path edge" if edge.emphasis else "edge"
+        style += ", dashed, opacity=0.5" if edge.dropped else ""
+        lines.append(rf"\draw[{style}] {' -- '.join(map(pen.point, route))};")
+    style = f"fill=background, inner sep={pen.length(2)}, "
+    for box, texts in zip(picture.labels.boxes, picture.label_texts, strict=True):
+        if box is not None:
+            lines.append(pen.node(style, DETAIL_SIZE, (box.x, box.y), map(escaped, texts)))
+    return lines
+
+
+def _vertex(node: Node, picture: SlideLayout, look: Theme, pen: _Pen) -> list[str]:
+    box = picture.layout.boxes[node.key]
+    shape = look.roles[node.role].shape
+    style = f"{node.role}, path vertex" if node.emphasis else node.role
+    style += ", dashed, fill=background, draw opacity=0.5" if node.dropped else ""
+    if shape == "hexagon":
+        path = " -- ".join(map(pen.point, hexagon(box))) + " -- cycle"
+    else:
+        path = pen.rectangle(box, 0.0)
+    radius = {"rounded": 10.0, "circle": pill_radius(box) - 0.1}.get(shape)
+    corners = f"rounded corners={pen.length(radius)}, " if radius else ""
+    lines = [rf"\path[{corners}{style}] {path};"]
+    if shape == "double":
+        # Of a highlighted vertex the outer outline is wide, and two are still seen.
+        inner = f"{style}, line width={pen.length(1.2)}" if node.emphasis else style
+        lines.append(rf"\path[{inner}] {pen.rectangle(box, 4.0)};")
+    first = rf"{{{pen.size(LABEL_SIZE)}\bfseries\boldmath {escaped(node.label)}\strut}}"
+    text = (first, *map(escaped, picture.details[node.key]))
+    # The node's font decides how far apart all lines are.
+    return [*lines, pen.node("", DETAIL_SIZE, (box.x, box.y), text)]
+
+
+def _above_and_below(diagram: Diagram, picture: SlideLayout, pen: _Pen) -> list[str]:
+    middle, floor = picture.layout.width / 2, picture.layout.height
+    width = f"text width={pen.length(max(picture.layout.width, NOTE_WIDTH))}"
+    lines = []
+    if diagram.title:
+        style, title = f"anchor=south, {width}, ", [prose(diagram.title)]
+        bold = r"\bfseries\boldmath"
+        lines.append(pen.node(style, TITLE_SIZE, (middle, -20.0), title, bold))
+    if diagram.notes:
+        style, notes = f"anchor=north, {width}, ", map(prose, diagram.notes)
+        lines.append(pen.node(style, DETAIL_SIZE, (middle, floor + 20.0), notes))
+    return lines
+
+
+def escaped(text: str) -> str:
+    r"""Text as LaTeX shows it as written; Greek letters through mathematics mode.
+
+    >>> print(escaped("x_1^2 & α, größe"))
+    x\_1\^{}2 \& \ensuremath{\alpha}, gr\"{o}\ss{}e
+    """
+    whole = "".join(map(_character, unicodedata.normalize("NFC", text)))
+    return whole.replace(",,", ",{},")
+
+
+def prose(text: str) -> str:
+    r"""The same for sentences, in which a hyphen between letters is no minus.
+
+    >>> print(prose("step-by-step: a - 1"))
+    step-by-step: a \ensuremath{-} 1
+    """
+    parts = re.split(r"(?<=[^\W\d_])-(?=[^\W\d_])", text)
+    return "-".join(map(escaped, parts))
+
+
+def fallbacks(text: str) -> Iterable[str]:
+    r"""Declarations for the characters that pdflatex has no letter for: it shows their numbers.
+
+    LuaLaTeX and XeLaTeX take such characters from their font.
+
+    >>> list(fallbacks("变"))[1]
+    '  \\DeclareUnicodeCharacter{53D8}{\\textsuperscript{U+53D8}}'
+    """
+    strange = sorted({ord(character) for character in text if not character.isascii()})
+    declaration = r"  \DeclareUnicodeCharacter{{{0:04X}}}{{\textsuperscript{{U+{0:04X}}}}}"
+    return (r"\ifPDFTeX", *map(declaration.format, strange), r"\fi") if strange else ()
+
+
+def _character(character: str) -> str:
+    known = _ESCAPES.get(character)
+    if known or character.isascii():
+        return known or (character if character.isprintable() else " ")
+    if re.fullmatch("[Α-ΡΣ-Ωα-ω]", character):
+        name = unicodedata.name(character).split()[-1].lower().replace("lamda", "lambda")
+        return rf"\ensuremath{{\{name if character >= 'α' else name.capitalize()}}}"
+    parts = unicodedata.normalize("NFD", character)
+    if len(parts) == 2 and parts[0].isascii() and parts[1] in _ACCENTS:
+        letter = {"i": r"\i", "j": r"\j"}.get(parts[0], parts[0])
+        return rf"\{_ACCENTS[parts[1]]}{{{letter}}}"
+    return character

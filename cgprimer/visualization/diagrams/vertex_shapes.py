@@ -1,0 +1,124 @@
+"""The outlines of vertices: how large a shape its text needs, and the shape as matplotlib patches.
+
+All lengths are in points; a figure's axes are set so that one data unit is one point.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from cgprimer.visualization.diagrams.geometry import Box, Point, Size
+from cgprimer.visualization.diagrams.theme import RoleStyle, Shape
+
+if TYPE_CHECKING:
+    from matplotlib.patches import Patch
+
+_PAD_ACROSS, _PAD_ALONG = 14.0, 9.0
+_SLANT = 12.0  # of a hexagon's pointed ends
+_INNER_OUTLINE = 4.0  # between the two lines of a double outline
+_SMALLEST = 44.0
+_PILL_PAD, _PILL_RADIUS = 18.0, 22.0
+_CORNER = 9.0  # points of an outline beside a corner at which no edge ends
+
+
+def shape_size(shape: Shape, text: Size, *, tight: bool = False) -> Size:
+    """Return the width and height of the shape that holds a block of text.
+
+    A `tight` one has half of the room between the text and the outline.
+
+    >>> shape_size("rectangle", (60, 20)), shape_size("rectangle", (60, 40), tight=True)
+    ((88.0, 44.0), (74.0, 49.0))
+    """
+    width, height = text
+    share = 0.5 if tight else 1.0
+    if shape == "circle":
+        # A circle for the short names of operations, and a pill where there is more to say: it
+        # needs much less of a slide than the ellipse through the corners of the text.
+        across = max(math.sqrt(2) * max(width, height) + 8, _SMALLEST + 4)
+        if across <= 2 * _SMALLEST:
+            return (across, across)
+        return (width + 2 * share * _PILL_PAD, height + 2 * share * _PAD_ALONG)
+    extra = {"hexagon": _SLANT, "double": _INNER_OUTLINE}.get(shape, 0.0)
+    across = width + 2 * (share * _PAD_ACROSS + extra)
+    along = height + 2 * (share * _PAD_ALONG + (_INNER_OUTLINE if shape == "double" else 0.0))
+    return (max(across, _SMALLEST), max(along, _SMALLEST))
+
+
+def inside(shape: Shape, box: Box, point: Point) -> bool:
+    """Tell whether a point lies in the shape that fills `box`.
+
+    >>> inside("circle", Box(0, 0, 10, 10), (4, 4)), inside("rectangle", Box(0, 0, 10, 10), (4, 4))
+    (False, True)
+    """
+    across, along = abs(point[0] - box.x) * 2, abs(point[1] - box.y) * 2
+    if shape == "circle":
+        radius = pill_radius(box)
+        corner = (max(across / 2 - box.width / 2 + radius, 0), along / 2 - box.height / 2 + radius)
+        return across <= box.width and math.hypot(corner[0], max(corner[1], 0)) <= radius
+    slant = 2 * min(_SLANT, box.width / 4) if shape == "hexagon" else 0.0
+    return along <= box.height and across <= box.width - slant * along / box.height
+
+
+def meet(shape: Shape, box: Box, port: Point, *, down: bool = False) -> Point:
+    """Where a line meets the outline of its vertex, to which it comes from the side.
+
+    `port` is a point beside the vertex, with `down` above or below it. Corners are kept free: an
+    arrow head on a corner could point to either side.
+
+    >>> [meet("rectangle", Box(0, 0, 100, 40), (-58, y)) for y in (10, 24)]
+    [(-50.0, 10.0), (-50.0, 11.0)]
+    """
+    middle, half = (box.x, box.width / 2) if down else (box.y, box.height / 2)
+    free = max(half - _CORNER, 0.0)
+    beside = min(max(port[0 if down else 1], middle - free), middle + free)
+    inner = (beside, box.y) if down else (box.x, beside)
+    outer = (beside, port[1]) if down else (port[0], beside)
+    for _ in range(24):
+        point = ((inner[0] + outer[0]) / 2, (inner[1] + outer[1]) / 2)
+        inner, outer = (point, outer) if inside(shape, box, point) else (inner, point)
+    return (round(inner[0], 3), round(inner[1], 3))
+
+
+def pill_radius(box: Box) -> float:
+    """Return the radius of the corners of a circle, or of the pill that stands for a larger one.
+
+    >>> pill_radius(Box(0, 0, 48, 48)), pill_radius(Box(0, 0, 120, 80))
+    (24.0, 22.0)
+    """
+    half = min(box.width, box.height) / 2
+    return half if box.width == box.height else min(half, _PILL_RADIUS)
+
+
+def hexagon(box: Box, slant: float = _SLANT) -> list[Point]:
+    """Return the corners of the hexagon that fills a box, from the left one on.
+
+    >>> hexagon(Box(0, 0, 100, 40))[:2]
+    [(-50.0, 0), (-38.0, 20.0)]
+    """
+    right, top = box.width / 2, box.height / 2
+    inner = right - min(slant, right / 2)
+    corners = [(-right, 0), (-inner, top), (inner, top), (right, 0), (inner, -top), (-inner, -top)]
+    return [(box.x + x, box.y + y) for x, y in corners]
+
+
+def patches(style: RoleStyle, box: Box, small: bool = False) -> list[Patch]:
+    """Return the patches that draw a vertex; `small` thins the details for the legend."""
+    from matplotlib.patches import FancyBboxPatch, Polygon, Rectangle
+
+    corner = (box.x - box.width / 2, box.y - box.height / 2)
+    look: Any = {"facecolor": style.fill, "edgecolor": style.outline}
+    look["linewidth"] = style.line_width
+    if style.shape == "hexagon":
+        return [Polygon(hexagon(box, 6.0 if small else _SLANT), closed=True, **look)]
+    if style.shape in ("circle", "rounded"):
+        radius = pill_radius(box) if style.shape == "circle" else 5.0 if small else 10.0
+        round_box = f"round,pad=0,rounding_size={radius}"
+        return [FancyBboxPatch(corner, box.width, box.height, boxstyle=round_box, **look)]
+    if style.shape == "dotted":
+        look["linestyle"] = (0, (1.2, 1.6))
+    inner = 3.0 if small else _INNER_OUTLINE
+    return [
+        Rectangle((corner[0] + g, corner[1] + g), box.width - 2 * g, box.height - 2 * g, **look)
+        for g in ((0.0, inner) if style.shape == "double" else (0.0,))
+    ]

@@ -1,1 +1,0 @@
-"""Training with many workers: protocols, and who carries them out."""
