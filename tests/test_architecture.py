@@ -409,7 +409,7 @@ def test_public_names_exist_and_have_docstrings() -> None:
 
 
 def test_no_public_name_is_also_the_name_of_a_package() -> None:
-    # Importing cgprimer.data would put the module over a public function cgprimer.data.
+    # Importing cgprimer.training would put the package over a function cgprimer.training.
     names = {
         name for name, module in cgprimer._PUBLIC.items() if module
     }  # the other names are modules

@@ -234,7 +234,7 @@ def _compile_reduction(step: PlanStep) -> StepFunction:
 
 
 def _compile_affine(group: AffineGroup, position: int, allocation: RowAllocation) -> StepFunction:
-    """Compile an affine group to a matrix product with one column per sample."""
+    """Compile a group of affine functions to one matrix product with a column per sample."""
     inputs = _compile_stack(group.inputs, allocation)
     targets = [(output, allocation.row_of[output]) for output in group.outputs]
     rows = _convert_to_slice([row for _, row in targets])

@@ -187,7 +187,7 @@ class _PlanEncoder:
         return self.filled[~operand]
 
     def _encode_steps(self, steps: Iterable[PlanStep], row: Mapping[int, int]) -> CodeSection:
-        """Encode plan steps as operations of five integers.
+        """Encode plan steps as operations, each consisting of five integers.
 
         Args:
             steps: the steps.

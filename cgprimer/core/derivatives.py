@@ -236,7 +236,7 @@ def _prepare_request(
     mode: str,
     options: Mapping[str, Any],
 ) -> _Request:
-    """Check the names of a request for derivatives, and differentiate the tape."""
+    """Check the requested names, then differentiate the tape of the graph."""
     names = resolve_wrt(graph, wrt)
     if of is None and not graph.outputs:
         raise UsageError("the graph has no output to differentiate")

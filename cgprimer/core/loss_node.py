@@ -179,7 +179,8 @@ def _build_terms(
     if not reserved:
         if not set(names) & set(variables):
             hint = f"use 'out' and 'target', or one of {join_names(variables)}"
-            raise UsageError(f"the loss {loss!r} does not use any name of the graph", hint=hint)
+            message = f"the loss {loss!r} does not refer to any name in the graph"
+            raise UsageError(message, hint=hint)
         return [substitute(tree, replaced)]
     more = [name for name in names if name not in reserved]
     if more and len(outputs) > 1:

@@ -169,8 +169,8 @@ def prepare_seed(result: ValueBase, gradient: Any) -> Any:
     if not result.requires_grad:
         raise DifferentiationError(
             "this Value does not require grad and has no grad_fn",
-            hint="create parameters with Value(..., requires_grad=True); under no_grad(), update"
-            " them in place (w -= step): w = w - step creates a Value that does not require grad",
+            hint="create parameters with Value(..., requires_grad=True), and update them in place"
+            " under no_grad(): w -= step instead of w = w - step",
         )
     shape = EAGER.shape(result)
     if gradient is None:

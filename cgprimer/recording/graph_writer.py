@@ -288,8 +288,8 @@ def _build_custom_call(operation: Any, trees: list[Expression], writer: GraphWri
     if name not in ARRAY_FUNCTIONS:
         raise UsageError(
             f"cannot record {name!r}: it is not a registered primitive",
-            hint=f"call cgprimer.register_primitive({name}) for a Function, or"
-            f" register_primitive({name!r}, f, partials=...) for a function with formulas",
+            hint=f"for a Function, call cgprimer.register_primitive({name}); for another function,"
+            f" register_primitive({name!r}, f, partials=...)",
         )
     operands = iter(trees)
     arguments = [
@@ -310,7 +310,7 @@ def _build_reshape(a: Expression, shape: Shape) -> Apply:
 
 
 def _build_index(a: Expression, a_shape: Shape, key: tuple[Any, ...], shape: Shape) -> Apply:
-    """Build an index expression; a nested list of indices becomes a list on the flat array."""
+    """Build an index expression; nested lists of indices become indices of the flat array."""
     if any(isinstance(part, tuple) and np.ndim(part) > 1 for part in key):
         size = math.prod(a_shape)
         flat = np.arange(size).reshape(a_shape)[tuple(map(convert_index_entry, key))].reshape(-1)

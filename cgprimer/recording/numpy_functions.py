@@ -311,7 +311,7 @@ def _differences(a: Any, n: int = 1, axis: int = -1) -> Any:
 
 
 def _pad(a: Any, pad_width: Any, mode: Any = "constant") -> Any:
-    """Compute ``numpy.pad`` of a recorded value, in a mode that copies elements or adds zeros."""
+    """Compute ``numpy.pad`` of a recorded value; the mode must pad with zeros or copies."""
     if mode not in ("constant", "edge", "reflect", "symmetric", "wrap"):
         raise DifferentiationError(f"recording numpy.pad does not support mode={mode!r}")
     return wrap_rearrangement(np.pad)(a, pad_width, mode)

@@ -35,7 +35,7 @@ def stack(values: Any, axis: int = 0) -> Any:
 
 
 def wrap_rearrangement(function: Callable[..., Any], max_arguments: int = 9) -> Callable[..., Any]:
-    """Wrap a numpy function that only moves elements or adds zeros, for recorded values."""
+    """Extend a numpy function that only moves elements or adds zeros to recorded values."""
 
     def apply(a: Any, *args: Any, **kwargs: Any) -> Any:
         """Apply the function to positions, and gather the elements at the resulting positions."""
@@ -53,7 +53,7 @@ def wrap_rearrangement(function: Callable[..., Any], max_arguments: int = 9) -> 
 
 
 def create_position_array(a: Any) -> Any:
-    """Return an array in the shape of ``a`` with the 1-based position of each element."""
+    """Return an array of the same shape as ``a`` with the 1-based flat index of each element."""
     return np.arange(1, a.size + 1).reshape(a.shape)
 
 

@@ -137,7 +137,7 @@ def primitive(
 
     @wraps(function)
     def traced(*arguments: Any, **options: Any) -> Any:
-        """Call the function; return a node with the arguments as parents if any is a node."""
+        """Call the function; given a node, return a node whose parents are the arguments."""
         values = [a._value if isinstance(a, Node) else a for a in arguments]
         result = apply(*values, **options)
         if not any(isinstance(a, Node) for a in arguments):

@@ -186,8 +186,8 @@ class Value(TensorNames):
         if self.requires_grad and State.thread.recording:  # ``math.exp(x)``, ``array[0] = x``
             raise UsageError(
                 "cannot convert a Value that requires grad to float",
-                hint="use np.exp instead of math.exp, np.stack instead of array[i] = value; for the"
-                " plain number, use value.item() or f'{value:.3f}'",
+                hint="use np.exp instead of math.exp, and np.stack instead of array[i] = value; to"
+                " get the number, use value.item() or f'{value:.3f}'",
             )
         return number
 
@@ -226,7 +226,7 @@ class Value(TensorNames):
         if self.operands:
             raise UsageError(
                 "cannot copy or pickle a computed Value, which refers to its whole graph",
-                hint="copy value.detach(), which has only the data",
+                hint="copy value.detach(), which holds the data without the graph",
             )
         return Value, (self._data, self.requires_grad, self.name), (None, {"_grad": self._grad})
 

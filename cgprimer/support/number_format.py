@@ -2,8 +2,8 @@
 
 A double is rounded by its exact decimal value, with halves away from zero as taught in school.
 ``≈`` marks a string that differs from the double by more than the rounding of a few operations, so
-0.4*0.8 is ``0.32``, although its double is 0.32000000000000006. `pages/number_format.js`
-implements this rule for pages.
+0.4*0.8 is ``0.32``, although its double is 0.32000000000000006. The file
+`visualization/pages/number_format.js` implements this rule for pages.
 """
 
 from __future__ import annotations

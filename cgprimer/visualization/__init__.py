@@ -1,5 +1,5 @@
 """What readers see: diagrams of graphs, plots, pages and slides, and objects in notebooks.
 
-The package imports `errors`, `support`, `core`, `recording`, `networks`, `backends`, `analysis` and
-`training`. Start with `diagrams/graph_diagrams.py`, whose `draw` turns a graph into a picture.
+The package may import `errors`, `support`, `core`, `recording`, `networks`, `backends`, `analysis`
+and `training`. Start with `diagrams/drawing.py`, whose `draw` turns a graph into a picture.
 """

@@ -144,9 +144,9 @@ def test_an_update_that_does_not_work_is_refused_at_once(
 
 
 def test_names_that_are_taken() -> None:
-    with pytest.raises(UsageError, match="taken"):
+    with pytest.raises(UsageError, match="registered"):
         cgprimer.register_optimizer("adam", lion, start=zeros)
-    with pytest.raises(UsageError, match="taken"):
+    with pytest.raises(UsageError, match="registered"):
         cgprimer.register_loss("squared-error", "out")
     for take_out in (cgprimer.unregister_optimizer, cgprimer.unregister_loss):
         with pytest.raises(UsageError, match="registered"):

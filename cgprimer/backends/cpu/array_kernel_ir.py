@@ -91,7 +91,7 @@ class _KernelEmitter(FunctionEmitter):
     # --- one loop over the elements of all samples -----------------------------------------------
 
     def _emit_flat_loop(self, begin: Ir, end: Ir) -> None:
-        """Emit a single loop over the elements of all samples, including sums over samples."""
+        """Emit a single loop over the elements of all samples; it can sum over samples."""
         kernel = self.kernel
         sums = [i for i in kernel.levels if self._get_operation(i) == "batch_sum"]
         uniforms = {i: self.broadcast(value, self.lanes) for i, value in self.uniforms.items()}

@@ -138,7 +138,7 @@ def split_exponent(x: Vector) -> tuple[Vector, Vector]:
 
 
 def log_of_significand(m: Vector) -> tuple[Vector, Vector]:
-    """Split ln(m) into f - c with f = m - 1, so that callers can add f last."""
+    """Return f and c with ln(m) = f - c and f = m - 1; for accuracy, callers add f last."""
     f = m - 1.0
     s = f / (f + 2.0)
     z = s * s

@@ -288,7 +288,7 @@ class HandlerModule:
         handler.store_value(value, table, handler.load_instruction_word(1))
 
     def _emit_gather_weights(self, handler: HandlerEmitter, masked: bool) -> None:
-        """Emit the handler that gathers the weights of affine layers in contiguous memory.
+        """Emit the handler that copies the weights of affine layers into contiguous memory.
 
         Extended operands: number of weights, destination, sources.
         """
@@ -376,7 +376,7 @@ class HandlerModule:
                 yield handler.broadcast(weight, lanes)
 
         def emit_samples(offset: Ir) -> None:
-            """Compute all outputs of an affine layer for a vector of samples."""
+            """Emit code that computes all outputs of an affine layer for a vector of samples."""
 
             def add_input(index: Ir, state: list[Ir]) -> list[Ir]:
                 """Add one input times its weights to a tile of outputs."""

@@ -205,7 +205,7 @@ class PrimitiveEmitter:
     # --- functions of the module ---
 
     def get_function(self, name: str) -> Ir:
-        """Return the LLVM function of a mathematical function; define it at the first use."""
+        """Return the LLVM function that implements a primitive, defined on first use."""
         if name not in self._functions:
             suffix = "_inline" if self.inline else ""
             symbol = f"cgprimer_{name}_{self.format.name}_x{self.width}{suffix}"

@@ -113,7 +113,7 @@ class TapeFunctionEmitter(FunctionEmitter):
         return {i: load[leaf.kind](leaf) for i, leaf in leaves if leaf.kind in load}
 
     def emit_instructions(self, values: dict[int, Ir], *, varying: bool) -> None:
-        """Emit the instructions of the tape that run once per sample, or those that run once."""
+        """Emit the per-sample instructions of the tape, or the sample-independent ones."""
         first, emit = len(self.tape.leaves), self.emitter.emit
         for index, (name, operands) in enumerate(self.tape.instructions, first):
             if self.varies[index] == varying:

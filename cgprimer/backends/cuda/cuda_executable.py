@@ -66,9 +66,7 @@ class CudaExecutable:
         self, tape: Tape, *, reduction: Reduction, dtype: str, settings: LaunchSettings
     ) -> None:
         if dtype not in ("float64", "float32"):
-            raise EngineError(
-                f"the engine 'cuda' supports the dtypes float64 and float32, got {dtype}"
-            )
+            raise EngineError(f"the engine 'cuda' supports only float64 and float32, got {dtype}")
         self.sums = reduction == "sum"
         self.dtype = np.dtype(dtype)
         self.settings = settings

@@ -270,7 +270,7 @@ class _StepBuilder:
         return total
 
     def emit_remainder(self, value: int, weighted_sum: WeightedSum) -> list[PlanStep]:
-        """Emit steps that add the remainder of a weighted sum to an output of its affine group.
+        """Emit steps that add the terms of a weighted sum that its affine group does not cover.
 
         Args:
             value: the output of the affine group.

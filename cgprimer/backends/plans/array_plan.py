@@ -156,7 +156,7 @@ class ArrayPlan:
     def _compute_latest_phases(
         self, indices: list[int], earliest: dict[int, int], last: int
     ) -> tuple[dict[int, int], set[int]]:
-        """Compute the latest phase of each fused instruction, and the values to be stored."""
+        """Return the latest phase in which each instruction can run, and the values to store."""
         inside = self.in_kernels
         latest = dict.fromkeys(inside, last)
         stored = set(self.tape.outputs.values())  # values used outside of kernels

@@ -72,7 +72,7 @@ def _build_optimized_plan(tape: Tape, *, sums: bool) -> Plan:
 
 
 def _add_constant_one(tape: Tape) -> Tape:
-    """Return a copy of a tape with an additional constant 1, a weight of affine groups."""
+    """Return a copy of a tape with the constant 1, the weight of terms without a coefficient."""
     builder = Builder(share=False, simplify=False)
     index_of = builder.extend(tape)
     builder.constant(1.0)

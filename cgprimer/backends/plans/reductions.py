@@ -157,6 +157,6 @@ def _find_complete_outer_products(
 def _build_outer_product(
     left: list[int], right: list[int], pairs: Mapping[Pair, int]
 ) -> OuterProduct:
-    """Build an outer product; pairs of factors that are not needed have the accumulator -1."""
+    """Build an outer product; the accumulator index -1 marks pairs that are not needed."""
     accumulators = [tuple([pairs.get((a, b), pairs.get((b, a), -1)) for b in right]) for a in left]
     return OuterProduct(tuple(left), tuple(right), tuple(accumulators))

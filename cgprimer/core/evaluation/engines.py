@@ -149,7 +149,7 @@ def check_supported(engine: Engine, tape: Tape, dtype: str = "float64") -> None:
 
 
 def get_minimum_work(engine: Engine, tape: Tape) -> float:
-    """Return the minimum number of operations for which ``auto`` chooses an engine."""
+    """Return the minimum number of operations at which ``auto`` selects the engine."""
     declared: Any = getattr(engine, "minimum_work", None)
     return math.inf if declared is None else float(declared(tape))
 

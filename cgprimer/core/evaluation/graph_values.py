@@ -87,7 +87,7 @@ def _collect_leaf_values(tape: Tape, point: Mapping[str, Value]) -> list[Value]:
 
 
 def _look_up_leaf_value(leaf: Leaf, point: Mapping[str, Value]) -> Value:
-    """Return the value of a column or scalar of a tape at a point."""
+    """Return the value that a point assigns to a leaf of a tape."""
     if is_internal(leaf.name):
         return convert_value(leaf.name, point.get(leaf.name, leaf.value), leaf.shape)
     return point[leaf.name]

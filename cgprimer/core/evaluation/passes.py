@@ -73,7 +73,7 @@ def _run_seeded_passes(
     samples: int,
     isolate: Callable[[Pass], Execute] | None,
 ) -> tuple[Mapping[str, Number], dict[Entry, Number]]:
-    """Run the passes for all seeds; return the first outputs and the summed derivatives."""
+    """Run all passes; return the outputs of the first pass and the sums of the derivatives read."""
     first: Mapping[str, Number] = {}
     totals: dict[Entry, Number] = {}
     for single_pass in program.passes:

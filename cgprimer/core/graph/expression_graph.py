@@ -277,8 +277,8 @@ class ExpressionGraph:
         missing = [name for name in wanted if name in free and name not in values]
         if missing:
             hint = self._missing_value_hint(missing[0])
-            values_of = "missing values for" if len(missing) > 1 else "missing value for"
-            raise MissingValueError(f"{values_of} {', '.join(missing)}", hint=hint)
+            plural = "s" if len(missing) > 1 else ""
+            raise MissingValueError(f"missing value{plural} for {', '.join(missing)}", hint=hint)
         try:
             self.samples(values)
         except ValueError:

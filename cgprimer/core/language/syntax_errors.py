@@ -64,7 +64,7 @@ class _Token(NamedTuple):
 
 
 class SyntaxErrors:
-    """Builders of syntax errors for an invalid token; each method describes one kind of error."""
+    """A factory of syntax errors at an invalid token, with a method for each kind of error."""
 
     def __init__(self, source: Source, at: int) -> None:
         self.source, self.spans, self.index = source, locate_tokens(source), at

@@ -101,7 +101,7 @@ class Symbol(Operator):
 
 
 def operator_name(applied: str | Operator) -> str:
-    """Return the name of a primitive, or the kind of an operator with settings."""
+    """Return the name of an applied primitive or operator, without settings."""
     return applied if isinstance(applied, str) else applied.name
 
 

@@ -121,7 +121,7 @@ class Derivatives:
 
 
 class Execute(Protocol):
-    """A function that an engine compiles from a tape, and that runs the tape."""
+    """The function that an engine returns for a tape: it runs the compiled tape."""
 
     def __call__(self, columns: Inputs, scalars: Inputs, samples: int) -> dict[str, Number]:
         """Run the tape; return each output as an array of shape (samples,), or its sum.

@@ -19,7 +19,7 @@ from cgprimer.core.tape.tape import Tape
 def differentiate_elements(
     method: Differentiator, tape: Tape, of: tuple[str, ...], wrt: tuple[str, ...], **options: Any
 ) -> DerivativeProgram:
-    """Differentiate a tape with arrays by a method that supports only scalars.
+    """Differentiate a tape with arrays element by element, with a method for scalars.
 
     Args:
         method: the method.

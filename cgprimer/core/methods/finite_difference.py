@@ -102,7 +102,7 @@ def differentiate(
 def _build_passes(
     scheme: str, of: tuple[str, ...], wrt: tuple[str, ...], leaves: dict[str, str]
 ) -> tuple[Pass, ...]:
-    """Return the passes of a scheme: shifts of each variable, and the outputs to read.
+    """Return the evaluations of a difference scheme: shifted variables and outputs to read.
 
     Args:
         scheme: the name of the scheme.

@@ -40,7 +40,7 @@ LIMIT = 5_000  #: the default of the maximum number of operations of an expanded
 def differentiate(
     tape: Tape, of: tuple[str, ...], wrt: tuple[str, ...], *, share: bool = True, limit: int = LIMIT
 ) -> DerivativeProgram:
-    """Return the program of symbolic differentiation.
+    """Differentiate a tape symbolically, and return the derivative program.
 
     Args:
         tape: the tape to differentiate.

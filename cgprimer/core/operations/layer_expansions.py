@@ -31,7 +31,7 @@ _HINT = "p is the probability of keeping a unit; PyTorch's p is the probability 
 
 
 def expand_dropout(b: Builder, x: Any, p: Any) -> Any:
-    """Emit dropout: keep each unit with probability p; after training, multiply it by p."""
+    """Emit dropout: in training, keep each unit with probability p; at inference, multiply by p."""
     keep = b.value_of(p)
     if keep is None or not 0 <= keep <= 1:
         raise ShapeError("p in dropout(x, p) must be a constant between 0 and 1", hint=_HINT)

@@ -156,7 +156,7 @@ def _split_node(node: Expression) -> tuple[int, _Pieces]:
 
 
 def _split_operator(operator: Operator, node: Apply) -> _Pieces:
-    """Split an index expression or array operation into its settings, as strings, and operands."""
+    """Split an index expression or array operation into operands and settings (as strings)."""
     settings = operator.format_settings()
     if operator.is_index:
         return [(node.arguments[0], _ATOM), f"[{','.join(settings)}]"]

@@ -277,7 +277,7 @@ def find_primitive(name: str) -> Primitive:
 
 
 def primitives() -> tuple[Primitive, ...]:
-    """Return all primitives in the order of the table."""
+    """Return all registered primitives, in the order of the primitive table."""
     return tuple(_TABLE.values())
 
 

@@ -206,7 +206,7 @@ class Builder:
         self.shares.append((_new(Contribution, (tail, head, partial, product, total)), earlier))
 
     def name(self, index: int, name: str) -> int:
-        """Name a value, and return it."""
+        """Assign a name to a value, and return the index of the value."""
         self.names[name] = index
         return index
 

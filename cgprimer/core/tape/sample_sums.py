@@ -59,7 +59,7 @@ class _SampleSums:
         self._sums: dict[int, int] = {}
 
     def emit_sum(self, root: int) -> int:
-        """Emit the sum of a value over the samples, unless it is emitted already."""
+        """Emit the sum of a value over the samples, unless it has already been emitted."""
         stack = [root]
         while stack:  # not recursive, because long sums are deep
             index = stack[-1]

@@ -82,7 +82,7 @@ class Tape:
             array = parse_element(name)[0]
             hint = f"pass the whole array {array!r}, or define the element: NAME = {name}"
             hint = hint if array in self.names else name_hint(name, self.names)
-            raise UsageError(f"unknown value {name!r} of the tape", hint=hint)
+            raise UsageError(f"the tape has no value named {name!r}", hint=hint)
         return index
 
     def instruction(self, index: int) -> Instruction | None:

@@ -42,7 +42,8 @@ class _PrintableTape(Protocol):
     """
 
     @property
-    def leaves(self) -> tuple[Leaf, ...]: ...
+    def leaves(self) -> tuple[Leaf, ...]:
+        """The leaves of the tape."""
 
     @property
     def instructions(self) -> tuple[Instruction, ...]: ...
@@ -51,10 +52,12 @@ class _PrintableTape(Protocol):
     def outputs(self) -> Mapping[str, int]: ...
 
     @property
-    def names(self) -> Mapping[str, int]: ...
+    def names(self) -> Mapping[str, int]:
+        """Indices of the values that have a name, keyed by name."""
 
     @property
-    def labels(self) -> Mapping[int, str]: ...
+    def labels(self) -> Mapping[int, str]:
+        """Names of the values, keyed by index."""
 
     @property
     def shapes(self) -> tuple[Shape, ...]: ...

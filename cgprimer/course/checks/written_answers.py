@@ -1,7 +1,7 @@
 """Answers as they are written by hand: components by name or in order, read and computed.
 
-They are read by the package's own parser, usual notation included (see `handwriting.py`), and never
-run; ``pi`` and ``e`` are known, and so are the graph's inner variables.
+They are read by the package's own parser, usual notation included (see `notation_reader.py`), and
+never run; ``pi`` and ``e`` are known, and so are the graph's inner variables.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Graphs as boxes and arrows, and the pen with which every slide and page is drawn.
 
-What is drawn is plain data (`diagram.py`, made by `graph_diagrams.py`); where everything goes is
-worked out without a drawing library (`layout.py`, `labels.py`, `slide_layout.py`); matplotlib is
-imported only when a figure is asked for (`pen.py`, `figure.py`), and never through pyplot, so a
-machine without a display draws the same pictures.
+Diagrams are plain data (`diagram.py`, built by `graph_diagrams.py`). Positions are computed without
+a drawing library (`layout.py`, `edge_labels.py`, `slide_layout.py`). matplotlib is imported only for
+figures (`slide_pen.py`, `diagram_figure.py`), and never through pyplot, so a machine without a
+display draws the same pictures.
 """

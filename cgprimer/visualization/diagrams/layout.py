@@ -2,8 +2,8 @@
 
 The layers, the order inside them, the coordinates and the routes of long edges around other
 vertices come from graphlay, a deterministic layout engine that knows the size of every box and
-needs no Graphviz binary; labels stand on the middles of their edges until `labels.py` moves them.
-This module states what is asked of it. Lengths are in points; y goes downwards.
+needs no Graphviz binary; labels stand on the middles of their edges until `edge_labels.py` moves
+them. This module states what is asked of it. Lengths are in points; y goes downwards.
 
 Source: Sugiyama, Tagawa and Toda, "Methods for visual understanding of hierarchical system
 structures", IEEE Trans. SMC 11 (1981); https://github.com/aarkue/graphlay
@@ -60,11 +60,11 @@ class Layout:
     boxes: Mapping[str, Box]  # one per vertex
     routes: tuple[tuple[Point, ...], ...]  # one per edge, from its tail's outline to its head's
     lines: tuple[tuple[Point, ...], ...]  # the same with rounded corners
-    labels: tuple[Box | None, ...]  # one per edge; `labels.py` finds better places
+    labels: tuple[Box | None, ...]  # one per edge; `edge_labels.py` finds better places
     layers: int
     width: float
     height: float
-    frames: tuple[Box, ...] = ()  # one per part; `parts.py` adds them
+    frames: tuple[Box, ...] = ()  # one per part; `part_frames.py` adds them
 
 
 def lay_out(

@@ -1,5 +1,5 @@
-"""A comparison of methods as a picture: slides, a page, and what a notebook shows.
+"""A comparison of methods as a picture: slides, a page, and the display in a notebook.
 
-`sentences.py` says what there is to say, tables among it; `fitted_graph.py` finds room for the
-graph; `slides.py` draws slides of 16 to 9 and writes files, `page.py` makes pages.
+`sentences.py` has its sentences and tables; `fitted_graph.py` fits the graph into its space;
+`comparison_slides.py` draws slides of 16 to 9 and writes files, `comparison_page.py` makes pages.
 """

@@ -1,4 +1,4 @@
-// Numbers and what is known of them after each step, as frames.py has it in Python.
+// Numbers and what is known of them after each step, as step_frames.py has it in Python.
 const UNKNOWN = "not computed";
 
 // A value in a vertex: while a finite difference moves a variable, with enough digits to see by how

@@ -1,5 +1,5 @@
 // The graph as SVG. parts.vertices and parts.edges are what a step changes.
-function outline(group, shape, [x, y, w, h], words, grow = 0) { // shapes as in shapes.py
+function outline(group, shape, [x, y, w, h], words, grow = 0) { // shapes as in vertex_shapes.py
   const [left, top, wide, high] = [x - w / 2 - grow, y - h / 2 - grow, w + 2 * grow, h + 2 * grow];
   if (shape === "hexagon") {
     const s = Math.min(12, w / 4), r = left + wide, b = top + high;

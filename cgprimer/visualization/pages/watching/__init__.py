@@ -1,5 +1,5 @@
 """A page that follows a file as it is edited.
 
-``live.py`` has what is shown and when it is made anew, ``server.py`` the address that browsers of
-this machine find it at, and ``page.js`` puts a new page in the place of the one before.
+``live_pages.py`` decides what is shown and when a page is made again, ``page_server.py`` serves it
+at an address of this machine, and ``page.js`` replaces the page in the browser.
 """
