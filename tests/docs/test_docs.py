@@ -22,6 +22,8 @@ from pathlib import Path
 import click
 import pytest
 
+# The help of draw lists the picture formats when it is imported: before a page registers another.
+import cgprimer.cli.draw_command  # noqa: F401
 from tests.cli.cli_tools import COMMANDS, here
 from tests.docs.listings import COLUMNS, LINES, LISTING, with_listings
 from tests.test_architecture import PACKAGES
