@@ -20,10 +20,14 @@ import pytest
 
 import cgprimer
 from cgprimer.analysis.element_graph import elements_of, shape_in
+from cgprimer.support.latex_text import (
+    declare_missing_characters,
+    escape_latex,
+    escape_latex_prose,
+)
 from cgprimer.visualization.diagrams.diagram import Diagram, Edge, Node
 from cgprimer.visualization.diagrams.diagram_formats import diagram_text
 from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
-from cgprimer.visualization.diagrams.tikz import escaped, fallbacks, prose
 
 EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.cg"))
 TITLE = "Titles with & % $ # _ { } ~ ^ \\ < > \" ' ` | größe α ж -- ,, step-by-step"
@@ -201,10 +205,10 @@ def test_tex_compiles_letters_that_it_cannot_show(tmp_path: Path) -> None:
 
 
 def test_characters_that_no_font_of_tex_has_are_shown_by_number() -> None:
-    assert escaped("变") == "变"
-    declared = "\n".join(fallbacks("a 变 b"))
+    assert escape_latex("变") == "变"
+    declared = "\n".join(declare_missing_characters("a 变 b"))
     assert r"\DeclareUnicodeCharacter{53D8}{\textsuperscript{U+53D8}}" in declared
-    assert list(fallbacks(escaped("α, größe, é, x → y · ∂z"))) == []
+    assert list(declare_missing_characters(escape_latex("α, größe, é, x → y · ∂z"))) == []
 
 
 @pytest.mark.parametrize(
@@ -220,11 +224,11 @@ def test_characters_that_no_font_of_tex_has_are_shown_by_number() -> None:
     ],
 )
 def test_letters_in_latex(text: str, expected: str) -> None:
-    assert escaped(text) == expected
+    assert escape_latex(text) == expected
 
 
 def test_hyphens_of_words_are_no_minus_signs() -> None:
-    assert prose("step-by-step, 2-1") == r"step-by-step, 2\ensuremath{-}1"
+    assert escape_latex_prose("step-by-step, 2-1") == r"step-by-step, 2\ensuremath{-}1"
 
 
 # --- Mermaid --------------------------------------------------------------------------------------

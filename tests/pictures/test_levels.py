@@ -11,6 +11,7 @@ from click.testing import CliRunner
 import cgprimer
 from cgprimer.cli.draw_command import command
 from cgprimer.errors import MissingValueError, UsageError
+from cgprimer.support.latex_text import escape_latex
 from cgprimer.support.number_format import format_number
 from cgprimer.visualization.diagrams.backward_graph import backward_diagram
 from cgprimer.visualization.diagrams.diagram import Diagram, Edge, Node
@@ -20,7 +21,6 @@ from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
 from cgprimer.visualization.diagrams.layer_summary import READABLE, summarised
 from cgprimer.visualization.diagrams.overlays import sweep_numbers
 from cgprimer.visualization.diagrams.slide_layout import slide_layout
-from cgprimer.visualization.diagrams.tikz import escaped
 from tests.approval import refused
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -332,7 +332,7 @@ def test_tikz_is_balanced_and_complete() -> None:
 
 
 def test_latex_shows_text_as_written() -> None:
-    assert escaped("x_1^2 {a} 50% \\") == r"x\_1\^{}2 \{a\} 50\% \textbackslash{}"
+    assert escape_latex("x_1^2 {a} 50% \\") == r"x\_1\^{}2 \{a\} 50\% \textbackslash{}"
 
 
 def test_paths_that_are_not_listed_have_their_sum(tmp_path: Path) -> None:

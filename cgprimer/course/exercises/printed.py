@@ -16,10 +16,11 @@ from cgprimer.course.checks.sheets.sheet_problems import Cell, DisplayFormula, S
 from cgprimer.course.exercises.documents import embedded, headings, inline, sections
 from cgprimer.errors import CgprimerError, UsageError
 from cgprimer.expressions import Apply, Name, Number, parse_expression
+from cgprimer.support.latex_text import declare_missing_characters, escape_latex_prose
 from cgprimer.visualization.diagrams.diagram import Diagram
 from cgprimer.visualization.diagrams.diagram_figure import draw_diagram
 from cgprimer.visualization.diagrams.figure_files import figure_bytes
-from cgprimer.visualization.diagrams.tikz import fallbacks, prose, tikz
+from cgprimer.visualization.diagrams.tikz import tikz
 
 _ON_A_PAGE = 24  # rows of a problem that is not broken over two pages
 _STYLE = """
@@ -111,13 +112,16 @@ _PREAMBLE = r"""\documentclass[11pt,a4paper]{article}
 def latex_document(sheet: Sheet, *, solution: bool = False) -> str:
     """A sheet for ``pdflatex``; formulas are set as mathematics."""
     title, under = headings(sheet, solution=solution)
-    body, colours = [rf"{{\Large\bfseries {prose(title)}}}\\{{}}{prose(under)}"], dict[str, None]()
+    body, colours = (
+        [rf"{{\Large\bfseries {escape_latex_prose(title)}}}\\{{}}{escape_latex_prose(under)}"],
+        dict[str, None](),
+    )
     for section in sections(sheet):
         above = section.made.above[1] if section.made.above else ()
         together = len(section.made.rows) + len(above) <= _ON_A_PAGE
         page_begins = r"\par\vspace{1.5em}\begin{minipage}{\linewidth}\setlength{\parskip}{0.6em}"
         body += ["", page_begins] * together
-        body += [rf"\section*{{{_tex(section.heading, prose)}}}"]
+        body += [rf"\section*{{{_tex(section.heading, escape_latex_prose)}}}"]
         body += [_tex(paragraph, _mathematics) + r"\par" for paragraph in section.text]
         if section.picture:
             drawn = tikz(section.picture)
@@ -133,13 +137,14 @@ def latex_document(sheet: Sheet, *, solution: bool = False) -> str:
         body += [r"\end{minipage}"] * together
     text = "\n".join(body)
     return "\n".join(
-        [_PREAMBLE, *colours, *fallbacks(text), f"% cgprimer-sheet {embedded(sheet)}",
+        [_PREAMBLE, *colours, *declare_missing_characters(text),
+         f"% cgprimer-sheet {embedded(sheet)}",
          r"\begin{document}", text, r"\end{document}", ""]
     ).replace(r"\ifPDFTeX", r"\iftrue")  # fmt: skip
 
 
 def _tex(text: str, code: Callable[[str], str]) -> str:
-    return inline(text, code, lambda s: rf"\emph{{{prose(s)}}}", prose)
+    return inline(text, code, lambda s: rf"\emph{{{escape_latex_prose(s)}}}", escape_latex_prose)
 
 
 def _mathematics(text: str) -> str:
@@ -148,7 +153,7 @@ def _mathematics(text: str) -> str:
     try:
         made = [latex(parse_expression(side)) for side in (left, right) if side]
     except CgprimerError:
-        return rf"\texttt{{{prose(text)}}}"
+        return rf"\texttt{{{escape_latex_prose(text)}}}"
     return f"${' = '.join(made) if equals else made[0]}$"
 
 
@@ -164,12 +169,12 @@ def _tex_cell(cell: Cell, asked: bool = False) -> str:
         return rf"{high}$\displaystyle {made}$"
     text = cell_text(cell)
     if isinstance(cell, DisplayFormula):
-        return rf"\texttt{{{prose(text)}}}"
+        return rf"\texttt{{{escape_latex_prose(text)}}}"
     words = ("input", "parameter", "row", "expression", "value", "adjoint", "tangent", "shape",
              "number", "formula", "what", "derivative", "question", "answer")  # fmt: skip
     if _NAME.fullmatch(text) and text not in words:
         return f"${latex_name(text)}$"
-    return prose(text.replace(" -> ", " → "))
+    return escape_latex_prose(text.replace(" -> ", " → "))
 
 
 def pdf(sheet: Sheet, *, solution: bool = False) -> bytes:

@@ -11,11 +11,14 @@ font encodings" (encguide).
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from cgprimer.support.latex_text import (
+    declare_missing_characters,
+    escape_latex,
+    escape_latex_prose,
+)
 from cgprimer.visualization.diagrams.diagram import Diagram, Node
 from cgprimer.visualization.diagrams.geometry import Box, Point
 from cgprimer.visualization.diagrams.part_frames import PADDING, header_lines
@@ -60,30 +63,6 @@ _END_OF_PAGE = r"""%
 \end{document}
 """
 
-_ESCAPES = {
-    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\char36{}", "&": r"\&", "#": r"\#",
-    "%": r"\%", "_": r"\_", "^": r"\^{}", "~": r"\textasciitilde{}", "<": r"\textless{}",
-    ">": r"\textgreater{}", "|": r"\textbar{}", "\N{NO-BREAK SPACE}": "~", "…": r"\ldots{}",
-    '"': r"{\ttfamily\char34}",  # not every encoding has the straight ones
-    "'": r"{\ttfamily\char39}", "`": r"{\ttfamily\char96}",
-    "–": "{--}", "—": "{---}", "‘": "{`}", "’": "{'}", "“": "{``}", "”": "{''}", "„": "{,,}",
-    "ß": r"\ss{}", "æ": r"\ae{}", "Æ": r"\AE{}", "œ": r"\oe{}", "Œ": r"\OE{}", "ø": r"\o{}",
-    "Ø": r"\O{}", "ł": r"\l{}", "Ł": r"\L{}", "ı": r"\i{}", "ο": "o",
-    **dict(zip("ΑΒΕΖΗΙΚΜΝΟΡΤΧ", "ABEZHIKMNOPTX", strict=True)),
-}  # fmt: skip
-_MATHEMATICS = {
-    "-": "-", "−": "-", "×": r"\times", "÷": r"\div", "·": r"\cdot", "∂": r"\partial", "→": r"\to",
-    "←": r"\leftarrow", "≈": r"\approx", "≤": r"\le", "≥": r"\ge", "≠": r"\ne", "±": r"\pm",
-    "∞": r"\infty", "√": r"\surd", "∇": r"\nabla", "∑": r"\Sigma", "∏": r"\Pi", "²": "^2",
-    "³": "^3", "°": r"^\circ", "ς": r"\varsigma", "ϑ": r"\vartheta", "ϕ": r"\phi", "φ": r"\varphi",
-    "ϵ": r"\epsilon", "ε": r"\varepsilon", "ϖ": r"\varpi", "ϱ": r"\varrho", "µ": r"\mu",
-}  # fmt: skip
-_ESCAPES |= {sign: rf"\ensuremath{{{text}}}" for sign, text in _MATHEMATICS.items()}
-_ACCENTS = {
-    "\u0300": "`", "\u0301": "'", "\u0302": "^", "\u0303": "~", "\u0304": "=", "\u0306": "u",
-    "\u0307": ".", "\u0308": '"', "\u030a": "r", "\u030b": "H", "\u030c": "v", "\u0327": "c",
-}  # fmt: skip
-
 
 def tikz(diagram: Diagram, *, dark: bool = False) -> str:
     r"""A diagram as a LaTeX document: ``pdflatex graph.tex`` makes a page of the picture's size.
@@ -125,7 +104,7 @@ def tikz(diagram: Diagram, *, dark: bool = False) -> str:
         body += _vertex(node, picture, look, pen)
     body += [*_above_and_below(diagram, picture, pen), r"\end{tikzpicture}"]
     declared = [
-        *fallbacks("\n".join(body)),
+        *declare_missing_characters("\n".join(body)),
         *(rf"\definecolor{{{n}}}{{HTML}}{{{c[1:].upper()}}}" for n, c in colours.items()),
     ]
     return "\n".join([_PREAMBLE, *declared, _PAGE, *body]) + _END_OF_PAGE
@@ -168,7 +147,7 @@ def _frames(diagram: Diagram, picture: SlideLayout, pen: _Pen) -> list[str]:
         style = f"draw=edge, dash dot, line width={pen.length(2.2)}"
         lines.append(rf"\path[{style}] {pen.rectangle(box, 0.0)};")
         top = (box.x, box.y - box.height / 2 + PADDING / 2)
-        label = map(escaped, header_lines(part))
+        label = map(escape_latex, header_lines(part))
         lines.append(pen.node("anchor=north, ", DETAIL_SIZE, top, label))
     return lines
 
@@ -183,7 +162,7 @@ def _edges(diagram: Diagram, picture: SlideLayout, pen: _Pen) -> list[str]:
     style = f"fill=background, inner sep={pen.length(2)}, "
     for box, texts in zip(picture.labels.boxes, picture.label_texts, strict=True):
         if box is not None:
-            lines.append(pen.node(style, DETAIL_SIZE, (box.x, box.y), map(escaped, texts)))
+            lines.append(pen.node(style, DETAIL_SIZE, (box.x, box.y), map(escape_latex, texts)))
     return lines
 
 
@@ -203,8 +182,8 @@ def _vertex(node: Node, picture: SlideLayout, look: Theme, pen: _Pen) -> list[st
         # Of a highlighted vertex the outer outline is wide, and two are still seen.
         inner = f"{style}, line width={pen.length(1.2)}" if node.emphasis else style
         lines.append(rf"\path[{inner}] {pen.rectangle(box, 4.0)};")
-    first = rf"{{{pen.size(LABEL_SIZE)}\bfseries\boldmath {escaped(node.label)}\strut}}"
-    text = (first, *map(escaped, picture.details[node.key]))
+    first = rf"{{{pen.size(LABEL_SIZE)}\bfseries\boldmath {escape_latex(node.label)}\strut}}"
+    text = (first, *map(escape_latex, picture.details[node.key]))
     # The node's font decides how far apart all lines are.
     return [*lines, pen.node("", DETAIL_SIZE, (box.x, box.y), text)]
 
@@ -214,57 +193,10 @@ def _above_and_below(diagram: Diagram, picture: SlideLayout, pen: _Pen) -> list[
     width = f"text width={pen.length(max(picture.layout.width, NOTE_WIDTH))}"
     lines = []
     if diagram.title:
-        style, title = f"anchor=south, {width}, ", [prose(diagram.title)]
+        style, title = f"anchor=south, {width}, ", [escape_latex_prose(diagram.title)]
         bold = r"\bfseries\boldmath"
         lines.append(pen.node(style, TITLE_SIZE, (middle, -20.0), title, bold))
     if diagram.notes:
-        style, notes = f"anchor=north, {width}, ", map(prose, diagram.notes)
+        style, notes = f"anchor=north, {width}, ", map(escape_latex_prose, diagram.notes)
         lines.append(pen.node(style, DETAIL_SIZE, (middle, floor + 20.0), notes))
     return lines
-
-
-def escaped(text: str) -> str:
-    r"""Text as LaTeX shows it as written; Greek letters through mathematics mode.
-
-    >>> print(escaped("x_1^2 & α, größe"))
-    x\_1\^{}2 \& \ensuremath{\alpha}, gr\"{o}\ss{}e
-    """
-    whole = "".join(map(_character, unicodedata.normalize("NFC", text)))
-    return whole.replace(",,", ",{},")
-
-
-def prose(text: str) -> str:
-    r"""The same for sentences, in which a hyphen between letters is no minus.
-
-    >>> print(prose("step-by-step: a - 1"))
-    step-by-step: a \ensuremath{-} 1
-    """
-    parts = re.split(r"(?<=[^\W\d_])-(?=[^\W\d_])", text)
-    return "-".join(map(escaped, parts))
-
-
-def fallbacks(text: str) -> Iterable[str]:
-    r"""Declarations for the characters that pdflatex has no letter for: it shows their numbers.
-
-    LuaLaTeX and XeLaTeX take such characters from their font.
-
-    >>> list(fallbacks("变"))[1]
-    '  \\DeclareUnicodeCharacter{53D8}{\\textsuperscript{U+53D8}}'
-    """
-    strange = sorted({ord(character) for character in text if not character.isascii()})
-    declaration = r"  \DeclareUnicodeCharacter{{{0:04X}}}{{\textsuperscript{{U+{0:04X}}}}}"
-    return (r"\ifPDFTeX", *map(declaration.format, strange), r"\fi") if strange else ()
-
-
-def _character(character: str) -> str:
-    known = _ESCAPES.get(character)
-    if known or character.isascii():
-        return known or (character if character.isprintable() else " ")
-    if re.fullmatch("[Α-ΡΣ-Ωα-ω]", character):
-        name = unicodedata.name(character).split()[-1].lower().replace("lamda", "lambda")
-        return rf"\ensuremath{{\{name if character >= 'α' else name.capitalize()}}}"
-    parts = unicodedata.normalize("NFD", character)
-    if len(parts) == 2 and parts[0].isascii() and parts[1] in _ACCENTS:
-        letter = {"i": r"\i", "j": r"\j"}.get(parts[0], parts[0])
-        return rf"\{_ACCENTS[parts[1]]}{{{letter}}}"
-    return character
