@@ -1,0 +1,337 @@
+"""Reverse mode with one rule changed.
+
+A reverse pass follows each edge from a result to an operand. It multiplies the adjoint of the
+result by the partial derivative, and adds the product to the adjoint of the operand. Each of these
+rules is a method of :class:`ReverseRules`. A mistake is a subclass that overrides one method;
+:func:`run_reverse_pass` computes the adjoints with core's own sweep.
+
+The pass runs on any builder: on a :class:`~cgprimer.tapes.Builder` it emits instructions, on the
+eager builder of :mod:`cgprimer.recording` it computes floats.
+
+>>> import cgprimer
+>>> from cgprimer.recording.eager_builder import EAGER
+>>> from cgprimer.tapes import tape, values_of
+>>> primal = tape(cgprimer.parse("xb = xa^2; xw = xb*xa"))
+>>> region = DifferentiatedTape(primal, "xw", ["xa"])
+>>> values = dict(enumerate(values_of(primal, {"xa": 3.0})))
+>>> source = region.sources["xa"]
+>>> run_reverse_pass(region, EAGER, values, ReverseRules())[source]
+27.0
+>>> run_reverse_pass(region, EAGER, values, Overwrite())[source]
+18.0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from cgprimer.core.methods.reverse import SweepInstruction, sweep
+from cgprimer.core.operations.batch_operations import BatchMean
+from cgprimer.core.operations.primitive_registry import Applied
+from cgprimer.course.checks.mistakes.differentiated_tape import DifferentiatedTape, Edge
+
+MEAN = BatchMean(1)  # the samples are the first axis, points the second
+Combination = Literal["add", "overwrite", "ignore"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReverseRules:
+    """The rules of reverse mode, without a mistake.
+
+    Values are those of the builder: indices, or floats on an eager builder.
+
+    Attributes:
+        order: the edges in the order in which the pass visits them; from the last instruction to
+            the first unless given. An edge may occur more than once.
+        roots: the values whose adjoint is 1 at the start; the output unless given.
+        seed: the adjoint at the start as a value of the builder; 1 unless given.
+        forward: the values of a wrong forward pass, keyed by index on the tape; the correct values
+            unless given.
+    """
+
+    order: Sequence[Edge] | None = None
+    roots: tuple[int, ...] = ()
+    seed: Any = None
+    forward: Mapping[int, Any] | None = None
+
+    def propagates(self, edge: Edge) -> bool:
+        """Return whether the pass propagates the adjoint along an edge."""
+        return True
+
+    def operation(
+        self, run: ReversePass, edge: Edge, primitive: Applied, values: Sequence[Any], out: Any
+    ) -> tuple[Applied, Sequence[Any], Any]:
+        """Return the primitive, the operands and the result that define the partial derivative."""
+        return primitive, values, out
+
+    def upstream(self, run: ReversePass, edge: Edge, adjoint: Any) -> Any:
+        """Return the upstream gradient of an edge: the adjoint of its head."""
+        return adjoint
+
+    def product(self, run: ReversePass, edge: Edge, adjoint: Any, partial: Any) -> Any:
+        """Return the upstream gradient times the partial derivative."""
+        return run.builder.product(adjoint, partial)
+
+    def combine(self, run: ReversePass, edge: Edge) -> Combination:
+        """Return how a product is combined with the adjoint that the tail already has."""
+        return "add"
+
+
+class ReversePass:
+    """One reverse pass; core's sweep uses it as its builder.
+
+    Attributes:
+        tape: the tape with the names of the gradient.
+        builder: the builder that emits or computes the adjoints.
+        values: for each value of the tape its value on the builder.
+        rules: the rules that the pass follows.
+        adjoints: the adjoints so far, keyed by index on the tape.
+        latest: the last edge that contributed to each adjoint, keyed by index on the tape.
+    """
+
+    def __init__(
+        self,
+        tape: DifferentiatedTape,
+        builder: Any,
+        values: Mapping[int, Any],
+        rules: ReverseRules,
+    ) -> None:
+        self.tape, self.builder, self.rules = tape, builder, rules
+        self.values = values if rules.forward is None else rules.forward
+        self.emit, self.constant = builder.emit, builder.constant
+        seed = builder.constant(1.0) if rules.seed is None else rules.seed
+        self.adjoints: dict[int, Any] = dict.fromkeys(rules.roots or (tape.root,), seed)
+        self.latest: dict[int, Edge] = {}
+        self._edge = Edge(0, 0, 0)
+
+    def run(self) -> dict[int, Any]:
+        """Run the pass and return the adjoints, keyed by index on the tape."""
+        sweep(self, self._visit_edges(), self.adjoints)
+        return self.adjoints
+
+    def _visit_edges(self) -> Iterator[SweepInstruction | tuple[Any, ...]]:
+        """Yield an instruction with one tail for each edge whose head has an adjoint."""
+        tape, rules, values, adjoints = self.tape, self.rules, self.values, self.adjoints
+        for edge in tape.backward_edges if rules.order is None else rules.order:
+            head, position, tail = edge
+            adjoint = adjoints.get(head)
+            if adjoint is None or not rules.propagates(edge):
+                continue
+            self._edge = edge
+            instruction, operands = tape.instruction(head)
+            primitive, local_values, out = rules.operation(
+                self, edge, instruction, tuple([values[o] for o in operands]), values[head]
+            )
+            adjoints[head] = rules.upstream(self, edge, adjoint)
+            yield head, primitive, (None,) * position + (tail,), local_values, out
+            adjoints[head] = adjoint
+
+    def product(self, adjoint: Any, partial: Any) -> Any:
+        """Return the product of an adjoint and a partial under the rules of the pass."""
+        return self.rules.product(self, self._edge, adjoint, partial)
+
+    def add_contribution(
+        self, totals: dict[int, Any], to: int, product: Any, *contribution: Any
+    ) -> None:
+        """Combine a product with the adjoint of a value under the rules of the pass."""
+        combination = self.rules.combine(self, self._edge) if to in totals else "overwrite"
+        if combination == "add":
+            totals[to] = self.emit("add", totals[to], product)
+        elif combination == "overwrite":
+            totals[to] = product
+        if combination != "ignore":
+            self.latest[to] = self._edge
+
+
+def run_reverse_pass(
+    tape: DifferentiatedTape, builder: Any, values: Mapping[int, Any], rules: ReverseRules
+) -> dict[int, Any]:
+    """Return the adjoints that a reverse pass computes under given rules.
+
+    Args:
+        tape: the tape with the names of the gradient.
+        builder: the builder that emits or computes the adjoints.
+        values: for each needed value of the tape its value on the builder.
+        rules: the rules, with a mistake or without.
+
+    Returns:
+        The adjoints as values of the builder, keyed by index on the tape. Values that the pass
+        does not reach have none.
+    """
+    return ReversePass(tape, builder, values, rules).run()
+
+
+# --- rules with a mistake ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class OmitEdges(ReverseRules):
+    """Edges along which no adjoint is propagated."""
+
+    edges: Collection[Edge] = frozenset()
+
+    def propagates(self, edge: Edge) -> bool:
+        """Return whether an edge is not omitted."""
+        return edge not in self.edges
+
+
+@dataclass(frozen=True)
+class OmitPartials(ReverseRules):
+    """Edges whose partial derivative is missing: the product is the upstream gradient."""
+
+    edges: Collection[Edge] = frozenset()
+
+    def product(self, run: ReversePass, edge: Edge, adjoint: Any, partial: Any) -> Any:
+        """Return the upstream gradient without the partial derivative."""
+        return adjoint if edge in self.edges else run.builder.product(adjoint, partial)
+
+
+@dataclass(frozen=True)
+class OmitUpstream(ReverseRules):
+    """Edges whose upstream gradient is missing: the product is the partial derivative.
+
+    Attributes:
+        heads: the results whose adjoint is not used; all of them unless given.
+    """
+
+    heads: Collection[int] | None = None
+
+    def upstream(self, run: ReversePass, edge: Edge, adjoint: Any) -> Any:
+        """Return 1 instead of the adjoint of the head."""
+        is_omitted = self.heads is None or edge.head in self.heads
+        return run.constant(1.0) if is_omitted else adjoint
+
+
+@dataclass(frozen=True)
+class AverageUpstream(ReverseRules):
+    """Edges whose upstream gradient is averaged over the batch before it is multiplied."""
+
+    edges: Collection[Edge] = frozenset()
+
+    def upstream(self, run: ReversePass, edge: Edge, adjoint: Any) -> Any:
+        """Return the mean over the batch of the adjoint of the head."""
+        return run.emit(MEAN, adjoint) if edge in self.edges else adjoint
+
+
+@dataclass(frozen=True)
+class NegateProducts(ReverseRules):
+    """Edges whose product has the wrong sign."""
+
+    edges: Collection[Edge] = frozenset()
+
+    def product(self, run: ReversePass, edge: Edge, adjoint: Any, partial: Any) -> Any:
+        """Return the negative product."""
+        product = run.builder.product(adjoint, partial)
+        return run.emit("neg", product) if edge in self.edges else product
+
+
+@dataclass(frozen=True)
+class RepeatPartials(ReverseRules):
+    """Edges whose partial derivative is a factor twice."""
+
+    edges: Collection[Edge] = frozenset()
+
+    def product(self, run: ReversePass, edge: Edge, adjoint: Any, partial: Any) -> Any:
+        """Return the upstream gradient times the square of the partial derivative."""
+        product = run.builder.product(adjoint, partial)
+        return run.builder.product(product, partial) if edge in self.edges else product
+
+
+@dataclass(frozen=True)
+class MultiplyProducts(ReverseRules):
+    """Edges whose product has an additional factor.
+
+    Attributes:
+        factors: the factors as values of the builder, keyed by edge.
+    """
+
+    factors: Mapping[Edge, Any] = field(default_factory=dict)
+
+    def product(self, run: ReversePass, edge: Edge, adjoint: Any, partial: Any) -> Any:
+        """Return the product times the additional factor of the edge."""
+        product = run.builder.product(adjoint, partial)
+        return run.emit("mul", product, self.factors[edge]) if edge in self.factors else product
+
+
+@dataclass(frozen=True)
+class ReplacePartials(ReverseRules):
+    """Edges with a wrong partial derivative.
+
+    Attributes:
+        partials: the wrong partial derivatives as values of the builder, keyed by edge.
+    """
+
+    partials: Mapping[Edge, Any] = field(default_factory=dict)
+
+    def product(self, run: ReversePass, edge: Edge, adjoint: Any, partial: Any) -> Any:
+        """Return the upstream gradient times the wrong partial derivative."""
+        return run.builder.product(adjoint, self.partials.get(edge, partial))
+
+
+@dataclass(frozen=True)
+class MovePartials(ReverseRules):
+    """Instructions whose partial derivative is evaluated at wrong operands.
+
+    Attributes:
+        operands: the wrong operands and the wrong result of an instruction, as values of the
+            builder, keyed by the index of its result.
+    """
+
+    operands: Mapping[int, tuple[Sequence[Any], Any]] = field(default_factory=dict)
+
+    def operation(
+        self, run: ReversePass, edge: Edge, primitive: Applied, values: Sequence[Any], out: Any
+    ) -> tuple[Applied, Sequence[Any], Any]:
+        """Return the primitive with the wrong operands and result."""
+        values, out = self.operands.get(edge.head, (values, out))
+        return primitive, values, out
+
+
+@dataclass(frozen=True)
+class SkipFormulas(ReverseRules):
+    """Variables whose adjoint becomes that of another variable, unchanged.
+
+    Attributes:
+        edges: for each such variable the edge to it from the other variable, at position 0.
+    """
+
+    edges: Collection[Edge] = frozenset()
+
+    def operation(
+        self, run: ReversePass, edge: Edge, primitive: Applied, values: Sequence[Any], out: Any
+    ) -> tuple[Applied, Sequence[Any], Any]:
+        """Return a copy of the other variable in place of the formula."""
+        if edge in self.edges:
+            return "copy", (run.values[edge.tail],), out
+        return primitive, values, out
+
+
+@dataclass(frozen=True)
+class Overwrite(ReverseRules):
+    """``=`` instead of ``+=``: an adjoint is one contribution instead of the sum of several.
+
+    Attributes:
+        keep: the contribution that remains, ``last`` or ``first``.
+        heads: the results whose contributions are assigned; all of them unless given.
+        tails: the operands that keep one contribution; all of them unless given.
+        adds_in_formula: whether contributions from the formula of one variable are added.
+    """
+
+    keep: Literal["last", "first"] = "last"
+    heads: Collection[int] | None = None
+    tails: Collection[int] | None = None
+    adds_in_formula: bool = False
+
+    def combine(self, run: ReversePass, edge: Edge) -> Combination:
+        """Return whether the product replaces the adjoint, is ignored, or is added."""
+        if self.heads is not None and edge.head not in self.heads:
+            return "add"
+        if self.tails is not None and edge.tail not in self.tails:
+            return "add"
+        if self.keep == "first":
+            return "ignore"
+        owner, latest = run.tape.owner, run.latest.get(edge.tail)
+        is_same_formula = latest is not None and owner[latest.head] == owner[edge.head]
+        return "add" if self.adds_in_formula and is_same_formula else "overwrite"
