@@ -14,7 +14,7 @@ from cgprimer.course.checks.check_results import Result
 from cgprimer.course.checks.engine_check import STAGES, engine_graph, page, possible, skeleton
 from cgprimer.course.checks.stages.learning_stages import descended
 from cgprimer.course.checks.stages.stage import Case, Stage
-from cgprimer.course.checks.stages.student_graphs import student_graph
+from cgprimer.course.checks.stages.student_graphs import build_student_graph
 from tests.approval import approved, refused
 from tests.checking.ladder_mistakes import (
     _MICROGRAD,
@@ -421,9 +421,9 @@ def test_operations_without_a_name_are_recognised() -> None:
         {"data": 9.0, "op": "**2", "parents": [1], "set": False},
         {"data": 77.0, "op": "mystery", "parents": [2, 3], "set": False},
     ]
-    assert student_graph(rows).expression("v2") == "v0 - v1"
-    assert student_graph(rows).expression("v3") == "v1^2"
-    assert "v4" in student_graph(rows).inputs
+    assert build_student_graph(rows).expression("v2") == "v0 - v1"
+    assert build_student_graph(rows).expression("v3") == "v1^2"
+    assert "v4" in build_student_graph(rows).inputs
 
 
 def test_nielsens_neuron() -> None:

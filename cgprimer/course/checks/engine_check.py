@@ -22,7 +22,7 @@ from cgprimer.course.checks.stages import (
 )
 from cgprimer.course.checks.stages.stage import Case, Stage
 from cgprimer.course.checks.stages.stage_diagnosis import Finding, attribute
-from cgprimer.course.checks.stages.student_graphs import student_graph
+from cgprimer.course.checks.stages.student_graphs import build_student_graph
 from cgprimer.course.checks.verdicts import rename_hint
 from cgprimer.errors import UsageError
 from cgprimer.expressions import ExpressionGraph, parse
@@ -293,7 +293,7 @@ def engine_graph(
     for index, name in case.tape.labels.items():
         labels.setdefault(found["at"][index], name)
     labels.pop(-1, None)
-    drawn = student_graph(found["nodes"], labels)
+    drawn = build_student_graph(found["nodes"], labels)
     grads = {
         labels.get(k, f"v{k}"): node["grad"]
         for k, node in enumerate(found["nodes"])

@@ -8,9 +8,9 @@ from typing import Any
 
 from cgprimer.core.language.syntax_tree import operator_name
 from cgprimer.course.checks.check_results import Failure, Part
+from cgprimer.course.checks.stages.backward_mistakes import Explanations, explain_gradients
 from cgprimer.course.checks.stages.stage import Case, Stage, Task, close, of_cases
 from cgprimer.course.checks.stages.stage_diagnosis import Finding, finding
-from cgprimer.course.checks.stages.student_graphs import Explanations, explanations
 from cgprimer.course.checks.stages.value_stages import (
     COMPOUND,
     DIAMOND,
@@ -59,7 +59,7 @@ def _local(answers: Sequence[Any]) -> Finding:
     if not any(_finite(a["grads"]) for _, a in bad):
         says = "after a pass, grad is not a finite number"
         return finding(wrong("gradient is no number", says))
-    own = [_explanations(*pair).fitting for pair in bad]
+    own = [_explanations(*pair).matching for pair in bad]
     for fitting in own:
         fitting.pop("another graph", "")  # which operation makes it is reported instead
     causes = _shared(own)
@@ -139,7 +139,7 @@ def _gradients(
         if not bad:
             return finding(right())
         case, answer = bad[0]
-        own = [_explanations(*pair).fitting for pair in bad]
+        own = [_explanations(*pair).matching for pair in bad]
         read = [_explanations(*pair) for pair in pairs if not isinstance(pair[1], Failure)]
         refuted = {name for one in read for name in one.refuted}
         causes = _shared(own) or own[0]
@@ -160,7 +160,7 @@ def _explanations(case: Case, answer: Any) -> Explanations:
     if not _finite(grads):
         return Explanations({})
     by_node = {at[k]: grad for k, grad in enumerate(grads) if at[k] >= 0}
-    return explanations(answer["nodes"], by_node, answer.get("order", ()))
+    return explain_gradients(answer["nodes"], by_node, answer.get("order", ()))
 
 
 REVERSE = Stage(4, "reverse", ("Value",), (
@@ -235,7 +235,7 @@ def _second(case: Case, answer: Any) -> Finding:
         says = "the gradient of the second pass has the first in it"
         return finding(wrong("gradients not zeroed", says))
     if not close(first, case.gradient):
-        causes = _explanations(case, answer["first"]).fitting
+        causes = _explanations(case, answer["first"]).matching
         mistake, says = next(iter(causes.items()), ("", "backward computes a wrong gradient"))
         return finding(wrong(mistake, f"wrong in the first pass already: {says}"), causes)
     return finding(wrong("", "the gradient after zeroing and a second pass is wrong"))

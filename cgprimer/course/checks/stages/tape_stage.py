@@ -7,9 +7,10 @@ from typing import Any
 
 from cgprimer.core.operations import find_primitive, float_arithmetic
 from cgprimer.course.checks.check_results import Part
+from cgprimer.course.checks.stages.backward_mistakes import explain_gradients
 from cgprimer.course.checks.stages.stage import Ask, Case, Stage, Task, close, of_cases
 from cgprimer.course.checks.stages.stage_diagnosis import Finding, finding
-from cgprimer.course.checks.stages.student_graphs import OPERATIONS, explanations, operation
+from cgprimer.course.checks.stages.student_graphs import OPERATIONS, parse_operation
 from cgprimer.course.checks.stages.value_stages import LECTURE, LONG
 from cgprimer.course.checks.verdicts import doubtful, right, waiting, wrong
 
@@ -47,9 +48,9 @@ def _tape(case: Case, answer: Any) -> Part:
                 return wrong("values listed twice", says, where)
             says = "an operand stands behind its user: a tape is in the order of execution"
             return wrong("child before parent", says, where)
-        if not operands and operation(op)[0] in _LEAVES:
+        if not operands and parse_operation(op)[0] in _LEAVES:
             continue
-        said, exponent = operation(op)
+        said, exponent = parse_operation(op)
         data = [tape[operand][2] for operand in operands]
         data += [exponent] if exponent is not None else []
         if said not in OPERATIONS:
@@ -79,7 +80,7 @@ def _adjoints(case: Case, answer: Any) -> Part | Finding:
     leaves = {
         k: next((n for n in case.names if close(value, float(case.at[n]))), "")
         for k, (op, operands, value) in enumerate(tape)
-        if not operands and operation(op)[0] != "constant"
+        if not operands and parse_operation(op)[0] != "constant"
     }
     # Constants may have the value of an input: inputs come first, in the order of the function.
     first = [k for k, n in leaves.items() if n][: len(case.names)]
@@ -91,7 +92,7 @@ def _adjoints(case: Case, answer: Any) -> Part | Finding:
         {"data": value, "op": op, "parents": operands or [], "set": False, "grad": bar}
         for (op, operands, value), bar in zip(tape, bars, strict=True)
     ]
-    causes = explanations(nodes, {k: bars[k] for k in first}).fitting
+    causes = explain_gradients(nodes, {k: bars[k] for k in first}).matching
     mistake, says = next(iter(causes.items()), ("", "the adjoints of the inputs are wrong"))
     return finding(wrong(mistake, says, str(case)), causes)
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from cgprimer.course.checks.check_results import Part
 from cgprimer.course.checks.stages.stage import Ask, Case, Stage, Task, close, of_cases
-from cgprimer.course.checks.stages.student_graphs import operation, order_fault
+from cgprimer.course.checks.stages.student_graphs import parse_operation
+from cgprimer.course.checks.stages.visiting_orders import find_order_mistake
 from cgprimer.course.checks.verdicts import doubtful, right, wrong
 
 COMPOUND = Case("c = (a + b)*(b + 1)", {"a": 2.0, "b": 1.0})  # Olah's
@@ -55,7 +56,7 @@ def _links(_: Case, answer: Any) -> Part:
         return wrong("parents missing", "from the result some of the inputs cannot be reached")
     if not top["op"]:
         return wrong("no operation", "a result does not keep its operation: op")
-    if operation(top["op"])[0] != "mul":
+    if parse_operation(top["op"])[0] != "mul":
         says = f"the result of a product calls its operation {top['op']!r}"
         return doubtful("unusual operation", says)
     return right()
@@ -103,7 +104,7 @@ def _ordered(case: Case, answer: Any) -> Part:
     if any(at < 0 for at, kind in zip(answer["at"], kinds, strict=False) if kind == "input"):
         says = "from the result some of the inputs cannot be reached: its parents are not there"
         return wrong("parents missing", says)
-    fault = order_fault(nodes, order)
+    fault = find_order_mistake(nodes, order)
     return wrong(*fault, f"in {case.text}") if fault else right()
 
 
