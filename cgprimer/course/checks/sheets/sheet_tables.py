@@ -7,7 +7,8 @@ partials on edges; along an edge an adjoint, or a tangent, is multiplied with th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import pairwise
 from typing import Any
@@ -21,7 +22,8 @@ from cgprimer.errors import CgprimerError
 from cgprimer.expressions import Apply, Expression, ExpressionGraph, Name, Number, fold
 from cgprimer.support.number_format import format_number
 from cgprimer.support.value_names import internal_name
-from cgprimer.tapes import differentiate, labels, tape
+from cgprimer.tapes import Tape, contributions, differentiate, labels
+from cgprimer.tapes import tape as build_tape
 
 Known = Mapping[str, Any]
 _MOST_PATHS = 40  # of a name
@@ -67,66 +69,109 @@ def multiplied(factors: Iterable[Expression]) -> Expression:
     return reduce(product, factors)
 
 
-Edges = dict[tuple[str, str], Expression]  #: (tail, head) to the partial, in values of the graph
+Formulas = dict[tuple[str, str], Expression]  #: keyed by edge, (tail, head)
 
 
-def edges_of(graph: ExpressionGraph, of: str, operations: bool) -> tuple[Edges, set[str]]:
-    """The partial on every edge as a formula, and what ``of`` depends on.
+@dataclass(frozen=True)
+class EdgeFormulas:
+    """The partials on the edges of a graph as formulas, and the contributions of a sweep.
 
-    >>> from cgprimer.core.graph import parse
-    >>> found, _ = edges_of(parse("xb = xa^2; xw = 3*xb"), "xw", False)
-    >>> {edge: value_of(tree, {"xa": 5.0}) for edge, tree in found.items()}
-    {('xa', 'xb'): 10.0, ('xb', 'xw'): 3.0}
+    Attributes:
+        tape: the tape of partials, adjoints and tangents.
+        names: the names of the vertices, keyed by their index on the tape.
+        partials: the formula of the partial on each edge, in the names of the graph.
     """
-    primal = tape(graph)
-    made, names = edge_tape(primal, of=of, operations=operations), labels(primal)
-    trees: list[Expression] = []
-    known = {new: names[old] for old, new in made.vertices.items()}
-    for index, leaf in enumerate(made.tape.leaves):
-        is_number = leaf.kind == "constant"
-        trees.append(Number(leaf.value) if is_number else Name(known.get(index) or leaf.name))
-    for index, (primitive, operands) in enumerate(made.tape.instructions, len(trees)):
-        inner = Apply(primitive, tuple(trees[o] for o in operands))
-        trees.append(Name(known[index]) if index in known else inner)
-    partials = {}
-    for (tail, head), index in made.partials.items():
-        if names[tail]:  # no constants
-            twice = primal.instructions[head - len(primal.leaves)] == ("add", (tail, tail))
-            both = Apply("add", (Number(1.0), Number(1.0)))  # of a + a: a share for each use
-            partials[names[tail], names[head]] = both if twice else trees[index]
-    return partials, {names[vertex] for vertex in made.totals if names[vertex]}
+
+    tape: Tape
+    names: Mapping[int, str]
+    partials: Formulas
+
+    @classmethod
+    def derive(
+        cls,
+        graph: ExpressionGraph,
+        *,
+        of: str | None = None,
+        wrt: str | None = None,
+        operations: bool = False,
+    ) -> EdgeFormulas:
+        """Derive the partials of a graph, and sweep backward from ``of`` or forward from ``wrt``.
+
+        Args:
+            graph: the graph.
+            of: the output of a reverse sweep.
+            wrt: the variable of a forward sweep.
+            operations: treat the result of every operation as a vertex.
+
+        >>> from cgprimer.core.graph import parse
+        >>> formulas = EdgeFormulas.derive(parse("xb = xa^2; xw = 3*xb"), of="xw")
+        >>> {edge: value_of(tree, {"xa": 5.0}) for edge, tree in formulas.partials.items()}
+        {('xa', 'xb'): 10.0, ('xb', 'xw'): 3.0}
+        """
+        primal = build_tape(graph)
+        edges = edge_tape(primal, of=of, wrt=wrt, operations=operations)
+        printed = labels(primal)
+        names = {new: printed[old] for old, new in edges.vertices.items() if printed[old]}
+        formulas = _build_formulas(edges.tape, names)
+        partials = {}
+        for (tail, head), index in edges.partials.items():
+            if not printed[tail]:  # a constant
+                continue
+            is_double = primal.instructions[head - len(primal.leaves)] == ("add", (tail, tail))
+            one_per_use = Apply("add", (Number(1.0), Number(1.0)))  # the partial of a + a
+            partials[printed[tail], printed[head]] = one_per_use if is_double else formulas[index]
+        return cls(edges.tape, names, partials)
+
+    def list_contributions(self) -> Iterator[tuple[str, str, Expression]]:
+        """Yield the tail, the head and the partial of each contribution, in sweep order."""
+        for contribution in contributions(self.tape):
+            edge = self.names.get(contribution.tail, ""), self.names.get(contribution.head, "")
+            if edge in self.partials:
+                yield *edge, self.partials[edge]
+
+
+def _build_formulas(tape: Tape, names: Mapping[int, str]) -> list[Expression]:
+    """Return each value of a tape as a formula in the names of the named values."""
+    formulas: list[Expression] = []
+    for index, leaf in enumerate(tape.leaves):
+        is_constant = leaf.kind == "constant"
+        formulas.append(Number(leaf.value) if is_constant else Name(names.get(index, leaf.name)))
+    for index, (primitive, operands) in enumerate(tape.instructions, len(formulas)):
+        formula = Apply(primitive, tuple(formulas[o] for o in operands))
+        formulas.append(Name(names[index]) if index in names else formula)
+    return formulas
 
 
 # --- traces: values, tangents, adjoints ----------------------------------------------------------
 
 
-def derivative_trees(
-    rows: Iterable[TraceRow], graph: ExpressionGraph, kind: str, seed: str, level: str
+def build_derivative_formulas(
+    names: Sequence[str], graph: ExpressionGraph, kind: str, seed: str, level: str
 ) -> dict[str, Expression]:
-    """The formula of each row's tangent or adjoint, in the order in which they are found.
+    """Return the formula of each tangent or adjoint, in the order in which they are computed.
 
-    An adjoint is the sum, over the vertices that use a value, of theirs times the partial; a
-    tangent the sum, over the values that a vertex uses, of the partial times theirs.
+    An adjoint is the sum of the contributions of all edges that leave a vertex, a tangent the sum
+    of the contributions of all edges that lead to a vertex.
+
+    Args:
+        names: the names of the rows of the trace, in order.
+        graph: the graph.
+        kind: ``tangent`` or ``adjoint``.
+        seed: the name whose tangent or adjoint is 1.
+        level: ``operations`` or ``variables``: the vertices of the trace.
     """
-    names = [row.name for row in rows]
-    of = seed if kind == "adjoint" else names[-1]
-    partials, needed = edges_of(graph, of, level == "operations")
+    operations = level == "operations"
+    terms: dict[str, list[Expression]] = {name: [] for name in names}
     if kind == "adjoint":
-        trees: dict[str, Expression] = {}
-        for tail in reversed(names):
-            heads = [h for h in reversed(names) if (tail, h) in partials and h in needed]
-            terms = (
-                product(Name(internal_name("bar", head)), partials[tail, head]) for head in heads
-            )
-            trees[tail] = Number(1.0) if tail == of else total(terms)
-        return trees
-    moved, found = {seed}, {}
-    for head in names:
-        tails = [tail for tail in names if tail in moved and (tail, head) in partials]
-        terms = (product(partials[tail, head], Name(internal_name("dot", tail))) for tail in tails)
-        found[head] = Number(1.0) if head == seed else total(terms)
-        moved |= {head} if tails else set()
-    return found
+        edges = EdgeFormulas.derive(graph, of=seed, operations=operations)
+        for tail, head, partial_formula in edges.list_contributions():
+            terms[tail].append(product(Name(internal_name("bar", head)), partial_formula))
+        names = names[::-1]
+    else:
+        edges = EdgeFormulas.derive(graph, wrt=seed, operations=operations)
+        for tail, head, partial_formula in edges.list_contributions():
+            terms[head].append(product(partial_formula, Name(internal_name("dot", tail))))
+    return {name: Number(1.0) if name == seed else total(terms[name]) for name in names}
 
 
 def worked_blank(
@@ -154,7 +199,8 @@ def trace_table(
         mark = "dot" if kind == "tangent" else "bar"
         if seed not in [row.name for row in rows]:
             raise ValueError(f"no row {seed!r}")
-        trees = derivative_trees(rows, graph, kind, seed, level)
+        names = [row.name for row in rows]
+        trees = build_derivative_formulas(names, graph, kind, seed, level)
         known = {row.name: row.value for row in rows}
         forward = rows if kind == "tangent" else []
         operations = {r.name: str(r.tree.primitive) for r in forward if isinstance(r.tree, Apply)}
@@ -202,15 +248,15 @@ def _trace(kind: str, graph: ExpressionGraph, asked: Known) -> Worksheet:
 
 def paths_between(graph: ExpressionGraph, of: str, wrt: str) -> tuple[tuple[str, ...], ...]:
     """Every path from one name to another, the shorter first."""
-    program = differentiate(tape(graph), (of,), (wrt,), method="path-sum", limit=_MOST_PATHS)
+    program = differentiate(build_tape(graph), (of,), (wrt,), method="path-sum", limit=_MOST_PATHS)
     return (program.paths or {})[of, wrt]
 
 
 def path_trees(
     graph: ExpressionGraph, of: str, wrt: str
-) -> tuple[dict[tuple[str, ...], Expression], Edges]:
+) -> tuple[dict[tuple[str, ...], Expression], Formulas]:
     """The product along each path, in names ``edge.TAIL.HEAD``, and the partials of all edges."""
-    partials, _ = edges_of(graph, of, False)
+    partials = EdgeFormulas.derive(graph).partials
     return {
         path: multiplied(Name(internal_name("edge", a, b)) for a, b in pairwise(path))
         for path in paths_between(graph, of, wrt)
