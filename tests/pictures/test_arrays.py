@@ -16,11 +16,11 @@ from cgprimer.analysis.element_graph import in_elements
 from cgprimer.core.derivatives import jacobian
 from cgprimer.core.graph import ExpressionGraph, parse
 from cgprimer.errors import CgprimerError, UsageError
-from cgprimer.visualization.diagrams.array_overlays import back_flow, local_jacobians
 from cgprimer.visualization.diagrams.diagram import Diagram
 from cgprimer.visualization.diagrams.diagram_formats import diagram_text, save_diagram
 from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
 from cgprimer.visualization.diagrams.slide_layout import slide_layout
+from cgprimer.visualization.diagrams.vertex_sweeps import local_jacobians, run_backward_sweep
 from tests.approval import refused
 
 F1 = """input x[2] = [1, 2]; parameter w1[2,2] = [[1, -1], [.5, -2]], w2[2] = [1, 3], y = 1
@@ -99,7 +99,7 @@ def test_partials_and_adjoints_are_those_of_core(text: str) -> None:
     """What is drawn, against the Jacobian of the whole graph and of each vertex alone."""
     graph = parse(text)
     names = (*graph.inputs, *graph.parameters)
-    flow = back_flow(graph)
+    flow = run_backward_sweep(graph)
     totals = {flow.tape.labels[i]: value for i, value in flow.totals.items()}
     for method in ("forward", "path-sum"):
         exact = jacobian(graph, of=graph.only_output(), wrt=names, method=method)

@@ -14,11 +14,8 @@ import pytest
 import cgprimer
 from cgprimer.errors import MissingValueError, UsageError
 from cgprimer.visualization.diagrams.drawing import draw
-from cgprimer.visualization.diagrams.graph_diagrams import (
-    graph_diagram,
-    operation_diagram,
-    variable_diagram,
-)
+from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
+from cgprimer.visualization.diagrams.level_diagrams import operation_diagram, variable_diagram
 from tests.approval import refused
 
 LECTURE = cgprimer.load(Path(__file__).resolve().parents[2] / "examples" / "lecture.cg")

@@ -18,9 +18,9 @@ from cgprimer.visualization.diagrams.diagram import Diagram, Edge, Node
 from cgprimer.visualization.diagrams.diagram_formats import diagram_text, formats, save_diagram
 from cgprimer.visualization.diagrams.drawing import draw
 from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
-from cgprimer.visualization.diagrams.layer_summary import READABLE, summarised
-from cgprimer.visualization.diagrams.overlays import sweep_numbers
+from cgprimer.visualization.diagrams.layer_summary import READABLE, summarize
 from cgprimer.visualization.diagrams.slide_layout import slide_layout
+from cgprimer.visualization.diagrams.vertex_sweeps import sweep_numbers
 from tests.approval import refused
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -258,13 +258,13 @@ def test_too_many_vertices_are_refused_in_pictures_and_written_in_text() -> None
 def test_a_summary_counts_every_vertex_and_most_edges() -> None:
     nodes = tuple(Node(str(k), f"x{k}", "inner") for k in range(200))
     edges = tuple(Edge(str(k), str(k + 1)) for k in range(199))
-    found = summarised(Diagram(nodes[::-1], edges))
+    found = summarize(Diagram(nodes[::-1], edges))
     assert sum(int(n.label.split()[0]) for n in found.nodes) == 200
     assert [e.label for e in found.edges] == ["1"] * (len(found.nodes) - 1)
     constants = tuple(Node(str(k), str(k), "constant") for k in range(200))
-    assert summarised(Diagram(constants, edges)).nodes[0].detail[1] == "0, 1, 2, …"
+    assert summarize(Diagram(constants, edges)).nodes[0].detail[1] == "0, 1, 2, …"
     small = Diagram(nodes[:READABLE], ())
-    assert summarised(small) is small
+    assert summarize(small) is small
 
 
 # --- formats --------------------------------------------------------------------------------------

@@ -10,12 +10,13 @@ import numpy as np
 import cgprimer
 from cgprimer import Value
 from cgprimer.visualization.diagrams.diagram import Diagram
+from cgprimer.visualization.diagrams.diagram_options import DiagramOptions
 from cgprimer.visualization.diagrams.recorded_diagrams import recorded_diagram
 from tests.approval import refused
 
 
 def diagram(shown: Any, **options: Any) -> Diagram:
-    return recorded_diagram(shown, sys._getframe(1), **options)
+    return recorded_diagram(shown, sys._getframe(1), DiagramOptions(**options))
 
 
 def details(made: Diagram) -> dict[str, tuple[str, ...]]:

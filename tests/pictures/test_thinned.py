@@ -14,7 +14,7 @@ from cgprimer.errors import UsageError
 from cgprimer.training.layer_states import Masks
 from cgprimer.visualization.diagrams.diagram_figure import draw_diagram
 from cgprimer.visualization.diagrams.diagram_formats import diagram_text
-from cgprimer.visualization.diagrams.dropout_diagram import thinned
+from cgprimer.visualization.diagrams.dropout_diagram import thin_graph
 from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
 from tests.approval import refused
 from tests.cli.cli_tools import bad, good
@@ -59,7 +59,7 @@ def test_only_the_influence_through_the_mask_is_dropped() -> None:
 
 
 def test_values_are_those_of_the_masked_network() -> None:
-    thin = thinned(NETWORK, {"xh": [1, 0, 1]})
+    thin = thin_graph(NETWORK, {"xh": [1, 0, 1]})
     assert thin.graph.evaluate({})["xo"] == 5 + 17
     details = {
         n.key: n.detail for n in graph_diagram(NETWORK, mask={"xh": [1, 0, 1]}, values=True).nodes
@@ -72,7 +72,7 @@ def test_a_seed_stands_for_the_first_mask_of_a_run() -> None:
     leaves = [leaf for leaf in tape(NETWORK, "masks").leaves if leaf.name.startswith("mask.")]
     for seed in range(4):
         expected = Masks(leaves, seed, "float64").stream(0, 0)(1)["mask.xh"][0]
-        assert thinned(NETWORK, seed).masks["xh"].tolist() == expected.tolist()
+        assert thin_graph(NETWORK, seed).masks["xh"].tolist() == expected.tolist()
 
 
 def test_statistics_of_batchnorm_stay_as_they_are_used() -> None:

@@ -1,7 +1,7 @@
-"""The backward graph of reverse mode: what flows back, as a graph of its own.
+"""The graph of the backward sweep of reverse mode: its vertices are adjoints.
 
-PyTorch keeps this graph as the chain of ``grad_fn``; here every vertex is an adjoint, with the
-instruction that computes it from the adjoints of what its value was used for.
+PyTorch keeps this graph as the chain of ``grad_fn``. In this picture every vertex is an adjoint,
+with the instruction that computes it from the adjoints of the values that use the variable.
 """
 
 from __future__ import annotations
@@ -14,18 +14,19 @@ from cgprimer.expressions import Apply, Expression, ExpressionGraph, Name, Numbe
 from cgprimer.support.number_format import format_array_lines
 from cgprimer.tapes import labels
 from cgprimer.tapes import tape as tape_of
-from cgprimer.visualization.diagrams.array_overlays import BackFlow, shape_text, value_tree
 from cgprimer.visualization.diagrams.diagram import Diagram, Edge, Node, Role
+from cgprimer.visualization.diagrams.level_diagrams import format_shape_suffix
+from cgprimer.visualization.diagrams.vertex_sweeps import BackwardSweep
 
-_NOTE = "bar_v is the adjoint of v: the derivative of {} with respect to it"
+_NOTE = "bar_v is the adjoint of v: the derivative of {} with respect to v"
 
 
 def backward_diagram(
     graph: ExpressionGraph, *, at: Mapping[str, float] | None = None, of: str | None = None
 ) -> Diagram:
-    """A vertex per adjoint of the tape, from the seed to the inputs and parameters.
+    """Build a diagram with a vertex for each adjoint, from the seed to the inputs and parameters.
 
-    Arguments are those of :func:`cgprimer.draw`; with ``at`` every adjoint shows its number there.
+    Arguments are those of :func:`cgprimer.draw`; with ``at`` every adjoint shows its value.
 
     >>> from cgprimer.core.graph import parse
     >>> for node in backward_diagram(parse("xx = xa^2; xw = xx*k")).nodes:
@@ -38,42 +39,44 @@ def backward_diagram(
     target = resolve_output(graph, of)
     tape = tape_of(graph)
     names, root = labels(tape), tape.index(target)
-    flow = BackFlow(tape, target, operations=True)
-    found = flow.at(graph, at).totals if at is not None else {}
+    sweep = BackwardSweep(tape, target, operations=True)
+    adjoints = sweep.evaluate(graph, at).totals if at is not None else {}
     terms: dict[int, list[Expression]] = {}
-    for (tail, head, product), share in zip(flow.shares, flow.made.tape.shares, strict=True):
+    for contribution in sweep.contributions:
+        tail, head = contribution.tail, contribution.head
         if tape.has_arrays:
-            terms.setdefault(tail, []).append(flow.written(head, product))
+            terms.setdefault(tail, []).append(sweep.product_formula(contribution))
             continue
-        partial = value_tree(flow.made.tape, share.partial, flow.known)
+        partial = sweep.partial_formula(contribution)
         instruction = tape.instruction(head)
-        again = instruction is not None and instruction.operands.count(tail) > 1
-        bar, parts = Name(f"bar_{names[head]}"), _summands(partial) if again else [partial]
-        terms.setdefault(tail, []).extend(_times(bar, part) for part in parts)
+        is_repeated = instruction is not None and instruction.operands.count(tail) > 1
+        adjoint = Name(f"bar_{names[head]}")
+        partials = _list_summands(partial) if is_repeated else [partial]
+        terms.setdefault(tail, []).extend(_multiply(adjoint, part) for part in partials)
     nodes = [Node(str(root), f"bar_{names[root]}", "seed", ("= 1",))]
     for index in sorted(terms, reverse=True):
         role: Role = "adjoint" if index >= len(tape.leaves) else "gradient"
         text = unparse(reduce(lambda left, right: Apply("add", (left, right)), terms[index]))
-        lines = format_array_lines(found[index]) if found else ()
-        label = f"bar_{names[index]}{shape_text(tape.shapes[index])}"
+        lines = format_array_lines(adjoints[index]) if adjoints else ()
+        label = f"bar_{names[index]}{format_shape_suffix(tape.shapes[index])}"
         nodes.append(Node(str(index), label, role, (text, *lines)))
-    edges = tuple(Edge(str(head), str(tail)) for tail, head, _ in flow.shares)
+    edges = tuple(Edge(str(c.head), str(c.tail)) for c in sweep.contributions)
     return Diagram(tuple(nodes), edges, notes=(_NOTE.format(target),))
 
 
-def _summands(partial: Expression) -> list[Expression]:
-    """Of an operand that stands in several places: what each place adds to its partial."""
+def _list_summands(partial: Expression) -> list[Expression]:
+    """Return the terms of the partial of a repeated operand: one for each of its positions."""
     if isinstance(partial, Apply) and partial.primitive == "add":
-        return [part for side in partial.arguments for part in _summands(side)]
+        return [part for side in partial.arguments for part in _list_summands(side)]
     return [partial]
 
 
-def _times(bar: Expression, partial: Expression) -> Expression:
-    """The product, in the order in which people write it."""
+def _multiply(adjoint: Expression, partial: Expression) -> Expression:
+    """Return an adjoint times a partial, without factors of 1 and without nested products."""
     if isinstance(partial, Number) and partial.value == 1.0:
-        return bar
+        return adjoint
     if isinstance(partial, Number) and partial.value == -1.0:
-        return Apply("neg", (bar,))
-    if isinstance(partial, Apply) and partial.primitive == "mul":  # a*(b*c) reads as a*b*c
-        return Apply("mul", (_times(bar, partial.arguments[0]), partial.arguments[1]))
-    return Apply("mul", (bar, partial))
+        return Apply("neg", (adjoint,))
+    if isinstance(partial, Apply) and partial.primitive == "mul":  # a*(b*c) becomes a*b*c
+        return Apply("mul", (_multiply(adjoint, partial.arguments[0]), partial.arguments[1]))
+    return Apply("mul", (adjoint, partial))

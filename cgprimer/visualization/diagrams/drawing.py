@@ -2,101 +2,137 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from functools import wraps
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from cgprimer.core.methods.derivative_program import Names
 from cgprimer.errors import UsageError, did_you_mean
 from cgprimer.expressions import ExpressionGraph
-from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
+from cgprimer.visualization.diagrams.diagram import Diagram
+from cgprimer.visualization.diagrams.diagram_formats import check_output, save_diagram
+from cgprimer.visualization.diagrams.diagram_options import DiagramOptions
+from cgprimer.visualization.diagrams.figure_files import FORMATS, save_figure
+from cgprimer.visualization.diagrams.graph_diagrams import build_diagram
 from cgprimer.visualization.diagrams.recorded_diagrams import recorded_diagram
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+_CALLER = 2  # frames above `draw`: the wrapper, and the code that calls it
+_OPTIONS = tuple(field.name for field in fields(DiagramOptions))
 
+
+def _suggest_arguments(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Return a function that raises UsageError, with a suggestion, for an unknown argument."""
+    accepted = list(signature(function).parameters)
+
+    @wraps(function)
+    def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        """Call the function if it has all the keyword arguments."""
+        if unknown := [name for name in kwargs if name not in accepted]:
+            hint = did_you_mean(unknown[0], accepted[2:])
+            hint = hint or "cgprimer.draw(graph).savefig('graph.png') writes a picture"
+            raise UsageError(f"draw() has no argument {unknown[0]!r}", hint=hint)
+        return function(*args, **kwargs)
+
+    return call
+
+
+@_suggest_arguments
 def draw(
-    graph: Any, output: str | Path | None = None, *, dark: bool = False, **shown: Any
+    graph: Any,
+    output: str | Path | None = None,
+    *,
+    at: Mapping[str, float] | None = None,
+    values: bool = False,
+    level: str = "variables",
+    parameters: str | None = None,
+    partials: bool = False,
+    tangents: str | None = None,
+    adjoints: bool = False,
+    of: str | None = None,
+    loss: str | None = None,
+    path: str | Sequence[str] | None = None,
+    scalars: bool | str | Sequence[str] = False,
+    everything: bool = False,
+    why: bool = False,
+    backward_arrows: bool = False,
+    mask: float | Mapping[str, Any] | None = None,
+    place: str | None = None,
+    workers: Names | None = None,
+    title: str = "",
+    dark: bool = False,
 ) -> Figure:
     """Draw a graph in layers, from inputs to outputs.
 
     Args:
-        graph: the graph; or a recorded :class:`cgprimer.Value`, its ``grad_fn``, a
-            :class:`cgprimer.Node` or a recording: values show their data and what backward passes
-            have added to their gradients.
-        output: a file to write; its ending is a picture format, as of ``cgprimer draw -o``.
-        at: values of inputs and parameters; declared values fill the rest. With it (also with an
-            empty one) every vertex shows its value.
+        graph: a graph, a recording, or a recorded :class:`cgprimer.Value`, its ``grad_fn`` or a
+            :class:`cgprimer.Node`. Recorded values show their data and accumulated gradients.
+        output: file to write; its suffix is a picture format, as for ``cgprimer draw -o``.
+        at: values of inputs and parameters; other names keep their declared values. If given, even
+            if empty, every vertex shows its value.
         values: show values at the declared point.
-        level: ``variables`` for the graph as written, ``operations`` for the tape's operations,
-            ``backward`` for the graph of reverse mode's backward sweep.
-        parameters: ``edges`` writes parameters on the edges of the variables that they multiply
-            (those that multiply none are vertices), ``vertices`` draws all of them as vertices.
-            ``edges`` unless given; ``vertices`` where an overlay has something to say at them.
-        partials: the local partial derivative on every edge.
-        tangents: a name; a forward sweep seeded with it, a tangent in each vertex.
-        adjoints: a backward sweep, an adjoint in each vertex, and on each edge
+        level: ``variables`` for the graph as written, ``operations`` for the operations of the
+            tape, ``backward`` for the graph of the backward sweep.
+        parameters: ``edges`` shows parameters on the edges of the variables that they multiply
+            (others become vertices), ``vertices`` makes every parameter a vertex. Default:
+            ``edges``, or ``vertices`` if an overlay marks parameters.
+        partials: show the local partial derivative on every edge.
+        tangents: name of the seed of a forward sweep; vertices show tangents.
+        adjoints: run a backward sweep; vertices show adjoints, and edges show
             ``upstream × local = downstream``.
-        of: where the backward sweep begins; the only output unless given.
-        loss: a loss to put behind the outputs, as in :func:`cgprimer.graph_with_loss`.
-        path: names along one path, ``"xa xx xz xw"``, which is highlighted; the product along it
-            and the sum over all paths between its ends are written under the picture.
-        scalars: of a graph with arrays, draw their numbers as separate vertices: True or ``"all"``
-            for all of them, or the names of the arrays to open, ``"xh xr"``.
-        everything: draw every vertex, also of a graph too large to read, which is otherwise
-            summarised by layers.
-        dark: for dark slides.
-        why: mark the vertex with the first value, or slope of a backward sweep, that is not
-            finite: a wide outline, and words.
-        backward_arrows: point the arrows of adjoints, or of the level ``backward``, from the
-            output back to the inputs, as the backward pass runs.
-        mask: of a graph with dropout, draw the network that is left for a mask: for each vertex
-            that applies dropout zeros (dropped) and ones (kept); or a seed, for the mask of the
-            first sample of a training run with that seed. Arrays are drawn as their numbers.
-        place: cut the graph for model parallelism, as training does: ``"layers:2"`` draws two
-            parts, and what is sent between them.
-        workers: names of the workers that have the parts, from the inputs to the output.
-        title: above the picture.
+        of: start of the backward sweep. Default: the only output.
+        loss: loss to add after the outputs, as in :func:`cgprimer.graph_with_loss`.
+        path: vertices along one path, ``"xa xx xz xw"``, to highlight; notes show its product and
+            the sum over all paths between its ends.
+        scalars: arrays whose elements become vertices: True or ``"all"``, or names, ``"xh xr"``.
+        everything: draw every vertex of a graph that would otherwise be summarized by layers.
+        why: mark the vertex with the first value or slope that is not finite.
+        backward_arrows: point arrows from the output to the inputs, as the backward pass runs.
+        mask: with dropout, zeros (dropped) and ones (kept) for each vertex that applies dropout, or
+            the seed of a training run, whose first mask is used. Arrays are drawn as elements.
+        place: partition for model parallelism; ``"layers:2"`` frames two parts and shows what they
+            send.
+        workers: names of the workers of the parts, from the inputs to the output.
+        title: title above the picture.
+        dark: use the dark theme.
 
     Returns:
         A matplotlib figure.
 
     Raises:
-        UsageError: an unknown level or name, an edge that is not there, a graph with nothing to
-            draw, a file that cannot be written or has an unknown ending.
-        MissingValueError: values are needed and one is missing; the message names it.
+        UsageError: an unknown name, level or edge, an empty graph, or an unwritable file.
+        MissingValueError: a required value is missing.
 
     >>> from cgprimer.core.graph import parse
     >>> type(draw(parse("xw = ab*xa"))).__name__
     'Figure'
     """
-    from cgprimer.visualization.diagrams.diagram_figure import draw_diagram
-    from cgprimer.visualization.diagrams.diagram_formats import check_output, save_diagram
-    from cgprimer.visualization.diagrams.figure_files import FORMATS, save_figure
-
-    accepted = list(signature(graph_diagram).parameters)[1:]
-    if misspelled := [name for name in shown if name not in accepted]:
-        hint = did_you_mean(misspelled[0], accepted)
-        hint = hint or "cgprimer.draw(graph).savefig('graph.png') writes a picture"
-        raise UsageError(f"draw() has no argument {misspelled[0]!r}", hint=hint)
-    path = None if output is None else check_output(output)
+    arguments = locals()
+    options = DiagramOptions(**{name: arguments[name] for name in _OPTIONS})
+    path_to_write = None if output is None else check_output(output)
     if isinstance(graph, ExpressionGraph):
-        diagram = graph_diagram(graph, **shown)
+        diagram = build_diagram(graph, options)
     else:
-        diagram = recorded_diagram(graph, sys._getframe(1), **shown)
-    if path is not None and path.suffix.lower().removeprefix(".") not in FORMATS:
+        diagram = recorded_diagram(graph, sys._getframe(_CALLER), options)
+    return _save_and_draw(diagram, path_to_write, dark=dark)
+
+
+def _save_and_draw(diagram: Diagram, path: Path | None, *, dark: bool) -> Figure:
+    """Draw a diagram as a figure, and write it to a file if a path is given."""
+    from cgprimer.visualization.diagrams.diagram_figure import draw_diagram
+
+    is_figure = path is not None and path.suffix.lower().removeprefix(".") in FORMATS
+    if path is not None and not is_figure:
         save_diagram(diagram, path, dark=dark)
     figure = draw_diagram(diagram, dark=dark)
-    if path is not None and path.suffix.lower().removeprefix(".") in FORMATS:
+    if path is not None and is_figure:
         save_figure(figure, path)
     return figure
-
-
-# Options are written once, and help lists them.
-_SHOWN, _OWN = inspect.signature(graph_diagram).parameters, inspect.signature(draw)
-_GRAPH, *_OPTIONS = _SHOWN.values()
-draw.__signature__ = _OWN.replace(  # type: ignore[attr-defined]
-    parameters=[_GRAPH, _OWN.parameters["output"], *_OPTIONS, _OWN.parameters["dark"]]
-)

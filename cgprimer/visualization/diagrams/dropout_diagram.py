@@ -54,7 +54,7 @@ class ThinnedGraph:
     edges: frozenset[tuple[str, str]]
 
 
-def thinned(graph: ExpressionGraph, mask: Mask) -> ThinnedGraph:
+def thin_graph(graph: ExpressionGraph, mask: Mask) -> ThinnedGraph:
     """Return the network that is left of a graph when dropout uses one mask.
 
     Args:
@@ -67,7 +67,7 @@ def thinned(graph: ExpressionGraph, mask: Mask) -> ThinnedGraph:
 
     >>> from cgprimer.core.graph import parse
     >>> graph = parse("input x[2]; parameter w[2]; xh = dropout(x, 0.5); xo = w @ xh; output xo")
-    >>> thin = thinned(graph, {"xh": [1, 0]})
+    >>> thin = thin_graph(graph, {"xh": [1, 0]})
     >>> sorted(thin.vertices), thin.graph.expression("xh[1]")
     (['x[1]', 'xh[1]'], 'x[1]*0')
     """
@@ -160,7 +160,7 @@ def _removed(
     return frozenset(vertices), frozenset(edges)
 
 
-def with_dropped(diagram: Diagram, thin: ThinnedGraph) -> Diagram:
+def mark_dropped(diagram: Diagram, thin: ThinnedGraph) -> Diagram:
     """Return a diagram in which the vertices and edges that a mask removes are marked."""
     nodes = (replace(node, dropped=node.key in thin.vertices) for node in diagram.nodes)
     edges = (replace(edge, dropped=(edge.tail, edge.head) in thin.edges) for edge in diagram.edges)

@@ -1,8 +1,8 @@
-"""Some vertices of a graph with arrays opened into their numbers, the others left as they are."""
+"""Diagrams in which some arrays of a graph are shown as their elements."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from cgprimer.analysis.element_graph import elements_of, in_elements
@@ -12,51 +12,74 @@ from cgprimer.support.value_names import element_hint
 from cgprimer.visualization.diagrams.diagram import Diagram, Edge
 
 
-def opened(
-    graph: ExpressionGraph, arrays: Diagram, numbers: Diagram, names: Sequence[str]
+def open_arrays(
+    graph: ExpressionGraph, arrays: Diagram, elements: Diagram, names: Sequence[str]
 ) -> Diagram:
-    """A picture of both: of the vertices that are named, the numbers.
+    """Merge two diagrams of a graph: named arrays as their elements, other arrays as one vertex.
 
     Args:
         graph: the graph.
-        arrays: its picture.
-        numbers: the picture of :func:`cgprimer.analysis.element_graph.in_elements`; both have
-            parameters as vertices.
-        names: what is opened.
+        arrays: the diagram of the graph.
+        elements: the diagram of :func:`cgprimer.analysis.element_graph.in_elements`; both diagrams
+            have parameters as vertices.
+        names: arrays that are opened.
 
     Raises:
-        UsageError: a name that the graph has not.
+        UsageError: a name is not in the graph.
     """
-    known = (*graph.parameters, *graph.variables)
+    vertices = (*graph.parameters, *graph.variables)
     for name in names:
-        if name not in known:
-            hint = element_hint(name, known)
-            raise UsageError(f"the graph has no vertex {name!r} to open", hint=hint)
-    home = {element: name for name in known for element in elements_of(graph, name)}
-    own = {*home}
-    rank = {name: number for number, name in enumerate(known)}
-    written_out = in_elements(graph)
-    for inner in reversed(written_out.variables):  # a shared part belongs to its first user
-        if inner not in home:
-            first = (home[user] for user in written_out.leads_to[inner])
-            home[inner] = min(first, key=rank.__getitem__)
-    place = {}
-    for element, name in home.items():
-        users = {home[user] for user in written_out.leads_to.get(element, ())}
-        alone = element in own or users == {name}
-        place[element] = element if name in names or not alone else name
-    nodes = {node.key: node for node in (*numbers.nodes, *arrays.nodes)}
-    order = {node.key: number for number, node in enumerate(numbers.nodes)}
-    keys = sorted(order, key=lambda element: (rank[home[element]], order[element]))
+        if name not in vertices:
+            hint = element_hint(name, vertices)
+            raise UsageError(f"unknown vertex {name!r} in `scalars`", hint=hint)
+    rank = {name: position for position, name in enumerate(vertices)}
+    array_of = _find_arrays(graph, rank)
+    key_of = _choose_vertices(graph, array_of, names)
+    nodes = {node.key: node for node in (*elements.nodes, *arrays.nodes)}
+    order = {node.key: position for position, node in enumerate(elements.nodes)}
+    keys = sorted(order, key=lambda element: (rank[array_of[element]], order[element]))
+    shown = tuple(nodes[key] for key in dict.fromkeys(key_of[element] for element in keys))
+    notes = tuple(dict.fromkeys((*arrays.notes, *elements.notes)))
+    return replace(arrays, nodes=shown, edges=_merge_edges(arrays, elements, key_of), notes=notes)
+
+
+def _find_arrays(graph: ExpressionGraph, rank: Mapping[str, int]) -> dict[str, str]:
+    """Return the variable or parameter that each vertex of the graph of elements belongs to.
+
+    A value that several elements share, such as the sum of a softmax, belongs to its first user.
+    """
+    array_of = {element: name for name in rank for element in elements_of(graph, name)}
+    element_graph = in_elements(graph)
+    for inner in reversed(element_graph.variables):
+        if inner not in array_of:
+            users = (array_of[user] for user in element_graph.leads_to[inner])
+            array_of[inner] = min(users, key=rank.__getitem__)
+    return array_of
+
+
+def _choose_vertices(
+    graph: ExpressionGraph, array_of: Mapping[str, str], names: Collection[str]
+) -> dict[str, str]:
+    """Return the key of the vertex that shows each element: the element itself or its array."""
+    element_graph = in_elements(graph)
+    elements = {e for name in {*array_of.values()} for e in elements_of(graph, name)}
+    keys = {}
+    for element, name in array_of.items():
+        users = {array_of[user] for user in element_graph.leads_to.get(element, ())}
+        is_inside = element in elements or users == {name}
+        keys[element] = element if name in names or not is_inside else name
+    return keys
+
+
+def _merge_edges(arrays: Diagram, elements: Diagram, key_of: Mapping[str, str]) -> tuple[Edge, ...]:
+    """Return the edges between the chosen vertices; edges between two arrays keep their labels."""
     edges: dict[tuple[str, str], Edge] = {}
-    for whole, diagram in ((False, numbers), (True, arrays)):
-        for edge in diagram.edges:
-            ends = (edge.tail, edge.head) if whole else (place[edge.tail], place[edge.head])
-            same = ends == (edge.tail, edge.head)
-            if whole and ends in edges:  # what is written between two arrays
-                edges[ends] = edge
-            elif not whole and ends[0] != ends[1]:
-                edges.setdefault(ends, edge if same else Edge(*ends))
-    shown = tuple(nodes[key] for key in dict.fromkeys(place[element] for element in keys))
-    notes = tuple(dict.fromkeys((*arrays.notes, *numbers.notes)))
-    return replace(arrays, nodes=shown, edges=tuple(edges.values()), notes=notes)
+    for edge in elements.edges:
+        ends = (key_of[edge.tail], key_of[edge.head])
+        is_same = ends == (edge.tail, edge.head)
+        if ends[0] != ends[1]:
+            edges.setdefault(ends, edge if is_same else Edge(*ends))
+    for edge in arrays.edges:
+        if (edge.tail, edge.head) in edges:
+            edges[edge.tail, edge.head] = edge
+    return tuple(edges.values())

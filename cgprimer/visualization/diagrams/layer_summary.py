@@ -34,7 +34,7 @@ def is_readable(diagram: Diagram, readable: int = READABLE) -> bool:
     return max(Counter(layer[key] for key in joined).values(), default=0) <= _MOST_SIDE_BY_SIDE
 
 
-def summarised(diagram: Diagram, readable: int = READABLE) -> Diagram:
+def summarize(diagram: Diagram, readable: int = READABLE) -> Diagram:
     """A diagram that can be read: itself, or its layers with counts.
 
     A vertex's layer is the length of the longest way to it; what has no way to it stands in the
@@ -43,7 +43,7 @@ def summarised(diagram: Diagram, readable: int = READABLE) -> Diagram:
 
     >>> nodes = tuple(Node(str(k), f"x{k}", "inner") for k in range(100))
     >>> chain = Diagram(nodes, tuple(Edge(str(k), str(k + 1)) for k in range(99)))
-    >>> found = summarised(chain)
+    >>> found = summarize(chain)
     >>> len(found.nodes), found.nodes[0].label, found.nodes[0].detail[0]
     (3, '34 variables', 'layers 1 to 34')
     """

@@ -20,7 +20,7 @@ from cgprimer.visualization.diagrams.diagram import Diagram, Edge, Part
 _MOST_MARKED = 8  # edges between parts; of more, only the notes say what is sent
 
 
-def placed(
+def frame_parts(
     diagram: Diagram, graph: ExpressionGraph, place: str, workers: Names | None = None
 ) -> Diagram:
     """Return a diagram with a frame for each part of a graph, and with what is sent between them.
@@ -35,9 +35,9 @@ def placed(
         UsageError: the graph cannot be cut so, or the number of workers is not that of the parts.
 
     >>> from cgprimer.core.graph import parse
-    >>> from cgprimer.visualization.diagrams.graph_diagrams import variable_diagram
+    >>> from cgprimer.visualization.diagrams.level_diagrams import variable_diagram
     >>> graph = parse("xb = k*xa; xc = exp(xb); xd = m*xc")
-    >>> diagram = placed(variable_diagram(graph), graph, "layers:2", ["GPU 0", "GPU 1"])
+    >>> diagram = frame_parts(variable_diagram(graph), graph, "layers:2", ["GPU 0", "GPU 1"])
     >>> diagram.parts[1].label, diagram.edges[1].label, diagram.notes[0]
     ('GPU 1: 67 % of the work', 'xb →\\n← adjoint', 'GPU 0 → GPU 1: xb; back: its adjoint')
     """

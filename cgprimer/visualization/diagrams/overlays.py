@@ -1,254 +1,248 @@
-"""What is written over a picture: partials, tangents, adjoints, one path and the sum over paths.
+"""Derivatives written over a diagram: partials, tangents, adjoints, and one highlighted path.
 
-An overlay is text for vertices and edges, laid over a diagram by a function from diagrams to
-diagrams. Without a path a derivative is 0, as traces and gradients have it, also where a partial is
-not finite. The sweep is core's: the shares of `cgprimer.core.methods.edge_tape` are read, so a
-class sees what was computed.
+Scalars show ``upstream × local = downstream`` on edges; arrays show the formula of the
+contribution, such as ``outer(x, bar_xh)``, with its shape and, if there are few, its elements.
+Without a path from a vertex to the output the derivative is 0, as in traces and gradients, even if
+a partial is not finite.
 """
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, Protocol
 
-from cgprimer.analysis.scalar_points import point_values
 from cgprimer.core.derivatives import resolve_output, resolve_wrt
-from cgprimer.core.methods.edge_tape import edge_tape
-from cgprimer.core.methods.path_sum import count_paths, list_paths
-from cgprimer.errors import UsageError, pluralize
-from cgprimer.expressions import ExpressionGraph
-from cgprimer.support.number_format import SHORT, choose_equality_sign, format_number
-from cgprimer.support.value_names import element_hint
+from cgprimer.errors import UsageError
+from cgprimer.expressions import ExpressionGraph, unparse
+from cgprimer.support.number_format import choose_equality_sign, format_array_lines, format_number
 from cgprimer.tapes import tape as tape_of
-from cgprimer.tapes import values_of
 from cgprimer.visualization.diagrams.diagram import Diagram, Edge, Node
+from cgprimer.visualization.diagrams.diagram_options import DiagramOptions
+from cgprimer.visualization.diagrams.level_diagrams import format_shape_suffix
+from cgprimer.visualization.diagrams.path_notes import (
+    array_path_notes,
+    check_path,
+    equality_sign,
+    format_exact,
+    format_operand,
+    path_notes,
+)
+from cgprimer.visualization.diagrams.vertex_sweeps import (
+    compute_tangents,
+    local_jacobians,
+    run_backward_sweep,
+    sweep_numbers,
+)
 
-_LISTED = 12  # paths that are written out under a picture
-_WHOLE = 7  # digits of a number that is written as it is
-_WALKED = 5_000  # paths that are looked for
-
-
-class SweepNumbers(NamedTuple):
-    """What can be said at each vertex and edge; keys are names, or numbers of a tape's values."""
-
-    order: tuple[str, ...]  # the vertices, operands before what is computed from them
-    partials: Mapping[tuple[str, str], float]  # of (tail, head); none where it is 0 everywhere
-    totals: Mapping[str, float]  # adjoints or tangents, where the sweep comes
-    products: Mapping[tuple[str, str], float]  # what the sweep hands along
-
-
-class Overlay(NamedTuple):
-    """What is written over a picture, in the words of :func:`cgprimer.draw`."""
-
-    at: Mapping[str, Any] | None = None
-    level: str = "variables"
-    partials: bool = False
-    tangents: str | None = None
-    adjoints: bool = False
-    of: str | None = None
-    path: tuple[str, ...] = ()
+_MAX_EDGE_SIZE = 3  # rows and columns of a matrix on an edge
+_MAX_FORMULA_LENGTH = 60  # characters; a longer formula, as of a softmax, becomes bar · ∂head/∂tail
+Ends = tuple[str, str]
 
 
-def path_names(path: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Names along a path, given as a sequence or as text.
+class _Texts(Protocol):
+    """The texts of the overlays of one graph; vertices and edges are those of the diagram."""
 
-    >>> path_names("xa xx, xz -> xw")
-    ('xa', 'xx', 'xz', 'xw')
-    """
-    if isinstance(path, str):
-        return tuple(name for name in re.split(r"[\s>→-]+|,(?![^\[]*\])", path) if name)
-    return tuple(path or ())
+    adjoint_note: str
+
+    def tangent_lines(self, key: str) -> list[str]: ...
+    def adjoint_lines(self, key: str) -> list[str]: ...
+    def partial_lines(self, edge: Edge) -> list[str]: ...
+    def contribution_lines(self, edge: Edge) -> list[str]: ...
+    def path_lines(self, edges: list[Ends]) -> list[str]: ...
 
 
-def overlaid(diagram: Diagram, graph: ExpressionGraph, asked: Overlay) -> Diagram:
-    """The diagram of a graph at a level, with lines on its vertices and edges, and notes under it.
+def add_overlays(diagram: Diagram, graph: ExpressionGraph, options: DiagramOptions) -> Diagram:
+    """Return a diagram with derivatives on its vertices and edges, and with notes about them.
 
     Errors are those of :func:`cgprimer.draw`.
 
-    >>> from cgprimer.visualization.diagrams.graph_diagrams import variable_diagram
+    >>> from cgprimer.visualization.diagrams.level_diagrams import variable_diagram
     >>> from cgprimer.core.graph import parse
     >>> graph = parse("input xa = 3; xb = 2*xa; xw = xb^2")
-    >>> found = overlaid(variable_diagram(graph), graph, Overlay(adjoints=True))
-    >>> [node.detail[-1] for node in found.nodes], found.edges[0].label
+    >>> result = add_overlays(variable_diagram(graph), graph, DiagramOptions(adjoints=True))
+    >>> [node.detail[-1] for node in result.nodes], result.edges[0].label
     (['adjoint = 24', 'adjoint = 12', 'adjoint = 1'], '12 × 2 = 24')
+    >>> graph = parse("input x[2] = [3, 4]; parameter w[2] = [1, 2]; xw = x @ w")
+    >>> options = DiagramOptions(adjoints=True)
+    >>> result = add_overlays(variable_diagram(graph, parameters="vertices"), graph, options)
+    >>> [node.detail[-1] for node in result.nodes], result.edges[0].label.split("\\n")
+    (['adjoint = [3, 4]', 'adjoint = [1, 2]', 'adjoint = 1'], ['w [2]', '= [1, 2]'])
     """
-    at, level, partials, tangents, adjoints, of, path = asked
+    path = options.path_vertices
+    has_arrays = tape_of(graph).has_arrays
+    if has_arrays and options.level == "operations" and (options.partials or path):
+        raise UsageError(
+            "partials between array operations are Jacobians and are not drawn",
+            hint="level='variables' (--level variables), or all elements: scalars=True"
+            " (--scalars all)",
+        )
     if path:
         check_path(graph, path)
-    seed = resolve_wrt(graph, tangents)[0] if tangents else None
-    of = resolve_output(graph, of) if adjoints else None
-    backward = sweep_numbers(graph, at, level=level, of=of)
-    forward = sweep_numbers(graph, at, level=level, wrt=seed) if seed else backward
-    steps = set(pairwise(path))
+    texts: _Texts = (_ArrayTexts if has_arrays else _ScalarTexts)(graph, options, diagram)
+    path_edges = set(pairwise(path))
 
-    def vertex(node: Node) -> Node:
+    def annotate_node(node: Node) -> Node:
+        """Return a vertex with its tangent and its adjoint."""
         lines = list(node.detail)
         if node.role != "constant":
-            lines += [_named("tangent", forward.totals.get(node.key, 0.0))] if seed else []
-            lines += [_named("adjoint", backward.totals.get(node.key, 0.0))] if of else []
+            lines += texts.tangent_lines(node.key) if options.tangents else []
+            lines += texts.adjoint_lines(node.key) if options.adjoints else []
         return replace(node, detail=tuple(lines), emphasis=node.key in path)
 
     role = {node.key: node.role for node in diagram.nodes}
-    label = {node.key: node.label for node in diagram.nodes}
 
-    def arrow(edge: Edge) -> Edge:
-        ends = (edge.tail, edge.head)
+    def annotate_edge(edge: Edge) -> Edge:
+        """Return an edge with its partial and its contribution."""
+        on_path = (edge.tail, edge.head) in path_edges
         lines = [edge.label] if edge.label else []
         if role[edge.tail] != "constant":
-            local = backward.partials.get(ends, 0.0)  # zero everywhere: no instruction computes it
-            if partials or ends in steps:
-                what = "" if level == "operations" else f"∂{label[ends[1]]}/∂{label[ends[0]]}"
-                lines.append(f"{what} {_equal(local)} {_text(local)}" if what else _text(local))
-            if of:
-                upstream = backward.totals.get(edge.head, 0.0)
-                down = backward.products.get(ends, 0.0)  # zero everywhere: nothing is handed along
-                sign = _equal(upstream, local, down)
-                lines.append(f"{_text(upstream)} × {_signed(local)} {sign} {_text(down)}")
-        return replace(edge, label="\n".join(lines), emphasis=ends in steps)
+            lines += texts.partial_lines(edge) if options.partials or on_path else []
+            lines += texts.contribution_lines(edge) if options.adjoints else []
+        return replace(edge, label="\n".join(lines), emphasis=on_path)
 
     notes = list(diagram.notes)
-    if seed:
-        notes.append(
-            f"tangent: derivative with respect to {seed}, computed forward from the seed 1"
-        )
-    if of:
-        notes.append(
-            f"adjoint: derivative of {of}, computed backward from the seed 1; "
-            "on edges: upstream × local = downstream"
-        )
+    if options.tangents:
+        seed = options.tangents if has_arrays else resolve_wrt(graph, options.tangents)[0]
+        notes.append(f"tangent: derivative with respect to {seed}, computed forward from seed 1")
+    if options.adjoints:
+        notes.append(texts.adjoint_note)
     if path:
-        numbers = sweep_numbers(graph, at, wrt=path[0])
-        notes += path_notes(numbers, path, [(edge.tail, edge.head) for edge in diagram.edges])
-    nodes, edges = tuple(map(vertex, diagram.nodes)), tuple(map(arrow, diagram.edges))
+        notes += texts.path_lines([(edge.tail, edge.head) for edge in diagram.edges])
+    nodes = tuple(map(annotate_node, diagram.nodes))
+    edges = tuple(map(annotate_edge, diagram.edges))
     return replace(diagram, nodes=nodes, edges=edges, notes=tuple(notes))
 
 
-def sweep_numbers(
-    graph: ExpressionGraph,
-    at: Mapping[str, float] | None = None,
-    *,
-    level: str = "variables",
-    of: str | None = None,
-    wrt: str | None = None,
-) -> SweepNumbers:
-    """Partials and a sweep: back from ``of`` (adjoints) or forward from ``wrt`` (tangents).
+class _ScalarTexts:
+    """The texts of the overlays of a graph of scalars."""
 
-    Keys are names, or the tape's numbers for the level ``operations``.
+    def __init__(self, graph: ExpressionGraph, options: DiagramOptions, diagram: Diagram) -> None:
+        at, level = options.at, options.level
+        seed = resolve_wrt(graph, options.tangents)[0] if options.tangents else None
+        of = resolve_output(graph, options.of) if options.adjoints else None
+        self._backward = sweep_numbers(graph, at, level=level, of=of)
+        forward = sweep_numbers(graph, at, level=level, wrt=seed) if seed else self._backward
+        self._tangents = forward.totals
+        self._graph, self._options = graph, options
+        self._labels = {node.key: node.label for node in diagram.nodes}
+        self.adjoint_note = (
+            f"adjoint: derivative of {of}, computed backward from seed 1; "
+            "on edges: upstream × local = downstream"
+        )
 
-    Raises `MissingValueError` where a value is missing.
+    def tangent_lines(self, key: str) -> list[str]:
+        """Return the tangent of a vertex."""
+        return [_format_equation("tangent", self._tangents.get(key, 0.0))]
 
-    >>> from cgprimer.core.graph import parse
-    >>> found = sweep_numbers(parse("input xa = 3; xb = 2*xa; xw = xb^2"), of="xw")
-    >>> found.partials, found.totals
-    ({('xa', 'xb'): 2.0, ('xb', 'xw'): 12.0}, {'xw': 1.0, 'xb': 12.0, 'xa': 24.0})
-    """
-    primal = tape_of(graph)
-    operations = level == "operations"
-    made = edge_tape(primal, of=of, wrt=wrt, operations=operations)
-    found = [float(value) for value in values_of(made.tape, point_values(graph, at))]
-    key = {i: str(i) if operations else primal.labels[i] for i in made.vertices}
-    name = {made.vertices[i]: key[i] for i in made.vertices}
-    return SweepNumbers(
-        tuple(key.values()),
-        {(key[t], key[h]): found[index] for (t, h), index in made.partials.items()},
-        {key[i]: found[index] for i, index in made.totals.items()},
-        {(name[s.tail], name[s.head]): found[s.product] for s in made.tape.shares},
-    )
+    def adjoint_lines(self, key: str) -> list[str]:
+        """Return the adjoint of a vertex."""
+        return [_format_equation("adjoint", self._backward.totals.get(key, 0.0))]
 
+    def partial_lines(self, edge: Edge) -> list[str]:
+        """Return the partial derivative on an edge; 0 if no instruction computes it."""
+        local = self._backward.partials.get((edge.tail, edge.head), 0.0)
+        if self._options.level == "operations":
+            return [format_exact(local)]
+        name = f"∂{self._labels[edge.head]}/∂{self._labels[edge.tail]}"
+        return [f"{name} {equality_sign(local)} {format_exact(local)}"]
 
-def path_notes(
-    numbers: SweepNumbers, path: tuple[str, ...], drawn: Iterable[tuple[str, str]] = ()
-) -> list[str]:
-    """The product along a path, and the sum over all paths between its ends, line by line.
+    def contribution_lines(self, edge: Edge) -> list[str]:
+        """Return the equation ``upstream × local = downstream`` of an edge."""
+        ends = (edge.tail, edge.head)
+        local = self._backward.partials.get(ends, 0.0)
+        upstream = self._backward.totals.get(edge.head, 0.0)
+        downstream = self._backward.products.get(ends, 0.0)
+        product = f"{format_exact(upstream)} × {format_operand(local)}"
+        return [
+            f"{product} {equality_sign(upstream, local, downstream)} {format_exact(downstream)}"
+        ]
 
-    An edge that is drawn counts although its partial is zero everywhere, as under ``sign``: the
-    picture shows its paths, and each of them adds 0.
-
-    >>> partials = {("a", "b"): 2.0, ("a", "c"): 3.0, ("b", "c"): -5.0}
-    >>> numbers = SweepNumbers(("a", "b", "c"), partials, {"c": -7.0}, {})
-    >>> for line in path_notes(numbers, ("a", "b", "c")):
-    ...     print(line)
-    this path: ∂b/∂a · ∂c/∂b = 2 · (-5) = -10
-    dc/da is the sum over 2 paths:
-    a → c: 3
-    a → b → c: 2 · (-5) = -10
-    dc/da = 3 + (-10) = -7
-    """
-    first, last = path[0], path[-1]
-    total = numbers.totals.get(last, 0.0)
-    names = " · ".join(f"∂{head}/∂{tail}" for tail, head in pairwise(path))
-    factors = [numbers.partials.get(step, 0.0) for step in pairwise(path)]
-    notes = [f"this path: {names} {_equal(*factors)} {_product(numbers, path)[0]}"]
-    rank = {key: number for number, key in enumerate(numbers.order)}
-    heads: dict[int, list[int]] = {}
-    for tail, head in sorted((rank[t], rank[h]) for t, h in {*drawn, *numbers.partials}):
-        heads.setdefault(tail, []).append(head)
-    leading = count_paths(heads, rank[last])
-    count = leading.get(rank[first], 0)
-    derivative, is_ = f"d{last}/d{first}", _equal(total)
-    if count == 1:
-        return [*notes, f"{derivative} {is_} {_text(total)}: there is no other path"]
-    notes.append(f"{derivative} is the sum over {pluralize(count, 'path')}:")
-    walked = list_paths(heads, rank[first], rank[last], leading) if count <= _WALKED else []
-    paths = [tuple(numbers.order[i] for i in found) for found in walked]
-    if count > _LISTED:  # the highlighted one is always among those that are written out
-        paths = [path, *[found for found in paths if found != path][: _LISTED - 1]]
-    written = [_product(numbers, found) for found in paths]
-    products = [product for _, product in written]
-    notes += [f"{' → '.join(p)}: {text}" for p, (text, _) in zip(paths, written, strict=True)]
-    if left := count - len(paths):
-        notes.append(f"and {pluralize(left, 'more path')}, together {_text(total - sum(products))}")
-        return [*notes, f"{derivative} {is_} {_text(total)}"]
-    terms = " + ".join([_text(products[0]), *map(_signed, products[1:])])
-    signs = _equal(*products), _equal(*products, total)
-    return [*notes, f"{derivative} {signs[0]} {terms} {signs[1]} {_text(total)}"]
+    def path_lines(self, edges: list[Ends]) -> list[str]:
+        """Return the notes on the highlighted path."""
+        path = self._options.path_vertices
+        return path_notes(sweep_numbers(self._graph, self._options.at, wrt=path[0]), path, edges)
 
 
-def _text(value: float) -> str:
-    """A number in all its digits if they are few, as 22.6875 has; otherwise rounded."""
-    return format_number(value, _WHOLE if _equal(value) == "=" else SHORT)
+class _ArrayTexts:
+    """The texts of the overlays of a graph with arrays."""
+
+    def __init__(self, graph: ExpressionGraph, options: DiagramOptions, diagram: Diagram) -> None:
+        self._graph, self._path = graph, options.path_vertices
+        self._jacobians: dict[Ends, Any] = {}
+        if options.partials or self._path:
+            self._jacobians = local_jacobians(graph, options.at)
+        self._tangents: Mapping[str, Any] = {}
+        if options.tangents:
+            self._tangents = compute_tangents(graph, options.at, options.tangents)
+        self._level = options.level
+        self._adjoints: dict[str, Any] = {}
+        self._contributions: dict[Ends, list[str]] = {}
+        self.adjoint_note = ""
+        if options.adjoints:
+            self._run_backward(options)
+
+    def _run_backward(self, options: DiagramOptions) -> None:
+        """Compute the adjoints of all vertices, and the texts of the contributions on edges."""
+        target = resolve_output(self._graph, options.of)
+        operations = options.level == "operations"
+        sweep = run_backward_sweep(self._graph, options.at, target, operations=operations)
+        primal = sweep.tape
+        key = {i: str(i) if operations else primal.labels[i] for i in sweep.vertices}
+        for (tail, head), (formula, value) in sweep.products.items():
+            text = unparse(formula)
+            if len(text) > _MAX_FORMULA_LENGTH:
+                text = f"bar_{sweep.names[head]} · ∂{sweep.names[head]}/∂{sweep.names[tail]}"
+            text += format_shape_suffix(primal.shapes[tail])
+            lines = self._contributions.setdefault((key[tail], key[head]), [])
+            lines += _add_elements(text, value)
+        self._adjoints = {key[i]: total for i, total in sweep.totals.items()}
+        self.adjoint_note = (
+            f"adjoint: derivative of {target}, with the shape of its vertex; on edges: the"
+            " contribution to the adjoint of the tail"
+        )
+
+    def tangent_lines(self, key: str) -> list[str]:
+        """Return the tangent of a variable or parameter; no lines for other operations."""
+        if self._level == "operations":
+            return []
+        return _format_array_equation("tangent", self._tangents.get(key))
+
+    def adjoint_lines(self, key: str) -> list[str]:
+        """Return the adjoint of a vertex."""
+        return _format_array_equation("adjoint", self._adjoints.get(key))
+
+    def partial_lines(self, edge: Edge) -> list[str]:
+        """Return the Jacobian on an edge."""
+        if (value := self._jacobians.get((edge.tail, edge.head))) is None:
+            return []
+        name = f"∂{edge.head}/∂{edge.tail}{format_shape_suffix(value.shape)}"
+        return _add_elements(name, value)
+
+    def contribution_lines(self, edge: Edge) -> list[str]:
+        """Return the formula and the elements of the contribution of an edge."""
+        return self._contributions.get((edge.tail, edge.head), [])
+
+    def path_lines(self, edges: list[Ends]) -> list[str]:
+        """Return the notes on the highlighted path."""
+        return array_path_notes(self._graph, self._jacobians, self._path)
 
 
-def _signed(value: float) -> str:
-    """A number that can follow an operator."""
-    text = _text(value)
-    return f"({text})" if text.startswith("-") else text
+def _format_equation(name: str, value: float) -> str:
+    """Return an equation such as ``adjoint = 2``."""
+    return f"{name} {choose_equality_sign(value)} {format_number(value)}"
 
 
-def _equal(*values: float) -> str:
-    return choose_equality_sign(*values, digits=_WHOLE)
+def _format_array_equation(name: str, value: Any) -> list[str]:
+    """Return the lines of an equation with an array; 0 for None, a derivative without any path."""
+    if value is None:
+        return [f"{name} = 0"]
+    first, *rest = format_array_lines(value)
+    return [f"{name} {first}", *rest]
 
 
-def _product(numbers: SweepNumbers, path: Sequence[str]) -> tuple[str, float]:
-    known = [numbers.partials.get(step) for step in pairwise(path)]
-    factors = [0.0 if factor is None else factor for factor in known]
-    product = 0.0 if None in known else math.prod(factors)  # 0 everywhere, also beside an inf
-    if len(factors) == 1:
-        return _text(product), product
-    terms = [_text(factors[0]), *map(_signed, factors[1:])]
-    return f"{' · '.join(terms)} {_equal(*factors, product)} {_text(product)}", product
-
-
-def _named(what: str, value: float) -> str:
-    return f"{what} {choose_equality_sign(value)} {format_number(value)}"
-
-
-def check_path(graph: ExpressionGraph, path: tuple[str, ...]) -> None:
-    """Names along a path are vertices of the graph, and edges lead from one to the next."""
-    known = (*graph.variables, *graph.parameters)
-    for name in path:
-        if name not in known:
-            hint = element_hint(name, known)
-            raise UsageError(f"the path names {name!r}, which the graph has not", hint=hint)
-    for tail, head in pairwise(path) if len(path) > 1 else [(path[0], None)]:
-        using = [user for user, used in graph.parameters_of.items() if tail in used]
-        heads = graph.leads_to.get(tail) or using
-        onward = f"{tail} leads to {', '.join(heads) or 'nothing'}"
-        if head is None:
-            raise UsageError(f"a path has two ends: {tail!r} is only one", hint=onward)
-        if head not in heads:
-            raise UsageError(f"no edge leads from {tail!r} to {head!r}", hint=onward)
+def _add_elements(text: str, value: Any) -> list[str]:
+    """Return a text and below it the elements of an array, or only the norm of a large array."""
+    lines = format_array_lines(value, max_size=_MAX_EDGE_SIZE)
+    return [text, *(lines[-1:] if lines[-1].startswith("norm") else lines)]

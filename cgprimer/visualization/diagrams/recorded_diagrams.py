@@ -1,9 +1,9 @@
-"""Pictures of recorded values: the graph of what was run, and the chain of a backward pass."""
+"""Diagrams of recorded values: the graph of an execution, and the chain of a backward pass."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from types import FrameType
 from typing import Any
 
@@ -16,19 +16,22 @@ from cgprimer.recording.value import Value
 from cgprimer.support.number_format import format_array_lines
 from cgprimer.visualization.diagrams.diagram import Diagram, Edge
 from cgprimer.visualization.diagrams.diagram import Node as Vertex
-from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
+from cgprimer.visualization.diagrams.diagram_options import DiagramOptions
+from cgprimer.visualization.diagrams.graph_diagrams import build_diagram
 
 
-def recorded_diagram(shown: Any, frame: FrameType, **options: Any) -> Diagram:
-    """Return what :func:`cgprimer.draw` draws of a value, a node, a ``grad_fn`` or a recording.
+def recorded_diagram(
+    recorded: Any, frame: FrameType, options: DiagramOptions | None = None
+) -> Diagram:
+    """Build the diagram of a recorded value, a node, a ``grad_fn`` or a recording.
 
     Args:
-        shown: what is drawn.
-        frame: frame of the caller, whose variables give names to values that have none.
-        options: options of a graph; a ``grad_fn`` has none.
+        recorded: object to draw.
+        frame: frame of the caller; its variables name the values that have no names.
+        options: options of :func:`cgprimer.draw`; a ``grad_fn`` accepts no options.
 
     Raises:
-        UsageError: an object of another kind, or an option of a ``grad_fn``.
+        UsageError: an object of another type, or an option for a ``grad_fn``.
 
     >>> import sys
     >>> w = Value(2.0)
@@ -38,86 +41,98 @@ def recorded_diagram(shown: Any, frame: FrameType, **options: Any) -> Diagram:
     >>> recorded_diagram(loss, sys._getframe()).nodes[0].detail
     ('= 2', 'grad = 8', 'sum of 2 passes')
     """
-    shown = shown._value if isinstance(shown, Node) else shown
-    if not isinstance(shown, Value | GradFn):
-        return graph_diagram(shown.graph if isinstance(shown, Recording) else shown, **options)
-    variables = {**frame.f_globals, **frame.f_locals}
-    names: dict[Any, str] = {}
-    for name, variable in variables.items():
-        value = variable._value if isinstance(variable, Node) else variable
-        if isinstance(value, Value) and name[0] != "_":
-            names.setdefault(value, value.name or name)
-    if isinstance(shown, GradFn):
-        if options:
-            raise UsageError(
-                f"draw: a grad_fn has no option {next(iter(options))!r}",
-                hint="draw the value itself: draw(loss) instead of draw(loss.grad_fn)",
-            )
-        return _chain(shown, names)
+    options = options or DiagramOptions()
+    recorded = recorded._value if isinstance(recorded, Node) else recorded
+    if not isinstance(recorded, Value | GradFn):
+        graph = recorded.graph if isinstance(recorded, Recording) else recorded
+        return build_diagram(graph, options)
+    names = _find_variable_names(frame)
+    if isinstance(recorded, GradFn):
+        _check_no_options(options)
+        return _backward_chain(recorded, names)
     writer = GraphWriter(every_operation=True)
     for value, name in names.items():
         writer.suggest_name(name, value)
-    graph = writer.build_graph({names.get(shown, "y"): shown}, "value")
-    diagram = graph_diagram(graph, **{"parameters": "vertices", **options})
-    numbers = not ({"at", "values"} & options.keys())
+    graph = writer.build_graph({names.get(recorded, "y"): recorded}, "value")
+    diagram = build_diagram(graph, replace(options, parameters=options.parameters or "vertices"))
+    shows_data = options.at is None and not options.values
     nodes = []
     for node in diagram.nodes:
-        made = writer.values_by_name.get(node.key)
-        said = (
-            (*format_array_lines(made._data), *_gradient(made))
-            if made is not None and numbers
-            else ()
-        )
-        nodes.append(replace(node, detail=(*node.detail, *said)))
-    return replace(
-        diagram, nodes=tuple(nodes), notes=(*diagram.notes, *_notes(writer.values_by_name))
-    )
+        value = writer.values_by_name.get(node.key)
+        lines: tuple[str, ...] = ()
+        if value is not None and shows_data:
+            lines = (*format_array_lines(value._data), *_gradient_lines(value))
+        nodes.append(replace(node, detail=(*node.detail, *lines)))
+    notes = (*diagram.notes, *_accumulation_notes(writer.values_by_name))
+    return replace(diagram, nodes=tuple(nodes), notes=notes)
 
 
-def _chain(first: GradFn, names: Mapping[Any, str]) -> Diagram:
-    """A vertex per function of the backward pass, as PyTorch links them."""
-    found, stack = {first.variable: first}, [first]
-    edges, nothing = [], []
+def _find_variable_names(frame: FrameType) -> dict[Any, str]:
+    """Return the names of the values in the variables of a frame, keyed by value."""
+    names: dict[Any, str] = {}
+    for name, variable in {**frame.f_globals, **frame.f_locals}.items():
+        value = variable._value if isinstance(variable, Node) else variable
+        if isinstance(value, Value) and name[0] != "_":
+            names.setdefault(value, value.name or name)
+    return names
+
+
+def _check_no_options(options: DiagramOptions) -> None:
+    """Raise UsageError if an option differs from its default."""
+    defaults = DiagramOptions()
+    for field in fields(options):
+        if getattr(options, field.name) != getattr(defaults, field.name):
+            raise UsageError(
+                f"draw() of a grad_fn does not accept {field.name!r}",
+                hint="draw the value: draw(loss) instead of draw(loss.grad_fn)",
+            )
+
+
+def _backward_chain(first: GradFn, names: Mapping[Any, str]) -> Diagram:
+    """Build a diagram with a vertex for each function of a backward pass, linked as in PyTorch."""
+    functions, stack = {first.variable: first}, [first]
+    edges, none_vertices = [], []
     while stack:
         function = stack.pop()
-        for place, (following, _) in enumerate(function.next_functions):
-            key = f"{id(function.variable)}.{place}"
-            if following is None:
-                nothing.append(Vertex(key, "None", "constant"))
+        for position, (successor, _) in enumerate(function.next_functions):
+            key = f"{id(function.variable)}.{position}"
+            if successor is None:
+                none_vertices.append(Vertex(key, "None", "constant"))
             else:
-                key = str(id(following.variable))
-                if following.variable not in found:
-                    found[following.variable] = following
-                    stack.append(following)
+                key = str(id(successor.variable))
+                if successor.variable not in functions:
+                    functions[successor.variable] = successor
+                    stack.append(successor)
             edges.append(Edge(str(id(function.variable)), key))
     nodes = []
-    for value, function in found.items():
-        called = names.get(value, value.name)
-        leaf = function.name == "AccumulateGrad"
-        detail = ((called,) if called else ()) + (_gradient(value) if leaf else ())
-        role: Any = "gradient" if leaf else "seed" if function is first else "adjoint"
+    for value, function in functions.items():
+        name = names.get(value, value.name)
+        is_leaf = function.name == "AccumulateGrad"
+        detail = ((name,) if name else ()) + (_gradient_lines(value) if is_leaf else ())
+        role: Any = "gradient" if is_leaf else "seed" if function is first else "adjoint"
         nodes.append(Vertex(str(id(value)), function.name, role, detail))
-    called_values = {names.get(v, v.name): v for v in found}
-    return Diagram((*nodes, *nothing), tuple(dict.fromkeys(edges)), notes=_notes(called_values))
+    values_by_name = {names.get(v, v.name): v for v in functions}
+    notes = _accumulation_notes(values_by_name)
+    return Diagram((*nodes, *none_vertices), tuple(dict.fromkeys(edges)), notes=notes)
 
 
-def _gradient(value: Any) -> tuple[str, ...]:
-    """What a backward pass has left, and whether it was several."""
+def _gradient_lines(value: Any) -> tuple[str, ...]:
+    """Return the accumulated gradient of a value, and the number of passes if several."""
     if not value.requires_grad:
         return ("no gradient",)
     if value._grad is None:
         return ()
-    again = value._repeats + 1
-    lines = format_array_lines(value._grad)
-    said = ("grad", *lines) if len(lines) > 1 else (f"grad {lines[0]}",)
-    return (*said, *([f"sum of {again} passes"] if again > 1 else []))
+    passes = value._repeats + 1
+    array = format_array_lines(value._grad)
+    lines = ("grad", *array) if len(array) > 1 else (f"grad {array[0]}",)
+    return (*lines, *([f"sum of {passes} passes"] if passes > 1 else []))
 
 
-def _notes(named: Mapping[str, Any]) -> tuple[str, ...]:
-    """Under the picture: whose gradients are of several passes."""
-    added = [
-        name for name, v in named.items() if v is not None and not v.operands and v._repeats > 0
+def _accumulation_notes(values: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return a note with the leaves whose gradients are sums over several backward passes."""
+    summed = [
+        name for name, v in values.items() if v is not None and not v.operands and v._repeats > 0
     ]
-    if not added:
+    if not summed:
         return ()
-    return (f"gradients of several passes add up ({', '.join(added)}); zero_grad() resets them",)
+    return (f"gradients of several passes add up ({', '.join(summed)}); zero_grad() resets them",)

@@ -12,7 +12,7 @@ from cgprimer.expressions import parse_element
 from cgprimer.visualization.diagrams.diagram import Diagram, Edge, Node
 from cgprimer.visualization.diagrams.diagram_figure import paint as paint_diagram
 from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
-from cgprimer.visualization.diagrams.layer_summary import is_readable, summarised
+from cgprimer.visualization.diagrams.layer_summary import is_readable, summarize
 from cgprimer.visualization.diagrams.slide_layout import SlideLayout, slide_layout
 from cgprimer.visualization.diagrams.slide_pen import Legend, Pen, sheet
 from cgprimer.visualization.diagrams.theme import DETAIL_SIZE, LABEL_SIZE, READABLE_SIZE, roles_in
@@ -142,7 +142,7 @@ def _shorter(diagram: Diagram) -> Iterator[tuple[Diagram, float, str]]:
                 note = f"too little room for {missing}" if missing else ""
                 yield Diagram(said, written), smallest, note
             before = (said, written)
-    summary = summarised(diagram, 0)
+    summary = summarize(diagram, 0)
     (note,) = summary.notes
     yield replace(summary, notes=()), usual, note
     yield Diagram(_silent(summary.nodes), _bare(summary.edges)), large, note.partition(";")[0]

@@ -1,0 +1,116 @@
+"""The arguments of :func:`cgprimer.draw` as one object, with checks of their combinations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cgprimer.core.methods.derivative_program import Names
+from cgprimer.errors import UsageError
+from cgprimer.support.type_checks import check_type
+
+LEVELS = ("variables", "operations", "backward")
+PARAMETERS = ("edges", "vertices")
+ALL = "all"  #: a value of `scalars`: every array
+
+
+@dataclass(frozen=True)
+class DiagramOptions:
+    """The options of a diagram of a graph; :func:`cgprimer.draw` describes each of them."""
+
+    at: Mapping[str, Any] | None = None
+    values: bool = False
+    level: str = "variables"
+    parameters: str | None = None
+    partials: bool = False
+    tangents: str | None = None
+    adjoints: bool = False
+    of: str | None = None
+    loss: str | None = None
+    path: str | Sequence[str] | None = None
+    scalars: bool | str | Sequence[str] = False
+    everything: bool = False
+    why: bool = False
+    backward_arrows: bool = False
+    mask: float | Mapping[str, Any] | None = None
+    place: str | None = None
+    workers: Names | None = None
+    title: str = ""
+
+    @property
+    def path_vertices(self) -> tuple[str, ...]:
+        """The vertices along the highlighted path; empty without a path."""
+        return parse_path(self.path)
+
+    @property
+    def has_overlays(self) -> bool:
+        """True if derivatives are written over the diagram."""
+        return bool(self.path_vertices or self.partials or self.tangents or self.adjoints)
+
+    @property
+    def value_point(self) -> Mapping[str, Any] | None:
+        """The point at which vertices show their values; None if they show no values."""
+        return {} if self.at is None and self.values else self.at
+
+    def check_types(self) -> None:
+        """Raise UsageError if an option has the wrong type."""
+        for name in ("of", "tangents", "level", "title"):
+            check_type(name, getattr(self, name), (str, type(None)), "a string")
+        if self.path is not None:
+            check_type("path", self.path, (str, Sequence), "a string or a sequence of names")
+
+    def check_partition(self) -> None:
+        """Raise UsageError for options that cannot be combined with `mask` or `place`."""
+        if self.workers is not None and self.place is None:
+            raise UsageError(
+                "`workers` (--workers) requires a graph that is cut into parts",
+                hint="pass place='layers:2' (--place layers:2)",
+            )
+        if self.mask is None and self.place is None:
+            return
+        name = "`mask` (--mask)" if self.mask is not None else "`place` (--place)"
+        if self.level != "variables":
+            raise UsageError(f"{name} requires level 'variables', got {self.level!r}")
+        if self.mask is not None and self.scalars not in (False, True, ALL, (), ""):
+            raise UsageError(f"{name} draws the elements of all arrays", hint="omit `scalars`")
+
+    def check_level(self) -> None:
+        """Raise UsageError for an unknown or unsuitable level, way to draw parameters, or path."""
+        if self.level not in LEVELS:
+            hint = f"choose one of {', '.join(LEVELS)}"
+            raise UsageError(f"unknown level {self.level!r}", hint=hint)
+        if self.parameters not in (None, *PARAMETERS):
+            hint = f"choose one of {', '.join(PARAMETERS)}"
+            raise UsageError(f"unknown value {self.parameters!r} of `parameters`", hint=hint)
+        if self.backward_arrows and not self.adjoints and self.level != "backward":
+            raise UsageError(
+                "`backward_arrows` (--backward-arrows) requires a backward pass",
+                hint="pass adjoints=True (--adjoints) or level='backward' (--level backward)",
+            )
+
+    def check_overlays(self) -> None:
+        """Raise UsageError for overlays that the level does not have."""
+        if self.path is not None and not self.path_vertices:
+            raise UsageError("`path` is empty", hint='list its vertices: path="xa xx xw"')
+        if self.path_vertices and self.level != "variables":
+            raise UsageError(f"`path` requires level 'variables', got {self.level!r}")
+        if self.of is not None and not self.adjoints and self.level != "backward":
+            raise UsageError(
+                "`of` (--of) is the start of a backward sweep: it requires `adjoints` (--adjoints)"
+            )
+        if self.level == "backward" and self.has_overlays:
+            hint = "values=True (--values) shows the values of its vertices"
+            raise UsageError("the backward graph has no overlays", hint=hint)
+
+
+def parse_path(path: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Return the vertices along a path, given as a sequence or as one string.
+
+    >>> parse_path("xa xx, xz -> xw")
+    ('xa', 'xx', 'xz', 'xw')
+    """
+    if isinstance(path, str):
+        return tuple(name for name in re.split(r"[\s>→-]+|,(?![^\[]*\])", path) if name)
+    return tuple(path or ())
