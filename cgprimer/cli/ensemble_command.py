@@ -23,7 +23,7 @@ from cgprimer.cli.train_command import ORIGIN, run_options
 from cgprimer.errors import UsageError, pluralize
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.number_format import format_number
-from cgprimer.training.data import Dataset, whole_dataset
+from cgprimer.training.data import Dataset, require_in_memory
 from cgprimer.training.ensembles import Ensemble
 from cgprimer.training.losses import DEFAULT
 from cgprimer.training.settings import SETTINGS
@@ -88,10 +88,10 @@ def command(
     check_outputs(force, folder=directory)
     loss = settings.get("loss", DEFAULT)
     graph, dataset, others = model_data(graph, models, origin, truth, loss)
-    dataset = whole_dataset(dataset, "samples are drawn from all data")
+    dataset = require_in_memory(dataset, "samples are drawn from all data")
     if others is None or isinstance(others, float):
         dataset, others = dataset.split(others or _SHARE, origin["seed"])
-    others = whole_dataset(others, "errors are taken over all samples")
+    others = require_in_memory(others, "errors are taken over all samples")
     if directory:  # where that is refused, nothing is computed in vain
         Path(directory).mkdir(parents=True, exist_ok=True)
     with progress_bar("members") as on_run:

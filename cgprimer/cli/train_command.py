@@ -38,7 +38,7 @@ from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.validation import check_fraction
 from cgprimer.training.checkpoint import load_run
 from cgprimer.training.convergence import has_converged
-from cgprimer.training.data import Blocks, Dataset, make_dataset, normalized
+from cgprimer.training.data import Blocks, Dataset, make_dataset, normalize_data
 from cgprimer.training.data.data_sources import column_names
 from cgprimer.training.identifiability import identifiability
 from cgprimer.training.loop import train
@@ -222,7 +222,7 @@ def _say(
     """Print what was learnt, and how good it is where that was asked for."""
     found = None  # what a loss itself does not depend on is no question of data
     if run.settings["loss"] != OUTPUT:
-        found = identifiability(graph, normalized(dataset, run.scales), run.parameters)
+        found = identifiability(graph, normalize_data(dataset, run.scales), run.parameters)
     score = run.score(others or dataset) if run.settings["metrics"] else None
     converged = run.settings["loss"] == OUTPUT or has_converged(run, graph, dataset)
     if not as_json:

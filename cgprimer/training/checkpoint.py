@@ -17,7 +17,7 @@ from cgprimer.errors import CgprimerError, DataError, UsageError, join_names
 from cgprimer.expressions import ExpressionGraph, parse
 from cgprimer.support.files import convert_path
 from cgprimer.tapes import elements
-from cgprimer.training.data.data_sources import reading
+from cgprimer.training.data.data_sources import report_read_errors
 from cgprimer.training.parameter_vector import Vectors
 from cgprimer.training.runs import FORMAT, RUN, VERSION, TrainingRun, differences
 from cgprimer.training.settings import SETTINGS, checked
@@ -39,7 +39,7 @@ def load_run(path: str | Path, graph: ExpressionGraph | None = None) -> Training
     """
     path = convert_path(path)
     path = path / RUN if (path / RUN).is_file() else path
-    with reading(path):
+    with report_read_errors(path):
         text = path.read_text(encoding="utf-8")
     try:
         fields = json.loads(text)

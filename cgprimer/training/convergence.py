@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from cgprimer.expressions import ExpressionGraph
-from cgprimer.training.data import Blocks, Dataset, normalized
+from cgprimer.training.data import Blocks, Dataset, normalize_data
 from cgprimer.training.identifiability import jacobian_matrix, spread_samples
 from cgprimer.training.runs import TrainingRun
 
@@ -44,7 +44,7 @@ def has_converged(run: TrainingRun, graph: ExpressionGraph, dataset: Dataset | B
 def possible_decrease(run: TrainingRun, graph: ExpressionGraph, dataset: Dataset | Blocks) -> float:
     """Return the fraction by which the loss could fall, or did in the second half of the run."""
     if run.settings["loss"] in _SQUARED:
-        fraction = _gauss_newton_decrease(run, graph, normalized(dataset, run.scales).block(0))
+        fraction = _gauss_newton_decrease(run, graph, normalize_data(dataset, run.scales).block(0))
         if fraction is not None:
             return fraction
     return _recent_decrease(run)

@@ -18,7 +18,7 @@ from cgprimer.errors import DataError, UsageError, pluralize
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.type_checks import check_functions
 from cgprimer.support.validation import check_integer
-from cgprimer.training.data import Dataset, whole_dataset
+from cgprimer.training.data import Dataset, require_in_memory
 from cgprimer.training.loop import train
 from cgprimer.training.losses import beside_outputs, data_for
 from cgprimer.training.metrics import beside_labels, classes_of, side_by_side
@@ -276,7 +276,7 @@ def ensemble(
         raise UsageError(f"{len(varied)} models vary in {members} members", hint=hint)
     given = {name: value for name, value in settings.items() if name in SETTINGS}
     dataset, checked = data_for(graph, dataset, settings_of(given)[0])
-    dataset = whole_dataset(dataset, "bootstrap samples are drawn from data in memory")
+    dataset = require_in_memory(dataset, "bootstrap samples are drawn from data in memory")
     graphs = {None: graph, **(vary or {}).get(GRAPH, {})}
     for one in graphs.values():
         _check_outputs(graph, one)

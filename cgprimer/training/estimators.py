@@ -14,7 +14,7 @@ from cgprimer.errors import DataError, UsageError, join_names
 from cgprimer.expressions import ExpressionGraph, parse
 from cgprimer.support.validation import check_integer
 from cgprimer.training.data import Dataset
-from cgprimer.training.data.dataset_columns import numbers_in
+from cgprimer.training.data.dataset_columns import list_scalar_names
 from cgprimer.training.loop import train
 from cgprimer.training.losses import samples_for
 from cgprimer.training.metrics import beside_labels, class_numbers, r_squared, side_by_side
@@ -141,7 +141,7 @@ class Estimator:
         targets = np.asarray(y)
         if self.classify:
             self.classes_, codes = np.unique(targets, return_inverse=True)
-            if len(numbers_in(graph, graph.outputs)) > 1:
+            if len(list_scalar_names(graph, graph.outputs)) > 1:
                 targets = np.eye(len(self.classes_))[codes]
             elif targets.dtype.kind not in "fiub":
                 targets = codes
@@ -186,7 +186,7 @@ def _columns(
     graph: ExpressionGraph, names: tuple[str, ...], given: Any, what: str
 ) -> dict[str, Array]:
     """A table's columns, or a vector, under the names of the graph's numbers."""
-    own = numbers_in(graph, names)
+    own = list_scalar_names(graph, names)
     try:
         rows = np.asarray(given, float)
         rows = rows.reshape(len(rows), -1)

@@ -11,7 +11,7 @@ import numpy as np
 
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.training.data import Blocks, Dataset
-from cgprimer.training.data.dataset import in_a_row
+from cgprimer.training.data.dataset import concatenate_columns
 from cgprimer.training.distributed.protocols import Task
 from cgprimer.training.gradient_forms import Point
 from cgprimer.training.layer_states import Masks
@@ -85,7 +85,7 @@ class Gradients:
             rows = self._order(task.epoch, block, first, last)[begin:end]
             of_block = self.data.block(block)[0]
             found.append({name: column[rows] for name, column in of_block.items()})
-        whole = found[0] if len(found) == 1 else in_a_row(found)
+        whole = found[0] if len(found) == 1 else concatenate_columns(found)
         return {**whole, **self.drawn(task)}
 
     def _where(self, task: Task) -> Iterator[tuple[int, int, int, int, int]]:

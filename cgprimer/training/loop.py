@@ -24,7 +24,13 @@ from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.number_format import format_number
 from cgprimer.support.type_checks import check_functions
 from cgprimer.support.validation import check_named_values, check_real_number
-from cgprimer.training.data import Blocks, Dataset, normalized, restored, scales_of
+from cgprimer.training.data import (
+    Blocks,
+    Dataset,
+    compute_scales,
+    denormalize_outputs,
+    normalize_data,
+)
 from cgprimer.training.epochs import Epochs, Measure, thin
 from cgprimer.training.losses import beside_outputs, data_for, samples_for
 from cgprimer.training.metrics import METRICS
@@ -251,13 +257,13 @@ def _normalized(
     """Both by the scales of what is trained on, or of the run that is taken up; and these."""
     scales = dict(resume.scales) if isinstance(resume, TrainingRun) else {}
     if settings.normalize and not scales:
-        scales = scales_of(dataset, targets=settings.normalize == "all")
+        scales = compute_scales(dataset, targets=settings.normalize == "all")
         own = {name for name in scales if name.startswith("targets/")}
         if own and (unlike := [n for n in outputs if f"targets/{n}" not in own]):
             what = f"no target is called {unlike[0]!r}, so nothing tells the units of that output"
             hint = "normalize='inputs' (--normalize inputs), or a target named as its output"
             raise UsageError(what, hint=hint)
-    return normalized(dataset, scales), others and normalized(others, scales), scales
+    return normalize_data(dataset, scales), others and normalize_data(others, scales), scales
 
 
 def _metrics(
@@ -273,7 +279,7 @@ def _metrics(
         DataError: the targets are not what a metric compares with.
     """
     try:
-        targets = restored(beside_outputs(graph, settings.loss, data.block(0)), scales)
+        targets = denormalize_outputs(beside_outputs(graph, settings.loss, data.block(0)), scales)
     except DataError as error:
         own = f"metrics compare each output with the target of its name: {error.message}"
         raise DataError(own, hint=f"--columns {graph.outputs[0]}=..., or no --metrics") from None

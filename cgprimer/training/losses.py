@@ -36,9 +36,9 @@ from cgprimer.expressions import (
 from cgprimer.recording.value import Value
 from cgprimer.support.array_values import all_finite, find_nonfinite
 from cgprimer.tapes import Builder, Tape, elements, tape, values_of
-from cgprimer.training.data import Blocks, Dataset, dataset_of
+from cgprimer.training.data import Blocks, Dataset, resolve_dataset
 from cgprimer.training.data.data_sources import column_names
-from cgprimer.training.data.dataset_columns import column_of
+from cgprimer.training.data.dataset_columns import find_column
 from cgprimer.training.update_rules import Recorded
 
 Settings = Any  #: of training, which come later: a loss is one of them
@@ -213,12 +213,12 @@ def samples_for(
 ) -> Dataset | Blocks:
     """What is given for data, with the columns that a loss needs, or any of several.
 
-    Arguments and errors are those of :func:`cgprimer.training.data.dataset_of`.
+    Arguments and errors are those of :func:`cgprimer.training.data.resolve_dataset`.
     """
     if isinstance(given, Dataset | Blocks):
         return given
     targets = targets_in(graph, given, loss, columns)
-    return dataset_of(given, graph, columns=columns, targets=targets)
+    return resolve_dataset(given, graph, columns=columns, targets=targets)
 
 
 def column_shapes(data: Dataset | Blocks) -> dict[str, Shape]:
@@ -272,7 +272,7 @@ def loss_column(graph: ExpressionGraph, loss: str, column: Column, dataset: Data
         if label in given and len(column.shape) == 1 and given[label].ndim == 1:
             check_class_indices(given[label], column.shape[0], f"the target {label!r}")
             return np.equal.outer(given[label], np.arange(column.shape[0])).astype(float)
-    values = column_of(given, name, "target" if column.is_target else "column")
+    values = find_column(given, name, "target" if column.is_target else "column")
     if column.is_target:
         check_target(loss, values, f"the target {name!r}")
         if parse_loss_name(loss) == SOFTMAX:
@@ -328,7 +328,7 @@ def sample_columns(
             role, own = "target" if column.is_target else "column", column.name
             values = loss_column(graph, loss, column, dataset)
         else:
-            role, own, values = "input", name, column_of(dataset.inputs, name, "input")
+            role, own, values = "input", name, find_column(dataset.inputs, name, "input")
         with np.errstate(over="ignore"):
             columns[name] = np.ascontiguousarray(values, dtype=dtype)
         check_shape(role, own, columns[name].shape[1:], shape)

@@ -15,9 +15,9 @@ from cgprimer.core.evaluation.runner import compile_tape
 from cgprimer.errors import DataError
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.tapes import tape
-from cgprimer.training.data import Blocks, Dataset, restored
-from cgprimer.training.data.dataset import in_a_row
-from cgprimer.training.data.dataset_columns import column_of
+from cgprimer.training.data import Blocks, Dataset, denormalize_outputs
+from cgprimer.training.data.dataset import concatenate_columns
+from cgprimer.training.data.dataset_columns import find_column
 from cgprimer.training.data.normalization import Scales
 from cgprimer.training.losses import beside_outputs, check_shape
 from cgprimer.training.metrics import Confusion, beside_labels, confusion, r_squared
@@ -39,7 +39,7 @@ def outputs_of(
     >>> outputs_of(parse("xw = k*xa"), {"xa": np.array([1.0, 2.0])}, 2, {"k": 3.0})
     {'xw': array([3., 6.])}
     """
-    columns = {n: np.asarray(column_of(inputs, n, "input"), float) for n in graph.inputs}
+    columns = {n: np.asarray(find_column(inputs, n, "input"), float) for n in graph.inputs}
     for name, column in columns.items():
         check_shape("input", name, column.shape[1:], graph.shapes.get(name, ()))
     scalars = {name: parameters[name] for name in graph.parameters}
@@ -54,7 +54,7 @@ def over_blocks(
 ) -> list[dict[str, Array]]:
     """Columns that are made of each block, put together to those of all."""
     found = map(of, map(data.block, range(len(data.lengths))))
-    return list(map(in_a_row, zip(*found, strict=True)))
+    return list(map(concatenate_columns, zip(*found, strict=True)))
 
 
 def beside_targets(
@@ -78,7 +78,7 @@ def beside_targets(
             beside_outputs(graph, loss, block),
         ),
     )
-    outputs, targets = restored(outputs, scales), restored(targets, scales)
+    outputs, targets = denormalize_outputs(outputs, scales), denormalize_outputs(targets, scales)
     return beside_labels(outputs, loss), targets
 
 

@@ -17,7 +17,7 @@ from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.files import format_json, write_atomically
 from cgprimer.support.number_format import format_number
 from cgprimer.support.type_checks import check_type
-from cgprimer.training.data import Dataset, dataset_of, normalized, restored
+from cgprimer.training.data import Dataset, denormalize_outputs, normalize_data, resolve_dataset
 from cgprimer.training.losses import samples_for
 from cgprimer.training.objective import Objective, Resident
 from cgprimer.training.predictions import Score, outputs_of, over_blocks, score_of
@@ -151,11 +151,11 @@ class TrainingRun:
         """
         graph = self.known_graph
         given = Dataset.from_arrays(data) if isinstance(data, Mapping) else data
-        given = normalized(dataset_of(given, graph, targets=()), self.scales)
+        given = normalize_data(resolve_dataset(given, graph, targets=()), self.scales)
         (outputs,) = over_blocks(
             given, lambda block: (outputs_of(graph, block.inputs, len(block), self.point),)
         )
-        return restored(outputs, self.scales)
+        return denormalize_outputs(outputs, self.scales)
 
     def score(self, data: Any) -> Score:
         """How well the learnt parameters predict samples: loss, R^2, classes where there are some.
@@ -167,7 +167,7 @@ class TrainingRun:
         1.0
         """
         graph, loss = self.known_graph, self.settings.get("loss", "squared-error")
-        data = normalized(samples_for(graph, data, loss), self.scales)
+        data = normalize_data(samples_for(graph, data, loss), self.scales)
         objective = Objective(graph, loss=loss, samples=len(data), mode="training", dataset=data)
         values = objective.vectors.vector(self.parameters)
         mean = Resident(objective, data).mean_loss(values, self.statistics)

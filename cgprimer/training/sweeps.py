@@ -18,7 +18,7 @@ from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.number_format import format_number
 from cgprimer.support.type_checks import check_functions
 from cgprimer.support.validation import check_integer, check_real_number
-from cgprimer.training.data import Dataset, whole_dataset
+from cgprimer.training.data import Dataset, require_in_memory
 from cgprimer.training.loop import train
 from cgprimer.training.losses import DEFAULT, data_for, samples_for
 from cgprimer.training.model_variations import (
@@ -169,7 +169,7 @@ def sweep(
         dataset, given["validation"] = _with_test_samples(graph, dataset, given)
     if GRAPH in vary:
         data = samples_for(graph, dataset, given.get("loss", DEFAULT))
-        dataset = whole_dataset(data, "columns are matched with several graphs in memory")
+        dataset = require_in_memory(data, "columns are matched with several graphs in memory")
     graphs: Mapping[Any, ExpressionGraph] = dict(vary.get(GRAPH, {}))
     calls = [_call(graphs.get(one.get(GRAPH), graph), dataset, one, given) for one in grid]
     first = dict(zip((one.get(GRAPH) for one in grid), calls, strict=True))
@@ -188,7 +188,7 @@ def _with_test_samples(
     """Return the samples to take training sets from, and those that no run is trained on."""
     why = "training sets of several sizes are taken from data in memory"
     settings = {name: value for name, value in given.items() if name in SETTINGS}
-    whole = whole_dataset(data_for(graph, data, settings_of(settings)[0])[0], why)
+    whole = require_in_memory(data_for(graph, data, settings_of(settings)[0])[0], why)
     share = given.get("validation")
     if share is None or isinstance(share, Real):
         return whole.split(TEST_SHARE if share is None else float(share), given.get("seed", 0))

@@ -15,7 +15,7 @@ from pyarrow import parquet
 import cgprimer
 from cgprimer.errors import CgprimerError, DataError, NonFiniteError, UsageError
 from cgprimer.training.data import Blocks, Dataset, blocks, csv_files
-from cgprimer.training.data.dataset_columns import numbers_of
+from cgprimer.training.data.dataset_columns import select_sample_indices
 from tests.approval import refused
 
 LINE = cgprimer.parse("xw = k*xa + b*xb; parameter k = 2, b = -1")
@@ -51,7 +51,10 @@ def test_blocks_have_all_samples_in_their_order(file: Path) -> None:
     mask = whole.inputs["xa"] > 0.3
     np.testing.assert_array_equal(parts.where(mask).inputs["xa"], whole.inputs["xa"][mask])
     assert not len(parts.where([]))
-    assert numbers_of([5, -1], 10**12).tolist() == [5, 10**12 - 1]  # with no number for each
+    assert select_sample_indices([5, -1], 10**12).tolist() == [
+        5,
+        10**12 - 1,
+    ]  # with no number for each
     for wrong in (-1, len(parts.lengths), "a", []):
         with refused(cgprimer.UsageError, "0"):
             parts.block(wrong)  # type: ignore[arg-type]
@@ -117,11 +120,11 @@ def test_validation_is_a_share_of_each_block(file: Path) -> None:
     seen = [part.block(k).inputs["xa"] for part in (kept, others) for k in range(len(part.lengths))]
     whole = Dataset.load(file, **ROLES)
     np.testing.assert_array_equal(np.sort(np.concatenate(seen)), np.sort(whole.inputs["xa"]))
-    joined = blocks.joined([others.block(k) for k in range(len(others.lengths))])
-    mean, _ = cgprimer.loss_and_gradient(LINE, joined, reduction="mean")(run.parameters)
+    held_out = blocks.concatenate_datasets([others.block(k) for k in range(len(others.lengths))])
+    mean, _ = cgprimer.loss_and_gradient(LINE, held_out, reduction="mean")(run.parameters)
     assert run.validation_losses[-1] == pytest.approx(mean, rel=1e-9)
-    other = cgprimer.train(LINE, parts, epochs=3, validation=joined)
-    assert other.settings["validation_samples"] == len(joined)
+    other = cgprimer.train(LINE, parts, epochs=3, validation=held_out)
+    assert other.settings["validation_samples"] == len(held_out)
 
 
 def test_what_is_wrong_is_found_before_the_first_step(tmp_path: Path) -> None:
@@ -158,9 +161,9 @@ def test_a_batch_of_everything_needs_everything_at_once(file: Path) -> None:
 def test_large_files_are_read_in_blocks_and_small_ones_whole(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert isinstance(blocks.dataset_of(file, LINE), Dataset)
-    monkeypatch.setattr(blocks, "_WHOLE", 1_000)
-    assert isinstance(blocks.dataset_of(str(file), LINE), Blocks)
+    assert isinstance(blocks.resolve_dataset(file, LINE), Dataset)
+    monkeypatch.setattr(blocks, "_LARGEST_IN_MEMORY", 1_000)
+    assert isinstance(blocks.resolve_dataset(str(file), LINE), Blocks)
     assert cgprimer.train(LINE, file, epochs=30).parameters["k"] == pytest.approx(2, abs=0.05)
 
 

@@ -11,7 +11,14 @@ from pyarrow import parquet
 
 import cgprimer
 from cgprimer.errors import UsageError
-from cgprimer.training.data import Blocks, Dataset, make_classes, normalized, restored, scales_of
+from cgprimer.training.data import (
+    Blocks,
+    Dataset,
+    compute_scales,
+    denormalize_outputs,
+    make_classes,
+    normalize_data,
+)
 from cgprimer.training.data.class_samples import CLASSES
 from tests.approval import approved, refused
 from tests.cli.cli_tools import bad, good
@@ -149,16 +156,16 @@ def test_scales_are_means_and_deviations_of_blocks_too(tmp_path: Path, monkeypat
     parquet.write_table(data.to_arrow(), tmp_path / "d.parquet", row_group_size=90)
     parts = Blocks.load(tmp_path / "d.parquet", inputs=["x"], targets=["y"])
     for given in (data, parts):
-        scales = scales_of(given, targets=True)
+        scales = compute_scales(given, targets=True)
         np.testing.assert_allclose(scales["inputs/x"][0], x.mean(axis=0), rtol=1e-13)
         np.testing.assert_allclose(scales["inputs/x"][1], [x[:, 0].std(), 1.0], rtol=1e-9)
         np.testing.assert_allclose(scales["targets/y"][1], data.targets["y"].std(), rtol=1e-12)
-        made = normalized(given, scales).block(0)
+        made = normalize_data(given, scales).block(0)
         assert abs(made.inputs["x"][:, 1]).max() < 1e-12
         np.testing.assert_allclose(
-            restored(made.targets, scales)["y"], given.block(0).targets["y"], rtol=1e-12
+            denormalize_outputs(made.targets, scales)["y"], given.block(0).targets["y"], rtol=1e-12
         )
-    assert list(scales_of(data)) == ["inputs/x"]
+    assert list(compute_scales(data)) == ["inputs/x"]
 
 
 @pytest.mark.parametrize("which", ["inputs", "all"])
@@ -175,7 +182,7 @@ def test_a_run_keeps_its_scales_and_predicts_with_them(which: str, tmp_path: Pat
     }
     run = cgprimer.train(graph, data, **given)
     kept, others = data.split(0.25, 0)
-    assert run.scales["inputs/xb"] == pytest.approx(scales_of(kept)["inputs/xb"])
+    assert run.scales["inputs/xb"] == pytest.approx(compute_scales(kept)["inputs/xb"])
     assert ("targets/xw" in run.scales) == (which == "all")
     np.testing.assert_allclose(run.predict(data)["xw"], data.targets["xw"], atol=1e-3)
     assert run.score(others).loss == pytest.approx(run.validation_losses[-1], rel=1e-9)

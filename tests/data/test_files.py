@@ -322,7 +322,7 @@ def test_a_small_file_is_read_without_pyarrow(
     path.write_text('x, y,note\n1,2.5,"a, b"\n-1e-3, 4,c\n\n')
     large = Dataset.load(path, inputs=["x"], targets=["y"])
     monkeypatch.setattr("cgprimer.training.data.csv_files._SMALL", 1 << 17)
-    monkeypatch.setattr("cgprimer.training.data.csv_files._at_once", None)
+    monkeypatch.setattr("cgprimer.training.data.csv_files._read_with_pyarrow", None)
     small = Dataset.load(path, inputs=["x"], targets=["y"])
     assert [bits(c) for c in small.columns.values()] == [bits(c) for c in large.columns.values()]
     assert small.inputs["x"].tolist() == [1.0, -0.001]

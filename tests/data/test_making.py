@@ -197,7 +197,7 @@ def test_from_arrays_errors(inputs: dict, targets: dict, said: str) -> None:
         Dataset.from_arrays(inputs, targets)
 
 
-class Frame:
+class DataFrameSource:
     """What a data frame of any maker offers: names to columns, and no truth value."""
 
     def __init__(self, columns: dict[str, list[float]]) -> None:
@@ -208,7 +208,7 @@ class Frame:
 
 
 def test_from_data_frames() -> None:
-    data = Dataset.from_arrays(Frame({"xa": [1.0]}), Frame({"xw": [2.0]}))  # type: ignore[arg-type]
+    data = Dataset.from_arrays(DataFrameSource({"xa": [1.0]}), DataFrameSource({"xw": [2.0]}))  # type: ignore[arg-type]
     assert (data.inputs["xa"].tolist(), data.targets["xw"].tolist()) == ([1.0], [2.0])
 
 

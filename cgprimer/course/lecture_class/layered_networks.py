@@ -69,7 +69,7 @@ def check_layers(
 def two_classes(inputs: int, samples: int, seed: int) -> dict[int, list[Array]]:
     """Class to its samples, half of them each: N(2, 1) in each input for 0, N(4, 2^2) for 1."""
     second = np.arange(samples) >= samples // 2
-    x = CLASSES["lecture-neurons"].points(np.random.default_rng(seed), second, inputs)
+    x = CLASSES["lecture-neurons"].sample_inputs(np.random.default_rng(seed), second, inputs)
     return {0: [*x[~second]], 1: [*x[second]]}
 
 

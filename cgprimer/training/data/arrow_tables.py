@@ -10,24 +10,24 @@ from cgprimer.errors import DataError
 from cgprimer.training.data.dataset_columns import ROWS, Array, Source
 
 
-class Frame(Source):
-    """A data frame: whatever has ``__arrow_c_stream__``. Columns in use alone become Arrow's."""
+class DataFrameSource(Source):
+    """A data frame with ``__arrow_c_stream__``; only the columns in use are converted to Arrow."""
 
     def __init__(self, frame: Any) -> None:
         import pyarrow as pa
 
-        self.place = f"the {type(frame).__name__}"
+        self.location = f"the {type(frame).__name__}"
         by_name = hasattr(frame, "columns") and not hasattr(frame, "column_names")
         self._frame = frame if by_name else pa.table(frame)
         self._own = list(frame.columns if by_name else self._frame.column_names)
         self.names = list(map(str, self._own))
 
-    def blocks(self, names: Sequence[str]) -> Iterator[list[Array]]:
-        """One block: a frame is in memory."""
-        return iter([self.read(0, names)])
+    def iterate_blocks(self, names: Sequence[str]) -> Iterator[list[Array]]:
+        """Yield the columns of the whole data frame as a single block."""
+        return iter([self.read_block(0, names)])
 
-    def read(self, block: int, names: Sequence[str]) -> list[Array]:
-        """As of any source."""
+    def read_block(self, block: int, names: Sequence[str]) -> list[Array]:
+        """Return the columns of the data frame; see :meth:`Source.read_block`."""
         import pyarrow as pa
 
         own = [self._own[self.names.index(name)] for name in names]
@@ -37,18 +37,18 @@ class Frame(Source):
             )
         except (pa.ArrowException, TypeError, ValueError) as error:
             first = str(error).splitlines()[0]
-            raise DataError(f"{self.place} is no table of numbers: {first}") from None
-        return [numbers_of(table.column(name), name, self.place) for name in names]
+            raise DataError(f"{self.location} is not a table of numbers: {first}") from None
+        return [convert_arrow_column(table.column(name), name, self.location) for name in names]
 
 
 class ParquetFile(Source):
-    """A Parquet file. Its row groups are the blocks, small ones several at a time."""
+    """A Parquet file. Its row groups are the blocks; small row groups are merged."""
 
     def __init__(self, path: Path) -> None:
         import pyarrow as pa
         from pyarrow import parquet
 
-        self.place, self._broken = str(path), (pa.ArrowException, OSError, UnicodeError)
+        self.location, self._broken = str(path), (pa.ArrowException, OSError, UnicodeError)
         try:
             path.open("rb").close()
             self.file = parquet.ParquetFile(path, pre_buffer=False)
@@ -56,7 +56,7 @@ class ParquetFile(Source):
         except self._broken as error:
             if getattr(error, "errno", None):
                 raise
-            raise DataError(f"{path} is no Parquet file, or a part of one") from None
+            raise DataError(f"{path} is not a complete Parquet file") from None
         about = self.file.metadata
         self.groups: list[list[int]] = []
         self.rows: list[int] = []
@@ -70,28 +70,36 @@ class ParquetFile(Source):
                 self.groups.append([group])
 
     def __reduce__(self) -> Any:
-        return ParquetFile, (Path(self.place).absolute(),)  # opened anew where it arrives
+        return ParquetFile, (Path(self.location).absolute(),)  # opened again after unpickling
 
-    def lengths(self, names: Sequence[str]) -> list[int]:
-        """As of any source: of the row groups."""
+    def block_lengths(self, names: Sequence[str]) -> list[int]:
+        """Return the number of samples of each block of row groups."""
         return self.rows
 
-    def read(self, block: int, names: Sequence[str]) -> list[Array]:
-        """As of any source."""
+    def read_block(self, block: int, names: Sequence[str]) -> list[Array]:
+        """Return the columns of one block; see :meth:`Source.read_block`."""
         try:
             table = self.file.read_row_groups(self.groups[block], columns=list(names))
         except self._broken as error:
             why = str(error).splitlines()[0]
-            raise DataError(f"{self.place} cannot be read, it is damaged: {why}") from None
+            raise DataError(f"cannot read {self.location}, the file is damaged: {why}") from None
         first = sum(self.rows[:block])
-        return [numbers_of(table.column(name), name, self.place, first) for name in names]
+        return [
+            convert_arrow_column(table.column(name), name, self.location, first) for name in names
+        ]
 
 
-def numbers_of(column: Any, name: str, place: str, first: int = 0) -> Array:
-    """A column of Arrow as an array; lists of one length become its further axes.
+def convert_arrow_column(column: Any, name: str, location: str, first: int = 0) -> Array:
+    """Convert an Arrow column to an array; lists of equal length become further axes.
+
+    Args:
+        column: the Arrow column.
+        name: its name, for messages.
+        location: the file or data frame, for messages.
+        first: the index of the column's first sample, for messages.
 
     Raises:
-        DataError: it is not of numbers, or one is missing; samples are counted from ``first``.
+        DataError: the column is not numeric, or a value is missing.
     """
     import pyarrow as pa
 
@@ -101,8 +109,10 @@ def numbers_of(column: Any, name: str, place: str, first: int = 0) -> Array:
     kind, shape = column.type, []
     if column.null_count:
         bad = first + column.is_null().index(True).as_py()
-        what = f"{place}: sample {bad} of the column {name!r} has no value"
-        raise DataError(what, hint="take such samples out, or fill them, before training")
+        what = f"{location}: column {name!r} has no value in sample {bad}"
+        raise DataError(
+            what, hint="drop samples with missing values, or fill them, before training"
+        )
     while pa.types.is_fixed_size_list(kind):
         shape.append(kind.list_size)
         column, kind = column.flatten(), kind.value_type
@@ -111,13 +121,13 @@ def numbers_of(column: Any, name: str, place: str, first: int = 0) -> Array:
         column, kind = column.dictionary_decode(), kind.value_type
     number = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
     if not (number or types.is_decimal(kind)):
-        raise DataError(f"{place}: the column {name!r} has the type {kind}, which is no number")
+        raise DataError(f"{location}: column {name!r} must be numeric, got type {kind}")
     found = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     return found.reshape(-1, *shape) if shape else found
 
 
-def parquet_bytes(table: Any) -> bytes:
-    """A table as a Parquet file."""
+def encode_parquet(table: Any) -> bytes:
+    """Return the bytes of a Parquet file that holds a table."""
     import pyarrow as pa
     from pyarrow import parquet
 

@@ -1,4 +1,4 @@
-"""Datasets larger than memory: a file that is read a block at a time, as often as it is needed."""
+"""Datasets larger than memory: files that are read block by block in each epoch."""
 
 from __future__ import annotations
 
@@ -14,23 +14,32 @@ import numpy as np
 from cgprimer.errors import DataError, UsageError
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.validation import check_fraction
-from cgprimer.training.data.data_sources import Chosen, chosen, reading, source_of
-from cgprimer.training.data.dataset import Dataset, joined, made, names_of
-from cgprimer.training.data.dataset_columns import Array, Source, numbers_of
+from cgprimer.training.data.data_sources import (
+    ColumnRoles,
+    open_source,
+    report_read_errors,
+    select_columns,
+)
+from cgprimer.training.data.dataset import (
+    Dataset,
+    build_dataset,
+    concatenate_datasets,
+    list_source_columns,
+)
+from cgprimer.training.data.dataset_columns import Array, Source, select_sample_indices
 
-_WHOLE = 1 << 24  # numbers that are read into memory at once: 128 MB
+_LARGEST_IN_MEMORY = 1 << 24  # numbers of a file that is read into memory at once: 128 MB
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Blocks:
-    """The samples of a file, read again whenever they are gone through, a block at a time.
+    """A dataset in a file that is read block by block, again in each epoch.
 
-    Blocks are the row groups of a Parquet file (small ones several at a time), some 250,000 rows
-    of arrays of numpy, which stay in the file unless it is compressed, and 32 MB of CSV.
-    :func:`cgprimer.train` goes through the blocks in an order drawn for each epoch, and through
-    the samples of each in one of its own: a sample meets in its batch only samples of its block.
-    Rows that a file has in order, as by date or by class, are mixed within their blocks alone:
-    shuffle such a file once.
+    A block is a row group of a Parquet file (small row groups are merged), about 250,000 rows of
+    numpy arrays (memory-mapped unless the file is compressed), or 16 MB of a CSV file.
+    :func:`cgprimer.train` shuffles the order of the blocks in each epoch, and the samples within
+    each block: a batch holds only samples of one block. If the rows of a file are sorted, for
+    instance by date or by class, shuffle the file once before training.
 
     >>> import cgprimer, tempfile
     >>> graph = cgprimer.parse("xw = k*xa; parameter k = 2")
@@ -42,11 +51,11 @@ class Blocks:
     """
 
     source: Source
-    roles: Chosen
-    lengths: list[int]  #: how many samples each block has
-    read: list[int]  # how many of them the file has
-    changes: tuple[Callable[[Dataset], Dataset], ...] = ()  # of each block that was read
-    truth: dict[str, Any] = field(default_factory=dict)  #: as of any file: none
+    roles: ColumnRoles
+    lengths: list[int]  #: number of samples of each block
+    file_lengths: list[int]  # number of samples of each block in the file, before a split
+    transforms: tuple[Callable[[Dataset], Dataset], ...] = ()  # of each block when it is read
+    truth: dict[str, Any] = field(default_factory=dict)  #: empty, as for every dataset from a file
 
     @classmethod
     def load(
@@ -57,18 +66,18 @@ class Blocks:
         targets: Iterable[str] = (),
         columns: Mapping[str, str] | None = None,
     ) -> Blocks:
-        """A file as blocks. Arguments and errors are those of :meth:`Dataset.load`."""
-        with reading(path):
-            source = source_of(path)
-            roles = chosen(source, inputs, targets, columns)
-            lengths = source.lengths(names_of(roles))
+        """Open a file as blocks. Arguments and errors are those of :meth:`Dataset.load`."""
+        with report_read_errors(path):
+            source = open_source(path)
+            roles = select_columns(source, inputs, targets, columns)
+            lengths = source.block_lengths(list_source_columns(roles))
         if not sum(lengths):
-            raise DataError(f"{source.place}: there are no samples")
+            raise DataError(f"{source.location} holds no samples")
         return cls(source, roles, lengths, lengths)
 
     @cached_property
     def starts(self) -> list[int]:
-        """The number of each block's first sample."""
+        """The index of the first sample of each block, followed by the number of samples."""
         return list(accumulate(self.lengths, initial=0))
 
     def __len__(self) -> int:
@@ -81,82 +90,90 @@ class Blocks:
         return f"<Blocks: {size}, inputs {inputs}, targets {targets}>"
 
     def block(self, number: int) -> Dataset:
-        """The samples of a block, read anew.
+        """Read a block from the file.
+
+        Args:
+            number: the index of the block, from 0.
+
+        Returns:
+            The samples of the block, in memory.
 
         Raises:
-            UsageError: there is no such block.
+            UsageError: the index is out of range.
             UsageError, DataError: as for :meth:`Dataset.load`.
         """
-        if not isinstance(number, int | np.integer) or not 0 <= number < len(self.read):
-            raise UsageError(f"there are blocks 0 to {len(self.read) - 1}, and no {number!r}")
-        with reading(self.source.place):
-            found = self.source.read(number, names_of(self.roles))
-        data = made(Dataset, self.source.place, self.roles, found, sum(self.read[:number]))
-        for change in self.changes:
-            data = change(data)
+        if not isinstance(number, int | np.integer) or not 0 <= number < len(self.file_lengths):
+            last = len(self.file_lengths) - 1
+            raise UsageError(f"block indices are integers from 0 to {last}, got {number!r}")
+        with report_read_errors(self.source.location):
+            found = self.source.read_block(number, list_source_columns(self.roles))
+        first = sum(self.file_lengths[:number])
+        data = build_dataset(Dataset, self.source.location, self.roles, found, first)
+        for transform in self.transforms:
+            data = transform(data)
         return data
 
     def where(self, chosen: Array) -> Dataset:
-        """The samples that a mask, or their numbers, choose."""
-        parts, chosen = [], numbers_of(chosen, len(self))
+        """Return the samples selected by a boolean mask or by their indices."""
+        parts, chosen = [], select_sample_indices(chosen, len(self))
         wanted = chosen[order := np.argsort(chosen)]
         for number, (start, end) in enumerate(pairwise(self.starts)):
             inside = wanted[np.searchsorted(wanted, start) : np.searchsorted(wanted, end)]
             if len(inside):
                 parts.append(self.block(number).where(inside - start))
-        return joined(parts or [self.block(0).where([])]).where(np.argsort(order))
+        return concatenate_datasets(parts or [self.block(0).where([])]).where(np.argsort(order))
 
     def map(self, change: Callable[[Dataset], Dataset]) -> Blocks:
-        """The same with each block changed, when it has been read, to one of the same length."""
-        return replace(self, changes=(*self.changes, change))
+        """Return blocks to which a function is applied after reading; it must keep the length."""
+        return replace(self, transforms=(*self.transforms, change))
 
     def split(self, share: float, seed: int) -> tuple[Blocks, Blocks]:
-        """In two, as :meth:`Dataset.split` does it with each block."""
+        """Split each block into training and validation samples, as :meth:`Dataset.split` does."""
         share = check_fraction("the share of samples to validate with", share)
-        out = [round(share * length) for length in self.lengths]
-        left = [length - less for length, less in zip(self.lengths, out, strict=True)]
+        validation = [round(share * length) for length in self.lengths]
+        training = [n - held_out for n, held_out in zip(self.lengths, validation, strict=True)]
 
-        def part(which: int, lengths: list[int]) -> Blocks:
-            return replace(self.map(lambda data: data.split(share, seed)[which]), lengths=lengths)
+        def select_part(index: int, lengths: list[int]) -> Blocks:
+            return replace(self.map(lambda data: data.split(share, seed)[index]), lengths=lengths)
 
-        return part(0, left), part(1, out)
+        return select_part(0, training), select_part(1, validation)
 
 
-def whole_dataset(data: Dataset | Blocks, why: str) -> Dataset:
-    """Data that are in memory as a whole; of blocks a UsageError, which says why they must be."""
+def require_in_memory(data: Dataset | Blocks, reason: str) -> Dataset:
+    """Return a dataset in memory; raise UsageError, with the reason, for data read in blocks."""
     if isinstance(data, Blocks):
-        hint = "Dataset.load(path) if memory is enough"
-        raise UsageError(f"{why}, and these data are read in blocks", hint=hint)
+        hint = "load the file with Dataset.load(path) if it fits into memory"
+        raise UsageError(f"{reason}, but this dataset is read in blocks", hint=hint)
     return data
 
 
-def dataset_of(
+def resolve_dataset(
     given: Any,
     graph: ExpressionGraph,
     *,
     columns: Mapping[str, str] | None = None,
     targets: Iterable[str] | None = None,
 ) -> Dataset | Blocks:
-    """What is given for data, as a dataset for a graph.
+    """Convert a dataset, a file or a data frame to a dataset for a graph.
 
     Args:
-        given: a dataset; a file, which is read in blocks where it is large; or a data frame.
-        graph: whose inputs and outputs are read from a file or frame.
-        columns: our names to those there, where they differ.
-        targets: names of columns, if not all outputs have one.
+        given: a dataset; a file, which is read in blocks if it is large; or a data frame.
+        graph: the graph whose inputs and outputs are read from a file or data frame.
+        columns: names in the graph to names in the file, where they differ.
+        targets: names of the target columns; by default all outputs of the graph.
 
     Raises:
-        UsageError: it is none of these, or cannot be read.
-        DataError: a missing column, a value that is no finite number.
+        UsageError: an argument of another type, or a file that cannot be read.
+        DataError: a missing column, or a value that is not a finite number.
     """
     if isinstance(given, Dataset | Blocks):
         return given
     outputs = graph.outputs if targets is None else tuple(targets)
     roles: dict[str, Any] = {"inputs": graph.inputs, "targets": outputs, "columns": columns}
     if isinstance(given, str | Path):
-        with reading(given):
-            source = source_of(given)
-            size = source.size(names_of(chosen(source, **roles)))
-        if size > _WHOLE:
+        with report_read_errors(given):
+            source = open_source(given)
+            size = source.estimate_size(list_source_columns(select_columns(source, **roles)))
+        if size > _LARGEST_IN_MEMORY:
             return Blocks.load(given, **roles)
     return Dataset.load(given, **roles)

@@ -1,4 +1,9 @@
-"""CSV files: columns read by pyarrow a block at a time; what it cannot read is read row by row."""
+"""CSV files: pyarrow reads blocks of columns; blocks that it cannot read are read row by row.
+
+The row-by-row reader accepts what pyarrow does not (a leading plus sign, for instance), and names
+line and column of a wrong field. It also reads small files, for which importing pyarrow would take
+longer.
+"""
 
 from __future__ import annotations
 
@@ -18,207 +23,226 @@ import numpy as np
 from cgprimer.errors import DataError
 from cgprimer.training.data.dataset_columns import SKIP, Array, Source
 
-_BLOCK = 1 << 24  # bytes of text
-_SMALL = 1 << 17  # are read row by row sooner than pyarrow is imported
-_SHOWN = 40  # letters of a field in a message
-_COMMA = re.compile(rb'(?m)(?:^|[;\r])[ \t]*"?[-+]?\d*,\d+(?:[eE][-+]?\d+)?"?[ \t]*(?:[;\r]|$)')
-_UTF_8 = "save it as UTF-8 (a spreadsheet's 'CSV UTF-8')"
-_MARKS = (
-    "the decimal mark is a point, beside semicolons also a comma, not both; thousands have none"
+_BLOCK = 1 << 24  # bytes of text per block
+_SMALL = 1 << 17  # bytes of text that are read row by row faster than pyarrow is imported
+_LONGEST_FIELD = 40  # characters of a field in a message
+_DECIMAL_COMMA = re.compile(
+    rb'(?m)(?:^|[;\r])[ \t]*"?[-+]?\d*,\d+(?:[eE][-+]?\d+)?"?[ \t]*(?:[;\r]|$)'
+)
+_UTF_8_HINT = "save the file as UTF-8 (a spreadsheet's 'CSV UTF-8')"
+_DECIMAL_HINT = (
+    "use a decimal point, or a decimal comma in a file separated by semicolons, but not both,"
+    " and no thousands separators"
 )
 
 
 class CsvFile(Source):
-    """A table with a header, in UTF-8. Fields of columns that nobody uses may hold anything.
+    """A UTF-8 table with a header; unused columns may hold any text.
 
-    What its first line has most of separates columns: commas, tabs, or semicolons, beside which
-    decimal marks may be commas.
+    The most frequent of comma, tab and semicolon in the first line is the delimiter. If it is the
+    semicolon, numbers may have decimal commas.
     """
 
     def __init__(self, path: Path) -> None:
-        self.path, self.place = path, f"{path}:1"
-        with path.open("rb") as file:
-            header = [file.readline()]
-            if header[0].startswith(b"\x1f\x8b"):
-                raise DataError(f"{path} is compressed; unpack it first (gunzip)")
-            quotes = header[0].count(b'"')
-            while quotes % 2 and (more := file.readline()):
-                header.append(more)
-                quotes += more.count(b'"')
-            text = b"".join(header)
-            ahead = text + file.read(1 << 17)
-        head = re.sub(rb'"[^"]*"|\[[^][]*\]', b"", text).partition(b"\r")[0].decode("latin-1")
-        self.between = max(",;\t", key=head.count)
-        commas = self.between == ";" and _COMMA.search(ahead)
-        self.marks = {ord(","): ".", ord("."): "_"} if commas else {}
-        start = 3 if text.startswith(b"\xef\xbb\xbf") else 0
-        lines = io.StringIO(text[start:].decode(errors="surrogateescape"), newline="")
-        with _long_fields():
-            row: list[str] = next(self._rows(lines), [])
+        self.path, self.location = path, f"{path}:1"
+        header, beginning = _read_header(path)
+        unquoted = re.sub(rb'"[^"]*"|\[[^][]*\]', b"", header).partition(b"\r")[0]
+        self.delimiter = max(",;\t", key=unquoted.decode("latin-1").count)
+        has_commas = self.delimiter == ";" and _DECIMAL_COMMA.search(beginning)
+        self.decimal_marks = {ord(","): ".", ord("."): "_"} if has_commas else {}
+        start = 3 if header.startswith(b"\xef\xbb\xbf") else 0
+        lines = io.StringIO(header[start:].decode(errors="surrogateescape"), newline="")
+        with _allow_long_fields():
+            row: list[str] = next(self._make_row_reader(lines), [])
         self.names = [name.strip() for name in row]
         self._check_header()
-        read = lines.getvalue()[: lines.tell()]
-        self._starts = [start + len(read.encode(errors="surrogateescape"))]
+        header_text = lines.getvalue()[: lines.tell()]
+        self._starts = [start + len(header_text.encode(errors="surrogateescape"))]
 
-    def __getstate__(self) -> Any:  # where blocks begin is not looked for twice
+    def __getstate__(self) -> Any:  # known starts of blocks are kept
         return {**vars(self), "path": self.path.absolute()}
 
-    def _rows(self, lines: io.StringIO) -> Any:
-        return csv.reader(lines, skipinitialspace=True, delimiter=self.between)
+    def _make_row_reader(self, lines: io.StringIO) -> Any:
+        """Return a reader of the rows as lists of strings."""
+        return csv.reader(lines, skipinitialspace=True, delimiter=self.delimiter)
 
     def _check_header(self) -> None:
-        names, wrong = self.names, ""
+        """Raise DataError if the first line does not hold the names of the columns."""
+        names, rule = self.names, ""
         if any("\udc80" <= letter <= "\udcff" for name in names for letter in name):
-            raise DataError(f"{self.path} is not UTF-8 text", hint=_UTF_8)
+            raise DataError(f"{self.path} is not UTF-8 text", hint=_UTF_8_HINT)
         if not any(names):
-            wrong = "the first line must hold the names of the columns"
+            rule = "the first line must hold the names of the columns"
         elif split := next((n for n in names if re.fullmatch(r"\w+\[[0-9]+", n)), ""):
-            wrong = f'names with commas stand in quotes: write "{split},...]"'
-        elif _number(names[0]) is not None:
-            wrong = "the first line must hold the names of the columns, not numbers"
-        if wrong:
-            raise DataError(f"{self.path}:1: {wrong}")
+            rule = f'names with commas must be quoted: write "{split},...]"'
+        elif _parse_number(names[0]) is not None:
+            rule = "the first line must hold the names of the columns, not numbers"
+        if rule:
+            raise DataError(f"{self.path}:1: {rule}")
 
-    def size(self, names: Sequence[str]) -> int:
-        """As of any source; a number has some eight letters at least."""
+    def estimate_size(self, names: Sequence[str]) -> int:
+        """Estimate how many numbers the file holds, at eight bytes of text each."""
         return self.path.stat().st_size // 8
 
-    def whole(self, names: Sequence[str]) -> list[Array]:
-        """As of any source; where something is wrong, a block at a time, to find the place."""
+    def read_all(self, names: Sequence[str]) -> list[Array]:
+        """Read all rows at once, or block by block if a field is not a finite number."""
         if self.path.stat().st_size < _SMALL:
-            return super().whole(names)
+            return super().read_all(names)
         import pyarrow as pa
 
         with pa.OSFile(str(self.path)) as file:
             file.seek(self._starts[0])
-            places = [self.names.index(name) for name in names]
-            found = _at_once(file, self, places, False) if file.tell() < file.size() else []
-        return super().whole(names) if found is None else found
+            indices = [self.names.index(name) for name in names]
+            columns: list[Array] | None = []
+            if file.tell() < file.size():
+                columns = _read_with_pyarrow(file, self, indices, multiline=False)
+        return super().read_all(names) if columns is None else columns
 
-    def blocks(self, names: Sequence[str]) -> Iterator[list[Array]]:
-        """As of any source. Where blocks begin is found out as they are read."""
+    def iterate_blocks(self, names: Sequence[str]) -> Iterator[list[Array]]:
+        """Yield the columns of each block; the starts of the blocks are found while reading."""
         block = 0
-        while self._text(block):
-            yield self.read(block, names)
+        while self._read_block_text(block):
+            yield self.read_block(block, names)
             block += 1
 
-    def read(self, block: int, names: Sequence[str]) -> list[Array]:
-        """As of any source; all numbers are finite."""
-        text = self._text(block)
-        places = [self.names.index(name) for name in names]
+    def read_block(self, block: int, names: Sequence[str]) -> list[Array]:
+        """Return the finite numbers of one block; see :meth:`Source.read_block`."""
+        text = self._read_block_text(block)
+        indices = [self.names.index(name) for name in names]
         if text.isspace():
-            return [np.empty(0)] * len(places)
-        found = None
+            return [np.empty(0)] * len(indices)
+        columns = None
         if len(text) >= _SMALL:
             import pyarrow as pa
 
-            found = _at_once(pa.BufferReader(text), self, places, True)
-        return self._row_by_row(text, self._starts[block], places) if found is None else found
+            columns = _read_with_pyarrow(pa.BufferReader(text), self, indices, multiline=True)
+        return self._read_rows(text, self._starts[block], indices) if columns is None else columns
 
-    def _text(self, block: int) -> bytes:
-        """The rows of a block; nothing behind the last one."""
+    def _read_block_text(self, block: int) -> bytes:
+        """Read the rows of one block, or nothing after the last block."""
         with self.path.open("rb") as file:
             start = file.seek(self._starts[block])
             if block + 1 < len(self._starts):
                 return file.read(self._starts[block + 1] - start)
             text = file.read(_BLOCK)
-            while len(text) % _BLOCK == 0 and not (end := _last_row(text)):
+            while len(text) % _BLOCK == 0 and not (end := _find_end_of_last_row(text)):
                 if not (more := file.read(_BLOCK)):
                     break
-                text += more  # a row longer than that
+                text += more  # a row longer than a block
             text = text[: end or None] if len(text) % _BLOCK == 0 else text
         if text:
             self._starts.append(start + len(text))
         return text
 
-    def _row_by_row(self, text: bytes, start: int, places: list[int]) -> list[Array]:
+    def _read_rows(self, text: bytes, start: int, indices: list[int]) -> list[Array]:
+        """Read some columns row by row; raise DataError with the line of the first wrong row."""
         with self.path.open("rb") as file:
             line = sum(
                 file.read(min(_BLOCK, start - k)).count(b"\n") for k in range(0, start, _BLOCK)
             )
-        found = [array("d") for _ in places]
+        columns = [array("d") for _ in indices]
         names = self.names
         lines = io.StringIO(text.decode(errors="surrogateescape"), newline="")
-        reader = self._rows(lines)
-        with _long_fields():
+        reader = self._make_row_reader(lines)
+        with _allow_long_fields():
             for row in reader:
-                where = f"{self.path}:{line + reader.line_num}"
+                position = f"{self.path}:{line + reader.line_num}"
                 if row and len(row) != len(names):
-                    what = f"{len(row)} fields, but the header has {len(names)} columns"
-                    twice = len(row) == 2 * len(names)
-                    hint = "semicolons between columns if decimal marks are commas" * twice
-                    raise DataError(f"{where}: {what}", hint=hint)
-                for column, k in zip(found, places if row else (), strict=bool(row)):
-                    value, field = _number(row[k].translate(self.marks)), row[k].strip()
-                    if value is not None and math.isfinite(value):
-                        column.append(value)
-                        continue
-                    raise _wrong(f"{where}: ", field, names[k], value)
-        return [np.frombuffer(column) for column in found]
+                    message = f"{len(row)} fields, but the header has {len(names)} columns"
+                    is_double = len(row) == 2 * len(names)
+                    hint = "separate columns by semicolons if numbers have decimal commas"
+                    raise DataError(f"{position}: {message}", hint=hint * is_double)
+                for column, k in zip(columns, indices if row else (), strict=bool(row)):
+                    value = _parse_number(row[k].translate(self.decimal_marks))
+                    if value is None or not math.isfinite(value):
+                        raise _field_error(position, row[k].strip(), names[k], value)
+                    column.append(value)
+        return [np.frombuffer(column) for column in columns]
 
 
-def _wrong(where: str, field: str, name: str, value: float | None) -> DataError:
-    """The error of a field that is no finite number."""
-    field = field if len(field) <= _SHOWN else field[:_SHOWN] + "..."
+def _read_header(path: Path) -> tuple[bytes, bytes]:
+    """Read the first row, which may have quoted line breaks, and the beginning of the file."""
+    with path.open("rb") as file:
+        lines = [file.readline()]
+        if lines[0].startswith(b"\x1f\x8b"):
+            raise DataError(f"{path} is compressed", hint="decompress the file first (gunzip)")
+        quotes = lines[0].count(b'"')
+        while quotes % 2 and (more := file.readline()):
+            lines.append(more)
+            quotes += more.count(b'"')
+        header = b"".join(lines)
+        return header, header + file.read(1 << 17)
+
+
+def _field_error(position: str, field: str, name: str, value: float | None) -> DataError:
+    """Return the error for a field that is not a finite number."""
+    field = field if len(field) <= _LONGEST_FIELD else field[:_LONGEST_FIELD] + "..."
     if value is not None:
-        return DataError(f"{where}{field} in the column {name!r} is not finite", hint=SKIP)
-    wrong, hint = "a number", ""
+        return DataError(f"{position}: {field} in column {name!r} is not finite", hint=SKIP)
+    required, hint = "a number", ""
     if any("\udc80" <= letter <= "\udcff" for letter in field):
-        wrong, hint = "UTF-8 text", _UTF_8
+        required, hint = "UTF-8 text", _UTF_8_HINT
     elif field.casefold() in ("", "na", "n/a", "null", "-", "?"):
         hint = SKIP
     elif re.fullmatch("[-−+]?[0-9.,]+", field):
-        hint = _MARKS if "−" not in field else "write '-'"
-    return DataError(f"{where}{field!r} in the column {name!r} is not {wrong}", hint=hint)
+        hint = _DECIMAL_HINT if "−" not in field else "write '-'"
+    return DataError(f"{position}: {field!r} in column {name!r} is not {required}", hint=hint)
 
 
-def _at_once(text: Any, of: CsvFile, places: list[int], lines: bool) -> list[Array] | None:
-    """The columns of these places; None if something is not as it must be.
+def _read_with_pyarrow(
+    text: Any, source: CsvFile, indices: list[int], *, multiline: bool
+) -> list[Array] | None:
+    """Read the columns with the given indices; return None if a field is not a finite number.
 
-    Lines inside of quotes take a third longer, and if not asked for are noticed.
+    Parsing quoted line breaks (`multiline`) takes a third longer; without it pyarrow reports them
+    as errors.
     """
     import pyarrow as pa
-    from pyarrow import csv as fast
+    from pyarrow import csv as arrow_csv
 
-    names = [str(k) for k in range(len(of.names))]
-    wanted = [names[k] for k in places]
+    names = [str(k) for k in range(len(source.names))]
+    wanted = [names[k] for k in indices]
     try:
-        table = fast.read_csv(
+        table = arrow_csv.read_csv(
             text,
-            read_options=fast.ReadOptions(column_names=names),
-            parse_options=fast.ParseOptions(newlines_in_values=lines, delimiter=of.between),
-            convert_options=fast.ConvertOptions(
+            read_options=arrow_csv.ReadOptions(column_names=names),
+            parse_options=arrow_csv.ParseOptions(
+                newlines_in_values=multiline, delimiter=source.delimiter
+            ),
+            convert_options=arrow_csv.ConvertOptions(
                 include_columns=wanted,
                 column_types=dict.fromkeys(wanted, pa.float64()),
                 null_values=[],
-                decimal_point="," if of.marks else ".",
+                decimal_point="," if source.decimal_marks else ".",
             ),
         )
     except pa.ArrowException:
         return None
-    found = [np.concatenate([c.to_numpy() for c in table.column(n).chunks]) for n in wanted]
-    return found if all(np.isfinite(column).all() for column in found) else None
+    columns = [np.concatenate([c.to_numpy() for c in table.column(n).chunks]) for n in wanted]
+    return columns if all(np.isfinite(column).all() for column in columns) else None
 
 
-def _last_row(text: bytes) -> int:
-    """Where the last whole row of a text ends: a line that is not inside of quotes."""
+def _find_end_of_last_row(text: bytes) -> int:
+    """Return the end of the last complete row: a line break outside of quotes."""
     end = last = text.rfind(b"\n") + 1
     quotes = text.count(b'"', 0, end) if b'"' in text else 0
     while quotes % 2 and (newline := text.rfind(b"\n", 0, end - 1)) >= 0:
         quotes -= text.count(b'"', newline + 1, end)
         end = newline + 1
-    return last if quotes % 2 else end  # a single quote somewhere is a letter like others
+    return last if quotes % 2 else end  # a single quotation mark is an ordinary character
 
 
-def _number(text: str) -> float | None:
+def _parse_number(text: str) -> float | None:
+    """Parse a number; return None for other text."""
     try:
-        return None if "_" in text else float(text)  # Python's own 1_000 is no number elsewhere
+        return None if "_" in text else float(text)  # 1_000 is a number only in Python
     except ValueError:
         return None
 
 
 @contextmanager
-def _long_fields() -> Iterator[None]:
+def _allow_long_fields() -> Iterator[None]:
+    """Raise the csv module's limit of field lengths temporarily."""
     before = csv.field_size_limit(sys.maxsize >> 33)
     try:
         yield

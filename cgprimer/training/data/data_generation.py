@@ -1,4 +1,4 @@
-"""Data that a graph with known parameters would produce."""
+"""Synthetic data: samples computed by a graph with known parameters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cgprimer.training.data.dataset import Dataset
 from cgprimer.training.data.domain_samples import sample_domain
 
 Bound = float | Mapping[str, float]
-_LINE = 1_000  # letters: arrays in a message are not broken into lines
+_MESSAGE_WIDTH = 1_000  # characters: arrays in a message are not wrapped
 
 
 def make_dataset(
@@ -35,28 +35,28 @@ def make_dataset(
     noise: float = 0.0,
     targets: bool = True,
 ) -> Dataset:
-    """Data that a graph with known parameters would produce.
+    """Generate samples of a graph with known parameters.
 
     Inputs are sampled uniformly, independently of each other: between the bounds, or from the
     domain that the graph declares for them (``input y in {0, 1}``). Targets are the graph's
-    outputs, plus normal noise if asked for. Equal arguments give equal data on every machine.
+    outputs, plus normal noise on request. Equal arguments give equal data on every machine.
 
     Args:
         graph: the graph.
-        truth: values of the parameters, numbers or arrays of their shapes; those declared in the
-            text fill the rest.
-        samples: how many.
-        seed: of numpy's generator (PCG64).
-        low, high: bounds of the inputs, in their unit: a number for all that have no domain, or
-            one for each of their names.
-        noise: standard deviation of what is added to each target, in the target's unit.
-        targets: whether there are any. If not, nothing is computed, and no truth is needed; samples
-            of a graph without inputs are numbered, by a column called ``sample``.
+        truth: ground-truth values of the parameters, scalars or arrays; parameters that are not
+            given take the values declared in the graph.
+        samples: number of samples.
+        seed: seed of numpy's generator (PCG64).
+        low, high: bounds of the inputs, in their unit: one for all inputs without a domain, or a
+            mapping of names to bounds.
+        noise: standard deviation of the noise added to each target, in the target's unit.
+        targets: whether to compute targets. Without targets no truth is needed; a graph without
+            inputs gets a column called ``sample`` that numbers the samples.
 
     Raises:
-        MissingValueError: a parameter has no true value.
-        UsageError: samples below 1, bounds the wrong way round or for an input with a domain,
-            negative noise, or no numbers.
+        MissingValueError: a parameter has no ground-truth value.
+        UsageError: samples below 1, a lower bound above the upper bound, a bound for an input with
+            a domain, negative noise, or an argument that is not a number.
         DataError: a target is not finite for some input.
 
     >>> from cgprimer.core.graph import parse
@@ -75,63 +75,66 @@ def make_dataset(
         point = graph.point(truth, needed=graph.parameters if targets else ())
     except MissingValueError as error:
         raise MissingValueError(
-            error.message.replace("missing value", "missing true value"),
-            hint="give truth={...} (--truth NAME=VALUE), write in the text: parameter NAME = VALUE,"
-            " or give data of your own (--data)",
+            error.message.replace("missing value", "missing ground-truth value"),
+            hint="pass truth={...} (--truth NAME=VALUE), declare `parameter NAME = VALUE` in the"
+            " graph, or pass your own data (--data)",
         ) from None
     if not graph.definitions:
-        raise UsageError("there is nothing to make data from: the graph has no expressions")
+        raise UsageError("cannot generate data: the graph has no expressions")
     random = np.random.default_rng(seed)
     columns = {}
 
-    def choose(below: int, size: tuple[int, ...]) -> Any:
+    def sample_integers(below: int, size: tuple[int, ...]) -> Any:
+        """Return random integers from 0 to below a limit."""
         return random.integers(below, size=size)
 
     for name in graph.inputs:
         shape = graph.shapes.get(name, ())
         if domain := graph.domains.get(name):
-            _refuse_bounds(name, low, high)
-            columns[name] = sample_domain(domain, shape, samples, choose)
+            _check_no_bounds(name, low, high)
+            columns[name] = sample_domain(domain, shape, samples, sample_integers)
             continue
-        lowest, highest = _bound(low, name, "low"), _bound(high, name, "high")
+        lowest, highest = _find_bound(low, name, "low"), _find_bound(high, name, "high")
         if not lowest <= highest or not math.isfinite(highest - lowest):
-            wrong = "are too far apart" if lowest <= highest else "are the wrong way round"
-            raise UsageError(f"the bounds of {name!r} {wrong}: {lowest} and {highest}")
+            rule = "difference must be finite" if lowest <= highest else "low must not exceed high"
+            raise UsageError(f"bounds of {name!r}: {rule}, got {lowest} and {highest}")
         columns[name] = random.uniform(lowest, highest, (samples, *shape))
     if not targets:
         return Dataset(columns, {} if columns else {"sample": np.arange(float(samples))})
     scalars = {name: point[name] for name in graph.parameters}
-    made = tape(graph, graph.mode({**scalars, **columns}))  # a batch of its own, where that matters
-    execute = compile_tape(select_engine("numpy"), made, reduction="none", dtype="float64")
-    made_targets = execute(columns, scalars, samples)
+    lowered = tape(graph, graph.mode({**scalars, **columns}))  # the samples are one batch
+    execute = compile_tape(select_engine("numpy"), lowered, reduction="none", dtype="float64")
+    outputs = execute(columns, scalars, samples)
     for name in graph.outputs:
-        found = made_targets[name]
-        if bad := find_nonfinite(found, found.ndim - 1):
-            value, sample, place = bad
-            count = np.count_nonzero(~np.isfinite(found).reshape(samples, -1).all(axis=1))
-            where = ", ".join(
-                f"{n}={format_array(columns[n][sample], 6, width=_LINE)}" for n in graph.inputs
+        column = outputs[name]
+        if nonfinite := find_nonfinite(column, column.ndim - 1):
+            value, sample, element = nonfinite
+            count = np.count_nonzero(~np.isfinite(column).reshape(samples, -1).all(axis=1))
+            inputs = ", ".join(
+                f"{n}={format_array(columns[n][sample], 6, width=_MESSAGE_WIDTH)}"
+                for n in graph.inputs
             )
-            some = f"{count:,} of {samples:,} samples"
-            what = f"the target {name + place!r} is {value} for {some}, first at {where}"
-            hint = "choose bounds inside the domain: low=..., high=... (--low, --high)"
-            raise DataError(what, hint=hint)
+            frequency = f"{count:,} of {samples:,} samples"
+            message = f"target {name + element!r} is {value} in {frequency}, first at {inputs}"
+            hint = "choose bounds within the domain: low=..., high=... (--low, --high)"
+            raise DataError(message, hint=hint)
         if noise:
-            made_targets[name] = found + random.normal(0.0, noise, found.shape)
-    return Dataset(columns, made_targets, scalars)
+            outputs[name] = column + random.normal(0.0, noise, column.shape)
+    return Dataset(columns, outputs, scalars)
 
 
-def _refuse_bounds(name: str, low: Bound, high: Bound) -> None:
-    """Raise UsageError if there is a bound for an input that has a domain."""
-    for bound, what in ((low, "low"), (high, "high")):
+def _check_no_bounds(name: str, low: Bound, high: Bound) -> None:
+    """Raise UsageError if a bound is given for an input that has a domain."""
+    for bound, argument in ((low, "low"), (high, "high")):
         if isinstance(bound, Mapping) and name in bound:
-            said = f"{name!r} is sampled from its domain and has no {what} bound"
-            raise UsageError(said, hint=f"leave {name!r} out of {what}, or remove its domain")
+            message = f"{name!r} is sampled from its domain and accepts no {argument} bound"
+            raise UsageError(message, hint=f"omit {name!r} from {argument}, or remove its domain")
 
 
-def _bound(bound: Bound, name: str, what: str) -> float:
+def _find_bound(bound: Bound, name: str, argument: str) -> float:
+    """Return the bound of one input, from a common bound or from a mapping."""
     if isinstance(bound, Mapping):
         if name not in bound:
-            raise UsageError(f"no {what} bound is given for {name!r}")
+            raise UsageError(f"missing {argument} bound for {name!r}")
         bound = bound[name]
-    return check_real_number(f"the {what} bound of {name!r}", bound)
+    return check_real_number(f"the {argument} bound of {name!r}", bound)

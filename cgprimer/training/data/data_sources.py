@@ -1,4 +1,4 @@
-"""What datasets are read from: files by their endings, frames; and their columns by name."""
+"""Sources of datasets (files by extension, data frames) and the choice of their columns."""
 
 from __future__ import annotations
 
@@ -11,49 +11,49 @@ from typing import Any
 from cgprimer.errors import DataError, UsageError, name_hint
 from cgprimer.support.files import convert_path
 from cgprimer.support.value_names import Element
-from cgprimer.training.data.arrow_tables import Frame, ParquetFile
+from cgprimer.training.data.arrow_tables import DataFrameSource, ParquetFile
 from cgprimer.training.data.csv_files import CsvFile
-from cgprimer.training.data.dataset_columns import Source, base
+from cgprimer.training.data.dataset_columns import Source, array_name
 from cgprimer.training.data.numpy_files import NumpyFile
 
-FILES = "datasets are .csv, .npz or .parquet"
+FILES = "use a .csv, .npz or .parquet file"
 _KINDS: dict[str, Any] = {
     ".csv": CsvFile, ".npz": NumpyFile, ".npy": NumpyFile, ".parquet": ParquetFile,
 }  # fmt: skip
-_MANY, _LONG = 40, 100  # names of columns, and letters of each, stand in a message, no more
-_PACKED = (".gz", ".bz2", ".xz", ".zip", ".zst")
+_MOST_NAMES, _LONGEST_NAME = 40, 100  # limits of the list of columns in a message
+_COMPRESSED = (".gz", ".bz2", ".xz", ".zip", ".zst")
 
 
-def kind_of(path: str | Path) -> str:
-    """The ending, in small letters; another than those of datasets is a UsageError."""
+def data_file_extension(path: str | Path) -> str:
+    """Return the extension of a dataset file in lower case; raise UsageError if it is unknown."""
     kind = convert_path(path).suffix.lower()
     if kind not in _KINDS:
-        hint = "unpack it first" if kind in _PACKED else FILES
-        raise UsageError(f"{path}: unknown ending {kind!r}", hint=hint)
+        hint = "decompress the file first" if kind in _COMPRESSED else FILES
+        raise UsageError(f"{path}: unknown file extension {kind!r}", hint=hint)
     return kind
 
 
-def source_of(given: Any) -> Source:
-    """A file, or a data frame.
+def open_source(given: Any) -> Source:
+    """Open a dataset file or a data frame.
 
     Raises:
-        UsageError: it is neither, or another kind of file.
-        DataError: it is no file of its kind.
-        OSError: it cannot be read.
+        UsageError: an argument of another type, or a file with an unknown extension.
+        DataError: the content does not match the extension.
+        OSError: the file cannot be read.
     """
     if isinstance(given, str | Path):
-        opened: Source = _KINDS[kind_of(given)](Path(given))
+        opened: Source = _KINDS[data_file_extension(given)](Path(given))
         return opened
     if not hasattr(given, "__arrow_c_stream__"):
-        hint = "cgprimer.make_dataset(graph), Dataset.load(path), Dataset.from_arrays(...), or a"
-        hint += " data frame of pandas, polars or Arrow"
-        raise UsageError(f"expected a Dataset, not {type(given).__name__}", hint=hint)
-    return Frame(given)
+        hint = "use cgprimer.make_dataset(graph), Dataset.load(path), Dataset.from_arrays(...), or"
+        hint += " a data frame of pandas, polars or Arrow"
+        raise UsageError(f"data must be a Dataset, got {type(given).__name__}", hint=hint)
+    return DataFrameSource(given)
 
 
 @contextmanager
-def reading(path: Any) -> Iterator[None]:
-    """What the system says against reading a file is a UsageError; no text is a DataError."""
+def report_read_errors(path: Any) -> Iterator[None]:
+    """Report operating-system errors as UsageError, and wrong encodings as DataError."""
     try:
         yield
     except OSError as error:
@@ -64,95 +64,116 @@ def reading(path: Any) -> Iterator[None]:
         ) from None
 
 
-Chosen = dict[str, dict[str, str]]  #: role -> our name of a column -> the source's
+ColumnRoles = dict[str, dict[str, str]]  #: role -> name in the graph -> name in the source
 
 
-def chosen(
+def select_columns(
     source: Source,
     inputs: Iterable[str],
     targets: Iterable[str],
     columns: Mapping[str, str] | None = None,
-) -> Chosen:
-    """The columns that inputs and targets are read from; if none are asked for, all.
+) -> ColumnRoles:
+    """Select the columns of a source for inputs and targets; by default all columns.
 
     Args:
-        source: what has them.
-        inputs, targets: their names. Of ``x`` these are ``x[0]``, ``x[1]``, ..., if there are such.
-        columns: our names to the source's, where they differ.
+        source: the file or data frame.
+        inputs, targets: names in the graph. An array ``x`` is read from its element columns
+            ``x[0]``, ``x[1]``, ..., if they exist.
+        columns: names in the graph to names in the source, where they differ.
 
     Raises:
-        DataError: a column is missing, or stands twice.
-        UsageError: columns name something that is not asked for.
+        DataError: a column is missing, or occurs twice.
+        UsageError: `columns` has a name that is neither an input nor a target.
     """
     wanted = {"inputs": tuple(dict.fromkeys(inputs)), "targets": tuple(dict.fromkeys(targets))}
-    known = {role: _named(source, role, columns or {}) for role in wanted}
-    whole = list(dict.fromkeys(base(name) for name in known["inputs"]))
-    if not any(wanted.values()):
-        theirs = whole[-1:]
-        if source.roles:
-            theirs = [base(n[8:]) for n in source.names if n.startswith("targets/")]
-            only = {base(n[7:]) for n in source.names if n.startswith("inputs/")}
-            whole = [name for name in whole if name not in theirs or name in only]
-        else:
-            whole = whole[:-1]
-        wanted = {"inputs": tuple(whole), "targets": tuple(dict.fromkeys(theirs))}
-    elif strange := [n for n in columns or () if base(n) not in sum(wanted.values(), ())]:
-        asked = list(sum(wanted.values(), ()))
-        what = f"there is no input or output {strange[0]!r} to give a column to"
-        raise UsageError(what, hint=name_hint(strange[0], asked))
-    found: Chosen = {}
+    known = {role: _map_column_names(source, role, columns or {}) for role in wanted}
+    requested = wanted["inputs"] + wanted["targets"]
+    if not requested:
+        wanted = _default_roles(source, list(known["inputs"]))
+    elif unknown := [name for name in columns or () if array_name(name) not in requested]:
+        message = f"columns: unknown input or output {unknown[0]!r}"
+        raise UsageError(message, hint=name_hint(unknown[0], requested))
+    roles: ColumnRoles = {}
     for role, names in wanted.items():
-        found[role] = {}
+        roles[role] = {}
         for name in names:
-            of = {n: theirs for n, theirs in known[role].items() if base(n) == name or n == name}
-            if not of:
-                like = [n for n in source.names if re.fullmatch(rf"{re.escape(name)}_?[0-9]+", n)]
-                array = ",".join(f"{Element(name, (k,))}={theirs}" for k, theirs in enumerate(like))
-                more = f"; of an array: --columns {array}" * bool(like)
-                raise _missing(source, name, f"; another name: --columns {name}=COLUMN{more}")
-            if twice := [theirs for theirs in of.values() if source.names.count(theirs) > 1]:
-                raise DataError(f"{source.place}: the column {twice[0]!r} stands twice")
-            found[role] |= of
-    return found
+            roles[role] |= _find_columns(source, name, known[role])
+    return roles
+
+
+def _default_roles(source: Source, names: list[str]) -> dict[str, tuple[str, ...]]:
+    """Return the roles that the source itself declares; otherwise the last column is the target."""
+    arrays = list(dict.fromkeys(array_name(name) for name in names))
+    if not source.has_roles:
+        return {"inputs": tuple(arrays[:-1]), "targets": tuple(arrays[-1:])}
+    targets = [array_name(name[8:]) for name in source.names if name.startswith("targets/")]
+    inputs = {array_name(name[7:]) for name in source.names if name.startswith("inputs/")}
+    return {
+        "inputs": tuple(name for name in arrays if name not in targets or name in inputs),
+        "targets": tuple(dict.fromkeys(targets)),
+    }
+
+
+def _find_columns(source: Source, name: str, known: Mapping[str, str]) -> dict[str, str]:
+    """Find the columns of a scalar or of the elements of an array: graph name to source name."""
+    columns = {n: column for n, column in known.items() if name in (n, array_name(n))}
+    if not columns:
+        numbered = [n for n in source.names if re.fullmatch(rf"{re.escape(name)}_?[0-9]+", n)]
+        elements = ",".join(f"{Element(name, (k,))}={n}" for k, n in enumerate(numbered))
+        hint = f"; for another name: --columns {name}=COLUMN"
+        hint += f"; for an array: --columns {elements}" * bool(numbered)
+        raise _missing_column_error(source, name, hint)
+    if repeated := [column for column in columns.values() if source.names.count(column) > 1]:
+        raise DataError(f"{source.location}: column {repeated[0]!r} occurs more than once")
+    return columns
 
 
 def column_names(given: Any, columns: Mapping[str, str] | None = None) -> list[str]:
-    """The columns of a file or a frame by our names, an array as one.
+    """List the columns of a file or data frame, each array once.
+
+    Args:
+        given: a file or a data frame.
+        columns: names in the graph to names in the source, where they differ.
 
     Raises:
-        UsageError, DataError: as for :func:`source_of`, or there is no such column.
+        UsageError, DataError: as for :func:`open_source`, or a missing column.
     """
-    with reading(given):
-        found = _named(source_of(given), "inputs", columns or {})
-    return list(dict.fromkeys(map(base, found)))
+    with report_read_errors(given):
+        known = _map_column_names(open_source(given), "inputs", columns or {})
+    return list(dict.fromkeys(map(array_name, known)))
 
 
-def _named(source: Source, role: str, columns: Mapping[str, str]) -> dict[str, str]:
-    """Our names of all columns in a role, those of the other one too, to the source's."""
-    found: dict[str, str] = {}
+def _map_column_names(source: Source, role: str, columns: Mapping[str, str]) -> dict[str, str]:
+    """Map graph names to source names for one role; columns of the other role come first."""
+    known: dict[str, str] = {}
     other = "targets/" if role == "inputs" else "inputs/"
-    beginnings = (other, f"{role}/") if source.roles else ()
-    for start in ("", *beginnings):  # the later ones win
+    prefixes = (other, f"{role}/") if source.has_roles else ()
+    for prefix in ("", *prefixes):  # a later prefix takes precedence
         for name in source.names:
-            if name.startswith(start or tuple(beginnings)) == bool(start):
-                found[name.removeprefix(start)] = name
-    given = dict(found)
-    for ours, theirs in columns.items():
-        same = {n: ours + n[len(theirs) :] for n in given if n == theirs or base(n) == theirs}
-        if not same:
-            raise _missing(source, theirs)
-        for name in [n for n in found if n == ours or base(n) == ours]:
-            del found[name]
-        found |= {name: given[n] for n, name in same.items()}
-    return found
+            if name.startswith(prefix or tuple(prefixes)) == bool(prefix):
+                known[name.removeprefix(prefix)] = name
+    original = dict(known)
+    for graph_name, column in columns.items():
+        renamed = {
+            n: graph_name + n[len(column) :] for n in original if column in (n, array_name(n))
+        }
+        if not renamed:
+            raise _missing_column_error(source, column)
+        for name in [n for n in known if graph_name in (n, array_name(n))]:
+            del known[name]
+        known |= {name: original[n] for n, name in renamed.items()}
+    return known
 
 
-def _missing(source: Source, name: str, more: str = "") -> DataError:
+def _missing_column_error(source: Source, name: str, hint: str = "") -> DataError:
+    """Return the error for a missing column, with the names of the existing columns."""
     names = source.names
-    if source.roles:
+    if source.has_roles:
         names = [n.removeprefix("inputs/").removeprefix("targets/") for n in names]
-    shown = (base(n) if n.isprintable() else repr(n) for n in names)
-    bases = dict.fromkeys(n if len(n) <= _LONG else f"{n[:_LONG]}..." for n in shown)
-    few = ", ".join(list(bases)[:_MANY]) + (", ..." if len(bases) > _MANY else "")
-    what = f"{source.place}: there is no column {name!r}; the columns are {few}"
-    return DataError(what, hint=name_hint(name, bases) + more)
+    printable = (array_name(n) if n.isprintable() else repr(n) for n in names)
+    arrays = dict.fromkeys(
+        n if len(n) <= _LONGEST_NAME else f"{n[:_LONGEST_NAME]}..." for n in printable
+    )
+    listed = ", ".join(list(arrays)[:_MOST_NAMES]) + (", ..." if len(arrays) > _MOST_NAMES else "")
+    message = f"{source.location}: missing column {name!r}; the columns are {listed}"
+    return DataError(message, hint=name_hint(name, arrays) + hint)

@@ -1,4 +1,4 @@
-"""Datasets: named columns of inputs and targets, made from a graph or read from a file."""
+"""Datasets in memory: named columns of inputs and targets."""
 
 from __future__ import annotations
 
@@ -18,24 +18,37 @@ from cgprimer.support.array_values import find_nonfinite
 from cgprimer.support.files import write_atomically
 from cgprimer.support.validation import check_fraction, check_integer
 from cgprimer.tapes import elements
-from cgprimer.training.data.arrow_tables import parquet_bytes
-from cgprimer.training.data.data_sources import FILES, Chosen, chosen, kind_of, reading, source_of
-from cgprimer.training.data.dataset_columns import SKIP, Array, as_column, numbers_of, together
+from cgprimer.training.data.arrow_tables import encode_parquet
+from cgprimer.training.data.data_sources import (
+    FILES,
+    ColumnRoles,
+    data_file_extension,
+    open_source,
+    report_read_errors,
+    select_columns,
+)
+from cgprimer.training.data.dataset_columns import (
+    SKIP,
+    Array,
+    combine_elements,
+    convert_column,
+    select_sample_indices,
+)
 
-_STREAM = 1_000_003  # beside the seed: another order than that of any epoch
+_SPLIT_STREAM = 1_000_003  # distinguishes the random order of a split from that of an epoch
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
-    """Columns of one length: a value per sample for each input and each target.
+    """Columns of equal length, with a value per sample for each input and each target.
 
-    A value is a number, or an array: the column of an input ``x[4]`` has the shape (samples, 4).
+    A value is a scalar or an array: the column of an input ``x[4]`` has shape (samples, 4).
 
     Attributes:
-        inputs: name of an input variable to its column, float64 of shape (samples, ...).
-        targets: name of an output variable to its column.
-        truth: values of the parameters that the data were made with; empty for data from
-            elsewhere, whatever the graph declares.
+        inputs: names of input variables to their columns, float64 of shape (samples, ...).
+        targets: names of output variables to their columns.
+        truth: ground-truth values of the parameters of generated data; empty for other data,
+            whatever the graph declares.
 
     >>> data = Dataset.from_arrays(inputs={"xa": [0.0, 1.0]}, targets={"xw": [3.0, 4.0]})
     >>> len(data), data.targets["xw"]
@@ -50,18 +63,18 @@ class Dataset:
     def from_arrays(
         cls, inputs: Mapping[str, Any], targets: Mapping[str, Any] | None = None
     ) -> Dataset:
-        """A dataset from arrays or lists, copied where they are not contiguous doubles.
+        """Create a dataset from arrays or lists; contiguous float64 arrays are not copied.
 
-        Columns named ``x[0]``, ``x[1]``, ... (``W[0,0]``, ... for two axes) are put together.
+        Columns named ``x[0]``, ``x[1]``, ... (``W[0,0]``, ... for two axes) are combined to arrays.
 
         Args:
-            inputs: names to columns: a dictionary, or a data frame. The first axis is the samples.
-            targets: the same; none unless given.
+            inputs: names to columns: a dictionary or a data frame. The first axis is the samples.
+            targets: names to columns, as for `inputs`; by default none.
 
         Raises:
-            UsageError: what is given has no names, or a name that is no printable text.
-            DataError: no columns, columns of different lengths, one that is no array of real
-                numbers, or an element that is missing.
+            UsageError: an argument that is not a mapping, or a name that is not printable text.
+            DataError: no columns, columns of different lengths, a column that is not an array of
+                real numbers, or a missing element.
 
         >>> Dataset.from_arrays({"x[0]": [1, 2], "x[1]": [3, 4]}).inputs["x"]
         array([[1., 3.],
@@ -70,24 +83,28 @@ class Dataset:
         columns: dict[str, dict[str, Array]] = {"input": {}, "target": {}}
         for role, given in (("input", inputs), ("target", {} if targets is None else targets)):
             if not hasattr(given, "items"):
-                what = f"{role}s map names to columns; {type(given).__name__} does not"
-                hint = f'{role}s={{"xa": array}}, or a data frame with the names as its columns'
-                raise UsageError(what, hint=hint)
+                message = f"{role}s must map names to columns, got {type(given).__name__}"
+                hint = f'pass {role}s={{"xa": array}}, or a data frame with these column names'
+                raise UsageError(message, hint=hint)
             for name, values in given.items():
                 if not isinstance(name, str) or not name.isprintable():
-                    raise UsageError(f"{name!r} cannot be the name of a column")
-                columns[role][name] = as_column(f"the {role} {name!r}", values)
-        lengths = {f"{role} {n}": len(c) for role, of in columns.items() for n, c in of.items()}
+                    raise UsageError(f"column names must be printable strings, got {name!r}")
+                columns[role][name] = convert_column(f"{role} {name!r}", values)
+        lengths = {
+            f"{role} {name}": len(column)
+            for role, named_columns in columns.items()
+            for name, column in named_columns.items()
+        }
         if not lengths:
             raise DataError("a dataset needs at least one column")
         if len(set(lengths.values())) > 1:
-            shown = ", ".join(f"{name} {length}" for name, length in lengths.items())
-            raise DataError(f"the columns have different lengths: {shown}")
-        return cls(together(columns["input"]), together(columns["target"]))
+            listed = ", ".join(f"{name} {length}" for name, length in lengths.items())
+            raise DataError(f"columns must have equal lengths, got {listed}")
+        return cls(combine_elements(columns["input"]), combine_elements(columns["target"]))
 
     @property
     def columns(self) -> dict[str, Array]:
-        """All columns, inputs first."""
+        """All columns by name, inputs first."""
         return {**self.inputs, **self.targets}
 
     def __len__(self) -> int:
@@ -95,81 +112,86 @@ class Dataset:
         return len(next(iter(self.columns.values())))
 
     def __repr__(self) -> str:
-        inputs, targets = (
-            ", ".join(n + (format_shape(c.shape[1:]) if c.ndim > 1 else "") for n, c in of.items())
-            or "none"
-            for of in (self.inputs, self.targets)
-        )
+        inputs, targets = map(_describe_columns, (self.inputs, self.targets))
         return f"<Dataset: {len(self):,} samples, inputs {inputs}, targets {targets}>"
 
     def where(self, chosen: Array) -> Dataset:
-        """The samples that a mask, or their numbers, choose."""
-        chosen = numbers_of(chosen, len(self))
+        """Return the samples selected by a boolean mask or by their indices."""
+        chosen = select_sample_indices(chosen, len(self))
         inputs = {name: column[chosen] for name, column in self.inputs.items()}
         targets = {name: column[chosen] for name, column in self.targets.items()}
         return replace(self, inputs=inputs, targets=targets)
 
     def split(self, share: float, seed: int) -> tuple[Dataset, Dataset]:
-        """In two: samples to train on, and a share of them, drawn from the seed, to validate with.
+        """Split the samples randomly into training and validation data.
+
+        Args:
+            share: the fraction of the samples in the validation data.
+            seed: the random seed.
 
         Raises:
-            UsageError: the share is not between 0 and 1.
-            DataError: one of the two would have no sample.
+            UsageError: the fraction is not between 0 and 1.
+            DataError: one of the two parts would be empty.
 
         >>> data = Dataset.from_arrays({"xa": [0.0, 1.0, 2.0, 3.0]})
         >>> [len(part) for part in data.split(0.25, seed=0)]
         [3, 1]
         """
-        share = check_fraction("the share of samples to validate with", share)
+        share = check_fraction("the validation fraction", share)
         seed = check_integer("the seed", seed)
-        kept_out = round(share * len(self))
-        if not 0 < kept_out < len(self):
-            use = "validate with" if kept_out == 0 else "train on"
-            hint = "more samples, another share, or a dataset of its own to validate with"
-            raise DataError(f"{share:g} of {len(self)} samples leaves nothing to {use}", hint=hint)
-        chosen = np.zeros(len(self), bool)
-        chosen[np.random.default_rng([seed, _STREAM]).permutation(len(self))[:kept_out]] = True
-        return self.where(~chosen), self.where(chosen)
+        held_out = round(share * len(self))
+        if not 0 < held_out < len(self):
+            part = "validation" if held_out == 0 else "training"
+            hint = "use more samples, another fraction, or a separate validation dataset"
+            message = f"a validation fraction of {share:g} of {len(self)} samples leaves no samples"
+            raise DataError(f"{message} for {part}", hint=hint)
+        in_validation = np.zeros(len(self), bool)
+        order = np.random.default_rng([seed, _SPLIT_STREAM]).permutation(len(self))
+        in_validation[order[:held_out]] = True
+        return self.where(~in_validation), self.where(in_validation)
 
     def check_finite(self, what: str = "", first: int = 0) -> None:
-        """Raise DataError with the first value that is infinite or nan; ``what`` comes before.
+        """Raise DataError if a value is infinite or nan.
 
-        Samples are counted from ``first``.
+        Args:
+            what: the beginning of the message.
+            first: the index of the first sample, for the message.
         """
         for name, column in (*self.inputs.items(), *self.targets.items()):
-            if bad := find_nonfinite(column, column.ndim - 1):
-                where = f"{what}sample {first + bad[1]} of the column {name + bad[2]!r}"
-                raise DataError(f"{where} is {bad[0]}, not finite", hint=SKIP)
+            if nonfinite := find_nonfinite(column, column.ndim - 1):
+                value, sample, element = nonfinite
+                message = f"{what}sample {first + sample} of column {name + element!r}"
+                raise DataError(f"{message} must be finite, got {value}", hint=SKIP)
 
-    # What datasets in blocks have, too: this one is a single block.
+    # A dataset in memory is a single block: `Blocks` has the same interface.
 
     @property
     def lengths(self) -> list[int]:
-        """How many samples each block has."""
+        """Number of samples of each block."""
         return [len(self)]
 
     def block(self, number: int) -> Dataset:
-        """The samples of a block."""
+        """Return the samples of a block: the whole dataset."""
         return self
 
     # --- files and frames -----------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
-        """Write as CSV, NPZ or Parquet, by the file's ending.
+        """Write a CSV, NPZ or Parquet file, according to the file extension.
 
-        CSV has a header with the names (of an array those of its elements, ``x[0]``) and one line
-        per sample, numbers in their shortest exact form; Parquet has the same columns; NPZ has
-        arrays called ``inputs/NAME`` and ``targets/NAME``.
+        A CSV file has a header with the names (element names such as ``x[0]`` for an array) and
+        one line per sample, with numbers in their shortest exact form. A Parquet file has the same
+        columns. An NPZ file has arrays called ``inputs/NAME`` and ``targets/NAME``.
 
         Raises:
-            UsageError: another ending, or the file cannot be written.
-            DataError: CSV or Parquet, where an input has the name of a target.
+            UsageError: another file extension, or the file cannot be written.
+            DataError: for CSV or Parquet, an input and a target have the same name.
         """
-        kind = kind_of(path)
+        kind = data_file_extension(path)
         if kind == ".csv":
             write_atomically(path, self.to_csv())
         elif kind == ".parquet":
-            write_atomically(path, parquet_bytes(self.to_arrow()))
+            write_atomically(path, encode_parquet(self.to_arrow()))
         elif kind == ".npz":
             arrays = {f"inputs/{n}": c for n, c in self.inputs.items()}
             arrays |= {f"targets/{n}": c for n, c in self.targets.items()}
@@ -177,49 +199,49 @@ class Dataset:
             np.savez_compressed(buffer, **arrays)
             write_atomically(path, buffer.getvalue())
         else:
-            raise UsageError(f"{path}: datasets are not written as {kind}", hint=FILES)
+            raise UsageError(f"{path}: cannot write a dataset as {kind}", hint=FILES)
 
-    def _in_numbers(self) -> dict[str, Array]:
-        """A column for each number of a sample."""
-        if both := [name for name in self.inputs if name in self.targets]:
-            what = f"the column {both[0]!r} is an input and a target: in a table names stand once"
-            raise DataError(what, hint="an .npz file tells them apart")
-        found: dict[str, Array] = {}
+    def _scalar_columns(self) -> dict[str, Array]:
+        """Return one column per scalar: arrays are split into their elements."""
+        if shared := [name for name in self.inputs if name in self.targets]:
+            message = f"column names of a table must be unique: {shared[0]!r} is input and target"
+            raise DataError(message, hint="use an .npz file, which keeps inputs and targets apart")
+        scalars: dict[str, Array] = {}
         for name, column in self.columns.items():
             shape = column.shape[1:]
             flat = column.reshape(len(self), math.prod(shape)).T
-            found |= zip(elements(name, shape), flat, strict=True)
-        return found
+            scalars |= zip(elements(name, shape), flat, strict=True)
+        return scalars
 
     def to_csv(self) -> str:
-        """The text of a CSV file.
+        """Return the dataset as the text of a CSV file.
 
         >>> print(Dataset.from_arrays({"x": [[0.5, 2.0]]}, {"xw": [0.1]}).to_csv(), end="")
         x[0],x[1],xw
         0.5,2.0,0.1
         """
-        columns = self._in_numbers()
+        columns = self._scalar_columns()
         rows = zip(*(column.tolist() for column in columns.values()), strict=True)
         header = ",".join(f'"{name}"' if "," in name else name for name in columns)
         lines = [header, *(",".join(map(repr, row)) for row in rows)]
         return "\n".join(lines) + "\n"
 
     def to_arrow(self) -> Any:
-        """A ``pyarrow.Table`` with the columns of a CSV file.
+        """Return a ``pyarrow.Table`` with the columns of the CSV file.
 
         >>> Dataset.from_arrays({"x": [[0.5, 2.0]]}, {"xw": [0.1]}).to_arrow().to_pylist()
         [{'x[0]': 0.5, 'x[1]': 2.0, 'xw': 0.1}]
         """
         import pyarrow as pa
 
-        return pa.table({name: pa.array(part) for name, part in self._in_numbers().items()})
+        return pa.table({name: pa.array(part) for name, part in self._scalar_columns().items()})
 
     def to_pandas(self) -> Any:
-        """A ``pandas.DataFrame`` with the columns of a CSV file."""
+        """Return a ``pandas.DataFrame`` with the columns of the CSV file."""
         return self.to_arrow().to_pandas()
 
     def to_polars(self) -> Any:
-        """A ``polars.DataFrame`` with the columns of a CSV file."""
+        """Return a ``polars.DataFrame`` with the columns of the CSV file."""
         import polars
 
         return polars.from_arrow(self.to_arrow())
@@ -234,17 +256,17 @@ class Dataset:
         targets: Iterable[str] = (),
         columns: Mapping[str, str] | None = None,
     ) -> Dataset:
-        """A dataset from a data frame of pandas or polars, or a table of Arrow.
+        """Create a dataset from a data frame of pandas or polars, or from an Arrow table.
 
         Args:
-            frame: anything with ``__arrow_c_stream__``.
-            graph: whose inputs and outputs are read, unless they are given.
+            frame: an object with ``__arrow_c_stream__``.
+            graph: the graph whose inputs and outputs are read by default.
             inputs, targets, columns: as for :meth:`load`.
 
         Raises:
-            UsageError: it is no data frame.
-            DataError: a missing column, one that is not of numbers, a value that is missing or not
-                finite.
+            UsageError: the argument is not a data frame.
+            DataError: a missing column, a column that is not numeric, or a value that is missing
+                or not finite.
 
         >>> import cgprimer, pyarrow
         >>> table = pyarrow.table({"height": [1.0, 2.0], "day": ["mon", "tue"], "label": [0, 1]})
@@ -268,55 +290,67 @@ class Dataset:
         """Read a CSV, NPZ, NPY or Parquet file into memory; :class:`Blocks` reads it in parts.
 
         Args:
-            path: the file; the ending tells its kind.
-            inputs: columns that are inputs. A graph's ``inputs``, for instance. Of ``x`` these are
-                the columns ``x[0]``, ``x[1]``, ..., where there are such.
-            targets: columns that are targets. A graph's ``outputs``, for instance.
-            columns: where they have other names in the file: ``{"y": "label"}``. Of elements, too:
-                ``{"x[0]": "height"}``.
+            path: the file; its extension determines the format.
+            inputs: names of the inputs, for instance a graph's ``inputs``. An array ``x`` is read
+                from the columns ``x[0]``, ``x[1]``, ..., if they exist.
+            targets: names of the targets, for instance a graph's ``outputs``.
+            columns: names in the graph to names in the file, where they differ:
+                ``{"y": "label"}``, or ``{"x[0]": "height"}`` for an element.
 
-        If neither inputs nor targets are given, an NPZ file's own roles are used, and in other
-        files the last column is the target. Columns that are not asked for are left out.
+        By default, an NPZ file determines inputs and targets by its names, and in other files the
+        last column is the target. Columns that are not requested are ignored.
 
         Raises:
-            UsageError: the file cannot be read or its ending is unknown.
-            DataError: a missing column, a row of the wrong length, a field that is no number or
-                not finite; the message names the file, and of CSV the line.
+            UsageError: the file cannot be read, or its extension is unknown.
+            DataError: a missing column, a row of the wrong length, or a field that is not a finite
+                number; the message names the file and, for CSV, the line.
         """
-        with reading(path):
-            source = source_of(path)
-            roles = chosen(source, inputs, targets, columns)
-            found = source.whole(names_of(roles))
+        with report_read_errors(path):
+            source = open_source(path)
+            roles = select_columns(source, inputs, targets, columns)
+            found = source.read_all(list_source_columns(roles))
         if not (found and len(found[0])):
-            raise DataError(f"{source.place}: there are no samples")
-        return made(cls, source.place, roles, found)
+            raise DataError(f"{source.location} holds no samples")
+        return build_dataset(cls, source.location, roles, found)
 
 
-def names_of(roles: Chosen) -> list[str]:
-    """The columns of a source that are read."""
-    return list(dict.fromkeys(name for of in roles.values() for name in of.values()))
+def list_source_columns(roles: ColumnRoles) -> list[str]:
+    """List the columns of a source that are read, each once."""
+    return list(dict.fromkeys(column for names in roles.values() for column in names.values()))
 
 
-def made(
-    kind: type[Dataset], place: str, roles: Chosen, found: list[Array], first: int = 0
+def build_dataset(
+    kind: type[Dataset], location: str, roles: ColumnRoles, columns: list[Array], first: int = 0
 ) -> Dataset:
-    """The dataset of columns that were read; all its numbers are finite."""
-    columns = dict(zip(names_of(roles), found, strict=True))
-    ours, theirs = ({name: columns[n] for name, n in of.items()} for of in roles.values())
+    """Build a dataset from the columns of a source, and check that all numbers are finite."""
+    by_name = dict(zip(list_source_columns(roles), columns, strict=True))
+    inputs, targets = (
+        {name: by_name[column] for name, column in names.items()} for names in roles.values()
+    )
     try:
-        data = kind.from_arrays(ours, theirs)
+        data = kind.from_arrays(inputs, targets)
         data.check_finite(first=first)
     except DataError as error:
-        raise DataError(f"{place}: {error.message}", hint=error.hint) from None
+        raise DataError(f"{location}: {error.message}", hint=error.hint) from None
     return data
 
 
-def joined(parts: list[Dataset]) -> Dataset:
-    """Datasets with the same columns, one after the other."""
-    inputs, targets = ([getattr(p, role) for p in parts] for role in ("inputs", "targets"))
-    return replace(parts[0], inputs=in_a_row(inputs), targets=in_a_row(targets))
+def concatenate_datasets(parts: list[Dataset]) -> Dataset:
+    """Concatenate datasets with the same columns along the samples."""
+    inputs = concatenate_columns([part.inputs for part in parts])
+    targets = concatenate_columns([part.targets for part in parts])
+    return replace(parts[0], inputs=inputs, targets=targets)
 
 
-def in_a_row(parts: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
-    """Columns of the same names, one after the other."""
+def concatenate_columns(parts: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
+    """Concatenate columns with the same names along the samples."""
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _describe_columns(columns: Mapping[str, Array]) -> str:
+    """Return the names of columns, with the shapes of arrays, for a representation."""
+    described = (
+        name + (format_shape(column.shape[1:]) if column.ndim > 1 else "")
+        for name, column in columns.items()
+    )
+    return ", ".join(described) or "none"

@@ -1,4 +1,4 @@
-"""Columns: made arrays of, put together to arrays per sample, and what they are read from."""
+"""Columns of datasets: their sources, their conversion, and arrays composed of element columns."""
 
 from __future__ import annotations
 
@@ -15,127 +15,143 @@ from cgprimer.support.value_names import Element
 from cgprimer.tapes import elements, tape
 
 Array = Any
-SKIP = "take such samples out before training"
-ROWS = 1 << 18  # of a block, about, where a file does not say: 2 MB a column
+SKIP = "remove such samples before training"
+ROWS = 1 << 18  # approximate rows of a block if the file has no blocks: 2 MB per column
 _ELEMENT = re.compile(r"(.*)\[([0-9]{1,9}(?:, ?[0-9]{1,9})*)\]")  # x[0], x[0,1]
 
 
 class Source:
-    """Where columns come from: a file or a frame, with its names, read a block at a time.
+    """A file or data frame with named columns, read block by block.
 
     Attributes:
-        place: what messages begin with.
-        names: of all its columns.
-        roles: whether names tell inputs from targets, as ``inputs/xa``; else the last is a target.
+        location: the file or data frame, as messages name it.
+        names: names of all columns.
+        has_roles: whether names tell inputs from targets, as in ``inputs/xa``; otherwise the last
+            column is the target.
     """
 
-    place: str
+    location: str
     names: Sequence[str]
-    roles: ClassVar[bool] = False
+    has_roles: ClassVar[bool] = False
 
-    def blocks(self, names: Sequence[str]) -> Iterator[list[Array]]:
-        """These columns of all blocks, one after the other."""
-        return (self.read(k, names) for k in range(len(self.lengths(names))))
+    def iterate_blocks(self, names: Sequence[str]) -> Iterator[list[Array]]:
+        """Yield the given columns of each block."""
+        return (self.read_block(k, names) for k in range(len(self.block_lengths(names))))
 
-    def lengths(self, names: Sequence[str]) -> list[int]:
-        """How many samples each block has, in these columns."""
-        return [len(block[0]) for block in self.blocks(names)]
+    def block_lengths(self, names: Sequence[str]) -> list[int]:
+        """Return the number of samples of each block in the given columns."""
+        return [len(block[0]) for block in self.iterate_blocks(names)]
 
-    def whole(self, names: Sequence[str]) -> list[Array]:
-        """These columns of all blocks together, as arrays of their own."""
-        return list(map(np.concatenate, zip(*self.blocks(names), strict=True)))
+    def read_all(self, names: Sequence[str]) -> list[Array]:
+        """Return copies of the given columns of the whole source."""
+        return list(map(np.concatenate, zip(*self.iterate_blocks(names), strict=True)))
 
-    def size(self, names: Sequence[str]) -> int:
-        """About how many numbers these columns have."""
-        return sum(self.lengths(names)) * len(names)
+    def estimate_size(self, names: Sequence[str]) -> int:
+        """Estimate how many numbers the given columns hold."""
+        return sum(self.block_lengths(names)) * len(names)
 
-    def read(self, block: int, names: Sequence[str]) -> list[Array]:
-        """These columns of a block: arrays of numbers, not necessarily doubles.
+    def read_block(self, block: int, names: Sequence[str]) -> list[Array]:
+        """Return the given columns of one block as numeric arrays of any dtype.
 
         Raises:
-            DataError: a column that is not of numbers, lacks one or has another length than others;
-                a file that is damaged, or unpacks to far more than it is.
+            DataError: a column that is not numeric, has missing values or a different length; a
+                file that is damaged, or that decompresses to far more than its size.
         """
         raise NotImplementedError
 
 
-def as_column(what: str, values: Any) -> Array:
-    """A contiguous array of doubles, samples first; anything else is a DataError."""
-    masked = type(values).__name__ == "MaskedArray"
+def convert_column(description: str, values: Any) -> Array:
+    """Convert values to a contiguous float64 array, samples first.
+
+    Raises:
+        DataError: the values are not an array of real numbers with at least one axis.
+    """
+    is_masked = type(values).__name__ == "MaskedArray"
     try:
         array = np.asarray(values)
-        if array.dtype.kind not in "fiub" or masked:
+        if array.dtype.kind not in "fiub" or is_masked:
             raise TypeError
     except (TypeError, ValueError):
-        hint = "it is masked: filled(0.0), say" if masked else ""
-        raise DataError(f"{what} is not an array of real numbers", hint=hint) from None
+        hint = "fill the masked array, for instance with filled(0.0)" if is_masked else ""
+        raise DataError(f"{description} must be an array of real numbers", hint=hint) from None
     if not array.ndim:
-        raise DataError(f"{what} has 0 dimensions; a column has a value per sample, as in [0.5]")
+        raise DataError(
+            f"{description} must have one value per sample, got an array with 0 dimensions"
+        )
     return np.ascontiguousarray(array, dtype=np.float64)
 
 
-def base(name: str) -> str:
-    """What an element belongs to: ``x`` for ``x[0]``; else the name itself."""
-    found = _ELEMENT.fullmatch(name)
-    return found[1] if found else name
+def array_name(name: str) -> str:
+    """Return the array's name of an element (``x`` for ``x[0]``), or a scalar's own name."""
+    match = _ELEMENT.fullmatch(name)
+    return match[1] if match else name
 
 
-def column_of(given: Mapping[str, Array], name: str, role: str) -> Array:
-    """A dataset's column; where there is none a DataError that names those of the same role."""
-    if name not in given:
-        own = f"its {role}s are {', '.join(given) or 'none'}"
-        raise DataError(f"the dataset has no {role} {name!r}; {own}", hint=name_hint(name, given))
-    return given[name]
+def find_column(columns: Mapping[str, Array], name: str, role: str) -> Array:
+    """Return a column by name; raise DataError, with all names of its role, if it is missing."""
+    if name not in columns:
+        message = f"missing {role} {name!r} in the dataset; its {role}s are "
+        raise DataError(message + (", ".join(columns) or "none"), hint=name_hint(name, columns))
+    return columns[name]
 
 
-def numbers_in(graph: ExpressionGraph, names: Iterable[str]) -> list[str]:
-    """What the numbers of some variables or inputs of a graph are called: ``x[0]``, ``x[1]``."""
-    whole = tape(graph)
-    return [e for n in names for e in elements(n, whole.shapes[whole.index(n)])]
+def list_scalar_names(graph: ExpressionGraph, names: Iterable[str]) -> list[str]:
+    """List the element names of variables or inputs of a graph: ``x[0]``, ``x[1]``, ``y``."""
+    lowered = tape(graph)
+    return [e for n in names for e in elements(n, lowered.shapes[lowered.index(n)])]
 
 
-def together(columns: Mapping[str, Array]) -> dict[str, Array]:
-    """Columns of elements put together to those of arrays.
+def combine_elements(columns: Mapping[str, Array]) -> dict[str, Array]:
+    """Combine the columns of elements (``x[0]``, ``x[1]``) to the columns of arrays (``x``).
 
     Raises:
-        DataError: an element is missing, stands twice, or is none of one number.
+        DataError: a missing element, a repeated element, or a column of an element that has more
+            than one axis.
     """
-    parts: dict[str, dict[tuple[int, ...], Array]] = {}
+    arrays: dict[str, dict[tuple[int, ...], Array]] = {}
     for name, column in columns.items():
-        found = _ELEMENT.fullmatch(name)
-        place = tuple(map(int, found[2].split(","))) if found else ()
-        known = parts.setdefault(base(name), {})
-        if place in known or (known and not (place and next(iter(known)))):
-            raise DataError(f"the column {name!r} stands beside another of the same numbers")
-        if place and (column.ndim > 1 or len(place) != len(next(iter(known), place))):
-            raise DataError(f"the column {name!r} does not fit those of {base(name)!r} beside it")
-        known[place] = column
-    made: dict[str, Array] = {}
-    for name, of in parts.items():
-        if () in of:
-            made[name] = of[()]
-            continue
-        shape = tuple(max(ns) + 1 for ns in zip(*of, strict=True))
-        order = []
-        for k in range(min(math.prod(shape), len(of) + 1)):
-            order.append(tuple(k // math.prod(shape[i + 1 :]) % n for i, n in enumerate(shape)))
-            if order[-1] not in of:
-                missing = str(Element(name, order[-1]))
-                what = f"the column {missing!r} is missing among {len(of)} of {name!r}"
-                raise DataError(what, hint="elements are counted from 0, and none is left out")
-        whole = np.stack([of[place] for place in order], axis=1)
-        made[name] = whole.reshape(len(whole), *shape)
-    return made
+        match = _ELEMENT.fullmatch(name)
+        index = tuple(map(int, match[2].split(","))) if match else ()
+        known = arrays.setdefault(array_name(name), {})
+        if index in known or (known and not (index and next(iter(known)))):
+            raise DataError(f"column {name!r} repeats values of another column")
+        if index and (column.ndim > 1 or len(index) != len(next(iter(known), index))):
+            message = f"column {name!r} does not match the other columns of {array_name(name)!r}"
+            raise DataError(message)
+        known[index] = column
+    return {
+        name: parts[()] if () in parts else _stack_elements(name, parts)
+        for name, parts in arrays.items()
+    }
 
 
-def numbers_of(chosen: Any, samples: int) -> Array:
-    """The numbers of the samples that a mask, or their numbers, choose."""
-    numbers = np.arange(*chosen.indices(samples)) if isinstance(chosen, slice) else chosen
+def _stack_elements(name: str, parts: Mapping[tuple[int, ...], Array]) -> Array:
+    """Stack the columns of all elements of an array; raise DataError if one is missing."""
+    shape = tuple(max(indices) + 1 for indices in zip(*parts, strict=True))
+    order = []
+    for k in range(min(math.prod(shape), len(parts) + 1)):  # an index may be as large as 10^9
+        order.append(tuple(k // math.prod(shape[i + 1 :]) % n for i, n in enumerate(shape)))
+        if order[-1] not in parts:
+            missing = str(Element(name, order[-1]))
+            message = f"missing column {missing!r}: {name!r} has {len(parts)} columns"
+            raise DataError(message, hint="number the elements from 0 without gaps")
+    stacked = np.stack([parts[index] for index in order], axis=1)
+    return stacked.reshape(len(stacked), *shape)
+
+
+def select_sample_indices(selection: Any, samples: int) -> Array:
+    """Convert a boolean mask, a slice or a list of indices to sample indices from 0."""
+    is_slice = isinstance(selection, slice)
+    numbers = np.arange(*selection.indices(samples)) if is_slice else selection
+    rule = "select samples by a list of indices or a boolean mask"
     try:
-        found = np.array(numbers, None if np.size(numbers) else int)
-        _ = np.broadcast_to(np.int8(0), samples)[found]  # is there such: however many there are
+        indices = np.array(numbers, None if np.size(numbers) else int)
+        # An index out of range raises IndexError; the broadcast array takes no memory.
+        _ = np.broadcast_to(np.int8(0), samples)[indices]
     except (IndexError, ValueError, TypeError) as error:
-        raise UsageError(f"samples are chosen by a list of numbers or a mask: {error}") from None
-    if found.ndim != 1:
-        raise UsageError(f"samples are chosen by a list of numbers or a mask, not by {chosen!r}")
-    return np.flatnonzero(found) if found.dtype == bool else found.astype(int) % max(samples, 1)
+        raise UsageError(f"{rule}: {error}") from None
+    if indices.ndim != 1:
+        raise UsageError(f"{rule}, got {selection!r}")
+    if indices.dtype == bool:
+        return np.flatnonzero(indices)
+    return indices.astype(int) % max(samples, 1)

@@ -14,7 +14,7 @@ Array = Any
 
 
 def sample_domain(
-    domain: Domain, shape: Shape, samples: int, choose: Callable[[int, Shape], Array]
+    domain: Domain, shape: Shape, samples: int, sample_integers: Callable[[int, Shape], Array]
 ) -> Array:
     """Return samples of an input with a domain; each value is equally likely.
 
@@ -30,5 +30,5 @@ def sample_domain(
     """
     if domain == ONE_HOT:
         classes = shape[-1]
-        return np.eye(classes)[choose(classes, (samples, *shape[:-1]))]
-    return np.array(domain, float)[choose(len(domain), (samples, *shape))]
+        return np.eye(classes)[sample_integers(classes, (samples, *shape[:-1]))]
+    return np.array(domain, float)[sample_integers(len(domain), (samples, *shape))]

@@ -1,4 +1,4 @@
-"""Columns with mean 0 and standard deviation 1, and back."""
+"""Standardization of columns to mean 0 and standard deviation 1, and its inverse."""
 
 from __future__ import annotations
 
@@ -15,52 +15,54 @@ from cgprimer.training.data.dataset_columns import Array
 
 Scales = Mapping[str, Array]  #: "inputs/xa", "targets/xw" -> mean and standard deviation
 Data = TypeVar("Data", bound=Dataset | Blocks)
-_VARIES = 1e-12  # of the mean: what varies less is rounding
+_ROUNDING = 1e-12  # standard deviation relative to the mean, below which a column is constant
 
 
-def scales_of(data: Dataset | Blocks, *, targets: bool = False) -> dict[str, Array]:
-    """Mean and standard deviation of each input over the samples, on request of targets, too.
+def compute_scales(data: Dataset | Blocks, *, targets: bool = False) -> dict[str, Array]:
+    """Compute mean and standard deviation of each input, and of each target on request.
 
-    Of an array these are those of each of its numbers; the deviation of what does not vary is 1.
-    Blocks are put together as Chan, Golub and LeVeque 1979 do it ("Updating formulae").
+    The statistics of an array are computed per element. The standard deviation of a constant
+    column is 1. Blocks are combined by the formulas of Chan, Golub and LeVeque 1979 ("Updating
+    formulae and a pairwise algorithm for computing sample variances").
 
-    >>> scales_of(Dataset.from_arrays({"xa": [1.0, 3.0], "xb": [5.0, 5.0]}))
+    >>> compute_scales(Dataset.from_arrays({"xa": [1.0, 3.0], "xb": [5.0, 5.0]}))
     {'inputs/xa': array([2., 1.]), 'inputs/xb': array([5., 1.])}
     """
-    found: dict[str, tuple[Array, Array]] = {}  # mean, squared distances from it
-    seen = 0
+    moments: dict[str, tuple[Array, Array]] = {}  # mean, sum of squared deviations
+    count = 0
     for block in map(data.block, range(len(data.lengths))):
         columns = {f"inputs/{name}": column for name, column in block.inputs.items()}
         if targets:
             columns |= {f"targets/{name}": column for name, column in block.targets.items()}
-        whole = seen + len(block)
+        total = count + len(block)
         for name, column in columns.items() if len(block) else ():
             mean = column.mean(axis=0)
             squares = ((column - mean) ** 2).sum(axis=0)
-            if seen:
-                before, squares_before = found[name]
-                apart, share = mean - before, len(block) / whole
-                squares = squares_before + squares + apart**2 * (seen * share)
-                mean = before + apart * share
-            found[name] = mean, squares
-        seen = whole
-    deviations = {name: np.sqrt(squares / seen) for name, (_, squares) in found.items()}
-    return {
-        name: np.array([mean, np.where((d := deviations[name]) > _VARIES * abs(mean), d, 1.0)])
-        for name, (mean, _) in found.items()
-    }
+            if count:
+                previous_mean, previous_squares = moments[name]
+                difference, fraction = mean - previous_mean, len(block) / total
+                squares = previous_squares + squares + difference**2 * (count * fraction)
+                mean = previous_mean + difference * fraction
+            moments[name] = mean, squares
+        count = total
+    scales = {}
+    for name, (mean, squares) in moments.items():
+        deviation = np.sqrt(squares / count)
+        varies = deviation > _ROUNDING * abs(mean)
+        scales[name] = np.array([mean, np.where(varies, deviation, 1.0)])
+    return scales
 
 
-def normalized(data: Data, scales: Scales) -> Data:
-    """The same samples, less the mean and by the deviation; what has no scale stays as it is.
+def normalize_data(data: Data, scales: Scales) -> Data:
+    """Standardize the columns that have scales: subtract the mean, divide by the deviation.
 
-    >>> normalized(Dataset.from_arrays({"xa": [1.0, 3.0]}), {"inputs/xa": [2.0, 1.0]}).inputs
+    >>> normalize_data(Dataset.from_arrays({"xa": [1.0, 3.0]}), {"inputs/xa": [2.0, 1.0]}).inputs
     {'xa': array([-1.,  1.])}
     """
     if not scales:
         return data
     if isinstance(data, Blocks):
-        return cast(Data, data.map(partial(normalized, scales=scales)))
+        return cast(Data, data.map(partial(normalize_data, scales=scales)))
     inputs, targets = (
         {
             name: (column - scales[key][0]) / scales[key][1]
@@ -73,10 +75,10 @@ def normalized(data: Data, scales: Scales) -> Data:
     return cast(Data, replace(data, inputs=inputs, targets=targets, truth={}))
 
 
-def restored(outputs: Mapping[str, Array], scales: Scales) -> dict[str, Array]:
-    """Outputs in the units of targets whose mean and deviation were taken out.
+def denormalize_outputs(outputs: Mapping[str, Array], scales: Scales) -> dict[str, Array]:
+    """Convert outputs for standardized targets back to the original units.
 
-    >>> restored({"xw": np.array([0.5])}, {"targets/xw": [10.0, 2.0]})
+    >>> denormalize_outputs({"xw": np.array([0.5])}, {"targets/xw": [10.0, 2.0]})
     {'xw': array([11.])}
     """
     return {

@@ -1,4 +1,4 @@
-"""Files of numpy's arrays, NPZ and NPY: only those asked for are read, mapped where they can be."""
+"""Numpy files (NPZ and NPY): only the requested arrays are read, memory-mapped if possible."""
 
 from __future__ import annotations
 
@@ -14,20 +14,21 @@ import numpy as np
 from cgprimer.errors import DataError
 from cgprimer.training.data.dataset_columns import ROWS, Array, Source
 
-_BOMB = 100  # times the size of a file: data that unpack to more, and to more than ...
-_LARGE = 1 << 28  # ... bytes, are refused
+# Data that decompress to more than both limits are refused.
+_MAXIMUM_RATIO = 100  # decompressed size relative to the compressed size
+_LARGE = 1 << 28  # bytes
 
 
 class NumpyFile(Source):
-    """Arrays by name: those of an NPZ file, or the fields of the records in an NPY file.
+    """Named arrays: the arrays of an NPZ file, or the fields of the records in an NPY file.
 
-    Arrays that are not compressed stay in the file, and are mapped into memory.
+    Uncompressed arrays are memory-mapped.
     """
 
-    roles = True
+    has_roles = True
 
     def __init__(self, path: Path) -> None:
-        self.path, self.place, self._arrays = path, str(path), dict[str, Array]()
+        self.path, self.location, self._arrays = path, str(path), dict[str, Array]()
         with path.open("rb") as file:
             start = file.read(6)
             try:
@@ -35,8 +36,8 @@ class NumpyFile(Source):
                     records = np.load(path, mmap_mode="r", allow_pickle=False)
                     names = records.dtype.names
                     if not names:
-                        hint = "arrays with names: np.savez(path, xa=..., xw=...)"
-                        raise DataError(f"{path} holds one array without names", hint=hint)
+                        hint = "save named arrays: np.savez(path, xa=..., xw=...)"
+                        raise DataError(f"{path} holds a single array without a name", hint=hint)
                     self._arrays = {name: records[name] for name in names}
                     self.names = list(names)
                 else:
@@ -45,56 +46,59 @@ class NumpyFile(Source):
                     self.names = [name.removesuffix(".npy") for name in listed]
             except (DataError, OSError):
                 raise
-            except Exception as error:  # numpy's and zipfile's have no common base
+            except Exception as error:  # errors of numpy and zipfile have no common base class
                 raise DataError(f"{path} is not a file of numpy arrays") from error
 
     def __reduce__(self) -> Any:
-        return NumpyFile, (self.path.absolute(),)  # opened anew where it arrives
+        return NumpyFile, (self.path.absolute(),)  # opened again after unpickling
 
-    def lengths(self, names: Sequence[str]) -> list[int]:
-        """As of any source."""
-        return [end - start for start, end in self._cuts(names)]
+    def block_lengths(self, names: Sequence[str]) -> list[int]:
+        """Return the number of rows of each block."""
+        return [end - start for start, end in self._split_into_blocks(names)]
 
-    def _cuts(self, names: Sequence[str]) -> list[tuple[int, int]]:
-        self._open(names)
+    def _split_into_blocks(self, names: Sequence[str]) -> list[tuple[int, int]]:
+        """Return the first and last row of each block; check that all columns are equally long."""
+        self._open_arrays(names)
         lengths = {n: self._arrays[n].shape[:1] for n in names}
-        if wrong := [n for n, shape in lengths.items() if not shape]:
-            what = f"the column {wrong[0]!r} has 0 dimensions; a column has a value per sample"
-            raise DataError(f"{self.path}: {what}")
+        if scalars := [n for n, shape in lengths.items() if not shape]:
+            message = f"column {scalars[0]!r} must have one value per sample, got 0 dimensions"
+            raise DataError(f"{self.path}: {message}")
         if any(shape[0] and not self._arrays[n].size for n, shape in lengths.items()):
-            raise DataError(f"{self.path}: a column holds no numbers")  # of how many samples ever
+            raise DataError(f"{self.path}: a column holds no numbers")  # an axis of length 0
         if len(set(lengths.values())) > 1:
-            shown = ", ".join(f"{n} {shape[0]}" for n, shape in lengths.items())
-            raise DataError(f"{self.path}: the columns have different lengths: {shown}")
+            listed = ", ".join(f"{n} {shape[0]}" for n, shape in lengths.items())
+            raise DataError(f"{self.path}: columns must have equal lengths, got {listed}")
         length = min(shape[0] for shape in lengths.values())
         count = max(1, -(-length // ROWS))
         return list(pairwise(length * k // count for k in range(count + 1)))
 
-    def read(self, block: int, names: Sequence[str]) -> list[Array]:
-        """As of any source."""
-        start, end = self._cuts(names)[block]
+    def read_block(self, block: int, names: Sequence[str]) -> list[Array]:
+        """Return the rows of one block; see :meth:`Source.read_block`."""
+        start, end = self._split_into_blocks(names)[block]
         return [self._arrays[name][start:end] for name in names]
 
-    def _open(self, names: Sequence[str]) -> None:
+    def _open_arrays(self, names: Sequence[str]) -> None:
+        """Map or read the arrays with the given names from an NPZ file."""
         if not (missing := [name for name in names if name not in self._arrays]):
             return
         try:
             with self.path.open("rb") as file, zipfile.ZipFile(file) as archive:
                 infos = {i.filename.removesuffix(".npy"): i for i in archive.infolist()}
-                headers = {name: _header(archive, infos[name]) for name in missing}
-                whole = sum(
+                headers = {name: _read_array_header(archive, infos[name]) for name in missing}
+                decompressed = sum(
                     math.prod(shape) * kind.itemsize for shape, _, kind, _ in headers.values()
                 )
-                packed = sum(infos[name].compress_size for name in missing)
-                if whole > max(_LARGE, _BOMB * packed):
-                    what = f"{packed:,} bytes of {self.path} unpack to {whole:,}"
-                    raise DataError(f"{what}: that is refused", hint="np.savez does not compress")
+                compressed = sum(infos[name].compress_size for name in missing)
+                if decompressed > max(_LARGE, _MAXIMUM_RATIO * compressed):
+                    message = f"refused {self.path}: {compressed:,} bytes decompress to "
+                    hint = "save the arrays uncompressed, with np.savez"
+                    raise DataError(f"{message}{decompressed:,} bytes", hint=hint)
                 for name, (shape, fortran, kind, size) in headers.items():
                     info = infos[name]
                     if math.prod(shape) * kind.itemsize + size != info.file_size or kind.hasobject:
                         raise ValueError
                     if info.compress_type == zipfile.ZIP_STORED and math.prod(shape):
-                        begin = _start(file, info) + size
+                        begin = _find_member_data(file, info) + size
                         order: Any = "F" if fortran else "C"
                         mapped = np.memmap(self.path, kind, "r", begin, shape, order)
                         self._arrays[name] = mapped
@@ -109,8 +113,10 @@ class NumpyFile(Source):
             raise DataError(f"{self.path} is not a file of numpy arrays") from error
 
 
-def _header(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> tuple[Any, bool, Any, int]:
-    """Shape, whether it is in Fortran's order, type, and the bytes before the numbers."""
+def _read_array_header(
+    archive: zipfile.ZipFile, info: zipfile.ZipInfo
+) -> tuple[Any, bool, Any, int]:
+    """Return shape, whether the order is Fortran's, dtype, and the size of the header in bytes."""
     with archive.open(info) as member:
         version = np.lib.format.read_magic(member)
         read = np.lib.format.read_array_header_1_0
@@ -119,8 +125,11 @@ def _header(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> tuple[Any, bool,
         return *read(member), member.tell()
 
 
-def _start(file: BinaryIO, info: zipfile.ZipInfo) -> int:
-    """Where the bytes of a stored member begin: after its own header, of which two parts vary."""
+def _find_member_data(file: BinaryIO, info: zipfile.ZipInfo) -> int:
+    """Return the offset of an uncompressed member's data, after its local header.
+
+    Source: section 4.3.7 of the ZIP specification (APPNOTE.TXT).
+    """
     file.seek(info.header_offset + 26)
     sizes = file.read(4)
     name, extra = (int.from_bytes(sizes[k : k + 2], "little") for k in (0, 2))

@@ -25,7 +25,7 @@ from cgprimer.support.validation import (
 from cgprimer.support.value_names import element_hint
 from cgprimer.tapes import differentiate, tape
 from cgprimer.training.constraints import constraints, places_of, put_into
-from cgprimer.training.data import Dataset, dataset_of, whole_dataset
+from cgprimer.training.data import Dataset, require_in_memory, resolve_dataset
 from cgprimer.training.fitting.damping import DAMPINGS
 from cgprimer.training.fitting.fit_result import Fit, covariance_factor, undetermined
 from cgprimer.training.fitting.least_squares_descent import (
@@ -118,7 +118,9 @@ def fit(
     check_type("method", method, str, "a name")
     if bounds:
         check_type("bounds", bounds, Mapping, "a mapping of names to (least, most)")
-    dataset = whole_dataset(dataset_of(dataset, graph), "least squares takes all data at each step")
+    dataset = require_in_memory(
+        resolve_dataset(dataset, graph), "least squares takes all data at each step"
+    )
     check_choice("algorithm", algorithm, ALGORITHMS)
     check_choice("damping", damping, DAMPING_NAMES)
     if damping != "auto" and algorithm not in ("auto", "levenberg-marquardt"):

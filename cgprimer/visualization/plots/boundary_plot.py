@@ -16,8 +16,8 @@ import numpy as np
 from cgprimer.errors import DataError, UsageError, pluralize
 from cgprimer.support.number_format import SHORT, format_number
 from cgprimer.tapes import elements
-from cgprimer.training.data import Dataset, normalized
-from cgprimer.training.data.dataset_columns import together
+from cgprimer.training.data import Dataset, normalize_data
+from cgprimer.training.data.dataset_columns import combine_elements
 from cgprimer.training.losses import beside_outputs, samples_for
 from cgprimer.training.metrics import beside_labels, class_numbers, classes_of, side_by_side
 from cgprimer.training.objective import Objective, Resident
@@ -202,7 +202,7 @@ def moments_of(
     ]
     chosen = np.unique(np.linspace(0, len(earlier) - 1, most - 1).astype(int))
     points = [*(earlier[k] for k in chosen), (last, learnt.parameters)]
-    scaled = normalized(data, learnt.scales)
+    scaled = normalize_data(data, learnt.scales)
     objective = Objective(graph, loss=loss, samples=len(data), mode="training", dataset=scaled)
     resident, found = Resident(objective, scaled), []
     for step, parameters in points:
@@ -254,7 +254,7 @@ def _outputs(run: TrainingRun, data: Any) -> Array:
 def _moment(run: TrainingRun, plane: Plane, data: Dataset, step: int, loss: float) -> Moment:
     """What a run says with its parameters."""
     first, second = np.meshgrid(*plane.sides)
-    grid = together(dict(zip(plane.names, (first.ravel(), second.ravel()), strict=True)))
+    grid = combine_elements(dict(zip(plane.names, (first.ravel(), second.ravel()), strict=True)))
     fields = _outputs(run, grid).T.reshape(-1, *first.shape)
     outputs = _outputs(run, data)
     if plane.levels is not None:

@@ -14,7 +14,7 @@ from cgprimer.errors import NonFiniteError, UsageError
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.number_format import format_number, mark_rounding
 from cgprimer.support.validation import check_choice, check_integer, check_named_values
-from cgprimer.training.data import Dataset, make_dataset, whole_dataset
+from cgprimer.training.data import Dataset, make_dataset, require_in_memory
 from cgprimer.training.fitting.fit import fit
 from cgprimer.training.loop import train
 from cgprimer.training.losses import DEFAULT, samples_for
@@ -115,7 +115,7 @@ def descents(
         hint = f"--optimizers {','.join([*names, *stray])}"
         raise UsageError(f"there is a rate for {stray[0]}, which is not asked for", hint=hint)
     data = make_dataset(graph, samples=100, seed=seed) if data is None else data
-    data = whole_dataset(samples_for(graph, data, DEFAULT), "every step sees all samples")
+    data = require_in_memory(samples_for(graph, data, DEFAULT), "every step sees all samples")
     vectors = Vectors(graph)
     given = check_named_values(
         "start", start, "parameter", graph.parameters, shapes=graph.shapes, parts=True

@@ -28,7 +28,7 @@ from cgprimer.errors import UsageError
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.validation import check_integer, check_named_values, check_real_number
 from cgprimer.support.value_names import element_hint
-from cgprimer.training.data import Dataset, make_dataset, whole_dataset
+from cgprimer.training.data import Dataset, make_dataset, require_in_memory
 from cgprimer.training.losses import DEFAULT, samples_for
 from cgprimer.training.objective import Objective
 from cgprimer.training.optimizers import OPTIMIZERS
@@ -129,7 +129,7 @@ def landscape(
         loss = DEFAULT if graph.inputs or data is not None or len(graph.outputs) != 1 else FUNCTION
     if data is None:
         data = make_dataset(graph, samples=200 if graph.inputs else 1, truth=own, seed=seed)
-    data = whole_dataset(samples_for(graph, data, loss), "a surface is of all samples")
+    data = require_in_memory(samples_for(graph, data, loss), "a surface is of all samples")
     truth = (
         {} if loss == FUNCTION else split_arrays(data.truth, shapes)
     )  # of targets made from them

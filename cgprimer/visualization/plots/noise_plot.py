@@ -19,7 +19,7 @@ from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.number_format import format_number
 from cgprimer.support.validation import check_integer, check_named_values, check_real_number
 from cgprimer.support.value_names import element_hint
-from cgprimer.training.data import Dataset, make_dataset, whole_dataset
+from cgprimer.training.data import Dataset, make_dataset, require_in_memory
 from cgprimer.training.losses import samples_for
 from cgprimer.training.objective import Objective
 from cgprimer.visualization.diagrams.theme import Theme
@@ -197,7 +197,7 @@ def noisy_descents(
         raise UsageError(f"the start of {name!r} is missing", hint=hint)
     if data is None:
         data = make_dataset(graph, truth=given, samples=_SAMPLES, seed=seed)
-    samples = whole_dataset(samples_for(graph, data, loss), "a step needs all samples")
+    samples = require_in_memory(samples_for(graph, data, loss), "a step needs all samples")
     samples.check_finite()
     if max(sizes) > len(samples):
         raise UsageError(f"a batch of {max(sizes)} needs as many samples, got {len(samples)}")

@@ -17,7 +17,7 @@ from cgprimer.errors import NonFiniteError
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.number_format import format_number
 from cgprimer.support.validation import check_integer, check_named_values
-from cgprimer.training.data import Dataset, make_dataset, whole_dataset
+from cgprimer.training.data import Dataset, make_dataset, require_in_memory
 from cgprimer.training.losses import samples_for
 from cgprimer.training.objective import Objective
 from cgprimer.visualization.plots import slide
@@ -124,7 +124,7 @@ def gradient_variances(
     batches = check_integer("the number of batches", batches, minimum=2)
     seed = check_integer("the seed", seed)
     data = make_dataset(graph, seed=seed) if data is None else samples_for(graph, data, loss)
-    data = whole_dataset(data, "gradients are drawn from all samples")
+    data = require_in_memory(data, "gradients are drawn from all samples")
     data.check_finite()
     count = len(data)
     powers = [2**k for k in range(11) if 2**k <= min(_MOST, count)]
