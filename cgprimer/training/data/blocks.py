@@ -53,8 +53,8 @@ class Blocks:
     source: Source
     roles: ColumnRoles
     lengths: list[int]  #: number of samples of each block
-    file_lengths: list[int]  # number of samples of each block in the file, before a split
-    transforms: tuple[Callable[[Dataset], Dataset], ...] = ()  # of each block when it is read
+    read: list[int]  # number of samples of each block in the file, before a split
+    changes: tuple[Callable[[Dataset], Dataset], ...] = ()  # of each block when it is read
     truth: dict[str, Any] = field(default_factory=dict)  #: empty, as for every dataset from a file
 
     @classmethod
@@ -102,15 +102,15 @@ class Blocks:
             UsageError: the index is out of range.
             UsageError, DataError: as for :meth:`Dataset.load`.
         """
-        if not isinstance(number, int | np.integer) or not 0 <= number < len(self.file_lengths):
-            last = len(self.file_lengths) - 1
+        if not isinstance(number, int | np.integer) or not 0 <= number < len(self.read):
+            last = len(self.read) - 1
             raise UsageError(f"block indices are integers from 0 to {last}, got {number!r}")
         with report_read_errors(self.source.location):
             found = self.source.read_block(number, list_source_columns(self.roles))
-        first = sum(self.file_lengths[:number])
+        first = sum(self.read[:number])
         data = build_dataset(Dataset, self.source.location, self.roles, found, first)
-        for transform in self.transforms:
-            data = transform(data)
+        for change in self.changes:
+            data = change(data)
         return data
 
     def where(self, chosen: Array) -> Dataset:
@@ -125,7 +125,7 @@ class Blocks:
 
     def map(self, change: Callable[[Dataset], Dataset]) -> Blocks:
         """Return blocks to which a function is applied after reading; it must keep the length."""
-        return replace(self, transforms=(*self.transforms, change))
+        return replace(self, changes=(*self.changes, change))
 
     def split(self, share: float, seed: int) -> tuple[Blocks, Blocks]:
         """Split each block into training and validation samples, as :meth:`Dataset.split` does."""
