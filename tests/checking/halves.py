@@ -25,7 +25,7 @@ def check_half(submission: Submission, limits: Limits | None = None) -> Result:
     name = Path(submission).name if isinstance(submission, str | Path) else "notebook"
     answers = run_submission(submission, asked, limits)
     if answers.failure:
-        return answers.noted_in(not_run("half", name, PARTS, answers.failure))
+        return answers.add_run_to(not_run("half", name, PARTS, answers.failure))
     parts = []
     for (part, points), value, right in zip(
         PARTS.items(), answers.values, (1.5, 2000.0), strict=True
@@ -39,7 +39,7 @@ def check_half(submission: Submission, limits: Limits | None = None) -> Result:
             parts.append(Part(part, points, 0, "wrong", "sign", "the sign is wrong", lines))
         else:
             parts.append(Part(part, points, 0, "wrong", "", "it is not half of it"))
-    return answers.noted_in(Result("half", name, tuple(parts)))
+    return answers.add_run_to(Result("half", name, tuple(parts)))
 
 
 def half_check(reference: str = "") -> Check:

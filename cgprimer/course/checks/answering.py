@@ -1,7 +1,7 @@
-"""Call a submission's functions, and report what they return or raise as plain data.
+"""Call a submission's functions, and report as plain data what they return or raise.
 
-It runs in the submission's process, in the sandbox, and is given no expected values: a submission
-that interferes with it can forge nothing but its own numbers. It imports nothing of cgprimer.
+This module runs in the submission's process, in the sandbox, and receives no expected values: a
+submission that interferes with it can forge only its own answers. It imports nothing of cgprimer.
 """
 
 from __future__ import annotations
@@ -11,124 +11,169 @@ import sys
 from collections.abc import Callable
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
-from types import CodeType
+from types import CodeType, TracebackType
 from typing import Any
 
-LONGEST_MESSAGE = 500  # characters
-_LARGEST_INTEGER = 10**300  # below the largest float
+MAX_MESSAGE_LENGTH = 500  # characters
+_MAX_INTEGER = 10**300  # below the largest float
+_MAX_DEPTH = 20  # of nested lists and dictionaries
 
 
-class Refused(Exception):
-    """A value that is no answer."""
+class RefusedValueError(Exception):
+    """A returned value that cannot be an answer."""
 
 
-def plain(value: Any, depth: int = 0) -> Any:
-    """Return numbers, texts, lists and dictionaries, as JSON has them; arrays are nested lists.
+def to_plain_data(value: Any, depth: int = 0) -> Any:
+    """Convert a returned value to numbers, strings, lists and dictionaries, as JSON has them.
+
+    Arrays and tensors become nested lists.
+
+    Args:
+        value: the value that a submission returned.
+        depth: the number of lists and dictionaries around the value.
 
     Raises:
-        Refused: the value is none of these.
+        RefusedValueError: the value cannot be converted.
 
-    >>> plain({"ab": (1, 2.5)})
+    >>> to_plain_data({"ab": (1, 2.5)})
     {'ab': [1, 2.5]}
     """
-    if type(value) is int and abs(value) > _LARGEST_INTEGER:
-        raise Refused("returned an integer that is larger than the largest float")
+    if type(value) is int and abs(value) > _MAX_INTEGER:
+        raise RefusedValueError("returned an integer that exceeds the largest float")
     if value is None or type(value) in (bool, str, int, float):
         return value
-    if depth > 20:
-        raise Refused("returned lists in lists in lists")
+    if depth > _MAX_DEPTH:
+        raise RefusedValueError(f"returned lists nested more than {_MAX_DEPTH} levels deep")
     if isinstance(value, dict):
-        return {str(key): plain(entry, depth + 1) for key, entry in value.items()}
+        return {str(key): to_plain_data(entry, depth + 1) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(entry, depth + 1) for entry in value]
+        return [to_plain_data(entry, depth + 1) for entry in value]
     if isinstance(value, complex):
-        raise Refused("returned a complex number")
+        raise RefusedValueError("returned a complex number")
     if hasattr(value, "detach"):  # torch
         value = value.detach()
     if hasattr(value, "tolist"):  # numpy
-        return plain(value.tolist(), depth + 1)
+        return to_plain_data(value.tolist(), depth + 1)
     if hasattr(value, "__float__"):
         return float(value)
-    raise Refused(f"returned {type(value).__name__}, not numbers")
+    raise RefusedValueError(f"returned {type(value).__name__}, not numbers")
 
 
-def failure_of(error: BaseException, path: str, ours: tuple[str, ...] = ()) -> dict[str, Any]:
-    """An exception as data: its kind, a message, and the deepest line of the submission in it."""
-    name = type(error).__name__[:LONGEST_MESSAGE]
+def describe_exception(
+    error: BaseException, path: str, own_files: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """Describe an exception as data: its kind, its message, and its position in the submission.
+
+    Args:
+        error: the exception.
+        path: the submission's file.
+        own_files: files of the grader, whose frames are not code of the submission.
+    """
+    name = type(error).__name__[:MAX_MESSAGE_LENGTH]
     try:
-        text = str(error)[:LONGEST_MESSAGE]
+        text = str(error)[:MAX_MESSAGE_LENGTH]
     except BaseException:
-        text = "(it cannot be printed)"
-    found: dict[str, Any] = {"kind": "exception", "message": f"{name}: {text}" if text else name}
-    deepest, others = None, 0
-    trace = error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == path:
-            deepest = trace
-        others += trace.tb_frame.f_code.co_filename not in ours
-        trace = trace.tb_next
-    if deepest is not None:
-        found["line"] = deepest.tb_lineno
-        for at, spot in enumerate(deepest.tb_frame.f_code.co_positions()):
-            if at == deepest.tb_lasti // 2:
-                found |= {"from": spot[2], "to": spot[3] if spot[0] == spot[1] else None}
-                break
-    if isinstance(error, Refused):
-        found |= {"kind": "value", "message": text}
+        text = "(the message cannot be printed)"
+    failure: dict[str, Any] = {"kind": "exception", "message": f"{name}: {text}" if text else name}
+    frames = _list_frames(error)
+    in_submission = [frame for frame in frames if _get_file(frame) == path]
+    only_own_frames = all(_get_file(frame) in own_files for frame in frames)
+    if in_submission:
+        failure |= _get_position(in_submission[-1])
+    if isinstance(error, RefusedValueError):
+        failure |= {"kind": "value", "message": text}
     elif isinstance(error, SystemExit):
-        found |= {"kind": "exit", "message": f"it calls sys.exit({text})"}
+        failure |= {"kind": "exit", "message": f"the submission calls sys.exit({text})"}
     elif isinstance(error, MemoryError):
-        found |= {"kind": "memory", "message": "it asks for more memory than it may have"}
+        failure |= {"kind": "memory", "message": "the submission exceeds its memory limit"}
     elif isinstance(error, SyntaxError) and error.filename == path:
-        found |= {"kind": "syntax", "message": error.msg, "line": error.lineno}
-        found |= {"column": error.offset, "end": error.end_offset}
-    elif isinstance(error, TypeError) and not others and "argument" in text:
-        found |= {"kind": "signature", "message": text}
-    return found
+        failure |= {"kind": "syntax", "message": error.msg, "line": error.lineno}
+        failure |= {"column": error.offset, "end": error.end_offset}
+    elif isinstance(error, TypeError) and "argument" in text and only_own_frames:
+        failure |= {"kind": "signature", "message": text}
+    return failure
 
 
-def missing(target: Any, name: str) -> dict[str, Any]:
-    """The failure of a name that a submission lacks."""
+def _list_frames(error: BaseException) -> list[TracebackType]:
+    """Return the entries of an exception's traceback, the innermost last."""
+    frames = []
+    entry = error.__traceback__
+    while entry is not None:
+        frames.append(entry)
+        entry = entry.tb_next
+    return frames
+
+
+def _get_file(frame: TracebackType) -> str:
+    """Return the file of a traceback entry."""
+    return frame.tb_frame.f_code.co_filename
+
+
+def _get_position(frame: TracebackType) -> dict[str, int | None]:
+    """Return the line of a traceback entry, and its columns if it lies on one line."""
+    position: dict[str, int | None] = {"line": frame.tb_lineno}
+    for index, instruction in enumerate(frame.tb_frame.f_code.co_positions()):
+        if index == frame.tb_lasti // 2:
+            first_line, last_line, first_column, last_column = instruction
+            position["from"] = first_column
+            position["to"] = last_column if first_line == last_line else None
+            break
+    return position
+
+
+def describe_missing_function(target: Any, name: str) -> dict[str, Any]:
+    """Describe the failure that a module does not define a function, with a suggestion."""
     import difflib
 
-    there = [
-        known
-        for known, value in vars(target).items()
+    defined = [
+        other
+        for other, value in vars(target).items()
         if callable(value)
-        and not known.startswith("_")
+        and not other.startswith("_")
         and getattr(value, "__module__", None) == getattr(target, "__name__", None)
     ]
-    close = difflib.get_close_matches(name, there, 1)
-    hint = f"; it defines {', '.join(there[:8])}" if there else "; it defines none"
-    hint = f"; rename `{close[0]}` to `{name}`" if close else hint
-    what = "is no function" if hasattr(target, name) else "is not defined"
-    return {"kind": "missing", "message": f"{name} {what}{hint}"}
+    similar = difflib.get_close_matches(name, defined, 1)
+    if similar:
+        hint = f"rename `{similar[0]}` to `{name}`"
+    elif defined:
+        hint = f"the submission defines {', '.join(defined[:8])}"
+    else:
+        hint = "the submission defines no functions"
+    problem = "is not a function" if hasattr(target, name) else "is not defined"
+    return {"kind": "missing", "message": f"{name} {problem}; {hint}"}
 
 
-def answer(target: Any, name: str, arguments: list[Any], path: str) -> dict[str, Any]:
-    """One line of answer: the value of a call, or why there is none."""
+def call_function(target: Any, name: str, arguments: list[Any], path: str) -> dict[str, Any]:
+    """Call a function of a module and return its value or a failure.
+
+    Args:
+        target: the submission's or the driver's module.
+        name: the name of the function.
+        arguments: its arguments.
+        path: the submission's file.
+    """
     function = getattr(target, name, None)
     if not callable(function):
-        return {"failure": missing(target, name)}
+        return {"failure": describe_missing_function(target, name)}
     try:
-        return {"value": plain(function(*arguments))}
+        return {"value": to_plain_data(function(*arguments))}
     except BaseException as error:
-        ours = (__file__, getattr(target, "__file__", "") if target.__name__ == "driver" else "")
-        return {"failure": failure_of(error, path, ours)}
+        driver = getattr(target, "__file__", "") if target.__name__ == "driver" else ""
+        return {"failure": describe_exception(error, path, (__file__, driver))}
 
 
 class _Utf8Loader(SourceFileLoader):
-    """Reads a file as UTF-8, whatever encoding it declares."""
+    """Loader that decodes files as UTF-8 and ignores declared encodings."""
 
     def source_to_code(  # type: ignore[override]  # typeshed: a static method
         self, data: Any, path: Any, **_: Any
     ) -> CodeType:
-        """Compile the text of a file."""
+        """Compile the content of a file."""
         code: CodeType = compile(bytes(data).decode("utf-8"), path, "exec", dont_inherit=True)
         return code
 
 
-def load(path: str, name: str) -> Any:
+def load_module(path: str, name: str) -> Any:
     """Run a file as a module of this process."""
     spec = spec_from_file_location(name, path, loader=_Utf8Loader(name, path))
     assert spec is not None
@@ -139,30 +184,39 @@ def load(path: str, name: str) -> Any:
     return module
 
 
-def work(setup: dict[str, Any], say: Callable[[dict[str, Any]], None]) -> None:
-    """Import the submission, and answer the requests one by one."""
-    folder, here, process, leave = os.getcwd(), os.getpid(), os.getpid, os._exit
+def answer_requests(setup: dict[str, Any], send: Callable[[dict[str, Any]], None]) -> None:
+    """Import the submission, and answer the requests one after the other.
+
+    Args:
+        setup: the setup of the sandbox.
+        send: writes a line to the answers pipe.
+    """
+    folder, own_id, get_id, leave = os.getcwd(), os.getpid(), os.getpid, os._exit
     path = os.path.join(folder, "submission.py")
     sys.path.insert(0, folder)
 
-    def tell(line: dict[str, Any]) -> None:
-        if process() != here:
-            leave(0)  # a process that the submission has forked, and forgotten
-        say(line)
+    def send_answer(line: dict[str, Any]) -> None:
+        """Send a line, unless this is a process that the submission has forked."""
+        if get_id() != own_id:
+            leave(0)
+        send(line)
 
     try:
-        target = load(path, "submission")
+        target = load_module(path, "submission")
         leading = []
         if "driver.py" in setup["files"]:
             leading = [target]
-            target = load(os.path.join(folder, "driver.py"), "driver")
-        tell({"loaded": True})
+            target = load_module(os.path.join(folder, "driver.py"), "driver")
+        send_answer({"loaded": True})
     except BaseException as error:
-        tell({"loaded": False, "failure": failure_of(error, path, (__file__,))})
+        failure = describe_exception(error, path, (__file__,))
+        send_answer({"loaded": False, "failure": failure})
         return
-    for number, request in enumerate(setup["requests"]):
+    for index, request in enumerate(setup["requests"]):
         arguments = [*leading, *request["arguments"]]
         try:
-            tell({"request": number, **answer(target, request["call"], arguments, path)})
-        except BaseException:  # json or os are not what they were
-            tell({"request": number, "failure": {"kind": "answers", "message": "?"}})
+            send_answer(
+                {"request": index, **call_function(target, request["call"], arguments, path)}
+            )
+        except BaseException:  # the submission has replaced functions of json or os
+            send_answer({"request": index, "failure": {"kind": "answers", "message": "?"}})

@@ -1,8 +1,8 @@
-"""Watch what Python code of a submission does, by Python's audit events.
+"""Restrict the Python code of a submission by Python's audit events.
 
-An audit hook cannot be removed by Python code. It does not see what machine code does, and code
-that changes the interpreter itself (through ``ctypes``, for example) can work around it: the
-kernel's protections are the stronger ones. Nothing of cgprimer is imported.
+Python code cannot remove an audit hook. However, audit hooks do not see machine code, and code
+that changes the interpreter itself (through ``ctypes``, for example) can circumvent them. The
+kernel's protections are stronger. This module imports nothing of cgprimer.
 Source: https://docs.python.org/3/library/audit_events.html
 """
 
@@ -16,113 +16,123 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-_CHANGES = {  # event -> how many of its first arguments are paths
+_CHANGES = {  # event -> the number of its leading arguments that are paths
     **dict.fromkeys(("os.remove", "os.mkdir", "os.rmdir", "os.truncate", "os.utime"), 1),
     **dict.fromkeys(("os.chmod", "os.chown", "os.chflags", "os.setxattr", "os.removexattr"), 1),
     **dict.fromkeys(("os.rename", "os.link", "os.symlink"), 2),
 }
-_PROCESSES = ("os.kill", "os.killpg", "resource.prlimit")  # the first argument is a process
-_STARTS = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.startfile")
+_PROCESS_CONTROLS = ("os.kill", "os.killpg", "resource.prlimit")  # first argument: a process
+_PROGRAM_STARTS = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.startfile")
 
 
 def is_inside(path: str, folder: str) -> bool:
-    """Return whether a path is a folder, or in it."""
+    """Return whether a path is the given folder or lies inside it."""
     return path == folder or path.startswith(folder.rstrip("/\\") + os.sep)
 
 
 def refuse_events(folder: str, readable: Iterable[str], files: bool, network: bool) -> None:
-    """Refuse what the kernel does not refuse here.
+    """Refuse audit events of Python that the kernel does not prevent.
 
     Args:
-        folder: the only place where files may be written.
-        readable: other places where files may be read.
-        files: refuse other files, other processes and other programs.
+        folder: the only folder in which files can be written.
+        readable: further files and folders that can be read.
+        files: refuse access to other files, other processes and other programs.
         network: refuse sockets.
     """
     allowed = (*readable, folder)
-    real, decode, inside = os.path.realpath, os.fsdecode, is_inside
-    itself = (0, os.getpid())
+    # Local names, as the submission can replace functions of modules.
+    resolve, decode, is_in = os.path.realpath, os.fsdecode, is_inside
+    own_ids = (0, os.getpid())
 
-    def is_allowed(path: Any, places: Iterable[str]) -> bool:
-        found = real(decode(path))
-        return any(inside(found, place) for place in places)
+    def is_allowed(path: Any, folders: Iterable[str]) -> bool:
+        """Return whether a path lies inside one of the folders."""
+        resolved = resolve(decode(path))
+        return any(is_in(resolved, folder) for folder in folders)
 
     def refuse(event: str, arguments: Any) -> None:
+        """Raise PermissionError for an audit event that is not allowed."""
         if network and event.startswith("socket."):
-            raise PermissionError(f"a submission has no network ({event})")
+            raise PermissionError(f"a submission cannot use the network ({event})")
         if not files:
             return
         first = arguments[0] if arguments else None
         if event in ("os.listdir", "os.scandir") and isinstance(first, str | bytes):
             if not is_allowed(first, allowed):
-                raise PermissionError(f"a submission may not look into {first!r}")
+                raise PermissionError(f"a submission cannot list {first!r}")
         elif event == "open" and isinstance(first, str | bytes | os.PathLike):
             writes = isinstance(arguments[2], int) and arguments[2] & _WRITING
-            writes = writes and real(decode(first)) != os.devnull
+            writes = writes and resolve(decode(first)) != os.devnull
             if not is_allowed(first, (folder,) if writes else allowed):
-                raise PermissionError(f"a submission may not open {first!r}")
+                raise PermissionError(f"a submission cannot open {first!r}")
         elif event in _CHANGES:
             for path in arguments[: _CHANGES[event]]:
                 if isinstance(path, int) or not is_allowed(path, (folder,)):
-                    raise PermissionError(f"a submission may not change {path!r}")
-        elif event in _PROCESSES and first not in itself:
-            raise PermissionError(f"a submission may not control other processes ({event})")
-        elif event in _STARTS:
-            raise PermissionError(f"a submission may not start programs ({event})")
+                    raise PermissionError(f"a submission cannot change {path!r}")
+        elif event in _PROCESS_CONTROLS and first not in own_ids:
+            raise PermissionError(f"a submission cannot control other processes ({event})")
+        elif event in _PROGRAM_STARTS:
+            raise PermissionError(f"a submission cannot start programs ({event})")
 
     sys.addaudithook(refuse)
 
 
 def watch_libraries(forbidden: Iterable[str], report: Callable[[str], None]) -> None:
-    """Report each library before its first file is opened, and refuse forbidden ones.
+    """Report each library before its first file is opened, and refuse forbidden libraries.
 
-    Files are watched rather than import statements, so that ``importlib`` and copies of a
-    library's text are seen as well.
+    The hook watches files, not only import statements, to detect ``importlib`` and copies of a
+    library's code.
+
+    Args:
+        forbidden: names of libraries that cannot be imported.
+        report: called once with the name of each library.
     """
-    refused, seen = frozenset(forbidden), set[str]()
-    library_of = _library_finder()
+    refused, reported = frozenset(forbidden), set[str]()
+    find_library = _create_library_finder()
 
     def watch(event: str, arguments: Any) -> None:
+        """Report or refuse the library of an ``import`` or ``open`` event."""
         if event == "import":
             name, file = arguments[0].partition(".")[0], arguments[1]
             if name in refused:
-                raise ImportError(f"{name} may not be imported in this homework")
+                raise ImportError(f"{name} is not allowed in this assignment")
         elif event == "open":
             file = arguments[0]
         else:
             return
         if not isinstance(file, str | bytes | os.PathLike):
             return
-        library = library_of(os.fsdecode(file))
+        library = find_library(os.fsdecode(file))
         if library in refused:
-            raise ImportError(f"{library} may not be imported in this homework")
-        if library and library not in seen:
-            seen.add(library)
+            raise ImportError(f"{library} is not allowed in this assignment")
+        if library and library not in reported:
+            reported.add(library)
             report(library)
 
     sys.addaudithook(watch)
 
 
-def _library_finder() -> Callable[[str], str]:
-    """Return a function from a file to its library: the name below an entry of ``sys.path``.
+def _create_library_finder() -> Callable[[str], str]:
+    """Return a function that maps a file to its library, the name below a folder of ``sys.path``.
 
-    Python's own modules and what is not below such an entry belong to no library: ``""``.
+    For Python's own modules, and for files outside the folders of ``sys.path``, the function
+    returns ``""``.
     """
-    real, inside = os.path.realpath, is_inside
+    resolve, is_in = os.path.realpath, is_inside
     paths = sysconfig.get_paths()
-    standard = {real(paths[name]) for name in ("stdlib", "platstdlib")}
+    standard = {resolve(paths[name]) for name in ("stdlib", "platstdlib")}
     standard |= {os.path.join(folder, "lib-dynload") for folder in standard}
-    places = {real(path) for path in sys.path if os.path.isdir(path)} | standard
-    ordered = sorted(places, key=len, reverse=True)  # the innermost one counts
+    folders = {resolve(path) for path in sys.path if os.path.isdir(path)} | standard
+    innermost_first = sorted(folders, key=len, reverse=True)
     identifier = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,60}")
 
-    def library_of(file: str) -> str:
-        path = real(file)
-        place = next((folder for folder in ordered if inside(path, folder)), "")
-        if not place or place in standard:
+    def find_library(file: str) -> str:
+        """Return the name of the library that a file belongs to, or an empty string."""
+        path = resolve(file)
+        folder = next((folder for folder in innermost_first if is_in(path, folder)), "")
+        if not folder or folder in standard:
             return ""
-        names = path[len(place) :].strip(os.sep).split(os.sep)
+        names = path[len(folder) :].strip(os.sep).split(os.sep)
         name = names[1 if names[0] == "__pycache__" and len(names) > 1 else 0].partition(".")[0]
         return name if identifier.fullmatch(name) else ""
 
-    return library_of
+    return find_library

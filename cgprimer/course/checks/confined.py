@@ -1,17 +1,18 @@
 """Confine this process, then run a submission in it.
 
-Started as a file by :mod:`cgprimer.course.checks.sandbox`; nothing of cgprimer is imported. The
-setup comes as JSON on standard input. Results leave through three pipes, as lines:
+:mod:`cgprimer.course.checks.sandbox` starts this file in a new process, which imports nothing of
+cgprimer. The setup is read as JSON from standard input. Results are written to three pipes, as
+lines of JSON or text:
 
-- control, on what was standard output: ``{"protections": {...}}`` before a line of the submission
-  has run, and ``{"ended": [code, signal, seconds]}``. The submission's process does not hold it.
+- control, the original standard output: ``{"protections": {...}}`` before the submission runs,
+  ``{"ended": [code, signal, seconds]}`` afterwards. The submission's process cannot write to it.
 - answers: ``{"loaded": ...}``, then ``{"request": 0, ...}`` with a value or a failure for each
-  request. Code of the submission can write here as well; nothing but its own answers is read.
+  request. Code of the submission can write to this pipe; the grader accepts only valid answers.
 - libraries: the name of each library before its first file is opened.
 
-What the submission prints goes to standard error. Three processes, where the kernel permits it:
-this one, the first process of a process namespace, which supervises and takes everything with it
-when it ends, and the submission's. The kernel's protections are in
+The output of the submission goes to standard error. If the kernel permits it, there are three
+processes: this one; the first process of a process namespace, which supervises the submission and
+whose end ends all others; and the submission's process. The protections of the kernel are in
 :mod:`cgprimer.course.checks.kernel`. Source: https://man7.org/linux/man-pages/man2/getrlimit.2.html
 """
 
@@ -27,17 +28,22 @@ from importlib import util
 from math import ceil
 from typing import Any
 
-LINUX = sys.platform == "linux"
-Send = Callable[[dict[str, Any]], None]
+IS_LINUX = sys.platform == "linux"
+Send = Callable[[dict[str, Any]], None]  # writes a line of JSON
 
 
 def load_neighbor(name: str) -> Any:
-    """Load a module that is next to this file, without its package."""
-    path = os.path.join(os.path.dirname(__file__), *f"{name}.py".split("/"))
-    spec = util.spec_from_file_location(name.replace("/", "_"), path)
+    """Load a module or package that is next to this file, without importing cgprimer."""
+    path = os.path.join(os.path.dirname(__file__), name)
+    is_package = os.path.isdir(path)
+    file = os.path.join(path, "__init__.py") if is_package else f"{path}.py"
+    spec = util.spec_from_file_location(
+        f"cgprimer_{name}", file, submodule_search_locations=[path] if is_package else None
+    )
     assert spec is not None
     assert spec.loader is not None
     module = util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # a package imports its modules by this name
     spec.loader.exec_module(module)
     return module
 
@@ -45,8 +51,8 @@ def load_neighbor(name: str) -> Any:
 audit = load_neighbor("audit")
 
 
-def readable_paths() -> list[str]:
-    """Return the paths of Python and its libraries, which a submission may read."""
+def find_readable_paths() -> list[str]:
+    """Return the paths of Python and its libraries, which a submission can read."""
     prefixes = {os.path.realpath(p) for p in (sys.prefix, sys.base_prefix, sys.exec_prefix)}
     if "/usr" in prefixes:
         prefixes = (prefixes - {"/usr"}) | {"/usr/lib", "/usr/local/lib"}
@@ -64,39 +70,40 @@ def readable_paths() -> list[str]:
     return [path for path in dict.fromkeys(paths) if os.path.exists(path)]
 
 
-# --- limits --------------------------------------------------------------------------------------
-
-
-def set_limits(setup: dict[str, Any], counted_apart: bool) -> None:
-    """Limit time, memory, files and processes.
+def set_limits(setup: dict[str, Any], counts_separately: bool) -> None:
+    """Limit time, memory, files and processes of this process and its descendants.
 
     Args:
         setup: the setup of the sandbox.
-        counted_apart: the processes of this submission are the only ones that the limit counts.
+        counts_separately: True if the kernel counts only processes of this submission.
     """
+    seconds = ceil(setup["time"])
+    set_limit("RLIMIT_CPU", seconds, seconds + 1)
+    set_limit("RLIMIT_AS", setup["memory"] * 2**20)
+    set_limit("RLIMIT_FSIZE", setup["file_size"] * 2**20)
+    set_limit("RLIMIT_NOFILE", 128)
+    set_limit("RLIMIT_CORE", 0)
+    existing = 0 if counts_separately else count_tasks(os.getuid())
+    set_limit("RLIMIT_NPROC", existing + setup["processes"])
+
+
+def set_limit(name: str, soft: int, hard: int | None = None) -> None:
+    """Lower a resource limit, given the name of its constant in :mod:`resource`."""
     import resource
 
-    def at_most(what: str, soft: int, hard: int | None = None) -> None:
-        number = getattr(resource, what, None)
-        if number is None:
-            return
-        top = resource.getrlimit(number)[1]
-        bounds = [n if top == resource.RLIM_INFINITY else min(n, top) for n in (soft, hard or soft)]
-        with suppress(ValueError, OSError):  # macOS has no limit of memory
-            resource.setrlimit(number, (bounds[0], bounds[1]))
-
-    seconds = ceil(setup["time"])
-    at_most("RLIMIT_CPU", seconds, seconds + 1)
-    at_most("RLIMIT_AS", setup["memory"] * 2**20)
-    at_most("RLIMIT_FSIZE", setup["file_size"] * 2**20)
-    at_most("RLIMIT_NOFILE", 128)
-    at_most("RLIMIT_CORE", 0)
-    others = 0 if counted_apart else count_tasks(os.getuid())
-    at_most("RLIMIT_NPROC", others + setup["processes"])
+    number = getattr(resource, name, None)
+    if number is None:
+        return
+    maximum = resource.getrlimit(number)[1]
+    limits = [soft, soft if hard is None else hard]
+    if maximum != resource.RLIM_INFINITY:
+        limits = [min(limit, maximum) for limit in limits]
+    with suppress(ValueError, OSError):  # macOS has no limit of memory
+        resource.setrlimit(number, (limits[0], limits[1]))
 
 
 def count_tasks(uid: int) -> int:
-    """Return how many processes and threads a user has: the limit counts them as well."""
+    """Return the number of processes and threads of a user, or 1000 if it is unknown."""
     tasks = 0
     for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
         with suppress(OSError, ValueError, IndexError):
@@ -108,161 +115,194 @@ def count_tasks(uid: int) -> int:
     return tasks or 1000
 
 
-# --- the processes -------------------------------------------------------------------------------
-
-
-def descendants() -> set[int]:
-    """Return the processes that come from this one, in any process group or session."""
+def find_descendants() -> set[int]:
+    """Return the IDs of all descendants of this process, in any process group or session."""
     parents = {}
     for name in filter(str.isdecimal, os.listdir("/proc")):
         with suppress(OSError), open(f"/proc/{name}/stat") as file:
             parents[int(name)] = int(file.read().rpartition(")")[2].split()[1])
     family = {os.getpid()}
-    while more := {pid for pid, parent in parents.items() if parent in family} - family:
-        family |= more
+    while children := {pid for pid, parent in parents.items() if parent in family} - family:
+        family |= children
     return family - {os.getpid()}
 
 
 def end_descendants() -> None:
-    """End all descendants; they are stopped first, or they would fork meanwhile."""
-    known: set[int] = set()
-    while more := descendants() - known:
-        for pid in more:
+    """Stop all descendants, so that they start no further processes, then end them."""
+    stopped: set[int] = set()
+    while running := find_descendants() - stopped:
+        for pid in running:
             with suppress(OSError):
                 os.kill(pid, signal.SIGSTOP)
-        known |= more
-    for pid in known:
+        stopped |= running
+    for pid in stopped:
         with suppress(OSError):
             os.kill(pid, signal.SIGKILL)
 
 
-def supervise(worker: int, send: Send, in_namespace: bool, seconds: float) -> None:
-    """Wait for the submission's process, say how it ended, and leave nothing of it behind.
+def supervise(submission: int, send: Send, in_namespace: bool, seconds: float) -> None:
+    """Wait for the submission's process, report how it ended, and end its descendants.
 
-    The first process of a namespace has nothing to end: the kernel does it.
+    Args:
+        submission: the ID of the submission's process.
+        send: writes a line to the control pipe.
+        in_namespace: True if this is the first process of a namespace: the kernel ends the other
+            processes of the namespace when this process ends.
+        seconds: the limit of computing time.
     """
 
-    def leave(*_: object) -> None:
-        if LINUX and not in_namespace:
+    def end_all(*_: object) -> None:
+        """End the submission with its descendants, then this process."""
+        if IS_LINUX and not in_namespace:
             end_descendants()
-        elif not LINUX:
+        elif not IS_LINUX:
             with suppress(OSError):
-                os.killpg(worker, signal.SIGKILL)
+                os.killpg(submission, signal.SIGKILL)
         os._exit(0)
 
-    signal.signal(signal.SIGTERM, leave)
-    signal.signal(signal.SIGALRM, leave)
+    signal.signal(signal.SIGTERM, end_all)
+    signal.signal(signal.SIGALRM, end_all)
     signal.alarm(ceil(3 * seconds) + 10)  # if the grader no longer waits
     while True:
-        pid, status, used = os.wait4(-1, 0)
-        if pid == worker:
+        pid, status, usage = os.wait4(-1, 0)
+        if pid == submission:
             break
     code = os.waitstatus_to_exitcode(status)
-    send({"ended": [max(code, 0), max(-code, 0), round(used.ru_utime + used.ru_stime, 2)]})
-    leave()
+    computed = round(usage.ru_utime + usage.ru_stime, 2)
+    send({"ended": [max(code, 0), max(-code, 0), computed]})
+    end_all()
 
 
-def sender(descriptor: int) -> Send:
-    """Return a function that writes lines of JSON, whatever becomes of ``json`` and ``os``."""
+def create_sender(descriptor: int) -> Send:
+    """Return a function that writes lines of JSON, even if a submission replaces ``json``."""
     encode, write = json.JSONEncoder().encode, os.write
 
     def send(line: dict[str, Any]) -> None:
-        text = (encode(line) + "\n").encode()
-        while text:
-            text = text[write(descriptor, text) :]
+        """Write a line of JSON to the descriptor."""
+        data = (encode(line) + "\n").encode()
+        while data:
+            data = data[write(descriptor, data) :]
 
     return send
 
 
 def main() -> None:
     """Read the setup, confine this process, and run the submission."""
-    data = b""
-    while chunk := os.read(0, 1 << 20):
-        data += chunk
-    setup = json.loads(data)
+    setup = read_setup()
     control = os.dup(1)
-    answers, libraries = setup["pipes"] or (control, control)  # Windows has the one pipe
+    answers, libraries = setup["pipes"] or (control, control)  # Windows has only one pipe
     for descriptor in (control, answers, libraries):
         os.set_inheritable(descriptor, False)
-    null = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(null, 0)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
     answering = load_neighbor("answering")
-    folder, readable, tell = os.getcwd(), readable_paths(), sender(control)
-    protections: dict[str, str] = {}
+    folder, readable, send_control = os.getcwd(), find_readable_paths(), create_sender(control)
     if hasattr(os, "fork"):
-        protections = confine(setup, tell, folder, readable)
+        protections = confine(setup, send_control, folder, readable)
     else:
         write_files(setup["files"])
-    audit.refuse_events(folder, readable, "files" not in protections, "network" not in protections)
-    by = {what: protections.get(what, "python") for what in ("files", "network")}
-    tell({"protections": {**protections, **by}})
+        protections = {}
+    by_python = {name: "python" for name in ("files", "network") if name not in protections}
+    audit.refuse_events(folder, readable, "files" in by_python, "network" in by_python)
+    send_control({"protections": protections | by_python})
     if control != answers:
         os.close(control)
     write, leave = os.write, os._exit
 
     def report_library(name: str) -> None:
+        """Write the name of a library that the submission uses to the libraries pipe."""
         write(libraries, f"{name}\n".encode())
 
     audit.watch_libraries(setup["forbidden"], report_library)
     try:
-        answering.work(setup, sender(answers))
-    except BaseException:  # the submission has replaced what is needed to answer
+        answering.answer_requests(setup, create_sender(answers))
+    except BaseException:  # the submission has replaced functions that answering needs
         leave(3)
-    leave(0)  # threads that live on do not matter
+    leave(0)  # without waiting for threads of the submission
 
 
-def confine(setup: dict[str, Any], tell: Send, folder: str, readable: list[str]) -> dict[str, str]:
-    """Fork, and return in the submission's process, with what the kernel protects."""
-    if not LINUX:
-        write_files(setup["files"])
-        if pid := os.fork():
-            supervise(pid, tell, False, setup["time"])
-        os.setpgid(0, 0)
-        set_limits(setup, counted_apart=False)
-        return {}
-    # Loaded first: another user may not be able to read them.
-    processes, users, namespaces, landlock, seccomp = (
-        load_neighbor(f"kernel/{name}")
-        for name in ("processes", "users", "namespaces", "landlock", "seccomp")
-    )
-    root = os.geteuid() == 0
-    uid, capabilities = users.choose_user(setup["uid"], folder) if root else (None, 0)
-    separate = setup["kernel"] and namespaces.enter_namespaces(folder, uid)
+def read_setup() -> dict[str, Any]:
+    """Read the setup of the sandbox from standard input."""
+    data = b""
+    while chunk := os.read(0, 1 << 20):
+        data += chunk
+    setup: dict[str, Any] = json.loads(data)
+    return setup
+
+
+def confine(
+    setup: dict[str, Any], send_control: Send, folder: str, readable: list[str]
+) -> dict[str, str]:
+    """Fork, confine the child process, and return in the child.
+
+    The parent process supervises the child and never returns.
+
+    Args:
+        setup: the setup of the sandbox.
+        send_control: writes a line to the control pipe.
+        folder: the working folder of the submission.
+        readable: files and folders that the submission can read.
+
+    Returns:
+        The protections of the kernel that are in force, as ``{"files": "kernel"}``.
+    """
+    if IS_LINUX:
+        return confine_on_linux(setup, send_control, folder, readable)
     write_files(setup["files"])
-    if separate and (pid := os.fork()):
-        processes.die_with_parent()
+    if pid := os.fork():
+        supervise(pid, send_control, False, setup["time"])
+    os.setpgid(0, 0)
+    set_limits(setup, counts_separately=False)
+    return {}
+
+
+def confine_on_linux(
+    setup: dict[str, Any], send_control: Send, folder: str, readable: list[str]
+) -> dict[str, str]:
+    """Fork and confine the child by namespaces, another user, limits, Landlock and seccomp.
+
+    Arguments and returned value are those of :func:`confine`.
+    """
+    kernel = load_neighbor("kernel")  # now: another user may not be able to read its files
+    is_root = os.geteuid() == 0
+    uid, capabilities = kernel.users.choose_user(setup["uid"], folder) if is_root else (None, 0)
+    in_namespace = setup["kernel"] and kernel.namespaces.enter_namespaces(folder, uid)
+    write_files(setup["files"])
+    if in_namespace and (pid := os.fork()):  # the child is the first process of the namespace
+        kernel.processes.end_with_parent()
         os.waitpid(pid, 0)
         os._exit(0)
-    # Without a namespace this process ends the others before it ends itself.
-    processes.die_with_parent(signal.SIGKILL if separate else signal.SIGTERM)
-    processes.adopt_orphans()
-    processes.hide_memory()
+    # Outside a namespace, this process ends its descendants before it ends itself.
+    kernel.processes.end_with_parent(signal.SIGKILL if in_namespace else signal.SIGTERM)
+    kernel.processes.adopt_orphans()
+    kernel.processes.hide_memory()
     if pid := os.fork():
-        supervise(pid, tell, separate, setup["time"])
+        supervise(pid, send_control, in_namespace, setup["time"])
     os.setpgid(0, 0)
     if uid is not None:
-        users.become_user(uid, capabilities)
-    elif root or separate:  # of root, or of the owner of a user namespace
-        users.keep_capabilities()
-    processes.die_with_parent()
-    processes.hide_memory()
-    set_limits(setup, separate or uid is not None)
-    protections = {"processes": "kernel"} if separate else {}
+        kernel.users.become_user(uid, capabilities)
+    elif is_root or in_namespace:  # the owner of a user namespace has capabilities as well
+        kernel.users.drop_capabilities()
+    kernel.processes.end_with_parent()
+    kernel.processes.hide_memory()
+    set_limits(setup, counts_separately=in_namespace or uid is not None)
+    protections = {"processes": "kernel"} if in_namespace else {}
     if uid is not None:
         protections["user"] = "kernel"
     if setup["kernel"]:
-        if landlock.restrict_files(folder, readable):
+        if kernel.landlock.restrict_files(folder, readable):
             protections["files"] = "kernel"
-        # Nobody counts the processes of root: then there are none but this.
-        refused = seccomp.refuse_calls(alone=root and uid is None, same_user=uid is None)
-        if refused or separate:
+        # The kernel does not limit the number of root's processes, so root gets only this one.
+        refuses_calls = kernel.seccomp.refuse_calls(
+            no_processes=is_root and uid is None, same_user=uid is None
+        )
+        if refuses_calls or in_namespace:
             protections["network"] = "kernel"
     return protections
 
 
 def write_files(files: dict[str, str]) -> None:
-    """Write the submission, and the driver, into the folder of this process."""
+    """Write the submission and the driver into the working folder."""
     for name, text in files.items():
         with open(name, "w", encoding="utf-8", newline="") as file:
             file.write(text)

@@ -82,7 +82,7 @@ class GradientCheck:
             for k in range(len(self.points))
         ]
         answers = run_submission(submission, requests, limits, driver=DRIVER, forms=GRADIENT)
-        result = answers.noted_in(self.verdict(answers.values, name))
+        result = answers.add_run_to(self.verdict(answers.values, name))
         return replace(result, notes=(*self.question.notes, *result.notes))
 
     def verdict(self, values: Sequence[Any], submission: str = "") -> Result:

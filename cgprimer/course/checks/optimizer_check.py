@@ -99,13 +99,13 @@ def check_optimizer(
     there = run_submission(submission, asked, limits, driver=driver, forms=OPTIMIZER)
     names = there.values[0]
     if isinstance(names, Failure):
-        return there.noted_in(not_run("optimizer", title, worth, names))
+        return there.add_run_to(not_run("optimizer", title, worth, names))
     found = recognised(names, rules)
     rules = rules or list(found)
     defined = _defined(names)
     if not found:
         what = _missing(rules[0], names) if rules else f"there is no optimizer; {defined}"
-        return there.noted_in(not_run("optimizer", title, worth, Failure("missing", what)))
+        return there.add_run_to(not_run("optimizer", title, worth, Failure("missing", what)))
     tests = runs(seed)
     requests: Any = [
         {"call": "tried", "arguments": [name, _question(rule, tests, decay)]}
@@ -131,7 +131,7 @@ def check_optimizer(
             missing = _missing(rule, [one for one in names if one[0] not in found.values()])
             judged = [Part(n, p, 0, "not run", "missing name", missing) for n, p in PARTS.items()]
         parts += [replace(part, name=f"{rule}: {part.name}") for part in judged]
-    return answers.noted_in(Result("optimizer", title, tuple(parts)))
+    return answers.add_run_to(Result("optimizer", title, tuple(parts)))
 
 
 def _defined(names: Sequence[Sequence[str]]) -> str:

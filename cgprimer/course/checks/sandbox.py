@@ -1,9 +1,10 @@
 """Run a submission's code in a separate process with limits, and return its answers as data.
 
 The process confines itself (:mod:`cgprimer.course.checks.confined`), calls the submission's
-functions (:mod:`cgprimer.course.checks.answering`), and answers through pipes that are read by
-:mod:`cgprimer.course.checks.channel`. Requests and answers are JSON: nothing that comes from a
-submission is evaluated here, and no expected value is given to its process.
+functions (:mod:`cgprimer.course.checks.answering`), and answers through pipes, which
+:mod:`cgprimer.course.checks.channel` reads. Requests and answers are JSON: the grader's process
+evaluates nothing that comes from a submission, and the submission's process receives no expected
+values.
 """
 
 from __future__ import annotations
@@ -43,27 +44,27 @@ __all__ = [
     "stop_all",
 ]
 
-Submission = str | Path | Mapping[str, Any]  # a file, or the names of a notebook: globals()
-KERNEL = True  # False for tests: without namespaces, Landlock and seccomp, as on other systems
-RANGES = {  # the least and the most of each limit
+Submission = str | Path | Mapping[str, Any]  # a file, or globals() of a notebook
+KERNEL = True  # tests set False: no namespaces, Landlock or seccomp, as on other systems
+RANGES = {  # minimum and maximum of each limit
     "time": (0.1, 3600),
     "memory": (64, 1_000_000),
     "output": (1, 100_000),
     "processes": (1, 10_000),
     "file_size": (1, 100_000),
 }
-_KEPT_OUTPUT = 4_000  # characters
-_ATTEMPTS = 3  # to start a sandbox
-_RUNS = count()
+_MAX_OUTPUT_LENGTH = 4_000  # characters
+_MAX_STARTS = 3  # of a sandbox that does not start
+_RUN_NUMBERS = count()
 _running: set[subprocess.Popen[bytes]] = set()
 
 
 class MachineError(CgprimerError):
-    """The machine cannot run submissions: no disk space, no memory, no processes."""
+    """The machine cannot run submissions: it lacks disk space, memory or free processes."""
 
 
 class Request(TypedDict):
-    """A function of the submission, or of the driver, and its arguments, as JSON has them."""
+    """A call to a function of the submission or of the driver; arguments are JSON values."""
 
     call: str
     arguments: list[Any]
@@ -71,10 +72,18 @@ class Request(TypedDict):
 
 @dataclass(frozen=True)
 class Limits:
-    """The resources that a submission may use.
+    """The resources that a submission can use.
+
+    Attributes:
+        time: computing time in seconds; the grader waits twice as long and two seconds more.
+        memory: memory of a process in megabytes.
+        output: printed output in kilobytes.
+        processes: number of processes and threads.
+        file_size: size of a written file in megabytes.
+        forbidden: modules that the submission cannot import.
 
     Raises:
-        UsageError: a limit is not in its range.
+        UsageError: a limit is outside its range.
 
     >>> Limits(time=float("inf"))
     Traceback (most recent call last):
@@ -82,39 +91,46 @@ class Limits:
     cgprimer.errors.UsageError: time must be a number from 0.1 to 3,600, got inf
     """
 
-    time: float = 5.0  # seconds of computing; of waiting, twice as many and two
-    memory: int = 1024  # megabytes, of a process
-    output: int = 1000  # kilobytes that it may print
-    processes: int = 16  # and threads
-    file_size: int = 16  # megabytes of a file that it writes
-    forbidden: tuple[str, ...] = ()  # modules that it may not import
+    time: float = 5.0
+    memory: int = 1024
+    output: int = 1000
+    processes: int = 16
+    file_size: int = 16
+    forbidden: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name, (least, most) in RANGES.items():
+        for name, (minimum, maximum) in RANGES.items():
             value = getattr(self, name)
-            kind, what = (int, "an integer") if name != "time" else (int | float, "a number")
-            valid = isinstance(value, kind) and not isinstance(value, bool)
-            if not valid or math.isnan(value) or not least <= value <= most:
-                raise UsageError(f"{name} must be {what} from {least:,} to {most:,}, got {value!r}")
+            kind, noun = (int | float, "a number") if name == "time" else (int, "an integer")
+            is_valid = isinstance(value, kind) and not isinstance(value, bool)
+            if not is_valid or math.isnan(value) or not minimum <= value <= maximum:
+                limits = f"from {minimum:,} to {maximum:,}"
+                raise UsageError(f"{name} must be {noun} {limits}, got {value!r}")
 
 
 @dataclass(frozen=True)
 class Answers:
-    """A value or a :class:`Failure` for each request, and what the run was like.
+    """The answers of a submission to requests, and a record of its run.
 
-    ``failure`` is that of the submission as a whole: it could not be imported, or it ended, and
-    took the requests behind with it, which then have this failure, too.
+    Attributes:
+        values: a value or a :class:`Failure` for each request.
+        failure: the failure of the submission as a whole: its import failed, or its process ended
+            early. The requests that it left unanswered have the same failure in ``values``.
+        output: the beginning of its printed output.
+        seconds: wall time of the run.
+        modules: the imported libraries, without Python's standard library.
+        protections: the protections that were in force, as ``files: kernel``.
     """
 
     values: tuple[Any, ...]
     failure: Failure | None = None
-    output: str = ""  # what it printed, cut off
+    output: str = ""
     seconds: float = 0.0
-    modules: tuple[str, ...] = ()  # that it imported, beside Python's own
-    protections: tuple[str, ...] = ()  # what keeps files, network, processes from it
+    modules: tuple[str, ...] = ()
+    protections: tuple[str, ...] = ()
 
-    def noted_in(self, result: Result) -> Result:
-        """The result with what the run was like: output, seconds, and notes for instructors."""
+    def add_run_to(self, result: Result) -> Result:
+        """Return a result with the output, the duration and instructors' notes of this run."""
         notes = [f"imports {', '.join(self.modules)}"] if self.modules else []
         if self.protections:
             notes.append(f"sandbox: {', '.join(self.protections)}")
@@ -133,15 +149,21 @@ def run_submission(
 ) -> Answers:
     """Run a submission in a separate process, and return its answers to requests.
 
-    With a driver, a file of ours that runs beside the submission, requests name functions of the
-    driver; they are given the submission's module before their arguments. When a request ends the
-    process, the requests behind it are asked of up to ``restarts`` further ones. An answer that
-    lacks the structure in ``forms``, by the names of functions, becomes a failure.
+    The functions of a notebook (``globals()``) are called in this process, without protection.
 
-    A mapping of names, as ``globals()`` of a notebook, is called here instead, with no protection.
+    Args:
+        submission: a file, or the names of a notebook.
+        requests: calls to functions of the submission, or of the driver if there is one.
+        limits: the resources that the submission can use.
+        driver: a file of the grader that runs next to the submission. Its functions receive the
+            submission's module before their arguments.
+        forms: the expected structure of answers, keyed by function. An answer with another
+            structure becomes a failure.
+        restarts: the maximum number of further processes. If a request ends the process, the next
+            process continues with the request that follows.
 
     Raises:
-        UsageError: there is no such file.
+        UsageError: the file does not exist.
         MachineError: the sandbox cannot start.
 
     >>> import tempfile
@@ -153,28 +175,28 @@ def run_submission(
     """
     limits = limits or Limits()
     if isinstance(submission, Mapping):
-        return _with_forms(_run_here(submission, requests, driver), requests, forms)
+        return _check_forms(_run_here(submission, requests, driver), requests, forms)
     source = source_of(Path(submission))
     if isinstance(source, Failure):
         return Answers((source,) * len(requests), source)
     answers, ended_at = _run(source, requests, limits, driver)
     while ended_at is not None and ended_at + 1 < len(requests) and restarts:
         restarts -= 1
-        done = answers.values[: ended_at + 1]
-        more, further = _run(source, requests[len(done) :], limits, driver)
+        answered = answers.values[: ended_at + 1]
+        further, index = _run(source, requests[len(answered) :], limits, driver)
         answers = replace(
-            more,
-            values=done + more.values,
-            output=(answers.output + more.output)[:_KEPT_OUTPUT],
-            seconds=answers.seconds + more.seconds,
-            failure=more.failure or answers.failure,
+            further,
+            values=answered + further.values,
+            output=(answers.output + further.output)[:_MAX_OUTPUT_LENGTH],
+            seconds=answers.seconds + further.seconds,
+            failure=further.failure or answers.failure,
         )
-        ended_at = None if further is None else len(done) + further
-    return _with_forms(answers, requests, forms)
+        ended_at = None if index is None else len(answered) + index
+    return _check_forms(answers, requests, forms)
 
 
-def _with_forms(answers: Answers, requests: Sequence[Request], forms: Forms | None) -> Answers:
-    """Return answers in which those with a wrong structure are failures."""
+def _check_forms(answers: Answers, requests: Sequence[Request], forms: Forms | None) -> Answers:
+    """Replace answers that have a wrong structure by failures."""
     if forms is None:
         return answers
     values = (
@@ -185,7 +207,7 @@ def _with_forms(answers: Answers, requests: Sequence[Request], forms: Forms | No
 
 
 def stop_all() -> None:
-    """End every submission that is running, as when a grader is interrupted."""
+    """End all running submissions, for example when the grader is interrupted."""
     for process in list(_running):
         process.terminate()
 
@@ -193,14 +215,19 @@ def stop_all() -> None:
 def _run_here(
     names: Mapping[str, Any], requests: Sequence[Request], driver: str | Path | None
 ) -> Answers:
-    target: Any = ModuleType("__main__")  # where a notebook defines its functions
+    """Call functions of a notebook in this process, without protection."""
+    target: Any = ModuleType("__main__")  # the module in which a notebook defines functions
     vars(target).update(names)
     leading = []
     if driver is not None:
-        leading, target = [target], answering.load(str(driver), "driver")
+        leading, target = [target], answering.load_module(str(driver), "driver")
     started = time.perf_counter()
-    calls = ((r["call"], [*leading, *r["arguments"]]) for r in requests)
-    lines = [answering.answer(target, call, given, "<notebook>") for call, given in calls]
+    lines = [
+        answering.call_function(
+            target, request["call"], [*leading, *request["arguments"]], "<notebook>"
+        )
+        for request in requests
+    ]
     values = tuple(channel.read_value(line, Source("<notebook>", "")) for line in lines)
     return Answers(values, seconds=time.perf_counter() - started)
 
@@ -208,7 +235,7 @@ def _run_here(
 def _run(
     source: Source, requests: Sequence[Request], limits: Limits, driver: str | Path | None
 ) -> tuple[Answers, int | None]:
-    """Return the answers of one process, and the number of the request that ended it."""
+    """Return the answers of one process, and the index of the request that ended it, if any."""
     files = {"submission.py": source.text}
     if driver is not None:
         files["driver.py"] = Path(driver).read_text(encoding="utf-8")
@@ -219,7 +246,7 @@ def _run(
         "kernel": KERNEL,
     }
     started = time.perf_counter()
-    transcript = _start(setup, limits)
+    transcript = _run_sandbox(setup, limits)
     seconds = time.perf_counter() - started
     outcome = channel.read_outcome(transcript, source, len(requests), limits.time, limits.output)
     values = outcome.values + (outcome.failure,) * (len(requests) - len(outcome.values))
@@ -227,35 +254,36 @@ def _run(
     return Answers(
         values,
         outcome.failure,
-        _shown_output(transcript.printed),
+        _format_output(transcript.printed),
         seconds,
         outcome.libraries,
         outcome.protections,
     ), ended_at
 
 
-def _shown_output(printed: bytes) -> str:
-    """Return the beginning of what a submission printed."""
+def _format_output(printed: bytes) -> str:
+    """Return the beginning of a submission's printed output, safe to display."""
     output = readable(printed.decode(errors="replace").replace("\r\n", "\n"))
-    if len(output) <= _KEPT_OUTPUT:
+    excess = len(output) - _MAX_OUTPUT_LENGTH
+    if excess <= 0:
         return output
-    return f"{output[:_KEPT_OUTPUT]}\n... and {len(output) - _KEPT_OUTPUT:,} characters more"
+    return f"{output[:_MAX_OUTPUT_LENGTH]}\n... and {excess:,} more characters"
 
 
-def _start(setup: dict[str, Any], limits: Limits) -> Transcript:
-    """Return what came out of a sandbox, which is started again if it does not start.
+def _run_sandbox(setup: dict[str, Any], limits: Limits) -> Transcript:
+    """Run a submission in a sandbox, and try again if the sandbox does not start.
 
-    A sandbox says how it is protected before a line of the submission has run, so one that says
-    nothing is no fault of the submission.
+    A sandbox reports its protections before it runs the submission. If the report is missing, the
+    submission is not the cause.
 
     Raises:
-        MachineError: the sandbox cannot start, whatever the submission is.
+        MachineError: the sandbox cannot start.
     """
-    for attempt in range(_ATTEMPTS):
-        time.sleep(attempt)  # other processes may end meanwhile
+    for attempt in range(_MAX_STARTS):
+        time.sleep(attempt)  # other processes may end in the meantime
         try:
             with workspace() as folder:
-                transcript = _attend(setup, folder, limits)
+                transcript = _run_process(setup, folder, limits)
         except OSError as error:
             reason = f"{error.strerror or error}"
             if error.errno not in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE):
@@ -264,66 +292,80 @@ def _start(setup: dict[str, Any], limits: Limits) -> Transcript:
             if b'"protections"' in transcript.control:
                 return transcript
             last = transcript.printed.decode(errors="replace").strip().rpartition("\n")[2]
-            late = "it takes too long" if transcript.late else "it was ended"
-            reason = readable(last)[:300] or late
-    hint = "it needs a folder for temporary files, free processes, and memory within the limit"
+            ending = "it does not start in time" if transcript.late else "its process ended"
+            reason = readable(last)[:300] or ending
+    hint = "provide a folder for temporary files, free processes, and memory within the limit"
     raise MachineError(f"the sandbox cannot start: {reason}", hint=hint)
 
 
-def _attend(setup: dict[str, Any], folder: Path, limits: Limits) -> Transcript:
-    """Run the sandboxed process to its end, but no longer than it may take."""
+def _run_process(setup: dict[str, Any], folder: Path, limits: Limits) -> Transcript:
+    """Run one sandboxed process and collect its output until it ends or its time is over."""
     pipes = [os.pipe(), os.pipe()] if os.name == "posix" else []
-    ends = [writing for _, writing in pipes]
+    process = _start_process(folder, pipes)
+    assert process.stdin is not None
+    readers = _start_readers(process, pipes, limits)
+    # A separate user for each run, so that the kernel counts the processes of each separately.
+    user = 40_000 + (os.getpid() * 31 + next(_RUN_NUMBERS)) % 20_000
+    writing_ends = [writing for _, writing in pipes]
+    data = json.dumps({**setup, "pipes": writing_ends, "uid": user}).encode()
+    _running.add(process)
+    late = False
     try:
-        process = subprocess.Popen(
+        with suppress(BrokenPipeError), process.stdin:
+            process.stdin.write(data)
+        readers["control"].join(2 * limits.time + 2)  # Popen.wait with a timeout would poll
+        late = readers["control"].is_alive()
+    finally:
+        _end_process(process, readers.values())
+    contents = {name: bytes(reader.data) for name, reader in readers.items()}
+    if not pipes:
+        contents |= _split_single_pipe(contents["control"])
+    full = frozenset(name for name, reader in readers.items() if reader.full)
+    return Transcript(**contents, late=late, full=full)
+
+
+def _start_process(folder: Path, pipes: Sequence[tuple[int, int]]) -> subprocess.Popen[bytes]:
+    """Start a sandboxed process that inherits the writing ends of pipes, and close them here."""
+    writing_ends = [writing for _, writing in pipes]
+    try:
+        return subprocess.Popen(
             [sys.executable, "-I", "-B", "-u", "-X", "utf8", confined.__file__],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=folder,
-            env=_environment(folder),
+            env=_create_environment(folder),
             start_new_session=True,
-            pass_fds=ends,
+            pass_fds=writing_ends,
         )
     except BaseException:
         for reading, _ in pipes:
             os.close(reading)
         raise
     finally:
-        for writing in ends:
+        for writing in writing_ends:
             os.close(writing)
-    assert process.stdin is not None
+
+
+def _start_readers(
+    process: subprocess.Popen[bytes], pipes: Sequence[tuple[int, int]], limits: Limits
+) -> dict[str, _PipeReader]:
+    """Start a reader for each pipe of a sandboxed process, keyed by the name of the pipe."""
     assert process.stdout is not None
     assert process.stderr is not None
-    control_limit = channel.LARGEST_CONTROL + (0 if pipes else channel.LARGEST_ANSWERS)
+    control_size = channel.MAX_CONTROL_SIZE + (0 if pipes else channel.MAX_ANSWERS_SIZE)
     readers = {
-        "control": _Reader(process, process.stdout, control_limit),
-        "printed": _Reader(process, process.stderr, limits.output * 1000),
+        "control": _PipeReader(process, process.stdout, control_size),
+        "printed": _PipeReader(process, process.stderr, limits.output * 1000),
     }
-    limited = (channel.LARGEST_ANSWERS, channel.LARGEST_LIBRARIES)
-    for name, (reading, _), most in zip(("answers", "libraries"), pipes, limited, strict=False):
-        readers[name] = _Reader(process, os.fdopen(reading, "rb", 0), most)
-    # A user who is nobody else, so that the processes of each submission are counted apart.
-    user = 40_000 + (os.getpid() * 31 + next(_RUNS)) % 20_000
-    data = json.dumps({**setup, "pipes": ends, "uid": user}).encode()
-    _running.add(process)
-    late = False
-    try:
-        with suppress(BrokenPipeError), process.stdin:
-            process.stdin.write(data)
-        readers["control"].join(2 * limits.time + 2)  # to the end of it: waiting would poll
-        late = readers["control"].is_alive()
-    finally:
-        _end(process, readers.values())
-    read = {name: bytes(reader.data) for name, reader in readers.items()}
-    if not pipes:
-        read |= _separate(read["control"])
-    full = frozenset(name for name, reader in readers.items() if reader.full)
-    return Transcript(**read, late=late, full=full)
+    sizes = {"answers": channel.MAX_ANSWERS_SIZE, "libraries": channel.MAX_LIBRARIES_SIZE}
+    for (name, size), (reading, _) in zip(sizes.items(), pipes, strict=False):
+        readers[name] = _PipeReader(process, os.fdopen(reading, "rb", 0), size)
+    return readers
 
 
-def _end(process: subprocess.Popen[bytes], readers: Iterable[_Reader]) -> None:
-    """End a sandboxed process with all that it has started, and read what is left."""
+def _end_process(process: subprocess.Popen[bytes], readers: Iterable[_PipeReader]) -> None:
+    """End a sandboxed process and its descendants, and read the rest of its output."""
     process.terminate()
     try:
         process.wait(2)
@@ -337,8 +379,8 @@ def _end(process: subprocess.Popen[bytes], readers: Iterable[_Reader]) -> None:
             reader.pipe.close()
 
 
-def _separate(data: bytes) -> dict[str, bytes]:
-    """Return by their names the pipes that are one pipe on Windows."""
+def _split_single_pipe(data: bytes) -> dict[str, bytes]:
+    """Split the content of the single pipe that Windows has, keyed by the names of pipes."""
     parts: dict[str, list[bytes]] = {"control": [], "libraries": [], "answers": []}
     for line in data.splitlines(keepends=True):
         name = "control" if not parts["control"] else "answers"
@@ -346,28 +388,31 @@ def _separate(data: bytes) -> dict[str, bytes]:
     return {name: b"".join(lines) for name, lines in parts.items()}
 
 
-class _Reader(threading.Thread):
-    """Reads a pipe to its end; when there is too much, ends the process."""
+class _PipeReader(threading.Thread):
+    """A thread that reads a pipe to its end, and ends the process if the output is too large."""
 
-    def __init__(self, process: subprocess.Popen[bytes], pipe: IO[bytes], most: int) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], pipe: IO[bytes], max_size: int) -> None:
         super().__init__(daemon=True)
-        self.process, self.pipe, self.most = process, pipe, most
+        self.process, self.pipe, self.max_size = process, pipe, max_size
         self.data = bytearray()
         self.full = False
         self.start()
 
     def run(self) -> None:
-        """Read."""
+        """Read the pipe to its end."""
         while chunk := os.read(self.pipe.fileno(), 1 << 16):
-            self.full = self.full or len(self.data) + len(chunk) > self.most
+            self.full = self.full or len(self.data) + len(chunk) > self.max_size
             if self.full:
                 self.process.terminate()
             else:
                 self.data += chunk
 
 
-def _environment(folder: Path) -> dict[str, str]:
-    """Nothing of the grader's; one thread for libraries that would take all cores."""
+def _create_environment(folder: Path) -> dict[str, str]:
+    """Return the environment of a sandboxed process, with no variables of the grader.
+
+    Libraries for linear algebra get one thread; they would otherwise use all cores.
+    """
     threads = ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "VECLIB_MAXIMUM")
     return {
         **{name: os.environ[name] for name in ("SYSTEMROOT",) if name in os.environ},

@@ -1,7 +1,7 @@
-"""Temporary folders, one for each run of a submission, that do not outlive the grader for long.
+"""Temporary folders, one for each run of a submission.
 
-A folder is locked while the grader that made it lives. A killed grader's locks are gone, so the
-next grader of the same user removes its folders.
+A grader locks its folders while it runs. The locks of a killed grader are gone, so the next grader
+of the same user removes its folders.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 
 try:
     import fcntl
-except ImportError:  # Windows: nothing is locked, and nothing of others removed
+except ImportError:  # Windows: folders are not locked, and stale ones not removed
     fcntl = None  # type: ignore[assignment]
 
 _PREFIX = "cgprimer-sandbox-"
@@ -25,10 +25,10 @@ _PREFIX = "cgprimer-sandbox-"
 
 @contextmanager
 def workspace() -> Iterator[Path]:
-    """Yield an empty folder of this user's, and remove it afterwards.
+    """Yield an empty temporary folder, and remove it afterwards.
 
     Raises:
-        OSError: there is no place for temporary files.
+        OSError: the folder for temporary files is missing or full.
     """
     _remove_stale(tempfile.gettempdir())
     while True:
@@ -37,7 +37,7 @@ def workspace() -> Iterator[Path]:
         if fcntl is None or lock is not None:
             break
     try:
-        outer.chmod(0o711)  # the outer folder stays the grader's, the inner one may be given away
+        outer.chmod(0o711)  # the grader owns the outer folder; another user may own the inner one
         inner = outer / "home"
         inner.mkdir(0o700)
         yield inner
@@ -48,7 +48,7 @@ def workspace() -> Iterator[Path]:
 
 
 def _lock(folder: Path) -> int | None:
-    """Return an open descriptor that locks a folder; None if it is locked, or gone."""
+    """Lock a folder and return its descriptor, or None if it is locked or missing."""
     if fcntl is None:
         return None
     try:
@@ -67,7 +67,7 @@ def _lock(folder: Path) -> int | None:
 
 @cache
 def _remove_stale(parent: str) -> None:
-    """Remove what graders of this user have left behind that were killed."""
+    """Remove the folders of killed graders of this user."""
     if fcntl is None:
         return
     with suppress(OSError):
@@ -81,19 +81,19 @@ def _remove_stale(parent: str) -> None:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder, however deep it is: ``shutil.rmtree`` recurses, and gives up.
+    """Remove a folder with any depth of subfolders, where ``shutil.rmtree`` would recurse too deep.
 
-    Folders inside are moved up and emptied one by one, so no path becomes long.
+    Subfolders are moved up and emptied one by one, so that no path becomes too long.
     """
     numbers = count()
     with suppress(OSError):
-        for path in _folders_in(folder):
-            _open_to_owner(path)
-        while inner := _folders_in(folder):
-            for path in inner:
+        for path in _list_subfolders(folder):
+            _grant_to_owner(path)
+        while subfolders := _list_subfolders(folder):
+            for path in subfolders:
                 for entry in list(os.scandir(path)):
                     if entry.is_dir(follow_symlinks=False):
-                        _open_to_owner(entry.path)  # to move a folder is to write it
+                        _grant_to_owner(entry.path)  # moving a folder requires permission to write
                         os.rename(entry.path, folder / f".{os.getpid()}-{next(numbers)}")
                     else:
                         os.unlink(entry.path)
@@ -101,10 +101,12 @@ def remove_folder(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _folders_in(folder: Path) -> list[str]:
+def _list_subfolders(folder: Path) -> list[str]:
+    """Return the paths of the folders directly inside a folder."""
     return [entry.path for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False)]
 
 
-def _open_to_owner(folder: str) -> None:
+def _grant_to_owner(folder: str) -> None:
+    """Give the owner of a folder all permissions on the folder."""
     if os.name == "posix" and os.geteuid() != 0:  # root needs no permission
         os.chmod(folder, 0o700)

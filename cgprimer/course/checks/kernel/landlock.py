@@ -1,65 +1,80 @@
-"""Restrict which files a process may reach, with landlock(7).
+"""Restrict the files that a process can open, with landlock(7).
 
-Source: https://man7.org/linux/man-pages/man7/landlock.7.html
+Sources: https://man7.org/linux/man-pages/man7/landlock.7.html and
+https://docs.kernel.org/userspace-api/landlock.html
 """
 
 from __future__ import annotations
 
-import ctypes
 import os
 import struct
 from collections.abc import Iterable
 
-_NO_NEW_PRIVILEGES = 38
-_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # on every architecture
-_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_FOLDER = 1 << 0, 1 << 1, 1 << 2, 1 << 3
-_TRUNCATE, _IOCTL_DEVICE = 1 << 14, 1 << 15
-_READING = _EXECUTE | _READ_FILE | _READ_FOLDER
-_OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEVICE
-_RIGHTS = (13, 14, 15, 15, 16)  # how many access rights each version of Landlock knows
-_PATH_BENEATH = 1
+from .libc import load_libc
+from .processes import forbid_new_privileges
+
+# Numbers of the system calls, equal on all architectures.
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
+_CREATE_RULESET_VERSION = 1 << 0
+_RULE_PATH_BENEATH = 1
+
+# Access rights, as LANDLOCK_ACCESS_FS_... of linux/landlock.h.
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
+_TRUNCATE, _IOCTL_DEV = 1 << 14, 1 << 15
+_READING = _EXECUTE | _READ_FILE | _READ_DIR
+_RIGHTS_ON_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
+_NUMBER_OF_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}  # keyed by version of Landlock
+_TCP = 0b11  # bind and connect
+_SCOPES = 0b11  # abstract Unix sockets and signals outside the sandbox
 _WRITABLE_DEVICES = ("/dev/null", "/dev/zero")
 
 
 def restrict_files(folder: str, readable: Iterable[str]) -> bool:
-    """Allow only ``folder``, and to read what is in ``readable``; no signals to the outside.
+    """Allow full access to one folder, read access to other paths, and no further files.
+
+    Newer kernels also block TCP connections, and signals to processes outside the sandbox.
+
+    Args:
+        folder: the working folder of the submission.
+        readable: files and folders that the submission can read.
 
     Returns:
-        Whether the kernel has Landlock and it is in force.
+        True if the kernel enforces these rules, False if it has no Landlock.
     """
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
-    version = libc.syscall(_CREATE_RULESET, None, 0, 1)
+    forbid_new_privileges()
+    version = load_libc().syscall(_CREATE_RULESET, None, 0, _CREATE_RULESET_VERSION)
     if version < 1:
         return False
-    everything = (1 << _RIGHTS[min(version, len(_RIGHTS)) - 1]) - 1
-    rules = _ruleset(version, everything)
-    ruleset = libc.syscall(_CREATE_RULESET, rules, len(rules), 0)
+    all_rights = (1 << _NUMBER_OF_RIGHTS[min(version, max(_NUMBER_OF_RIGHTS))]) - 1
+    attributes = _pack_ruleset_attributes(version, all_rights)
+    ruleset = load_libc().syscall(_CREATE_RULESET, attributes, len(attributes), 0)
     if ruleset < 0:
         return False
-    for path in (*readable, folder):
-        try:
-            opened = os.open(path, os.O_PATH | os.O_CLOEXEC)
-        except OSError:
-            continue
-        rights = everything if path == folder else _READING
-        if path in _WRITABLE_DEVICES:
-            rights |= _WRITE_FILE
-        if not os.path.isdir(path):
-            rights &= everything & _OF_FILES
-        libc.syscall(_ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("=Qi", rights, opened), 0)
-        os.close(opened)
-    in_force = bool(libc.syscall(_RESTRICT_SELF, ruleset, 0) == 0)
+    for path in readable:
+        _allow(ruleset, path, _READING | (_WRITE_FILE if path in _WRITABLE_DEVICES else 0))
+    _allow(ruleset, folder, all_rights)
+    enforced = bool(load_libc().syscall(_RESTRICT_SELF, ruleset, 0) == 0)
     os.close(ruleset)
-    return in_force
+    return enforced
 
 
-def _ruleset(version: int, files: int) -> bytes:
-    """Return ``struct landlock_ruleset_attr`` with the fields that a version knows."""
+def _pack_ruleset_attributes(version: int, rights: int) -> bytes:
+    """Return ``struct landlock_ruleset_attr`` with the fields of a version of Landlock."""
     if version < 4:
-        return struct.pack("Q", files)
-    tcp = 0b11  # bind, connect
+        return struct.pack("Q", rights)
     if version < 6:
-        return struct.pack("QQ", files, tcp)
-    scopes = 0b11  # abstract sockets, signals
-    return struct.pack("QQQ", files, tcp, scopes)
+        return struct.pack("QQ", rights, _TCP)
+    return struct.pack("QQQ", rights, _TCP, _SCOPES)
+
+
+def _allow(ruleset: int, path: str, rights: int) -> None:
+    """Add a rule that grants access rights to a file, or to a folder and its content."""
+    try:
+        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        return
+    if not os.path.isdir(path):
+        rights &= _RIGHTS_ON_FILES
+    rule = struct.pack("=Qi", rights, descriptor)
+    load_libc().syscall(_ADD_RULE, ruleset, _RULE_PATH_BENEATH, rule, 0)
+    os.close(descriptor)

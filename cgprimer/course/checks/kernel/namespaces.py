@@ -7,50 +7,46 @@ https://man7.org/linux/man-pages/man5/tmpfs.5.html
 
 from __future__ import annotations
 
-import ctypes
 import os
 
-_NEW_MOUNTS, _NEW_IPC, _NEW_USER = 0x00020000, 0x08000000, 0x10000000
-_NEW_PID, _NEW_NET = 0x20000000, 0x40000000
-_RECURSIVE, _PRIVATE = 1 << 14, 1 << 18
-_NO_SETUID, _NO_DEVICES = 1 << 1, 1 << 2
-_DISK = 64  # megabytes, of all files together
-_FILES = 10_000  # and folders
+from .libc import load_libc
+
+# Flags of unshare(2).
+_CLONE_NEWNS, _CLONE_NEWIPC, _CLONE_NEWUSER = 0x00020000, 0x08000000, 0x10000000
+_CLONE_NEWPID, _CLONE_NEWNET = 0x20000000, 0x40000000
+# Flags of mount(2).
+_MS_REC, _MS_PRIVATE, _MS_NOSUID, _MS_NODEV = 1 << 14, 1 << 18, 1 << 1, 1 << 2
+_DISK_SIZE = 64  # megabytes of all files in the working folder
+_MAX_FILES = 10_000  # files and folders in the working folder
 
 
 def enter_namespaces(folder: str, uid: int | None) -> bool:
-    """Leave the machine's network and processes, and mount an empty disk over ``folder``.
+    """Leave the machine's network and processes, and mount an empty disk on a folder.
 
-    Root needs no user namespace; anybody else becomes the owner of one.
+    Root needs no user namespace. Any other user creates one first.
 
     Args:
         folder: the working folder of the submission.
-        uid: the user that the submission will run as, if it is not the grader's own.
+        uid: the user that the submission will run as; None for the grader's own user.
 
     Returns:
-        Whether the kernel permits it.
+        True if the kernel permits the namespaces.
     """
-    libc = ctypes.CDLL(None, use_errno=True)
     user, group = os.geteuid(), os.getegid()
-    flags = _NEW_NET | _NEW_PID | _NEW_IPC | _NEW_MOUNTS
-    if libc.unshare(flags) != 0:
-        if uid is not None or libc.unshare(flags | _NEW_USER) != 0:
+    flags = _CLONE_NEWNET | _CLONE_NEWPID | _CLONE_NEWIPC | _CLONE_NEWNS
+    if load_libc().unshare(flags) != 0:
+        if uid is not None or load_libc().unshare(flags | _CLONE_NEWUSER) != 0:
             return False
         try:
             _map_user(user, group)
         except OSError:
-            return True
-    if libc.mount(b"none", b"/", None, _RECURSIVE | _PRIVATE, None) == 0:
-        owner = user if uid is None else uid
-        options = f"size={_DISK}m,nr_inodes={_FILES},mode=700,uid={owner},gid={group}"
-        harmless = _NO_SETUID | _NO_DEVICES
-        libc.mount(b"none", os.fsencode(folder), b"tmpfs", harmless, options.encode())
-        os.chdir(folder)
+            return True  # without the mapping, nothing can be mounted
+    _mount_disk(folder, user if uid is None else uid, group)
     return True
 
 
 def _map_user(user: int, group: int) -> None:
-    """Give the user and the group of this process the same numbers in its user namespace."""
+    """Keep the user ID and the group ID of this process in its new user namespace."""
     for name, text in (
         ("setgroups", "deny"),
         ("uid_map", f"{user} {user} 1"),
@@ -58,3 +54,13 @@ def _map_user(user: int, group: int) -> None:
     ):
         with open(f"/proc/self/{name}", "w") as file:
             file.write(text)
+
+
+def _mount_disk(folder: str, user: int, group: int) -> None:
+    """Mount an empty disk of limited size on a folder, visible only in this namespace."""
+    mount = load_libc().mount
+    if mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None) == 0:
+        options = f"size={_DISK_SIZE}m,nr_inodes={_MAX_FILES},mode=700,uid={user},gid={group}"
+        flags = _MS_NOSUID | _MS_NODEV
+        mount(b"none", os.fsencode(folder), b"tmpfs", flags, options.encode())
+        os.chdir(folder)

@@ -1,30 +1,38 @@
-"""Tie the life of processes together, with prctl(2).
+"""Attributes of a process: its end, its orphans, its memory, its privileges; see prctl(2).
 
 Source: https://man7.org/linux/man-pages/man2/prctl.2.html
 """
 
 from __future__ import annotations
 
-import ctypes
 import signal
 
-_SET_DEATH_SIGNAL, _SET_DUMPABLE, _SET_SUBREAPER = 1, 4, 36
+from .libc import prctl
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_DUMPABLE = 4
+_PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_NO_NEW_PRIVS = 38
 
 
-def die_with_parent(by: int = signal.SIGKILL) -> None:
-    """Be sent a signal when the parent process ends."""
-    _prctl(_SET_DEATH_SIGNAL, by)
+def end_with_parent(signal_number: int = signal.SIGKILL) -> None:
+    """Let the kernel send a signal to this process when its parent process ends."""
+    prctl(_PR_SET_PDEATHSIG, signal_number)
 
 
 def adopt_orphans() -> None:
-    """Become the parent of descendants whose own parent has ended."""
-    _prctl(_SET_SUBREAPER, 1)
+    """Make this process the parent of descendants whose parent process has ended."""
+    prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def hide_memory() -> None:
-    """Let no other process of the same user open this one's memory or file descriptors."""
-    _prctl(_SET_DUMPABLE, 0)
+    """Prevent processes of this user from opening this process's memory and file descriptors."""
+    prctl(_PR_SET_DUMPABLE, 0)
 
 
-def _prctl(option: int, value: int) -> None:
-    ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+def forbid_new_privileges() -> None:
+    """Ignore set-user-ID bits and file capabilities from now on, as Landlock and seccomp require.
+
+    Source: https://docs.kernel.org/userspace-api/no_new_privs.html
+    """
+    prctl(_PR_SET_NO_NEW_PRIVS, 1)

@@ -1,7 +1,6 @@
 """Refuse system calls that no calculation needs, with seccomp(2).
 
-A filter is a program for the kernel's packet filter: it loads the number of a system call and
-compares it with each rule in turn. Numbers are those of the kernel's headers
+System calls are identified by number. The numbers are those of the kernel's headers
 (``asm/unistd_64.h`` and ``asm-generic/unistd.h``).
 Source: https://man7.org/linux/man-pages/man2/seccomp.2.html
 """
@@ -11,12 +10,16 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
+from itertools import chain
+
+from .libc import prctl
+from .packet_filter import FilterProgram
+from .processes import forbid_new_privileges
 
 # name -> its number on x86_64 and on aarch64, or None where the architecture lacks it
-Table = dict[str, tuple[int | None, int | None]]
-Instruction = tuple[int, int, int, int]  # code, how many to skip if true, if false, constant
+SystemCalls = dict[str, tuple[int | None, int | None]]
 
-_ALWAYS: Table = {
+_ALWAYS: SystemCalls = {
     # sockets, and ways into other processes and namespaces
     "socket": (41, 198),
     "ptrace": (101, 117),
@@ -66,7 +69,7 @@ _ALWAYS: Table = {
     "fsopen": (430, 430),
     "mount_setattr": (442, 442),
 }
-_SAME_USER: Table = {  # modes and times of the grader's files, and signals to its processes
+_ON_SAME_USER: SystemCalls = {  # modes and times of the grader's files, signals to its processes
     "chmod": (90, None),
     "fchmod": (91, 52),
     "fchmodat": (268, 53),
@@ -82,7 +85,7 @@ _SAME_USER: Table = {  # modes and times of the grader's files, and signals to i
     "rt_tgsigqueueinfo": (297, 240),
     "pidfd_send_signal": (424, 424),
 }
-_ONLY_ITSELF: Table = {  # allowed if the first argument is 0 or the process itself
+_ON_OTHER_PROCESSES: SystemCalls = {  # allowed if the first argument is 0 or this process
     "kill": (62, 129),
     "tgkill": (234, 131),
     "prlimit64": (302, 261),
@@ -93,85 +96,101 @@ _ONLY_ITSELF: Table = {  # allowed if the first argument is 0 or the process its
     "migrate_pages": (256, 238),
     "move_pages": (279, 239),
 }
-_FORKING: Table = {
+_FORKING: SystemCalls = {
     "clone3": (435, 435),
     "clone": (56, 220),
     "fork": (57, None),
     "vfork": (58, None),
 }
 _IOCTL = (16, 29)
-_REFUSED_IOCTLS = (  # second arguments
+_REFUSED_IOCTLS = (  # second arguments of ioctl
     0x40086602,  # FS_IOC_SETFLAGS: attributes of a file
-    0x401C5820,  # FS_IOC_FSSETXATTR: the same, of some file systems
-    0x00005412,  # TIOCSTI: types into a terminal
+    0x401C5820,  # FS_IOC_FSSETXATTR: attributes of a file, on some file systems
+    0x00005412,  # TIOCSTI: characters typed into a terminal
 )
-_ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
+_ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # column, AUDIT_ARCH
 
-_LOAD, _IF_EQUAL, _IF_AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
-_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT, _SECOND_ARGUMENT = 0, 4, 16, 24  # offsets of data
-_OTHER_NUMBERING = 1 << 30  # x32, on x86_64
-_ALLOW: Instruction = (_RETURN, 0, 0, 0x7FFF0000)
-_DENY: Instruction = (_RETURN, 0, 0, 0x00050000 | 13)  # EACCES
-_NO_NEW_PRIVILEGES, _SET_SECCOMP, _FILTER = 38, 22, 2
+# Offsets of struct seccomp_data.
+_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT, _SECOND_ARGUMENT = 0, 4, 16, 24
+_X32_NUMBERS = 1 << 30  # first number of the x32 system calls of x86_64
+_ALLOW = 0x7FFF0000
+_DENY = 0x00050000 | 13  # fail with EACCES
+_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 22, 2
 
 
-def refuse_calls(alone: bool, same_user: bool) -> bool:
-    """Refuse sockets of any family, ways into other processes and attributes of files.
+def refuse_calls(no_processes: bool, same_user: bool) -> bool:
+    """Refuse sockets, access to other processes and changes of file attributes.
 
     Args:
-        alone: also refuse further processes and threads.
+        no_processes: also refuse further processes and threads.
         same_user: the submission runs as the grader's own user: also refuse to change modes and
             times of files, and to signal other processes.
 
     Returns:
-        Whether the kernel does so.
+        True if the kernel enforces the filter.
     """
     machine = os.uname().machine
     if machine not in _ARCHITECTURES:
         return False
-    column, architecture = _ARCHITECTURES[machine]
-    tables = [_ALWAYS, *([_FORKING] if alone else []), *([_SAME_USER] if same_user else [])]
-    program = [
-        (_LOAD, 0, 0, _ARCHITECTURE),
-        *_unless_equal(architecture, [_DENY]),
-        (_LOAD, 0, 0, _NUMBER),
-        (_IF_AT_LEAST, 0, 1, _OTHER_NUMBERING),
-        _DENY,
-        *_if_equal(_IOCTL[column], _refuse_second_argument(_REFUSED_IOCTLS)),
-    ]
-    for number in (numbers[column] for table in tables for numbers in table.values()):
-        if number is not None:
-            program += _if_equal(number, [_DENY])
-    for number in (numbers[column] for numbers in _ONLY_ITSELF.values()) if same_user else ():
-        if number is not None:
-            program += _if_equal(number, _refuse_other_process(os.getpid()))
-    return _install([*program, _ALLOW])
+    program = _build_filter(*_ARCHITECTURES[machine], no_processes, same_user)
+    return _install(program.assemble())
 
 
-def _if_equal(number: int, block: list[Instruction]) -> list[Instruction]:
-    """Return instructions that run a block if the loaded number is this one."""
-    return [(_IF_EQUAL, 0, len(block), number), *block]
+def _build_filter(
+    column: int, architecture: int, no_processes: bool, same_user: bool
+) -> FilterProgram:
+    """Build the filter for one architecture.
+
+    Args:
+        column: the column of this architecture in the tables of system calls.
+        architecture: its number, as ``AUDIT_ARCH_...`` of ``linux/audit.h``.
+        no_processes: as for :func:`refuse_calls`.
+        same_user: as for :func:`refuse_calls`.
+    """
+    refused = [_ALWAYS]
+    if no_processes:
+        refused.append(_FORKING)
+    if same_user:
+        refused.append(_ON_SAME_USER)
+    program = FilterProgram()
+    program.load(_ARCHITECTURE)
+    program.jump_if_equal(architecture, "same architecture")
+    program.return_action(_DENY)
+    program.label("same architecture")
+    program.load(_NUMBER)
+    program.jump_if_at_least(_X32_NUMBERS, "deny")
+    for number in chain.from_iterable(_list_numbers(calls, column) for calls in refused):
+        program.jump_if_equal(number, "deny")
+    program.jump_if_equal(_IOCTL[column], "check ioctl")
+    if same_user:
+        for number in _list_numbers(_ON_OTHER_PROCESSES, column):
+            program.jump_if_equal(number, "check process")
+    program.jump("allow")
+    program.label("check ioctl")
+    program.load(_SECOND_ARGUMENT)
+    for request in _REFUSED_IOCTLS:
+        program.jump_if_equal(request, "deny")
+    program.jump("allow")
+    program.label("check process")
+    program.load(_FIRST_ARGUMENT)
+    program.jump_if_equal(0, "allow")
+    program.jump_if_equal(os.getpid(), "allow")
+    program.label("deny")
+    program.return_action(_DENY)
+    program.label("allow")
+    program.return_action(_ALLOW)
+    return program
 
 
-def _unless_equal(number: int, block: list[Instruction]) -> list[Instruction]:
-    """Return instructions that skip a block if the loaded number is this one."""
-    return [(_IF_EQUAL, len(block), 0, number), *block]
+def _list_numbers(calls: SystemCalls, column: int) -> list[int]:
+    """Return the numbers of the system calls that an architecture has."""
+    numbers = (call_numbers[column] for call_numbers in calls.values())
+    return [number for number in numbers if number is not None]
 
 
-def _refuse_second_argument(values: tuple[int, ...]) -> list[Instruction]:
-    refusals = [instruction for value in values for instruction in _if_equal(value, [_DENY])]
-    return [(_LOAD, 0, 0, _SECOND_ARGUMENT), *refusals, _ALLOW]
-
-
-def _refuse_other_process(own: int) -> list[Instruction]:
-    allowed = [*_if_equal(0, [_ALLOW]), *_if_equal(own, [_ALLOW])]
-    return [(_LOAD, 0, 0, _FIRST_ARGUMENT), *allowed, _DENY]
-
-
-def _install(program: list[Instruction]) -> bool:
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
-    packed = b"".join(struct.pack("HBBI", *instruction) for instruction in program)
-    code = ctypes.create_string_buffer(packed)
-    header = struct.pack("HxxxxxxP", len(program), ctypes.addressof(code))
-    return bool(libc.prctl(_SET_SECCOMP, _FILTER, header, 0, 0) == 0)
+def _install(instructions: list[bytes]) -> bool:
+    """Install a filter for this process and return whether the kernel accepted it."""
+    forbid_new_privileges()
+    code = ctypes.create_string_buffer(b"".join(instructions))
+    program = struct.pack("HxxxxxxP", len(instructions), ctypes.addressof(code))
+    return prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, program)
