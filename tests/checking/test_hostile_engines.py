@@ -14,7 +14,7 @@ import cgprimer
 from cgprimer.course.checks import engine_check
 from cgprimer.course.checks.engine_check import STAGES, engine_graph
 from cgprimer.course.checks.sandbox import Limits
-from cgprimer.course.checks.stages.stage_diagnosis import attribute
+from cgprimer.course.checks.stages.stage_diagnosis import attribute_to_causes
 from tests.checking.ladder_mistakes import SOLUTION
 from tests.checking.student_optimizers import names_of
 
@@ -152,6 +152,6 @@ def test_forged_answers_are_judged(rounds: int) -> None:
             broken = list(answers)
             index = random_.randrange(len(broken))
             broken[index] = _broken(broken[index], random_)
-            parts = attribute(stage.findings(broken))
+            parts = attribute_to_causes(stage.assess(broken))
             assert len(parts) == len(stage.tasks)
             assert all(str(part) for part in parts)

@@ -317,7 +317,7 @@ def test_whatever_a_function_returns_the_check_goes_on(name: str) -> None:
     for junk in JUNK[::4]:
         names = names_of(SOLUTION) | {name: lambda *_, junk=junk: junk}
         for stage in STAGES:
-            if name in stage.needs:
+            if name in stage.required_names:
                 result = cgprimer.check_engine(names, stage.number)
                 assert result.points < result.possible or name not in RESULTS
 
@@ -381,7 +381,7 @@ def test_a_skeleton_can_be_checked_at_once(stage: Stage, whole: bool) -> None:
     code = skeleton(None if whole else stage.number)
     tree = ast.parse(code)
     names = names_of(code)
-    assert set(stage.needs) <= names.keys()
+    assert set(stage.required_names) <= names.keys()
     methods = {
         id(inner) for one in tree.body if isinstance(one, ast.ClassDef) for inner in one.body
     }

@@ -222,21 +222,23 @@ def _taped(arguments: Sequence[Any]) -> Form:
 
 _ENDING = equal_to("", "RecursionError")
 ENGINE: Forms = {
-    "names": lambda arguments: _TEXTS,
-    "quotient": lambda arguments: record(value=is_scalar),
-    "gradient": lambda arguments: record(value=_SCALARS, point=list_of(is_anything)),
-    "built": _built,
-    "chain": lambda arguments: record(error=_ENDING),
-    "zeroed": _zeroed,
-    "descended": _descended,
-    "taped": _taped,
-    "long_tape": lambda arguments: either(
+    "list_names": lambda arguments: _TEXTS,
+    "compute_quotient": lambda arguments: record(value=is_scalar),
+    "compute_gradient": lambda arguments: record(value=_SCALARS, point=list_of(is_anything)),
+    "build_values": _built,
+    "run_chain": lambda arguments: record(error=_ENDING),
+    "zero_gradients": _zeroed,
+    "run_optimizer": _descended,
+    "record_tape": _taped,
+    "sweep_long_tape": lambda arguments: either(
         record(first=is_scalar, error=equal_to("")), record(error=equal_to("RecursionError"))
     ),
-    "derivatives": lambda arguments: record(value=_SCALARS),
-    "hessian": lambda arguments: record(value=list_of(_SCALARS)),
-    "network": lambda arguments: record(
+    "compute_derivatives": lambda arguments: record(value=_SCALARS),
+    "compute_hessian": lambda arguments: record(value=list_of(_SCALARS)),
+    "run_network": lambda arguments: record(
         outputs=list_of(_SCALARS), parameters=_SCALARS, grads=_SCALARS
     ),
-    "trained": lambda arguments: record(losses=_SCALARS, output=is_scalar, parameters=_SCALARS),
+    "train_network": lambda arguments: record(
+        losses=_SCALARS, output=is_scalar, parameters=_SCALARS
+    ),
 }

@@ -21,7 +21,7 @@ from cgprimer.course.checks.stages import (
     value_stages,
 )
 from cgprimer.course.checks.stages.stage import Case, Stage
-from cgprimer.course.checks.stages.stage_diagnosis import Finding, attribute
+from cgprimer.course.checks.stages.stage_diagnosis import Finding, attribute_to_causes
 from cgprimer.course.checks.stages.student_graphs import build_student_graph
 from cgprimer.course.checks.verdicts import rename_hint
 from cgprimer.errors import UsageError
@@ -84,7 +84,7 @@ def check_engine(
         earlier = _answers(submission, below, limits)
         if not isinstance(earlier.defined, Failure):
             findings[:0] = [_findings(one, earlier, reported=False) for one in below]
-    parts = attribute([one for every in findings for one in every])
+    parts = attribute_to_causes([one for every in findings for one in every])
     if stage is None:
         own = iter(parts)
         parts = [_whole(one, list(islice(own, len(one.tasks)))) for one in stages]
@@ -112,9 +112,9 @@ def _answers(submission: Submission, stages: Sequence[Stage], limits: Limits | N
     starts = 0
     while waiting:
         starts += 1
-        asks = [ask for one in waiting for ask in one.asks]
-        requests: list[Request] = [{"call": "names", "arguments": []}]
-        requests += [{"call": a.call, "arguments": list(a.arguments)} for a in asks]
+        asks = [ask for one in waiting for ask in one.calls]
+        requests: list[Request] = [{"call": "list_names", "arguments": []}]
+        requests += [{"call": a.function, "arguments": list(a.arguments)} for a in asks]
         answers = run_submission(submission, requests, limits, driver=DRIVER, forms=ENGINE)
         result.output = result.output or answers.output
         result.seconds += answers.seconds
@@ -124,11 +124,11 @@ def _answers(submission: Submission, stages: Sequence[Stage], limits: Limits | N
         ended = False
         while waiting and not ended:
             one = waiting.pop(0)
-            own, rest = rest[: len(one.asks)], rest[len(one.asks) :]
+            own, rest = rest[: len(one.calls)], rest[len(one.calls) :]
             ended = bool(answers.failure) and any(value is answers.failure for value in own)
             result.by_stage[one.number] = own
         if starts == _MOST_STARTS and answers.failure:
-            result.by_stage |= {one.number: [answers.failure] * len(one.asks) for one in waiting}
+            result.by_stage |= {one.number: [answers.failure] * len(one.calls) for one in waiting}
             break
     return result
 
@@ -152,10 +152,10 @@ def _title(stage: Stage) -> str:
 
 def _findings(stage: Stage, asked: _Answers, *, reported: bool = True) -> list[Finding]:
     defined = [str(name) for name in asked.defined] if isinstance(asked.defined, list) else []
-    missing = [name for name in stage.needs if name not in defined]
+    missing = [name for name in stage.required_names if name not in defined]
     if not missing:
-        return stage.findings(asked.by_stage[stage.number], reported=reported)
-    known = {name for one in STAGES for name in one.needs}
+        return stage.assess(asked.by_stage[stage.number], reported=reported)
+    known = {name for one in STAGES for name in one.required_names}
     others = [name for name in defined if name not in known]
     hints = list(filter(None, (rename_hint(name, others) for name in missing)))
     message = "; ".join([f"there is no {' and no '.join(missing)}", *hints])
@@ -233,7 +233,7 @@ def skeleton(stage: int | None = None) -> str:
     >>> print(skeleton(9).splitlines()[0])
     def derivatives(f, x, order):
     """
-    needs = None if stage is None else _stage(stage).needs
+    needs = None if stage is None else _stage(stage).required_names
     definitions: dict[str, _Definition] = {}
     for number in range(1, (stage or len(STAGES)) + 1):
         for name, one in _definitions(number):
@@ -282,7 +282,7 @@ def engine_graph(
     point = {name: float(k) for k, name in enumerate(names, 2)}
     case = Case(text, point | {n: float(v) for n, v in graph.values.items()} | dict(at or {}))
     requests: list[Request] = [
-        {"call": "built", "arguments": [case.program, do]} for do in ("backward", "")
+        {"call": "build_values", "arguments": [case.program, do]} for do in ("backward", "")
     ]
     answers = run_submission(submission, requests, limits, driver=DRIVER, forms=ENGINE, restarts=1)
     swept, plain = answers.values

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from cgprimer.core.methods.reverse import SweepInstruction, iterate_backwards, sweep
 from cgprimer.core.operations.float_arithmetic import float_function
 from cgprimer.core.operations.primitive_registry import Applied
-from cgprimer.course.checks.stages.stage import close
+from cgprimer.course.checks.stages.stage import is_close
 from cgprimer.course.checks.stages.student_graphs import (
     Node,
     build_student_graph,
@@ -249,7 +249,7 @@ def explain_gradients(
     tried = set()
     for mistake, explanation, predicted in _Predictions(nodes, edges, list(order)):
         tried.add(mistake)
-        if all(close(gradient, predicted[k]) for k, gradient in gradients.items()):
+        if all(is_close(gradient, predicted[k]) for k, gradient in gradients.items()):
             matching.setdefault(mistake, explanation)
     return Explanations(matching, frozenset(tried - {*matching}))
 

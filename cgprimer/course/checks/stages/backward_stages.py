@@ -1,4 +1,4 @@
-"""Stages 4 to 6: gradients that flow back through the graph, add up, and are zeroed."""
+"""Stages 4 to 6: backward passes, accumulated gradients, and zeroing."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 from cgprimer.core.language.syntax_tree import operator_name
 from cgprimer.course.checks.check_results import Failure, Part
 from cgprimer.course.checks.stages.backward_mistakes import Explanations, explain_gradients
-from cgprimer.course.checks.stages.stage import Case, Stage, Task, close, of_cases
-from cgprimer.course.checks.stages.stage_diagnosis import Finding, finding
+from cgprimer.course.checks.stages.stage import Case, Stage, Task, build_task, is_close
+from cgprimer.course.checks.stages.stage_diagnosis import Finding, create_finding
 from cgprimer.course.checks.stages.value_stages import (
     COMPOUND,
     DIAMOND,
     LECTURE,
-    SINGLE,
+    SINGLE_OPERATIONS,
     SQUARE,
-    long_chain,
+    build_long_chain_task,
 )
 from cgprimer.course.checks.verdicts import doubtful, noted, right, wrong
 from cgprimer.errors import join_names
@@ -25,160 +25,200 @@ from cgprimer.expressions import parse
 
 # --- 4: reverse -----------------------------------------------------------------------------------
 
-_WRONG = {  # of a derivative by an operand, in the language: what is out of it, and in what way
-    "div": (("b", 0, "the operand itself instead of its reciprocal"),
-            ("1/b^2", 0, "a square too many"),
+#: Wrong partial derivatives of each operation: formula, position of the operand, explanation.
+_WRONG_PARTIALS = {
+    "div": (("b", 0, "the denominator instead of its reciprocal"),
+            ("1/b^2", 0, "the denominator must not be squared"),
             ("-a/b", 1, "the square of the denominator is missing"),
-            ("1/b", 1, "the other operand's"),
-            ("1/a", 1, "numerator and denominator are confused")),
-    "pow": (("a^(b - 1)", 0, "the exponent is missing as a factor"),
-            ("b*a^b", 0, "the exponent is not lowered"), ("b*a", 0, "the power is left out")),
-    "exp": (("a*exp(a)", 0, "it is the power's rule"),
-            ("a*exp(a - 1)", 0, "it is the power's rule")),
-    "log": (("1/log(a)", 0, "taken of the result instead of the operand"),),
+            ("1/b", 1, "this is the derivative with respect to the other operand"),
+            ("1/a", 1, "numerator and denominator are swapped")),
+    "pow": (("a^(b - 1)", 0, "the factor b of b*a^(b - 1) is missing"),
+            ("b*a^b", 0, "the exponent is not decreased by 1"), ("b*a", 0, "the power is missing")),
+    "exp": (("a*exp(a)", 0, "the power rule does not apply to exp"),
+            ("a*exp(a - 1)", 0, "the power rule does not apply to exp")),
+    "log": (("1/log(a)", 0, "evaluated at the result instead of the operand"),),
     "tanh": (("1 - tanh(a)", 0, "the square is missing"),
-             ("1 - a^2", 0, "taken of the operand instead of the result"),
+             ("1 - a^2", 0, "evaluated at the operand instead of the result"),
              ("1 - tanh(tanh(a))^2", 0, "tanh is applied twice"),
-             ("tanh(a)*(1 - tanh(a))", 0, "it is the sigmoid's"), ("1 + tanh(a)^2", 0, "the sign")),
-    "mul": (("a", 0, "the operand itself instead of the other one"),
-            ("b", 1, "the operand itself instead of the other one")),
+             ("tanh(a)*(1 - tanh(a))", 0, "this is the derivative of sigmoid"),
+             ("1 + tanh(a)^2", 0, "wrong sign")),
+    "mul": (("a", 0, "the operand itself instead of the other operand"),
+            ("b", 1, "the operand itself instead of the other operand")),
 }  # fmt: skip
 _TREE = Case("e = tanh(a*b - c)/exp(d)", {"a": 0.5, "b": -1.5, "c": 0.25, "d": 0.5})
-_COMPOUNDS = (_TREE, Case("y = 1/(exp(-z) + 1)", {"z": 1.5}))
+_CHAIN_RULE = (_TREE, Case("y = 1/(exp(-z) + 1)", {"z": 1.5}))
 
 
-def _local(answers: Sequence[Any]) -> Finding:
+def _judge_single_operations(answers: Sequence[Any]) -> Finding:
     """Judge the derivatives of single operations.
 
-    A mistake of the whole pass explains every wrong answer; only otherwise are derivatives wrong.
+    A mistake of the whole pass that explains every wrong answer is preferred to wrong derivatives
+    of several operations.
     """
-    pairs = list(zip(SINGLE, answers, strict=True))
-    bad = [(case, a) for case, a in pairs if not close(a["grads"], case.gradient)]
-    if not bad:
-        return finding(right())
-    if not any(_finite(a["grads"]) for _, a in bad):
-        says = "after a pass, grad is not a finite number"
-        return finding(wrong("gradient is no number", says))
-    own = [_explanations(*pair).matching for pair in bad]
-    for fitting in own:
-        fitting.pop("another graph", "")  # which operation makes it is reported instead
-    causes = _shared(own)
+    pairs = list(zip(SINGLE_OPERATIONS, answers, strict=True))
+    incorrect = [(case, a) for case, a in pairs if not is_close(a["grads"], case.gradient)]
+    if not incorrect:
+        return create_finding(right())
+    if not any(_are_finite(a["grads"]) for _, a in incorrect):
+        message = "after a backward pass, grad must be a finite number"
+        return create_finding(wrong("gradient is no number", message))
+    explanations = [_explain(*pair).matching for pair in incorrect]
+    for matching in explanations:
+        matching.pop("another graph", "")  # the operation that causes it is reported instead
+    causes = _select_common(explanations)
     if causes:
-        mistake, says = next(iter(causes.items()))
-        return finding(wrong(mistake, says), causes)
-    single = [pair for pair in bad if not _composed(pair[1])]
-    for (case, _), fitting in zip(bad, () if single else own, strict=False):
-        if fitting:
-            mistake, says = next(iter(fitting.items()))
-            return finding(wrong(mistake, says, case.text.removeprefix("c = ")), fitting)
-    named: dict[str, str] = {}
-    for case, answer in single or bad:
-        named.setdefault(
-            operator_name(case.tape.instructions[-1].primitive), _how(case, answer["grads"])
-        )
-    says = "; ".join(f"{op}: {how}" for op, how in named.items())
-    if len(named) == len({operator_name(case.tape.instructions[-1].primitive) for case in SINGLE}):
-        return finding(wrong("", f"wrong for every operation, so look at backward itself: {says}"))
-    return finding(wrong("wrong derivative of " + ", ".join(named), says))
+        mistake, message = next(iter(causes.items()))
+        return create_finding(wrong(mistake, message), causes)
+    single = [pair for pair in incorrect if not _is_composed(pair[1])]
+    for (case, _), matching in zip(incorrect, () if single else explanations, strict=False):
+        if matching:
+            mistake, message = next(iter(matching.items()))
+            part = wrong(mistake, message, case.text.removeprefix("c = "))
+            return create_finding(part, matching)
+    return create_finding(_report_wrong_operations(single or incorrect))
 
 
-def _composed(answer: Any) -> bool:
-    """Return whether an operation is made of others, as a - b of a + (-b)."""
+def _report_wrong_operations(incorrect: Sequence[tuple[Case, Any]]) -> Part:
+    """Return the verdict on wrong derivatives of single operations."""
+    reasons: dict[str, str] = {}
+    for case, answer in incorrect:
+        reasons.setdefault(_name_operation(case), _explain_partials(case, answer["grads"]))
+    message = "; ".join(f"{operation}: {reason}" for operation, reason in reasons.items())
+    if len(reasons) == len({_name_operation(case) for case in SINGLE_OPERATIONS}):
+        return wrong("", f"every operation is wrong, so check backward itself: {message}")
+    return wrong("wrong derivative of " + ", ".join(reasons), message)
+
+
+def _name_operation(case: Case) -> str:
+    """Return the name of the last operation of a case."""
+    return operator_name(case.tape.instructions[-1].primitive)
+
+
+def _is_composed(answer: Any) -> bool:
+    """Return whether an operation consists of other operations, such as a - b of a + (-b)."""
     return sum(bool(node["parents"]) for node in answer["nodes"]) > 1
 
 
-def _shared(explanations: Sequence[Mapping[str, str]]) -> dict[str, str]:
+def _select_common(explanations: Sequence[Mapping[str, str]]) -> dict[str, str]:
     """Return the mistakes that explain every answer, the earliest cause first."""
     first, *others = explanations
-    return {name: says for name, says in first.items() if all(name in one for one in others)}
+    return {
+        mistake: message
+        for mistake, message in first.items()
+        if all(mistake in other for other in others)
+    }
 
 
-def _how(case: Case, grads: Sequence[Any]) -> str:
-    """In what way the derivatives of one operation are wrong."""
-    op = operator_name(case.tape.instructions[-1].primitive)
+def _explain_partials(case: Case, grads: Sequence[Any]) -> str:
+    """Return the explanation of wrong partial derivatives of one operation."""
     expected = case.gradient
-    if len(grads) == 2 and close(list(grads), expected[::-1]) and expected[0] != expected[1]:
-        return "the derivatives of the two operands are swapped"
-    for place, (grad, good) in enumerate(zip(grads, expected, strict=True)):
-        which = f" by the {'first' if place == 0 else 'second'} operand" if len(grads) > 1 else ""
-        if close(grad, good):
-            continue
-        if not isinstance(grad, float):
-            return f"grad is {grad}, not a number"
-        if grad == 0:
-            return f"nothing flows back{which}"
-        if close(grad, -good):
-            return f"the sign{which}"
-        # The second operand may be a constant: an exponent.
-        at = {"b": next((one.value for one in case.tape.leaves if one.kind == "constant"), 0.0)}
-        at |= case.at
-        for formula, where, says in _WRONG.get(op, ()):
-            graph = parse(f"xw = {formula}; input a, b; output xw")
-            if where == place and close(grad, float(graph.evaluate(at)["xw"])):
-                return says + which
-        if close(grad, case.values[-1]):
-            return f"the value instead of the derivative{which}"
-        if grad == 1:
-            return f"the local derivative is left out{which}"
-        return f"wrong{which}"
+    if len(grads) == 2 and is_close(list(grads), expected[::-1]) and expected[0] != expected[1]:
+        return "the derivatives with respect to the two operands are swapped"
+    for position, (grad, correct) in enumerate(zip(grads, expected, strict=True)):
+        if not is_close(grad, correct):
+            reason = _explain_partial(case, position, grad)
+            is_number = isinstance(grad, float)
+            operand = f" ({'first' if position == 0 else 'second'} operand)"
+            return reason + operand if len(grads) > 1 and is_number else reason
     return "wrong"
 
 
-def _gradients(
-    name: str, points: float, cases: Sequence[Case], others: Sequence[Case] = ()
-) -> Task:
-    """A part about gradients of expressions, and what it looks like where they are wrong.
+def _explain_partial(case: Case, position: int, grad: Any) -> str:
+    """Return the explanation of a wrong partial derivative.
 
-    The mistake that is named explains them all, and those of other parts, if one does.
+    Args:
+        case: a single operation.
+        position: the position of the operand.
+        grad: the student's derivative with respect to the operand.
     """
-    others = [case for case in others if case not in cases]
+    if not isinstance(grad, float):
+        return f"grad must be a number, got {grad}"
+    if grad == 0:
+        return "no gradient arrives"
+    if is_close(grad, -case.gradient[position]):
+        return "wrong sign"
+    constants = [leaf.value for leaf in case.tape.leaves if leaf.kind == "constant"]
+    at = {"b": constants[0] if constants else 0.0} | dict(case.at)  # an exponent is a constant
+    for formula, operand, explanation in _WRONG_PARTIALS.get(_name_operation(case), ()):
+        graph = parse(f"xw = {formula}; input a, b; output xw")
+        if operand == position and is_close(grad, float(graph.evaluate(at)["xw"])):
+            return explanation
+    if is_close(grad, case.values[-1]):
+        return "the value instead of the derivative"
+    if grad == 1:
+        return "the local derivative is missing"
+    return "wrong"
 
-    def judged(answers: Sequence[Any]) -> Finding:
-        pairs = list(zip((*cases, *others), answers, strict=True))
-        bad = [p for p in pairs[: len(cases)] if not close(p[1]["grads"], p[0].gradient)]
-        if not bad:
-            return finding(right())
-        case, answer = bad[0]
-        own = [_explanations(*pair).matching for pair in bad]
-        read = [_explanations(*pair) for pair in pairs if not isinstance(pair[1], Failure)]
-        refuted = {name for one in read for name in one.refuted}
-        causes = _shared(own) or own[0]
-        causes = {n: says for n, says in causes.items() if n not in refuted} or causes
-        mistake, says = next(iter(causes.items()), ("", "the gradient is wrong"))
+
+def _build_gradient_task(
+    name: str, points: float, cases: Sequence[Case], further_cases: Sequence[Case] = ()
+) -> Task:
+    """Build a task about the gradients of expressions.
+
+    Args:
+        name: the name of the task.
+        points: the points for correct gradients.
+        cases: the expressions that are judged.
+        further_cases: expressions of other tasks; a mistake that they refute is not named.
+    """
+    further_cases = [case for case in further_cases if case not in cases]
+
+    def judge(answers: Sequence[Any]) -> Finding:
+        """Judge the gradients, and name a mistake that explains them all if there is one."""
+        pairs = list(zip((*cases, *further_cases), answers, strict=True))
+        incorrect = [
+            (case, answer)
+            for case, answer in pairs[: len(cases)]
+            if not is_close(answer["grads"], case.gradient)
+        ]
+        if not incorrect:
+            return create_finding(right())
+        case, answer = incorrect[0]
+        matching = [_explain(*pair).matching for pair in incorrect]
+        tried = [_explain(*pair) for pair in pairs if not isinstance(pair[1], Failure)]
+        refuted = {mistake for explanations in tried for mistake in explanations.refuted}
+        causes = _select_common(matching) or matching[0]
+        causes = {m: message for m, message in causes.items() if m not in refuted} or causes
+        mistake, message = next(iter(causes.items()), ("", "the gradient is wrong"))
         grads = zip(case.names, answer["grads"], case.gradient, strict=True)
-        where = f"{case}: wrong by {join_names([n for n, v, good in grads if not close(v, good)])}"
-        return finding(wrong(mistake, says, where), causes)
+        names = join_names([n for n, grad, correct in grads if not is_close(grad, correct)])
+        where = f"{case}: wrong with respect to {names}"
+        return create_finding(wrong(mistake, message, where), causes)
 
-    asks, beside = (
-        tuple(case.asked("built", "backward") for case in some) for some in (cases, others)
+    calls, further_calls = (
+        tuple(case.call("build_values", "backward") for case in group)
+        for group in (cases, further_cases)
     )
-    return Task(name, points, asks, judged, beside)
+    return Task(name, points, calls, judge, further_calls)
 
 
-def _explanations(case: Case, answer: Any) -> Explanations:
+def _explain(case: Case, answer: Any) -> Explanations:
+    """Return the mistakes that explain the gradients of a case."""
     at, grads = answer["at"], answer["grads"]
-    if not _finite(grads):
+    if not _are_finite(grads):
         return Explanations({})
     by_node = {at[k]: grad for k, grad in enumerate(grads) if at[k] >= 0}
     return explain_gradients(answer["nodes"], by_node, answer.get("order", ()))
 
 
 REVERSE = Stage(4, "reverse", ("Value",), (
-    Task("local derivatives", 4, tuple(c.asked("built", "backward") for c in SINGLE), _local),
-    _gradients("the chain rule", 3, _COMPOUNDS),
+    Task("local derivatives", 4,
+         tuple(case.call("build_values", "backward") for case in SINGLE_OPERATIONS),
+         _judge_single_operations),
+    _build_gradient_task("the chain rule", 3, _CHAIN_RULE),
 ), (2, 3, 4))  # fmt: skip
 
 # --- 5: accumulation ------------------------------------------------------------------------------
 
 _USES = ("a^3", "exp(a)", "log(a)", "sin(a)", "tanh(a)", "relu(a)", "(-a)", "a")
 _PAIRS = ("(b - a)", "a/b", "(a - b)", "b/a")
-_SHARED = {
+_REPEATED = {
     "values used twice": (
         Case("c = a + a", {"a": 3.0}),
         SQUARE,
         Case("y = x*x*x", {"x": 3.0}),
         Case("e = (a + b)*d", {"a": 3.0, "b": 2.0, "d": 1.0}),
-        # Of each operation one use is not the first that reaches a, in one order or the other.
+        # In one of the two orders, the use by each operation is not the first that reaches a.
         *(Case(f"y = {' + '.join(terms)}", {"a": 1.25}) for terms in (_USES, _USES[::-1])),
         *(
             Case(f"y = {'*'.join(terms)}", {"a": 1.25, "b": -0.5})
@@ -199,70 +239,78 @@ _SHARED = {
 }  # fmt: skip
 
 
-_EVERY = [case for cases in _SHARED.values() for case in cases]
+_ALL_REPEATED = [case for cases in _REPEATED.values() for case in cases]
 ACCUMULATION = Stage(5, "accumulation", ("Value",), (
-    *(_gradients(name, 2, cases, _EVERY) for name, cases in _SHARED.items()),
-    long_chain("backward"),
+    *(_build_gradient_task(name, 2, cases, _ALL_REPEATED) for name, cases in _REPEATED.items()),
+    build_long_chain_task("backward"),
 ), (2, 3, 4, 5))  # fmt: skip
 
 # --- 6: zeroing -----------------------------------------------------------------------------------
 
 
-def _zero(case: Case, answer: Any) -> Part:
+def _judge_zeroed(case: Case, answer: Any) -> Part:
+    """Judge the gradients and data of leaves after zeroing."""
     zeroed = answer["zeroed"]
     if any(isinstance(value, str) for value in zeroed):
-        return wrong("gradient is no number", "grad is to be 0.0, so that it can be added to")
-    if not close(zeroed, [0.0, 0.0]):
+        return wrong("gradient is no number", "grad must be 0.0 after zeroing")
+    if not is_close(zeroed, [0.0, 0.0]):
         which = "some" if 0 in zeroed else "the"
-        return wrong("gradients not zeroed", f"{which} gradients are still there")
+        return wrong("gradients not zeroed", f"{which} gradients are not 0 after zeroing")
     if answer["data"] != [case.at[n] for n in case.names]:
-        return wrong("data zeroed", "the data have changed; only grad is to be 0")
+        return wrong("data zeroed", "data has changed; zero_grad must only set grad to 0")
     return right()
 
 
-def _finite(values: Sequence[Any]) -> bool:
+def _are_finite(values: Sequence[Any]) -> bool:
+    """Return whether all values are finite floats."""
     return all(isinstance(value, float) and isfinite(value) for value in values)
 
 
-def _second(case: Case, answer: Any) -> Finding:
-    """Judge the pass after zeroing, compared with what a first pass leaves."""
-    if close(answer["second"], case.gradient):
-        return finding(right())
+def _judge_second_pass(case: Case, answer: Any) -> Finding:
+    """Judge the gradients of a pass after zeroing, compared with those of a first pass."""
+    if is_close(answer["second"], case.gradient):
+        return create_finding(right())
     first = answer["first"]["grads"]
-    if not (_finite(first) and _finite(answer["second"])):
-        return finding(wrong("gradient is no number", "after a pass, grad is not a finite number"))
-    if close(answer["second"], _double(first)) and any(first):
-        says = "the gradient of the second pass has the first in it"
-        return finding(wrong("gradients not zeroed", says))
-    if not close(first, case.gradient):
-        causes = _explanations(case, answer["first"]).matching
-        mistake, says = next(iter(causes.items()), ("", "backward computes a wrong gradient"))
-        return finding(wrong(mistake, f"wrong in the first pass already: {says}"), causes)
-    return finding(wrong("", "the gradient after zeroing and a second pass is wrong"))
+    if not (_are_finite(first) and _are_finite(answer["second"])):
+        message = "after a backward pass, grad must be a finite number"
+        return create_finding(wrong("gradient is no number", message))
+    if is_close(answer["second"], _double(first)) and any(first):
+        message = "the gradient of the second pass includes that of the first pass"
+        return create_finding(wrong("gradients not zeroed", message))
+    if not is_close(first, case.gradient):
+        causes = _explain(case, answer["first"]).matching
+        mistake, message = next(iter(causes.items()), ("", "backward computes a wrong gradient"))
+        return create_finding(wrong(mistake, f"already wrong in the first pass: {message}"), causes)
+    return create_finding(wrong("", "the gradient of a second pass after zeroing is wrong"))
 
 
-def _without(case: Case, answer: Any) -> Part:
+def _judge_without_zeroing(case: Case, answer: Any) -> Part:
+    """Judge whether the gradients of two passes add up if they are not zeroed."""
     first, second, unzeroed = answer["first"]["grads"], answer["second"], answer["unzeroed"]
-    if not _finite(first) or not any(first):
-        return wrong("", "a pass leaves no gradient that could be added up")
-    if close(unzeroed, first):
-        says = "backward forgets what earlier passes left: nothing can be added up over samples"
-        return doubtful("backward zeroes", says)
-    if not close(unzeroed, _double(first)) and close(second, first):
+    if not _are_finite(first) or not any(first):
+        return wrong("", "a backward pass leaves no gradient")
+    if is_close(unzeroed, first):
+        message = (
+            "backward discards the gradients of earlier passes: they cannot be accumulated over"
+            " samples"
+        )
+        return doubtful("backward zeroes", message)
+    if not is_close(unzeroed, _double(first)) and is_close(second, first):
         return wrong("passes do not add up", "the gradients of two passes must add up")
-    if not any(close(answer["again"], one) for one in (_double(first), first)):
-        says = "backward twice on one graph counts what the first pass left in inner values"
-        return noted("inner gradients kept", says)
+    if not any(is_close(answer["again"], expected) for expected in (_double(first), first)):
+        message = "a second backward on the same graph reuses gradients of inner values"
+        return noted("inner gradients kept", message)
     return right()
 
 
 def _double(gradient: Sequence[float]) -> list[float]:
+    """Return twice a gradient."""
     return [2 * value for value in gradient]
 
 
 _PLAIN = Case("b = a*c + a; d = b*b", {"a": 1.5, "c": -0.5})
 ZEROING = Stage(6, "zeroing", ("Value", "zero_grad"), (
-    of_cases("gradients are zero", 2, [_PLAIN], _zero, "zeroed"),
-    of_cases("a second pass", 2, [_PLAIN], _second, "zeroed"),
-    of_cases("without zeroing", 2, [_PLAIN], _without, "zeroed"),
+    build_task("gradients are zero", 2, [_PLAIN], _judge_zeroed, "zero_gradients"),
+    build_task("a second pass", 2, [_PLAIN], _judge_second_pass, "zero_gradients"),
+    build_task("without zeroing", 2, [_PLAIN], _judge_without_zeroing, "zero_gradients"),
 ), (2, 3, 4, 5, 6))  # fmt: skip

@@ -1,4 +1,4 @@
-"""Stages 1 and 9: difference quotients, and derivatives of derivatives."""
+"""Stages 1 and 9: difference quotients, and second and higher derivatives."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from cgprimer.core.second_derivatives import hessian
 from cgprimer.course.checks.check_results import Part
-from cgprimer.course.checks.stages.stage import Case, Stage, Task, close, of_cases
+from cgprimer.course.checks.stages.stage import Case, Stage, Task, build_task, is_close
 from cgprimer.course.checks.verdicts import doubtful, right, wrong
 from cgprimer.tapes import values_of
 
@@ -17,18 +17,21 @@ from cgprimer.tapes import values_of
 
 _SINE = Case("y = sin(x)", {"x": 1.0})
 _CUBIC = Case("y = x^3 + 2*x^2 - 3*x + 1", {"x": 1.0})
-_ONE = tuple((case, h) for case in (_SINE, _CUBIC) for h in (0.25, 1e-4))
-_SEVERAL = Case("y = 6*(x1 + x2^2*x3)", {"x1": 1.0, "x2": 2.0, "x3": 3.0})
+_ONE_INPUT = tuple((case, h) for case in (_SINE, _CUBIC) for h in (0.25, 1e-4))
+_SEVERAL_INPUTS = Case("y = 6*(x1 + x2^2*x3)", {"x1": 1.0, "x2": 2.0, "x3": 3.0})
 _H = 0.25
+_ROUNDING, _TIGHT_ROUNDING = 1e-12, 2e-15  # of the values of a function
+Shift = Sequence[float]  #: the displacement of each input
 
 
-def _at(case: Case, *moves: float) -> float:
-    """The value with the inputs moved."""
-    point = {n: case.at[n] + move for n, move in zip(case.names, moves, strict=True)}
+def _evaluate(case: Case, shift: Shift) -> float:
+    """Evaluate a case with shifted inputs."""
+    point = {n: case.at[n] + by for n, by in zip(case.names, shift, strict=True)}
     return float(values_of(case.tape, point)[-1])
 
 
-def _quotients(low: float, middle: float, high: float, h: float) -> dict[str, float]:
+def _compute_quotients(low: float, middle: float, high: float, h: float) -> dict[str, float]:
+    """Return correct and wrong difference quotients of three values of a function."""
     return {
         "central": (high - low) / (2 * h),
         "forward": (high - middle) / h,
@@ -43,161 +46,182 @@ def _quotients(low: float, middle: float, high: float, h: float) -> dict[str, fl
     }
 
 
-_WAYS = ("central", "forward", "backward")
-_SAYS = {
-    "sign": "the difference is taken the wrong way round",
+_CORRECT_KINDS = ("central", "forward", "backward")
+_MESSAGES = {
+    "sign": "the two values are subtracted in the wrong order",
     "h ignored": "the argument h is not used",
-    "all inputs moved at once": "one input is moved at a time, the others stay",
-    "input not put back": "an input that was moved is still moved when the next one is",
-    "wrong length": "one number for each input",
+    "all inputs moved at once": "only one input may be shifted at a time",
+    "input not put back": "an input is still shifted when the next one is shifted",
+    "wrong length": "the gradient must have one number per input",
     "": "this is neither a forward nor a central difference with the given h",
 }
 
 
-def _said(kind: str) -> Part:
-    if kind in _WAYS:
+def _report_kind(kind: str) -> Part:
+    """Return the verdict on a kind of difference quotient."""
+    if kind in _CORRECT_KINDS:
         return right(f"{kind} differences")
     mistake = "sign" if kind.startswith("sign") else kind
-    return wrong(mistake, _SAYS.get(mistake, f"the difference is {kind}"))
+    return wrong(mistake, _MESSAGES.get(mistake, f"the difference is {kind}"))
 
 
-def _quotient(answers: Sequence[Any]) -> Part:
-    found = [answer["value"] for answer in answers]
+def _judge_quotients(answers: Sequence[Any]) -> Part:
+    """Judge difference quotients with given steps."""
+    values = [answer["value"] for answer in answers]
 
-    def kinds(noise: float, step: float = 0.0) -> list[str]:
-        steps = [step or h for _, h in _ONE]
-        ways = [
-            _quotients(_at(case, -h), _at(case, 0.0), _at(case, h), h)
-            for (case, _), h in zip(_ONE, steps, strict=True)
+    def match_kinds(rounding: float, step: float = 0.0) -> list[str]:
+        """Return the kinds of quotient that match all values, with the given step if not 0."""
+        steps = [step or h for _, h in _ONE_INPUT]
+        quotients = [
+            _compute_quotients(*(_evaluate(case, (by,)) for by in (-h, 0.0, h)), h)
+            for (case, _), h in zip(_ONE_INPUT, steps, strict=True)
         ]
-        rows = list(zip(found, ways, steps, strict=True))
-        return [kind for kind in ways[0] if all(close(v, w[kind], noise / h) for v, w, h in rows)]
+        rows = list(zip(values, quotients, steps, strict=True))
+        return [
+            kind
+            for kind in quotients[0]
+            if all(is_close(value, q[kind], rounding / h) for value, q, h in rows)
+        ]
 
-    # Rounding alone: with more, tiny steps would fit anything that is near the derivative.
-    unused = any({*_WAYS} & {*kinds(2e-15, 10.0**-k)} for k in range(1, 11))
-    return _said(next(iter(kinds(1e-12)), "h ignored" if unused else ""))
+    if kinds := match_kinds(_ROUNDING):
+        return _report_kind(kinds[0])
+    # With a larger tolerance, tiny steps would match any value close to the derivative.
+    ignored = any({*_CORRECT_KINDS} & {*match_kinds(_TIGHT_ROUNDING, 10.0**-k)} for k in range(1, 11))
+    return _report_kind("h ignored" if ignored else "")
 
 
-def _gradient(case: Case, answer: Any) -> Part:
-    zero, every = (0.0,) * 3, (_H,) * 3
-    unit = [tuple(_H * (j == k) for j in range(3)) for k in range(3)]
-    kept = [tuple(_H * (j < k) for j in range(3)) for k in range(4)]  # inputs that stay moved
+def _judge_numerical_gradient(case: Case, answer: Any) -> Part:
+    """Judge a gradient by differences of a function of three inputs."""
+    zero, all_shifted = (0.0,) * 3, (_H,) * 3
+    units = [tuple(_H * (j == k) for j in range(3)) for k in range(3)]
+    accumulated = [tuple(_H * (j < k) for j in range(3)) for k in range(4)]  # not put back
 
-    def fits(*places: Sequence[Sequence[float]]) -> list[str]:
-        """The quotients that these places, low, middle and high for each input, give."""
+    def match_kinds(*shifts: Sequence[Shift]) -> list[str]:
+        """Return the kinds of quotient that match, for low, middle and high shifts per input."""
         rows = [
-            _quotients(_at(case, *low), _at(case, *middle), _at(case, *high), _H)
-            for low, middle, high in places
+            _compute_quotients(*(_evaluate(case, shift) for shift in three), _H)  # type: ignore[call-arg]
+            for three in shifts
         ]
-        return [kind for kind in rows[0] if close(answer["value"], [row[kind] for row in rows])]
+        return [kind for kind in rows[0] if is_close(answer["value"], [row[kind] for row in rows])]
 
-    def minus(place: Sequence[float]) -> list[float]:
-        return [-move for move in place]
+    def negate(shift: Shift) -> list[float]:
+        """Return the opposite shift."""
+        return [-by for by in shift]
 
-    found = fits(*((minus(u), zero, u) for u in unit))
-    if found:
-        return _said(found[0])
-    if fits((minus(every), zero, every), (minus(every), zero, every), (minus(every), zero, every)):
-        return _said("all inputs moved at once")
-    low = [[u - k for u, k in zip(unit[j], kept[j], strict=True)] for j in range(3)]
-    still = (
-        fits(*((zero, zero, after) for after in kept[1:])),
-        fits(*((before, before, after) for before, after in pairwise(kept))),
-        fits(*((minus(after), zero, high) for after, high in zip(kept[1:], low, strict=True))),
+    if kinds := match_kinds(*((negate(unit), zero, unit) for unit in units)):
+        return _report_kind(kinds[0])
+    if match_kinds(*[(negate(all_shifted), zero, all_shifted)] * 3):
+        return _report_kind("all inputs moved at once")
+    highs = [[u - k for u, k in zip(units[j], accumulated[j], strict=True)] for j in range(3)]
+    not_put_back = (
+        [(zero, zero, after) for after in accumulated[1:]],
+        [(before, before, after) for before, after in pairwise(accumulated)],
+        [(negate(after), zero, high) for after, high in zip(accumulated[1:], highs, strict=True)],
     )
-    if any(still):
-        return _said("input not put back")
-    return _said("" if len(answer["value"]) == 3 else "wrong length")
+    if any(match_kinds(*shifts) for shifts in not_put_back):
+        return _report_kind("input not put back")
+    return _report_kind("" if len(answer["value"]) == 3 else "wrong length")
 
 
-def _kept(case: Case, answer: Any) -> Part:
+def _judge_point(case: Case, answer: Any) -> Part:
+    """Judge whether the list of inputs is unchanged."""
     if answer["point"] == [case.at[n] for n in case.names]:
         return right()
-    says = "the list that the function was given holds other numbers afterwards"
-    return wrong("point changed", says)
+    return wrong("point changed", "the list of inputs contains other numbers after the call")
 
 
 QUOTIENTS = Stage(1, "difference quotient", ("difference_quotient", "numerical_gradient"), (
-    Task("difference quotient", 3, tuple(c.asked("quotient", h) for c, h in _ONE), _quotient),
-    of_cases("gradient by differences", 3, [_SEVERAL], _gradient, "gradient", _H),
-    of_cases("the point stays as it is", 1, [_SEVERAL], _kept, "gradient", _H),
+    Task("difference quotient", 3,
+         tuple(case.call("compute_quotient", h) for case, h in _ONE_INPUT), _judge_quotients),
+    build_task("gradient by differences", 3, [_SEVERAL_INPUTS], _judge_numerical_gradient,
+               "compute_gradient", _H),
+    build_task("the point stays as it is", 1, [_SEVERAL_INPUTS], _judge_point,
+               "compute_gradient", _H),
 ))  # fmt: skip
 
 # --- 9: derivatives of derivatives ----------------------------------------------------------------
 
-_POWERS = (_CUBIC, Case(_CUBIC.text, {"x": -0.5}))
+_POLYNOMIALS = (_CUBIC, Case(_CUBIC.text, {"x": -0.5}))
 _TANH = Case("y = tanh(x)*x", {"x": 0.75})
-_HIGHER = {_CUBIC.text: [6.0, 0.0]}  # derivatives than the second
+_HIGHER_DERIVATIVES = {_CUBIC.text: [6.0, 0.0]}  # from the third order on
 _MATRIX = Case("y = 6*(x1 + x2^2*x3) + x1*x3", {"x1": 1.0, "x2": 2.0, "x3": 3.0})
+_NOT_ZEROED = "gradients must be zeroed before each pass"
+_NO_GRAPH = "the gradient is a number without a graph; compute it as a value"
 
 
-def _orders(case: Case, answer: Any) -> Part:
-    """Whether these are the derivatives of all orders, or what went wrong from the second on."""
+def _judge_derivatives(case: Case, answer: Any) -> Part:
+    """Judge the derivatives of all orders of a function of one input."""
     second = float(hessian(case.graph, dict(case.at), wrt="x")["x"]["x"])
-    numbers, expected = answer["value"], [*case.gradient, second, *_HIGHER.get(case.text, [])]
-    if close(numbers, expected):
+    expected = [*case.gradient, second, *_HIGHER_DERIVATIVES.get(case.text, [])]
+    numbers = answer["value"]
+    if is_close(numbers, expected):
         return right()
-    if len(numbers) != len(expected) or not all(isinstance(one, float) for one in numbers):
-        return wrong("wrong length", "a number for each order, from the first on")
+    if len(numbers) != len(expected) or not all(isinstance(value, float) for value in numbers):
+        message = "derivatives must return one number per order, from the first order on"
+        return wrong("wrong length", message)
     orders = range(len(expected))
     sums = [sum(expected[: k + 1]) for k in orders]
     sums_of_sums = [sum(comb(k, j) * expected[j] for j in range(k + 1)) for k in orders]
-    taylor = [value / factorial(k + 1) for k, value in enumerate(expected)]
-    if close(numbers, sums) or close(numbers, sums_of_sums):
-        return wrong(
-            "gradients not zeroed",
-            "each derivative has the earlier ones in it: gradients are to be zero before a pass",
-        )
-    if close(numbers, taylor):
+    if is_close(numbers, sums) or is_close(numbers, sums_of_sums):
+        message = f"each derivative includes the lower orders: {_NOT_ZEROED}"
+        return wrong("gradients not zeroed", message)
+    if is_close(numbers, [value / factorial(k + 1) for k, value in enumerate(expected)]):
         return wrong("Taylor coefficients", "the k-th derivative is k! times the coefficient")
-    if close(numbers, [expected[0]] * len(expected)):
-        return wrong("first derivative again", "every order gives the first derivative")
-    if close(numbers[0], expected[0]) and all(value == 0 for value in numbers[1:]):
-        return wrong(
-            "second derivative lost",
-            "the gradient is a plain number, which remembers nothing: let it be a value that was"
-            " computed",
-        )
-    if close(numbers, expected, 1e-2):
-        return wrong("difference quotient", "these numbers have the errors of differences")
-    return wrong("", f"not those of {case}")
+    if is_close(numbers, [expected[0]] * len(expected)):
+        return wrong("first derivative again", "every order is equal to the first derivative")
+    if is_close(numbers[0], expected[0]) and all(value == 0 for value in numbers[1:]):
+        return wrong("second derivative lost", _NO_GRAPH)
+    if is_close(numbers, expected, 1e-2):
+        return wrong("difference quotient", "these numbers have the errors of difference quotients")
+    return wrong("", f"these are not the derivatives of {case}")
 
 
-def _matrix(case: Case, answer: Any) -> Part:
-    found = hessian(case.graph, dict(case.at), wrt=case.names)
-    expected = [[float(found[a][b]) for b in case.names] for a in case.names]
-    value = answer["value"]
-    if close(value, expected):
+def _judge_hessian(case: Case, answer: Any) -> Part:
+    """Judge the matrix of second derivatives of a function of three inputs."""
+    rows = hessian(case.graph, dict(case.at), wrt=case.names)
+    expected = [[float(rows[a][b]) for b in case.names] for a in case.names]
+    matrix = answer["value"]
+    if is_close(matrix, expected):
         return right()
-    if len(value) != 3 or any(len(row) != 3 for row in value):
-        return wrong("wrong shape", "a row and a column for each input")
-    if not all(isinstance(v, float) and isfinite(v) for row in value for v in row):
-        return wrong("", "an entry is not a finite number")
+    if len(matrix) != 3 or any(len(row) != 3 for row in matrix):
+        return wrong("wrong shape", "the Hessian must have one row and one column per input")
+    if not all(isinstance(v, float) and isfinite(v) for row in matrix for v in row):
+        return wrong("", "the entries must be finite numbers")
     diagonal = [[e * (i == j) for j, e in enumerate(row)] for i, row in enumerate(expected)]
-    if close(value, diagonal):
-        return wrong("mixed derivatives missing", "only the diagonal is there")
-    rows = [[sum(expected[k][j] for k in range(i + 1)) for j in range(3)] for i in range(3)]
-    with_slope = [[e + g for e, g in zip(r, case.gradient, strict=True)] for r in rows]
-    if close(value, rows) or close(value, with_slope):
-        says = "each row has the rows above it added: gradients are to be zero before a pass"
-        return wrong("gradients not zeroed", says)
-    plus = [[e + g for e, g in zip(row, case.gradient, strict=True)] for row in expected]
-    if close(value, plus):
-        says = "the gradient of the first pass is in every row"
-        return wrong("gradients not zeroed", says)
-    if not any(any(row) for row in value):
-        says = "the gradient is a plain number, which remembers nothing"
-        return wrong("second derivative lost", says)
-    if close(value, expected, 1e-3):
-        says = "these numbers have the errors of differences"
-        return doubtful("difference quotient", says)
-    uneven = not close(value, [list(column) for column in zip(*value, strict=True)])
-    says = "it is not symmetric" if uneven else f"not that of {case}"
-    return wrong("not symmetric" if uneven else "", says)
+    if is_close(matrix, diagonal):
+        return wrong("mixed derivatives missing", "all entries off the diagonal are 0")
+    if reason := _explain_unzeroed_hessian(case, matrix, expected):
+        return wrong("gradients not zeroed", reason)
+    if not any(any(row) for row in matrix):
+        return wrong("second derivative lost", _NO_GRAPH)
+    if is_close(matrix, expected, 1e-3):
+        message = "these numbers have the errors of difference quotients"
+        return doubtful("difference quotient", message)
+    if not is_close(matrix, [list(column) for column in zip(*matrix, strict=True)]):
+        return wrong("not symmetric", "the Hessian must be symmetric")
+    return wrong("", f"this is not the Hessian of {case}")
+
+
+def _explain_unzeroed_hessian(
+    case: Case, matrix: Sequence[Sequence[float]], expected: Sequence[Sequence[float]]
+) -> str:
+    """Return the explanation of a Hessian computed without zeroing; empty if it does not match."""
+
+    def add_gradient(rows: Sequence[Sequence[float]]) -> list[list[float]]:
+        """Add the gradient to each row."""
+        return [[e + g for e, g in zip(row, case.gradient, strict=True)] for row in rows]
+
+    sums = [[sum(expected[k][j] for k in range(i + 1)) for j in range(3)] for i in range(3)]
+    if is_close(matrix, sums) or is_close(matrix, add_gradient(sums)):
+        return f"each row includes the rows above it: {_NOT_ZEROED}"
+    if is_close(matrix, add_gradient(expected)):
+        return "each row includes the gradient of the first pass"
+    return ""
 
 
 SECOND = Stage(9, "second order", ("derivatives", "hessian"), (
-    of_cases("derivatives of a polynomial", 3, _POWERS, _orders, "derivatives", 4),
-    of_cases("derivatives of tanh", 2, [_TANH], _orders, "derivatives", 2),
-    of_cases("Hessian", 3, [_MATRIX], _matrix, "hessian"),
+    build_task("derivatives of a polynomial", 3, _POLYNOMIALS, _judge_derivatives,
+               "compute_derivatives", 4),
+    build_task("derivatives of tanh", 2, [_TANH], _judge_derivatives, "compute_derivatives", 2),
+    build_task("Hessian", 3, [_MATRIX], _judge_hessian, "compute_hessian"),
 ), (2, 3, 4, 5, 9))  # fmt: skip

@@ -8,7 +8,7 @@ from math import exp, isfinite
 from typing import Any
 
 from cgprimer.course.checks.check_results import Failure, Part
-from cgprimer.course.checks.stages.stage import Ask, Case, Stage, Task, close, of_cases
+from cgprimer.course.checks.stages.stage import Case, DriverCall, Stage, Task, build_task, is_close
 from cgprimer.course.checks.verdicts import right, wrong
 from cgprimer.expressions import parse
 from cgprimer.tapes import differentiate, values_of
@@ -108,7 +108,7 @@ def _finite(values: Sequence[Any]) -> bool:
 def _decaying(case: Case, answer: Any) -> Part:
     def fits(rate: Callable[[int], float]) -> bool:
         rows = _stepped(case, answer["grads"], lambda p, g, s, t: p - rate(t) * g)
-        return close(answer["rows"], rows)
+        return is_close(answer["rows"], rows)
 
     unusable = _unusable(answer)
     if unusable:
@@ -123,7 +123,7 @@ def _decaying(case: Case, answer: Any) -> Part:
 
 def _steps(case: Case, answer: Any) -> Part:
     def fits(move: Move = _DESCENT, fixed: str = "") -> bool:
-        return close(answer["rows"], _stepped(case, answer["grads"], move, fixed))
+        return is_close(answer["rows"], _stepped(case, answer["grads"], move, fixed))
 
     unusable = _unusable(answer)
     if unusable:
@@ -139,8 +139,8 @@ def _steps(case: Case, answer: Any) -> Part:
 
 
 OPTIMIZER = Stage(7, "optimizer", ("Value", "SGD"), (
-    of_cases("steps", 4, [_BOWL], _steps, "descended", _RATE, _STEPS),
-    of_cases("decaying rate", 2, [_SLOPE], _decaying, "descended", _RATE, _STEPS, _DECAY),
+    build_task("steps", 4, [_BOWL], _steps, "run_optimizer", _RATE, _STEPS),
+    build_task("decaying rate", 2, [_SLOPE], _decaying, "run_optimizer", _RATE, _STEPS, _DECAY),
 ), (2, 3, 4, 5, 7))  # fmt: skip
 
 # --- 10: a small network --------------------------------------------------------------------------
@@ -215,13 +215,13 @@ def _outputs(network: Any, *functions: str) -> list[list[float]]:
 def _forward(answers: Sequence[Any]) -> Part:
     for answer, network in zip(answers, (_TAUGHT, _DISTINCT), strict=True):
         weights, _, inputs = network
-        if close(answer["outputs"], _outputs(network)):
+        if is_close(answer["outputs"], _outputs(network)):
             continue
         zero = [[0.0] * len(rows) for rows in weights]
-        if close(answer["outputs"], _outputs((weights, zero, inputs))):
+        if is_close(answer["outputs"], _outputs((weights, zero, inputs))):
             return wrong("no bias", _NEURON)
         for mistake, functions in _OTHERS.items():
-            if close(answer["outputs"], _outputs(network, *functions)):
+            if is_close(answer["outputs"], _outputs(network, *functions)):
                 return wrong(mistake, _NEURON)
         return wrong("", "the outputs are not those of this network")
     return right()
@@ -250,7 +250,7 @@ def _parameters(answers: Sequence[Any]) -> Part:
     slopes = _slopes(found)
     if slopes is None:
         return wrong("wrong parameters", "every weight and every bias, each once")
-    if not close(grads, slopes):
+    if not is_close(grads, slopes):
         return wrong("", "the gradient of the first output by its parameters is wrong")
     return right()
 
@@ -268,14 +268,14 @@ def _learned(answers: Sequence[Any]) -> Part:
             case = Case(f"y = sigmoid(w*x + c); l = {loss}", {"w": w, "c": b, "x": 1.0})
             rows = descended(case, _LEARNING, _EPOCHS, move, ["x", *fixed])
             output = case.graph.evaluate({**rows[-1], "x": 1.0})["y"]
-            if not close(answer["output"], float(output), 1e-8):
+            if not is_close(answer["output"], float(output), 1e-8):
                 return False
         return True
 
     if ends():
         return _of_samples(several)
     slopes = None if isinstance(network, Failure) else _slopes(network["parameters"])
-    if slopes and not close(network["grads"], slopes):
+    if slopes and not is_close(network["grads"], slopes):
         return wrong("", "training follows gradients that are wrong")
     for mistake, (says, *how) in _TRAININGS.items():
         if ends(*how):
@@ -336,9 +336,9 @@ def _of_samples(answer: Any) -> Part:
     """Judge an epoch of several samples: the steps, then the losses that are returned."""
     weight, running, after = _epochs()
     found, losses = answer["parameters"], answer["losses"]
-    if not any(close(value, weight, 1e-8) for value in found):
+    if not any(is_close(value, weight, 1e-8) for value in found):
         for way in ("mean step per epoch", *_EPOCHS_WRONG):
-            if any(close(value, _epochs(way)[0], 1e-8) for value in found):
+            if any(is_close(value, _epochs(way)[0], 1e-8) for value in found):
                 mistake = way.replace("mean", "one")
                 return wrong(mistake, _EPOCHS_WRONG[mistake])
         return wrong("", "after several samples the network is not where it should be:"
@@ -358,7 +358,7 @@ def _of_samples(answer: Any) -> Part:
 def _proportional(numbers: Sequence[float], expected: Sequence[float]) -> bool:
     """Return whether numbers are expected ones times a positive factor: sums or means."""
     factor = numbers[0] / expected[0]
-    return factor > 0 and close(list(numbers), [factor * value for value in expected], 1e-8)
+    return factor > 0 and is_close(list(numbers), [factor * value for value in expected], 1e-8)
 
 
 def _wrong_losses(
@@ -382,11 +382,16 @@ def _wrong_losses(
 
 
 _TRAINED = (
-    *(Ask("trained", ([[[w]]], [[b]], [[[1.0], [0.0]]], _LEARNING, _EPOCHS)) for w, b in _NIELSEN),
-    Ask("trained", ([[[_NEURON_AT[0]]]], [[_NEURON_AT[1]]], _SAMPLES, _LEARNING, _SHORT)),
+    *(
+        DriverCall("train_network", ([[[w]]], [[b]], [[[1.0], [0.0]]], _LEARNING, _EPOCHS))
+        for w, b in _NIELSEN
+    ),
+    DriverCall(
+        "train_network", ([[[_NEURON_AT[0]]]], [[_NEURON_AT[1]]], _SAMPLES, _LEARNING, _SHORT)
+    ),
 )
 NETWORK = Stage(10, "small network", ("Value", "Network", "train"), (
-    Task("outputs", 3, (Ask("network", _TAUGHT), Ask("network", _DISTINCT)), _forward),
-    Task("parameters and their gradients", 3, (Ask("network", _DISTINCT),), _parameters),
-    Task("training", 4, _TRAINED, _learned, (Ask("network", _DISTINCT),)),
+    Task("outputs", 3, (DriverCall("run_network", _TAUGHT), DriverCall("run_network", _DISTINCT)), _forward),
+    Task("parameters and their gradients", 3, (DriverCall("run_network", _DISTINCT),), _parameters),
+    Task("training", 4, _TRAINED, _learned, (DriverCall("run_network", _DISTINCT),)),
 ), (2, 3, 4, 5, 6, 7, 10))  # fmt: skip

@@ -1,4 +1,4 @@
-"""What a stage is: a page, what it asks of a submission, and verdicts on what came back."""
+"""Stages of the ladder: pages with tasks, calls of a submission, and verdicts on its answers."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ from typing import Any, NamedTuple
 
 from cgprimer.core.derivatives import gradient
 from cgprimer.course.checks.check_results import Failure, Part
-from cgprimer.course.checks.stages.stage_diagnosis import Finding, attribute, finding
+from cgprimer.course.checks.stages.stage_diagnosis import (
+    Finding,
+    attribute_to_causes,
+    create_finding,
+)
 from cgprimer.course.checks.verdicts import failed, scored, wrong
 from cgprimer.errors import CgprimerError
 from cgprimer.expressions import ExpressionGraph, parse
 from cgprimer.tapes import Tape, values_of
 from cgprimer.tapes import tape as tape_of
 
-CLOSE = 1e-9  # relative: rounding in another order is less
+TOLERANCE = 1e-9  # relative: more than a different order of additions changes
 Verdict = Part | Finding
 UNREADABLE = "the submission returned something that is not an answer to this question"
 _UNEXPECTED = (
@@ -25,43 +29,56 @@ _UNEXPECTED = (
 )  # fmt: skip
 
 
-class Ask(NamedTuple):
-    """What is asked of the driver: one of its functions, arguments, and what they are about."""
+class DriverCall(NamedTuple):
+    """A call of the driver, which runs the submission.
 
-    call: str
+    Attributes:
+        function: the name of the driver's function.
+        arguments: its arguments after the submission's module.
+        subject: the expression that the call is about, for messages.
+    """
+
+    function: str
     arguments: tuple[Any, ...]
-    about: str = ""
+    subject: str = ""
 
 
 @dataclass(frozen=True)
 class Task:
-    """A part of a stage: its points, what is asked, and the verdict on answers without failures.
+    """A part of a stage.
 
-    Of what is asked ``beside`` answers come behind the others, and may be failures.
+    Attributes:
+        name: the name of the part.
+        points: the points for a correct answer.
+        calls: the calls whose answers are judged; none of them may fail.
+        judge: a function that returns the verdict on the answers.
+        further_calls: calls whose answers are passed to ``judge`` after the others, and may be
+            failures.
     """
 
     name: str
     points: float
-    asks: tuple[Ask, ...]
+    calls: tuple[DriverCall, ...]
     judge: Callable[[Sequence[Any]], Verdict]
-    beside: tuple[Ask, ...] = ()
+    further_calls: tuple[DriverCall, ...] = ()
 
-    def finding(self, answers: Sequence[Any]) -> Finding:
-        """Return the verdict, with name and points.
+    def assess(self, answers: Sequence[Any]) -> Finding:
+        """Return the verdict on answers, with name and points.
 
-        Answers come from the submission: those of an unexpected form are wrong, not an error.
+        The submission determines the answers: an answer with an unexpected form is wrong, not an
+        error.
         """
-        pairs = zip(self.asks, answers, strict=False)
-        bad = [(one, ask.about) for ask, one in pairs if isinstance(one, Failure)]
+        pairs = zip(self.calls, answers, strict=False)
+        failures = [(answer, call.subject) for call, answer in pairs if isinstance(answer, Failure)]
         verdict: Verdict
-        if bad:
-            verdict = failed(bad[0][0], [about for _, about in bad])
+        if failures:
+            verdict = failed(failures[0][0], [subject for _, subject in failures])
         else:
             try:
                 verdict = self.judge(answers)
             except _UNEXPECTED:
                 verdict = wrong("", UNREADABLE)
-        result = verdict if isinstance(verdict, Finding) else finding(verdict)
+        result = verdict if isinstance(verdict, Finding) else create_finding(verdict)
         return replace(result, part=scored(result.part, self.name, self.points))
 
 
@@ -70,56 +87,57 @@ class Stage:
     """A stage of the ladder.
 
     Attributes:
-        number: from 1 to 10.
-        name: what is learned.
-        needs: the names that a submission must define.
-        tasks: its parts.
-        builds_on: numbers of the stages whose functions are used, in the order of the ladder; its
-            own number if later parts use what earlier ones check.
+        number: the number, from 1 to 10.
+        name: the topic.
+        required_names: the names that a submission must define.
+        tasks: the parts of the stage.
+        builds_on: the numbers of the stages whose functions this stage uses, in ascending order;
+            includes the stage itself if later parts use functions that earlier parts check.
     """
 
     number: int
     name: str
-    needs: tuple[str, ...]
+    required_names: tuple[str, ...]
     tasks: tuple[Task, ...]
     builds_on: tuple[int, ...] = ()
 
     @cached_property
-    def asks(self) -> list[Ask]:
-        """What is asked of the driver; parts that ask the same share an answer."""
-        found: list[Ask] = []
+    def calls(self) -> list[DriverCall]:
+        """The driver calls of all tasks; equal calls are listed once."""
+        calls: list[DriverCall] = []
         for task in self.tasks:
-            found += [ask for ask in (*task.asks, *task.beside) if ask not in found]
-        return found
+            calls += [call for call in (*task.calls, *task.further_calls) if call not in calls]
+        return calls
 
     @property
     def possible(self) -> dict[str, float]:
-        """The points that each part can bring."""
+        """The maximum points of each part, keyed by name."""
         return {task.name: task.points for task in self.tasks}
 
-    def findings(self, answers: Sequence[Any], *, reported: bool = True) -> list[Finding]:
-        """Return the verdict on each part, from the answers to what was asked."""
-        found = []
+    def assess(self, answers: Sequence[Any], *, reported: bool = True) -> list[Finding]:
+        """Return the verdict on each part.
+
+        Args:
+            answers: the answers to :attr:`calls`.
+            reported: whether the parts are shown; other parts only establish causes.
+        """
+        findings = []
         for task in self.tasks:
-            own = [answers[self.asks.index(ask)] for ask in (*task.asks, *task.beside)]
-            found.append(
-                replace(
-                    task.finding(own),
-                    stage=self.number,
-                    builds_on=self.builds_on,
-                    reported=reported,
-                )
+            calls = (*task.calls, *task.further_calls)
+            finding = task.assess([answers[self.calls.index(call)] for call in calls])
+            findings.append(
+                replace(finding, stage=self.number, builds_on=self.builds_on, reported=reported)
             )
-        return found
+        return findings
 
     def judge(self, answers: Sequence[Any]) -> list[Part]:
-        """Return the parts of this stage alone."""
-        return attribute(self.findings(answers))
+        """Return the parts of this stage, judged without the other stages."""
+        return attribute_to_causes(self.assess(answers))
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """An expression at a point, as a program for the driver, and what is right.
+    """An expression at a point, as a program for the driver, with the expected values.
 
     >>> case = Case("e = (a + b)*(b + 1)", {"a": 2, "b": 1})
     >>> case.program["steps"], case.values[-1], case.gradient
@@ -131,22 +149,22 @@ class Case:
 
     @cached_property
     def graph(self) -> ExpressionGraph:
-        """The expression."""
+        """The graph of the expression."""
         return parse(self.text)
 
     @cached_property
     def tape(self) -> Tape:
-        """Its operations, one after the other."""
+        """The operations of the expression."""
         return tape_of(self.graph)
 
     @property
     def names(self) -> list[str]:
-        """Of the inputs, in the order in which the driver gives them."""
+        """The names of the inputs, in the order of the program."""
         return [leaf.name for leaf in self.tape.leaves if leaf.kind != "constant"]
 
     @property
     def program(self) -> dict[str, Any]:
-        """The operations as JSON has them."""
+        """The operations in the form that the driver reads."""
         leaves = [
             ["constant", leaf.value]
             if leaf.kind == "constant"
@@ -157,42 +175,56 @@ class Case:
 
     @cached_property
     def values(self) -> list[float]:
-        """What every value of the program is."""
+        """The expected values of all leaves and operations."""
         return values_of(self.tape, {name: float(value) for name, value in self.at.items()})
 
     @cached_property
     def gradient(self) -> list[float]:
-        """The derivatives of the last value by the inputs."""
-        found = gradient(self.graph, dict(self.at), wrt=self.names)
-        return [float(found[name]) for name in self.names]
+        """The derivatives of the last value with respect to the inputs."""
+        derivatives = gradient(self.graph, dict(self.at), wrt=self.names)
+        return [float(derivatives[name]) for name in self.names]
 
-    def asked(self, call: str, *more: Any) -> Ask:
-        """A question to the driver about this case."""
-        return Ask(call, (self.program, *more), self.text)
+    def call(self, function: str, *arguments: Any) -> DriverCall:
+        """Return a call of a driver function with the program of this case."""
+        return DriverCall(function, (self.program, *arguments), self.text)
 
     def __str__(self) -> str:
         point = ", ".join(f"{name} = {value:g}" for name, value in self.at.items())
         return f"{self.text} at {point}"
 
 
-def close(found: Any, expected: Any, within: float = CLOSE) -> bool:
-    """Whether numbers, or lists of them, are the same but for rounding."""
+def is_close(actual: Any, expected: Any, tolerance: float = TOLERANCE) -> bool:
+    """Return whether numbers, or nested lists of numbers, agree up to rounding."""
     if isinstance(expected, list | tuple):
-        same = isinstance(found, list) and len(found) == len(expected)
-        return same and all(close(a, b, within) for a, b in zip(found, expected, strict=True))
-    if not isinstance(found, int | float) or isinstance(found, bool):
+        comparable = isinstance(actual, list) and len(actual) == len(expected)
+        return comparable and all(
+            is_close(a, b, tolerance) for a, b in zip(actual, expected, strict=True)
+        )
+    if not isinstance(actual, int | float) or isinstance(actual, bool):
         return False
-    return bool(abs(found - expected) <= within * max(1.0, abs(expected)))
+    return bool(abs(actual - expected) <= tolerance * max(1.0, abs(expected)))
 
 
-def of_cases(
+def build_task(
     name: str, points: float, cases: Sequence[Case], judge: Callable[[Case, Any], Verdict],
-    call: str, *more: Any,
+    function: str, *arguments: Any,
 ) -> Task:  # fmt: skip
-    """A part that asks the same about several cases; the first that is not right is told."""
+    """Build a task that makes the same driver call for several cases.
 
-    def judged(answers: Sequence[Any]) -> Verdict:
+    The verdict is that on the first case that is not right.
+
+    Args:
+        name: the name of the task.
+        points: the points for a correct answer.
+        cases: the cases.
+        judge: a function that returns the verdict on the answer to one case.
+        function: the name of the driver function.
+        arguments: its arguments after the program.
+    """
+
+    def judge_all(answers: Sequence[Any]) -> Verdict:
+        """Return the first verdict that is not right, or the first verdict."""
         parts = list(map(judge, cases, answers))
         return next((part for part in parts if part.verdict != "right"), parts[0])
 
-    return Task(name, points, tuple(case.asked(call, *more) for case in cases), judged)
+    return Task(name, points, tuple(case.call(function, *arguments) for case in cases), judge_all)

@@ -66,13 +66,13 @@ class _Cause:
         return bool(self.mistake) and any(name in finding.causes for name in known)
 
 
-def finding(part: Part, causes: Mapping[str, str] | None = None) -> Finding:
+def create_finding(part: Part, causes: Mapping[str, str] | None = None) -> Finding:
     """Return a verdict as a finding; a named mistake predicts its own answers."""
     named = {part.mistake: part.message} if part.mistake else {}
     return Finding(part, {**(causes or {}), **named})
 
 
-def attribute(findings: Sequence[Finding]) -> list[Part]:
+def attribute_to_causes(findings: Sequence[Finding]) -> list[Part]:
     """Return the reported parts, each mistake named only where it shows first.
 
     A part whose answers an established cause predicts is a consequence. Another named mistake of a

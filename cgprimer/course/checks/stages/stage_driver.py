@@ -1,9 +1,9 @@
-"""Runs beside a submission, in its process: uses a student's engine, reports what it holds.
+"""The driver of the ladder: runs in the process of a submission, and reports its values as data.
 
-It needs Python alone, holds no expected value and judges nothing. Its functions are given the
-submission's module before their arguments. A *program* is plain data: ``leaves``, each
-``["input", number]`` or ``["constant", number]``, then ``steps``, each ``[operation, operands]``;
-the last value is the result.
+It imports only the standard library, contains no expected value and judges nothing. Each public
+function receives the submission's module before its other arguments. A *program* is plain data:
+``leaves``, each ``["input", number]`` or ``["constant", number]``, then ``steps``, each
+``[operation, operands]``. The last value is the result.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
 _PARENTS = ("parents", "_parents", "_prev", "prev", "children", "_children", "operands", "inputs")
 _DATA = ("data", "value", "_data", "val")
 _OPERATION = ("op", "_op", "operation", "operator", "op_name")
-_MOST = 20_000  # values of a graph
+_MAX_VALUES = 20_000  # in a graph
 
 
-# --- the student's numbers -----------------------------------------------------------------------
+# --- running a program ---------------------------------------------------------------------------
 
 
-def _applied(module: Any, name: str, operands: list[Any]) -> Any:
-    """An operation on numbers, or on values of the student's."""
+def _apply(module: Any, name: str, operands: list[Any]) -> Any:
+    """Apply an operation to numbers, or to the student's values."""
     if name in _OPERATORS:
         return _OPERATORS[name](*operands)
     (operand,) = operands
@@ -40,150 +40,183 @@ def _applied(module: Any, name: str, operands: list[Any]) -> Any:
     function = getattr(module, name, None)
     if function is None:
         kind = type(operand).__name__
-        raise AttributeError(f"{kind} has no {name}(), and there is no function {name}")
+        raise AttributeError(f"{kind} has no method {name}, and there is no function {name}")
     return function(operand)
 
 
-def _ran(module: Any, program: dict[str, Any], inputs: list[Any]) -> list[Any]:
-    given = iter(inputs)
-    values = [next(given) if kind == "input" else number for kind, number in program["leaves"]]
+def _run(module: Any, program: dict[str, Any], inputs: list[Any]) -> list[Any]:
+    """Run a program; return the values of all leaves and steps."""
+    remaining = iter(inputs)
+    values = [next(remaining) if kind == "input" else number for kind, number in program["leaves"]]
     for name, operands in program["steps"]:
-        values.append(_applied(module, name, [values[k] for k in operands]))
+        values.append(_apply(module, name, [values[k] for k in operands]))
     return values
 
 
-def _function(module: Any, program: dict[str, Any]) -> Callable[..., Any]:
-    """A program as a function of a list."""
-    return lambda xs: _ran(module, program, list(xs))[-1]
+def _to_function(module: Any, program: dict[str, Any]) -> Callable[..., Any]:
+    """Return a program as a function of a list of inputs."""
+    return lambda xs: _run(module, program, list(xs))[-1]
 
 
-def _inputs(program: dict[str, Any]) -> list[float]:
+def _list_inputs(program: dict[str, Any]) -> list[float]:
+    """Return the inputs of a program."""
     return [number for kind, number in program["leaves"] if kind == "input"]
 
 
-def _first(value: Any, names: tuple[str, ...]) -> Any:
+# --- reading the student's values ----------------------------------------------------------------
+
+
+def _get_first(value: Any, names: tuple[str, ...]) -> Any:
+    """Return the first attribute that a value has, or None."""
     return next((getattr(value, name) for name in names if hasattr(value, name)), None)
 
 
-def _number(value: Any) -> Any:
-    """A number; what is none, as text."""
+def _report_number(value: Any) -> Any:
+    """Return a number as a float, and anything else as a description."""
     value = value.item() if hasattr(value, "item") else value
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
-    inner = _first(value, _DATA)
-    return repr(value)[:60] if not isinstance(inner, int | float) else f"a {type(value).__name__}"
+    data = _get_first(value, _DATA)
+    return repr(value)[:60] if not isinstance(data, int | float) else f"a {type(value).__name__}"
 
 
-def _grad(value: Any) -> Any:
-    """A gradient; second stages may keep it as a value."""
+def _report_gradient(value: Any) -> Any:
+    """Return the gradient that a value stores, as a number or as a value with data."""
     grad = getattr(value, "grad", None)
-    inner = _first(grad, _DATA)
-    return _number(grad if inner is None or isinstance(grad, float) else inner)
+    data = _get_first(grad, _DATA)
+    return _report_number(grad if data is None or isinstance(grad, float) else data)
 
 
-def _parents(value: Any) -> list[Any]:
-    found = _first(value, _PARENTS)
-    return list(found) if isinstance(found, list | tuple | set | frozenset) else []
+def _get_data(value: Any) -> Any:
+    """Return the data of a value, or a number unchanged."""
+    data = _get_first(value, _DATA)
+    return value if data is None or isinstance(value, int | float) else data
+
+
+def _list_parents(value: Any) -> list[Any]:
+    """Return the parents of a value."""
+    parents = _get_first(value, _PARENTS)
+    return list(parents) if isinstance(parents, list | tuple | set | frozenset) else []
 
 
 class CyclicGraph(Exception):
-    """A value is its own parent, or an ancestor of itself."""
+    """A value is its own parent, or its own ancestor."""
 
 
 class GraphTooLarge(Exception):
     """A graph has more values than the expression can need."""
 
 
-def _graph(root: Any) -> tuple[list[Any], list[dict[str, Any]]]:
-    """Every value that leads to one, operands before what is made of them, as plain data too."""
+def _sort_graph(root: Any) -> list[Any]:
+    """Return all values that lead to the root, parents before children.
+
+    Raises:
+        CyclicGraph: a value is its own ancestor.
+        GraphTooLarge: the graph has too many values.
+    """
     order: list[Any] = []
-    place: dict[int, int] = {}
-    entered: dict[int, Any] = {}  # values are kept alive, so that no two have one id
+    finished: set[int] = set()
+    entered: dict[int, Any] = {}  # keeps the values alive, so that no two have the same id
     stack = [(root, False)]
     while stack:
-        value, done = stack.pop()
-        if id(value) in place:
+        value, parents_done = stack.pop()
+        if id(value) in finished:
             continue
-        if done:
-            place[id(value)] = len(order)
+        if parents_done:
+            finished.add(id(value))
             order.append(value)
             continue
         if id(value) in entered:
-            raise CyclicGraph("a value is its own parent, or an ancestor of itself")
+            raise CyclicGraph("a value is its own parent or its own ancestor")
         entered[id(value)] = value
-        parents = _parents(value)
-        if len(entered) > _MOST or len(stack) + len(parents) > 4 * _MOST:
-            raise GraphTooLarge(f"more than {_MOST:,} values lead to the result")
+        parents = _list_parents(value)
+        if len(entered) > _MAX_VALUES or len(stack) + len(parents) > 4 * _MAX_VALUES:
+            raise GraphTooLarge(f"more than {_MAX_VALUES:,} values lead to the result")
         stack.append((value, True))
-        stack += [(p, False) for p in reversed(parents) if id(p) not in place]
-    rows = [
+        stack += [(p, False) for p in reversed(parents) if id(p) not in finished]
+    return order
+
+
+def _describe_graph(order: list[Any]) -> list[dict[str, Any]]:
+    """Return the values of a graph as plain data.
+
+    Args:
+        order: the values, parents before children.
+    """
+    index = {id(value): k for k, value in enumerate(order)}
+    return [
         {
-            "data": _number(_first(value, _DATA) if not isinstance(value, int | float) else value),
-            "grad": _grad(value),
-            "op": str(_first(value, _OPERATION) or "")[:20],
-            "parents": [place[id(p)] for p in _parents(value) if id(p) in place],
-            "set": isinstance(_first(value, _PARENTS), set | frozenset),
+            "data": _report_number(
+                value if isinstance(value, int | float) else _get_first(value, _DATA)
+            ),
+            "grad": _report_gradient(value),
+            "op": str(_get_first(value, _OPERATION) or "")[:20],
+            "parents": [index[id(p)] for p in _list_parents(value) if id(p) in index],
+            "set": isinstance(_get_first(value, _PARENTS), set | frozenset),
         }
         for value in order
     ]
-    return order, rows
 
 
-# --- what is asked -------------------------------------------------------------------------------
+# --- calls of the checks -------------------------------------------------------------------------
 
 
-def names(module: Any) -> list[str]:
-    """What the submission defines."""
+def list_names(module: Any) -> list[str]:
+    """Return the names that the submission defines."""
     return [name for name in vars(module) if not name.startswith("_")]
 
 
-def quotient(module: Any, program: dict[str, Any], h: float) -> dict[str, Any]:
-    """The student's difference quotient of a program with one input."""
-    f = _function(module, program)
-    return {"value": _number(module.difference_quotient(lambda x: f([x]), *_inputs(program), h))}
+def compute_quotient(module: Any, program: dict[str, Any], h: float) -> dict[str, Any]:
+    """Return the student's difference quotient of a program with one input."""
+    f = _to_function(module, program)
+    quotient = module.difference_quotient(lambda x: f([x]), *_list_inputs(program), h)
+    return {"value": _report_number(quotient)}
 
 
-def gradient(module: Any, program: dict[str, Any], h: float) -> dict[str, Any]:
-    """The student's gradient by differences, and the point afterwards."""
-    point = _inputs(program)
-    found = module.numerical_gradient(_function(module, program), point, h)
-    return {"value": [_number(value) for value in found], "point": point}
+def compute_gradient(module: Any, program: dict[str, Any], h: float) -> dict[str, Any]:
+    """Return the student's gradient by finite differences, and the list of inputs afterwards."""
+    point = _list_inputs(program)
+    gradient = module.numerical_gradient(_to_function(module, program), point, h)
+    return {"value": [_report_number(value) for value in gradient], "point": point}
 
 
-def built(module: Any, program: dict[str, Any], do: str = "") -> dict[str, Any]:
-    """What the student's values hold after a program, and after what is done then.
+def build_values(module: Any, program: dict[str, Any], action: str = "") -> dict[str, Any]:
+    """Run a program on the student's values, and report the graph.
 
-    ``do``: ``backward``, ``order``; or nothing.
+    Args:
+        module: the submission.
+        program: the program.
+        action: ``backward`` to run a backward pass, ``order`` to sort the values, or empty.
     """
-    numbers = _inputs(program)
-    leaves = [module.Value(number) for number in numbers]
-    values = _ran(module, program, leaves)
+    leaves = [module.Value(number) for number in _list_inputs(program)]
+    values = _run(module, program, leaves)
     root = values[-1]
-    found: dict[str, Any] = {}
-    before = _graph(root)[0]  # alive all the while, so that no two values have one id
-    if do == "backward":
+    report: dict[str, Any] = {}
+    before = _sort_graph(root)  # keeps the values alive, so that no two have the same id
+    if action == "backward":
         root.backward()
     ordered = None
-    if do == "order" or (do and "topological_order" in vars(module)):
-        ordered = list(module.topological_order(root))[: _MOST * 4]
-    order, found["nodes"] = _graph(root)
-    place = {id(value): k for k, value in enumerate(order)}
+    if action == "order" or (action and "topological_order" in vars(module)):
+        ordered = list(module.topological_order(root))[: _MAX_VALUES * 4]
+    order = _sort_graph(root)
+    report["nodes"] = _describe_graph(order)
+    index = {id(value): k for k, value in enumerate(order)}
     if ordered is not None:
-        found["order"] = [place.get(id(value), -1) for value in ordered]
+        report["order"] = [index.get(id(value), -1) for value in ordered]
     del before
-    found["at"] = [place.get(id(value), -1) for value in values]
-    found["inputs"] = [_number(_first(leaf, _DATA)) for leaf in leaves]
-    found["grads"] = [_grad(leaf) for leaf in leaves]
-    return found
+    report["at"] = [index.get(id(value), -1) for value in values]
+    report["inputs"] = [_report_number(_get_first(leaf, _DATA)) for leaf in leaves]
+    report["grads"] = [_report_gradient(leaf) for leaf in leaves]
+    return report
 
 
-def chain(module: Any, length: int, do: str) -> dict[str, Any]:
-    """A long sum: whether it can be ordered, swept, recorded at all."""
+def run_chain(module: Any, length: int, action: str) -> dict[str, Any]:
+    """Report whether a long sum can be sorted (``order``) or differentiated (``backward``)."""
     x = module.Value(1.0)
     try:
         for _ in range(length):
             x = x + 1.0
-        if do == "order":
+        if action == "order":
             module.topological_order(x)
         else:
             x.backward()
@@ -192,119 +225,122 @@ def chain(module: Any, length: int, do: str) -> dict[str, Any]:
         return {"error": "RecursionError"}
 
 
-def zeroed(module: Any, program: dict[str, Any]) -> dict[str, Any]:
-    """Gradients of leaves: after a pass, zeroed, after a second pass, and without zeroing.
+def zero_gradients(module: Any, program: dict[str, Any]) -> dict[str, Any]:
+    """Report the gradients of leaves after backward passes with and without zeroing.
 
-    ``first`` is what one pass on leaves of its own leaves behind.
+    Returns:
+        ``first``: the report on a first pass, on separate leaves; ``zeroed`` and ``data``: after
+        zeroing; ``second``: after another pass; ``unzeroed``: after a pass without zeroing;
+        ``again``: after two passes over the same graph.
     """
-    first = built(module, program, "backward")
-    leaves = [module.Value(number) for number in _inputs(program)]
+    first = build_values(module, program, "backward")
+    leaves = [module.Value(number) for number in _list_inputs(program)]
 
-    def swept() -> list[Any]:
-        _ran(module, program, leaves)[-1].backward()
-        return [_grad(leaf) for leaf in leaves]
+    def run_backward() -> list[Any]:
+        """Run the program and a backward pass; return the gradients of the leaves."""
+        _run(module, program, leaves)[-1].backward()
+        return [_report_gradient(leaf) for leaf in leaves]
 
-    swept()
+    run_backward()
     module.zero_grad(leaves)
-    found = {"zeroed": [_grad(leaf) for leaf in leaves]}
-    found["data"] = [_number(_first(leaf, _DATA)) for leaf in leaves]
-    found["second"] = swept()
-    found["unzeroed"] = swept()
-    leaves = [module.Value(number) for number in _inputs(program)]
-    root = _ran(module, program, leaves)[-1]
+    report = {"zeroed": [_report_gradient(leaf) for leaf in leaves]}
+    report["data"] = [_report_number(_get_first(leaf, _DATA)) for leaf in leaves]
+    report["second"] = run_backward()
+    report["unzeroed"] = run_backward()
+    leaves = [module.Value(number) for number in _list_inputs(program)]
+    root = _run(module, program, leaves)[-1]
     root.backward()
     root.backward()
-    return found | {"again": [_grad(leaf) for leaf in leaves], "first": first}
+    return report | {"again": [_report_gradient(leaf) for leaf in leaves], "first": first}
 
 
-def descended(
+def run_optimizer(
     module: Any, program: dict[str, Any], rate: float, steps: int, decay: float | None = None
 ) -> dict[str, Any]:
-    """The parameters after each step of the student's SGD, and the gradients that it was given.
+    """Return the parameters after each update of the student's SGD, and the gradients.
 
-    Gradients are zeroed before each pass.
+    Gradients are zeroed before each backward pass.
     """
-    leaves = [module.Value(number) for number in _inputs(program)]
+    leaves = [module.Value(number) for number in _list_inputs(program)]
     optimizer = module.SGD(leaves, rate, *([] if decay is None else [decay]))
     rows, grads = [], []
     for _ in range(steps):
         for leaf in leaves:
             leaf.grad = 0.0
-        _ran(module, program, leaves)[-1].backward()
-        grads.append([_grad(leaf) for leaf in leaves])
+        _run(module, program, leaves)[-1].backward()
+        grads.append([_report_gradient(leaf) for leaf in leaves])
         optimizer.step()
-        rows.append([_number(_first(leaf, _DATA)) for leaf in leaves])
+        rows.append([_report_number(_get_first(leaf, _DATA)) for leaf in leaves])
     return {"rows": rows, "grads": grads}
 
 
-def taped(module: Any, program: dict[str, Any], swept: bool) -> dict[str, Any]:
-    """The student's tape of a function, and, if swept, the adjoints along it."""
-    tape = module.record(_function(module, program), _inputs(program))
+def record_tape(module: Any, program: dict[str, Any], with_adjoints: bool) -> dict[str, Any]:
+    """Return the student's tape of a program, and the adjoints along it if requested."""
+    tape = module.record(_to_function(module, program), _list_inputs(program))
     rows = []
     for row in tape:
         name, operands, value = row
-        plain = all(isinstance(k, int) for k in operands) and isinstance(name, str)
-        rows.append([str(name)[:20], [int(k) for k in operands] if plain else None, _number(value)])
-    found: dict[str, Any] = {"tape": rows, "adjoints": None}
-    if swept:
-        found["adjoints"] = [_number(_inner(value)) for value in module.adjoints(tape)]
-    return found
+        valid = all(isinstance(k, int) for k in operands) and isinstance(name, str)
+        indices = [int(k) for k in operands] if valid else None
+        rows.append([str(name)[:20], indices, _report_number(value)])
+    report: dict[str, Any] = {"tape": rows, "adjoints": None}
+    if with_adjoints:
+        report["adjoints"] = [_report_number(_get_data(value)) for value in module.adjoints(tape)]
+    return report
 
 
-def _inner(value: Any) -> Any:
-    inner = _first(value, _DATA)
-    return value if inner is None or isinstance(value, int | float) else inner
-
-
-def long_tape(module: Any, length: int) -> dict[str, Any]:
-    """The adjoints of a long tape that is no student's: a leaf, and sums with it."""
+def sweep_long_tape(module: Any, length: int) -> dict[str, Any]:
+    """Return the first adjoint of a long tape: a leaf that is added again and again."""
     tape: list[tuple[str, tuple[int, ...], float]] = [("input", (), 1.0)]
     tape += [("add", (k, 0), k + 2.0) for k in range(length)]
     try:
-        return {"first": _number(_inner(module.adjoints(tape)[0])), "error": ""}
+        return {"first": _report_number(_get_data(module.adjoints(tape)[0])), "error": ""}
     except RecursionError:
         return {"error": "RecursionError"}
 
 
-def derivatives(module: Any, program: dict[str, Any], order: int) -> dict[str, Any]:
-    """The student's derivatives of a program with one input, first to highest."""
-    f = _function(module, program)
-    found = module.derivatives(lambda x: f([x]), *_inputs(program), order)
-    return {"value": [_number(_inner(value)) for value in found]}
+def compute_derivatives(module: Any, program: dict[str, Any], order: int) -> dict[str, Any]:
+    """Return the student's derivatives of a program with one input, from the first order on."""
+    f = _to_function(module, program)
+    derivatives = module.derivatives(lambda x: f([x]), *_list_inputs(program), order)
+    return {"value": [_report_number(_get_data(value)) for value in derivatives]}
 
 
-def hessian(module: Any, program: dict[str, Any]) -> dict[str, Any]:
-    """The student's matrix of second derivatives."""
-    found = module.hessian(_function(module, program), _inputs(program))
-    return {"value": [[_number(_inner(value)) for value in row] for row in found]}
+def compute_hessian(module: Any, program: dict[str, Any]) -> dict[str, Any]:
+    """Return the student's matrix of second derivatives."""
+    matrix = module.hessian(_to_function(module, program), _list_inputs(program))
+    return {"value": [[_report_number(_get_data(value)) for value in row] for row in matrix]}
 
 
-def network(
+def run_network(
     module: Any, weights: list[Any], biases: list[Any], inputs: list[list[float]]
 ) -> dict[str, Any]:
-    """What the student's network gives, its parameters, and their gradients."""
-    made = module.Network(weights, biases)
-    outputs = [made(list(row)) for row in inputs]
+    """Return the outputs and parameters of the student's network, and gradients.
+
+    The gradients are those of the first output of the first sample.
+    """
+    network = module.Network(weights, biases)
+    outputs = [network(list(row)) for row in inputs]
     outputs = [list(o) if isinstance(o, list | tuple) else [o] for o in outputs]
-    parameters = list(made.parameters())
-    found = {
-        "outputs": [[_number(_inner(o)) for o in row] for row in outputs],
-        "parameters": [_number(_inner(p)) for p in parameters],
+    parameters = list(network.parameters())
+    report = {
+        "outputs": [[_report_number(_get_data(o)) for o in row] for row in outputs],
+        "parameters": [_report_number(_get_data(p)) for p in parameters],
     }
     outputs[0][0].backward()
-    return found | {"grads": [_grad(p) for p in parameters]}
+    return report | {"grads": [_report_gradient(p) for p in parameters]}
 
 
-def trained(
+def train_network(
     module: Any, weights: list[Any], biases: list[Any], data: list[Any], rate: float, epochs: int
 ) -> dict[str, Any]:
-    """The losses that the student's training gives, and the output and parameters afterwards."""
-    made = module.Network(weights, biases)
-    losses = module.train(made, [(list(x), list(y)) for x, y in data], rate, epochs)
-    outputs = made(list(data[0][0]))
+    """Return the losses of the student's training, and the first output and parameters after it."""
+    network = module.Network(weights, biases)
+    losses = module.train(network, [(list(x), list(y)) for x, y in data], rate, epochs)
+    outputs = network(list(data[0][0]))
     first = outputs[0] if isinstance(outputs, list | tuple) else outputs
     return {
-        "losses": [_number(_inner(loss)) for loss in losses or []][:10_000],
-        "output": _number(_inner(first)),
-        "parameters": [_number(_inner(p)) for p in made.parameters()],
+        "losses": [_report_number(_get_data(loss)) for loss in losses or []][:10_000],
+        "output": _report_number(_get_data(first)),
+        "parameters": [_report_number(_get_data(p)) for p in network.parameters()],
     }

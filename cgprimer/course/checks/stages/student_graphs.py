@@ -9,7 +9,7 @@ from math import isfinite
 from typing import Any
 
 from cgprimer.core.operations import find_primitive, float_arithmetic
-from cgprimer.course.checks.stages.stage import close
+from cgprimer.course.checks.stages.stage import is_close
 from cgprimer.expressions import Apply, ExpressionGraph, Name, Number, parse, unparse
 
 Node = Mapping[str, Any]  #: data, op, parents, grad and set (whether parents are a set)
@@ -62,7 +62,7 @@ def _infer_expression(nodes: Sequence[Node], node: Node, names: Mapping[int, str
             operands, data = [*operands, Number(exponent)], [*data, exponent]
         if len(data) != _count_operands(name):
             continue
-        if close(node["data"], float_arithmetic.float_function(name)(*data)):
+        if is_close(node["data"], float_arithmetic.float_function(name)(*data)):
             return unparse(Apply(name, tuple(operands)))
     return None
 

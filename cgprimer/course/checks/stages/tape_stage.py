@@ -1,4 +1,4 @@
-"""Stage 8: the tape, a list of instructions in the order in which they were done."""
+"""Stage 8: the tape, a list of instructions in the order of execution."""
 
 from __future__ import annotations
 
@@ -8,10 +8,17 @@ from typing import Any
 from cgprimer.core.operations import find_primitive, float_arithmetic
 from cgprimer.course.checks.check_results import Part
 from cgprimer.course.checks.stages.backward_mistakes import explain_gradients
-from cgprimer.course.checks.stages.stage import Ask, Case, Stage, Task, close, of_cases
-from cgprimer.course.checks.stages.stage_diagnosis import Finding, finding
+from cgprimer.course.checks.stages.stage import (
+    Case,
+    DriverCall,
+    Stage,
+    Task,
+    build_task,
+    is_close,
+)
+from cgprimer.course.checks.stages.stage_diagnosis import Finding, create_finding
 from cgprimer.course.checks.stages.student_graphs import OPERATIONS, parse_operation
-from cgprimer.course.checks.stages.value_stages import LECTURE, LONG
+from cgprimer.course.checks.stages.value_stages import CHAIN_LENGTH, LECTURE
 from cgprimer.course.checks.verdicts import doubtful, right, waiting, wrong
 
 _CASES = (
@@ -20,85 +27,102 @@ _CASES = (
     LECTURE,
 )
 _LEAVES = ("input", "constant", "const", "leaf", "")
+Row = tuple[str, list[int] | None, float]  #: operation, rows of the operands, value
 
 
-def _long(answers: Sequence[Any]) -> Part:
+def _judge_long_tape(answers: Sequence[Any]) -> Part:
+    """Judge the adjoints along a long tape."""
     if answers[0]["error"]:
-        says = "adjoints ends in a RecursionError: a tape is walked by a loop, from its end"
-        return wrong("recursion too deep", says)
-    if not close(answers[0]["first"], LONG + 1.0):
+        message = "adjoints raises a RecursionError: process the tape in a loop, from last to first"
+        return wrong("recursion too deep", message)
+    if not is_close(answers[0]["first"], CHAIN_LENGTH + 1.0):
         return wrong("", "the adjoint of the first row is wrong")
     return right()
 
 
-def _tape(case: Case, answer: Any) -> Part:
-    tape = answer["tape"]
+def _judge_tape(case: Case, answer: Any) -> Part:
+    """Judge the rows of a student's tape."""
+    tape: list[Row] = answer["tape"]
     if not tape:
-        return wrong("empty tape", "there is a row for each input and each operation")
-    for k, (op, operands, value) in enumerate(tape):
-        where = f"row {k + 1}, {op!r}, of the tape of {case.text}"
-        if operands is None:
-            says = "a row is (operation, numbers of the rows of its operands, value)"
-            return wrong("operands are no rows", says, where)
-        if not isinstance(value, float):
-            return wrong("values on the tape", f"its value is {value}", where)
-        if any(not 0 <= operand < k for operand in operands):
-            if tape.count([op, operands, value]) > 1:
-                says = "a value that is used several times has several rows"
-                return wrong("values listed twice", says, where)
-            says = "an operand stands behind its user: a tape is in the order of execution"
-            return wrong("child before parent", says, where)
-        if not operands and parse_operation(op)[0] in _LEAVES:
-            continue
-        said, exponent = parse_operation(op)
-        data = [tape[operand][2] for operand in operands]
-        data += [exponent] if exponent is not None else []
-        if said not in OPERATIONS:
-            says = f"{op!r} is no operation that is known here"
-            return doubtful("unusual operation", says)
-        if len(data) != find_primitive(said).arity:
-            says = "this is not its number of operands: an exponent is one, or stands in the name"
-            return wrong("rows do not replay", f"{says}, as '**2'", where)
-        if not close(value, float(float_arithmetic.float_function(said)(*data))):
-            says = "the operation, done with the values of its operands, gives another value"
-            return wrong("rows do not replay", says, where)
-    if not close(tape[-1][2], case.values[-1]):
-        return wrong("result not last", "the last row is the result")
-    inputs = [value for op, operands, value in tape if not operands]
-    if not all(any(close(v, float(case.at[n])) for v in inputs) for n in case.names):
-        return wrong("inputs missing", "every input has a row without operands")
+        return wrong("empty tape", "the tape must have a row for each input and each operation")
+    for index in range(len(tape)):
+        part = _check_row(case, tape, index)
+        if part is not None:
+            return part
+    if not is_close(tape[-1][2], case.values[-1]):
+        return wrong("result not last", "the last row must be the result")
+    inputs = [value for _, operands, value in tape if not operands]
+    if not all(any(is_close(v, float(case.at[n])) for v in inputs) for n in case.names):
+        return wrong("inputs missing", "every input must have a row without operands")
     return right()
 
 
-def _adjoints(case: Case, answer: Any) -> Part | Finding:
-    tape, bars = answer["tape"], answer["adjoints"]
+def _check_row(case: Case, tape: Sequence[Row], index: int) -> Part | None:
+    """Return the verdict on one row of a tape if it is not right, else None."""
+    operation, operands, value = tape[index]
+    where = f"row {index + 1}, {operation!r}, of the tape of {case.text}"
+    if operands is None:
+        message = "a row must be (operation, row numbers of the operands, value)"
+        return wrong("operands are no rows", message, where)
+    if not isinstance(value, float):
+        return wrong(
+            "values on the tape", f"the value of a row must be a number, got {value}", where
+        )
+    if any(not 0 <= operand < index for operand in operands):
+        if list(tape).count(tape[index]) > 1:
+            message = "a value that is used several times has several rows"
+            return wrong("values listed twice", message, where)
+        message = "an operand comes after its user: rows must be in the order of execution"
+        return wrong("child before parent", message, where)
+    name, exponent = parse_operation(operation)
+    if not operands and name in _LEAVES:
+        return None
+    if name not in OPERATIONS:
+        return doubtful("unusual operation", f"unknown operation {operation!r}")
+    data = [tape[operand][2] for operand in operands]
+    data += [exponent] if exponent is not None else []
+    if len(data) != find_primitive(name).arity:
+        message = (
+            "the row has the wrong number of operands; an exponent must be an operand or part of"
+            " the name, such as '**2'"
+        )
+        return wrong("rows do not replay", message, where)
+    if not is_close(value, float(float_arithmetic.float_function(name)(*data))):
+        message = "the operation, applied to the values of its operands, gives another value"
+        return wrong("rows do not replay", message, where)
+    return None
+
+
+def _judge_adjoints(case: Case, answer: Any) -> Part | Finding:
+    """Judge the adjoints along a student's tape."""
+    tape: list[Row] = answer["tape"]
+    adjoints = answer["adjoints"]
     if any(operands is None or not all(0 <= i < k for i in operands)
            for k, (_, operands, _) in enumerate(tape)):  # fmt: skip
-        return waiting("the tape is no tape yet")
-    if bars is None or len(bars) != len(tape):
-        return wrong("wrong length", "there is an adjoint for each row of the tape")
-    leaves = {
-        k: next((n for n in case.names if close(value, float(case.at[n]))), "")
-        for k, (op, operands, value) in enumerate(tape)
-        if not operands and parse_operation(op)[0] != "constant"
+        return waiting("adjoints are checked when the tape is correct")
+    if adjoints is None or len(adjoints) != len(tape):
+        return wrong("wrong length", "adjoints must return one adjoint per row of the tape")
+    names = {
+        k: next((n for n in case.names if is_close(value, float(case.at[n]))), "")
+        for k, (operation, operands, value) in enumerate(tape)
+        if not operands and parse_operation(operation)[0] != "constant"
     }
-    # Constants may have the value of an input: inputs come first, in the order of the function.
-    first = [k for k, n in leaves.items() if n][: len(case.names)]
-    found = [bars[k] for k in first]
-    expected = [case.gradient[case.names.index(leaves[k])] for k in first]
-    if close(found, expected) and first:
+    # Constants may be equal to an input: inputs come first, in the order of the function.
+    inputs = [k for k, name in names.items() if name][: len(case.names)]
+    expected = [case.gradient[case.names.index(names[k])] for k in inputs]
+    if inputs and is_close([adjoints[k] for k in inputs], expected):
         return right()
     nodes = [
-        {"data": value, "op": op, "parents": operands or [], "set": False, "grad": bar}
-        for (op, operands, value), bar in zip(tape, bars, strict=True)
+        {"data": value, "op": op, "parents": operands or [], "set": False, "grad": adjoint}
+        for (op, operands, value), adjoint in zip(tape, adjoints, strict=True)
     ]
-    causes = explain_gradients(nodes, {k: bars[k] for k in first}).matching
-    mistake, says = next(iter(causes.items()), ("", "the adjoints of the inputs are wrong"))
-    return finding(wrong(mistake, says, str(case)), causes)
+    causes = explain_gradients(nodes, {k: adjoints[k] for k in inputs}).matching
+    mistake, message = next(iter(causes.items()), ("", "the adjoints of the inputs are wrong"))
+    return create_finding(wrong(mistake, message, str(case)), causes)
 
 
 TAPE = Stage(8, "tape", ("Value", "record", "adjoints"), (
-    of_cases("the tape", 4, _CASES, _tape, "taped", False),
-    of_cases("adjoints", 4, _CASES, _adjoints, "taped", True),
-    Task("a long tape", 1, (Ask("long_tape", (LONG,)),), _long),
+    build_task("the tape", 4, _CASES, _judge_tape, "record_tape", False),
+    build_task("adjoints", 4, _CASES, _judge_adjoints, "record_tape", True),
+    Task("a long tape", 1, (DriverCall("sweep_long_tape", (CHAIN_LENGTH,)),), _judge_long_tape),
 ), (2, 3, 8))  # fmt: skip

@@ -1,4 +1,4 @@
-"""Stages 2 and 3: values that remember, and their order."""
+"""Stages 2 and 3: values that record how they were computed, and their topological order."""
 
 from __future__ import annotations
 
@@ -7,14 +7,23 @@ from functools import partial
 from typing import Any
 
 from cgprimer.course.checks.check_results import Part
-from cgprimer.course.checks.stages.stage import Ask, Case, Stage, Task, close, of_cases
+from cgprimer.course.checks.stages.stage import (
+    Case,
+    DriverCall,
+    Stage,
+    Task,
+    build_task,
+    is_close,
+)
 from cgprimer.course.checks.stages.student_graphs import parse_operation
 from cgprimer.course.checks.stages.visiting_orders import find_order_mistake
 from cgprimer.course.checks.verdicts import doubtful, right, wrong
 
-COMPOUND = Case("c = (a + b)*(b + 1)", {"a": 2.0, "b": 1.0})  # Olah's
+COMPOUND = Case(
+    "c = (a + b)*(b + 1)", {"a": 2.0, "b": 1.0}
+)  # Olah, "Calculus on Computational Graphs"
 SQUARE = Case("c = a*a", {"a": 3.0})
-SINGLE = (
+SINGLE_OPERATIONS = (
     *(Case(f"c = {text}", {"a": 1.25, "b": -0.5}) for text in ("a + b", "a - b", "a*b", "a/b")),
     *(
         Case(f"c = {text}", {"a": 1.25})
@@ -22,69 +31,77 @@ SINGLE = (
     ),
     Case("c = relu(a)", {"a": -0.5}),
 )
-_SIDES = ("a + 2", "2 + a", "a - 2", "2 - a", "a*2", "2*a", "a/2", "2/a")
-_MIXED = tuple(Case(f"c = {text}", {"a": 1.25}) for text in _SIDES)
+_MIXED_OPERATIONS = tuple(
+    Case(f"c = {text}", {"a": 1.25})
+    for text in ("a + 2", "2 + a", "a - 2", "2 - a", "a*2", "2*a", "a/2", "2/a")
+)
 
 # --- 2: values ------------------------------------------------------------------------------------
 
 
-def _numbers(cases: Sequence[Case], answers: Sequence[Any]) -> Part:
-    """Whether every operation gives its number."""
-    bad = []
+def _judge_data(cases: Sequence[Case], answers: Sequence[Any]) -> Part:
+    """Judge the data of the results of operations."""
+    incorrect = []
     for case, answer in zip(cases, answers, strict=True):
         text = case.text.removeprefix("c = ")
         data = answer["nodes"][answer["at"][-1]]["data"]
-        if not close(answer["inputs"], [float(case.at[n]) for n in case.names]):
+        if not is_close(answer["inputs"], [float(case.at[n]) for n in case.names]):
             return wrong("operand changed", f"{text} changes the data of its operand")
         if isinstance(data, str):
-            return wrong("data is no number", f"the data of {text} is {data}, not a number")
-        if close(data, case.values[-1]):
+            return wrong("data is no number", f"the data of {text} must be a number, got {data}")
+        if is_close(data, case.values[-1]):
             continue
-        if text in ("2 - a", "2/a") and any(close(data, v) for v in (1.25 - 2.0, 1.25 / 2.0)):
-            says = f"{text} has its operands the wrong way round"
-            return wrong("reflected operands swapped", says)
-        bad.append(text)
-    return wrong("wrong value", f"wrong number: {', '.join(bad)}") if bad else right()
+        if text in ("2 - a", "2/a") and any(is_close(data, v) for v in (1.25 - 2.0, 1.25 / 2.0)):
+            message = f"the operands of {text} are swapped"
+            return wrong("reflected operands swapped", message)
+        incorrect.append(text)
+    if incorrect:
+        return wrong("wrong value", f"wrong result: {', '.join(incorrect)}")
+    return right()
 
 
-def _links(_: Case, answer: Any) -> Part:
-    top = answer["nodes"][answer["at"][-1]]
-    if not top["parents"]:
-        says = "a result does not keep its operands: parents is empty, or is not there"
-        return wrong("no parents", says)
+def _judge_links(_: Case, answer: Any) -> Part:
+    """Judge whether the result of a product records its operands and its operation."""
+    root = answer["nodes"][answer["at"][-1]]
+    if not root["parents"]:
+        message = "a result must record its operands: parents is missing or empty"
+        return wrong("no parents", message)
     if -1 in answer["at"][:2]:
-        return wrong("parents missing", "from the result some of the inputs cannot be reached")
-    if not top["op"]:
-        return wrong("no operation", "a result does not keep its operation: op")
-    if parse_operation(top["op"])[0] != "mul":
-        says = f"the result of a product calls its operation {top['op']!r}"
-        return doubtful("unusual operation", says)
+        return wrong("parents missing", "some inputs cannot be reached from the result")
+    if not root["op"]:
+        return wrong("no operation", "a result must record its operation: op is missing or empty")
+    if parse_operation(root["op"])[0] != "mul":
+        message = f"the operation of a product is called {root['op']!r} instead of '*' or 'mul'"
+        return doubtful("unusual operation", message)
     return right()
 
 
-def _twice(_: Case, answer: Any) -> Part:
-    top = answer["nodes"][answer["at"][-1]]
-    if top["set"]:
-        says = "parents are a set: a*a has one parent, and a - b forgets which comes first"
-        return doubtful("parents in a set", says)
-    if len(top["parents"]) != 2:
-        return wrong("operand dropped", "a*a has two operands, both of them a")
+def _judge_repeated_operand(_: Case, answer: Any) -> Part:
+    """Judge whether ``a*a`` records its operand twice."""
+    root = answer["nodes"][answer["at"][-1]]
+    if root["set"]:
+        message = "parents is a set: a*a has only one parent, and a - b loses the operand order"
+        return doubtful("parents in a set", message)
+    if len(root["parents"]) != 2:
+        return wrong("operand dropped", "a*a must have two parents, both of them a")
     return right()
 
 
-def _start(_: Case, answer: Any) -> Part:
+def _judge_initial_gradients(_: Case, answer: Any) -> Part:
+    """Judge whether gradients are 0 before a backward pass."""
     if all(node["grad"] == 0 for node in answer["nodes"]):
         return right()
-    return wrong("no gradient", "grad is 0.0 before any backward pass")
+    return wrong("no gradient", "grad must be 0.0 before a backward pass")
 
 
 VALUE = Stage(2, "values", ("Value",), (
-    Task("operations", 3, tuple(c.asked("built") for c in SINGLE), partial(_numbers, SINGLE)),
-    Task("numbers beside values", 2, tuple(case.asked("built") for case in _MIXED),
-         partial(_numbers, _MIXED)),
-    of_cases("links to the operands", 3, [COMPOUND], _links, "built"),
-    of_cases("a value used twice", 1, [SQUARE], _twice, "built"),
-    of_cases("gradients begin at zero", 1, [COMPOUND], _start, "built"),
+    Task("operations", 3, tuple(case.call("build_values") for case in SINGLE_OPERATIONS),
+         partial(_judge_data, SINGLE_OPERATIONS)),
+    Task("numbers beside values", 2, tuple(case.call("build_values") for case in _MIXED_OPERATIONS),
+         partial(_judge_data, _MIXED_OPERATIONS)),
+    build_task("links to the operands", 3, [COMPOUND], _judge_links, "build_values"),
+    build_task("a value used twice", 1, [SQUARE], _judge_repeated_operand, "build_values"),
+    build_task("gradients begin at zero", 1, [COMPOUND], _judge_initial_gradients, "build_values"),
 ))  # fmt: skip
 
 # --- 3: topological order -------------------------------------------------------------------------
@@ -94,34 +111,43 @@ LECTURE = Case(
     {"xa": 0.5, "ab": 1.0, "bc": 2.0, "cd": 3.0, "ac": 4.0},
 )
 DIAMOND = Case("b = a + a; c = b*a; d = c + b; e = d*c + a", {"a": 1.5})
-_TWOS = Case("; ".join(f"v{k + 1} = v{k} + v{k}" for k in range(12)), {"v0": 1.0})
-LONG = 5_000
+_DOUBLINGS = Case("; ".join(f"v{k + 1} = v{k} + v{k}" for k in range(12)), {"v0": 1.0})
+CHAIN_LENGTH = 5_000
 
 
-def _ordered(case: Case, answer: Any) -> Part:
+def _judge_order(case: Case, answer: Any) -> Part:
+    """Judge the topological order of a graph."""
     nodes, order = answer["nodes"], answer["order"]
     kinds = [kind for kind, _ in case.program["leaves"]]
     if any(at < 0 for at, kind in zip(answer["at"], kinds, strict=False) if kind == "input"):
-        says = "from the result some of the inputs cannot be reached: its parents are not there"
-        return wrong("parents missing", says)
+        message = "some inputs cannot be reached from the result: their parents are missing"
+        return wrong("parents missing", message)
     fault = find_order_mistake(nodes, order)
     return wrong(*fault, f"in {case.text}") if fault else right()
 
 
-def long_chain(do: str) -> Task:
-    """A part about a long sum; a recursion that is too deep costs no points."""
+def build_long_chain_task(action: str) -> Task:
+    """Build a task about a long sum; a recursion that is too deep costs no points.
 
-    def judged(answers: Sequence[Any]) -> Part:
+    Args:
+        action: ``order`` or ``backward``.
+    """
+
+    def judge(answers: Sequence[Any]) -> Part:
+        """Judge whether a long sum ends in a RecursionError."""
         if not answers[0]["error"]:
             return right()
-        says = f"a sum of {LONG:,} terms ends in a RecursionError: a loop with a stack has no limit"
-        return doubtful("recursion too deep", says)
+        message = (
+            f"a sum of {CHAIN_LENGTH:,} terms raises a RecursionError; a loop with a stack does not"
+        )
+        return doubtful("recursion too deep", message)
 
-    return Task("a long chain", 1, (Ask("chain", (LONG, do), f"a sum of {LONG:,} terms"),), judged)
+    call = DriverCall("run_chain", (CHAIN_LENGTH, action), f"a sum of {CHAIN_LENGTH:,} terms")
+    return Task("a long chain", 1, (call,), judge)
 
 
 ORDER = Stage(3, "topological order", ("Value", "topological_order"), (
-    of_cases("parents before children", 6, [COMPOUND, DIAMOND, LECTURE, _TWOS], _ordered,
-             "built", "order"),
-    long_chain("order"),
+    build_task("parents before children", 6, [COMPOUND, DIAMOND, LECTURE, _DOUBLINGS], _judge_order,
+               "build_values", "order"),
+    build_long_chain_task("order"),
 ), (2, 3))  # fmt: skip
