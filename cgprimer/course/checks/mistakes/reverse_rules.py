@@ -47,6 +47,8 @@ class ReverseRules:
             the first unless given. An edge may occur more than once.
         roots: the values whose adjoint is 1 at the start; the output unless given.
         seed: the adjoint at the start as a value of the builder; 1 unless given.
+        starts_at_zero: whether all other adjoints are 0 at the start, as in an engine whose values
+            store a gradient. Otherwise a pass skips values without an adjoint.
         forward: the values of a wrong forward pass, keyed by index on the tape; the correct values
             unless given.
     """
@@ -54,6 +56,7 @@ class ReverseRules:
     order: Sequence[Edge] | None = None
     roots: tuple[int, ...] = ()
     seed: Any = None
+    starts_at_zero: bool = False
     forward: Mapping[int, Any] | None = None
 
     def propagates(self, edge: Edge) -> bool:
@@ -102,7 +105,10 @@ class ReversePass:
         self.values = values if rules.forward is None else rules.forward
         self.emit, self.constant = builder.emit, builder.constant
         seed = builder.constant(1.0) if rules.seed is None else rules.seed
-        self.adjoints: dict[int, Any] = dict.fromkeys(rules.roots or (tape.root,), seed)
+        self.adjoints: dict[int, Any] = {}
+        if rules.starts_at_zero:
+            self.adjoints = dict.fromkeys(range(tape.tape.size), builder.constant(0.0))
+        self.adjoints |= dict.fromkeys(rules.roots or (tape.root,), seed)
         self.latest: dict[int, Edge] = {}
         self._edge = Edge(0, 0, 0)
 

@@ -12,9 +12,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from cgprimer.core.methods.reverse import SweepInstruction, iterate_backwards, sweep
-from cgprimer.core.operations.float_arithmetic import float_function
-from cgprimer.core.operations.primitive_registry import Applied
+from cgprimer.course.checks.mistakes.differentiated_tape import DifferentiatedTape, Edge
+from cgprimer.course.checks.mistakes.reverse_rules import (
+    OmitUpstream,
+    Overwrite,
+    ReverseRules,
+    run_reverse_pass,
+)
 from cgprimer.course.checks.stages.stage import is_close
 from cgprimer.course.checks.stages.student_graphs import (
     Node,
@@ -28,14 +32,13 @@ from cgprimer.course.checks.stages.visiting_orders import (
     list_nodes_per_path,
 )
 from cgprimer.errors import CgprimerError
-from cgprimer.tapes import tape as tape_of
+from cgprimer.recording.eager_builder import EAGER
+from cgprimer.tapes import tape as build_tape
 from cgprimer.tapes import values_of
 
 _MAX_NODES = 1_000  # of a graph whose gradients are explained
 _MAX_NODES_PER_OPERATION = 100  # of a graph for which mistakes in single operations are tried
-_MAX_EDGES_PER_PATH = 2_500  # along which gradients are sent when every path is followed
-#: for each computed node, a sweep instruction for each operand that is not a constant
-Edges = Mapping[int, Sequence[SweepInstruction]]
+_MAX_EDGES_ON_PATHS = 2_500  # followed by a pass along every path
 
 EXPLANATIONS = {
     "another graph": "the backward pass is correct, but the graph of the values differs from that"
@@ -58,119 +61,61 @@ EXPLANATIONS = {
 }
 
 
-# --- backward passes with one rule changed --------------------------------------------------------
+# --- the graph as a tape --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class PassRules:
-    """The rules of a backward pass; by default those of reverse mode.
+class StudentTape:
+    """A student's graph as a tape, with the values at the student's point.
 
     Attributes:
-        seed: the gradient of the result with respect to itself.
-        overwrites: assign contributions with ``=`` instead of adding them with ``+=``.
-        omits_upstream: use the local derivative without the upstream gradient.
-        nodes: the nodes whose contributions break a rule; None for all nodes.
-        reverses_operands: visit the operands of each node from the last to the first.
-        follows_paths: pass the gradient of a node on whenever a contribution arrives.
+        tape: the tape, with the leaves of the graph as sources.
+        values: the values of the tape, keyed by index.
+        indices: the index on the tape of each node.
     """
 
-    seed: float = 1.0
-    overwrites: bool = False
-    omits_upstream: bool = False
-    nodes: frozenset[int] | None = None
-    reverses_operands: bool = False
-    follows_paths: bool = False
+    tape: DifferentiatedTape
+    values: Mapping[int, float]
+    indices: Sequence[int]
+
+    @cached_property
+    def edges(self) -> list[list[Edge]]:
+        """The edges from each node to its operands."""
+        first = len(self.tape.tape.leaves)
+        return [self.tape.edges_to(index) if index >= first else [] for index in self.indices]
+
+    @cached_property
+    def operands(self) -> list[list[int]]:
+        """The operands of each node, as nodes."""
+        node_of = {index: node for node, index in enumerate(self.indices)}
+        return [[node_of[edge.tail] for edge in edges] for edges in self.edges]
+
+    def visit(self, nodes: Iterable[int], *, reverse_operands: bool = False) -> list[Edge]:
+        """Return the edges of a backward pass that visits the nodes in the given order."""
+        step = -1 if reverse_operands else 1
+        return [edge for node in nodes for edge in self.edges[node][::step]]
+
+    def follow_paths(self, *, reverse_operands: bool = False) -> list[Edge]:
+        """Return the edges along every path from the result, depth first, as a recursion does."""
+        step = -1 if reverse_operands else 1
+        edges_to = dict(zip(self.indices, self.edges, strict=True))
+        order: list[Edge] = []
+        stack = self.edges[-1][::-step]
+        while stack and len(order) < _MAX_EDGES_ON_PATHS:
+            edge = stack.pop()
+            order.append(edge)
+            stack += edges_to[edge.tail][::-step]
+        return order
+
+    def run(self, rules: ReverseRules) -> list[float]:
+        """Return the gradient of each node after a backward pass under given rules."""
+        rules = replace(rules, starts_at_zero=True)
+        adjoints = run_reverse_pass(self.tape, EAGER, self.values, rules)
+        return [adjoints[index] for index in self.indices]
 
 
-@dataclass
-class _PassBuilder:
-    """A builder for core's reverse sweep that computes floats and breaks a rule.
-
-    Attributes:
-        rules: the rules of the pass.
-        node: the node whose contributions are being computed.
-    """
-
-    rules: PassRules
-    node: int = 0
-    constant = staticmethod(float)
-
-    def emit(self, primitive: Applied, *operands: float) -> float:
-        """Compute a primitive on floats."""
-        return float(float_function(primitive)(*operands))
-
-    def product(self, upstream: float, partial: float) -> float:
-        """Multiply an upstream gradient by a local derivative, unless a rule omits it."""
-        omitted = self.rules.omits_upstream and self._breaks_rules()
-        return partial if omitted else self.emit("mul", upstream, partial)
-
-    def add_contribution(
-        self, totals: dict[int, float], to: int, product: float, *_contribution: float
-    ) -> None:
-        """Add a contribution to the gradient of a node, or overwrite the gradient."""
-        overwritten = self.rules.overwrites and self._breaks_rules()
-        totals[to] = product if overwritten else self.emit("add", totals[to], product)
-
-    def _breaks_rules(self) -> bool:
-        """Return whether the current node breaks the rules."""
-        return self.rules.nodes is None or self.node in self.rules.nodes
-
-
-def run_pass(
-    edges: Edges, size: int, order: Iterable[int], rules: PassRules | None = None
-) -> list[float]:
-    """Return the gradient of each node after a backward pass.
-
-    Args:
-        edges: the edges to the operands of each computed node.
-        size: the number of nodes; the last node is the result.
-        order: the nodes in the order in which the pass visits them.
-        rules: the rules of the pass; reverse mode by default.
-
-    >>> left, right = (SweepInstruction(1, "mul", t, (3.0, 3.0), 9.0) for t in ((0,), (None, 0)))
-    >>> square = {1: [left, right]}
-    >>> run_pass(square, 2, [1, 0]), run_pass(square, 2, [1, 0], PassRules(overwrites=True))
-    ([6.0, 1.0], [3.0, 1.0])
-    """
-    rules = rules or PassRules()
-    builder = _PassBuilder(rules)
-    step = -1 if rules.reverses_operands else 1
-
-    def iterate_edges() -> Iterator[SweepInstruction]:
-        """Yield the edges in the order of the pass."""
-        if rules.follows_paths:
-            visits = _follow_paths(edges, size - 1, step)
-        else:
-            visits = (edge for node in order for edge in edges.get(node, ())[::step])
-        for edge in visits:
-            builder.node = edge.head
-            yield edge
-
-    gradients = dict.fromkeys(range(size), 0.0)
-    gradients[size - 1] = rules.seed
-    sweep(builder, iterate_edges(), gradients)
-    return list(gradients.values())
-
-
-def _follow_paths(edges: Edges, root: int, step: int) -> Iterator[SweepInstruction]:
-    """Yield edges in depth-first order along every path from the result, as a recursion does.
-
-    Args:
-        edges: the edges to the operands of each computed node.
-        root: the result.
-        step: 1 to follow the first operand of a node first, -1 for the last.
-    """
-    stack = list(edges.get(root, ())[::-step])
-    for _ in range(_MAX_EDGES_PER_PATH):
-        if not stack:
-            return
-        edge = stack.pop()
-        yield edge
-        stack += edges.get(edge.tails[-1], ())[::-step]
-
-
-def build_edges(nodes: Sequence[Node]) -> Edges | None:
-    """Return the edges to the operands of each computed node of a student's graph.
+def build_student_tape(nodes: Sequence[Node]) -> StudentTape | None:
+    """Return a student's graph as a tape.
 
     Returns None if the graph cannot be read: it is too large, it has an unknown operation, or data
     that are not finite.
@@ -180,25 +125,15 @@ def build_edges(nodes: Sequence[Node]) -> Edges | None:
     graph = build_student_graph(nodes)
     computed = sum(bool(node["parents"]) for node in nodes)
     try:
-        tape = tape_of(graph)
+        tape = build_tape(graph)
         values = dict(enumerate(values_of(tape, graph.values)))
     except CgprimerError:
         return None
     if not len(graph.definitions) == len(tape) == computed:
         return None
-    node_of = {index: int(name[1:]) for name, index in tape.names.items() if name[0] == "v"}
-    varies = [index in node_of for index in range(tape.size)]
-    region = range(len(tape.leaves), tape.size)
-    return {
-        node_of[head]: [
-            SweepInstruction(
-                node_of[head], primitive, (None,) * position + (node_of[tail],), operands, out
-            )
-            for position, tail in enumerate(tails)
-            if tail is not None
-        ]
-        for head, primitive, tails, operands, out in iterate_backwards(tape, values, region, varies)
-    }
+    leaves = [f"v{k}" for k, node in enumerate(nodes) if not node["parents"]]
+    differentiated = DifferentiatedTape(tape, f"v{len(nodes) - 1}", leaves)
+    return StudentTape(differentiated, values, [tape.index(f"v{k}") for k in range(len(nodes))])
 
 
 # --- mistakes -------------------------------------------------------------------------------------
@@ -239,15 +174,15 @@ def explain_gradients(
         The mistakes that predict the gradients, and those that do not; both empty for a graph that
         cannot be read.
     """
-    edges = build_edges(nodes)
-    if edges is None:
+    tape = build_student_tape(nodes)
+    if tape is None:
         return Explanations({})
     seed = nodes[-1]["grad"]
     if not any(gradients.values()) and seed != 1:
         return Explanations({"seed missing": EXPLANATIONS["seed missing"]})
     matching: dict[str, str] = {}
     tried = set()
-    for mistake, explanation, predicted in _Predictions(nodes, edges, list(order)):
+    for mistake, explanation, predicted in _Predictions(nodes, tape, list(order)):
         tried.add(mistake)
         if all(is_close(gradient, predicted[k]) for k, gradient in gradients.items()):
             matching.setdefault(mistake, explanation)
@@ -260,30 +195,23 @@ class _Predictions:
 
     Attributes:
         nodes: the student's graph.
-        edges: the edges to the operands of each computed node.
+        tape: the graph as a tape.
         order: the student's topological order; empty if the submission has none.
     """
 
     nodes: Sequence[Node]
-    edges: Edges
+    tape: StudentTape
     order: list[int]
 
     def __iter__(self) -> Iterator[_Prediction]:
-        yield self._predict("another graph", self._correct_orders[0])
+        yield self._predict("another graph", ReverseRules())
         yield from self._predict_order_mistakes()
         seed = self.nodes[-1]["grad"]
         if isinstance(seed, float) and seed != 1:
-            yield self._predict("wrong seed", self._correct_orders[0], PassRules(seed=seed))
+            yield self._predict("wrong seed", ReverseRules(seed=seed))
         yield from self._predict_rule_mistakes()
-        yield from self._predict_combined_mistakes()
         if len(self.nodes) <= _MAX_NODES_PER_OPERATION:
             yield from self._predict_operation_mistakes()
-
-    @cached_property
-    def _operands(self) -> list[list[int]]:
-        """The operands of each node."""
-        every = range(len(self.nodes))
-        return [[edge.tails[-1] for edge in self.edges.get(k, ())] for k in every]
 
     @cached_property
     def _correct_orders(self) -> list[list[int]]:
@@ -293,69 +221,70 @@ class _Predictions:
         return [descending, *([backward] if sorted(backward) == sorted(descending) else [])]
 
     @cached_property
-    def _premature_orders(self) -> list[list[int]]:
-        """Orders in which a node may come before a node that uses it."""
-        orders = iterate_premature_orders(self._operands, self.order)
-        return [one for order in orders for one in (order, order[::-1])]
+    def _correct_visits(self) -> list[list[Edge]]:
+        """The edges in each correct order, with the operands of a node in either order."""
+        return [
+            self.tape.visit(order, reverse_operands=reverse)
+            for order in self._correct_orders
+            for reverse in (False, True)
+        ]
 
-    def _predict(
-        self,
-        mistake: str,
-        order: Sequence[int],
-        rules: PassRules | None = None,
-        explanation: str = "",
-    ) -> _Prediction:
+    @cached_property
+    def _premature_visits(self) -> list[list[Edge]]:
+        """The edges in orders in which a node may come before a node that uses it."""
+        orders = list(iterate_premature_orders(self.tape.operands, self.order))
+        return [
+            self.tape.visit(directed, reverse_operands=reverse)
+            for reverse in (False, True)
+            for order in orders
+            for directed in (order, order[::-1])
+        ]
+
+    def _predict(self, mistake: str, rules: ReverseRules, explanation: str = "") -> _Prediction:
         """Run a backward pass with a mistake."""
-        gradients = run_pass(self.edges, len(self.nodes), order, rules)
-        return _Prediction(mistake, explanation or EXPLANATIONS[mistake], gradients)
+        return _Prediction(mistake, explanation or EXPLANATIONS[mistake], self.tape.run(rules))
 
     def _predict_order_mistakes(self) -> Iterator[_Prediction]:
         """Yield predictions for a student's topological order that is wrong."""
         fault = find_order_mistake(self.nodes, self.order) if self.order else None
         if fault:
+            mistake, explanation = fault
             backward = [k for k in reversed(self.order) if k >= 0]
             for order in (backward, backward[::-1]):
-                yield self._predict(fault[0], order, explanation=fault[1])
+                rules = ReverseRules(order=self.tape.visit(order))
+                yield self._predict(mistake, rules, explanation)
 
     def _predict_rule_mistakes(self) -> Iterator[_Prediction]:
-        """Yield predictions for one changed rule in all operations."""
+        """Yield predictions for one changed rule in all operations, and for two changed rules."""
         for order in self._correct_orders:
-            yield self._predict("upstream gradient left out", order, PassRules(omits_upstream=True))
-        for order in self._correct_orders:
-            for flip in (False, True):
-                rules = PassRules(overwrites=True, reverses_operands=flip)
-                yield self._predict("= instead of +=", order, rules)
-        for flip in (False, True):
-            for order in self._premature_orders:
-                yield self._predict("child before parent", order, PassRules(reverses_operands=flip))
-        for flip in (False, True):
-            rules = PassRules(follows_paths=True, reverses_operands=flip)
-            yield self._predict("sent on again and again", (), rules)
-        for flip in (False, True):
-            operands = [one[::-1] for one in self._operands] if flip else self._operands
+            rules: ReverseRules = OmitUpstream(order=self.tape.visit(order))
+            yield self._predict("upstream gradient left out", rules)
+        for visits in self._correct_visits:
+            yield self._predict("= instead of +=", Overwrite(order=visits))
+        for visits in self._premature_visits:
+            yield self._predict("child before parent", ReverseRules(order=visits))
+        for reverse in (False, True):
+            rules = ReverseRules(order=self.tape.follow_paths(reverse_operands=reverse))
+            yield self._predict("sent on again and again", rules)
+        for reverse in (False, True):
+            operands = [one[::-1] if reverse else one for one in self.tape.operands]
             order = list_nodes_per_path(operands)[::-1]
-            rules = PassRules(reverses_operands=flip)
-            yield self._predict("values processed twice", order, rules)
-
-    def _predict_combined_mistakes(self) -> Iterator[_Prediction]:
-        """Yield predictions for overwritten gradients in a premature order."""
-        for flip in (False, True):
-            rules = PassRules(overwrites=True, reverses_operands=flip)
-            for order in self._premature_orders:
-                yield self._predict("= instead of += and child before parent", order, rules)
+            rules = ReverseRules(order=self.tape.visit(order, reverse_operands=reverse))
+            yield self._predict("values processed twice", rules)
+        for visits in self._premature_visits:
+            yield self._predict("= instead of += and child before parent", Overwrite(order=visits))
 
     def _predict_operation_mistakes(self) -> Iterator[_Prediction]:
         """Yield predictions for one changed rule in a single operation."""
         for place, nodes in _group_by_operation(self.nodes).items():
-            for mistake, rules in (
-                ("upstream gradient left out", PassRules(omits_upstream=True, nodes=nodes)),
-                ("= instead of +=", PassRules(overwrites=True, nodes=nodes)),
+            heads = frozenset(self.tape.indices[node] for node in nodes)
+            for mistake, rule in (
+                ("upstream gradient left out", OmitUpstream(heads=heads)),
+                ("= instead of +=", Overwrite(heads=heads)),
             ):
                 explanation = f"{EXPLANATIONS[mistake]}: {place}"
-                for order in self._correct_orders:
-                    for flip in (False, True):
-                        changed = replace(rules, reverses_operands=flip)
-                        yield self._predict(mistake, order, changed, explanation)
+                for visits in self._correct_visits:
+                    yield self._predict(mistake, replace(rule, order=visits), explanation)
 
 
 def _group_by_operation(nodes: Sequence[Node]) -> dict[str, frozenset[int]]:

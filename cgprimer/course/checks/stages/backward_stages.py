@@ -174,9 +174,13 @@ def _build_gradient_task(
         if not incorrect:
             return create_finding(right())
         case, answer = incorrect[0]
-        matching = [_explain(*pair).matching for pair in incorrect]
-        tried = [_explain(*pair) for pair in pairs if not isinstance(pair[1], Failure)]
-        refuted = {mistake for explanations in tried for mistake in explanations.refuted}
+        explained = {
+            case: _explain(case, answer)
+            for case, answer in pairs
+            if not isinstance(answer, Failure)
+        }
+        matching = [explained[case].matching for case, _ in incorrect]
+        refuted = {mistake for one in explained.values() for mistake in one.refuted}
         causes = _select_common(matching) or matching[0]
         causes = {m: message for m, message in causes.items() if m not in refuted} or causes
         mistake, message = next(iter(causes.items()), ("", "the gradient is wrong"))

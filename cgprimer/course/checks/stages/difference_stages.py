@@ -30,8 +30,9 @@ def _evaluate(case: Case, shift: Shift) -> float:
     return float(values_of(case.tape, point)[-1])
 
 
-def _compute_quotients(low: float, middle: float, high: float, h: float) -> dict[str, float]:
+def _compute_quotients(values: Sequence[float], h: float) -> dict[str, float]:
     """Return correct and wrong difference quotients of three values of a function."""
+    low, middle, high = values
     return {
         "central": (high - low) / (2 * h),
         "forward": (high - middle) / h,
@@ -73,7 +74,7 @@ def _judge_quotients(answers: Sequence[Any]) -> Part:
         """Return the kinds of quotient that match all values, with the given step if not 0."""
         steps = [step or h for _, h in _ONE_INPUT]
         quotients = [
-            _compute_quotients(*(_evaluate(case, (by,)) for by in (-h, 0.0, h)), h)
+            _compute_quotients([_evaluate(case, (by,)) for by in (-h, 0.0, h)], h)
             for (case, _), h in zip(_ONE_INPUT, steps, strict=True)
         ]
         rows = list(zip(values, quotients, steps, strict=True))
@@ -86,7 +87,8 @@ def _judge_quotients(answers: Sequence[Any]) -> Part:
     if kinds := match_kinds(_ROUNDING):
         return _report_kind(kinds[0])
     # With a larger tolerance, tiny steps would match any value close to the derivative.
-    ignored = any({*_CORRECT_KINDS} & {*match_kinds(_TIGHT_ROUNDING, 10.0**-k)} for k in range(1, 11))
+    tiny_steps = [10.0**-k for k in range(1, 11)]
+    ignored = any({*_CORRECT_KINDS} & {*match_kinds(_TIGHT_ROUNDING, h)} for h in tiny_steps)
     return _report_kind("h ignored" if ignored else "")
 
 
@@ -99,8 +101,7 @@ def _judge_numerical_gradient(case: Case, answer: Any) -> Part:
     def match_kinds(*shifts: Sequence[Shift]) -> list[str]:
         """Return the kinds of quotient that match, for low, middle and high shifts per input."""
         rows = [
-            _compute_quotients(*(_evaluate(case, shift) for shift in three), _H)  # type: ignore[call-arg]
-            for three in shifts
+            _compute_quotients([_evaluate(case, shift) for shift in three], _H) for three in shifts
         ]
         return [kind for kind in rows[0] if is_close(answer["value"], [row[kind] for row in rows])]
 
