@@ -152,12 +152,12 @@ class Explanations(NamedTuple):
     refuted: frozenset[str] = frozenset()
 
 
-class _Prediction(NamedTuple):
-    """A mistake, its explanation, and the gradients of all nodes that it predicts."""
+class _Candidate(NamedTuple):
+    """A mistake, its explanation, and the rules of a backward pass with the mistake."""
 
     mistake: str
     explanation: str
-    gradients: list[float]
+    rules: ReverseRules
 
 
 def explain_gradients(
@@ -182,16 +182,19 @@ def explain_gradients(
         return Explanations({"seed missing": EXPLANATIONS["seed missing"]})
     matching: dict[str, str] = {}
     tried = set()
-    for mistake, explanation, predicted in _Predictions(nodes, tape, list(order)):
+    for mistake, explanation, rules in _Candidates(nodes, tape, list(order)):
         tried.add(mistake)
+        if mistake in matching:
+            continue
+        predicted = tape.run(rules)
         if all(is_close(gradient, predicted[k]) for k, gradient in gradients.items()):
-            matching.setdefault(mistake, explanation)
+            matching[mistake] = explanation
     return Explanations(matching, frozenset(tried - {*matching}))
 
 
 @dataclass(frozen=True)
-class _Predictions:
-    """The gradients that each mistake predicts, in the order of the ladder.
+class _Candidates:
+    """The mistakes that may explain gradients, in the order of the ladder.
 
     Attributes:
         nodes: the student's graph.
@@ -203,15 +206,15 @@ class _Predictions:
     tape: StudentTape
     order: list[int]
 
-    def __iter__(self) -> Iterator[_Prediction]:
-        yield self._predict("another graph", ReverseRules())
-        yield from self._predict_order_mistakes()
+    def __iter__(self) -> Iterator[_Candidate]:
+        yield self._propose("another graph", ReverseRules())
+        yield from self._propose_order_mistakes()
         seed = self.nodes[-1]["grad"]
         if isinstance(seed, float) and seed != 1:
-            yield self._predict("wrong seed", ReverseRules(seed=seed))
-        yield from self._predict_rule_mistakes()
+            yield self._propose("wrong seed", ReverseRules(seed=seed))
+        yield from self._propose_rule_mistakes()
         if len(self.nodes) <= _MAX_NODES_PER_OPERATION:
-            yield from self._predict_operation_mistakes()
+            yield from self._propose_operation_mistakes()
 
     @cached_property
     def _correct_orders(self) -> list[list[int]]:
@@ -223,59 +226,59 @@ class _Predictions:
     @cached_property
     def _correct_visits(self) -> list[list[Edge]]:
         """The edges in each correct order, with the operands of a node in either order."""
-        return [
+        return _remove_repetitions(
             self.tape.visit(order, reverse_operands=reverse)
             for order in self._correct_orders
             for reverse in (False, True)
-        ]
+        )
 
     @cached_property
     def _premature_visits(self) -> list[list[Edge]]:
         """The edges in orders in which a node may come before a node that uses it."""
         orders = list(iterate_premature_orders(self.tape.operands, self.order))
-        return [
+        return _remove_repetitions(
             self.tape.visit(directed, reverse_operands=reverse)
             for reverse in (False, True)
             for order in orders
             for directed in (order, order[::-1])
-        ]
+        )
 
-    def _predict(self, mistake: str, rules: ReverseRules, explanation: str = "") -> _Prediction:
-        """Run a backward pass with a mistake."""
-        return _Prediction(mistake, explanation or EXPLANATIONS[mistake], self.tape.run(rules))
+    def _propose(self, mistake: str, rules: ReverseRules, explanation: str = "") -> _Candidate:
+        """Return a candidate with the explanation of its mistake."""
+        return _Candidate(mistake, explanation or EXPLANATIONS[mistake], rules)
 
-    def _predict_order_mistakes(self) -> Iterator[_Prediction]:
-        """Yield predictions for a student's topological order that is wrong."""
+    def _propose_order_mistakes(self) -> Iterator[_Candidate]:
+        """Yield candidates with a student's topological order that is wrong."""
         fault = find_order_mistake(self.nodes, self.order) if self.order else None
         if fault:
             mistake, explanation = fault
             backward = [k for k in reversed(self.order) if k >= 0]
             for order in (backward, backward[::-1]):
                 rules = ReverseRules(order=self.tape.visit(order))
-                yield self._predict(mistake, rules, explanation)
+                yield self._propose(mistake, rules, explanation)
 
-    def _predict_rule_mistakes(self) -> Iterator[_Prediction]:
-        """Yield predictions for one changed rule in all operations, and for two changed rules."""
+    def _propose_rule_mistakes(self) -> Iterator[_Candidate]:
+        """Yield candidates with one changed rule in all operations, and for two changed rules."""
         for order in self._correct_orders:
             rules: ReverseRules = OmitUpstream(order=self.tape.visit(order))
-            yield self._predict("upstream gradient left out", rules)
+            yield self._propose("upstream gradient left out", rules)
         for visits in self._correct_visits:
-            yield self._predict("= instead of +=", Overwrite(order=visits))
+            yield self._propose("= instead of +=", Overwrite(order=visits))
         for visits in self._premature_visits:
-            yield self._predict("child before parent", ReverseRules(order=visits))
+            yield self._propose("child before parent", ReverseRules(order=visits))
         for reverse in (False, True):
             rules = ReverseRules(order=self.tape.follow_paths(reverse_operands=reverse))
-            yield self._predict("sent on again and again", rules)
+            yield self._propose("sent on again and again", rules)
         for reverse in (False, True):
             operands = [one[::-1] if reverse else one for one in self.tape.operands]
             order = list_nodes_per_path(operands)[::-1]
             rules = ReverseRules(order=self.tape.visit(order, reverse_operands=reverse))
-            yield self._predict("values processed twice", rules)
+            yield self._propose("values processed twice", rules)
         for visits in self._premature_visits:
-            yield self._predict("= instead of += and child before parent", Overwrite(order=visits))
+            yield self._propose("= instead of += and child before parent", Overwrite(order=visits))
 
-    def _predict_operation_mistakes(self) -> Iterator[_Prediction]:
-        """Yield predictions for one changed rule in a single operation."""
+    def _propose_operation_mistakes(self) -> Iterator[_Candidate]:
+        """Yield candidates with one changed rule in a single operation."""
         for place, nodes in _group_by_operation(self.nodes).items():
             heads = frozenset(self.tape.indices[node] for node in nodes)
             for mistake, rule in (
@@ -284,7 +287,12 @@ class _Predictions:
             ):
                 explanation = f"{EXPLANATIONS[mistake]}: {place}"
                 for visits in self._correct_visits:
-                    yield self._predict(mistake, replace(rule, order=visits), explanation)
+                    yield self._propose(mistake, replace(rule, order=visits), explanation)
+
+
+def _remove_repetitions(orders: Iterable[list[Edge]]) -> list[list[Edge]]:
+    """Return different orders of edges, each of them once."""
+    return list({tuple(order): order for order in orders}.values())
 
 
 def _group_by_operation(nodes: Sequence[Node]) -> dict[str, frozenset[int]]:
