@@ -390,8 +390,9 @@ _TRAINED = (
         "train_network", ([[[_NEURON_AT[0]]]], [[_NEURON_AT[1]]], _SAMPLES, _LEARNING, _SHORT)
     ),
 )
+_SLOPES = DriverCall("run_network", _DISTINCT)
 NETWORK = Stage(10, "small network", ("Value", "Network", "train"), (
-    Task("outputs", 3, (DriverCall("run_network", _TAUGHT), DriverCall("run_network", _DISTINCT)), _forward),
-    Task("parameters and their gradients", 3, (DriverCall("run_network", _DISTINCT),), _parameters),
-    Task("training", 4, _TRAINED, _learned, (DriverCall("run_network", _DISTINCT),)),
+    Task("outputs", 3, (DriverCall("run_network", _TAUGHT), _SLOPES), _forward),
+    Task("parameters and their gradients", 3, (_SLOPES,), _parameters),
+    Task("training", 4, _TRAINED, _learned, (_SLOPES,)),
 ), (2, 3, 4, 5, 6, 7, 10))  # fmt: skip
