@@ -23,7 +23,7 @@ from cgprimer.training.data import Blocks, Dataset
 from cgprimer.training.losses import sample_columns
 from cgprimer.training.objective import Objective
 from cgprimer.training.runs import TrainingRun
-from cgprimer.training.training_steps import Change
+from cgprimer.training.update_plan import UpdatePlan
 
 Array = Any
 _SAMPLES = 1_000  # of the data, at even distances: enough for two digits of an eigenvalue
@@ -67,7 +67,12 @@ def stable_learning_rate(
 
 
 def with_stable_rate(
-    sentence: str, *, objective: Objective, dataset: Dataset | Blocks, how: Change, run: TrainingRun
+    sentence: str,
+    *,
+    objective: Objective,
+    dataset: Dataset | Blocks,
+    how: UpdatePlan,
+    run: TrainingRun,
 ) -> str:
     """A sentence on a run that diverged, and the stable rate where that was exceeded.
 
@@ -80,12 +85,12 @@ def with_stable_rate(
     if run.truth.keys() == run.start.keys():
         points["at the true values"] = run.truth
     found: dict[str, float] = {}
-    times = how.batch if how.settings.reduction == "sum" else 1
+    times = how.batch_size if how.settings.reduction == "sum" else 1
     if run.steps and _PRODUCTS * samples * work < _NUMBERS:
         for place, point in points.items():
             with suppress(CgprimerError), np.errstate(all="ignore"):
                 block = dataset.block(0)
-                found[place] = largest_eigenvalue(objective, block, point, how.around, times)
+                found[place] = largest_eigenvalue(objective, block, point, how.constraints, times)
     place = max((p for p, value in found.items() if value > 0), key=found.__getitem__, default="")
     if not place or 2 / found[place] > run.settings["learning_rate"]:
         return sentence

@@ -1,4 +1,4 @@
-"""The epochs of a run: what is kept of them, when it is saved, and when they end."""
+"""The loop over the epochs of a run: records, checkpoints, and the end of training."""
 
 from __future__ import annotations
 
@@ -11,71 +11,93 @@ from typing import Any
 import numpy as np
 
 from cgprimer.errors import TrainingError
+from cgprimer.training.epoch_strategy import EpochStrategy, Progress
 from cgprimer.training.layer_states import as_values
 from cgprimer.training.parameter_snapshots import MOST_LOSSES, Moments
 from cgprimer.training.runs import TrainingRun
-from cgprimer.training.settings import Settings, checkpoint_times
-from cgprimer.training.training_steps import Done, Steps
+from cgprimer.training.settings import checkpoint_times
 
 Array = Any
 Measure = Callable[[Array, Mapping[str, Array]], float]  # of parameters, running statistics
 
 
-@dataclass
-class Epochs:
-    """The epochs of a run, and what is kept of them."""
+@dataclass(frozen=True)
+class Callbacks:
+    """Functions of the caller that a run calls.
 
-    run: TrainingRun
-    steps: Steps
-    begin: Done
-    settings: Settings
-    measures: Mapping[str, Measure]
-    tell: Callable[[Done], None]
+    Attributes:
+        report_progress: called with the progress after one or more updates.
+        on_epoch: called with the run after each epoch.
+        on_checkpoint: called with the run whenever it should be saved.
+    """
+
+    report_progress: Callable[[Progress], None]
     on_epoch: Callable[[TrainingRun], None] | None
     on_checkpoint: Callable[[TrainingRun], None] | None
 
-    def __post_init__(self) -> None:
-        run, held, self.vectors = self.run, self.begin, self.steps.objective.vectors
-        self.steps.taken_up(run)
-        # Where the run stands and the sum of the losses of its epoch's steps: they are assigned
-        # together, so that Ctrl-C comes before or after it.
-        self.at = held, run.epoch_total
-        self.kept: list[tuple[int, Array]] = []  # parameters, to be recorded
-        self.recorded = run.recorded_steps, run.recorded_parameters
-        self.best = math.inf, 0, held.values, held.statistics
-        if run.best_epoch:
-            least = run.validation_losses[run.best_epoch - 1]
-            learnt = self.vectors.vector(run.parameters)
-            self.best = least, run.best_epoch, learnt, run.statistics
-        self.clock = time.perf_counter() - run.seconds
 
-    def through(self, when: Moments) -> Array | None:
-        """All epochs still to do; the samples of a step that was not finite, if one was."""
-        run, settings = self.run, self.settings
-        seconds, epochs = checkpoint_times(settings.checkpoint_every)
+class BestEpoch:
+    """The parameters and statistics of the epoch with the lowest validation loss."""
+
+    def __init__(self, run: TrainingRun, progress: Progress, learned: Array) -> None:
+        self.loss, self.epoch = math.inf, 0
+        self.values, self.statistics = progress.values, progress.statistics
+        if run.best_epoch:
+            self.loss = run.validation_losses[run.best_epoch - 1]
+            self.epoch, self.values, self.statistics = run.best_epoch, learned, run.statistics
+
+    def update(self, loss: float, epoch: int, progress: Progress) -> None:
+        """Store the progress after an epoch if its validation loss is the lowest so far."""
+        if loss < self.loss:
+            self.loss, self.epoch = loss, epoch
+            self.values, self.statistics = progress.values, progress.statistics
+
+
+class EpochLoop:
+    """Train the remaining epochs of a run and record them.
+
+    Args:
+        run: the run, which is updated.
+        strategy: computes the updates.
+        progress: the progress before the first update.
+        measures: name of each metric, and ``""`` for the validation loss, to a function that
+            computes it.
+        callbacks: the functions of the caller.
+    """
+
+    def __init__(
+        self,
+        run: TrainingRun,
+        strategy: EpochStrategy,
+        progress: Progress,
+        measures: Mapping[str, Measure],
+        callbacks: Callbacks,
+    ) -> None:
+        self.run, self.strategy, self.measures = run, strategy, measures
+        self.callbacks, self.settings = callbacks, strategy.settings
+        self.vectors = strategy.objective.vectors
+        strategy.restore(run)
+        # Progress and loss total of the epoch are assigned together, so that Ctrl-C cannot come
+        # between them.
+        self._position = progress, run.epoch_total
+        self._snapshots: list[tuple[int, Array]] = []
+        self._earlier_records = run.recorded_steps, run.recorded_parameters
+        self._best = BestEpoch(run, progress, self.vectors.vector(run.parameters))
+        self._start_time = time.perf_counter() - run.seconds
+
+    def train(self, moments: Moments) -> Array | None:
+        """Train all remaining epochs.
+
+        Returns:
+            The indices of the samples of a batch whose loss or gradient is not finite, or None.
+        """
+        run = self.run
         try:
-            begun = time.perf_counter()
-            self.steps.begin()
-            self.clock += time.perf_counter() - begun
-            self._checkpoint()
-            saved = time.perf_counter()
-            for epoch in range(run.epochs, settings.epochs):
-                if self.steps.finished(epoch, self.at[0]):
-                    run.stopped = "converged"
-                    break
-                halts = when.of_epoch(epoch)
-                for done in self.steps.epoch(epoch, self.at[0], halts):
-                    self._note(done, halts)
-                    if done.failed is not None:
-                        return done.failed
-                    self.tell(done)
-                    if time.perf_counter() - saved > seconds:
-                        self._checkpoint()
-                        saved = time.perf_counter()
-                if self._ended(epoch) or self._no_longer_falls():
-                    break
-                if epochs and run.epochs % epochs == 0:
-                    self._checkpoint()
+            opening_time = time.perf_counter()
+            self.strategy.open()
+            self._start_time += time.perf_counter() - opening_time
+            self._save_checkpoint()
+            return self._train_epochs(moments)
         except KeyboardInterrupt:
             run.stopped = "interrupted"
         except TrainingError as error:
@@ -83,93 +105,138 @@ class Epochs:
             raise
         finally:
             try:
-                self._up_to_date()
+                self._update_run()
             finally:
-                self.steps.close()
+                self.strategy.close()
         return None
 
-    def _note(self, done: Done, halts: Sequence[int]) -> None:
-        """Keep the losses of some steps, and where the run stands after them."""
-        held, total = self.at
-        apart, losses = self.run.steps_apart, done.losses
-        chosen = losses[-held.steps % apart :: apart]
+    def _train_epochs(self, moments: Moments) -> Array | None:
+        """Train epoch by epoch until a stopping rule applies or a number is not finite."""
+        run, strategy = self.run, self.strategy
+        seconds, epochs = checkpoint_times(self.settings.checkpoint_every)
+        checkpoint_time = time.perf_counter()
+        for epoch in range(run.epochs, self.settings.epochs):
+            if strategy.has_converged(epoch, self._position[0]):
+                run.stopped = "converged"
+                break
+            halts = moments.of_epoch(epoch)
+            for progress in strategy.train_epoch(epoch, self._position[0], halts):
+                self._record_progress(progress, halts)
+                if progress.failed_samples is not None:
+                    failed_samples: Array = progress.failed_samples
+                    return failed_samples
+                self.callbacks.report_progress(progress)
+                if time.perf_counter() - checkpoint_time > seconds:
+                    self._save_checkpoint()
+                    checkpoint_time = time.perf_counter()
+            self._record_epoch(epoch)
+            if self._has_converged() or self._is_out_of_patience():
+                break
+            if epochs and run.epochs % epochs == 0:
+                self._save_checkpoint()
+        return None
+
+    def _record_progress(self, progress: Progress, halts: Sequence[int]) -> None:
+        """Record the losses of the latest updates, and the parameters at a halt."""
+        earlier, total = self._position
+        interval, losses = self.run.steps_apart, progress.losses
+        chosen = losses[-earlier.updates % interval :: interval]
         self.run.step_losses += chosen.tolist() if isinstance(chosen, np.ndarray) else chosen
-        if done.failed is None:
-            if done.steps in halts:
-                self.kept.append((done.steps, done.values))
-            total = self.steps.total(total, done)
-        self.at = done, total
+        if progress.failed_samples is None:
+            if progress.updates in halts:
+                self._snapshots.append((progress.updates, progress.values))
+            total = self.strategy.add_losses(total, progress)
+        self._position = progress, total
 
-    def _ended(self, epoch: int) -> bool:
-        """Take down what an epoch gave; whether it is to be the last."""
-        run, (held, total) = self.run, self.at
-        begun = time.perf_counter()
-        more = [*run.metrics, *([""] if run.validation_losses else [])]  # of a run taken up
-        for name in dict.fromkeys([*self.measures, *more]):
-            of = run.metrics.setdefault(name, []) if name else run.validation_losses
+    def _record_epoch(self, epoch: int) -> None:
+        """Record the losses and metrics of an epoch that has ended."""
+        run, (progress, total) = self.run, self._position
+        measuring_time = time.perf_counter()
+        recorded = [*run.metrics, *([""] if run.validation_losses else [])]
+        for name in dict.fromkeys([*self.measures, *recorded]):
+            values = run.metrics.setdefault(name, []) if name else run.validation_losses
+            values += [math.nan] * (epoch - len(values))  # epochs before the run was resumed
             measure = self.measures.get(name)
-            missing = [math.nan] * (epoch - len(of))  # taken up, and begun without
-            of += [*missing, measure(held.values, held.statistics) if measure else math.nan]
-        if self.settings.patience and run.validation_losses[-1] < self.best[0]:
-            least = run.validation_losses[-1]
-            self.best = least, epoch + 1, held.values, held.statistics
-        run.epoch_losses.append(self.steps.mean(total))
-        self.at, run.epochs = (held, 0.0), epoch + 1
-        if self.on_epoch is not None:
-            self.on_epoch(run)
-        self.clock += time.perf_counter() - begun  # it is no part of the steps' time
-        below = self.settings.stop_below
-        if below is not None and run.epoch_losses[-1] < below:
-            run.stopped = "converged"
-        return run.stopped == "converged"
+            values.append(measure(progress.values, progress.statistics) if measure else math.nan)
+        if self.settings.patience:
+            self._best.update(run.validation_losses[-1], epoch + 1, progress)
+        run.epoch_losses.append(self.strategy.mean_loss(total))
+        self._position, run.epochs = (progress, 0.0), epoch + 1
+        if self.callbacks.on_epoch is not None:
+            self.callbacks.on_epoch(run)
+        self._start_time += time.perf_counter() - measuring_time
 
-    def _no_longer_falls(self) -> bool:
-        run, patience = self.run, self.settings.patience
-        if patience is None or run.epochs - self.best[1] < patience:
+    def _has_converged(self) -> bool:
+        """Return whether the loss of the latest epoch is low enough to stop, and record it."""
+        limit = self.settings.stop_below
+        if limit is None or not self.run.epoch_losses[-1] < limit:
             return False
-        since = f"epoch {self.best[1]:,}" if self.best[1] else "the start"
+        self.run.stopped = "converged"
+        return True
+
+    def _is_out_of_patience(self) -> bool:
+        """Return whether the validation loss has stopped falling, and record the reason."""
+        run, patience, best = self.run, self.settings.patience, self._best.epoch
+        if patience is None or run.epochs - best < patience:
+            return False
+        since = f"epoch {best:,}" if best else "the start"
         run.stopped, run.reason = "patience", f"the validation loss has not fallen since {since}"
         return True
 
-    def _checkpoint(self) -> None:
-        if self.on_checkpoint is not None:
-            begun = time.perf_counter()
-            self._up_to_date()
-            self.run.stopped = "interrupted"  # what whoever is killed leaves behind is not finished
-            self.on_checkpoint(self.run)
-            self.run.stopped = "finished"
-            self.clock += time.perf_counter() - begun
+    def _save_checkpoint(self) -> None:
+        """Pass the run to the caller, marked as interrupted in case the process is killed."""
+        if self.callbacks.on_checkpoint is None:
+            return
+        saving_time = time.perf_counter()
+        self._update_run()
+        self.run.stopped = "interrupted"
+        self.callbacks.on_checkpoint(self.run)
+        self.run.stopped = "finished"
+        self._start_time += time.perf_counter() - saving_time
 
-    def _up_to_date(self) -> None:
-        """Bring the run to where it stands; what is after that, Ctrl-C has cut off."""
-        run, (held, total) = self.run, self.at
-        run.seconds = time.perf_counter() - self.clock
-        run.steps, run.epoch_total = held.steps, total
-        run.state, run.team = held.state[: self.steps.own], self.steps.told(held.steps)
+    def _update_run(self) -> None:
+        """Update the run to the current progress, and remove records that lie after it.
+
+        Ctrl-C can come between two records of the same epoch.
+        """
+        run, (progress, total) = self.run, self._position
+        run.seconds = time.perf_counter() - self._start_time
+        run.steps, run.epoch_total = progress.updates, total
+        run.state = progress.state[: self.strategy.optimizer_state_size]
+        run.team = self.strategy.worker_record(progress.updates)
         del run.step_losses[-(-run.steps // run.steps_apart) :]
-        for of in (run.epoch_losses, run.validation_losses, *run.metrics.values()):
-            del of[run.epochs :]
-        steps, parameters = self.recorded
-        kept = [(step, self.vectors.values(v)) for step, v in self.kept if step <= run.steps]
-        run.recorded_steps = [*steps, *(step for step, _ in kept)]
-        run.recorded_parameters = {
-            name: [*of, *(values[name] for _, values in kept)] for name, of in parameters.items()
+        for values in (run.epoch_losses, run.validation_losses, *run.metrics.values()):
+            del values[run.epochs :]
+        self._update_recorded_parameters()
+        run.parameters, run.last_parameters = self.vectors.values(progress.values), {}
+        run.statistics, run.last_statistics = as_values(progress.statistics), {}
+        if 0 < self._best.epoch <= run.epochs:
+            run.best_epoch, run.last_parameters = self._best.epoch, run.parameters
+            run.parameters = self.vectors.values(self._best.values)
+            run.last_statistics = run.statistics
+            run.statistics = as_values(self._best.statistics)
+
+    def _update_recorded_parameters(self) -> None:
+        """Write the snapshots of the parameters so far into the run."""
+        steps, parameters = self._earlier_records
+        snapshots = [
+            (step, self.vectors.values(vector))
+            for step, vector in self._snapshots
+            if step <= self.run.steps
+        ]
+        self.run.recorded_steps = [*steps, *(step for step, _ in snapshots)]
+        self.run.recorded_parameters = {
+            name: [*earlier, *(values[name] for _, values in snapshots)]
+            for name, earlier in parameters.items()
         }
-        run.parameters, run.last_parameters = self.vectors.values(held.values), {}
-        run.statistics, run.last_statistics = as_values(held.statistics), {}
-        _, epoch, values, running = self.best
-        if epoch and epoch <= run.epochs:
-            run.best_epoch, run.last_parameters = epoch, run.parameters
-            run.parameters, run.last_statistics = self.vectors.values(values), run.statistics
-            run.statistics = as_values(running)
 
 
-def thin(run: TrainingRun, when: Moments, steps: int) -> None:
-    """Leave out the records of a run that a longer one has no room for."""
-    left = [k for k, step in enumerate(run.recorded_steps) if step in when]
-    run.recorded_steps = [run.recorded_steps[k] for k in left]
+def thin_records(run: TrainingRun, moments: Moments, steps: int) -> None:
+    """Remove records of a resumed run that a run of this many steps would not have."""
+    remaining = [k for k, step in enumerate(run.recorded_steps) if step in moments]
+    run.recorded_steps = [run.recorded_steps[k] for k in remaining]
     for name, values in run.recorded_parameters.items():
-        run.recorded_parameters[name] = [values[k] for k in left]
+        run.recorded_parameters[name] = [values[k] for k in remaining]
     while steps > MOST_LOSSES * run.steps_apart:
         run.steps_apart *= 2
         del run.step_losses[1::2], run.team.get("times", [])[1::2]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -22,6 +21,7 @@ from cgprimer.core.tape.tape_passes import remove_dead_code
 from cgprimer.errors import UsageError
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.array_values import convert_value
+from cgprimer.support.caller_warnings import warn_user
 from cgprimer.support.value_names import parse_internal
 from cgprimer.tapes import Leaf, Tape, scalarize, tape
 
@@ -110,10 +110,9 @@ class Layers:
         for leaf in self.masks:
             if leaf.value < 0.5:
                 unit = parse_internal(leaf.name).variable
-                warnings.warn(
+                warn_user(
                     f"dropout keeps a unit of {unit} with the probability {leaf.value:g} only: p is"
-                    " the probability that it is kept; PyTorch's p is that of dropping it",
-                    stacklevel=5,
+                    " the probability that it is kept; PyTorch's p is that of dropping it"
                 )
 
     def apart(self, masks: dict[str, Array]) -> dict[str, Array]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -35,6 +34,7 @@ from cgprimer.expressions import (
 )
 from cgprimer.recording.value import Value
 from cgprimer.support.array_values import all_finite, find_nonfinite
+from cgprimer.support.caller_warnings import warn_user
 from cgprimer.tapes import Builder, Tape, elements, tape, values_of
 from cgprimer.training.data import Blocks, Dataset, resolve_dataset
 from cgprimer.training.data.data_sources import column_names
@@ -201,7 +201,7 @@ def data_for(
     if settings.loss != DEFAULT or targets or len(graph.outputs) != 1 or not graph.parameters:
         return data, settings
     said = f"the data have no targets, so {graph.outputs[0]!r} itself is the loss"
-    warnings.warn(f"{said} (loss={OUTPUT!r})", stacklevel=3)
+    warn_user(f"{said} (loss={OUTPUT!r})")
     return data, replace(settings, loss=OUTPUT)
 
 

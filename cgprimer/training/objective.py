@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -26,6 +25,7 @@ from cgprimer.core.operations.primitive_registry import ARRAY_FUNCTIONS
 from cgprimer.core.tape.scalarization import estimate_scalar_cost, split_arrays
 from cgprimer.errors import DataError, TapeError, UsageError
 from cgprimer.expressions import Apply, ExpressionGraph, postorder, unparse
+from cgprimer.support.caller_warnings import warn_user
 from cgprimer.support.disk_cache import memory_caching_enabled
 from cgprimer.support.garbage_collection import pause_garbage_collection
 from cgprimer.support.type_checks import check_type
@@ -110,7 +110,7 @@ class Objective:
             engine = "plain" if shaped else engine
             self.counts = partial(slopes, self.function, self.whole, self.terms.columns)
             said = f"the loss {loss!r} cannot be recorded; Python runs it sample by sample"
-            warnings.warn(said, stacklevel=4)
+            warn_user(said)
         self.in_numbers = shaped and prefers_scalars(
             self.whole, method, options or {}, engine, samples
         )
@@ -211,7 +211,7 @@ class Objective:
         try:
             update = update_rule(rule)
         except TapeError as error:
-            warnings.warn(f"{error}; Python does its steps one by one", stacklevel=5)
+            warn_user(f"{error}; Python does its steps one by one")
             return None
         loss, *found = tape.outputs
         known = dict(zip(self.wrt, found, strict=True))

@@ -44,17 +44,17 @@ class Moments:
         return step in self.of_epoch((step - 1) // self.per_epoch)
 
 
-def moments(epochs: int, per_epoch: int, parameters: int, within: int = WITHIN) -> Moments:
+def plan_moments(epochs: int, per_epoch: int, parameters: int, within: int = WITHIN) -> Moments:
     """The moments of a run of so many epochs, of so many steps each.
 
     A record has a number for each of the parameters. A run of fewer than five epochs has about
     `within` records; whoever asks for many gets them in short epochs, too.
 
-    >>> moments(30, 200, 4)
+    >>> plan_moments(30, 200, 4)
     Moments(per_epoch=200, parts=1, every=1)
-    >>> moments(1, 10_000, 4, within=128)
+    >>> plan_moments(1, 10_000, 4, within=128)
     Moments(per_epoch=10000, parts=128, every=1)
-    >>> moments(3000, 200, 4)
+    >>> plan_moments(3000, 200, 4)
     Moments(per_epoch=200, parts=1, every=4)
     """
     most = max(_LEAST, min(MOST, _NUMBERS // max(1, parameters)))

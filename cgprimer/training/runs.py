@@ -72,7 +72,7 @@ class TrainingRun:
         last_statistics: those of the last step, where they are others.
         scales: mean and standard deviation of columns that were normalised (``inputs/xa``); losses
             and parameters are those of normalised columns.
-        team: of many workers what each of them did: the keys stand in ``TeamSteps.told``.
+        team: the record of the workers; ``WorkerEpochs.worker_record`` explains its keys.
         graph: whose parameters they are.
     """
 

@@ -25,11 +25,14 @@ from cgprimer.core.methods import METHODS, methods
 from cgprimer.core.methods.derivative_program import normalize_names
 from cgprimer.errors import UsageError, did_you_mean
 from cgprimer.support.validation import check_choice, check_integer, check_real_number
-from cgprimer.training.distributed.layer_cuts import stages_of
-from cgprimer.training.distributed.protocols import PROTOCOLS, cluster_address
 from cgprimer.training.metrics import METRICS
 from cgprimer.training.parameter_snapshots import WITHIN
 from cgprimer.training.schedules import SCHEDULES, hyper_of
+from cgprimer.training.worker_options import (
+    PROTOCOLS,
+    check_cluster_address,
+    parse_stage_count,
+)
 
 F = TypeVar("F", bound=Callable[..., Any])
 LEAST_EPOCHS, MOST_EPOCHS = 30, 3_000  #: of a run whose number of epochs is not given
@@ -140,7 +143,7 @@ def _norm(given: Any) -> float:
 
 
 def _place(given: Any) -> str:
-    stages_of(given)
+    parse_stage_count(given)
     return str(given)
 
 
@@ -266,7 +269,7 @@ class Settings:
         False, _switch("simulate"), "/", "The workers are simulated, on a virtual clock."
     )
     cluster: str | None = _setting(
-        None, cluster_address, "ADDRESS",
+        None, check_cluster_address, "ADDRESS",
         "The workers are processes of dask.distributed: local starts some here, tcp://HOST:PORT"
         " takes those of a scheduler that runs already.",
     )  # fmt: skip

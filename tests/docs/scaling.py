@@ -9,7 +9,7 @@ from typing import Any
 
 from cgprimer.support.number_format import format_number
 from cgprimer.training.distributed.delays import delays_of
-from cgprimer.training.distributed.protocols import Task, plan
+from cgprimer.training.distributed.protocols import Task, plan_protocol
 from cgprimer.training.distributed.simulator import SimulatedTeam
 from cgprimer.visualization.plots import slide
 
@@ -76,7 +76,7 @@ class Curve:
         >>> round(curves_of(0.1)[1][1].simulated(5, 0), 2)
         4.17
         """
-        made = plan(self.protocol, workers, **self.own(workers))
+        made = plan_protocol(self.protocol, workers, **self.own(workers))
         tasks = (Task(k, 0, k, k + 1) for k in counting())
         delays = delays_of(self.delays, workers)
         team = SimulatedTeam(workers, tasks, lambda v, t: (0.0, 0.0), delays, seed, self.size)

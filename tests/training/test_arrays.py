@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 import cgprimer
 from cgprimer.core.graph import ExpressionGraph
 from cgprimer.errors import DataError, MissingValueError, NonFiniteError, ShapeError, UsageError
-from cgprimer.training import training_steps
+from cgprimer.training import python_updates
 from cgprimer.training.checkpoint import load_run
 from cgprimer.training.data import Dataset
+from cgprimer.training.epoch_strategy import update_parameters
 from cgprimer.training.identifiability import identifiability
 from cgprimer.training.objective import Objective
 from cgprimer.training.optimizers import OPTIMIZERS
 from cgprimer.training.runs import save_run
-from cgprimer.training.training_steps import stepped
 from cgprimer.visualization.plots.loss_landscape import landscape
 from tests.approval import refused
 
@@ -491,7 +491,7 @@ def test_single_precision_stays_single(optimizer: str) -> None:
     assert single.step_losses == pytest.approx(exact.step_losses, rel=1e-4)
     rule = OPTIMIZERS[optimizer]
     given = np.ones(4, np.float32)
-    moved, state = stepped(rule, given, given, rule.start(given), 0.1)
+    moved, state = update_parameters(rule, given, given, rule.start(given), 0.1)
     assert {part.dtype.name for part in (moved, *state) if part.ndim} == {"float32"}
 
 
@@ -500,7 +500,7 @@ def test_an_epoch_copies_a_part_of_the_samples_at_a_time(monkeypatch: pytest.Mon
     held: dict[str, Any] = {"batch_size": 1000, "epochs": 2, "engine": "plain"}
     data = cgprimer.Dataset.from_arrays({"x": x}, {"y": np.sin(np.arange(20_003.0))})
     whole = cgprimer.train(line, data, **held)
-    monkeypatch.setattr(training_steps, "_IN_ORDER", 2**20)
+    monkeypatch.setattr(python_updates, "_CHUNK_BYTES", 2**20)
     tracemalloc.start()
     try:
         found = cgprimer.train(line, data, **held)

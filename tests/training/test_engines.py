@@ -18,7 +18,7 @@ import cgprimer
 from cgprimer.backends.cpu import cpu_engine
 from cgprimer.core.registration import register_primitive, unregister_primitive
 from cgprimer.errors import NonFiniteError
-from cgprimer.training import training_steps
+from cgprimer.training import compiled_updates
 from cgprimer.training.data import Dataset
 from cgprimer.training.loop import TrainingRun, train
 from tests.approval import refused
@@ -173,7 +173,7 @@ def test_the_samples_and_the_start_stay_as_they_are() -> None:
 @contextmanager
 def steps_at_a_time(most: int) -> Iterator[None]:
     """The engine is asked for so few steps at a time that an epoch takes many calls."""
-    with mock.patch.object(training_steps, "_SECONDS", 0.0), watched_trainer() as done:
+    with mock.patch.object(compiled_updates, "_CALL_SECONDS", 0.0), watched_trainer() as done:
         yield
     assert done
     assert max(done) <= most

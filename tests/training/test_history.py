@@ -15,7 +15,7 @@ from cgprimer.errors import DataError, NonFiniteError, UsageError
 from cgprimer.training.checkpoint import load_run
 from cgprimer.training.data import Dataset
 from cgprimer.training.loop import TrainingRun, train
-from cgprimer.training.parameter_snapshots import MOST, Moments, moments
+from cgprimer.training.parameter_snapshots import MOST, Moments, plan_moments
 from cgprimer.training.runs import save_run
 from tests.approval import refused
 from tests.training.training_graphs import lecture, lecture_data, line, line_data
@@ -276,7 +276,7 @@ def test_there_are_never_too_many_records() -> None:
 @pytest.mark.parametrize("epochs", [1, 2, 4, 5, 100, 5_000, 10**6])
 @pytest.mark.parametrize("within", [1, 8, 128, 10**6])
 def test_records_and_their_numbers_are_bounded(epochs: int, parameters: int, within: int) -> None:
-    found = moments(epochs, 100_000, parameters, within)
+    found = plan_moments(epochs, 100_000, parameters, within)
     count = found.parts * (epochs // found.every)
     assert 1 <= count <= MOST
     assert count * parameters <= max(200_000, 8 * parameters)
@@ -284,7 +284,9 @@ def test_records_and_their_numbers_are_bounded(epochs: int, parameters: int, wit
 
 def test_moments_of_a_longer_run_are_some_of_those_of_a_shorter_one() -> None:
     for per_epoch in (1, 7, 200, 10_000):
-        kinds = [moments(epochs, per_epoch, 4, 128) for epochs in (1, 2, 3, 4, 5, 900, 1001, 4000)]
+        kinds = [
+            plan_moments(epochs, per_epoch, 4, 128) for epochs in (1, 2, 3, 4, 5, 900, 1001, 4000)
+        ]
         for fine, coarse in pairwise(kinds):
             for epoch in (0, 1, 3, 7):
                 assert set(coarse.of_epoch(epoch)) <= set(fine.of_epoch(epoch))
@@ -294,7 +296,7 @@ def test_no_epochs_no_records() -> None:
     run = train(line(), line_data(), epochs=0)
     assert (run.recorded_steps, run.validation_losses) == ([], [])
     assert run.recorded_parameters == {"k": [], "b": []}
-    assert moments(0, 5, 2) == Moments(5)
+    assert plan_moments(0, 5, 2) == Moments(5)
     with pytest.raises(UsageError, match="short_run_records"):
         train(line(), line_data(), short_run_records=0)
 

@@ -21,10 +21,11 @@ import cgprimer
 from cgprimer import networks
 from cgprimer.errors import TrainingError, UsageError
 from cgprimer.training.distributed import cluster as clusters
-from cgprimer.training.distributed.protocols import Task, cluster_address
+from cgprimer.training.distributed.gradient_tasks import Gradients
+from cgprimer.training.distributed.protocols import Task
 from cgprimer.training.distributed.worker_record import record_of, summary
-from cgprimer.training.gradient_tasks import Gradients
 from cgprimer.training.objective import Objective, Resident
+from cgprimer.training.worker_options import check_cluster_address
 from tests.approval import refused
 from tests.workers.test_protocols import differ, lecture
 
@@ -60,7 +61,7 @@ def address() -> Iterator[str]:
 @pytest.mark.parametrize("given", ["nowhere", "tcp://", "tcp://host", "http://host:80", 3])
 def test_what_is_no_address_is_said(given: Any) -> None:
     with refused(UsageError):
-        cluster_address(given)
+        check_cluster_address(given)
 
 
 @pytest.mark.parametrize(
@@ -111,11 +112,11 @@ class Cut:
     """A source whose blocks are small."""
 
     def __init__(self, source: Any) -> None:
-        self.source, self.place = source, source.place
+        self.source, self.location = source, source.location
 
-    def read(self, block: int, names: Any) -> list[Any]:
+    def read_block(self, block: int, names: Any) -> list[Any]:
         part = slice(*((0, 300), (300, 600), (600, 1000))[block])
-        return [column[part] for column in self.source.read(0, names)]
+        return [column[part] for column in self.source.read_block(0, names)]
 
 
 # --- on a cluster that exists --------------------------------------------------------------------

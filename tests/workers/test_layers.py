@@ -14,11 +14,11 @@ from cgprimer.core.evaluation.evaluator import values_of
 from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import UsageError
 from cgprimer.training.distributed import layer_cuts, pipeline
+from cgprimer.training.distributed.gradient_tasks import Gradients
 from cgprimer.training.distributed.layer_cuts import adjoint, cut
+from cgprimer.training.distributed.layer_stages import Stages
 from cgprimer.training.distributed.protocols import Task
 from cgprimer.training.distributed.worker_record import record_of, summary
-from cgprimer.training.gradient_tasks import Gradients
-from cgprimer.training.layer_stages import Stages
 from cgprimer.training.objective import Objective, Resident
 from tests.approval import refused
 from tests.workers.test_protocols import differ

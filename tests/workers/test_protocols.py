@@ -13,12 +13,13 @@ import pytest
 import cgprimer
 from cgprimer.errors import DataError, NonFiniteError, UsageError
 from cgprimer.training.distributed.delays import Delays, delays_of
-from cgprimer.training.distributed.protocols import PROTOCOLS, Task, asynchronous, plan
+from cgprimer.training.distributed.protocols import Task, asynchronous, plan_protocol
 from cgprimer.training.distributed.simulator import SimulatedTeam
 from cgprimer.training.distributed.worker_record import record_of
 from cgprimer.training.runs import TrainingRun
 from cgprimer.training.settings import settings_of
-from cgprimer.training.training_steps import change_of
+from cgprimer.training.strategy_choice import plan_training
+from cgprimer.training.worker_options import PROTOCOLS
 from tests.approval import refused
 from tests.docs.scaling import Curve, curves_of
 
@@ -149,7 +150,7 @@ def test_a_step_takes_the_mean_of_an_order_statistic(workers: int, spare: int) -
     """Of exponential delays: H(N + b) - H(b). Source: Renyi 1953, on order statistics."""
     steps = 60_000 // workers
     team = _team(workers, steps * workers, "exponential(2)")
-    going = plan("backup", workers, backup=spare).steps(team)
+    going = plan_protocol("backup", workers, backup=spare).steps(team)
     for version in range(1, steps):
         assert len(next(going)) == workers - spare
         team.at(0.0, version)
@@ -429,4 +430,4 @@ def test_single_precision_and_blocks(tmp_path: Any) -> None:
     assert cgprimer.load_run(tmp_path / "run.json").team == run.team
     settings, _ = settings_of({"workers": 4, "simulate": True, "batch_size": 10})
     with refused(UsageError):
-        change_of(settings, graph, [100, 100])
+        plan_training(settings, graph, [100, 100])

@@ -28,7 +28,7 @@ from weakref import WeakValueDictionary
 
 from cgprimer import __version__
 from cgprimer.errors import CgprimerError, TrainingError, UsageError, pluralize
-from cgprimer.training.distributed.protocols import LOCAL
+from cgprimer.training.worker_options import LOCAL_CLUSTER
 
 Make = Callable[[], Any]  # what a worker works with, made in its process
 Lost = Callable[[int, float], None]  # a worker, and since when it had been at what is lost
@@ -104,7 +104,7 @@ class Cluster:
     """Workers in the processes of a cluster; those of a local one are started, and stopped.
 
     Args:
-        where: :data:`LOCAL`, or the address of a scheduler.
+        where: :data:`LOCAL_CLUSTER`, or the address of a scheduler.
         workers: how many.
         make: makes in a worker's process what it works with; it is sent there once.
 
@@ -204,7 +204,7 @@ class Cluster:
 
     async def _open(self) -> None:
         where: Any = self.where
-        if where == LOCAL:
+        if where == LOCAL_CLUSTER:
             where = self._cluster = await self._dask.LocalCluster(
                 n_workers=self.size,
                 threads_per_worker=1,

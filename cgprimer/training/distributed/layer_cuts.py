@@ -10,7 +10,6 @@ keeps what it was given and computes its inside anew on the way back.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -25,7 +24,6 @@ from cgprimer.support.value_names import internal_name, parse_internal
 from cgprimer.tapes import Builder, DerivativeProgram, Tape, differentiate, reachable
 
 FLOW = internal_name("cut", "flow")  # what a stage's derivative is taken of
-_PLACE = re.compile(r"layers:([1-9]\d*)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,18 +68,6 @@ def adjoint(name: str) -> str:
     'cut.bar.xz'
     """
     return internal_name("cut", "bar", parse_internal(name).variable)
-
-
-def stages_of(place: str) -> int:
-    """How many stages a text asks for: ``layers:2``.
-
-    Raises:
-        UsageError: it is no such text.
-    """
-    read = _PLACE.fullmatch(place) if isinstance(place, str) else None
-    if read is None:
-        raise UsageError(f"a graph cannot be placed by {place!r}", hint="layers:2 makes two parts")
-    return int(read[1])
 
 
 def cut(tape: Tape, count: int, vertices: Collection[str], wrt: Collection[str]) -> list[Stage]:

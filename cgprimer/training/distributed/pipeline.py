@@ -33,7 +33,10 @@ _SHARES = {"forward": 1 / 3, "backward": 2 / 3}  # of a gradient's operations, a
 
 
 class Placed(Interface):
-    """Stages that can be run anywhere (:class:`cgprimer.training.layer_stages.Stages`)."""
+    """Stages of a graph, run in any process.
+
+    See :class:`cgprimer.training.distributed.layer_stages.Stages`.
+    """
 
     parts: Sequence[Stage]
 

@@ -14,7 +14,6 @@ Ho et al. 2013, "More effective distributed ML via a stale synchronous parallel 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -142,78 +141,72 @@ def in_groups(team: Team, count: int = 2) -> Steps:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """A protocol for so many workers.
+class TeamPlan:
+    """A protocol for a given number of workers.
 
     Attributes:
-        steps: the generator, given a team.
-        workers: how many there are.
-        together: of how many tasks' samples a step has, those that are dropped included.
-        resumes: whether nothing is under way between two steps, so that a run which is taken up
-            goes on as if it had not been interrupted.
+        steps: the generator of the protocol, given a team.
+        workers: the number of workers.
+        gradients_per_update: the number of tasks whose samples belong to one update, including
+            tasks whose gradients are dropped.
+        resumes: whether no task is under way between two updates, so that a run can be interrupted
+            and resumed with the same result.
     """
 
     steps: Callable[[Team], Steps]
     workers: int
-    together: int
+    gradients_per_update: int
     resumes: bool
 
 
-LOCAL = "local"  # of clusters, one that is started for a run
-_ADDRESS = re.compile(r"(tcp|tls|ws|wss)://[^\s/]+:\d{1,5}")
-PROTOCOLS = ("sync", "async", "backup", "groups")
-_OWN = {"async": "staleness", "backup": "backup", "groups": "groups"}  # option -> its protocol
+_PROTOCOL_OPTIONS = {"async": "staleness", "backup": "backup", "groups": "groups"}
 
 
-def plan(
+def plan_protocol(
     protocol: str,
     workers: int,
     *,
     staleness: int | None = None,
     backup: int | None = None,
     groups: int | None = None,
-) -> Plan:
-    """The protocol of a name; its own option has a value unless one is given.
+) -> TeamPlan:
+    """Plan a protocol for a given number of workers.
+
+    Args:
+        protocol: one of :data:`cgprimer.training.worker_options.PROTOCOLS`.
+        workers: the number of workers.
+        staleness: for ``async``, how many gradients a worker may be ahead of the slowest.
+        backup: for ``backup``, the number of workers for which an update does not wait.
+        groups: for ``groups``, the number of groups.
 
     Raises:
-        UsageError: an option of another protocol, or one that does not fit the workers.
+        UsageError: an option of another protocol, or an option that does not match the number of
+            workers.
 
-    >>> plan("sync", 8).together, plan("async", 8).together, plan("groups", 8, groups=4).together
-    (8, 1, 2)
+    >>> plans = plan_protocol("sync", 8), plan_protocol("async", 8)
+    >>> [plan.gradients_per_update for plan in (*plans, plan_protocol("groups", 8, groups=4))]
+    [8, 1, 2]
     """
-    given = {"staleness": staleness, "backup": backup, "groups": groups}
-    for owner, option in _OWN.items():
-        if given[option] is not None and owner != protocol:
-            hint = f"--protocol {owner}, or leave --{option} out"
-            raise UsageError(f"{option} belongs to {owner}, not to {protocol}", hint=hint)
+    options = {"staleness": staleness, "backup": backup, "groups": groups}
+    for owner, option in _PROTOCOL_OPTIONS.items():
+        if options[option] is not None and owner != protocol:
+            hint = f"choose --protocol {owner}, or leave out --{option}"
+            what = f"{option} is an option of the protocol {owner!r}, got the protocol {protocol!r}"
+            raise UsageError(what, hint=hint)
     if protocol == "async":
         bound = math.inf if staleness is None else staleness
-        return Plan(lambda team: asynchronous(team, bound), workers, 1, False)
+        return TeamPlan(lambda team: asynchronous(team, bound), workers, 1, False)
     if protocol == "backup":
         spare = 1 if backup is None else backup
         if not 0 <= spare < workers:
-            what = f"of {workers} workers, {spare} cannot be backup workers"
-            raise UsageError(what, hint="somebody must be waited for: fewer (--backup)")
-        return Plan(lambda team: with_backup(team, spare), workers, workers, True)
+            what = f"backup must be less than the number of workers, got {spare}"
+            hint = "choose fewer backup workers (--backup): an update waits for at least one"
+            raise UsageError(f"{what} for {workers} workers", hint=hint)
+        return TeamPlan(lambda team: with_backup(team, spare), workers, workers, True)
     if protocol == "groups":
         count = 2 if groups is None else groups
         if count < 1 or workers % count:
-            what = f"{workers} workers do not make {count} groups of one size"
-            raise UsageError(what, hint="other --groups, or other --workers")
-        return Plan(lambda team: in_groups(team, count), workers, workers // count, count == 1)
-    return Plan(synchronous, workers, workers, True)
-
-
-def cluster_address(given: Any) -> str:
-    """``local``, or the address of a scheduler.
-
-    Raises:
-        UsageError: it is neither.
-
-    >>> cluster_address("tcp://10.0.0.7:8786")
-    'tcp://10.0.0.7:8786'
-    """
-    if given == LOCAL or (isinstance(given, str) and _ADDRESS.fullmatch(given)):
-        return str(given)
-    hint = "local, or what dask's scheduler says when it starts, such as tcp://10.0.0.7:8786"
-    raise UsageError(f"{given!r} is no address of a cluster", hint=hint)
+            what = f"workers must be a multiple of groups, got {workers} workers and {count} groups"
+            raise UsageError(what, hint="choose other --groups or --workers")
+        return TeamPlan(lambda team: in_groups(team, count), workers, workers // count, count == 1)
+    return TeamPlan(synchronous, workers, workers, True)

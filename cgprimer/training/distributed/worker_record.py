@@ -9,8 +9,8 @@ from typing import Any
 
 from cgprimer.errors import DataError, pluralize
 from cgprimer.support.number_format import format_number
-from cgprimer.training.distributed.layer_cuts import stages_of
 from cgprimer.training.distributed.simulator import Span
+from cgprimer.training.worker_options import parse_stage_count
 
 WORDS = {  # kind of a span: its letter in texts, and what a worker does
     "compute": ("=", "computes"),
@@ -123,7 +123,7 @@ def record_of(run: Any) -> Record:
         raise DataError("what the run says of its workers cannot be read") from error
     protocol = str(settings.get("protocol", "sync"))
     how = str(settings.get("place") or protocol)
-    if settings.get("place") and workers > stages_of(how):
+    if settings.get("place") and workers > parse_stage_count(how):
         how = f"{how}, {protocol}"
     return Record(
         workers, clock, times, staleness, spans, seconds, how, bool(settings.get("simulate", True))

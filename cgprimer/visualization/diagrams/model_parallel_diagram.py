@@ -14,7 +14,8 @@ from cgprimer.errors import UsageError, pluralize
 from cgprimer.expressions import ExpressionGraph, parse_element
 from cgprimer.support.value_names import format_name, parse_internal
 from cgprimer.tapes import tape
-from cgprimer.training.distributed.layer_cuts import Stage, cut, cut_name, stages_of
+from cgprimer.training.distributed.layer_cuts import Stage, cut, cut_name
+from cgprimer.training.worker_options import parse_stage_count
 from cgprimer.visualization.diagrams.diagram import Diagram, Edge, Part
 
 _MOST_MARKED = 8  # edges between parts; of more, only the notes say what is sent
@@ -41,7 +42,7 @@ def frame_parts(
     >>> diagram.parts[1].label, diagram.edges[1].label, diagram.notes[0]
     ('GPU 1: 67 % of the work', 'xb →\\n← adjoint', 'GPU 0 → GPU 1: xb; back: its adjoint')
     """
-    count = stages_of(place)
+    count = parse_stage_count(place)
     if len(graph.outputs) != 1:
         raise UsageError(
             f"a graph that is cut must have one output, and this one has {len(graph.outputs)}",

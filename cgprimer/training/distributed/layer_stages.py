@@ -14,9 +14,9 @@ from cgprimer.core.methods.derivative_program import Execute
 from cgprimer.core.tape.tape_passes import remove_dead_code
 from cgprimer.errors import UsageError
 from cgprimer.tapes import scalarize
+from cgprimer.training.distributed.gradient_tasks import Gradients
 from cgprimer.training.distributed.layer_cuts import Stage, adjoint, cut
 from cgprimer.training.distributed.protocols import Task
-from cgprimer.training.gradient_tasks import Gradients
 
 Array = Any
 Inputs = Mapping[str, Array]

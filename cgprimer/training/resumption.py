@@ -1,0 +1,65 @@
+"""Start values of new runs, and checks of runs that are resumed."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from cgprimer.errors import DataError, UsageError
+from cgprimer.expressions import ExpressionGraph
+from cgprimer.training.runs import TrainingRun, differences
+from cgprimer.training.settings import DEFAULTS, SETTINGS
+from cgprimer.training.update_rules import State
+
+
+def resume_run(
+    earlier: Any, settings: dict[str, Any], graph: ExpressionGraph, state: State
+) -> TrainingRun:
+    """Return a copy of an earlier run to continue.
+
+    Args:
+        earlier: the run to resume.
+        settings: the recorded settings of the continuation.
+        graph: the graph to train.
+        state: the initial state of the optimizer, for its shapes.
+
+    Raises:
+        UsageError: another graph, or settings that must not change.
+        DataError: the state of the run does not belong to the optimizer.
+    """
+    if not isinstance(earlier, TrainingRun):
+        raise UsageError(
+            f"resume must be a TrainingRun (from load_run), got {type(earlier).__name__}"
+        )
+    if reason := differences(earlier, graph):
+        raise UsageError(f"the run to resume belongs to another graph: {reason}")
+    _check_settings(earlier, settings)
+    if earlier.steps and [np.shape(p) for p in earlier.state] != [np.shape(p) for p in state]:
+        name = settings["optimizer"]
+        raise DataError(f"the state of the run does not match the optimizer {name!r}")
+    run = deepcopy(replace(earlier, graph=None))  # a graph is immutable and large: not copied
+    run.settings, run.stopped, run.reason, run.graph = settings, "finished", "", graph
+    return run
+
+
+def _check_settings(earlier: TrainingRun, settings: dict[str, Any]) -> None:
+    """Raise UsageError if a setting differs that must stay the same in a resumed run."""
+    before = dict(earlier.settings)
+    if not isinstance(before.get("validation"), float):
+        before["validation"] = 0.0
+    hints = {name: setting.same for name, setting in SETTINGS.items() if setting.same}
+    hints |= dict.fromkeys(("samples", "validation"), hints["batch_size"])
+    if settings["validation"]:  # otherwise the seed only orders the samples
+        seed = before.get("seed")
+        hints["seed"] = (
+            "the seed determines the validation samples; with another seed, samples of the training"
+            f" data would be used for validation: set seed={seed} (--seed {seed})"
+        )
+    for name, hint in hints.items():
+        then, now = before.get(name, DEFAULTS.get(name)), settings[name]
+        if then != now:
+            what = f"{name} must be the same as in the run to resume, got {now} instead of {then}"
+            raise UsageError(what, hint=hint)
