@@ -99,7 +99,7 @@ def full_marks(seeds: range) -> tuple[int, list[Any]]:
 
 
 def test_wrong_programs_of_networks_get_no_full_marks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gradient_module, "name_mistakes", lambda *_: {})  # which takes most time
+    monkeypatch.setattr(gradient_module, "find_mistakes", lambda *_: {})  # which takes most time
     tried, missed = full_marks(range(3))
     assert tried > 30
     assert missed == []
@@ -107,7 +107,7 @@ def test_wrong_programs_of_networks_get_no_full_marks(monkeypatch: pytest.Monkey
 
 @pytest.mark.slow
 def test_wrong_programs_of_many_networks_get_no_full_marks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gradient_module, "name_mistakes", lambda *_: {})
+    monkeypatch.setattr(gradient_module, "find_mistakes", lambda *_: {})
     tried, missed = full_marks(range(30))
     assert tried > 500
     assert missed == []

@@ -18,15 +18,15 @@ from cgprimer.analysis.derivation import size
 from cgprimer.analysis.rules import rules, substituted
 from cgprimer.core.graph.expression_graph import FrozenDict
 from cgprimer.course.checks.check_results import Part, Result
-from cgprimer.course.checks.error_patterns import GOOD
+from cgprimer.course.checks.error_tolerances import GOOD
 from cgprimer.course.checks.formula_proofs import PROVER
 from cgprimer.course.checks.function_statements import is_about_any, with_formulas
 from cgprimer.course.checks.gradient_check import GradientCheck, relative_errors
 from cgprimer.course.checks.gradient_questions import Points, Question, arguments_at, ask, points
-from cgprimer.course.checks.mistake_search import name_mistakes
+from cgprimer.course.checks.mistake_search import find_mistakes
+from cgprimer.course.checks.mistakes.wrong_rules import PRODUCT, QUOTIENT
 from cgprimer.course.checks.notation_reader import letters_in, read_formula
 from cgprimer.course.checks.written_answers import components, tree_of, values_at
-from cgprimer.course.checks.wrong_rules import PRODUCT, QUOTIENT
 from cgprimer.errors import CgprimerError, DifferentiationError, UsageError, join_names
 from cgprimer.expressions import (
     Expression,
@@ -211,7 +211,7 @@ def _numbers(
         near = abs(float(value[0] - here.right[element][0])) <= _last_place(trees[element][0])
         if error > GOOD and not near:
             bad[element] = error
-    known = name_mistakes(question, here, theirs, bad)
+    known = find_mistakes(question, here, theirs, bad)
     where = "at " + join_names(f"{element} = {v[0]:g}" for element, v in here.given.items())
     found = []
     for name in question.wrt:
@@ -220,14 +220,14 @@ def _numbers(
             found.append(Part(name, 1.0, 1.0, "right"))
             continue
         named = known.get(wrong[0])
-        if named and named.mistake in _COINCIDENCES:
+        if named and named.name in _COINCIDENCES:
             named = None
         said = "not the slope at the declared values"
         if named:
-            others = [name for name in named.others if name not in _COINCIDENCES]
-            said = named.said + (f" (it may as well be: {', '.join(others)})" if others else "")
+            others = [name for name in named.alternatives if name not in _COINCIDENCES]
+            said = named.message + (f" (it may as well be: {', '.join(others)})" if others else "")
         evidence = (where, f"yours is {trees[wrong[0]][0]}")
-        mistake = named.mistake if named else ""
+        mistake = named.name if named else ""
         found.append(Part(name, 1.0, 0.0, "wrong", mistake, said, evidence))
     return tuple(found)
 

@@ -16,13 +16,12 @@ from cgprimer.core.operations.array_shapes import format_shape
 from cgprimer.core.operations.notation import format_domain
 from cgprimer.course.checks.answer_validation import GRADIENT
 from cgprimer.course.checks.check_results import Failure, Part, Result, Verdict, not_run
-from cgprimer.course.checks.error_patterns import (
+from cgprimer.course.checks.error_tolerances import (
     FINE,
     GOOD,
     SUSPICIOUS,
-    is_central_difference,
+    compute_tolerances,
     is_float32,
-    tolerances,
 )
 from cgprimer.course.checks.gradient_questions import (
     VALUE,
@@ -32,7 +31,8 @@ from cgprimer.course.checks.gradient_questions import (
     ask,
     points,
 )
-from cgprimer.course.checks.mistake_search import Named, name_mistakes
+from cgprimer.course.checks.mistake_search import Mistake, find_mistakes
+from cgprimer.course.checks.mistakes.difference_errors import is_central_difference
 from cgprimer.course.checks.sandbox import Limits, Request, Submission, run_submission
 from cgprimer.course.checks.verdicts import rename_hint
 from cgprimer.errors import UsageError, join_names
@@ -178,7 +178,7 @@ class GradientCheck:
                 rows.append(np.ravel(numbers))
             theirs |= dict(zip(elements, np.stack(rows, axis=-1), strict=True))
         right = {**points.right, VALUE: points.value}
-        allowed = tolerances(points)
+        allowed = compute_tolerances(points)
         errors = {e: relative_errors(v, right[e], allowed[e]) for e, v in theirs.items()}
         good = self.tolerance or (FINE if question.has_kinks else GOOD)
         there = {e: points.smooth & ~np.isnan(v) for e, v in theirs.items()}
@@ -201,7 +201,7 @@ class GradientCheck:
         }
         notes = dict.fromkeys(single, _FLOAT32) | dict.fromkeys(central, _CENTRAL)
         unknown = [e for e in bad if e not in notes and e != VALUE]
-        known = name_mistakes(question, points, theirs, unknown)
+        known = find_mistakes(question, points, theirs, unknown)
         errors |= {e: np.where(points.smooth, 0.0, errors[e]) for e in notes}
         return tuple(
             self._part(
@@ -220,7 +220,7 @@ class GradientCheck:
         name: str,
         theirs: Mapping[str, Array],
         errors: Mapping[str, Array],
-        known: Mapping[str, Named],
+        known: Mapping[str, Mistake],
         broken: Failure | None,
         note: str,
     ) -> Part:
@@ -236,10 +236,10 @@ class GradientCheck:
             rough = np.any(errored[~smooth] > SUSPICIOUS)
             return Part(name, 1.0, 1.0, verdict, message=_AT_A_KINK if rough else note)
         named = [known[e] for e in own if e in known]
-        mistake = named[0].mistake if named else ""
-        message = "; ".join(dict.fromkeys(one.said for one in named))
-        if named and named[0].others:
-            message += f" (it may as well be: {', '.join(named[0].others)})"
+        mistake = named[0].name if named else ""
+        message = "; ".join(dict.fromkeys(one.message for one in named))
+        if named and named[0].alternatives:
+            message += f" (it may as well be: {', '.join(named[0].alternatives)})"
         if len(own) > 1:
             wrong = sum(error > (self.tolerance or GOOD) for error in worst.values())
             message = f"{wrong} of {len(own)} numbers are wrong" + (message and f": {message}")

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from cgprimer.core.tape.tape_dependencies import find_dependents
-from cgprimer.expressions import Apply, Expression, Name, Number, unparse
+from cgprimer.expressions import Apply, Expression, Name, Number, parse_element, unparse
 from cgprimer.tapes import Instruction, Tape, reachable
 
 _MAX_NODES = 15  # of a formula in a message
@@ -122,6 +122,10 @@ class DifferentiatedTape:
             ]
             operands |= dict.fromkeys(level)
         return [*operands]
+
+    def group_by_variable(self, heads: Iterable[int]) -> list[tuple[str, frozenset[int]]]:
+        """Return instructions as sets, one for each variable or array that they belong to."""
+        return group_values(heads, lambda head: parse_element(self.owner_name(head))[0])
 
     # --- descriptions ------------------------------------------------------------------------
 

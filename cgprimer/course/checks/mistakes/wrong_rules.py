@@ -10,11 +10,6 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from cgprimer.core.operations import OPERANDS, RESULT
-from cgprimer.core.operations.primitive_registry import parse_partial
-from cgprimer.expressions import Name, Number, fold
-from cgprimer.tapes import Builder
-
 DERIVATIVE = "wrong derivative of a function"
 POWER = "power rule"
 EXPONENT = "power rule on a variable exponent"
@@ -42,6 +37,11 @@ class WrongRule(NamedTuple):
     mistake: str
     message: str
     value: str = ""
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """The positions of the operands with a wrong partial derivative."""
+        return tuple(position for position, text in enumerate(self.partials) if text)
 
 
 def _rows(mistake: str, *rows: tuple[str, str, str]) -> tuple[WrongRule, ...]:
@@ -147,13 +147,3 @@ WRONG_RULES: tuple[WrongRule, ...] = (
     *_degrees("cos", "-sin(a)"),
     *_degrees("tan", "1/cos(a)^2"),
 )  # fmt: skip
-
-
-def emit_text(builder: Builder, text: str, operands: tuple[int, ...], out: int) -> int:
-    """Emit a text in ``a``, ``b``, ``c`` and ``out`` and return the index of its value."""
-    slots = dict(zip(OPERANDS, operands, strict=False)) | {RESULT: out}
-
-    def leaf(node: Name | Number) -> int:
-        return slots[node.name] if isinstance(node, Name) else builder.constant(node.value)
-
-    return fold(parse_partial(text), leaf, lambda name, parts: builder.emit(name, *parts))

@@ -1,0 +1,219 @@
+"""Mistakes that turn the correct derivatives into others: signs, factors, exchanged values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from cgprimer.course.checks.mistakes.mistake_rule import Array, Attempt, Gradient, Prediction
+from cgprimer.course.checks.mistakes.prediction_matching import TOLERANCE, agrees
+from cgprimer.errors import join_names
+from cgprimer.expressions import parse_element
+from cgprimer.support.value_names import Element
+
+_MAX_EXCHANGED = 200  # derivatives among which exchanged ones are looked for
+_SECOND_MISTAKES = {
+    -1.0: "the sign is wrong, too",
+    2.0: "there is a factor of 2 too much, too",
+    0.5: "a factor of 2 is missing, too",
+}
+
+
+# --- multiples -----------------------------------------------------------------------------------
+
+
+def multiply_values(factor: float, message: str) -> Callable[[Attempt], Iterator[Prediction]]:
+    """Return a function that predicts the correct derivatives times a factor."""
+
+    def predict(attempt: Attempt) -> Iterator[Prediction]:
+        """Yield the multiples of the derivatives that are not 0 at all points."""
+        correct = attempt.points.right
+        values = {name: factor * v for name, v in correct.items() if np.any(v)}
+        yield Prediction(message, values, individual=True)
+
+    return predict
+
+
+def negate_values(attempt: Attempt) -> Iterator[Prediction]:
+    """Yield derivatives with the wrong sign, also with a wrong factor of 2."""
+    yield from multiply_values(-1.0, "the sign is wrong")(attempt)
+    for factor in (-0.5, -2.0):
+        message = f"the sign is wrong; {_SECOND_MISTAKES[-factor]}"
+        yield from multiply_values(factor, message)(attempt)
+
+
+def exchange_reduction(name: str) -> Callable[[Attempt], Iterator[Prediction]]:
+    """Return a function that predicts the gradient of the other reduction, if it has this name."""
+
+    def predict(attempt: Attempt) -> Iterator[Prediction]:
+        """Yield the gradient of the sum instead of the mean, or of the mean instead of the sum."""
+        for factor, reduction in other_reductions(attempt).items():
+            if reduction == name:
+                message = f"over the samples of a batch: {name}"
+                yield from multiply_values(factor, message)(attempt)
+
+    return predict
+
+
+def other_reductions(attempt: Attempt) -> dict[float, str]:
+    """Return the factor of the other reduction over the batch, with the name of the mistake."""
+    question = attempt.question
+    if question.batch < 2:
+        return {}
+    if question.reduction == "mean":
+        return {float(question.batch): "sum instead of mean"}
+    return {1.0 / question.batch: "mean instead of sum"}
+
+
+def list_second_mistakes(attempt: Attempt) -> dict[float, str]:
+    """Return the factors that may be wrong in addition to another mistake, with a message."""
+    others = {f: f"and the {name}, too" for f, name in other_reductions(attempt).items()}
+    return _SECOND_MISTAKES | others
+
+
+def take_absolute_values(attempt: Attempt) -> Iterator[Prediction]:
+    """Yield derivatives without their signs."""
+    values = {name: np.abs(v) for name, v in attempt.points.right.items()}
+    yield Prediction("the sign is lost", values, individual=True)
+
+
+def take_reciprocals(attempt: Attempt) -> Iterator[Prediction]:
+    """Yield the reciprocals of the derivatives."""
+    with np.errstate(all="ignore"):
+        values = {name: 1.0 / v for name, v in attempt.points.right.items()}
+    yield Prediction("it is one over what is right", values, individual=True)
+
+
+def fit_constant_factors(attempt: Attempt) -> Iterator[Prediction]:
+    """Yield derivatives times a factor that is constant at all points."""
+    for name in attempt.wrong:
+        correct = attempt.points.right[name]
+        with np.errstate(all="ignore"):
+            ratios = (attempt.answers[name] / correct)[attempt.points.smooth & (correct != 0)]
+            if len(ratios) > 3 and np.ptp(ratios) <= TOLERANCE * abs(np.median(ratios)):
+                values = {name: correct * np.median(ratios)}
+                message = "the same factor is wrong at every point"
+                yield Prediction(message, values, individual=True)
+
+
+# --- exchanged derivatives -----------------------------------------------------------------------
+
+
+def transpose_values(attempt: Attempt) -> Iterator[Prediction]:
+    """Yield the transposes of the gradients by square matrices."""
+    for name in attempt.question.wrt:
+        shape = attempt.question.shapes[name]
+        if len(shape) == 2 and shape[0] == shape[1]:
+            values = {
+                str(Element(name, (i, j))): attempt.points.right[str(Element(name, (j, i)))]
+                for i in range(shape[0])
+                for j in range(shape[0])
+            }
+            yield Prediction(f"{name} is transposed", values)
+
+
+def permute_values(attempt: Attempt) -> Iterator[Prediction]:
+    """Yield the correct derivatives in another order."""
+    exchange = _find_exchange(attempt)
+    if exchange.is_permutation:
+        yield Prediction("these are the right values in another order", exchange.values())
+
+
+def swap_parameters(attempt: Attempt) -> Iterator[Prediction]:
+    """Yield the derivatives by pairs of names, swapped."""
+    exchange = _find_exchange(attempt)
+    if exchange.is_permutation:
+        return
+    arrays = exchange.swapped_arrays
+    if arrays:
+        yield Prediction(f"{join_names(arrays)} are swapped", exchange.values())
+        return
+    for name, other in exchange.origins.items():
+        if exchange.origins.get(other) == name:
+            yield Prediction(f"{name} and {other} are swapped", exchange.values(name, other))
+
+
+def copy_other_derivatives(attempt: Attempt) -> Iterator[Prediction]:
+    """Yield the derivative by another name of the question."""
+    exchange = _find_exchange(attempt)
+    if exchange.is_permutation or exchange.swapped_arrays:
+        return
+    for name, other in exchange.origins.items():
+        is_swapped = exchange.origins.get(other) == name
+        if not is_swapped and np.ptp(attempt.points.right[other]) != 0:  # constants match by chance
+            message = f"this is the derivative with respect to {other}"
+            yield Prediction(message, exchange.values(name))
+
+
+@dataclass(frozen=True, eq=False)
+class _Exchange:
+    """Wrong derivatives that are the correct derivatives by other names.
+
+    Attributes:
+        correct: the correct derivatives.
+        origins: for a name with a wrong derivative, the name whose correct derivative it is.
+        names: all names with a wrong derivative.
+    """
+
+    correct: Gradient
+    origins: dict[str, str]
+    names: frozenset[str]
+
+    def values(self, *names: str) -> dict[str, Array]:
+        """Return the exchanged derivatives, for some names or for all."""
+        return {
+            name: self.correct[origin]
+            for name, origin in self.origins.items()
+            if not names or name in names
+        }
+
+    @property
+    def is_permutation(self) -> bool:
+        """Whether at least three derivatives are permuted, not only swapped in pairs."""
+        origins = self.origins
+        is_cycle = len(origins) > 2 and {*origins} == {*origins.values()}
+        return is_cycle and any(origins[origins[name]] != name for name in origins)
+
+    @property
+    def swapped_arrays(self) -> list[str]:
+        """The names of two arrays whose derivatives are swapped as a whole; else empty."""
+        origins = self.origins
+        are_pairs = all(origins.get(origins[name]) == name for name in origins)
+        if origins.keys() != self.names or not are_pairs or len(origins) < 3:
+            return []
+        arrays = [*dict.fromkeys(parse_element(name)[0] for name in origins)]
+        is_crossed = all(
+            parse_element(name)[0] != parse_element(other)[0] for name, other in origins.items()
+        )
+        return arrays if len(arrays) == 2 and is_crossed else []
+
+
+@lru_cache(maxsize=2)  # three rules ask for the same attempt
+def _find_exchange(attempt: Attempt) -> _Exchange:
+    """Return which wrong derivatives are the correct derivatives by other names."""
+    question, points, answers = attempt.question, attempt.points, attempt.answers
+    if len(question.sources) > _MAX_EXCHANGED:
+        return _Exchange(points.right, {}, frozenset())
+    first_smooth = int(np.argmax(points.smooth))
+    names = [name for name in question.sources if name in attempt.wrong]
+    options = {
+        name: [
+            other
+            for other in question.sources
+            if other != name
+            and np.isclose(
+                answers[name][first_smooth], points.right[other][first_smooth], 1e-6, 0.0
+            )
+            and agrees(points, answers[name], points.right[other], points.noise[other])
+        ]
+        for name in names
+    }
+    origins: dict[str, str] = {}
+    for name in sorted(names, key=lambda name: len(options[name])):
+        unused = (other for other in options[name] if other not in origins.values())
+        if options[name]:
+            origins[name] = next(unused, options[name][0])
+    return _Exchange(points.right, origins, frozenset(names))
