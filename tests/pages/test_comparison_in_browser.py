@@ -15,7 +15,7 @@ import pytest
 import cgprimer
 from cgprimer.analysis.comparison import Comparison, compare
 from cgprimer.support.number_format import mark_rounding
-from cgprimer.visualization.pages.comparison import sentences
+from cgprimer.visualization.pages.comparison import comparison_text
 from cgprimer.visualization.pages.comparison.comparison_slides import save_comparison
 from tests.pages.conftest import opened, resize
 
@@ -84,7 +84,7 @@ def test_the_numbers_are_pythons(browser: Any, tmp_path: Path) -> None:
     )
     pairs = [(r, name) for name in found.wrt for r in found.results]
     assert values == [mark_rounding(r.derivatives[name]) for r, name in pairs]
-    assert errors == [sentences.error(r.errors[name]) for r, name in pairs]
+    assert errors == [comparison_text.format_error(r.errors[name]) for r, name in pairs]
     most = max(r.operations for r in found.results)
     assert bars == pytest.approx([r.operations / most for r in found.results], abs=0.02)
 

@@ -12,11 +12,11 @@ import cgprimer
 from cgprimer.analysis.comparison import Comparison, compare
 from cgprimer.errors import DifferentiationError, UsageError
 from cgprimer.support.number_format import mark_rounding
-from cgprimer.visualization.pages.comparison import sentences
+from cgprimer.visualization.pages.comparison import comparison_text
 from cgprimer.visualization.pages.comparison.comparison_page import (
     comparison_page,
     notebook_html,
-    trace_of,
+    trace_method,
 )
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -77,7 +77,7 @@ def test_the_tables_say_what_python_says(lecture: Comparison) -> None:
     for row, name in zip(derivatives[1:], lecture.wrt, strict=True):
         assert row[0] == f"dxw/d{name}"
         wanted = [
-            f"{mark_rounding(r.derivatives[name])} {sentences.error(r.errors[name])}"
+            f"{mark_rounding(r.derivatives[name])} {comparison_text.format_error(r.errors[name])}"
             for r in lecture.results
         ]
         assert row[1:] == wanted
@@ -85,11 +85,11 @@ def test_the_tables_say_what_python_says(lecture: Comparison) -> None:
     for row, r in zip(costs[1:], lecture.results, strict=True):
         assert row == [
             r.method,
-            sentences.error(r.worst_error) or "no reference",
+            comparison_text.format_error(r.worst_error) or "no reference",
             "4 paths" if r.method == "path-sum" else str(r.passes),
-            f"{r.operations} {sentences.times(lecture, r)}",
+            f"{r.operations} {comparison_text.format_operation_ratio(lecture, r)}",
             str(r.live_values),
-            sentences.duration(r.seconds),
+            comparison_text.format_duration(r.seconds),
         ]
 
 
@@ -159,7 +159,7 @@ def test_methods_that_refuse_and_graphs_that_are_large() -> None:
     assert len(rows) == 1 + 30 + 1
     assert any("left out" in row[0] for row in rows)
     with pytest.raises(DifferentiationError):
-        trace_of(found, refused[0])
+        trace_method(found, refused[0])
 
 
 def test_kinks_and_functions_without_a_reference() -> None:

@@ -18,7 +18,7 @@ from cgprimer.analysis.comparison import Comparison, compare
 from cgprimer.errors import UsageError
 from cgprimer.visualization.diagrams.diagram import Diagram
 from cgprimer.visualization.diagrams.slide_layout import SlideLayout
-from cgprimer.visualization.pages.comparison import fitted_graph, sentences
+from cgprimer.visualization.pages.comparison import comparison_text, fitted_graph
 from cgprimer.visualization.pages.comparison.comparison_slides import (
     comparison_slides,
     save_comparison,
@@ -139,9 +139,9 @@ def test_the_lecture_fits_on_one_slide_with_all_its_numbers(
     for result in found.results:
         assert seen.count(result.method) >= 2  # in both tables
         assert str(result.operations) in seen
-        assert sentences.times(found, result) in seen
-        assert sentences.duration(result.seconds) in seen
-    assert sentences.error(found.result("finite-difference").worst_error) in seen
+        assert comparison_text.format_operation_ratio(found, result) in seen
+        assert comparison_text.format_duration(result.seconds) in seen
+    assert comparison_text.format_error(found.result("finite-difference").worst_error) in seen
     assert "xw = 21.546875, computed with 9 operations" in seen
 
 

@@ -1,5 +1,6 @@
-"""A comparison of methods as a picture: slides, a page, and the display in a notebook.
+"""The comparison of methods as slides, as a page, and in a notebook.
 
-`sentences.py` has its sentences and tables; `fitted_graph.py` fits the graph into its space;
-`comparison_slides.py` draws slides of 16 to 9 and writes files, `comparison_page.py` makes pages.
+`comparison_text.py` has the sentences and tables; `fitted_graph.py` fits the graph into an area;
+`comparison_slides.py` draws slides of aspect 16:9 and writes files; `comparison_page.py` renders
+the page with templates of the same folder.
 """

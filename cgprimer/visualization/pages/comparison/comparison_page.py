@@ -1,220 +1,232 @@
-"""A comparison as one page without network, server or anything beside it, and in notebooks.
-
-Every text of a user goes through `escape`.
-"""
+"""A comparison as a page that needs no other file, and in a notebook."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from html import escape
+from typing import NamedTuple
 
 from cgprimer.analysis.comparison import Comparison, MethodResult
 from cgprimer.analysis.trace import Trace, trace
 from cgprimer.errors import CgprimerError, pluralize
 from cgprimer.support.number_format import mark_rounding
+from cgprimer.support.templates import Markup, render_template
 from cgprimer.visualization.diagrams.diagram import Diagram
 from cgprimer.visualization.diagrams.figure_files import figure_bytes
-from cgprimer.visualization.diagrams.slide_pen import Cell, Table
-from cgprimer.visualization.diagrams.theme import theme
-from cgprimer.visualization.pages import page_markup
-from cgprimer.visualization.pages.comparison import sentences
-from cgprimer.visualization.pages.comparison.fitted_graph import fitted, standing_alone, whole_graph
+from cgprimer.visualization.diagrams.slide_pen import Table
+from cgprimer.visualization.pages.comparison import comparison_text
+from cgprimer.visualization.pages.comparison.fitted_graph import (
+    complete_diagram,
+    draw_fitted_graph,
+    fit_graph,
+)
+from cgprimer.visualization.pages.page_rendering import collect_themes, inline_svg, render_page
 
-_FEW_VERTICES = 40  # beyond which the description for screen readers counts them
+_MOST_DESCRIBED_VERTICES = 40  # descriptions of larger graphs for screen readers only count them
 _MOST_DERIVATIVES = 100
-_MOST_OPERATIONS = 24  # rows of a trace beyond which it has a row per variable
+_MOST_OPERATIONS = 24  # traces of larger graphs have one row per variable
 _MOST_ROWS = 30
-_LONGEST = 120  # characters of an expression in a trace
-_TRACE_DIGITS = 6  # three traces stand side by side
-_PIXELS = 96  # per inch
+_LONGEST_EXPRESSION = 120  # characters in a trace
+_TRACE_DIGITS = 6  # three traces are side by side
+_PIXELS_PER_INCH = 96
 
 
-def comparison_page(found: Comparison, *, dark: bool = False, title: str | None = None) -> str:
-    """A comparison as a page: graph, derivatives, costs, and a section per method with its trace.
+class GraphPicture(NamedTuple):
+    """The picture of the graph, and a note on what it omits."""
 
-    The page follows the light or dark colours of its reader's system unless it is to be ``dark``,
-    and has a switch. The other arguments are those of ``draw_comparison``.
+    picture: Markup
+    note: str
+
+
+class NumberSection(NamedTuple):
+    """A table of the comparison with its heading, a caption, and notes below the table."""
+
+    heading: str
+    caption: str
+    table: Table
+    notes: list[str]
+
+
+class TraceRow(NamedTuple):
+    """A row of a trace table, or only a text in place of rows that are omitted.
+
+    Attributes:
+        name: the name of the value.
+        expression: the expression in parts, between which a line may break.
+        value: the value, formatted.
+        derivative: the derivative, formatted.
+        omitted: the text in place of omitted rows; empty for an ordinary row.
+    """
+
+    name: str = ""
+    expression: tuple[str, ...] = ()
+    value: str = ""
+    derivative: str = ""
+    omitted: str = ""
+
+
+class TraceTable(NamedTuple):
+    """The trace of one method as a table."""
+
+    caption: str
+    header: tuple[str, ...]
+    rows: list[TraceRow]
+
+
+class MethodSection(NamedTuple):
+    """The section of one method: its description and its trace, or the reason why it has none."""
+
+    name: str
+    series: int
+    description: str
+    trace: TraceTable | None
+    trace_error: str
+
+
+def comparison_page(comparison: Comparison, *, dark: bool = False, title: str | None = None) -> str:
+    """Render a comparison as a page: graph, derivatives, costs, and each method with its trace.
+
+    The page follows the light or dark colors of the reader's system unless ``dark`` is true, and
+    has a switch. The other arguments are those of ``draw_comparison``.
 
     >>> from cgprimer import compare, parse
-    >>> found = compare(parse("xw = k*xa"), {"xa": 1, "k": 2})
-    >>> page = comparison_page(found, title="a < b")
+    >>> comparison = compare(parse("xw = k*xa"), {"xa": 1, "k": 2})
+    >>> page = comparison_page(comparison, title="a < b")
     >>> page.splitlines()[0], "<h1>a &lt; b</h1>" in page
     ('<!doctype html>', True)
     """
-    fills = {
-        "SUBTITLE": escape(sentences.subheading(found)),
-        "GRAPH": _graph_section(found),
-        "TABLES": _tables(found),
-        "METHODS": "\n".join(_article(found, result) for result in found.results),
-        "OF": escape(found.of),
-    }
-    heading = sentences.heading(found) if title is None else title
-    return page_markup.page("comparison", heading, fills, dark=dark)
-
-
-def notebook_html(found: Comparison) -> str:
-    """What a notebook shows of a comparison: the graph and both tables, on a light ground."""
-    ground = "background: var(--background); color: var(--ink); padding: 0.8em;"
-    return (
-        f'<div class="comparison" style="{escape(page_markup.colour_variables(False))} {ground}">'
-        f"<style>{page_markup.part('comparison/tables.css')}</style>"
-        f"<p>{escape(sentences.subheading(found))}</p>{_graph_section(found)}{_tables(found)}</div>"
+    return render_page(
+        "visualization/pages/comparison/comparison_page.html",
+        comparison_text.default_title(comparison) if title is None else title,
+        dark=dark,
+        subtitle=comparison_text.subtitle(comparison),
+        graph=_draw_graph(comparison),
+        sections=_number_sections(comparison),
+        methods=[_method_section(comparison, result) for result in comparison.results],
+        of=comparison.of,
     )
 
 
-def _graph_section(found: Comparison) -> str:
-    """The graph as SVG that takes its colours from the style sheet, with a description."""
-    graph = fitted(found)
+def notebook_html(comparison: Comparison) -> str:
+    """Render the graph and both tables for a notebook, on a light background."""
+    return render_template(
+        "visualization/pages/comparison/comparison_in_notebook.html",
+        themes=collect_themes(),
+        subtitle=comparison_text.subtitle(comparison),
+        graph=_draw_graph(comparison),
+        sections=_number_sections(comparison),
+    )
+
+
+def _draw_graph(comparison: Comparison) -> GraphPicture | None:
+    """Draw the graph as SVG in the colors of the style sheet; None if the graph is too large."""
+    graph = fit_graph(comparison)
     if graph is None:
-        return ""
-    figure = standing_alone(graph)
-    picture = figure_bytes(figure, "svg").decode()
-    picture = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>", "", picture, flags=re.DOTALL)
-    picture = picture[picture.index("<svg") :]
-    label, width = escape(described(whole_graph(found))), figure.get_size_inches()[0] * _PIXELS
-    opening = f'<svg role="img" aria-label="{label}" style="width: {width:.0f}px" '
-    picture = re.sub(r' (?:width|height)="[^"]*pt"', "", picture, count=2)
-    picture = _themed(picture.replace("<svg ", opening, 1))
-    caption = f"<figcaption>{escape(graph.note)}</figcaption>" if graph.note else ""
-    return (
-        f'<section><h2>The graph</h2><figure tabindex="0" aria-label="the graph">{picture}'
-        f"{caption}</figure></section>"
+        return None
+    figure = draw_fitted_graph(graph)
+    width = figure.get_size_inches()[0] * _PIXELS_PER_INCH
+    picture = inline_svg(
+        figure_bytes(figure, "svg"),
+        role="img",
+        aria_label=describe_diagram(complete_diagram(comparison)),
+        style=f"width: {width:.0f}px",
     )
+    return GraphPicture(picture, graph.note)
 
 
-def described(diagram: Diagram) -> str:
-    """A graph in words, for readers who cannot see it.
+def describe_diagram(diagram: Diagram) -> str:
+    """Describe a graph in words for readers who cannot see the picture.
 
     >>> from cgprimer.visualization.diagrams.diagram import Edge, Node
     >>> nodes = (Node("xa", "xa", "input", ("= 1",)), Node("xw", "xw", "output", ("2*xa", "= 2")))
-    >>> described(Diagram(nodes, (Edge("xa", "xw"),)))
+    >>> describe_diagram(Diagram(nodes, (Edge("xa", "xw"),)))
     'graph of 2 vertices and 1 edge: input xa = 1; output xw = 2*xa = 2'
     """
     vertices = pluralize(len(diagram.nodes), "vertex", "vertices")
-    count = f"graph of {vertices} and {pluralize(len(diagram.edges), 'edge')}"
-    if len(diagram.nodes) > _FEW_VERTICES:
-        return count
-    said = []
+    counts = f"graph of {vertices} and {pluralize(len(diagram.edges), 'edge')}"
+    if len(diagram.nodes) > _MOST_DESCRIBED_VERTICES:
+        return counts
+    descriptions = []
     for node in diagram.nodes:
         texts = [text if text[:2] in ("= ", "≈ ") else f"= {text}" for text in node.detail]
-        said.append(" ".join([node.role, node.label, *texts]))
-    return f"{count}: {'; '.join(said)}"
+        descriptions.append(" ".join([node.role, node.label, *texts]))
+    return f"{counts}: {'; '.join(descriptions)}"
 
 
-def _themed(picture: str) -> str:
-    """A light picture whose colours are those of the style sheet, light or dark."""
-    look = theme(False)
-    names = {look.ink: "ink", look.edge: "edge", look.grid: "grid"}
-    for role, style in look.roles.items():
-        names |= {style.outline: role, style.fill: f"{role}-fill"}
-    names[look.background] = "background"  # also the fill of a dotted outline
-    variables = {colour: f"var(--{name})" for colour, name in names.items()}
-    return re.sub(r"#[0-9a-f]{6}\b", lambda mark: variables.get(mark[0], mark[0]), picture)
-
-
-def _tables(found: Comparison) -> str:
-    """Derivatives and costs, each with what a reader must know."""
-    derivatives, made = sentences.derivative_table(found, _MOST_DERIVATIVES), ""
+def _number_sections(comparison: Comparison) -> list[NumberSection]:
+    """Return the sections with the derivatives and the costs."""
+    sections = []
+    derivatives = comparison_text.derivative_table(comparison, _MOST_DERIVATIVES)
     if derivatives is not None:
         caption = "each derivative by each method, and its relative error"
-        notes = [note for note in (derivatives.note, *sentences.remarks(found)) if note]
-        made = _section("Derivatives", caption, derivatives, notes) + "\n"
-    own = pluralize(found.primal_operations, "operation")
-    caption = f"what the whole gradient costs; the graph alone takes {own}"
-    notes = [f"{'; '.join(sentences.NOTES)}."]
-    return made + _section("Costs", caption, sentences.cost_table(found), notes)
+        remarks = comparison_text.explain_missing_errors(comparison)
+        notes = [note for note in (derivatives.note, *remarks) if note]
+        sections.append(NumberSection("Derivatives", caption, derivatives, notes))
+    operations = pluralize(comparison.primal_operations, "operation")
+    caption = f"costs of the whole gradient; the graph alone takes {operations}"
+    notes = [f"{'; '.join(comparison_text.NOTES)}."]
+    costs = comparison_text.cost_table(comparison)
+    return [*sections, NumberSection("Costs", caption, costs, notes)]
 
 
-def _section(title: str, caption: str, table: Table, notes: Sequence[str]) -> str:
-    series = (-1, *(table.series or [-1] * len(table.bars)))
-    header = [_key(k) + escape(text) for k, text in zip(series, table.header, strict=True)]
-    rows = []
-    for row in table.rows:
-        cells = "".join(_cell(cell, row.series) for cell in row.cells)
-        if row.instead:
-            cells = f'<td colspan="{len(table.bars)}" class="refused">{escape(row.instead)}</td>'
-        rows.append(f'<tr><th scope="row">{_key(row.series)}{escape(row.title)}</th>{cells}</tr>')
-    below = "".join(f'<p class="note">{escape(note)}</p>' for note in notes)
-    made = _html_table(title.lower(), caption, header, rows)
-    return f"<section><h2>{title}</h2>{made}{below}</section>"
+def _method_section(comparison: Comparison, result: MethodResult) -> MethodSection:
+    """Return the section of a method, with its trace if the method can compute one."""
+    table, error = None, ""
+    if not result.refused:
+        try:
+            table = _trace_table(comparison, result)
+        except CgprimerError as refusal:
+            error = refusal.message
+    series = comparison_text.method_index(result.method)
+    description = comparison_text.describe_method_and_costs(comparison, result)
+    return MethodSection(result.method, series, description, table, error)
 
 
-def _html_table(kind: str, caption: str, header: Sequence[str], rows: Sequence[str]) -> str:
-    """A table in a box of its own, so that one that is too wide does not widen the page."""
-    titles = "".join(f'<th scope="col">{title}</th>' for title in header)
-    return (
-        f'<div class="box" tabindex="0"><table class="{kind}"><caption>{escape(caption)}</caption>'
-        f"<thead><tr>{titles}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
-    )
+def trace_method(comparison: Comparison, result: MethodResult) -> Trace:
+    """Compute the trace of a method at the point of the comparison.
 
-
-def _cell(cell: Cell, series: int) -> str:
-    more = f' <span class="more">{escape(cell.more)}</span>' if cell.more else ""
-    bar = ""
-    if cell.share is not None:
-        inner = f'<span class="m{series}" style="width: {100 * cell.share:.1f}%"></span>'
-        bar = f'<span class="bar" aria-hidden="true">{inner}</span>'
-    return f'<td><span class="value">{escape(cell.text)}</span>{more}{bar}</td>'
-
-
-def _key(series: int) -> str:
-    """The colour and pattern of a method."""
-    return f'<span class="key m{series}" aria-hidden="true"></span>' if series >= 0 else ""
-
-
-def _article(found: Comparison, result: MethodResult) -> str:
-    """What a method does here, and its trace."""
-    name = escape(result.method)
-    return (
-        f'<article aria-label="{name}"><h3>{_key(sentences.place_of(result.method))}{name}</h3>'
-        f"<p>{escape(sentences.sentence(found, result))}</p>{_trace_table(found, result)}</article>"
-    )
-
-
-def trace_of(found: Comparison, result: MethodResult) -> Trace:
-    """The trace of a method at the point of the comparison.
-
-    Reverse mode has the adjoint of every value; the others tangents, seeded with the first name.
+    Reverse mode has the adjoint of every value; other methods have tangents, seeded with the first
+    name.
 
     Raises:
-        CgprimerError: the method refuses; also one that gives the gradient may refuse the
-            derivative of every row.
+        CgprimerError: the method refuses. A method that computes the gradient may refuse to compute
+            the derivative of every row.
     """
-    wrt = None if result.method == "reverse" else found.wrt[0]
-    given = len(found.graph.inputs) + len(found.graph.parameters)
-    small = given + found.primal_operations <= _MOST_OPERATIONS
-    level = "operations" if small else "variables"
-    return trace(found.graph, found.at, of=found.of, wrt=wrt, method=result.method, level=level)
+    wrt = None if result.method == "reverse" else comparison.wrt[0]
+    graph = comparison.graph
+    given = len(graph.inputs) + len(graph.parameters)
+    is_small = given + comparison.primal_operations <= _MOST_OPERATIONS
+    level = "operations" if is_small else "variables"
+    method = result.method
+    return trace(graph, comparison.at, of=comparison.of, wrt=wrt, method=method, level=level)
 
 
-def _trace_table(found: Comparison, result: MethodResult) -> str:
-    if result.refused:
-        return ""
-    try:
-        made = trace_of(found, result)
-    except CgprimerError as error:
-        return f'<p class="note">no trace: {escape(error.message)}</p>'
-    body = [
-        f'<tr><th scope="row">{escape(row.name)}</th><td class="expression">'
-        f"{_breakable(row.expression)}</td><td>{mark_rounding(row.value, _TRACE_DIGITS)}</td>"
-        f"<td>{mark_rounding(row.derivative, _TRACE_DIGITS)}</td></tr>"
-        for row in made.rows
+def _trace_table(comparison: Comparison, result: MethodResult) -> TraceTable:
+    """Return the trace of a method as a table; the middle of a long trace is omitted."""
+    computed = trace_method(comparison, result)
+    rows = [
+        TraceRow(
+            row.name,
+            split_at_operators(row.expression),
+            mark_rounding(row.value, _TRACE_DIGITS),
+            mark_rounding(row.derivative, _TRACE_DIGITS),
+        )
+        for row in computed.rows
     ]
-    left_out, half = len(body) - _MOST_ROWS, _MOST_ROWS // 2
-    if left_out > 0:
-        gap = f'<tr><td colspan="4" class="refused">{pluralize(left_out, "row")} left out</td></tr>'
-        body = [*body[:half], gap, *body[-half:]]
-    header = [escape(text) for text in ("name", "expression", "value", made.heading)]
-    return _html_table("trace", sentences.trace_caption(found, result), header, body)
+    n_omitted, half = len(rows) - _MOST_ROWS, _MOST_ROWS // 2
+    if n_omitted > 0:
+        gap = TraceRow(omitted=f"{pluralize(n_omitted, 'row')} left out")
+        rows = [*rows[:half], gap, *rows[-half:]]
+    caption = comparison_text.trace_caption(comparison, result)
+    return TraceTable(caption, ("name", "expression", "value", computed.heading), rows)
 
 
-def _breakable(expression: str) -> str:
-    """An expression that a browser may break at operators, not within names.
+def split_at_operators(expression: str) -> tuple[str, ...]:
+    """Split an expression where a browser may break the line: at operators, not within names.
 
-    >>> _breakable("sin(a)*b + 1")
-    'sin(<wbr>a)<wbr>*b + 1'
+    >>> split_at_operators("sin(a)*b + 1")
+    ('sin(', 'a)', '*b + 1')
     """
-    if len(expression) > _LONGEST:
-        expression = f"{expression[:_LONGEST].rpartition(' ')[0] or expression[:_LONGEST]} …"
-    return re.sub(r"(?<=\S)(?=[*/])|(?<=\()", "<wbr>", escape(expression))
+    if len(expression) > _LONGEST_EXPRESSION:
+        beginning = expression[:_LONGEST_EXPRESSION]
+        expression = f"{beginning.rpartition(' ')[0] or beginning} …"
+    return tuple(re.split(r"(?<=\S)(?=[*/])|(?<=\()", expression))

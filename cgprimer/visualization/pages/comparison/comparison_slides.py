@@ -1,4 +1,4 @@
-"""A comparison as slides of 16 to 9: one where everything fits, else the graph and the tables."""
+"""A comparison as slides of aspect 16:9: one slide if everything fits, else graph and tables."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from cgprimer.visualization.diagrams.theme import (
     TITLE_SIZE,
     roles_in,
 )
-from cgprimer.visualization.pages.comparison import sentences
+from cgprimer.visualization.pages.comparison import comparison_text
 from cgprimer.visualization.pages.comparison.fitted_graph import (
     FittedGraph,
-    fitted,
-    paint,
-    scaled,
-    whole_graph,
+    complete_diagram,
+    fit_graph,
+    paint_graph,
+    scale_diagram,
 )
 
 if TYPE_CHECKING:
@@ -61,24 +61,33 @@ _TITLE_LINE = 1.25 * TITLE_SIZE
 
 @dataclass(frozen=True, slots=True)
 class Slide:
-    """What one slide shows, from top to bottom: a graph, tables, a paragraph per method, notes."""
+    """The content of one slide, from top to bottom.
+
+    Attributes:
+        graph: the graph, if the slide shows it.
+        tables: the tables of derivatives and costs.
+        descriptions: for each method its name and the lines of its description.
+        notes: lines at the bottom.
+    """
 
     graph: FittedGraph | None = None
     tables: tuple[DrawnTable, ...] = ()
-    said: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    descriptions: tuple[tuple[str, tuple[str, ...]], ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
     def height(self) -> float:
-        """Of everything under the heading, without the gaps between the parts."""
+        """The height of everything below the heading, without the gaps between the parts."""
         graph = 0.0 if self.graph is None else self.graph.size[1]
-        lines = len(self.notes) + sum(len(lines) for _, lines in self.said)
+        lines = len(self.notes) + sum(len(lines) for _, lines in self.descriptions)
         return graph + sum(table.height for table in self.tables) + lines * LINE
 
     @property
     def parts(self) -> int:
-        """How many parts there are."""
-        return (self.graph is not None) + len(self.tables) + bool(self.said) + bool(self.notes)
+        """The number of parts between which there are gaps."""
+        return (
+            (self.graph is not None) + len(self.tables) + bool(self.descriptions) + bool(self.notes)
+        )
 
 
 def draw_comparison(
@@ -88,62 +97,62 @@ def draw_comparison(
     title: str | None = None,
     output: str | Path | None = None,
 ) -> Figure:
-    """A comparison as a figure: the graph with its values, derivatives with errors, costs as bars.
+    """Draw a comparison: the graph with its values, derivatives with errors, costs as bars.
 
-    The figure is a slide of 13.33 by 7.5 inches, with no text under 14 points. What does not fit
-    on one slide stands on two, one under the other; :func:`comparison_slides` gives them as
-    figures of their own. At most as many derivatives are shown as there is room for, those with
-    the largest errors.
+    The figure is a slide of 13.33 by 7.5 inches, without text smaller than 14 points. If one slide
+    is too small, the figure has two, one below the other; :func:`comparison_slides` returns them
+    separately. If there is no room for all derivatives, the slide shows those with the largest
+    errors.
 
     Args:
-        comparison: from ``cgprimer.compare``.
-        dark: for dark slides.
-        title: the heading, empty for none; says what is compared unless given.
-        output: a file to write as ``cgprimer compare -o`` does: a page (``.html``), or slides
-            (``.pdf``, ``.png``, ``.svg``), of which a second picture stands beside the first, as
-            ``lecture-2.png`` beside ``lecture.png``. Files of these names are replaced.
+        comparison: the result of ``cgprimer.compare``.
+        dark: use dark colors.
+        title: the title, empty for none; by default it names the output and the methods.
+        output: a file to write, as with ``cgprimer compare -o``: a page (``.html``) or slides
+            (``.pdf``, ``.png``, ``.svg``). A second picture is written next to the first, such as
+            ``lecture-2.png`` next to ``lecture.png``. Existing files are replaced.
 
     Returns:
         A matplotlib figure.
 
     Raises:
-        UsageError: what is given is no comparison, or the file cannot be written.
+        UsageError: the argument is not a comparison, or the file cannot be written.
 
     >>> from cgprimer import compare, parse
-    >>> found = compare(parse("xw = k*xa"), {"xa": 1, "k": 2})
-    >>> [round(float(side), 2) for side in draw_comparison(found).get_size_inches()]
+    >>> comparison = compare(parse("xw = k*xa"), {"xa": 1, "k": 2})
+    >>> [round(float(side), 2) for side in draw_comparison(comparison).get_size_inches()]
     [13.33, 7.5]
     """
     if output is not None:
         save_comparison(comparison, Path(output), dark=dark, title=title)
-    shown = _slides(checked_comparison(comparison), title)
-    return _figure(comparison, shown, dark=dark, title=title)
+    slides = _lay_out_slides(checked_comparison(comparison), title)
+    return _draw_slides(comparison, slides, dark=dark, title=title)
 
 
 def comparison_slides(
     comparison: Comparison, *, dark: bool = False, title: str | None = None
 ) -> tuple[Figure, ...]:
-    """The slides of :func:`draw_comparison`, a figure each: one or two."""
-    shown = _slides(comparison, title)
-    return tuple(_figure(comparison, [slide], dark=dark, title=title) for slide in shown)
+    """Draw the one or two slides of :func:`draw_comparison`, each as a figure."""
+    slides = _lay_out_slides(comparison, title)
+    return tuple(_draw_slides(comparison, [slide], dark=dark, title=title) for slide in slides)
 
 
 def save_comparison(
-    found: Comparison, path: Path, *, dark: bool = False, title: str | None = None
+    comparison: Comparison, path: Path, *, dark: bool = False, title: str | None = None
 ) -> tuple[Path, ...]:
     """Write a comparison as a page (``.html``) or as slides (``.pdf``, ``.png``, ``.svg``).
 
-    Arguments and errors are those of :func:`draw_comparison`; what comes back are the files that
-    were written. A PDF has all slides.
+    Arguments and errors are those of :func:`draw_comparison`. Returns the paths of the files that
+    were written; a PDF file has all slides.
     """
-    checked_comparison(found)
+    checked_comparison(comparison)
     kind = check_picture_path(path, FORMATS)
     if kind == "html":
         from cgprimer.visualization.pages.comparison.comparison_page import comparison_page
 
-        write_generated_file(path, comparison_page(found, dark=dark, title=title))
+        write_generated_file(path, comparison_page(comparison, dark=dark, title=title))
         return (path,)
-    figures = comparison_slides(found, dark=dark, title=title)
+    figures = comparison_slides(comparison, dark=dark, title=title)
     if kind == "pdf":
         from matplotlib.backends.backend_pdf import PdfPages
 
@@ -154,8 +163,8 @@ def save_comparison(
         write_atomically(path, document.getvalue())
         return (path,)
     contents = [figure_bytes(figure, kind) for figure in figures]  # all before any is written
-    beside = (path.with_name(f"{path.stem}-{k}{path.suffix}") for k in range(2, 9))
-    written = (path, *beside)[: len(contents)]
+    next_paths = (path.with_name(f"{path.stem}-{k}{path.suffix}") for k in range(2, 9))
+    written = (path, *next_paths)[: len(contents)]
     for name in written:
         check_writable(name)
     for name, content in zip(written, contents, strict=True):
@@ -163,39 +172,39 @@ def save_comparison(
     return written
 
 
-def _slides(found: Comparison, title: str | None) -> tuple[Slide, ...]:
-    """One slide if everything fits, else the graph on one and all numbers on the next."""
-    room = _BOTTOM - _heading(found, title).below
-    texts = [*sentences.remarks(found), "; ".join(sentences.NOTES)]
+def _lay_out_slides(comparison: Comparison, title: str | None) -> tuple[Slide, ...]:
+    """Lay out one slide if everything fits, else one with the graph and one with the tables."""
+    room = _BOTTOM - _lay_out_heading(comparison, title).bottom
+    texts = [*comparison_text.explain_missing_errors(comparison), "; ".join(comparison_text.NOTES)]
     wrapped = (line for text in texts for line in wrap_words(text, _ROOM, TEXT))
     notes = tuple(shortened(line, _ROOM) for line in wrapped)
-    diagram = whole_graph(found)
+    diagram = complete_diagram(comparison)
     for row in (ROW, _NARROW_ROW) if is_readable(diagram) else ():
-        numbers = Slide(None, _tables(found, len(found.wrt), row), (), notes)
+        numbers = Slide(None, _tables(comparison, len(comparison.wrt), row), (), notes)
         left = room - numbers.height - numbers.parts * _BETWEEN
         if left > _LEAST_GRAPH:
-            graph = scaled(diagram, _ROOM, left, READABLE_SIZE / DETAIL_SIZE)
+            graph = scale_diagram(diagram, _ROOM, left, READABLE_SIZE / DETAIL_SIZE)
             if graph is not None:
-                return (_explained(found, replace(numbers, graph=graph), room),)
+                return (_add_descriptions(comparison, replace(numbers, graph=graph), room),)
     legend = Legend(roles_in(diagram), _ROOM)
-    graph = fitted(found, _ROOM, room - legend.height - LINE - _ABOVE_LEGEND)
+    graph = fit_graph(comparison, _ROOM, room - legend.height - LINE - _ABOVE_LEGEND)
     if graph is None:
-        counts = pluralize(len(found.graph.variables), "variable")
+        counts = pluralize(len(comparison.graph.variables), "variable")
         notes = (*notes, f"a graph of {counts}, too large for a picture on a slide")
-    last = Slide(None, _tables(found, len(found.wrt)), (), notes)
+    last = Slide(None, _tables(comparison, len(comparison.wrt)), (), notes)
     over = last.height + 2 * _BETWEEN - room
     if over > 0:
-        fewer = len(found.wrt) - int((over + LINE) / ROW) - 1
-        last = replace(last, tables=_tables(found, max(1, fewer)))
-    last = _explained(found, last, room)
+        fewer = len(comparison.wrt) - int((over + LINE) / ROW) - 1
+        last = replace(last, tables=_tables(comparison, max(1, fewer)))
+    last = _add_descriptions(comparison, last, room)
     return (last,) if graph is None else (Slide(graph), last)
 
 
-def _tables(found: Comparison, most: int, row: float = ROW) -> tuple[DrawnTable, ...]:
-    """Derivatives, with as many digits as there is room for, and costs."""
-    costs = DrawnTable(sentences.cost_table(found), _ROOM, row=row, first=_INDENT - 18.0)
+def _tables(comparison: Comparison, most: int, row: float = ROW) -> tuple[DrawnTable, ...]:
+    """Return the tables of derivatives, with as many digits as fit, and of costs."""
+    costs = DrawnTable(comparison_text.cost_table(comparison), _ROOM, row=row, first=_INDENT - 18.0)
     for digits in _DIGITS:
-        table = sentences.derivative_table(found, most, digits)
+        table = comparison_text.derivative_table(comparison, most, digits)
         if table is None:
             return (costs,)
         rows = (r._replace(title=shortened(r.title, _WIDEST_NAME, bold=True)) for r in table.rows)
@@ -205,75 +214,93 @@ def _tables(found: Comparison, most: int, row: float = ROW) -> tuple[DrawnTable,
     return (drawn, costs)
 
 
-def _explained(found: Comparison, slide: Slide, room: float) -> Slide:
-    """A slide that says what each method does, if there is room for it."""
-    able = (r for r in found.results if not r.refused)  # of the others the table says why
-    wrapped = ((r, wrap_words(sentences.does(found, r), _ROOM - _INDENT, TEXT)) for r in able)
-    said = tuple((result.method, lines) for result, lines in wrapped)
-    fuller = replace(slide, said=said)
+def _add_descriptions(comparison: Comparison, slide: Slide, room: float) -> Slide:
+    """Add a description of each method to a slide if there is room."""
+    descriptions = tuple(
+        (
+            result.method,
+            wrap_words(comparison_text.describe_method(comparison, result), _ROOM - _INDENT, TEXT),
+        )
+        for result in comparison.results
+        if not result.refused  # the table of costs gives the reason of a refusal
+    )
+    fuller = replace(slide, descriptions=descriptions)
     return fuller if fuller.height + fuller.parts * _BETWEEN <= room else slide
 
 
 class _Heading(NamedTuple):
+    """The heading of a slide.
+
+    Attributes:
+        title: the lines of the title.
+        subtitle: the subtitle, in one line.
+        is_one_line: the subtitle is to the right of the title, not below it.
+        bottom: the vertical position at which the other parts begin, in points.
+    """
+
     title: tuple[str, ...]
     subtitle: str
-    beside: bool  # the subtitle stands to the right of the title
-    below: float  # is where the rest begins
+    is_one_line: bool
+    bottom: float
 
 
-def _heading(found: Comparison, title: str | None) -> _Heading:
-    text = sentences.heading(found) if title is None else title
+def _lay_out_heading(comparison: Comparison, title: str | None) -> _Heading:
+    """Wrap the title of a slide and place the subtitle."""
+    text = comparison_text.default_title(comparison) if title is None else title
     wrapped = wrap_words(text, _ROOM, TITLE_SIZE, bold=True)
     if len(wrapped) > _MOST_TITLE_LINES:
         wrapped = (*wrapped[: _MOST_TITLE_LINES - 1], f"{wrapped[_MOST_TITLE_LINES - 1]} …")
     lines = tuple(shortened(line, _ROOM, TITLE_SIZE, bold=True) for line in wrapped)
-    subtitle = shortened(sentences.subheading(found), _ROOM, TEXT + 1)
+    subtitle = shortened(comparison_text.subtitle(comparison), _ROOM, TEXT + 1)
     used = text_width(lines[0], TITLE_SIZE, bold=True) if lines else 0.0
-    beside = len(lines) == 1 and used + 40 + text_width(subtitle, TEXT + 1) <= _ROOM
-    below = 18.0 + _TITLE_LINE * len(lines) + (0.0 if beside else 22.0) + 4.0
-    return _Heading(lines, subtitle, beside, below)
+    is_one_line = len(lines) == 1 and used + 40 + text_width(subtitle, TEXT + 1) <= _ROOM
+    bottom = 18.0 + _TITLE_LINE * len(lines) + (0.0 if is_one_line else 22.0) + 4.0
+    return _Heading(lines, subtitle, is_one_line, bottom)
 
 
-def _figure(found: Comparison, shown: Sequence[Slide], *, dark: bool, title: str | None) -> Figure:
-    figure, pen = sheet(height=len(shown) * SLIDE_HEIGHT, dark=dark)
-    heading = _heading(found, title)
-    for count, slide in enumerate(shown):
+def _draw_slides(
+    comparison: Comparison, slides: Sequence[Slide], *, dark: bool, title: str | None
+) -> Figure:
+    """Draw slides below each other."""
+    figure, pen = sheet(height=len(slides) * SLIDE_HEIGHT, dark=dark)
+    heading = _lay_out_heading(comparison, title)
+    for count, slide in enumerate(slides):
         top = count * SLIDE_HEIGHT
         y = top + 16.0
         y = pen.lines(_EDGE, y, heading.title, TITLE_SIZE, weight="bold")
-        if heading.beside:
+        if heading.is_one_line:
             pen.write(SLIDE_WIDTH - _EDGE, top + 30.0, heading.subtitle, TEXT + 1, align="right")
         else:
             pen.write(_EDGE, y + 9.0, heading.subtitle, TEXT + 1)
-        _draw(pen, slide, top + heading.below, top + _BOTTOM)
+        _draw_slide(pen, slide, top + heading.bottom, top + _BOTTOM)
     return figure
 
 
-def _draw(pen: Pen, slide: Slide, y: float, bottom: float) -> None:
-    """Draw the parts of a slide between two heights."""
+def _draw_slide(pen: Pen, slide: Slide, y: float, bottom: float) -> None:
+    """Draw the parts of a slide between the vertical positions ``y`` and ``bottom``."""
     spare = bottom - y - slide.height
     gap = min(spare / max(slide.parts, 1), _MOST_BETWEEN)
     if slide.graph is not None and slide.parts == 1:
-        _draw_graph_alone(pen, slide.graph, y, bottom)
+        _draw_graph_and_legend(pen, slide.graph, y, bottom)
     elif slide.graph is not None:
-        paint(pen, slide.graph, SLIDE_WIDTH / 2, y)
+        paint_graph(pen, slide.graph, SLIDE_WIDTH / 2, y)
         y += slide.graph.size[1] + gap
     for table in slide.tables:
         table.draw(pen, _EDGE, y)
         y += table.height + gap
-    for method, lines in slide.said:
+    for method, lines in slide.descriptions:
         pen.write(_EDGE, y + LINE / 2, method, weight="bold")
         y = pen.lines(_EDGE + _INDENT, y, lines)
-    pen.lines(_EDGE, y + (gap if slide.said else 0.0), slide.notes, color=pen.faint)
+    pen.lines(_EDGE, y + (gap if slide.descriptions else 0.0), slide.notes, color=pen.faint)
 
 
-def _draw_graph_alone(pen: Pen, graph: FittedGraph, y: float, bottom: float) -> None:
-    """A graph in the middle, with a legend and what was left out below."""
+def _draw_graph_and_legend(pen: Pen, graph: FittedGraph, y: float, bottom: float) -> None:
+    """Draw a graph in the middle of a slide, with its legend and its note below."""
     legend = Legend(roles_in(graph.diagram), _ROOM)
     note = wrap_words(graph.note, _ROOM, TEXT)
     below = bottom - legend.height - len(note) * LINE
     start = y + max(0.0, below - _ABOVE_LEGEND - y - graph.size[1]) / 2
-    paint(pen, graph, SLIDE_WIDTH / 2, start)
+    paint_graph(pen, graph, SLIDE_WIDTH / 2, start)
     legend.draw(pen, SLIDE_WIDTH / 2, below)
     end = below + legend.height
     pen.lines(SLIDE_WIDTH / 2, end, note, align="center", color=pen.faint)

@@ -1,4 +1,4 @@
-"""The graph of a comparison, with as much in it as can be read in the room that there is."""
+"""The graph of a comparison, with as much text as stays readable in an area."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 _LARGEST_SCALE = 1.2
 _MARGIN = 3.0
 _LEGEND_WIDTH = 600.0
-_WIDEST = 1250.0  # on a page, whose graph shrinks to the width of the window
+_WIDEST = 1250.0  # points; pages shrink the graph to the width of the window
 
 
 @dataclass(frozen=True, slots=True)
 class FittedGraph:
-    """A graph that fits: what is drawn, where, how large, and what had to be left out.
+    """A graph that fits into an area.
 
     Attributes:
-        diagram: what is drawn.
-        layout: where.
+        diagram: the diagram, with as much text as fits.
+        layout: the positions of its vertices, edges and labels.
         scale: points per unit of the layout.
-        note: what was left out; empty where nothing was.
+        note: a note on the text that was omitted; empty if the diagram is complete.
     """
 
     diagram: Diagram
@@ -49,121 +49,137 @@ class FittedGraph:
         return (self.scale * graph.width + 2 * _MARGIN, self.scale * graph.height + 2 * _MARGIN)
 
 
-def whole_graph(found: Comparison) -> Diagram:
-    """Every vertex of the graph, with the values that the comparison knows.
+def complete_diagram(comparison: Comparison) -> Diagram:
+    """Return the diagram of the whole graph, with the values that the comparison computed.
 
     >>> from cgprimer import compare, parse
-    >>> found = compare(parse("xw = k*xa; xv = m*xa"), {"xa": 1, "k": 2}, of="xw")
-    >>> [(node.label, node.detail) for node in whole_graph(found).nodes]
+    >>> comparison = compare(parse("xw = k*xa; xv = m*xa"), {"xa": 1, "k": 2}, of="xw")
+    >>> [(node.label, node.detail) for node in complete_diagram(comparison).nodes]
     [('xa', ('= 1',)), ('xw', ('k*xa', '= 2')), ('xv', ('m*xa',))]
     """
-    diagram = graph_diagram(found.graph, at=found.at, everything=True)
-    needed = {parse_element(found.of)[0]}
-    for name in reversed(found.graph.variables):
+    graph = comparison.graph
+    diagram = graph_diagram(graph, at=comparison.at, everything=True)
+    needed = {parse_element(comparison.of)[0]}
+    for name in reversed(graph.variables):
         if name in needed:
-            needed.update(found.graph.depends_on.get(name, ()))
-            needed.update(found.graph.parameters_of.get(name, ()))
-    nodes = tuple(n if n.key in needed else _said(n, value=False) for n in diagram.nodes)
-    # A parameter on the edge to a vertex that was not computed may have no value of its own.
-    return Diagram(nodes, tuple(e if e.head in needed else _named(e) for e in diagram.edges))
+            needed.update(graph.depends_on.get(name, ()))
+            needed.update(graph.parameters_of.get(name, ()))
+    nodes = (n if n.key in needed else _keep_expression(n) for n in diagram.nodes)
+    # A parameter on the edge to a vertex that was not computed may have no value.
+    edges = (e if e.head in needed else _remove_edge_values(e) for e in diagram.edges)
+    return Diagram(tuple(nodes), tuple(edges))
 
 
-def fitted(
-    found: Comparison, width: float = _WIDEST, height: float = math.inf
+def fit_graph(
+    comparison: Comparison, width: float = _WIDEST, height: float = math.inf
 ) -> FittedGraph | None:
-    """The graph in so much room, with as much said about it as leaves its text readable.
+    """Fit the graph into an area, with as much text as stays readable.
 
-    Values on edges go first, then expressions, then what stands on edges, then all values; a
-    graph that is still too large is summarised by layers. None where even that is too large.
+    Values on edges are omitted first, then expressions, then all text on edges, then all values. A
+    graph that is still too large is summarized by layers. Returns None if even the summary is too
+    large.
 
     >>> from cgprimer import compare, parse
-    >>> found = compare(parse("xx = xa^2; xw = k*xx"), {"xa": 1, "k": 2})
-    >>> fitted(found, 900, 400).note, fitted(found, 260, 60).note
+    >>> comparison = compare(parse("xx = xa^2; xw = k*xx"), {"xa": 1, "k": 2})
+    >>> fit_graph(comparison, 900, 400).note, fit_graph(comparison, 260, 60).note
     ('', 'too little room for expressions and values')
     """
-    for diagram, smallest, note in _shorter(whole_graph(found)):
-        graph = scaled(diagram, width, height, smallest, note)
+    for diagram, smallest_scale, note in _shorten_diagram(complete_diagram(comparison)):
+        graph = scale_diagram(diagram, width, height, smallest_scale, note)
         if graph is not None:
             return graph
     return None
 
 
-def scaled(
-    diagram: Diagram, width: float, height: float, smallest: float, note: str = ""
+def scale_diagram(
+    diagram: Diagram, width: float, height: float, smallest_scale: float, note: str = ""
 ) -> FittedGraph | None:
-    """A diagram at the scale at which it fits; None if its text gets too small or meets other."""
+    """Scale a diagram to an area; None if its text would be too small or its labels overlap."""
     layout = slide_layout(diagram)
     if layout.labels.touching:
         return None
     graph = layout.layout
     room = (width - 2 * _MARGIN, height - 2 * _MARGIN)
     scale = min(room[0] / graph.width, room[1] / graph.height, _LARGEST_SCALE)
-    return FittedGraph(diagram, layout, scale, note) if scale >= smallest else None
+    return FittedGraph(diagram, layout, scale, note) if scale >= smallest_scale else None
 
 
-def paint(pen: Pen, graph: FittedGraph, middle: float, top: float) -> None:
-    """Draw a graph, the middle of its upper border at a point of the slide."""
+def paint_graph(pen: Pen, graph: FittedGraph, middle: float, top: float) -> None:
+    """Draw a graph on a slide; ``middle`` and ``top`` locate the middle of its upper border."""
     inner = pen.part(middle - graph.size[0] / 2, top, *graph.size, scale=graph.scale)
-    whole, margin = graph.layout.layout, _MARGIN / graph.scale
-    inner.axes.set_xlim(-margin, whole.width + margin)
-    inner.axes.set_ylim(whole.height + margin, -margin)
+    layout, margin = graph.layout.layout, _MARGIN / graph.scale
+    inner.axes.set_xlim(-margin, layout.width + margin)
+    inner.axes.set_ylim(layout.height + margin, -margin)
     paint_diagram(inner, graph.diagram, graph.layout)
 
 
-def standing_alone(graph: FittedGraph) -> Figure:
-    """A graph with its legend in a figure just large enough."""
+def draw_fitted_graph(graph: FittedGraph) -> Figure:
+    """Draw a graph with its legend in a figure of the size that both need."""
     graph = replace(graph, scale=1.0)
     width, height = max(graph.size[0], _LEGEND_WIDTH), graph.size[1] + 10.0
     legend = Legend(roles_in(graph.diagram), width)
     figure, pen = sheet(width, height + legend.height)
-    paint(pen, graph, width / 2, 0.0)
+    paint_graph(pen, graph, width / 2, 0.0)
     legend.draw(pen, width / 2, height)
     return figure
 
 
-def _shorter(diagram: Diagram) -> Iterator[tuple[Diagram, float, str]]:
-    """A diagram, then with less and less in it; the smallest scale; what was left out."""
-    usual, large = READABLE_SIZE / DETAIL_SIZE, READABLE_SIZE / LABEL_SIZE
+def _shorten_diagram(diagram: Diagram) -> Iterator[tuple[Diagram, float, str]]:
+    """Yield a diagram with less and less text, its smallest readable scale, and a note."""
+    usual_scale, label_scale = READABLE_SIZE / DETAIL_SIZE, READABLE_SIZE / LABEL_SIZE
     if is_readable(diagram):
         nodes, edges = diagram.nodes, diagram.edges
-        values = tuple(_said(node, value=True) for node in nodes)
-        named = tuple(map(_named, edges))
-        steps = (
-            (nodes, edges, usual, ""),
-            (nodes, named, usual, "values on edges"),
-            (values, edges, usual, "expressions"),
-            (values, named, usual, "expressions and for values on edges"),
-            (values, _bare(edges), usual, "expressions and for what stands on edges"),
-            (_silent(nodes), _bare(edges), large, "expressions and values"),
-        )
-        before = None
-        for said, written, smallest, missing in steps:
-            if (said, written) != before:
-                note = f"too little room for {missing}" if missing else ""
-                yield Diagram(said, written), smallest, note
-            before = (said, written)
+        values = tuple(map(_keep_value, nodes))
+        edge_names = tuple(map(_remove_edge_values, edges))
+        versions = (
+            (nodes, edges, usual_scale, ""),
+            (nodes, edge_names, usual_scale, "values on edges"),
+            (values, edges, usual_scale, "expressions"),
+            (values, edge_names, usual_scale, "expressions and values on edges"),
+            (values, _remove_edge_text(edges), usual_scale, "expressions and text on edges"),
+            (_remove_details(nodes), _remove_edge_text(edges), label_scale,
+             "expressions and values"),
+        )  # fmt: skip
+        previous = None
+        for some_nodes, some_edges, smallest_scale, omitted in versions:
+            if (some_nodes, some_edges) != previous:
+                note = f"too little room for {omitted}" if omitted else ""
+                yield Diagram(some_nodes, some_edges), smallest_scale, note
+            previous = (some_nodes, some_edges)
     summary = summarize(diagram, 0)
     (note,) = summary.notes
-    yield replace(summary, notes=()), usual, note
-    yield Diagram(_silent(summary.nodes), _bare(summary.edges)), large, note.partition(";")[0]
+    yield replace(summary, notes=()), usual_scale, note
+    labels = Diagram(_remove_details(summary.nodes), _remove_edge_text(summary.edges))
+    yield labels, label_scale, note.partition(";")[0]
 
 
-def _said(node: Node, *, value: bool) -> Node:
-    """Of what is said the value, which comes last and may have several lines, or what is before."""
-    shown = [k for k, text in enumerate(node.detail) if text.startswith(("= ", "≈ "))]
-    begin = min(shown, default=len(node.detail))
-    return replace(node, detail=node.detail[begin:] if value else node.detail[:begin])
+def _keep_value(node: Node) -> Node:
+    """Remove the expression from a vertex; the value comes last and may have several lines."""
+    return replace(node, detail=node.detail[_index_of_value(node) :])
 
 
-def _silent(nodes: Iterable[Node]) -> tuple[Node, ...]:
+def _keep_expression(node: Node) -> Node:
+    """Remove the value from a vertex."""
+    return replace(node, detail=node.detail[: _index_of_value(node)])
+
+
+def _index_of_value(node: Node) -> int:
+    """Return the index of the first line of the value among the details of a vertex."""
+    indices = [k for k, text in enumerate(node.detail) if text.startswith(("= ", "≈ "))]
+    return min(indices, default=len(node.detail))
+
+
+def _remove_details(nodes: Iterable[Node]) -> tuple[Node, ...]:
+    """Keep only the labels of vertices."""
     return tuple(replace(node, detail=()) for node in nodes)
 
 
-def _named(edge: Edge) -> Edge:
-    """The parameters on an edge without their values."""
+def _remove_edge_values(edge: Edge) -> Edge:
+    """Keep only the names of the parameters on an edge."""
     names = (part.partition("=")[0] for part in edge.label.split(", "))
     return replace(edge, label=", ".join(names))
 
 
-def _bare(edges: Iterable[Edge]) -> tuple[Edge, ...]:
+def _remove_edge_text(edges: Iterable[Edge]) -> tuple[Edge, ...]:
+    """Remove all text from edges."""
     return tuple(replace(edge, label="") for edge in edges)

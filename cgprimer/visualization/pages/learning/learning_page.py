@@ -10,7 +10,7 @@ import numpy as np
 from cgprimer.core.tape.scalarization import split_arrays
 from cgprimer.visualization.diagrams.animation import gif
 from cgprimer.visualization.diagrams.theme import theme
-from cgprimer.visualization.pages import page_markup
+from cgprimer.visualization.pages.page_rendering import encode_script_data, render_page
 from cgprimer.visualization.plots.boundary_plot import Plane, colours, drawn, moments_of
 from cgprimer.visualization.plots.plotted_runs import Run
 
@@ -84,22 +84,19 @@ def page(
             for moment, values in zip(moments, numbers, strict=True)
         ],
     }
-    fills = {"DATA": page_markup.script_data(read), "REGIONS": _colours(plane)}
-    heading = "The decision boundary while it is learnt" if plane.classes else "What is learnt"
-    return page_markup.page("learning", heading if title is None else title, fills, dark=dark)
-
-
-def _colours(plane: Plane) -> str:
-    """The colours of the regions and of their samples as rules of a style sheet, in both looks."""
-    found = []
-    for dark, under in ((False, ""), (True, ":root[data-look=dark] ")):
-        rules = "".join(
-            f"{under}.area{k} {{ fill: {area}; }} {under}.of{k} {{ fill: {ink}; }}\n"
-            for k, (area, ink) in enumerate(zip(*colours(plane, theme(dark)), strict=True))
-        )
-        found.append(rules)
-    system = found[1].replace(":root[data-look=dark]", ":root:not([data-look=light])")
-    return f"{found[0]}@media (prefers-color-scheme: dark) {{ {system} }}\n{found[1]}"
+    default_title = (
+        "The decision boundary during training" if plane.classes else "Predictions during training"
+    )
+    return render_page(
+        "visualization/pages/learning/learning_page.html",
+        default_title if title is None else title,
+        dark=dark,
+        region_colors={
+            scheme: list(zip(*colours(plane, theme(scheme == "dark")), strict=True))
+            for scheme in ("light", "dark")
+        },
+        data=encode_script_data(read),
+    )
 
 
 def _scaled(plane: Plane, points: Array) -> Array:

@@ -12,7 +12,7 @@ from cgprimer.tapes import elements
 from cgprimer.training.distributed.worker_record import Record, record_of
 from cgprimer.training.runs import TrainingRun
 from cgprimer.visualization.diagrams.figure_files import figure_bytes
-from cgprimer.visualization.pages import page_markup
+from cgprimer.visualization.pages.page_rendering import encode_script_data, render_page
 from cgprimer.visualization.plots.plotted_runs import Run, named_runs
 from cgprimer.visualization.plots.workers_plot import timeline
 
@@ -50,18 +50,17 @@ def page(
     >>> page(run).splitlines()[0]
     '<!doctype html>'
     """
-    found = named_runs(runs)
-    if len(found) > 1 or show not in ("auto", "timeline"):
+    run_names = named_runs(runs)
+    if len(run_names) > 1 or show not in ("auto", "timeline"):
         raise UsageError("a page steps through the timeline of one run")
-    (run,) = found.values()
+    (run,) = run_names.values()
     record = record_of(run)
     end = until or record.beginning()
-    fills = dict[str, str]()
-    for name in "LIGHT", "DARK":
-        figure = timeline(record, run.steps, end, dark=name == "DARK", title="")
-        picture = base64.b64encode(figure_bytes(figure, "svg")).decode()
-        fills[name] = f"data:image/svg+xml;base64,{picture}"
-    box = figure.axes[0].get_position()  # where the layout has put it
+    pictures = dict[str, str]()
+    for theme in "light", "dark":
+        figure = timeline(record, run.steps, end, dark=theme == "dark", title="")
+        pictures[theme] = base64.b64encode(figure_bytes(figure, "svg")).decode()
+    box = figure.axes[0].get_position()  # known after the layout
     data = {
         "box": [box.x0, box.x1, 1 - box.y1, 1 - box.y0],
         "frames": [
@@ -70,9 +69,14 @@ def page(
             if one.time <= end
         ],
     }
-    fills["DATA"] = page_markup.script_data(data)
-    usual = f"{record.workers} workers, {record.protocol}: step by step"
-    return page_markup.page("rounds", usual if title is None else title, fills, dark=dark)
+    default_title = f"{record.workers} workers, {record.protocol}: step by step"
+    return render_page(
+        "visualization/pages/rounds/rounds_page.html",
+        default_title if title is None else title,
+        dark=dark,
+        pictures=pictures,
+        data=encode_script_data(data),
+    )
 
 
 def moments(run: TrainingRun, record: Record) -> list[Moment]:

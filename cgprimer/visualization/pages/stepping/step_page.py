@@ -15,8 +15,7 @@ from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.files import check_writable, write_atomically, write_generated_file
 from cgprimer.support.type_checks import check_type
 from cgprimer.visualization.diagrams.theme import theme
-from cgprimer.visualization.pages import page_markup
-from cgprimer.visualization.pages.page_markup import colour_variables
+from cgprimer.visualization.pages.page_rendering import encode_script_data, render_page
 from cgprimer.visualization.pages.stepping.method_walks import DEFAULT_METHOD, METHODS
 from cgprimer.visualization.pages.stepping.step_frames import Stepping, stepping
 from cgprimer.visualization.pages.stepping.vertex_positions import WIDE, drawing_data, placed
@@ -118,17 +117,15 @@ def page(
         "quiz": quiz,
         "shapes": {role: [look.shape, look.word] for role, look in theme(False).roles.items()},
     }
-    fills = {
-        "ROLES": "\n".join(
-            f".body.{role} {{ stroke: var(--{role}); stroke-width: {style.line_width};"
-            f" fill: var(--{role}-fill); }}"
-            for role, style in theme(False).roles.items()
-        ),
-        "PRINT": colour_variables(False),
-        "METHODS": str(len(shown.walks)),
-        "DATA": page_markup.script_data(data),
-    }
-    return Page(page_markup.page("stepping", shown.title, fills, dark=dark))
+    text = render_page(
+        "visualization/pages/stepping/step_page.html",
+        shown.title,
+        dark=dark,
+        roles=theme(False).roles,
+        n_methods=len(shown.walks),
+        data=encode_script_data(data),
+    )
+    return Page(text)
 
 
 def check_step_path(path: Path, kind: str | None, *, force: bool = False) -> None:

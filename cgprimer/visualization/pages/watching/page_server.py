@@ -12,7 +12,7 @@ from socketserver import TCPServer
 from typing import Any
 
 from cgprimer.errors import UsageError
-from cgprimer.visualization.pages import page_markup
+from cgprimer.visualization.pages.page_rendering import render_page
 from cgprimer.visualization.pages.watching.live_pages import Live
 
 HOST = "127.0.0.1"
@@ -100,9 +100,7 @@ def serving(live: Live, title: str, *, port: int = 0, dark: bool = False) -> Ite
     Raises:
         UsageError: the port is taken, or one that only the system's administrator may use.
     """
-    shell = page_markup.page(
-        "watching", title, {"POLICY": " connect-src 'self'; frame-src 'self';"}, dark=dark
-    )
+    shell = render_page("visualization/pages/watching/live_page.html", title, dark=dark)
     try:
         server = _Server(port, live, shell)
     except OSError as error:

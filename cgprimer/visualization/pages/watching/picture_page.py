@@ -1,19 +1,18 @@
-"""A picture that fills its window."""
+"""A picture that fills the window of its page."""
 
 from __future__ import annotations
 
 from base64 import b64encode
-from html import escape
 
 from cgprimer.visualization.diagrams.diagram import Diagram
 from cgprimer.visualization.diagrams.diagram_figure import draw_diagram
 from cgprimer.visualization.diagrams.figure_files import figure_bytes
-from cgprimer.visualization.pages import page_markup
-from cgprimer.visualization.pages.comparison.comparison_page import described
+from cgprimer.visualization.pages.comparison.comparison_page import describe_diagram
+from cgprimer.visualization.pages.page_rendering import render_page
 
 
 def picture_page(diagram: Diagram, title: str, *, dark: bool = False) -> str:
-    """A diagram as a page.
+    """Render a page that shows the picture of a diagram.
 
     >>> from cgprimer.visualization.diagrams.diagram import Node
     >>> page = picture_page(Diagram((Node("xa", "x < y", "input"),), ()), "a.cg")
@@ -21,7 +20,11 @@ def picture_page(diagram: Diagram, title: str, *, dark: bool = False) -> str:
     (True, True)
     """
     picture = figure_bytes(draw_diagram(diagram, dark=dark), "svg")
-    # As an image it can run nothing, whatever names stand in it.
-    fills = {"ALT": escape(described(diagram)), "PICTURE": b64encode(picture).decode()}
-    look = f' data-look="{"dark" if dark else "light"}"'  # the picture cannot change its own
-    return page_markup.page("watching/picture", title, {"LOOK": look, **fills})
+    return render_page(
+        "visualization/pages/watching/picture_page.html",
+        title,
+        dark=dark,
+        fixed_theme=True,  # the picture cannot change its colors
+        description=describe_diagram(diagram),
+        picture=b64encode(picture).decode(),  # an image runs no script, whatever names it shows
+    )

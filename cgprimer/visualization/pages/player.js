@@ -44,7 +44,7 @@ function keyed(event) {
   const keys = {
     ArrowRight: () => go(here() + 1), ArrowLeft: () => go(here() - 1), Home: () => go(0),
     End: () => go(Infinity), " ": play, "+": () => faster(1), "-": () => faster(-1),
-    d: turn, f: fullScreen, "?": help, ...KEYS,
+    d: switchTheme, f: fullScreen, "?": help, ...KEYS,
   };
   if (!Object.hasOwn(keys, event.key)) return;
   if (event.key.startsWith("Arrow") || event.key === "Home") stop();

@@ -1,7 +1,7 @@
 // One sheet of paper: letters as large as let everything stand on it. What needs letters below 5
 // points goes over several sheets.
 function fitPaper() {
-  const print = [...document.styleSheets[0].cssRules].find(rule => rule.media?.mediaText === "print");
+  const print = [...document.styleSheets[0].cssRules].filter(rule => rule.media?.mediaText === "print").pop();
   const set = (...pairs) => pairs.forEach(([name, value]) => root.style.setProperty(`--${name}`, value));
   const high = 186 / 25.4 * 96, main = document.querySelector("main");
   const many = [parts.rows.length, parts.lines.length];

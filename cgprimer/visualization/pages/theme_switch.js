@@ -3,8 +3,8 @@ const root = document.documentElement, look = document.getElementById("look");
 const system = matchMedia("(prefers-color-scheme: dark)");
 const isDark = () => root.dataset.look ? root.dataset.look === "dark" : system.matches;
 function press() { look.setAttribute("aria-pressed", String(isDark())); }
-function turn() { root.dataset.look = isDark() ? "light" : "dark"; press(); }
+function switchTheme() { root.dataset.look = isDark() ? "light" : "dark"; press(); }
 look.hidden = false;
-look.addEventListener("click", turn);
+look.addEventListener("click", switchTheme);
 system.addEventListener("change", press);
 press();
