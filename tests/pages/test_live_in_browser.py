@@ -76,7 +76,7 @@ def followed(browser: Any, tmp_path: Path) -> Iterator[Followed]:
 
 def test_an_edit_keeps_the_place(followed: Followed) -> None:
     followed.inside(
-        """choose(1); go(16); setQuiz(true); fold(false); foldPanes(false, true); turn();
+        """choose(1); go(16); setQuiz(true); fold(false); foldPanes(false, true); switchTheme();
         const box = document.querySelector("[data-number=xa]"); box.value = "0.75";
         const other = document.querySelector("[data-number=cd]"); other.value = "7";
         for (const moved of [box, other]) moved.dispatchEvent(new Event("input"));
