@@ -148,17 +148,20 @@ def command(
         note("interrupted: these are the best values so far")
         sys.exit(INTERRUPTED)
     if not found.converged:
-        raise TrainingError(f"the fit has not converged: {found.reason}", hint=_remedy(found))
+        hint = _suggest_remedy(found, settings["iterations"])
+        raise TrainingError(f"the fit has not converged: {found.reason}", hint=hint)
 
 
-def _remedy(found: Fit) -> str:
-    if "singular" in found.reason:
+def _suggest_remedy(result: Fit, limit: int) -> str:
+    """Return a hint for a fit that did not converge; `limit` is the maximum number of steps."""
+    if "singular" in result.reason:  # the reason itself says what to do
         return ""
-    if "steps were not enough" in found.reason:
+    if result.iterations >= limit:
         return (
-            "another way (--algorithm trust-region), more steps (--iterations), other start values"
+            "try another algorithm (--algorithm trust-region), more steps (--iterations), or other"
+            " start values (--start)"
         )
-    return "other start values (--start), nearer to what the data look like, or bounds (--bounds)"
+    return "try start values closer to a solution (--start), or bounds (--bounds)"
 
 
 def _trace(found: Fit) -> str:
@@ -174,7 +177,7 @@ def _trace(found: Fit) -> str:
         damping = format_number(trial.damping, 4)
         total = _traced(trial.residual_sum_of_squares)
         rows.append([str(trial.step), *cells, total, damping, accepted])
-    residuals, jacobian = found.problem.at(found.history[0].values)
+    residuals, jacobian = found.problem.evaluate(found.history[0].values)
     matrix, gradient = jacobian.T @ jacobian, jacobian.T @ residuals
     lines = []
     if len(gradient) <= _MOST_SHOWN:
@@ -203,7 +206,7 @@ def _report(found: Fit, again: Bootstrap | None, level: float) -> str:
     for name, value in found.parameters.items():
         error = found.standard_errors.get(name)
         remark = {None: "fixed", np.inf: "not determined by itself"}.get(error, "")
-        if error is None and any(s.startswith(f"{name} stands at") for s in found.sentences):
+        if name in found.held_at_bounds:
             remark = "at its bound"
         shown = "" if error is None or not found.converged else format_number(error)
         rows.append([name, format_number(value), shown, remark])

@@ -190,9 +190,9 @@ def _learnt(path: str) -> dict[str, Any]:
 def run_or_fit(path: str) -> TrainingRun:
     """What train --save or fit --save wrote."""
     from cgprimer.training.checkpoint import load_run
-    from cgprimer.training.fitting.fit_result import saved_fit
+    from cgprimer.training.fitting.fit_result import load_fit_as_run
 
-    return saved_fit(path) or load_run(path)
+    return load_fit_as_run(path) or load_run(path)
 
 
 def _number_or_assignments(given: tuple[str, ...]) -> Any:

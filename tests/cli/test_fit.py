@@ -51,7 +51,7 @@ def test_the_report_names_what_is_fixed_bounded_and_open(tmp_path: Path) -> None
     text = good("fit", "saturation", *NOISY, "--start", "b1=150", "--bounds", "b1=:200,b2=0:")
     rows = {line.split("  ")[0]: line for line in text.splitlines()}
     assert rows["b1"].endswith("at its bound")
-    assert "b1 stands at its bound 200: the sum of squares falls beyond." in text
+    assert "b1 is at its bound 200: the sum of squares decreases beyond it." in text
 
 
 def test_json_and_the_files(tmp_path: Path) -> None:

@@ -254,7 +254,7 @@ def test_bounds_hold_and_the_rest_is_fitted_as_if_fixed_there(algorithm: str) ->
     assert bounded.converged, bounded.reason
     assert bounded.parameters == pytest.approx(fixed.parameters, rel=1e-6)
     assert bounded.standard_errors == pytest.approx(fixed.standard_errors, rel=1e-6)
-    assert any("b stands at its bound 0.7" in s for s in bounded.sentences)
+    assert any("b is at its bound 0.7" in s for s in bounded.sentences)
     assert all(t.values[1] >= 0.7 for t in bounded.history)
 
 
@@ -390,7 +390,7 @@ def test_a_bootstrap_that_fails_says_so(monkeypatch: pytest.MonkeyPatch) -> None
         found.bootstrap(1)
     flat = cgprimer.fit(cgprimer.parse("y = a*b*x"), NOISY, start={"a": 1, "b": 1})
     assert flat.bootstrap(5).failed == 0
-    monkeypatch.setattr("cgprimer.training.fitting.bootstrap._STEPS", 0)
+    monkeypatch.setattr("cgprimer.training.fitting.bootstrap._MOST_STEPS", 0)
     with refused(TrainingError, "0 ... 5"):
         found.bootstrap(5)
 
@@ -417,13 +417,13 @@ def test_rounding_does_not_choose_between_equal_ends(
     """In a flat region all algorithms end at one sum of squares: the first of them is reported."""
     from cgprimer.training.fitting import fit as module
 
-    scipy = module.by_scipy
+    minimize = module.minimize_with_scipy
 
-    def lower(problem, way, name):
-        scipy(problem, way, name)
-        way.here.sum *= 1 + rounding
+    def lower(problem, descent, algorithm):
+        minimize(problem, descent, algorithm)
+        descent.current.sum_of_squares *= 1 + rounding
 
-    monkeypatch.setattr(module, "by_scipy", lower)
+    monkeypatch.setattr(module, "minimize_with_scipy", lower)
     graph = cgprimer.load("saturation")
     data = cgprimer.make_dataset(graph, samples=20, low=0, high=3)
     found = cgprimer.fit(graph, data, start={"b1": 1, "b2": 1e6})

@@ -1,8 +1,9 @@
-"""The bootstrap: what parameters come out if the data are drawn again from themselves.
+"""The bootstrap: the distribution of the parameters over fits of resampled data.
 
-Source: Efron and Tibshirani 1993, "An Introduction to the Bootstrap", chapter 9: residuals are
-drawn and put on the fitted curve, or pairs of inputs and targets are drawn, where the scatter is
-not everywhere the same.
+Either residuals are resampled and added to the fitted curve, or pairs of inputs and targets are
+resampled, which is valid even if the variance of the residuals is not constant.
+
+Source: Efron and Tibshirani 1993, "An Introduction to the Bootstrap", chapter 9.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from cgprimer.errors import TrainingError
 from cgprimer.support.validation import check_integer
 from cgprimer.training.fitting.damping import DAMPINGS
 from cgprimer.training.fitting.least_squares_descent import Descent, levenberg_marquardt
-from cgprimer.training.fitting.residuals import Local, Residuals
+from cgprimer.training.fitting.residuals import Linearization, Residuals
 
 Array = Any
-_STEPS = 200  # of each fit, which begins at the one of all data
+_MOST_STEPS = 200  # per fit, from the parameters that fit all data
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,9 +28,9 @@ class Bootstrap:
     """Fits of resampled data.
 
     Attributes:
-        names: of the parameters, one for each column.
-        parameters: one row for each fit that converged.
-        failed: how many did not, and are left out.
+        names: names of the parameters, the columns of `parameters`.
+        parameters: one row per fit that converged.
+        failed: number of fits that did not converge; they are left out.
     """
 
     names: tuple[str, ...]
@@ -38,12 +39,12 @@ class Bootstrap:
 
     @property
     def standard_errors(self) -> dict[str, float]:
-        """The standard deviation over the fits."""
+        """The standard deviation of each parameter over the fits."""
         spread = self.parameters.std(axis=0, ddof=1)
         return dict(zip(self.names, spread.tolist(), strict=True))
 
     def intervals(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
-        """Percentiles: between them lie so many of the fits."""
+        """Return percentile intervals, which contain the given fraction of the fits."""
         ends = np.quantile(self.parameters, [(1 - level) / 2, (1 + level) / 2], axis=0)
         low, high = ends.tolist()
         return dict(zip(self.names, zip(low, high, strict=True), strict=True))
@@ -51,16 +52,22 @@ class Bootstrap:
 
 def bootstrap(
     problem: Residuals,
-    end: Local,
+    end: Linearization,
     names: tuple[str, ...],
     samples: int = 1000,
     *,
     seed: int = 0,
     pairs: bool = False,
 ) -> Bootstrap:
-    """Fit resampled data, beginning at the fit of all.
+    """Fit resampled data repeatedly, starting from the fit of all data.
 
-    Residuals are drawn, or samples (`pairs`); `samples` says how many fits, two at least.
+    Args:
+        problem: the residuals of all data.
+        end: their linearization at the fitted parameters.
+        names: names of the estimated parameters.
+        samples: number of fits, at least 2.
+        seed: the random seed.
+        pairs: resample pairs of inputs and targets instead of residuals.
 
     Raises:
         TrainingError: fewer than two of the fits converged.
@@ -68,33 +75,34 @@ def bootstrap(
     >>> import cgprimer
     >>> graph = cgprimer.parse("y = k*x")
     >>> data = cgprimer.Dataset.from_arrays({"x": [1, 2, 3]}, {"y": [2.1, 3.9, 6.0]})
-    >>> found = cgprimer.fit(graph, data).bootstrap(200)
-    >>> found.parameters.shape, found.failed
+    >>> result = cgprimer.fit(graph, data).bootstrap(200)
+    >>> result.parameters.shape, result.failed
     ((200, 1), 0)
     """
     samples = check_integer("the number of fits (bootstrap)", samples, minimum=2)
-    random, found = np.random.default_rng(check_integer("the seed", seed)), []
-    count = len(end.residuals)
-    # A residual's spread is less than an error's, by what the parameters took away.
-    wide = np.sqrt(count / max(1, count - end.rank)) * (end.residuals - end.residuals.mean())
+    generator, rows = np.random.default_rng(check_integer("the seed", seed)), []
+    n = len(end.residuals)
+    # Fitting reduces the variance of residuals below that of the errors; this factor restores it.
+    inflation = np.sqrt(n / max(1, n - end.rank))
+    errors = inflation * (end.residuals - end.residuals.mean())
     fitted = problem.outputs(end.values, problem.columns, problem.samples)[0]
-    weights = np.broadcast_to(problem.weights, count)
+    weights = np.broadcast_to(problem.weights, n)
     for _ in range(samples):
-        if pairs:  # a sample that is drawn twice counts twice
-            drawn = np.bincount(
-                random.integers(problem.samples, size=problem.samples), minlength=problem.samples
-            )
-            times = np.sqrt(np.concatenate([np.repeat(drawn, n) for n in problem.sizes]))
-            again = replace(problem, weights=weights * times)
+        if pairs:  # a sample that is drawn twice has twice the weight
+            indices = generator.integers(problem.samples, size=problem.samples)
+            counts = np.bincount(indices, minlength=problem.samples)
+            factors = np.sqrt(np.concatenate([np.repeat(counts, size) for size in problem.sizes]))
+            resampled = replace(problem, weights=weights * factors)
         else:
+            drawn = errors[generator.integers(n, size=n)]
             with np.errstate(divide="ignore", invalid="ignore"):
-                noise = np.where(weights > 0, wide[random.integers(count, size=count)] / weights, 0)
-            again = replace(problem, target=fitted + noise)
-        way = Descent(Local(again, end.values), [], _STEPS)
-        levenberg_marquardt(again, way, DAMPINGS["tens"], 0.0)
-        if way.settled:
-            found.append(way.here.values)
-    if len(found) < 2:
-        raise TrainingError(f"only {len(found)} of {samples} fits of resampled data converged")
-    places = [problem.vectors.elements.index(name) for name in names]
-    return Bootstrap(names, np.array(found)[:, places], samples - len(found))
+                noise = np.where(weights > 0, drawn / weights, 0)
+            resampled = replace(problem, target=fitted + noise)
+        descent = Descent(Linearization(resampled, end.values), [], _MOST_STEPS)
+        levenberg_marquardt(resampled, descent, DAMPINGS["tens"], 0.0)
+        if descent.converged:
+            rows.append(descent.current.values)
+    if len(rows) < 2:
+        raise TrainingError(f"only {len(rows)} of {samples} fits of resampled data converged")
+    columns = [problem.vectors.elements.index(name) for name in names]
+    return Bootstrap(names, np.array(rows)[:, columns], samples - len(rows))

@@ -1,9 +1,9 @@
-"""How Levenberg-Marquardt chooses its damping: a pair of small functions each.
+"""Damping strategies of Levenberg-Marquardt, each a row of three small functions.
 
-A step solves ``(J'J + lambda D) d = -J'r``. With a large lambda it is short and goes down the
-gradient, with a small one it is the Gauss-Newton step. Each strategy says what D and the first
-lambda are, and the next lambda, from the last one and from the gain: how far the sum of squares
-fell, as a share of what the linear model had promised; None if it did not fall.
+A step solves ``(J'J + lambda D) d = -J'r``. With a large lambda the step is short and follows the
+negative gradient; with a small lambda it is the Gauss-Newton step. A strategy determines D, the
+initial lambda, and the update of lambda from the gain: the decrease of the sum of squares divided
+by the decrease that the linear model predicted, or None for a rejected step.
 """
 
 from __future__ import annotations
@@ -17,41 +17,43 @@ Array = Any
 
 
 class Damping(NamedTuple):
-    """A strategy."""
+    """A damping strategy."""
 
-    first: Callable[[Array], float]  # of J'J's diagonal: the first lambda
-    scaling: Callable[[Array, Array], Array]  # of J's column lengths, and so far: D's square root
-    following: Callable[[float, float | None, int], float]  # of lambda, gain, rejections in a row
+    initial: Callable[[Array], float]  # diagonal of J'J -> initial lambda
+    scaling: Callable[[Array, Array], Array]  # column norms of J, previous scaling -> sqrt(D)
+    update: Callable[[float, float | None, int], float]  # lambda, gain, rejections -> next lambda
 
 
-def by_ten(damping: float, gain: float | None, rejected: int) -> float:
-    """A tenth after a step that was accepted, ten times as much after one that was not."""
+def update_by_ten(damping: float, gain: float | None, rejections: int) -> float:
+    """Divide lambda by 10 after an accepted step, multiply it by 10 after a rejected step."""
     return damping * 10 if gain is None else damping / 10
 
 
-def by_gain(damping: float, gain: float | None, rejected: int) -> float:
-    """Smoothly less, the better the model was; after rejections times 2, 4, 8, ..."""
+def update_by_gain(damping: float, gain: float | None, rejections: int) -> float:
+    """Decrease lambda smoothly with the gain; multiply it by 2, 4, 8, ... after rejections."""
     if gain is None:
-        return float(damping * 2.0**rejected)
+        return float(damping * 2.0**rejections)
     return damping * max(1 / 3, 1 - (2 * gain - 1) ** 3)
 
 
-def identity(lengths: Array, before: Array) -> Array:
-    """D is the identity: the damping knows nothing of the parameters' units."""
-    return np.ones_like(lengths)
+def scale_by_identity(norms: Array, previous: Array) -> Array:
+    """Return the square root of D = I, which ignores the parameters' units."""
+    return np.ones_like(norms)
 
 
-def largest_so_far(lengths: Array, before: Array) -> Array:
-    """D is J'J's diagonal, as large as it ever was: each parameter is damped in its own unit."""
-    found: Array = np.maximum(np.where(lengths > 0, lengths, 1e-300), before)
-    return found
+def scale_by_maximum_norm(norms: Array, previous: Array) -> Array:
+    """Return the maximum column norms of J so far: D then has the units of J'J's diagonal."""
+    scaling: Array = np.maximum(np.where(norms > 0, norms, 1e-300), previous)
+    return scaling
 
 
 DAMPINGS = {
-    # Levenberg 1944, Quarterly of Applied Mathematics 2, as the lecture has it.
-    "tens": Damping(lambda diagonal: 1.0, identity, by_ten),
-    # Marquardt 1963, SIAM Journal 11; the largest diagonal: More 1978, "Implementation and theory".
-    "marquardt": Damping(lambda diagonal: 1e-2, largest_so_far, by_ten),
+    # Levenberg 1944, Quarterly of Applied Mathematics 2, as in the lecture.
+    "tens": Damping(lambda diagonal: 1.0, scale_by_identity, update_by_ten),
+    # Marquardt 1963, SIAM Journal 11; maximum diagonal: More 1978, "Implementation and theory".
+    "marquardt": Damping(lambda diagonal: 1e-2, scale_by_maximum_norm, update_by_ten),
     # Nielsen 1999, "Damping parameter in Marquardt's method", IMM-REP-1999-05.
-    "nielsen": Damping(lambda diagonal: 1e-3 * float(diagonal.max()), identity, by_gain),
+    "nielsen": Damping(
+        lambda diagonal: 1e-3 * float(diagonal.max()), scale_by_identity, update_by_gain
+    ),
 }

@@ -1,11 +1,11 @@
-"""``fit``: a graph's parameters from data by least squares, from checked arguments to a result."""
+"""The function :func:`fit`: nonlinear least squares for a graph's parameters."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,15 +27,15 @@ from cgprimer.tapes import differentiate, tape
 from cgprimer.training.constraints import constraints, places_of, put_into
 from cgprimer.training.data import Dataset, require_in_memory, resolve_dataset
 from cgprimer.training.fitting.damping import DAMPINGS
-from cgprimer.training.fitting.fit_result import Fit, covariance_factor, undetermined
+from cgprimer.training.fitting.fit_result import Fit, covariance_factor, find_undetermined
 from cgprimer.training.fitting.least_squares_descent import (
     Descent,
     Trial,
     gauss_newton,
     levenberg_marquardt,
 )
-from cgprimer.training.fitting.residuals import RANK, Local, Residuals, target_of
-from cgprimer.training.fitting.scipy_minimizers import METHODS, by_scipy
+from cgprimer.training.fitting.residuals import RANK, Linearization, Residuals, stack_targets
+from cgprimer.training.fitting.scipy_minimizers import METHODS, minimize_with_scipy
 from cgprimer.training.losses import sample_columns
 from cgprimer.training.nonfinite_steps import not_finite
 from cgprimer.training.objective import Objective, check_learnable
@@ -45,10 +45,18 @@ Array = Any
 ALGORITHMS = ("auto", "gauss-newton", "levenberg-marquardt", *METHODS)
 _LOSS = "squared-error"
 DAMPING_NAMES = ("auto", *DAMPINGS)
-_ELSEWHERE = 8  # other points, to see whether what changes nothing here does so everywhere
-_FEW = 1_000  # samples that say it
-_EXACT = 1e-8  # share of the targets: residuals that no fit can improve
-_EQUAL_SUMS = 1e-9  # relative difference of sums of squares that are equal except for rounding
+_RANDOM_POINTS = 8  # rounds of other points at which the rank of J is compared
+_RANK_SAMPLES = 1_000  # maximum number of samples for the comparison of ranks
+_EXACT_FIT = 1e-8  # norm of the residuals relative to the targets that no fit can improve
+_EQUAL_SUMS = 1e-9  # relative difference of sums of squares that differ by rounding only
+
+
+class _Attempt(NamedTuple):
+    """One descent from the start, with its algorithm and damping strategy."""
+
+    algorithm: str
+    damping: str
+    descent: Descent
 
 
 def fit(
@@ -71,136 +79,151 @@ def fit(
 ) -> Fit:
     """Fit a graph's parameters to data by nonlinear least squares.
 
-    All data count at each step: residuals are the outputs less their targets, J their derivatives
-    by the parameters, from a program of ours. A step is accepted only if the sum of squares falls.
+    Each step uses all data: the residuals are the outputs minus their targets, and a derivative
+    program computes their Jacobian J. A step is accepted only if the sum of squares decreases.
 
     Args:
         graph: the graph.
         dataset: a column for each input and each output: a Dataset, a file or a data frame.
-        start: start values, numbers or arrays; a number of an array by name, ``W[0]``. Those not
-            given are what the graph declares, unless the data were made from that; else drawn.
+        start: start values, scalars or arrays, or elements of arrays by name (``W[0]``). By
+            default the values that the graph declares, unless the data were generated from them;
+            other parameters start at random values.
         freeze: parameters that keep their start value.
-        bounds: name to (least, most), infinite for no bound.
-        weights: of the samples in the sum of squares: an array, or one for each output.
+        bounds: names to (minimum, maximum); infinite for no bound.
+        weights: weights of the samples in the sum of squares: an array, or one per output by name.
         algorithm: ``gauss-newton``, ``levenberg-marquardt``, or one of SciPy's: ``trust-region``,
-            ``dogleg``, ``minpack``, ``l-bfgs``; ``auto`` is Gauss-Newton where the graph is linear
-            in its parameters and the data determine them, else Levenberg-Marquardt, and if that
-            gets to no minimum the trust region.
-        damping: how lambda is chosen: ``tens``, ``marquardt`` or ``nielsen``; ``auto`` takes the
-            first of them that gets from the start to a minimum.
-        first_damping: lambda of the first step; by damping unless given.
-        iterations: the most steps that are tried.
-        method: the differentiator; ``forward`` and ``reverse`` give the same J.
-        engine: the engine that runs it.
-        seed: of start values that are drawn, uniform in [0, 1).
-        on_step: called after each step that was tried.
-        options: of the method.
+            ``dogleg``, ``minpack``, ``l-bfgs``. With ``auto``: Gauss-Newton if the graph is linear
+            in its parameters and the data determine them, otherwise Levenberg-Marquardt, and the
+            trust region if that reaches no minimum.
+        damping: the strategy for lambda: ``tens``, ``marquardt`` or ``nielsen``; with ``auto``,
+            the first of them that reaches a minimum.
+        first_damping: the initial lambda; by default that of the damping strategy.
+        iterations: the maximum number of trial steps.
+        method: the differentiation method; ``forward`` and ``reverse`` give the same J.
+        engine: the engine that runs the derivative program.
+        seed: the seed of random start values, which are uniform in [0, 1).
+        on_step: called after each trial step.
+        options: options of the differentiation method.
 
     Returns:
-        The fit; where ``converged`` is False it is the best point that was found, and ``reason``
-        says what went wrong. Ctrl-C ends it early and cleanly.
+        The fit. If ``converged`` is False, it holds the best point, and ``reason`` says why the
+        algorithm failed. Ctrl-C stops the fit and returns the best point so far.
 
     Raises:
-        UsageError, DataError: wrong arguments, missing columns, fewer data than parameters.
+        UsageError, DataError: invalid arguments, missing columns, fewer data than parameters.
         NonFiniteError: residuals or derivatives at the start are not finite.
 
     >>> import cgprimer
     >>> graph = cgprimer.parse("y = exp(k*x)")
     >>> data = cgprimer.make_dataset(graph, truth={"k": 0.5}, samples=20)
-    >>> found = fit(graph, data, start={"k": 1})
-    >>> round(found.parameters["k"], 12), found.converged
+    >>> result = fit(graph, data, start={"k": 1})
+    >>> round(result.parameters["k"], 12), result.converged
     (0.5, True)
     """
-    begun = time.perf_counter()
+    begin = time.perf_counter()
     check_graph(graph)
     check_functions(on_step=on_step)
     check_type("freeze", freeze or (), Iterable, "names of parameters")
     check_type("method", method, str, "a name")
     if bounds:
         check_type("bounds", bounds, Mapping, "a mapping of names to (least, most)")
-    dataset = require_in_memory(
-        resolve_dataset(dataset, graph), "least squares takes all data at each step"
-    )
-    check_choice("algorithm", algorithm, ALGORITHMS)
-    check_choice("damping", damping, DAMPING_NAMES)
-    if damping != "auto" and algorithm not in ("auto", "levenberg-marquardt"):
-        raise UsageError(f"damping belongs to levenberg-marquardt, not to {algorithm}")
-    if bounds and algorithm == "minpack":
-        raise UsageError("minpack knows no bounds", hint="trust-region and dogleg do")
+    first_damping = _check_algorithm(algorithm, damping, first_damping, bool(bounds))
     limit = check_integer("iterations", iterations, minimum=1)
-    if first_damping is not None:
-        if algorithm not in ("auto", "levenberg-marquardt"):
-            raise UsageError(f"first_damping belongs to levenberg-marquardt, not to {algorithm}")
-        first_damping = check_real_number("the first damping", first_damping, above=0)
-    problem, values = _problem(
+    dataset = require_in_memory(
+        resolve_dataset(dataset, graph), "each step of least squares uses all samples"
+    )
+    problem, values = _build_residuals(
         graph, dataset, start, freeze, bounds, weights, seed, method, engine, options
     )
-
-    def broken(at: Array) -> tuple[str, Any]:
-        everything = np.arange(len(dataset))
-        return not_finite(Objective(graph), dataset, problem.vectors.values(at), everything, {})
-
-    first = Local(problem, values)
-    if not first.finite:
-        said, why = broken(values)
+    origin = Linearization(problem, values)
+    if not origin.is_finite:
+        explanation, cause = _explain_nonfinite(graph, dataset, problem, values)
         hint = "choose other start values (--start), or inputs inside the domains"
-        error = NonFiniteError(f"there is nothing to fit from this start: {said}", hint=hint)
-        error.why = why
+        error = NonFiniteError(f"cannot fit from this start: {explanation}", hint=hint)
+        error.why = cause
         raise error
-    ways: list[tuple[str, str, Descent]] = []
-    for name, rule in _tried(problem, first, algorithm, damping):
-        way = Descent(first, [Trial(0, values, first.sum, None, True)], limit, on_step)
-        ways.append((name, rule, way))
-        try:
-            if name == "levenberg-marquardt":
-                levenberg_marquardt(problem, way, DAMPINGS[rule], first_damping)
-            elif name == "gauss-newton":
-                gauss_newton(problem, way)
-            else:
-                by_scipy(problem, way, name)
-        except KeyboardInterrupt:
-            way.settled, way.reason = False, "interrupted"
+    attempts = []
+    for name, rule in _list_attempts(problem, origin, algorithm, damping):
+        start_trial = Trial(0, values, origin.sum_of_squares, None, True)
+        descent = Descent(origin, [start_trial], limit, on_step)
+        attempts.append(_Attempt(name, rule, descent))
+        _run_attempt(problem, attempts[-1], first_damping)
+        if descent.converged or descent.reason == "interrupted":
             break
-        _refuse_flat_ends(problem, way, values)
-        if way.settled:
-            break
-    name, rule, way = _best(ways)
-    if ways[-1][2].reason == "interrupted":
-        way.settled, way.reason = False, "interrupted"
-    elif not way.settled:
-        sums = [(t.residual_sum_of_squares, t.values) for t in way.trials[-20:]]
-        beyond = [values for found, values in sums if not math.isfinite(found)]
-        way.reason += f"; a step further {broken(beyond[-1])[0]}" if beyond else ""
-    return _result(graph, dataset, problem, way, name, rule, time.perf_counter() - begun)
+    best = _select_best(attempts)
+    if attempts[-1].descent.reason == "interrupted":
+        best.descent.converged, best.descent.reason = False, "interrupted"
+    elif not best.descent.converged:
+        _explain_nonfinite_trials(graph, dataset, problem, best.descent)
+    return _build_fit(graph, dataset, problem, best, time.perf_counter() - begin)
 
 
-def _best(ways: list[tuple[str, str, Descent]]) -> tuple[str, str, Descent]:
-    """Return the descent that reached a minimum, or else the first one with the smallest sum.
+def _check_algorithm(
+    algorithm: str, damping: str, first_damping: float | None, has_bounds: bool
+) -> float | None:
+    """Raise UsageError for an invalid combination of arguments; return the initial lambda."""
+    check_choice("algorithm", algorithm, ALGORITHMS)
+    check_choice("damping", damping, DAMPING_NAMES)
+    is_damped = algorithm in ("auto", "levenberg-marquardt")
+    if damping != "auto" and not is_damped:
+        raise UsageError(f"damping applies only to levenberg-marquardt, not to {algorithm}")
+    if has_bounds and algorithm == "minpack":
+        raise UsageError("minpack does not support bounds", hint="use trust-region or dogleg")
+    if first_damping is None:
+        return None
+    if not is_damped:
+        raise UsageError(f"first_damping applies only to levenberg-marquardt, not to {algorithm}")
+    return check_real_number("the first damping", first_damping, above=0)
 
-    In a flat region all of them end at the same sum except for rounding, which must not decide.
-    """
-    if ways[-1][2].settled:
-        return ways[-1]
-    smallest = min(way.here.sum for _, _, way in ways)
-    return next(found for found in ways if found[2].here.sum <= smallest * (1 + _EQUAL_SUMS))
 
-
-def _tried(problem: Residuals, first: Local, algorithm: str, damping: str) -> list[tuple[str, str]]:
-    """Algorithms and their damping, in the order in which they are tried from the same start."""
-    own = "levenberg-marquardt"
-    if algorithm not in ("auto", own):
+def _list_attempts(
+    problem: Residuals, origin: Linearization, algorithm: str, damping: str
+) -> list[tuple[str, str]]:
+    """List algorithms and damping strategies in the order in which they are tried."""
+    default = "levenberg-marquardt"
+    if algorithm not in ("auto", default):
         return [(algorithm, "")]
     if damping != "auto":
-        return [(own, damping)]
-    if algorithm == own:
-        return [(own, name) for name in DAMPINGS]
-    bounded = np.isfinite([problem.low, problem.high]).any()
-    if problem.linear and first.rank == first.size and not bounded:
+        return [(default, damping)]
+    damped = [(default, name) for name in DAMPINGS]
+    if algorithm == default:
+        return damped
+    has_bounds = np.isfinite([problem.low, problem.high]).any()
+    if problem.is_linear and origin.rank == origin.n_active and not has_bounds:
         return [("gauss-newton", "")]
-    return [*((own, name) for name in DAMPINGS), ("trust-region", "")]
+    return [*damped, ("trust-region", "")]
 
 
-def _problem(
+def _run_attempt(problem: Residuals, attempt: _Attempt, first_damping: float | None) -> None:
+    """Run one algorithm from the start until it converges, fails or is interrupted."""
+    descent = attempt.descent
+    start = descent.current.values
+    try:
+        if attempt.algorithm == "levenberg-marquardt":
+            levenberg_marquardt(problem, descent, DAMPINGS[attempt.damping], first_damping)
+        elif attempt.algorithm == "gauss-newton":
+            gauss_newton(problem, descent)
+        else:
+            minimize_with_scipy(problem, descent, attempt.algorithm)
+    except KeyboardInterrupt:
+        descent.converged, descent.reason = False, "interrupted"
+        return
+    _reject_flat_region(problem, descent, start)
+
+
+def _select_best(attempts: list[_Attempt]) -> _Attempt:
+    """Return the attempt that reached a minimum, or else the first with the smallest sum.
+
+    In a flat region all attempts end at equal sums apart from rounding, which must not decide.
+    """
+    if attempts[-1].descent.converged:
+        return attempts[-1]
+    sums = [attempt.descent.current.sum_of_squares for attempt in attempts]
+    smallest = min(sums) * (1 + _EQUAL_SUMS)
+    return next(a for a, total in zip(attempts, sums, strict=True) if total <= smallest)
+
+
+def _build_residuals(
     graph: ExpressionGraph,
     dataset: Dataset,
     start: Mapping[str, Any] | None,
@@ -212,28 +235,28 @@ def _problem(
     engine: str,
     options: Mapping[str, Any],
 ) -> tuple[Residuals, Array]:
-    """Residuals with their J, compiled, and the vector to start from."""
+    """Build the compiled residuals, and the vector of start values."""
     check_learnable(graph)
     vectors = Vectors(graph)
     limits = constraints(vectors, bounds=bounds, freeze=freeze).columns
     low = limits.get("low", np.full(len(vectors), -math.inf))
     high = limits.get("high", np.full(len(vectors), math.inf))
-    values = _start(graph, dataset, vectors, start, seed, low, high)
+    values = _resolve_start(graph, dataset, vectors, start, seed, low, high)
     free = np.flatnonzero(limits.get("free", np.ones(len(vectors))))
-    moving = tuple(dict.fromkeys(parse_element(vectors.elements[k]).array for k in free))
+    wrt = tuple(dict.fromkeys(parse_element(vectors.elements[k]).array for k in free))
     dataset.check_finite()
-    whole = tape(graph)
-    if whole.combines_samples:
-        method = "forward"  # samples depend on each other: this alone says how each of them moves
-    needed = build_loss(whole, _LOSS).columns
+    lowered = tape(graph)
+    if lowered.combines_samples:
+        method = "forward"  # reverse mode gives only the sum over dependent samples
+    needed = build_loss(lowered, _LOSS).columns
     columns, _ = sample_columns(graph, _LOSS, needed, dataset, "float64")
-    target, samples = target_of(columns, graph.outputs), len(dataset)
+    target, samples = stack_targets(columns, graph.outputs), len(dataset)
     if len(target) < len(free):
         raise DataError(
             f"{len(target)} data cannot determine {len(free)} parameters",
-            hint="more samples, or fewer parameters: freeze=[...] (--freeze NAME)",
+            hint="use more samples, or freeze parameters: freeze=[...] (--freeze NAME)",
         )
-    program = differentiate(whole, graph.outputs, moving, method=method, **options)
+    program = differentiate(lowered, graph.outputs, wrt, method=method, **options)
     sizes = [columns[target_column_name(name)].size // samples for name in graph.outputs]
     problem = Residuals(
         Runner(program, engine=engine, samples=samples),
@@ -243,14 +266,14 @@ def _problem(
         free,
         low,
         high,
-        _weights(graph, weights, sizes, samples),
+        _resolve_weights(graph, weights, sizes, samples),
         target=target,
         sizes=tuple(sizes),
     )
     return problem, values
 
 
-def _start(
+def _resolve_start(
     graph: ExpressionGraph,
     dataset: Dataset,
     vectors: Vectors,
@@ -259,128 +282,158 @@ def _start(
     low: Array,
     high: Array,
 ) -> Array:
-    """What is given; else what is declared, unless the data were made from it; else drawn."""
-    drawn = vectors.sampled_start(check_integer("the seed", seed))
-    values = np.clip(drawn, low, high)  # the same numbers as `train` draws
+    """Return the start vector from the given values, the declared values and random values.
+
+    Declared values are ignored if the dataset was generated from them.
+    """
+    random_values = vectors.sampled_start(check_integer("the seed", seed))
+    values = np.clip(random_values, low, high)  # the random values that `train` starts from
     shapes = {name: shape for name, shape in vectors.shapes.items() if shape}
     start = check_named_values(
         "start", given, "parameter", vectors.shapes, shapes=shapes, parts=True
     )
     declared = graph.point(needed=()) if not dataset.truth else {}
-    sampled = graph.initializers
-    own = {n: v for n, v in declared.items() if n in vectors.shapes and n not in sampled}
-    for name, value in own.items():
-        values[places_of(vectors, "start", name)] = np.ravel(value)
+    for name, value in declared.items():
+        if name in vectors.shapes and name not in graph.initializers:
+            values[places_of(vectors, "start", name)] = np.ravel(value)
     put_into(values, vectors, start)
     for name, value, least, most in zip(vectors.elements, values, low, high, strict=True):
         if not least <= value <= most:
-            raise UsageError(f"the start of {name}, {value:g}, is outside of its bounds")
+            rule = f"the start of {name} must lie within its bounds {least:g} and {most:g}"
+            raise UsageError(f"{rule}, got {value:g}")
     return values
 
 
-def _weights(graph: ExpressionGraph, given: Any, sizes: list[int], samples: int) -> Array:
-    """Square roots of the weights: 1, or one for each residual."""
+def _resolve_weights(graph: ExpressionGraph, given: Any, sizes: list[int], samples: int) -> Array:
+    """Return the square roots of the weights: the scalar 1, or one per residual."""
     if given is None:
         return np.array(1.0)
-    each = given if isinstance(given, Mapping) else dict.fromkeys(graph.outputs, given)
-    if unknown := [name for name in each if name not in graph.outputs]:
+    by_output = given if isinstance(given, Mapping) else dict.fromkeys(graph.outputs, given)
+    if unknown := [name for name in by_output if name not in graph.outputs]:
         hint = element_hint(str(unknown[0]), graph.outputs)
-        raise UsageError(f"weights: there is no output {unknown[0]!r}", hint=hint)
-    found = []
+        raise UsageError(f"weights: unknown output {unknown[0]!r}", hint=hint)
+    roots = []
     for name, size in zip(graph.outputs, sizes, strict=True):
         try:
-            weights = np.asarray(each.get(name, 1.0), float)
+            weights = np.asarray(by_output.get(name, 1.0), float)
             weights = np.broadcast_to(weights, (samples,))
         except (TypeError, ValueError):
-            raise DataError(f"the weights are {samples} numbers, one for each sample") from None
+            raise DataError(f"weights must be {samples} numbers, one per sample") from None
         if not (np.isfinite(weights) & (weights >= 0)).all():
-            raise DataError("weights are finite numbers from 0 on")
-        found.append(np.repeat(np.sqrt(weights), size))
-    return np.concatenate(found)
+            raise DataError("weights must be finite and at least 0")
+        roots.append(np.repeat(np.sqrt(weights), size))
+    return np.concatenate(roots)
 
 
-def _refuse_flat_ends(problem: Residuals, way: Descent, start: Array) -> None:
-    """A point where J has lost rank is flat, and not a minimum: elsewhere parameters do more."""
-    here, free = way.here, problem.free
-    exact = here.sum <= (_EXACT * problem.target_length) ** 2
-    if not way.settled or here.rank == len(free) or exact:
+def _explain_nonfinite(
+    graph: ExpressionGraph, dataset: Dataset, problem: Residuals, values: Array
+) -> tuple[str, Any]:
+    """Explain which vertex and sample are not finite at the given values."""
+    point, samples = problem.vectors.values(values), np.arange(len(dataset))
+    return not_finite(Objective(graph), dataset, point, samples, {})
+
+
+def _explain_nonfinite_trials(
+    graph: ExpressionGraph, dataset: Dataset, problem: Residuals, descent: Descent
+) -> None:
+    """Append to the reason why the latest trials were not finite, if any were not."""
+    latest = descent.trials[-20:]
+    nonfinite = [t.values for t in latest if not math.isfinite(t.residual_sum_of_squares)]
+    if nonfinite:
+        explanation = _explain_nonfinite(graph, dataset, problem, nonfinite[-1])[0]
+        descent.reason += f"; at the next step {explanation}"
+
+
+def _reject_flat_region(problem: Residuals, descent: Descent, start: Array) -> None:
+    """Reject a minimum at which J has a lower rank than elsewhere: the sum is flat there."""
+    current, free = descent.current, problem.free
+    is_exact = current.sum_of_squares <= (_EXACT_FIT * problem.target_norm) ** 2
+    if not descent.converged or current.rank == len(free) or is_exact:
         return
-    chosen = np.linspace(0, problem.samples - 1, min(problem.samples, _FEW)).astype(int)
-    few = {name: column[chosen] for name, column in problem.columns.items()}
+    n = min(problem.samples, _RANK_SAMPLES)
+    subset = np.linspace(0, problem.samples - 1, n).astype(int)
+    columns = {name: column[subset] for name, column in problem.columns.items()}
 
-    def rank(values: Array) -> int:
-        """Of J at these values and some of the samples; 0 where it is not finite."""
-        moved = here.values.copy()
-        moved[free] = values[free]
+    def compute_rank(values: Array) -> int:
+        """Compute the rank of J on a subset of the samples; 0 if J is not finite."""
+        point = current.values.copy()
+        point[free] = values[free]
         with np.errstate(all="ignore"):
-            slopes = problem.outputs(problem.clipped(moved), few, len(chosen))[1]
-            lengths = np.linalg.norm(slopes, axis=0)
-        if not np.isfinite(lengths).all():
+            jacobian = problem.outputs(problem.clip(point), columns, n)[1]
+            norms = np.linalg.norm(jacobian, axis=0)
+        if not np.isfinite(norms).all():
             return 0
-        scaled = slopes / np.where(lengths > 0, lengths, 1.0)
+        scaled = jacobian / np.where(norms > 0, norms, 1.0)
         return int(np.linalg.matrix_rank(scaled, rtol=RANK))
 
-    random, others = np.random.default_rng(0), [start]
-    for _ in range(_ELSEWHERE):
-        near = random.uniform(0.5, 2.0, len(start))
-        others += [start * near, here.values * near, random.normal(size=len(start))]
-    least, most = rank(here.values), max(map(rank, others))
-    if most > least:
-        way.settled = False
-        way.reason = (
-            f"a flat region: the data determine {least} of {len(free)} parameters here,"
-            f" {most} elsewhere, so that nothing shows the way to a minimum"
+    generator, points = np.random.default_rng(0), [start]
+    for _ in range(_RANDOM_POINTS):
+        factors = generator.uniform(0.5, 2.0, len(start))
+        points += [start * factors, current.values * factors, generator.normal(size=len(start))]
+    rank, best_rank = compute_rank(current.values), max(map(compute_rank, points))
+    if best_rank > rank:
+        descent.converged = False
+        descent.reason = (
+            f"a flat region: the data determine {rank} of {len(free)} parameters at this point and"
+            f" {best_rank} elsewhere, so there is no direction towards a minimum"
         )
 
 
-def _result(
+def _build_fit(
     graph: ExpressionGraph,
     dataset: Dataset,
     problem: Residuals,
-    way: Descent,
-    algorithm: str,
-    damping: str,
+    attempt: _Attempt,
     seconds: float,
 ) -> Fit:
-    names, end = problem.vectors.elements, way.here
-    counted = np.broadcast_to(problem.weights, len(end.residuals)) > 0
-    freedom = max(0, int(counted.sum()) - end.rank)
-    spread = math.sqrt(end.sum / freedom) if freedom else math.nan
-    errors = spread * np.linalg.norm(covariance_factor(end), axis=1)
-    unknown, _ = undetermined(end)
-    errors[unknown] = math.inf
-    estimated = [names[k] for k in end.places]
-    sentences: list[str] = []
-    if end.rank < end.size:
-        from cgprimer.training.identifiability import identifiability
-
-        values = problem.vectors.values(end.values)
-        if found := identifiability(graph, dataset, values, wrt=estimated):
-            sentences += found.sentences(graph.outputs)
-    held = sorted({*problem.free.tolist()} - {*end.places.tolist()})
-    for k in held:
-        sentences.append(
-            f"{names[k]} stands at its bound {end.values[k]:g}: the sum of squares falls beyond."
-        )
+    """Build the result with standard errors and explanations of what is not determined."""
+    descent = attempt.descent
+    names, end = problem.vectors.elements, descent.current
+    is_weighted = np.broadcast_to(problem.weights, len(end.residuals)) > 0
+    freedom = max(0, int(is_weighted.sum()) - end.rank)
+    deviation = math.sqrt(end.sum_of_squares / freedom) if freedom else math.nan
+    errors = deviation * np.linalg.norm(covariance_factor(end), axis=1)
+    undetermined, _ = find_undetermined(end)
+    errors[undetermined] = math.inf
+    estimated = [names[k] for k in end.active_indices]
     return Fit(
         parameters=dict(zip(names, end.values.tolist(), strict=True)),
-        start=dict(zip(names, way.trials[0].values.tolist(), strict=True)),
+        start=dict(zip(names, descent.trials[0].values.tolist(), strict=True)),
         standard_errors=dict(zip(estimated, errors.tolist(), strict=True)),
-        residual_sum_of_squares=end.sum,
-        residual_standard_deviation=spread,
+        residual_sum_of_squares=end.sum_of_squares,
+        residual_standard_deviation=deviation,
         degrees_of_freedom=freedom,
         rank=end.rank,
-        relative_offset=float(end.offset),
-        converged=way.settled,
-        reason=way.reason,
-        sentences=tuple(sentences),
-        algorithm=algorithm,
-        damping=damping,
-        iterations=len(way.trials) - 1,
+        relative_offset=float(end.relative_offset),
+        converged=descent.converged,
+        reason=descent.reason,
+        sentences=tuple(_explain_undetermined(graph, dataset, problem, end)),
+        algorithm=attempt.algorithm,
+        damping=attempt.damping,
+        iterations=len(descent.trials) - 1,
         seconds=seconds,
-        history=tuple(way.trials),
+        history=tuple(descent.trials),
         graph=graph,
         dataset=dataset,
         problem=problem,
         end=end,
     )
+
+
+def _explain_undetermined(
+    graph: ExpressionGraph, dataset: Dataset, problem: Residuals, end: Linearization
+) -> list[str]:
+    """Explain which combinations of parameters the data do not determine, and active bounds."""
+    names, sentences = problem.vectors.elements, []
+    if end.rank < end.n_active:
+        from cgprimer.training.identifiability import identifiability
+
+        values = problem.vectors.values(end.values)
+        estimated = [names[k] for k in end.active_indices]
+        if explanation := identifiability(graph, dataset, values, wrt=estimated):
+            sentences += explanation.sentences(graph.outputs)
+    for k in sorted({*problem.free.tolist()} - {*end.active_indices.tolist()}):
+        sentences.append(
+            f"{names[k]} is at its bound {end.values[k]:g}: the sum of squares decreases beyond it."
+        )
+    return sentences

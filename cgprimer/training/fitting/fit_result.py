@@ -1,8 +1,8 @@
-"""What a fit has found: parameters, how sure they are, and why it ended.
+"""The result of a fit: parameters, their uncertainty, and why the fit ended.
 
-Near a minimum residuals are nearly linear in the parameters. So their covariance is that of linear
-regression, ``s^2 (J'J)^-1``, with s the standard deviation of the residuals, and bands follow from
-it. `bootstrap.py` asks resampled data instead.
+Near a minimum the residuals are nearly linear in the parameters. The covariance of the parameters
+is therefore that of linear regression, ``s^2 (J'J)^-1``, where s is the standard deviation of the
+residuals; confidence bands follow from it. `bootstrap.py` estimates the uncertainty by resampling.
 
 Source: Bates and Watts 1988, "Nonlinear Regression Analysis and Its Applications", chapter 2.
 """
@@ -27,7 +27,7 @@ from cgprimer.support.number_format import format_number
 from cgprimer.support.validation import check_fraction
 from cgprimer.training.data import Dataset
 from cgprimer.training.fitting.least_squares_descent import Trial
-from cgprimer.training.fitting.residuals import Local, Residuals
+from cgprimer.training.fitting.residuals import Linearization, Residuals
 from cgprimer.training.parameter_vector import Vectors
 from cgprimer.training.runs import TrainingRun
 
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 
 Array = Any
 FORMAT, VERSION = "cgprimer-fit", 1
-_NOTHING = 1e-6  # share of a null direction, parameters scaled, that is rounding
+_NULL_TOLERANCE = 1e-6  # component of a null direction (parameters scaled) that is rounding
 
 
-def saved_fit(path: str | Path) -> TrainingRun | None:
-    """A fit in a file that ``save`` wrote, as a run that has learnt it; None of any other file.
+def load_fit_as_run(path: str | Path) -> TrainingRun | None:
+    """Load the file of a saved fit as a training run; return None for any other file.
 
     Raises:
-        DataError: it is a broken one.
+        DataError: the file of a fit is damaged.
     """
     try:
         fields = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -56,15 +56,15 @@ def saved_fit(path: str | Path) -> TrainingRun | None:
         vectors = Vectors(graph)
         numbers = [float(fields["parameters"][name]) for name in vectors.elements]
     except (KeyError, TypeError, ValueError, CgprimerError):
-        hint = "such files are written by fit --save"
+        hint = "write such files with fit --save"
         raise DataError(f"{path} does not hold a fit of cgprimer", hint=hint) from None
-    learnt = vectors.values(np.array(numbers))
-    return TrainingRun(learnt, {}, {}, {"loss": "squared-error"}, graph=graph)
+    parameters = vectors.values(np.array(numbers))
+    return TrainingRun(parameters, {}, {}, {"loss": "squared-error"}, graph=graph)
 
 
 @dataclass(frozen=True)
 class Band:
-    """An output with what the data leave open of it: arrays of the samples' shape, or numbers."""
+    """An output with its standard error and interval: arrays, or scalars at a single point."""
 
     value: Any
     standard_error: Any
@@ -74,27 +74,29 @@ class Band:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Fit:
-    """What :func:`cgprimer.fit` has found.
+    """The result of :func:`cgprimer.fit`.
 
-    A number of an array has a name of its own here: ``W[0,1]``; `point` has the arrays.
+    Elements of arrays are separate entries with names such as ``W[0,1]``; `point` has the arrays.
 
     Attributes:
-        parameters: values of all parameters at the end, those that were fixed too.
-        start: values at the start.
-        standard_errors: of the parameters that were fitted and stand at no bound; infinite for one
-            that the data do not determine, nan where there are as many parameters as data.
-        residual_sum_of_squares: over all samples and outputs, weighted.
-        residual_standard_deviation: its root per degree of freedom, in the outputs' unit.
-        degrees_of_freedom: data less the rank.
-        rank: how many combinations of the fitted parameters the data determine.
-        relative_offset: how long a further step would be, in standard errors; 0 at a minimum.
-        converged: whether it is a minimum.
-        reason: why it ended, in words.
-        sentences: in words, what the data do not determine.
-        algorithm, damping: what found it.
-        iterations: steps that were tried.
-        history: the points that were tried, the start first, with what became of them.
-        seconds: how long it took.
+        parameters: final values of all parameters, frozen ones included.
+        start: start values.
+        standard_errors: standard errors of the fitted parameters that are not at a bound; infinite
+            for a parameter that the data do not determine, nan if there are as many parameters as
+            data.
+        residual_sum_of_squares: weighted sum over all samples and outputs.
+        residual_standard_deviation: square root of the sum of squares per degree of freedom, in
+            the outputs' unit.
+        degrees_of_freedom: number of data minus the rank.
+        rank: number of combinations of the fitted parameters that the data determine.
+        relative_offset: length of the next step in standard errors; 0 at a minimum.
+        converged: whether the final point is a minimum.
+        reason: why the fit ended.
+        sentences: sentences about parameters that the data do not determine.
+        algorithm, damping: the algorithm and the damping strategy that were used.
+        iterations: number of trial steps.
+        history: all trial points, the start first.
+        seconds: duration of the fit.
     """
 
     parameters: dict[str, float]
@@ -116,22 +118,31 @@ class Fit:
     graph: ExpressionGraph
     dataset: Dataset
     problem: Residuals = field(kw_only=True)
-    end: Local = field(kw_only=True)
+    end: Linearization = field(kw_only=True)
 
     @property
     def point(self) -> dict[str, Any]:
-        """The parameters as the graph has them: numbers, and arrays of their shapes."""
+        """The parameters by name, as scalars and arrays."""
         return self.problem.vectors.values(self.end.values)
 
     @property
     def estimated(self) -> tuple[str, ...]:
-        """The parameters that have a standard error, in the order of `covariance`."""
+        """Names of the parameters that have a standard error, in the order of `covariance`."""
         return tuple(self.standard_errors)
+
+    @property
+    def held_at_bounds(self) -> tuple[str, ...]:
+        """Names of the fitted parameters that are held at a bound at the end."""
+        indices = sorted({*self.problem.free.tolist()} - {*self.end.active_indices.tolist()})
+        return tuple(self.problem.vectors.elements[k] for k in indices)
 
     @cached_property
     def covariance(self) -> Array:
-        """Of the estimated parameters, a square matrix; nan beside what is not determined."""
-        factor, (unknown, _) = covariance_factor(self.end), undetermined(self.end)
+        """The covariance matrix of the estimated parameters.
+
+        The variance of an undetermined parameter is infinite, and its covariances are nan.
+        """
+        factor, (unknown, _) = covariance_factor(self.end), find_undetermined(self.end)
         found = self.residual_standard_deviation**2 * (factor @ factor.T)
         found[unknown], found[:, unknown] = math.nan, math.nan
         found[unknown, unknown] = math.inf
@@ -139,7 +150,7 @@ class Fit:
 
     @property
     def correlation(self) -> Array:
-        """The same with ones on the diagonal."""
+        """The correlation matrix of the estimated parameters."""
         sizes = np.sqrt(np.diag(self.covariance))
         with np.errstate(invalid="ignore", divide="ignore"):
             found: Array = self.covariance / np.outer(sizes, sizes)
@@ -148,15 +159,19 @@ class Fit:
 
     @property
     def normal_matrix(self) -> Array:
-        """J'J at the end, as it is taught: of the estimated parameters."""
-        matrix = self.end.jacobian[:, self.end.movable]
+        """The matrix J'J of the estimated parameters at the final point."""
+        matrix = self.end.jacobian[:, self.end.active]
         return matrix.T @ matrix
 
     def intervals(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
-        """Of each estimated parameter from where to where, by Student's t."""
-        times = self._quantile(level)
+        """Return the confidence interval of each estimated parameter, by Student's t.
+
+        Args:
+            level: the confidence level, between 0 and 1.
+        """
+        factor = self._quantile(level)
         return {
-            n: (self.parameters[n] - times * error, self.parameters[n] + times * error)
+            n: (self.parameters[n] - factor * error, self.parameters[n] + factor * error)
             for n, error in self.standard_errors.items()
         }
 
@@ -168,13 +183,13 @@ class Fit:
         level: float = 0.95,
         prediction: bool = False,
     ) -> Band:
-        """An output at some inputs, and the band in which it lies.
+        """Compute an output at some inputs with its confidence or prediction band.
 
         Args:
-            at: values of the inputs, numbers or arrays; those of the data unless given.
-            of: which output; the only one unless given.
-            level: the share of such bands that hold the truth, between 0 and 1.
-            prediction: a band for new measurements instead, which scatter themselves.
+            at: values of the inputs, scalars or arrays; by default the data's inputs.
+            of: the name of the output; may be omitted if the graph has one output.
+            level: the confidence level, between 0 and 1.
+            prediction: compute the band of new measurements instead of the band of the curve.
 
         >>> import cgprimer
         >>> graph = cgprimer.parse("y = a + b*x")
@@ -183,37 +198,38 @@ class Fit:
         >>> round(band.value, 6), round(band.standard_error, 6), round(band.high, 6)
         (3.0, 0.141421, 4.796929)
         """
-        times, names = self._quantile(level), self.problem.runner.program.wrt
+        factor, names = self._quantile(level), self.problem.runner.program.wrt
         of = resolve_output(self.graph, of)
-        given = self.dataset.inputs if at is None else at
-        inputs = {n: v for n, v in given.items() if n in self.graph.inputs}
-        found = compute_derivatives(self.graph, {**inputs, **self.point}, of, names)
-        value = np.asarray(found.values[of])
-        slopes = np.concatenate(
-            [np.asarray(found.derivatives[of, n]).reshape(*value.shape, -1) for n in names], axis=-1
-        )
+        points = self.dataset.inputs if at is None else at
+        inputs = {n: v for n, v in points.items() if n in self.graph.inputs}
+        result = compute_derivatives(self.graph, {**inputs, **self.point}, of, names)
+        value = np.asarray(result.values[of])
+        gradients = [np.asarray(result.derivatives[of, n]) for n in names]
+        gradient = np.concatenate([g.reshape(*value.shape, -1) for g in gradients], axis=-1)
         elements = self.problem.vectors.elements
-        known = [e for e in elements if parse_element(e).array in names]
-        slopes = slopes[..., [known.index(name) for name in self.estimated]]
-        _, null = undetermined(self.end)
-        spread = self.residual_standard_deviation
-        error = spread * np.linalg.norm(slopes @ covariance_factor(self.end), axis=-1)
-        loose = np.abs(slopes @ null).max(axis=-1, initial=0.0)
-        error = np.where(loose > _NOTHING * np.linalg.norm(slopes, axis=-1), math.inf, error)
-        width = times * (np.hypot(error, spread) if prediction else error)
+        differentiated = [e for e in elements if parse_element(e).array in names]
+        gradient = gradient[..., [differentiated.index(name) for name in self.estimated]]
+        _, null = find_undetermined(self.end)
+        deviation = self.residual_standard_deviation
+        error = deviation * np.linalg.norm(gradient @ covariance_factor(self.end), axis=-1)
+        # The output is undetermined if it changes along a direction that changes no residual.
+        change = np.abs(gradient @ null).max(axis=-1, initial=0.0)
+        is_undetermined = change > _NULL_TOLERANCE * np.linalg.norm(gradient, axis=-1)
+        error = np.where(is_undetermined, math.inf, error)
+        width = factor * (np.hypot(error, deviation) if prediction else error)
         parts = (value, error, value - width, value + width)
         return Band(*(part if value.ndim else float(part) for part in parts))
 
     def bootstrap(self, samples: int = 1000, *, seed: int = 0, pairs: bool = False) -> Bootstrap:
-        """Fit resampled data repeatedly: see :mod:`cgprimer.training.fitting.bootstrap`."""
+        """Fit resampled data repeatedly; see :mod:`cgprimer.training.fitting.bootstrap`."""
         from cgprimer.training.fitting.bootstrap import bootstrap
 
         return bootstrap(self.problem, self.end, self.estimated, samples, seed=seed, pairs=pairs)
 
     def as_dict(self) -> dict[str, Any]:
-        """The fit as plain data: what `save` writes and ``--json`` prints."""
-        own = ("history", "graph", "dataset", "problem", "end")
-        plain = {k: v for k, v in vars(self).items() if k not in own and k != "covariance"}
+        """Return the fit as plain data, as ``--json`` prints it."""
+        excluded = ("history", "graph", "dataset", "problem", "end", "covariance")
+        plain = {k: v for k, v in vars(self).items() if k not in excluded}
         plain |= {"covariance": self.covariance, "correlation": self.correlation}
         plain |= {"estimated": self.estimated}
         return {"format": FORMAT, "version": VERSION, "graph": self.graph.text, **plain}
@@ -225,21 +241,23 @@ class Fit:
             UsageError: the file cannot be written.
         """
         names = self.problem.vectors.elements
-        given = [dict(zip(names, t.values.tolist(), strict=True)) for t in self.history]
-        history = [{**vars(t), "values": v} for t, v in zip(self.history, given, strict=True)]
+        history = [
+            {**vars(trial), "values": dict(zip(names, trial.values.tolist(), strict=True))}
+            for trial in self.history
+        ]
         write_atomically(path, format_json({**self.as_dict(), "history": history}) + "\n")
 
     def __repr__(self) -> str:
         values = join_names(
             f"{n}={format_number(value, 6)}" for n, value in self.parameters.items()
         )
-        how = "converged" if self.converged else "not converged"
+        state = "converged" if self.converged else "not converged"
         total = format_number(self.residual_sum_of_squares, 6)
-        return f"<Fit {how}: {self.iterations} steps, residual sum of squares {total}, {values}>"
+        return f"<Fit {state}: {self.iterations} steps, residual sum of squares {total}, {values}>"
 
     def _quantile(self, level: float) -> float:
-        """Student's t for a two-sided level."""
-        level = check_fraction("the level", level)
+        """Return the quantile of Student's t for a two-sided interval."""
+        level = check_fraction("the confidence level", level)
         if not self.degrees_of_freedom:
             return math.nan
         from scipy.special import stdtrit
@@ -247,16 +265,18 @@ class Fit:
         return float(stdtrit(self.degrees_of_freedom, (1 + level) / 2))
 
 
-def covariance_factor(end: Local) -> Array:
-    """A matrix F with F F' = (J'J)^-1, of what is determined; one row a parameter."""
+def covariance_factor(end: Linearization) -> Array:
+    """Return F with ``F F' = (J'J)^-1`` on the determined directions, one row per parameter."""
     rank = end.rank
-    found: Array = (end.rows[:rank].T / end.singular[:rank]) / end.scale[:, None]
-    return found
+    factor: Array = (end.right_vectors[:rank].T / end.singular_values[:rank]) / end.scales[:, None]
+    return factor
 
 
-def undetermined(end: Local) -> tuple[Array, Array]:
-    """Which parameters the data do not determine, and a direction a column that changes nothing."""
-    null = end.rows[end.rank :].T / end.scale[:, None]
-    lengths = np.linalg.norm(null, axis=0)
-    shares = np.abs(end.rows[end.rank :].T).max(axis=1, initial=0.0)
-    return np.flatnonzero(shares > _NOTHING), null / np.where(lengths > 0, lengths, 1.0)
+def find_undetermined(end: Linearization) -> tuple[Array, Array]:
+    """Return the indices of undetermined parameters, and unit vectors that span J's null space."""
+    null_vectors = end.right_vectors[end.rank :].T
+    null = null_vectors / end.scales[:, None]
+    norms = np.linalg.norm(null, axis=0)
+    components = np.abs(null_vectors).max(axis=1, initial=0.0)
+    indices = np.flatnonzero(components > _NULL_TOLERANCE)
+    return indices, null / np.where(norms > 0, norms, 1.0)

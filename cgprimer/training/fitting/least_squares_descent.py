@@ -1,7 +1,8 @@
-"""Gauss-Newton and Levenberg-Marquardt: two loops of the same few lines.
+"""Gauss-Newton and Levenberg-Marquardt, as two loops over linearized problems.
 
-The sum of squares of f(p + d) is nearly that of ``r + J d``; whoever minimises the latter gets
-``J'J d = -J'r``. Both loops try that step, damped or cut short, until the sum of squares falls.
+The sum of squares of f(p + d) is approximately that of ``r + J d``, whose minimum satisfies
+``J'J d = -J'r``. Both algorithms try this step, halved or damped until the sum of squares
+decreases.
 """
 
 from __future__ import annotations
@@ -15,170 +16,193 @@ import numpy as np
 
 from cgprimer.support.number_format import format_number
 from cgprimer.training.fitting.damping import Damping
-from cgprimer.training.fitting.residuals import Local, Residuals
+from cgprimer.training.fitting.residuals import Linearization, Residuals
 
 Array = Any
-OFFSET = 1e-9  # relative offset of a minimum; Bates and Watts are content with 1e-3
-_ROUNDING = 1e-6  # relative offset that is as good where no step makes the sum of squares smaller
-_LEVEL = 1e-12  # share of the sum of squares within which two are the same but for rounding
-_FADED = 1e-20  # what is smaller than this share of something has no effect beside it
-_HALVINGS = 60
-_LAST = 6  # rejections in a row, where all that is left to gain may be rounding
+OFFSET = 1e-9  # relative offset at a minimum; Bates and Watts accept 1e-3
+_ROUNDING_OFFSET = 1e-6  # relative offset at a minimum if no step decreases the sum of squares
+_EQUAL_SUMS = 1e-12  # relative difference of sums of squares that differ by rounding only
+_NEGLIGIBLE = 1e-20  # a term smaller than this fraction of another has no effect
+_MOST_HALVINGS = 60
+_MOST_REJECTIONS = 6  # in succession, if the remaining decrease may be rounding
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A point that was tried."""
+    """A point that an algorithm has tried."""
 
     step: int  # 0 is the start
-    values: Array  # all numbers of the parameters
-    residual_sum_of_squares: float  # nan or infinite where the graph has no value
-    damping: float | None  # lambda of the step; None of the start, and of methods without
-    accepted: bool  # the descent went on from there
+    values: Array  # all elements of the parameters
+    residual_sum_of_squares: float  # nan or infinite where the graph is not finite
+    damping: float | None  # lambda of the step; None for the start and for undamped algorithms
+    accepted: bool  # the descent continued from this point
 
 
 @dataclass
 class Descent:
-    """A way down: where it is, what it has tried, and why it ended (an empty text: it goes on)."""
+    """The state of a descent: its current point, its trials, and why it ended.
 
-    here: Local
+    Attributes:
+        current: the linearization at the current point.
+        trials: all trials, the start first.
+        limit: the maximum number of steps.
+        on_trial: called after each trial.
+        reason: why the descent ended; an empty string until then.
+        converged: whether the current point is a minimum.
+    """
+
+    current: Linearization
     trials: list[Trial]
     limit: int
     on_trial: Callable[[Trial], None] | None = None
     reason: str = ""
-    settled: bool = False
+    converged: bool = False
 
-    def went(self, there: Local, damping: float | None) -> bool:
-        """Take note of a trial; whether the sum of squares has fallen, so that it goes on there."""
-        accepted = falls(self.here, there)
-        trial = Trial(len(self.trials), there.values, there.sum, damping, accepted)
+    def record_trial(self, candidate: Linearization, damping: float | None) -> bool:
+        """Record a trial and, if the sum of squares decreases, move to it and return True."""
+        accepted = decreases(self.current, candidate)
+        values, sum_of_squares = candidate.values, candidate.sum_of_squares
+        trial = Trial(len(self.trials), values, sum_of_squares, damping, accepted)
         self.trials.append(trial)
         if self.on_trial:
             self.on_trial(trial)
         if accepted:
-            self.here = there
+            self.current = candidate
         return accepted
 
-    def ends(self) -> bool:
-        """Whether it is at an end: a minimum, or the last step that is allowed."""
-        if reason := minimum(self.here):
-            self.reason, self.settled = reason, True
+    def should_stop(self) -> bool:
+        """Check for a minimum and for the limit of steps; record the reason."""
+        if reason := explain_minimum(self.current):
+            self.reason, self.converged = reason, True
         elif len(self.trials) > self.limit:
             self.reason = (
-                f"{self.limit:,} steps were not enough: the relative offset is still"
-                f" {format_number(self.here.offset, 2)}"
+                f"no minimum within {self.limit:,} steps: the relative offset is still"
+                f" {format_number(self.current.relative_offset, 2)}"
             )
         return bool(self.reason)
 
-    def stuck(self) -> None:
-        """No step makes the sum of squares smaller: rounding at a minimum, or no way on."""
-        self.settled = self.here.offset <= _ROUNDING
-        offset = format_number(self.here.offset, 2)
-        if self.settled:
-            self.reason = f"the sum of squares falls no more but for rounding, {_told(self.here)}"
+    def stop_without_decrease(self) -> None:
+        """Record that no step decreases the sum of squares, at a minimum or elsewhere."""
+        self.converged = self.current.relative_offset <= _ROUNDING_OFFSET
+        if self.converged:
+            self.reason = (
+                "the sum of squares decreases only by rounding errors:"
+                f" {_describe_offset(self.current)}"
+            )
         else:
             self.reason = (
-                "no step makes the sum of squares smaller, and yet the relative offset is"
-                f" {offset}: the residuals are flat or not finite around this point"
+                "no step decreases the sum of squares, although the relative offset is"
+                f" {format_number(self.current.relative_offset, 2)}: the residuals are flat or not"
+                " finite around this point"
             )
 
 
-def falls(here: Local, there: Local) -> bool:
-    """Whether the sum of squares fell; equal ones but for rounding: whether the gradient did."""
-    if not there.finite or there.sum > here.sum * (1 + _LEVEL):
+def decreases(current: Linearization, candidate: Linearization) -> bool:
+    """Return whether the sum of squares decreases, or the gradient if the sums are equal."""
+    before, after = current.sum_of_squares, candidate.sum_of_squares
+    if not candidate.is_finite or after > before * (1 + _EQUAL_SUMS):
         return False
-    if here.offset < _ROUNDING and there.sum > here.sum * (1 - _LEVEL):
-        return there.offset < here.offset
-    return there.sum < here.sum
+    if current.relative_offset < _ROUNDING_OFFSET and after > before * (1 - _EQUAL_SUMS):
+        return candidate.relative_offset < current.relative_offset
+    return after < before
 
 
-def minimum(here: Local) -> str:
-    """Why a point is a minimum; an empty text where it is none."""
-    if not here.size:
+def explain_minimum(point: Linearization) -> str:
+    """Return why a point is a minimum, or an empty string if it is not."""
+    if not point.n_active:
         return "every parameter is held at a bound"
-    if not here.sum:
+    if not point.sum_of_squares:
         return "all residuals are zero"
-    if here.offset <= OFFSET:
-        return f"a minimum: {_told(here)}"
-    if here.reach <= here.rounding:
-        return "a minimum: a further step moves the outputs by less than their rounding"
+    if point.relative_offset <= OFFSET:
+        return f"a minimum: {_describe_offset(point)}"
+    if point.reducible_norm <= point.rounding_norm:
+        return "a minimum: the next step changes the outputs by less than their rounding errors"
     return ""
 
 
-def _told(here: Local) -> str:
-    return f"a further step is {format_number(here.offset, 2)} of the standard errors long"
+def _describe_offset(point: Linearization) -> str:
+    """Return the length of the next step in standard errors, in words."""
+    offset = format_number(point.relative_offset, 2)
+    return f"the next step is {offset} standard errors long"
 
 
-def gauss_newton(problem: Residuals, way: Descent) -> None:
-    """Solve ``J'J d = -J'r``, go there; halve d until the sum of squares falls.
+def gauss_newton(problem: Residuals, descent: Descent) -> None:
+    """Take steps ``J'J d = -J'r``; halve a step until the sum of squares decreases.
 
     Source: Hartley 1961, "The modified Gauss-Newton method", Technometrics 3.
     """
-    while not way.ends():
-        here = way.here
-        if here.rank < here.size:
-            way.reason = (
-                f"J'J is singular (rank {here.rank} of {here.size}), so that J'J d = -J'r has no"
-                " single solution: damping is needed (--algorithm levenberg-marquardt)"
+    while not descent.should_stop():
+        current = descent.current
+        if current.rank < current.n_active:
+            descent.reason = (
+                f"J'J is singular (rank {current.rank} of {current.n_active}), so J'J d = -J'r has"
+                " no unique solution: use damping (--algorithm levenberg-marquardt)"
             )
             return
-        step = here.step(0.0, np.zeros(here.size))
-        for halvings in range(_HALVINGS):
-            there = Local(problem, problem.clipped(here.values + step / 2**halvings))
-            if way.went(there, 0.0) or len(way.trials) > way.limit or _rounded(here):
+        step = current.compute_step(0.0, np.zeros(current.n_active))
+        for halvings in range(_MOST_HALVINGS):
+            values = problem.clip(current.values + step / 2**halvings)
+            accepted = descent.record_trial(Linearization(problem, values), 0.0)
+            if accepted or len(descent.trials) > descent.limit or _is_at_rounding_level(current):
                 break
-        if way.here is here and len(way.trials) <= way.limit:
-            way.stuck()
+        if descent.current is current and len(descent.trials) <= descent.limit:
+            descent.stop_without_decrease()
             return
 
 
 def levenberg_marquardt(
-    problem: Residuals, way: Descent, rule: Damping, damping: float | None = None
+    problem: Residuals, descent: Descent, rule: Damping, damping: float | None = None
 ) -> None:
-    """Solve ``(J'J + lambda D) d = -J'r``; where the sum of squares falls go there, else damp more.
+    """Take steps ``(J'J + lambda D) d = -J'r``; increase lambda until the sum decreases.
+
+    Args:
+        problem: the residuals.
+        descent: the state, which is updated.
+        rule: the damping strategy.
+        damping: the initial lambda; by default that of the strategy.
 
     Source: Madsen, Nielsen and Tingleff 2004, "Methods for non-linear least squares problems".
     """
-    lengths = np.zeros(len(problem.free))
-    scaling, rejected = lengths, 0
-    if way.here.size:
-        damping = rule.first(way.here.norms**2) if damping is None else damping
-    while not way.ends():
-        here = way.here
-        lengths[here.movable] = here.norms
-        scaling = rule.scaling(lengths, scaling)
-        least, most = _dampings(lengths, scaling)
-        damping = max(damping or 0.0, least)
-        step = here.step(damping, scaling[here.movable])
-        there = Local(problem, problem.clipped(here.values + step))
-        if way.went(there, damping):
-            promised = here.sum - here.predicted(step)
-            gain = (here.sum - there.sum) / promised if promised > 0 else 1.0
-            damping, rejected = rule.following(damping, gain, 0), 0
+    norms = np.zeros(len(problem.free))
+    scaling, rejections = norms, 0
+    if descent.current.n_active:
+        diagonal = descent.current.column_norms**2
+        damping = rule.initial(diagonal) if damping is None else damping
+    while not descent.should_stop():
+        current = descent.current
+        norms[current.active] = current.column_norms
+        scaling = rule.scaling(norms, scaling)
+        minimum, maximum = _damping_limits(norms, scaling)
+        damping = max(damping or 0.0, minimum)
+        step = current.compute_step(damping, scaling[current.active])
+        candidate = Linearization(problem, problem.clip(current.values + step))
+        if descent.record_trial(candidate, damping):
+            predicted = current.sum_of_squares - current.predict_sum_of_squares(step)
+            decrease = current.sum_of_squares - candidate.sum_of_squares
+            gain = decrease / predicted if predicted > 0 else 1.0
+            damping, rejections = rule.update(damping, gain, 0), 0
         elif (
-            damping > most
-            or np.array_equal(there.values, here.values)
-            or (rejected >= _LAST and _rounded(here))
+            damping > maximum
+            or np.array_equal(candidate.values, current.values)
+            or (rejections >= _MOST_REJECTIONS and _is_at_rounding_level(current))
         ):
-            way.stuck()
+            descent.stop_without_decrease()
             return
         else:
-            rejected += 1
-            damping = rule.following(damping, None, rejected)
+            rejections += 1
+            damping = rule.update(damping, None, rejections)
 
 
-def _dampings(lengths: Array, scaling: Array) -> tuple[float, float]:
-    """Damping of no effect beside any entry of J'J's diagonal, and that beside which none counts.
-
-    Of a J of zeros it is nothing, and nothing.
-    """
-    seen = lengths > 0
-    diagonal = (lengths[seen] / scaling[seen]) ** 2
+def _damping_limits(norms: Array, scaling: Array) -> tuple[float, float]:
+    """Return the lambda below which damping, and above which J'J, has no effect on a step."""
+    positive = norms > 0
+    diagonal = (norms[positive] / scaling[positive]) ** 2
     if not diagonal.size:
         return 0.0, 0.0
-    return _FADED * float(diagonal.min()), float(diagonal.max()) / _FADED
+    return _NEGLIGIBLE * float(diagonal.min()), float(diagonal.max()) / _NEGLIGIBLE
 
 
-def _rounded(here: Local) -> bool:
-    """Whether all that a step could still take away is less than the rounding of the sum."""
-    return here.offset <= _ROUNDING or here.reach**2 < math.ulp(here.sum)
+def _is_at_rounding_level(point: Linearization) -> bool:
+    """Return whether the decrease that a step can still achieve is below rounding errors."""
+    reducible = point.reducible_norm**2
+    return point.relative_offset <= _ROUNDING_OFFSET or reducible < math.ulp(point.sum_of_squares)

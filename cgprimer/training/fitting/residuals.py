@@ -1,8 +1,9 @@
-"""Residuals of a graph over data, and their derivatives: what least squares is told of a graph.
+"""Residuals of a graph over a dataset, their Jacobian, and their linearization at a point.
 
-A residual is an output minus its target, one for each sample, output and element of an output.
-``J``, their derivatives by the parameters, has a row for each of them; a program of ours computes
-it, at all samples in one call. The rest of the room sees vectors and matrices only.
+A residual is an output minus its target: one per sample, output and element of an output. The
+Jacobian J, the derivatives of the residuals with respect to the parameters, has one row per
+residual; one derivative program computes it for all samples in one call. The other modules of this
+package see vectors and matrices only.
 """
 
 from __future__ import annotations
@@ -21,177 +22,189 @@ from cgprimer.tapes import reachable
 from cgprimer.training.parameter_vector import Vectors
 
 Array = Any
-RANK = 1e-12  # singular values below this share of the largest, columns of J scaled to 1, are zero
+RANK = 1e-12  # singular values below this fraction of the maximum are zero (columns scaled to 1)
 
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """The residuals of a graph over data."""
+    """The weighted residuals of a graph over a dataset as a function of the parameters."""
 
-    runner: Runner  # outputs and their derivatives by the parameters that may move
-    vectors: Vectors  # the parameters
-    columns: Mapping[str, Array]  # the inputs
+    runner: Runner  # outputs and their derivatives with respect to the free parameters
+    vectors: Vectors  # conversion of parameters to vectors
+    columns: Mapping[str, Array]  # inputs
     samples: int
-    free: Array  # places in the vector that may move
-    low: Array  # bounds of all numbers of the vector
-    high: Array
-    weights: Array  # square roots of the residuals' weights, or 1
-    target: Array  # what the outputs, as one vector, shall be
-    sizes: tuple[int, ...]  # how many numbers each output has
+    free: Array  # indices of the vector's free elements
+    low: Array  # lower bounds of all elements of the vector
+    high: Array  # upper bounds
+    weights: Array  # square roots of the residuals' weights, or the scalar 1
+    target: Array  # targets of all outputs, as one vector
+    sizes: tuple[int, ...]  # number of elements of each output
 
-    def __getstate__(self) -> Any:  # what is compiled stays in its process
+    def __getstate__(self) -> Any:  # compiled code cannot be pickled
         return {**vars(self), "runner": (self.runner.program, self.runner.engine)}
 
     def __setstate__(self, state: Any) -> None:
         program, engine = state["runner"]
         vars(self).update(state, runner=Runner(program, engine=engine, samples=state["samples"]))
 
-    def at(self, values: Array) -> tuple[Array, Array]:
-        """Weighted residuals, and J: shapes (residuals,) and (residuals, numbers that may move)."""
-        outputs, slopes = self.outputs(values, self.columns, self.samples)
+    def evaluate(self, values: Array) -> tuple[Array, Array]:
+        """Compute the weighted residuals, shape (m,), and their Jacobian, shape (m, n_free)."""
+        outputs, jacobian = self.outputs(values, self.columns, self.samples)
         if not np.ndim(self.weights):
-            return outputs - self.target, slopes
-        return self.weights * (outputs - self.target), self.weights[:, None] * slopes
+            return outputs - self.target, jacobian
+        return self.weights * (outputs - self.target), self.weights[:, None] * jacobian
 
     def outputs(
         self, values: Array, columns: Mapping[str, Array], samples: int
     ) -> tuple[Array, Array]:
-        """All outputs at some inputs as one vector, output after output, and their derivatives."""
+        """Compute all outputs as one vector, output after output, and their Jacobian."""
         program = self.runner.program
         parts = self.vectors.parts(values)
         scalars = {n: float(v) if v.ndim == 0 else v for n, v in parts.items()}
-        found = self.runner(columns, scalars, samples)
-        whole = [_rows(found.values[o], samples).ravel() for o in program.of]
-        slopes = [
+        results = self.runner(columns, scalars, samples)
+        outputs = [_reshape_samples(results.values[o], samples).ravel() for o in program.of]
+        jacobians = [
             np.concatenate(
-                [_rows(found.derivatives[o, n], len(y), parts[n].size) for n in program.wrt], axis=1
+                [
+                    _reshape_samples(results.derivatives[o, n], len(y), parts[n].size)
+                    for n in program.wrt
+                ],
+                axis=1,
             )
-            for o, y in zip(program.of, whole, strict=True)
+            for o, y in zip(program.of, outputs, strict=True)
         ]
-        wanted = [
+        differentiated = [
             k for k, e in enumerate(self.vectors.elements) if parse_element(e).array in program.wrt
         ]
-        matrix = np.concatenate(slopes)
-        if len(wanted) != len(self.free):  # some elements of an array are fixed
-            matrix = matrix[:, np.isin(wanted, self.free)]
-        return np.concatenate(whole), matrix
+        jacobian = np.concatenate(jacobians)
+        if len(differentiated) != len(self.free):  # some elements of an array are frozen
+            jacobian = jacobian[:, np.isin(differentiated, self.free)]
+        return np.concatenate(outputs), jacobian
 
-    def clipped(self, values: Array) -> Array:
-        """The nearest values within the bounds."""
+    def clip(self, values: Array) -> Array:
+        """Return the nearest values within the bounds."""
         return np.clip(values, self.low, self.high)
 
     @cached_property
-    def target_length(self) -> float:
-        """The length of the weighted targets."""
+    def target_norm(self) -> float:
+        """The norm of the weighted targets."""
         return float(np.linalg.norm(self.weights * self.target))
 
     @cached_property
-    def linear(self) -> bool:
-        """Whether J does not depend on the parameters, so that one step solves it."""
+    def is_linear(self) -> bool:
+        """Whether J does not depend on the parameters, so that one step solves the problem."""
         program, tape = self.runner.program, self.runner.program.tape
-        if not program.seeds_only:  # finite differences: not to be seen from the tape
+        if not program.seeds_only:  # the tape of finite differences does not show it
             return False
         roots = [tape.outputs[read.output] for run in program.passes for read in run.reads]
-        needed = zip(tape.leaves, reachable(tape, roots), strict=False)
-        return not any(wanted and leaf.name in self.vectors.shapes for leaf, wanted in needed)
+        leaves = zip(tape.leaves, reachable(tape, roots), strict=False)
+        return not any(is_used and leaf.name in self.vectors.shapes for leaf, is_used in leaves)
 
 
-def _rows(found: Any, rows: int, size: int = 0) -> Array:
-    """What an engine found, a row a sample; with a size, so many columns."""
-    array = np.asarray(found, float)
+def _reshape_samples(result: Any, samples: int, size: int = 0) -> Array:
+    """Reshape an engine's result to one row per sample, with `size` columns if it is given."""
+    array = np.asarray(result, float)
     if not array.ndim:
-        array = np.broadcast_to(array, (rows,))
-    return array.reshape(rows, size) if size else array.reshape(rows, -1)
+        array = np.broadcast_to(array, (samples,))
+    return array.reshape(samples, size) if size else array.reshape(samples, -1)
 
 
-def target_of(columns: Mapping[str, Array], outputs: tuple[str, ...]) -> Array:
-    """The targets as one vector, output after output."""
+def stack_targets(columns: Mapping[str, Array], outputs: tuple[str, ...]) -> Array:
+    """Return the targets as one vector, output after output."""
     return np.concatenate([columns[target_column_name(name)].ravel() for name in outputs])
 
 
-class Local:
-    """The linear model of the residuals at a point: everything a step is computed from.
+class Linearization:
+    """The linear model of the residuals at a point, from which steps are computed.
 
-    Its numbers come from the triangle R of ``[J r] = Q R``: J'J is R'R, and nothing is squared that
-    need not be, which would halve the digits. Parameters that stand at a bound and would leave it
-    do not move; their columns are left out.
+    Everything is computed from the triangular factor R of ``[J r] = Q R``: J'J equals R'R, but
+    forming J'J would square the condition number and lose half of the digits. Parameters at a bound
+    that the gradient pushes outwards are held there; their columns are left out.
 
     Source: Golub and Van Loan 2013, "Matrix Computations", section 5.3.
     """
 
     def __init__(self, problem: Residuals, values: Array) -> None:
         self.values = values
-        self.target = problem.target_length
+        self.target_norm = problem.target_norm
         with np.errstate(all="ignore"):
-            self.residuals, self.jacobian = problem.at(values)
-            self.sum = float(self.residuals @ self.residuals)
-        self.finite = bool(np.isfinite(self.sum) and np.isfinite(self.jacobian).all())
-        self.movable, self.places = np.arange(len(problem.free)), problem.free
-        if not self.finite:
+            self.residuals, self.jacobian = problem.evaluate(values)
+            self.sum_of_squares = float(self.residuals @ self.residuals)
+        self.is_finite = bool(np.isfinite(self.sum_of_squares) and np.isfinite(self.jacobian).all())
+        self.active, self.active_indices = np.arange(len(problem.free)), problem.free
+        if not self.is_finite:
             return
-        downhill = -(self.jacobian.T @ self.residuals)
-        here, low, high = (of[problem.free] for of in (values, problem.low, problem.high))
-        held = ((here <= low) & (downhill < 0)) | ((here >= high) & (downhill > 0))
-        self.movable = np.flatnonzero(~held)
-        self.places = problem.free[self.movable]
-        n = len(self.movable)
-        both = np.column_stack([self.jacobian[:, self.movable], self.residuals])
-        upper: Array = np.linalg.qr(both, mode="r")
-        triangle = np.zeros((n + 1, n + 1))
-        triangle[: len(upper)] = upper
-        self.triangle, self.projected, self.rest = triangle[:n, :n], triangle[:n, n], triangle[n, n]
-        self.norms = np.sqrt((self.triangle**2).sum(axis=0))
-        self.scale = np.where(self.norms > 0, self.norms, 1.0)
-        self.left, self.singular, self.rows = np.linalg.svd(self.triangle / self.scale)
-        least = RANK * (self.singular[0] if n else 0.0)
-        self.rank = int((self.singular > least).sum())
+        descent = -(self.jacobian.T @ self.residuals)
+        free, low, high = (vector[problem.free] for vector in (values, problem.low, problem.high))
+        is_held = ((free <= low) & (descent < 0)) | ((free >= high) & (descent > 0))
+        self.active = np.flatnonzero(~is_held)
+        self.active_indices = problem.free[self.active]
+        n = len(self.active)
+        augmented = np.column_stack([self.jacobian[:, self.active], self.residuals])
+        upper: Array = np.linalg.qr(augmented, mode="r")
+        square = np.zeros((n + 1, n + 1))
+        square[: len(upper)] = upper
+        self.triangle, self.projection = square[:n, :n], square[:n, n]
+        self.orthogonal_norm = square[n, n]
+        self.column_norms = np.sqrt((self.triangle**2).sum(axis=0))
+        self.scales = np.where(self.column_norms > 0, self.column_norms, 1.0)
+        self.left_vectors, self.singular_values, self.right_vectors = np.linalg.svd(
+            self.triangle / self.scales
+        )
+        threshold = RANK * (self.singular_values[0] if n else 0.0)
+        self.rank = int((self.singular_values > threshold).sum())
 
     @property
-    def size(self) -> int:
-        """How many numbers may move from here."""
-        return len(self.movable)
+    def n_active(self) -> int:
+        """The number of elements of the parameters that can move from this point."""
+        return len(self.active)
 
     @cached_property
-    def reach(self) -> float:
-        """The part of the residuals, a length, that moving the parameters could still take away."""
-        return float(np.linalg.norm(self.left[:, : self.rank].T @ self.projected))
+    def reducible_norm(self) -> float:
+        """The norm of the part of the residuals that moving the parameters can still remove."""
+        return float(np.linalg.norm(self.left_vectors[:, : self.rank].T @ self.projection))
 
     @cached_property
-    def rounding(self) -> float:
-        """How much of the residuals, a length, the rounding of outputs and targets may make up."""
-        moved = float(np.linalg.norm(self.triangle @ self.values[self.places]))
-        return 4 * float(np.finfo(float).eps) * (self.target + moved)
+    def rounding_norm(self) -> float:
+        """An estimate of the norm of the rounding errors of outputs and targets."""
+        moved = float(np.linalg.norm(self.triangle @ self.values[self.active_indices]))
+        return 4 * float(np.finfo(float).eps) * (self.target_norm + moved)
 
     @cached_property
-    def offset(self) -> float:
-        """The relative offset: that part against what no step takes away, per degree of freedom.
+    def relative_offset(self) -> float:
+        """The reducible part of the residuals relative to the irreducible part; 0 at a minimum.
 
-        It is the length of the Gauss-Newton step, measured by standard errors; 0 is a minimum.
+        It is the length of the Gauss-Newton step in units of the standard errors.
 
         Source: Bates and Watts 1981, "A relative offset orthogonality convergence criterion for
         nonlinear least squares", Technometrics 23.
         """
-        left = max(self.sum - self.reach**2, float(self.rest) ** 2)
-        spare = max(1, len(self.residuals) - self.rank)
-        size = np.sqrt(max(self.rank, 1) * left / spare)
-        return self.reach / float(size) if size > 0 else (np.inf if self.reach else 0.0)
+        irreducible = max(
+            self.sum_of_squares - self.reducible_norm**2, float(self.orthogonal_norm) ** 2
+        )
+        freedom = max(1, len(self.residuals) - self.rank)
+        scale = np.sqrt(max(self.rank, 1) * irreducible / freedom)
+        if scale > 0:
+            return self.reducible_norm / float(scale)
+        return np.inf if self.reducible_norm else 0.0
 
-    def step(self, damping: float, scaling: Array) -> Array:
-        """The step d that solves ``(J'J + damping diag(scaling)^2) d = -J'r``; of least length.
+    def compute_step(self, damping: float, scaling: Array) -> Array:
+        """Solve ``(J'J + damping diag(scaling)^2) d = -J'r`` for the step of minimum norm.
 
-        Written as least squares, ``[J; sqrt(damping) scaling] d = [-r; 0]``, so that J'J, which has
-        twice as few digits, is never formed.
+        The equation is solved as the least-squares problem ``[J; sqrt(damping) scaling] d =
+        [-r; 0]``: J'J, which has half as many correct digits, is never formed.
         """
         lower = np.sqrt(damping) * np.diag(scaling)
-        whole = np.concatenate([self.triangle, lower])
-        norms = np.sqrt((whole**2).sum(axis=0))
+        matrix = np.concatenate([self.triangle, lower])
+        norms = np.sqrt((matrix**2).sum(axis=0))
         norms[norms == 0] = 1.0
-        right = np.concatenate([self.projected, np.zeros(len(lower))])
-        moved = np.zeros(len(self.values))
-        moved[self.places] = -np.linalg.lstsq(whole / norms, right, rcond=RANK)[0] / norms
-        return moved
+        right_side = np.concatenate([self.projection, np.zeros(len(lower))])
+        step = np.zeros(len(self.values))
+        solution = np.linalg.lstsq(matrix / norms, right_side, rcond=RANK)[0]
+        step[self.active_indices] = -solution / norms
+        return step
 
-    def predicted(self, step: Array) -> float:
-        """The sum of squares that the linear model promises after a step."""
-        ahead = self.triangle @ step[self.places] + self.projected
-        return float(ahead @ ahead + self.rest**2)
+    def predict_sum_of_squares(self, step: Array) -> float:
+        """Return the sum of squares that the linear model predicts after a step."""
+        residuals = self.triangle @ step[self.active_indices] + self.projection
+        return float(residuals @ residuals + self.orthogonal_norm**2)

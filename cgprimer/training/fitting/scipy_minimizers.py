@@ -1,7 +1,7 @@
-"""SciPy's minimisers behind the same call: our residuals and our J, SciPy's way down.
+"""SciPy's minimizers, run on the residuals and the Jacobian of this package.
 
-What they say of their end is not taken for granted: a point counts as a minimum by the same
-relative offset as one that our own loops have found.
+SciPy's own convergence messages are not trusted: a point counts as a minimum by the same relative
+offset as for Gauss-Newton and Levenberg-Marquardt.
 """
 
 from __future__ import annotations
@@ -12,93 +12,108 @@ import numpy as np
 
 from cgprimer.support.number_format import format_number
 from cgprimer.training.fitting.least_squares_descent import Descent, gauss_newton
-from cgprimer.training.fitting.residuals import Local, Residuals
+from cgprimer.training.fitting.residuals import Linearization, Residuals
 
 Array = Any
-# By our names: trust regions whose shape keeps off the bounds (Branch, Coleman and Li 1999), dogleg
-# steps in rectangles (Voglis and Lagaris 2004), MINPACK's lmder (More 1978), and L-BFGS-B (Byrd,
-# Lu, Nocedal and Zhu 1995), which knows the gradient alone.
+# Trust-region reflective (Branch, Coleman and Li 1999), dogleg steps in rectangles (Voglis and
+# Lagaris 2004), MINPACK's lmder (More 1978), and L-BFGS-B (Byrd, Lu, Nocedal and Zhu 1995), which
+# uses the gradient only.
 METHODS = {"trust-region": "trf", "dogleg": "dogbox", "minpack": "lm", "l-bfgs": "L-BFGS-B"}
-_FINEST = 4e-16  # tolerances: SciPy shall go on as long as it gets on
-_NEAR, _ROUNDS = 1e-4, 4  # of a bound: it is tried; and how often
-_BEGUN = 1e-3  # relative offset that is nearly a minimum
-_HUGE = 1e300  # in the place of a sum that is not finite
+_TOLERANCE = 4e-16  # SciPy's tolerances: it runs as long as it makes progress
+_BOUND_DISTANCE = 1e-4  # relative distance from which a parameter is moved to its bound
+_MOST_RESTARTS = 4
+_NEAR_MINIMUM = 1e-3  # relative offset from which Gauss-Newton converges in a few steps
+_LARGE_SUM = 1e300  # replaces a sum of squares that is not finite
 
 
-def by_scipy(problem: Residuals, way: Descent, algorithm: str) -> None:
-    """Go down from where the way is, by an algorithm of SciPy's.
+def minimize_with_scipy(problem: Residuals, descent: Descent, algorithm: str) -> None:
+    """Continue a descent with one of SciPy's algorithms.
 
-    Some only come near a bound. Parameters that belong there are put there, and the others go on.
+    Some algorithms only come close to a bound. Parameters near a bound are moved to it, and the
+    algorithm continues with the others.
     """
-    for _ in range(_ROUNDS):
-        moved = way.here.movable
-        said = _go_down(problem, way, METHODS[algorithm])
-        there = Local(problem, _at_bounds(problem, way.here.values))
-        if there.finite and there.sum <= way.here.sum:
-            way.here = there
-        if way.ends() or np.array_equal(way.here.movable, moved):
+    for _ in range(_MOST_RESTARTS):
+        active = descent.current.active
+        message = _run_scipy(problem, descent, METHODS[algorithm])
+        values = _move_to_near_bounds(problem, descent.current.values)
+        candidate = Linearization(problem, values)
+        is_lower = candidate.sum_of_squares <= descent.current.sum_of_squares
+        if candidate.is_finite and is_lower:
+            descent.current = candidate
+        if descent.should_stop() or np.array_equal(descent.current.active, active):
             break
-    here = way.here
-    if here.offset < _BEGUN and here.rank == here.size:
-        gauss_newton(problem, way)  # the last digits, which sums of squares do not show
-    if not (way.settled or way.ends()):
-        offset = format_number(here.offset, 2)
-        way.reason = f"SciPy's {algorithm} ended at a relative offset of {offset}: {said}"
+    current = descent.current
+    if current.relative_offset < _NEAR_MINIMUM and current.rank == current.n_active:
+        gauss_newton(problem, descent)  # the last digits, which the sum of squares does not show
+    if not (descent.converged or descent.should_stop()):
+        offset = format_number(current.relative_offset, 2)
+        descent.reason = f"SciPy's {algorithm} ended at a relative offset of {offset}: {message}"
 
 
-def _go_down(problem: Residuals, way: Descent, name: str) -> str:
-    """One call of SciPy's, for what may move; what it says of its end."""
+def _run_scipy(problem: Residuals, descent: Descent, method: str) -> str:
+    """Run one of SciPy's methods on the active parameters; return its final message."""
     from scipy.optimize import least_squares, minimize
 
-    begin, free, columns = way.here.values, way.here.places, way.here.movable
-    seen: dict[bytes, Local] = {begin[free].tobytes(): way.here}
+    start, columns = descent.current.values, descent.current.active
+    indices = descent.current.active_indices
+    latest: dict[bytes, Linearization] = {start[indices].tobytes(): descent.current}
 
-    def local(moved: Array) -> Local:
-        key = np.asarray(moved, float).tobytes()
-        if key not in seen:
-            values = begin.copy()
-            values[free] = moved
-            seen.clear()
-            seen[key] = Local(problem, values)
-            way.went(seen[key], None)
-        return seen[key]
+    def linearize(active: Array) -> Linearization:
+        """Linearize at a point; the latest point is cached, since SciPy asks for it twice."""
+        key = np.asarray(active, float).tobytes()
+        if key not in latest:
+            values = start.copy()
+            values[indices] = active
+            latest.clear()
+            latest[key] = Linearization(problem, values)
+            descent.record_trial(latest[key], None)
+        return latest[key]
 
-    def residuals(moved: Array) -> Array:
-        there = local(moved)  # infinite ones make SciPy try a shorter step
-        return there.residuals.copy() if there.finite else np.full(len(there.residuals), np.inf)
+    def residuals(active: Array) -> Array:
+        """Return the residuals; infinite ones make SciPy try a shorter step."""
+        point = linearize(active)
+        if point.is_finite:
+            return point.residuals.copy()
+        return np.full(len(point.residuals), np.inf)
 
-    def sum_and_gradient(moved: Array) -> tuple[float, Array]:
-        there = local(moved)
-        if not there.finite:
-            return _HUGE, np.zeros(len(free))
-        return there.sum, 2 * there.jacobian[:, columns].T @ there.residuals
+    def jacobian(active: Array) -> Array:
+        """Return the Jacobian with respect to the active parameters."""
+        return linearize(active).jacobian[:, columns]
 
-    low, high = problem.low[free], problem.high[free]
-    finest: Any = dict.fromkeys(("ftol", "xtol", "gtol"), _FINEST)
-    if name != "lm":
-        finest["bounds"] = (low, high)
-    limits: Any = {"maxiter": way.limit, "maxfun": way.limit, "ftol": 0.0, "gtol": 0.0}
-    pairs = list(zip(low, high, strict=True))
+    def sum_and_gradient(active: Array) -> tuple[float, Array]:
+        """Return the sum of squares and its gradient."""
+        point = linearize(active)
+        if not point.is_finite:
+            return _LARGE_SUM, np.zeros(len(indices))
+        return point.sum_of_squares, 2 * point.jacobian[:, columns].T @ point.residuals
+
+    low, high = problem.low[indices], problem.high[indices]
+    tolerances: Any = dict.fromkeys(("ftol", "xtol", "gtol"), _TOLERANCE)
+    if method != "lm":
+        tolerances["bounds"] = (low, high)
+    limits: Any = {"maxiter": descent.limit, "maxfun": descent.limit, "ftol": 0.0, "gtol": 0.0}
+    bounds = list(zip(low, high, strict=True))
     try:
         with np.errstate(all="ignore"):
-            if name == "L-BFGS-B":
-                ended = minimize(
-                    sum_and_gradient, begin[free], jac=True, method=name, bounds=pairs,
+            if method == "L-BFGS-B":
+                result = minimize(
+                    sum_and_gradient, start[indices], jac=True, method=method, bounds=bounds,
                     options=limits,
                 )  # fmt: skip
             else:
-                ended = least_squares(
-                    residuals, begin[free], lambda moved: local(moved).jacobian[:, columns],
-                    method=name, x_scale="jac", max_nfev=way.limit, **finest,
+                result = least_squares(
+                    residuals, start[indices], jacobian, method=method, x_scale="jac",
+                    max_nfev=descent.limit, **tolerances,
                 )  # fmt: skip
-    except (ValueError, np.linalg.LinAlgError) as error:  # numbers that are too large for it
+    except (ValueError, np.linalg.LinAlgError) as error:  # numbers too large for SciPy
         return str(error)
-    return str(ended.message).rstrip(".")
+    return str(result.message).rstrip(".")
 
 
-def _at_bounds(problem: Residuals, values: Array) -> Array:
-    """The values, those that are near to a bound at it."""
+def _move_to_near_bounds(problem: Residuals, values: Array) -> Array:
+    """Return the values, with values near a bound replaced by the bound."""
     for bound in (problem.low, problem.high):
-        near = np.isfinite(bound) & (np.abs(values - bound) <= _NEAR * (1 + np.abs(values)))
-        values = np.where(near, bound, values)
+        tolerance = _BOUND_DISTANCE * (1 + np.abs(values))
+        is_near = np.isfinite(bound) & (np.abs(values - bound) <= tolerance)
+        values = np.where(is_near, bound, values)
     return values
