@@ -17,23 +17,24 @@ from cgprimer.cli.common import (
     progress_bar,
     shown_anyway,
 )
-from cgprimer.cli.model_options import LIST_READERS, MODELS, model_data, models_of
+from cgprimer.cli.model_options import MODELS, model_data, models_of
 from cgprimer.cli.options import FORCE, JSON, own_options
-from cgprimer.cli.train_command import ORIGIN, run_options
+from cgprimer.cli.train_command import ORIGIN, READERS, run_options
+from cgprimer.cli.training_options import training_options
 from cgprimer.errors import UsageError, pluralize
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.number_format import format_number
 from cgprimer.training.data import Dataset, require_in_memory
 from cgprimer.training.ensembles import Ensemble
 from cgprimer.training.losses import DEFAULT
-from cgprimer.training.settings import SETTINGS
+from cgprimer.training.settings import SETTING_NAMES
 from cgprimer.training.sweeps import word
 
 _SHARE = 0.25  # of the samples, kept to measure with unless others are given
 
 
 @graph_command(
-    run_options(several=True),
+    run_options(),
     MODELS,
     """\
 --members 1.. =10  How many runs, each on samples drawn with repeats.
@@ -44,8 +45,9 @@ _SHARE = 0.25  # of the samples, kept to measure with unless others are given
     FORCE,
     JSON,
     optional=True,
-    **LIST_READERS,
+    **READERS,
 )
+@training_options(lists=True)
 def command(
     graph: ExpressionGraph | None,
     truth: dict[str, float],
@@ -80,7 +82,7 @@ def command(
 
     models = models_of(graph, graphs, sizes, activation)
     options = own_options(method, settings)
-    lists = {n: settings.pop(n) for n in SETTINGS if isinstance(settings.get(n), list)}
+    lists = {n: settings.pop(n) for n in SETTING_NAMES if isinstance(settings.get(n), list)}
     settings |= {name: values[0] for name, values in lists.items() if len(values) == 1}
     vary = {"graph": models} if models else {}
     vary |= {name: values for name, values in lists.items() if len(values) > 1}

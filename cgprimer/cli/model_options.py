@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,41 +10,17 @@ import click
 from cgprimer import networks
 from cgprimer.cli.common import file_of
 from cgprimer.cli.options import is_given, refuse_made
-from cgprimer.cli.train_command import READERS, data_of
+from cgprimer.cli.train_command import data_of
 from cgprimer.core.graph.loading import load
 from cgprimer.errors import UsageError
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.training.data import Blocks, Dataset
-from cgprimer.training.settings import ONE_OR_BY_NAME, SETTINGS, from_text
 
 MODELS = """\
 --graphs NAME,...  Further graphs, files or examples, which are trained on the same data.
 --sizes SIZE,...  Train multilayer perceptrons of these layer sizes, such as 2-4-1,2-16-1, instead
   of FILE, which may then make the data.
 --activation NAME =tanh  --sizes: the function of the hidden units."""
-_COMMA = re.compile(r",(?![^(\[]*[)\]])")  # commas outside of brackets
-
-
-def read_values(name: str, given: str | tuple[str, ...] | None) -> list[Any]:
-    """Return the values of a setting that texts list."""
-    parts = (given,) if isinstance(given, str) else given or ()
-    texts = [text.strip() for part in parts for text in _COMMA.split(part)]
-    return [from_text(name, text) for text in texts if text]
-
-
-def read_values_or_assignments(name: str, given: tuple[str, ...]) -> Any:
-    """Return numbers to vary, or one setting that gives values by parameter name."""
-    if any("=" in text for text in given):
-        return READERS[name](given)
-    return read_values(name, given)
-
-
-#: Readers of all settings; those that can vary are read as lists.
-LIST_READERS: dict[str, Any] = READERS | {
-    name: partial(read_values_or_assignments if one.takes == ONE_OR_BY_NAME else read_values, name)
-    for name, one in SETTINGS.items()
-    if one.varies
-}
 
 
 def models_of(

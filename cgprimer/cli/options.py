@@ -112,12 +112,6 @@ def _read(reader: Callable[[Any], Any], _: object, __: object, value: Any) -> An
         raise click.BadParameter(str(error)) from None
 
 
-def read_and_checked(takes: str, check: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """What reads the values of an option, and then checks them."""
-    read = _READERS.get(takes)
-    return check if read is None else lambda given: check(read(given))
-
-
 class _Between(click.FloatRange):
     def convert(self, value: Any, *where: Any) -> Any:
         found = super().convert(value, *where)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-from functools import partial
 from typing import Any
 
 import click
@@ -18,14 +17,15 @@ from cgprimer.cli.common import (
     progress_bar,
     save_plot,
 )
-from cgprimer.cli.model_options import LIST_READERS, MODELS, model_data, models_of, read_values
+from cgprimer.cli.model_options import MODELS, model_data, models_of
 from cgprimer.cli.options import FORCE, JSON, own_options
-from cgprimer.cli.train_command import ORIGIN, run_options
+from cgprimer.cli.train_command import ORIGIN, READERS, run_options
+from cgprimer.cli.training_options import SettingListOption, training_options
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.files import write_atomically
 from cgprimer.training.losses import DEFAULT
 from cgprimer.training.model_variations import TEST_SHARE
-from cgprimer.training.settings import SETTINGS
+from cgprimer.training.settings import SETTING_NAMES
 
 _MADE = 10_000  # samples
 _LENGTH = ("epochs", "steps_per_epoch")  # of a run
@@ -35,10 +35,9 @@ SAMPLES = """\
 
 
 @graph_command(
-    run_options(several=True, samples=SAMPLES),
+    run_options(samples=SAMPLES),
     MODELS,
     """\
---seeds VALUE,...  Seeds of the start values and of the order of the samples; the data stay.
 --threshold NUMBER  The table says after how many steps the loss was below it (default: a tenth of
   the loss at the start).
 --jobs 1..  How many runs at once (default: as many as there are cores).
@@ -48,8 +47,15 @@ SAMPLES = """\
     FORCE,
     JSON,
     optional=True,
-    seeds=partial(read_values, "seed"),
-    **LIST_READERS,
+    **READERS,
+)
+@training_options(lists=True)
+@click.option(
+    "--seeds",
+    cls=SettingListOption,
+    setting="seed",
+    type=int,
+    help="Random seeds of initial values and sample order; the data stay the same.",
 )
 def command(
     graph: ExpressionGraph | None,
@@ -91,7 +97,7 @@ def command(
     models = models_of(graph, graphs, sizes, activation)
     options = own_options(method, settings)
     check_outputs(force, csv, plot=plot)
-    lists = {n: settings.pop(n) for n in SETTINGS if isinstance(settings.get(n), list)}
+    lists = {n: settings.pop(n) for n in SETTING_NAMES if isinstance(settings.get(n), list)}
     several = len(set(samples)) > 1
     origin = {"samples": _number_of_samples(samples, settings["validation"])}
     origin |= {name: settings.pop(name) for name in ORIGIN if name != "samples"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +26,10 @@ from cgprimer.cli.options import (
     is_given,
     method_lines,
     own_options,
-    read_and_checked,
     refuse_made,
 )
 from cgprimer.cli.run_output import Kept, interrupted_once
+from cgprimer.cli.training_options import training_options
 from cgprimer.cli.training_report import report, score_lines
 from cgprimer.core.loss_expressions import OUTPUT
 from cgprimer.errors import NonFiniteError, TrainingError
@@ -45,7 +44,6 @@ from cgprimer.training.loop import train
 from cgprimer.training.losses import DEFAULT, samples_for
 from cgprimer.training.run_directory import CONFIG, LOSS, METRICS, PARAMETERS
 from cgprimer.training.runs import RUN, TrainingRun, run_as_dict
-from cgprimer.training.settings import SETTINGS, checked, option_lines
 
 _RECORDS = 128  # of the parameters in a run of one epoch: nothing beside the start of a process
 _LONG = (  # not in --json
@@ -61,14 +59,13 @@ VALIDATION = """\
   share of the data, such as 0.2, or a file of their own."""
 
 
-def run_options(*, several: bool = False, samples: str = SAMPLES) -> str:
+def run_options(*, samples: str = SAMPLES) -> str:
     """The options of all commands that train: data, start, settings, method and engine.
 
-    With `several` each setting takes a list of values; `samples` is the option of that name.
+    The argument `samples` is the option of that name.
     """
     start = "--start NAME=VALUE,...  Start values; the others are drawn from the seed."
-    settings = option_lines(several=several)
-    lines = (samples, SAMPLING_OF, TRUTH, start, settings, method_lines("reverse"), ENGINE)
+    lines = (samples, SAMPLING_OF, TRUTH, start, method_lines("reverse"), ENGINE)
     return "\n".join((DATA, VALIDATION, *lines))
 
 
@@ -81,9 +78,7 @@ def read_validation(value: str | None) -> str | float | None:
     return None if share is None else check_fraction("a share of the samples", share)
 
 
-READERS: dict[str, Any] = {
-    name: read_and_checked(one.takes, partial(checked, name)) for name, one in SETTINGS.items()
-} | {"validation": read_validation}
+READERS: dict[str, Any] = {"validation": read_validation}
 
 
 def _read_file(context: click.Context, _: object, file: str | None) -> str | None:
@@ -119,6 +114,7 @@ def _read_resume(given: str | None) -> str | None:
     resume=_read_resume,
     **READERS,
 )
+@training_options()
 def command(
     graph: ExpressionGraph | None,
     truth: dict[str, float],

@@ -20,7 +20,7 @@ from cgprimer.tapes import elements
 from cgprimer.training.data.data_sources import report_read_errors
 from cgprimer.training.parameter_vector import Vectors
 from cgprimer.training.runs import FORMAT, RUN, VERSION, TrainingRun, differences
-from cgprimer.training.settings import SETTINGS, checked
+from cgprimer.training.settings import SETTING_NAMES, validate_setting
 
 _WRONG = ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError
 _MOST = 2**53  # of a number of steps
@@ -106,10 +106,10 @@ def _run(fields: dict[str, Any]) -> TrainingRun:
         from cgprimer.training.distributed.worker_record import check_team
 
         check_team(run)
-    for name in SETTINGS.keys() & run.settings.keys():
+    for name in run.settings.keys() & {*SETTING_NAMES}:
         if isinstance(value := run.settings[name], list):
             value = run.settings[name] = tuple(value)
-        checked(name, value)
+        validate_setting(name, value)
         if isinstance(value, int):
             _count(value)
     return run

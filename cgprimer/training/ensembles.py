@@ -30,11 +30,11 @@ from cgprimer.training.model_variations import (
     renamed_for,
 )
 from cgprimer.training.runs import TrainingRun, differences
-from cgprimer.training.settings import SETTINGS, settings_of
+from cgprimer.training.settings import SETTING_NAMES, create_settings
 from cgprimer.training.sweeps import at_once
 
 Array = Any
-_VARIED = (*(name for name in SETTINGS if name not in ("seed", "loss")), GRAPH)
+_VARIED = (*(name for name in SETTING_NAMES if name not in ("seed", "loss")), GRAPH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,15 +274,15 @@ def ensemble(
     if len(varied) > members:
         hint = f"members={len(varied)} (--members {len(varied)}) trains one of each"
         raise UsageError(f"{len(varied)} models vary in {members} members", hint=hint)
-    given = {name: value for name, value in settings.items() if name in SETTINGS}
-    dataset, checked = data_for(graph, dataset, settings_of(given)[0])
+    given = {name: value for name, value in settings.items() if name in SETTING_NAMES}
+    dataset, checked = data_for(graph, dataset, create_settings(given)[0])
     dataset = require_in_memory(dataset, "bootstrap samples are drawn from data in memory")
     graphs = {None: graph, **(vary or {}).get(GRAPH, {})}
     for one in graphs.values():
         _check_outputs(graph, one)
     for one in varied:  # mistakes are reported before any run
         model = graphs[one.get(GRAPH)]
-        own = {name: value for name, value in one.items() if name in SETTINGS}
+        own = {name: value for name, value in one.items() if name in SETTING_NAMES}
         train(model, renamed_for(model, dataset), seed=seed, **(settings | own | {"epochs": 0}))
     dataset = renamed_for(graph, dataset)
     dataset = replace(dataset, targets=beside_outputs(graph, checked.loss, dataset))
@@ -296,7 +296,7 @@ def ensemble(
     for k, rows in enumerate(drawn):
         one = varied[k % len(varied)]
         model = graphs[one.get(GRAPH)]
-        own = {name: value for name, value in one.items() if name in SETTINGS}
+        own = {name: value for name, value in one.items() if name in SETTING_NAMES}
         part = renamed_for(model, dataset.where(rows))
         calls.append(partial(train, model, part, seed=seed + k, **(settings | own)))
     runs = at_once(calls, jobs, on_run)

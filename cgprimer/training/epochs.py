@@ -15,7 +15,7 @@ from cgprimer.training.epoch_strategy import EpochStrategy, Progress
 from cgprimer.training.layer_states import as_values
 from cgprimer.training.parameter_snapshots import MOST_LOSSES, Moments
 from cgprimer.training.runs import TrainingRun
-from cgprimer.training.settings import checkpoint_times
+from cgprimer.training.settings import parse_checkpoint_interval
 
 Array = Any
 Measure = Callable[[Array, Mapping[str, Array]], float]  # of parameters, running statistics
@@ -113,7 +113,7 @@ class EpochLoop:
     def _train_epochs(self, moments: Moments) -> Array | None:
         """Train epoch by epoch until a stopping rule applies or a number is not finite."""
         run, strategy = self.run, self.strategy
-        seconds, epochs = checkpoint_times(self.settings.checkpoint_every)
+        seconds, epochs = parse_checkpoint_interval(self.settings.checkpoint_every)
         checkpoint_time = time.perf_counter()
         for epoch in range(run.epochs, self.settings.epochs):
             if strategy.has_converged(epoch, self._position[0]):

@@ -35,14 +35,14 @@ from cgprimer.training.run_outcome import (
 )
 from cgprimer.training.runs import TrainingRun
 from cgprimer.training.sample_preparation import PreparedSamples, prepare_samples
-from cgprimer.training.settings import Settings, documented, settings_of
+from cgprimer.training.settings import Settings, add_settings_to_signature, create_settings
 from cgprimer.training.strategy_choice import choose_strategy, plan_training
 from cgprimer.training.update_plan import UpdatePlan
 
 Array = Any
 
 
-@documented
+@add_settings_to_signature
 def train(
     graph: ExpressionGraph,
     dataset: Any,
@@ -59,24 +59,89 @@ def train(
     """Learn a graph's parameters from data.
 
     Args:
-        graph: the graph; its parameters are learnt.
-        dataset: a column for each input and each output: a Dataset, :class:`cgprimer.Blocks`, a
-            file's path (large files are read in blocks), or a data frame.
-        start: start values, numbers or arrays of the parameters' shapes; those not given are drawn.
-        validation: other samples, or a share of the dataset (between 0 and 1) that is then not
-            trained on: their mean loss after each epoch is recorded.
-        resume: a run to take up where it ended, with the same optimizer, batches and number of
-            samples, and with the same seed where a share of them is for validation; with the same
-            other settings too, the result is that of one uninterrupted run, bit by bit.
-        on_step: called after each step with the step, the number of steps and the batch's loss.
-            Steps are then done one by one in Python, whatever the engine could do by itself.
-        on_progress: the same, called a few times a second.
+        graph: the graph; training learns its parameters.
+        dataset: a column for each input and each output: a Dataset, :class:`cgprimer.Blocks`, the
+            path of a file (a large file is read in blocks), or a data frame.
+        start: initial values of parameters: numbers, or arrays of the parameters' shapes. All
+            other initial values are random.
+        validation: validation samples, or a fraction of the dataset (between 0 and 1) to hold out.
+            The mean loss of these samples is recorded after each epoch.
+        resume: a run to continue, with the same optimizer, batch size and number of samples, and
+            with the same seed if a fraction of the samples is for validation. If all other settings
+            are equal, the result is that of one uninterrupted run, bit by bit.
+        on_step: called after each step with the step, the number of steps and the loss of the
+            batch. The engine then runs single steps instead of whole epochs.
+        on_progress: called with the same arguments a few times per second.
         on_epoch: called after each epoch with the run, whose losses are up to date.
-        on_checkpoint: called before the first step and every so often with the run as it stands,
-            from which it could be taken up: to save it.
-        {settings}
-        settings_and_options: such settings (they stand in ``training/settings.py``), and options
-            of the method.
+        on_checkpoint: called before the first step and at each checkpoint with the run so far,
+            for example to save it.
+        method: differentiation method of the gradient.
+        engine: engine that runs the tapes; ``auto`` chooses by the size of the tape.
+        dtype: precision of the computation, ``float64`` or ``float32``.
+        loss: name of a loss (squared-error, half-squared-error, absolute-error, huber(1),
+            cross-entropy, cross-entropy-logit, softmax-cross-entropy, hinge), an expression in
+            ``out`` and ``target`` or in names of the graph and of data columns, or ``output`` if
+            the output of the graph is the loss.
+        reduction: reduction of the loss over a batch, ``mean`` or ``sum``. Reported losses are
+            always means.
+        optimizer: name of an optimizer (sgd, momentum, nesterov, adagrad, rmsprop, adam, adamw,
+            coordinates, l-bfgs, or a registered one), or the text of an update rule, such as
+            ``v = mu*v + g; p = p - rate*v``.
+        hyper: hyperparameters of optimizer and schedule, keyed by name, such as ``{"beta": 0.8}``.
+            All hyperparameters of an update rule given as a text are required.
+        learning_rate: learning rate of the first step. The default depends on the optimizer.
+        schedule: learning-rate schedule: cosine, constant, exponential, steps, or an expression in
+            ``t`` (the epoch, from 0), ``step``, ``steps``, ``epochs`` and ``rate``, such as
+            ``rate/(1 + 0.01*t)``.
+        warm_up: number of epochs in which the learning rate rises linearly from 0 to the value of
+            the schedule.
+        scale: factors of the learning rate, keyed by parameter.
+        l2: coefficient of weight decay: ``l2*W^2`` is added to the loss. One number for all
+            parameters, or numbers keyed by parameter.
+        l1: coefficient of the sparsity penalty: ``2*l1*|W|`` is added to the loss, by proximal
+            steps that stop at 0. One number, or numbers keyed by parameter.
+        max_norm: maximum norm of each array, and of all scalar parameters together. One number, or
+            numbers keyed by parameter; the key ``a+b`` limits the norm of a and b together.
+        norm: order p of the norm limited by ``max_norm``, from 1 to infinity.
+        bounds: lower and upper bounds keyed by parameter, such as ``{"k": (0, 1)}``.
+        freeze: parameters that keep their initial or declared values; no derivatives with respect
+            to these parameters are computed.
+        epochs: number of epochs. The default is 30, and more for fewer than 10,000 samples, up to
+            3,000.
+        batch_size: number of samples per step, or ``"all"``.
+        seed: random seed of the initial values (uniform in [0, 1)) and of the order of the samples.
+        normalize: standardize inputs (``inputs``), or inputs and targets (``all``), to mean 0 and
+            standard deviation 1 over the training samples. The run records the scales and applies
+            them to predictions.
+        shuffle: shuffle the samples in every epoch.
+        stop_below: stop when the mean loss of an epoch is below this value.
+        patience: stop when the validation loss has not decreased for this number of epochs. The
+            parameters are those of the best epoch.
+        metrics: metrics to record after each epoch (accuracy, r2), over the validation samples if
+            given.
+        checkpoint_every: interval between checkpoints: a number of epochs, or seconds such as
+            ``"30s"``.
+        workers: number of workers, each of which computes gradients of ``batch_size`` samples.
+        simulate: simulate the workers on a virtual clock.
+        cluster: run the workers as processes of dask.distributed: ``local`` starts processes on
+            this machine, ``tcp://HOST:PORT`` connects to a running scheduler.
+        protocol: gradients that an update combines: those of all workers (sync), of a single worker
+            (async), of all but the slowest workers (backup), or of a group of workers (groups).
+        staleness: maximum number of gradients that a worker may be ahead of the slowest one, for
+            ``protocol="async"``. The default is no limit.
+        backup: number of slow workers that an update does not wait for, for
+            ``protocol="backup"`` (default: 1).
+        groups: number of groups of workers, for ``protocol="groups"`` (default: 2).
+        delays: compute time per gradient of simulated workers, in seconds: constant,
+            exponential(1), pareto(2), or one time per worker, such as 1,1,5. Optional additions:
+            slow(5) for a slow worker, dies(10,20) for an absent worker, network(1e-9) for the
+            seconds per transferred byte.
+        place: ``layers:N`` cuts the graph by layers into N stages, each on its own worker.
+        micro_batches: number of parts of a batch that pass through the stages in a pipeline.
+        short_run_records: approximate number of recorded parameter values in a run of fewer than
+            five epochs. Longer runs record the parameters at the ends of epochs. Each record stops
+            an engine for about 30 microseconds.
+        settings_and_options: the settings above, and options of the differentiation method.
 
     Returns:
         The run. Ctrl-C ends it early and cleanly, with ``stopped == "interrupted"``.
@@ -97,7 +162,7 @@ def train(
     check_functions(
         on_step=on_step, on_progress=on_progress, on_epoch=on_epoch, on_checkpoint=on_checkpoint
     )
-    settings, options = settings_of(settings_and_options)
+    settings, options = create_settings(settings_and_options)
     dataset, settings = data_for(graph, dataset, settings)
     settings = settings.for_samples(len(dataset))
     scales = resume.scales if isinstance(resume, TrainingRun) else {}

@@ -16,7 +16,7 @@ from cgprimer.support.type_checks import check_type
 from cgprimer.support.validation import check_choice, check_integer
 from cgprimer.tapes import tape
 from cgprimer.training.data import Dataset
-from cgprimer.training.settings import SETTINGS
+from cgprimer.training.settings import SETTING_NAMES
 
 Array = Any
 GRAPH, SAMPLES = "graph", "samples"  #: what varies in addition to settings
@@ -26,7 +26,7 @@ _STREAM = 1_000_033  # a stream of the seed that neither epochs nor validation u
 
 
 def combinations(
-    vary: Mapping[str, Any], allowed: Sequence[str] = (*SETTINGS, GRAPH, SAMPLES)
+    vary: Mapping[str, Any], allowed: Sequence[str] = (*SETTING_NAMES, GRAPH, SAMPLES)
 ) -> Iterator[dict[str, Any]]:
     """Return all combinations of values, the last name varying fastest.
 

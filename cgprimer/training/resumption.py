@@ -11,7 +11,7 @@ import numpy as np
 from cgprimer.errors import DataError, UsageError
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.training.runs import TrainingRun, differences
-from cgprimer.training.settings import DEFAULTS, SETTINGS
+from cgprimer.training.settings import DEFAULT_SETTINGS, FIXED_ON_RESUME, RESUME_HINT
 from cgprimer.training.update_rules import State
 
 
@@ -50,8 +50,7 @@ def _check_settings(earlier: TrainingRun, settings: dict[str, Any]) -> None:
     before = dict(earlier.settings)
     if not isinstance(before.get("validation"), float):
         before["validation"] = 0.0
-    hints = {name: setting.same for name, setting in SETTINGS.items() if setting.same}
-    hints |= dict.fromkeys(("samples", "validation"), hints["batch_size"])
+    hints = dict.fromkeys((*FIXED_ON_RESUME, "samples", "validation"), RESUME_HINT)
     if settings["validation"]:  # otherwise the seed only orders the samples
         seed = before.get("seed")
         hints["seed"] = (
@@ -59,7 +58,7 @@ def _check_settings(earlier: TrainingRun, settings: dict[str, Any]) -> None:
             f" data would be used for validation: set seed={seed} (--seed {seed})"
         )
     for name, hint in hints.items():
-        then, now = before.get(name, DEFAULTS.get(name)), settings[name]
+        then, now = before.get(name, DEFAULT_SETTINGS.get(name)), settings[name]
         if then != now:
             what = f"{name} must be the same as in the run to resume, got {now} instead of {then}"
             raise UsageError(what, hint=hint)

@@ -30,7 +30,7 @@ from cgprimer.training.model_variations import (
     subset,
 )
 from cgprimer.training.runs import TrainingRun
-from cgprimer.training.settings import SETTINGS, settings_of
+from cgprimer.training.settings import SETTING_NAMES, create_settings
 
 _SHARE = 0.1  # of the loss at the start: the threshold unless one is given
 
@@ -161,8 +161,8 @@ def sweep(
     check_functions(on_run=on_run)
     grid = list(combinations(vary))
     for one in grid:
-        own = {name: value for name, value in one.items() if name in SETTINGS}
-        settings_of({n: value for n, value in given.items() if n in SETTINGS} | own)
+        own = {name: value for name, value in one.items() if name in SETTING_NAMES}
+        create_settings({n: value for n, value in given.items() if n in SETTING_NAMES} | own)
     if threshold is not None:
         threshold = check_real_number("the threshold", threshold, above=0)
     if SAMPLES in vary:
@@ -187,8 +187,8 @@ def _with_test_samples(
 ) -> tuple[Dataset, Any]:
     """Return the samples to take training sets from, and those that no run is trained on."""
     why = "training sets of several sizes are taken from data in memory"
-    settings = {name: value for name, value in given.items() if name in SETTINGS}
-    whole = require_in_memory(data_for(graph, data, settings_of(settings)[0])[0], why)
+    settings = {name: value for name, value in given.items() if name in SETTING_NAMES}
+    whole = require_in_memory(data_for(graph, data, create_settings(settings)[0])[0], why)
     share = given.get("validation")
     if share is None or isinstance(share, Real):
         return whole.split(TEST_SHARE if share is None else float(share), given.get("seed", 0))
@@ -199,7 +199,7 @@ def _call(
     graph: ExpressionGraph, data: Any, varied: Mapping[str, Any], given: Mapping[str, Any]
 ) -> Callable[..., TrainingRun]:
     """Return the call of :func:`cgprimer.train` for one combination."""
-    settings = dict(given) | {n: v for n, v in varied.items() if n in SETTINGS}
+    settings = dict(given) | {n: v for n, v in varied.items() if n in SETTING_NAMES}
     if SAMPLES in varied:
         data = subset(data, varied[SAMPLES], settings.get("seed", 0))
     if GRAPH in varied:

@@ -13,7 +13,7 @@ from cgprimer.training.constraints import Constraints, constraints_of
 from cgprimer.training.optimizers import optimizer
 from cgprimer.training.parameter_vector import Vectors
 from cgprimer.training.schedules import divided, rates
-from cgprimer.training.settings import DEFAULTS, Settings
+from cgprimer.training.settings import DEFAULT_SETTINGS, Settings
 from cgprimer.training.update_rules import Optimizer
 
 Array = Any
@@ -125,7 +125,7 @@ def _choose_batch_size(
     if requested is None:
         return -(-sum(block_lengths) // gradients_per_update)
     batch_size = min(requested, longest // gradients_per_update)
-    if batch_size < requested != DEFAULTS["batch_size"]:
+    if batch_size < requested != DEFAULT_SETTINGS["batch_size"]:
         workers = f" for each of {gradients_per_update:,} workers"
         raise UsageError(
             f"batch_size must be at most the number of samples, got {requested:,}"

@@ -8,7 +8,7 @@ import pytest
 
 import cgprimer
 from cgprimer.training.convergence import has_converged, possible_decrease
-from cgprimer.training.settings import default_epochs
+from cgprimer.training.settings import compute_default_epochs
 from tests.cli.cli_tools import good, read_json
 from tests.training.training_graphs import TRUTH, lecture
 
@@ -57,7 +57,7 @@ def test_the_history_decides_for_other_losses() -> None:
 def test_few_samples_have_as_many_steps_as_many_samples(tmp_path: Path) -> None:
     good("data", "lecture", "--samples", "500", "--seed", "1", "-o", "new.csv", cwd=tmp_path)
     run = read_json("train", "lecture", "--data", "new.csv", "--json", cwd=tmp_path)
-    assert (run["epochs"], run["steps"]) == (default_epochs(500), 6000)
+    assert (run["epochs"], run["steps"]) == (compute_default_epochs(500), 6000)
     assert run["converged"]
     assert run["parameters"]["cd"] == pytest.approx(3, abs=0.01)
 

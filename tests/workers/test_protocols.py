@@ -17,7 +17,7 @@ from cgprimer.training.distributed.protocols import Task, asynchronous, plan_pro
 from cgprimer.training.distributed.simulator import SimulatedTeam
 from cgprimer.training.distributed.worker_record import record_of
 from cgprimer.training.runs import TrainingRun
-from cgprimer.training.settings import settings_of
+from cgprimer.training.settings import create_settings
 from cgprimer.training.strategy_choice import plan_training
 from cgprimer.training.worker_options import PROTOCOLS
 from tests.approval import refused
@@ -428,6 +428,6 @@ def test_single_precision_and_blocks(tmp_path: Any) -> None:
     run = cgprimer.train(graph, data, workers=4, simulate=True, dtype="float32", epochs=2)
     run.save(tmp_path / "run.json")
     assert cgprimer.load_run(tmp_path / "run.json").team == run.team
-    settings, _ = settings_of({"workers": 4, "simulate": True, "batch_size": 10})
+    settings, _ = create_settings({"workers": 4, "simulate": True, "batch_size": 10})
     with refused(UsageError):
         plan_training(settings, graph, [100, 100])

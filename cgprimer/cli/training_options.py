@@ -1,0 +1,374 @@
+"""Options that set fields of ``Settings``: one value for a run, or several values for a sweep."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
+
+import click
+
+from cgprimer.cli.grouped_help import (
+    DATA,
+    DIFFERENTIATION,
+    MODEL,
+    OPTIMIZER,
+    OUTPUT,
+    REGULARIZATION,
+    STOPPING,
+    WORKERS,
+    GroupedOption,
+)
+from cgprimer.cli.option_values import (
+    read_assignments,
+    read_bounds,
+    read_names,
+    read_number_or_assignments,
+)
+from cgprimer.errors import UsageError
+
+F = TypeVar("F", bound=Callable[..., Any])
+_Decorator = Callable[[Any], Any]
+_OptionFactory = Callable[..., _Decorator]
+_COMMA = re.compile(r",(?![^(\[]*[)\]])")  # commas outside of brackets
+
+
+def validate_option(name: str, value: Any) -> Any:
+    """Validate the value of a setting; an error names the option."""
+    from cgprimer.training.settings import validate_setting
+
+    try:
+        return validate_setting(name, value)
+    except UsageError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+class SettingOption(GroupedOption):
+    """An option for one value of a setting.
+
+    Args:
+        *declarations: the spellings of the option.
+        callback: converts the value before its validation.
+        **attributes: arguments of :class:`GroupedOption`.
+    """
+
+    def __init__(
+        self, *declarations: Any, callback: Callable[..., Any] | None = None, **attributes: Any
+    ) -> None:
+        super().__init__(*declarations, callback=self._read_setting, **attributes)
+        self._value_reader = callback
+
+    def _read_setting(self, context: click.Context, option: click.Parameter, value: Any) -> Any:
+        if self._value_reader is not None:
+            value = self._value_reader(context, option, value)
+        return validate_option(str(self.name), value)
+
+
+class SettingListOption(GroupedOption):
+    """An option for several values of a setting, separated by commas.
+
+    Args:
+        *declarations: the spellings of the option; a spelling that switches it off is dropped.
+        setting: name of the setting; by default the name of the option.
+        type: click's type of each value.
+        callback: converts each value, or all values if they are keyed by parameter name.
+        **attributes: arguments of the option for one value; defaults are not used.
+    """
+
+    def __init__(
+        self,
+        *declarations: Any,
+        setting: str = "",
+        type: Any = None,
+        callback: Callable[..., Any] | None = None,
+        **attributes: Any,
+    ) -> None:
+        spellings = [text.partition("/")[0] for (text,) in declarations]
+        attributes |= {"metavar": "VALUE,...", "default": None, "show_default": False}
+        attributes |= {"multiple": True, "callback": self._read_setting_list}
+        super().__init__(spellings, **attributes)
+        self.setting = setting or str(self.name)
+        self._value_type = click.types.convert_type(type)
+        self._value_reader = callback
+
+    def _read_setting_list(
+        self, context: click.Context, option: click.Parameter, texts: tuple[str, ...]
+    ) -> Any:
+        """Return the list of values, or one dictionary of values keyed by parameter name."""
+        read = self._value_reader
+        if read is not None and any("=" in text for text in texts):
+            return validate_option(self.setting, read(context, option, texts))
+        parts = [part.strip() for text in texts for part in _COMMA.split(text)]
+        return [
+            validate_option(
+                self.setting,
+                self._value_type.convert(part, option, context)
+                if read is None
+                else read(context, option, (part,)),
+            )
+            for part in parts
+            if part
+        ]
+
+
+def training_options(*, lists: bool = False) -> Callable[[F], F]:
+    """Add the options of all settings to a command.
+
+    Args:
+        lists: let options accept several values, as in a sweep.
+    """
+    single = partial(click.option, cls=SettingOption, show_default=True)
+    setting = partial(click.option, cls=SettingListOption) if lists else single
+    options = (
+        *_model_options(setting),
+        *_optimizer_options(single, setting),
+        *_regularization_options(single, setting),
+        *_stopping_options(setting),
+        *_recording_options(single, setting),
+        *_worker_options(single, setting),
+    )
+
+    def decorate(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+def _model_options(setting: _OptionFactory) -> tuple[_Decorator, ...]:
+    return (
+        setting(
+            "--dtype",
+            group=DIFFERENTIATION,
+            type=click.Choice(["float64", "float32"]),
+            default="float64",
+            help="Precision of the computation.",
+        ),
+        setting(
+            "--loss",
+            group=MODEL,
+            metavar="NAME|TEXT",
+            default="squared-error",
+            help="Loss, or an expression in out and target.",
+        ),
+        setting(
+            "--reduction",
+            group=MODEL,
+            type=click.Choice(["mean", "sum"]),
+            default="mean",
+            help="Reduction of the loss over a batch.",
+        ),
+        setting(
+            "--normalize",
+            group=DATA,
+            type=click.Choice(["inputs", "all"]),
+            help="Standardize inputs, or inputs and targets.",
+        ),
+    )
+
+
+def _optimizer_options(single: _OptionFactory, setting: _OptionFactory) -> tuple[_Decorator, ...]:
+    single, setting = (partial(factory, group=OPTIMIZER) for factory in (single, setting))
+    return (
+        setting(
+            "--optimizer",
+            metavar="NAME|TEXT",
+            default="adam",
+            help="Optimizer: sgd, momentum, nesterov, adagrad, rmsprop, adam, adamw, coordinates,"
+            " l-bfgs, or an update rule such as 'v = mu*v + g; p = p - rate*v'.",
+        ),
+        single(
+            "--hyper",
+            metavar="NAME=VALUE,...",
+            multiple=True,
+            callback=read_assignments,
+            help="Hyperparameters of optimizer and schedule.",
+        ),
+        setting(
+            "--learning-rate",
+            metavar="NUMBER",
+            type=float,
+            help="Initial learning rate (default: by optimizer).",
+        ),
+        setting(
+            "--schedule",
+            metavar="NAME|TEXT",
+            default="cosine",
+            help="Learning-rate schedule: cosine, constant, exponential, steps, or an expression"
+            " in t (the epoch), step, steps, epochs and rate.",
+        ),
+        setting(
+            "--warm-up",
+            metavar="NUMBER",
+            type=float,
+            default=0.0,
+            help="Epochs of linear warm-up of the learning rate.",
+        ),
+        single(
+            "--scale",
+            metavar="NAME=VALUE,...",
+            multiple=True,
+            callback=read_assignments,
+            help="Factors of the learning rate by parameter.",
+        ),
+        setting("--batch-size", metavar="N|all", default="50", help="Mini-batch size, or 'all'."),
+        setting(
+            "--shuffle/--no-shuffle",
+            type=bool,
+            default=True,
+            help="Shuffle the samples in every epoch.",
+        ),
+    )
+
+
+def _regularization_options(
+    single: _OptionFactory, setting: _OptionFactory
+) -> tuple[_Decorator, ...]:
+    single, setting = (partial(factory, group=REGULARIZATION) for factory in (single, setting))
+    return (
+        setting(
+            "--l2",
+            metavar="NUMBER|NAME=VALUE,...",
+            multiple=True,
+            callback=read_number_or_assignments,
+            help="Weight decay: adds l2*W^2 to the loss.",
+        ),
+        setting(
+            "--l1",
+            metavar="NUMBER|NAME=VALUE,...",
+            multiple=True,
+            callback=read_number_or_assignments,
+            help="Sparsity: adds 2*l1*|W| to the loss.",
+        ),
+        setting(
+            "--max-norm",
+            metavar="NUMBER|NAME=VALUE,...",
+            multiple=True,
+            callback=read_number_or_assignments,
+            help="Maximum norm of each array; a+b=1 limits a and b together.",
+        ),
+        setting(
+            "--norm",
+            metavar="NUMBER",
+            type=float,
+            default=2.0,
+            help="Order p of --max-norm, from 1 to inf.",
+        ),
+        single(
+            "--bounds",
+            metavar="NAME=LOW:HIGH,...",
+            multiple=True,
+            callback=read_bounds,
+            help="Lower and upper bounds of parameters, such as k=0:1.",
+        ),
+        single(
+            "--freeze",
+            metavar="NAME,...",
+            multiple=True,
+            callback=read_names,
+            help="Parameters that keep their initial values.",
+        ),
+    )
+
+
+def _stopping_options(setting: _OptionFactory) -> tuple[_Decorator, ...]:
+    setting = partial(setting, group=STOPPING)
+    return (
+        setting(
+            "--epochs",
+            metavar="N",
+            type=click.IntRange(min=0),
+            help="Number of epochs (default: by number of samples).",
+        ),
+        setting(
+            "--stop-below",
+            metavar="NUMBER",
+            type=float,
+            help="Stop when the mean loss of an epoch is below NUMBER.",
+        ),
+        setting(
+            "--patience",
+            metavar="N",
+            type=click.IntRange(min=1),
+            help="Stop after N epochs without a lower validation loss.",
+        ),
+    )
+
+
+def _recording_options(single: _OptionFactory, setting: _OptionFactory) -> tuple[_Decorator, ...]:
+    return (
+        single(
+            "--metrics",
+            group=OUTPUT,
+            metavar="NAME,...",
+            multiple=True,
+            callback=read_names,
+            help="Metrics to record after each epoch: accuracy, r2.",
+        ),
+        setting(
+            "--checkpoint-every",
+            group=OUTPUT,
+            metavar="N|Ns",
+            default="30s",
+            help="Interval between checkpoints, in epochs or seconds.",
+        ),
+    )
+
+
+def _worker_options(single: _OptionFactory, setting: _OptionFactory) -> tuple[_Decorator, ...]:
+    single, setting = (partial(factory, group=WORKERS) for factory in (single, setting))
+    return (
+        setting("--workers", metavar="N", type=click.IntRange(min=1), help="Number of workers."),
+        single("--simulate", is_flag=True, help="Simulate the workers on a virtual clock."),
+        setting(
+            "--cluster",
+            metavar="ADDRESS",
+            help="Cluster of dask.distributed: local, or tcp://HOST:PORT.",
+        ),
+        setting(
+            "--protocol",
+            metavar="NAME",
+            type=click.Choice(["sync", "async", "backup", "groups"]),
+            default="sync",
+            help="Protocol: sync, async, backup or groups.",
+        ),
+        setting(
+            "--staleness",
+            metavar="N",
+            type=click.IntRange(min=0),
+            help="async: maximum lead over the slowest worker, in gradients.",
+        ),
+        setting(
+            "--backup",
+            metavar="N",
+            type=click.IntRange(min=0),
+            help="backup: slow workers that an update skips (default: 1).",
+        ),
+        setting(
+            "--groups",
+            metavar="N",
+            type=click.IntRange(min=1),
+            help="groups: number of groups (default: 2).",
+        ),
+        setting(
+            "--delays",
+            metavar="TEXT",
+            default="exponential",
+            help="Simulated compute time per gradient, in seconds: constant, exponential(1),"
+            " pareto(2), or one per worker, such as 1,1,5.",
+        ),
+        setting(
+            "--place",
+            metavar="layers:N",
+            help="Cut the graph by layers into N stages, one per worker.",
+        ),
+        setting(
+            "--micro-batches",
+            metavar="N",
+            type=click.IntRange(min=1),
+            default=1,
+            help="Parts of a batch in the pipeline of --place.",
+        ),
+    )
