@@ -280,7 +280,7 @@ def test_what_lies_in_a_folder_and_is_no_file_of_the_students(folder: Path) -> N
     assert "it is a link to another place" in said["bob.py"]
     assert "it is a link to another place" in said["fay.py"]
     assert "it is no file" in said["cyd.py"]
-    assert "larger than 1,000,000 bytes" in said["eve.py"]
+    assert "exceeds 1,000,000 bytes" in said["eve.py"]
     named = check_all(half_check(), submissions_in([folder / "bob.py"]), Limits())
     assert [(r.submission, r.points) for r in named.results] == [("bob.py", 3)]  # it was asked for
 
