@@ -20,10 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from cgprimer.course.checks import sandbox
-from cgprimer.course.checks.batch_checks import Journal, check_all, submissions_in
+from cgprimer.course.checks.batch_checks import check_all, submissions_in
 from cgprimer.course.checks.check_results import Result
 from cgprimer.course.checks.class_page import class_page
 from cgprimer.course.checks.result_files import csv_text, gradescope, junit_xml
+from cgprimer.course.checks.result_journal import ResultJournal
 from cgprimer.course.checks.sandbox import Limits
 from tests.checking.halves import RIGHT, half_check
 from tests.checking.hostile_submissions import hostile_class, state_of
@@ -69,7 +70,7 @@ def main(folder: Path, protection: str, students: int, hostile: int, jobs: int) 
     for number in range(students - len(expected)):
         (handed / f"right{number}.py").write_text(f"{RIGHT}# {number}\n")
     limits = Limits(time=1, memory=300, output=100)
-    journal = Journal(folder / "class.journal")
+    journal = ResultJournal(folder / "class.journal")
     started = time.perf_counter()
     batch = check_all(
         half_check(), submissions_in([handed], called="half"), limits, jobs=jobs, journal=journal
@@ -82,7 +83,7 @@ def main(folder: Path, protection: str, students: int, hostile: int, jobs: int) 
         junit_xml(batch.results),
     ]
     written += [json.dumps(gradescope(r)) for r in batch.results]
-    stored = Journal.read(folder / "class.journal").results
+    stored = ResultJournal(folder / "class.journal").results
     return {
         "seconds": seconds,
         "missing": sorted(expected.keys() - results.keys()),

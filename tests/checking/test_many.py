@@ -17,11 +17,12 @@ from xml.etree import ElementTree as xml
 
 import pytest
 
-from cgprimer.course.checks import batch_checks, course_files
-from cgprimer.course.checks.batch_checks import Journal, check_all, submissions_in
+from cgprimer.course.checks import batch_checks, package_wheel
+from cgprimer.course.checks.batch_checks import check_all, submissions_in
 from cgprimer.course.checks.check_results import LEVELS, Failure, Part, Result, not_run
 from cgprimer.course.checks.class_page import class_page
 from cgprimer.course.checks.result_files import csv_text, gradescope, junit_xml
+from cgprimer.course.checks.result_journal import ResultJournal
 from cgprimer.course.checks.sandbox import Limits, MachineError
 from cgprimer.errors import DataError, UsageError
 from tests.approval import approved, refused
@@ -129,12 +130,12 @@ def test_what_changes_is_checked_again(folder: Path) -> None:
     (folder / "dan.py").unlink()
     (folder / "cyd.py").unlink()
     files = submissions_in([folder])
-    journal = Journal.read(folder.parent / "journal")
+    journal = ResultJournal(folder.parent / "journal")
     assert check_all(half_check(), files, Limits(), journal=journal).kept == 0
     assert check_all(half_check(), files, Limits(), journal=journal).kept == 3
     (folder / "bob.py").write_text(RIGHT + "# again\n")
     later = check_all(
-        half_check(), files, Limits(), journal=Journal.read(folder.parent / "journal")
+        half_check(), files, Limits(), journal=ResultJournal(folder.parent / "journal")
     )
     assert later.kept == 2
     assert later.results[1].points == 3
@@ -157,7 +158,7 @@ def test_a_defect_of_the_grader_is_one_students_only(folder: Path) -> None:
         return check_half(submission, limits)
 
     check = batch_checks.Check("half", "", failing, parts=PARTS)
-    journal = Journal(folder.parent / "journal")
+    journal = ResultJournal(folder.parent / "journal")
     found = check_all(check, submissions_in([folder]), Limits(), journal=journal)
     approved(str(found.results[1].failure), "ZeroDivisionError")
     assert found.results[1].possible == 3
@@ -166,7 +167,7 @@ def test_a_defect_of_the_grader_is_one_students_only(folder: Path) -> None:
         half_check(),
         submissions_in([folder]),
         Limits(),
-        journal=Journal.read(folder.parent / "journal"),
+        journal=ResultJournal(folder.parent / "journal"),
     )
     assert later.kept == 3  # bob's, and eve's who has the same file, are checked anew
 
@@ -337,10 +338,10 @@ def test_an_error_of_the_machine_ends_the_run_and_keeps_results(
     error: Exception, folder: Path
 ) -> None:
     (folder / "eve.py").write_text(RIGHT + "# eve\n")
-    journal = Journal.read(folder.parent / "journal")
+    journal = ResultJournal(folder.parent / "journal")
     with pytest.raises(MachineError):
         check_all(raising(error, "eve.py"), submissions_in([folder]), Limits(), journal=journal)
-    assert len(Journal.read(folder.parent / "journal").results) == 4
+    assert len(ResultJournal(folder.parent / "journal").results) == 4
 
 
 def test_texts_in_results_are_bounded_and_can_be_written(folder: Path) -> None:
@@ -350,12 +351,12 @@ def test_texts_in_results_are_bounded_and_can_be_written(folder: Path) -> None:
         return Result("half", "", (part,), odd, 0, Failure("answers", odd, odd), (odd,))
 
     check = batch_checks.Check("half", "", run, parts=PARTS)
-    journal = Journal.read(folder.parent / "journal")
+    journal = ResultJournal(folder.parent / "journal")
     found = check_all(check, {"ann.py": folder / "ann.py"}, Limits(), journal=journal).results
     assert len(json.dumps(found[0].to_dict())) < 2_000_000
     for text in (csv_text(found), class_page(found, ""), junit_xml(found), str(found[0])):
         text.encode()
-    stored = Journal.read(folder.parent / "journal").results
+    stored = ResultJournal(folder.parent / "journal").results
     assert next(iter(stored.values())).parts == found[0].parts
 
 
@@ -575,7 +576,7 @@ def test_limits_on_the_command_line_are_checked(option: str, value: str, folder:
 
 @pytest.mark.slow
 def test_pip_takes_the_wheel(tmp_path: Path) -> None:
-    name, content = course_files.wheel()
+    name, content = package_wheel.build_wheel()
     (tmp_path / name).write_bytes(content)
     target = tmp_path / "there"
     command = ["-m", "pip", "install", "--no-index", "--no-deps", "--target", str(target)]

@@ -17,7 +17,6 @@ from cgprimer.cli.common import check_outputs, echo_json, make_command, note, pr
 from cgprimer.course.checks.batch_checks import (
     Batch,
     Check,
-    Journal,
     by_mistake,
     check_all,
     several_of_one,
@@ -26,6 +25,7 @@ from cgprimer.course.checks.batch_checks import (
 )
 from cgprimer.course.checks.check_results import LEVELS, Failure, Result, not_run
 from cgprimer.course.checks.result_files import csv_text, gradescope, junit_xml
+from cgprimer.course.checks.result_journal import ResultJournal
 from cgprimer.course.checks.sandbox import RANGES, Limits
 from cgprimer.course.exercises.roster import Student, read_roster, students_by_submission
 from cgprimer.errors import UsageError, join_names, pluralize
@@ -205,11 +205,10 @@ def _check(check: Check, paths: Sequence[Path], limits: Limits, how: _How) -> No
         name = folder.resolve().name
         csv, page = csv or f"{name}.csv", page or f"{name}.html"
         journal = journal or f"{name}.journal"
-    known = Journal.read(Path(journal)) if journal and not how.fresh else Journal()
-    known.path = Path(journal) if journal else None
+    known = ResultJournal(Path(journal) if journal else None, fresh=how.fresh)
     if how.fresh:
         check_outputs(how.force, journal)
-    ours = set(known.wrote)
+    ours = set(known.written_files)
     check_outputs(
         how.force, *(f for f in (csv, page, how.junit) if f and str(Path(f).resolve()) not in ours)
     )
@@ -233,8 +232,9 @@ def _check(check: Check, paths: Sequence[Path], limits: Limits, how: _How) -> No
         write_atomically(path, text)
     if gradescope:
         _write_gradescope(gradescope, shown)
-    known.wrote = sorted({str(Path(p).resolve()) for p in (*written, gradescope) if p} | ours)
-    known.write()
+    own_files = {str(Path(p).resolve()) for p in (*written, gradescope) if p}
+    known.written_files = sorted(own_files | ours)
+    known.save()
     _say(batch, shown, how, one=len(files) == 1)
     for path in filter(None, (*written, gradescope)):
         note(f"wrote {path}")

@@ -8,29 +8,25 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import json
 import os
 import re
 import stat
-import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from pathlib import Path
-from typing import Any
 
 from cgprimer import __version__
 from cgprimer.course.checks.check_results import Failure, Result, not_run, readable
+from cgprimer.course.checks.result_journal import ResultJournal
 from cgprimer.course.checks.sandbox import Limits, MachineError, Submission, stop_all
 from cgprimer.course.checks.submission_files import read_regular_file
-from cgprimer.errors import CgprimerError, DataError, UsageError, join_names
-from cgprimer.support.files import write_atomically
+from cgprimer.errors import CgprimerError, UsageError, join_names
 
 ENDINGS = (".py", ".ipynb")  # of programs
 _LARGEST = 10_000_000  # bytes of a file that is read to see whether it has changed
 _ONE_LINE = {9: "\ufffd", 10: "\ufffd"}  # a name with lines would forge rows of tables
-_SECONDS = 1.0  # between two writings of a journal
 _OF_MACHINE = {  # errors that no submission causes: disk, memory, processes, open files
     errno.EAGAIN,
     errno.EDQUOT,
@@ -72,47 +68,6 @@ class Batch:
     kept: int  # of them, those that a journal had
     missing: tuple[str, ...] = ()  # that were not checked before an interruption
     same: dict[str, str] = field(default_factory=dict)  # submission -> an earlier one like it
-
-
-@dataclass
-class Journal:
-    """Results by the content of the submission and all that they depend on, and files written."""
-
-    path: Path | None = None
-    results: dict[str, Result] = field(default_factory=dict)
-    wrote: list[str] = field(default_factory=list)  # as absolute paths
-
-    @classmethod
-    def read(cls, path: Path) -> Journal:
-        """What a file holds; nothing, where there is none yet.
-
-        Raises:
-            DataError: it is something else.
-        """
-        if not path.exists():
-            return cls(path)
-        try:
-            data: Any = json.loads(path.read_bytes())
-            results = {k: Result.from_dict(v) for k, v in data["cgprimer journal"].items()}
-            return cls(path, results, list(map(str, data["wrote"])))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            raise DataError(f"{path} is no journal of checks", hint="--journal OTHER") from None
-
-    def write(self) -> None:
-        """Write it whole, or not at all; a defect of the grader is not kept.
-
-        Raises:
-            UsageError: it cannot be written.
-        """
-        if self.path is None:
-            return
-        kept = {
-            key: result.to_dict()
-            for key, result in self.results.items()
-            if result.failure is None or result.failure.kind != "grader"
-        }
-        text = json.dumps({"cgprimer journal": kept, "wrote": self.wrote})
-        write_atomically(self.path, text)
 
 
 def submissions_in(
@@ -208,7 +163,7 @@ def check_all(
     limits: Limits,
     *,
     jobs: int = 1,
-    journal: Journal | None = None,
+    journal: ResultJournal | None = None,
     on_result: Callable[[int, int], None] | None = None,
 ) -> Batch:
     """The result of every file; equal files are checked once.
@@ -221,24 +176,20 @@ def check_all(
         MachineError: the sandbox cannot start, or the machine has no disk space or memory left.
     """
     keys = {name: check.key(_content(path), limits) for name, path in files.items()}
-    journal = journal or Journal()
+    journal = journal or ResultJournal()
     known = journal.results
     first: dict[str, str] = {}  # key -> the first submission that has it
     for name, key in keys.items():
         first.setdefault(key, name)
     kept = sum(key in known for key in keys.values())
-    written = time.monotonic()
     pool = ThreadPoolExecutor(jobs)
     new = {key: name for key, name in first.items() if key not in known}
     waiting = {pool.submit(_run, check, files[n], limits): key for key, n in new.items()}
     try:
         for done, future in enumerate(as_completed(waiting), 1):
-            known[waiting[future]] = future.result()
+            journal.add(waiting[future], future.result())
             if on_result:
                 on_result(len(first) - len(waiting) + done, len(first))
-            if time.monotonic() > written + _SECONDS:
-                journal.write()
-                written = time.monotonic()
     except KeyboardInterrupt:  # what is finished is given back, and the rest is named
         pool.shutdown(wait=False, cancel_futures=True)
         stop_all()
@@ -248,7 +199,7 @@ def check_all(
         raise
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
-        journal.write()
+        journal.save()
     results = {n: replace(known[key], submission=n) for n, key in keys.items() if key in known}
     return Batch(
         tuple(results.values()),

@@ -6,21 +6,13 @@ either: their cells call cgprimer, which computes anew.
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import io
 import json
 import shlex
-import zipfile
 from collections.abc import Mapping, Sequence
-from importlib import metadata
-from pathlib import Path
 
-from cgprimer import __version__
 from cgprimer.course.checks.batch_checks import Check
-from cgprimer.support.files import find_examples
+from cgprimer.course.checks.package_wheel import build_wheel, zip_files
 
-_STARTED = (2020, 1, 1, 0, 0, 0)  # of files in archives, so that equal ones are equal
 _SETUP = """\
 #!/usr/bin/env bash
 # Run once, when Gradescope builds the image: Python 3.11 or newer, and cgprimer with it.
@@ -85,7 +77,7 @@ def autograder(check: str, arguments: Sequence[str], files: Mapping[str, bytes])
     The arguments are those of ``cgprimer check``; files are called by their names in them.
     Source: Gradescope's "Autograder Specifications".
     """
-    name, content = wheel()
+    name, content = build_wheel()
     line = shlex.join([check, *arguments])
     made = {
         "setup.sh": (_SETUP % {"wheel": name}).encode(),
@@ -93,53 +85,7 @@ def autograder(check: str, arguments: Sequence[str], files: Mapping[str, bytes])
         name: content,
         **files,
     }
-    return _zipped(made, executable=("setup.sh", "run_autograder"))
-
-
-def wheel() -> tuple[str, bytes]:
-    """The package as it runs here, as a wheel: its name and content.
-
-    Source: the binary distribution format, PEP 427.
-    """
-    package = Path(__file__).parents[2]
-    made = {
-        f"cgprimer/{path.relative_to(package).as_posix()}": path.read_bytes()
-        for path in sorted(package.rglob("*"))
-        if path.is_file() and "__pycache__" not in path.parts
-    }
-    for path in find_examples().values():
-        made[f"cgprimer/examples/{path.name}"] = path.read_bytes()
-    info = f"cgprimer-{__version__}.dist-info"
-    about = {
-        "METADATA": f"Metadata-Version: 2.1\nName: cgprimer\nVersion: {__version__}\n"
-        "Requires-Dist: click>=8.1\nRequires-Dist: numpy>=2.0\n",
-        "entry_points.txt": "[console_scripts]\ncgprimer = cgprimer.__main__:main\n",
-    }
-    for name, otherwise in about.items():
-        try:  # as it was installed, with all that it requires and brings
-            text = metadata.distribution("cgprimer").read_text(name)
-        except metadata.PackageNotFoundError:
-            text = None
-        made[f"{info}/{name}"] = (text or otherwise).encode()
-    tags = "Wheel-Version: 1.0\nGenerator: cgprimer\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-    made[f"{info}/WHEEL"] = tags.encode()
-    record = []
-    for name, data in made.items():
-        digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip("=")
-        record.append(f"{name},sha256={digest},{len(data)}")
-    made[f"{info}/RECORD"] = "\n".join([*record, f"{info}/RECORD,,", ""]).encode()
-    return f"cgprimer-{__version__}-py3-none-any.whl", _zipped(made)
-
-
-def _zipped(files: Mapping[str, bytes], executable: Sequence[str] = ()) -> bytes:
-    memory = io.BytesIO()
-    with zipfile.ZipFile(memory, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in files.items():
-            entry = zipfile.ZipInfo(name, _STARTED)
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            entry.external_attr = (0o755 if name in executable else 0o644) << 16
-            archive.writestr(entry, data)
-    return memory.getvalue()
+    return zip_files(made, executable=("setup.sh", "run_autograder"))
 
 
 def otter_test(check: Check, level: str) -> str:
