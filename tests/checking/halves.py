@@ -8,7 +8,7 @@ import click
 
 from cgprimer.cli.checks.check_options import check_command
 from cgprimer.course.checks.batch_checks import Check
-from cgprimer.course.checks.check_results import Failure, Part, Result, not_run
+from cgprimer.course.checks.check_results import Failure, Part, Result, create_failed_result
 from cgprimer.course.checks.sandbox import Limits, Request, Submission, run_submission
 
 PARTS = {"small": 1.0, "large": 2.0}
@@ -25,7 +25,7 @@ def check_half(submission: Submission, limits: Limits | None = None) -> Result:
     name = Path(submission).name if isinstance(submission, str | Path) else "notebook"
     answers = run_submission(submission, asked, limits)
     if answers.failure:
-        return answers.add_run_to(not_run("half", name, PARTS, answers.failure))
+        return answers.add_run_to(create_failed_result("half", name, PARTS, answers.failure))
     parts = []
     for (part, points), value, right in zip(
         PARTS.items(), answers.values, (1.5, 2000.0), strict=True

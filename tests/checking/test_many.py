@@ -19,7 +19,7 @@ import pytest
 
 from cgprimer.course.checks import batch_checks, package_wheel
 from cgprimer.course.checks.batch_checks import check_all, submissions_in
-from cgprimer.course.checks.check_results import LEVELS, Failure, Part, Result, not_run
+from cgprimer.course.checks.check_results import LEVELS, Failure, Part, Result, create_failed_result
 from cgprimer.course.checks.class_page import class_page
 from cgprimer.course.checks.result_files import csv_text, gradescope, junit_xml
 from cgprimer.course.checks.result_journal import ResultJournal
@@ -676,7 +676,7 @@ def test_wrong_use_is_one_clear_line(tmp_path: Path) -> None:
 
 
 def test_a_submission_without_answers_has_no_points() -> None:
-    result = not_run("half", "ann.py", PARTS, Failure("time", "over 5 s"))
+    result = create_failed_result("half", "ann.py", PARTS, Failure("time", "over 5 s"))
     assert (result.points, result.possible, result.mistakes) == (0, 3, ("out of time",))
     assert "out of time: over 5 s" in str(result)
     with pytest.raises(AssertionError, match="out of time: over 5 s"):

@@ -23,7 +23,7 @@ from cgprimer.course.checks.batch_checks import (
     student_of,
     submissions_in,
 )
-from cgprimer.course.checks.check_results import LEVELS, Failure, Result, not_run
+from cgprimer.course.checks.check_results import LEVELS, Failure, Result, create_failed_result
 from cgprimer.course.checks.result_files import csv_text, gradescope, junit_xml
 from cgprimer.course.checks.result_journal import ResultJournal
 from cgprimer.course.checks.sandbox import RANGES, Limits
@@ -188,7 +188,9 @@ def _check(check: Check, paths: Sequence[Path], limits: Limits, how: _How) -> No
             if not all(path.exists() for path in paths):
                 raise
             missing = Failure("missing", error.message)
-            _write_gradescope(gradescope, [not_run(check.name, "", check.parts, missing)])
+            _write_gradescope(
+                gradescope, [create_failed_result(check.name, "", check.parts, missing)]
+            )
             return
         named = {n: path for n, path in files.items() if student_of(n) == check.name}
         files = named if len(named) == 1 else files
@@ -196,7 +198,9 @@ def _check(check: Check, paths: Sequence[Path], limits: Limits, how: _How) -> No
             file = f"{check.name}{check.endings[0]}"
             several = f"there are {join_names(files)}: hand in one file, or call one of them {file}"
             failure = Failure("missing", several)
-            _write_gradescope(gradescope, [not_run(check.name, "", check.parts, failure)])
+            _write_gradescope(
+                gradescope, [create_failed_result(check.name, "", check.parts, failure)]
+            )
             raise UsageError(f"{gradescope} holds one result", hint="a folder, for many")
     else:
         files = submissions_in(paths, check.endings, check.name)

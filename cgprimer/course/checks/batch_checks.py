@@ -18,7 +18,7 @@ from itertools import chain, count
 from pathlib import Path
 
 from cgprimer import __version__
-from cgprimer.course.checks.check_results import Failure, Result, not_run, readable
+from cgprimer.course.checks.check_results import Failure, Result, create_failed_result, sanitize
 from cgprimer.course.checks.result_journal import ResultJournal
 from cgprimer.course.checks.sandbox import Limits, MachineError, Submission, stop_all
 from cgprimer.course.checks.submission_files import read_regular_file
@@ -95,7 +95,7 @@ def submissions_in(
         for file in inside:
             own = path.is_dir() and file.parent != path  # in a folder of the student's own
             shown = path if not path.is_dir() else file.parent if own else file
-            name, place = (readable(n).translate(_ONE_LINE) for n in (shown.name, str(file)))
+            name, place = (sanitize(n).translate(_ONE_LINE) for n in (shown.name, str(file)))
             others = (f"{place} ({number})" for number in count(2))
             found[next(n for n in chain((name, place), others) if n not in found)] = file
     if not found:
@@ -228,7 +228,7 @@ def _run(check: Check, path: Path, limits: Limits) -> Result:
         if isinstance(error, OSError) and error.errno in _OF_MACHINE:
             raise MachineError(f"the machine cannot run submissions: {error}") from error
         failure = Failure("grader", f"{type(error).__name__}: {error} (or its answers are forged)")
-    return not_run(check.name, path.name, check.parts, failure).cleaned()
+    return create_failed_result(check.name, path.name, check.parts, failure).cleaned()
 
 
 def _why_unreadable(path: Path, endings: tuple[str, ...]) -> str:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cgprimer.course.checks.answering import MAX_MESSAGE_LENGTH
-from cgprimer.course.checks.check_results import KINDS, Failure, place, readable
+from cgprimer.course.checks.check_results import KINDS, Failure, sanitize, show_position
 from cgprimer.errors import Source
 
 MAX_ANSWERS_SIZE = 20_000_000  # bytes; a million numbers
@@ -214,13 +214,13 @@ def _sanitize(value: Any, depth: int = 0) -> Any:
         InvalidLineError: the value is nested too deeply.
     """
     if isinstance(value, str):
-        return readable(value[:_MAX_STRING_LENGTH])
+        return sanitize(value[:_MAX_STRING_LENGTH])
     if depth > _MAX_DEPTH:
         raise InvalidLineError("nested too deeply")
     if isinstance(value, list):
         return [_sanitize(v, depth + 1) if isinstance(v, str | list | dict) else v for v in value]
     if isinstance(value, dict):
-        return {readable(k[:_MAX_STRING_LENGTH]): _sanitize(v, depth + 1) for k, v in value.items()}
+        return {sanitize(k[:_MAX_STRING_LENGTH]): _sanitize(v, depth + 1) for k, v in value.items()}
     return value
 
 
@@ -243,9 +243,9 @@ def _parse_failure(entry: Any, source: Source) -> Failure:
         text = lines[line - 1].encode() if line and line <= len(lines) else b""
         column = len(text[:first].decode(errors="replace")) + 1
         end = len(text[: last or 0].decode(errors="replace")) + 1
-    where = place(source, line, column or 0, end or 0)
+    where = show_position(source, line, column or 0, end or 0)
     message = " ".join(message[: 2 * MAX_MESSAGE_LENGTH].split())
-    return Failure(kind, readable(message), readable(where))
+    return Failure(kind, sanitize(message), sanitize(where))
 
 
 def _parse_position(value: Any) -> int | None:

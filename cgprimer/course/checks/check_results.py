@@ -1,7 +1,7 @@
-"""What a check finds: data only. No field holds a value that a student should find.
+"""Results of checks, as plain data. No field contains a value that a student should find.
 
-Every check returns a :class:`Result`; reports, pages and files for courses read it, and nothing
-else counts points.
+Every check returns a :class:`Result`. Reports, pages and files for courses read it, and only this
+module counts points.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any, Literal
 from cgprimer.errors import Source, Span, UsageError, name_hint, pluralize
 
 Verdict = Literal["right", "wrong", "suspicious", "not run"]
-_LONGEST = 5_000  # characters of one text in a result
-_MOST_LINES = 200  # of evidence
+_MAX_STRING_LENGTH = 5_000  # characters of one string in a result
+_MAX_EVIDENCE = 200  # lines
 LEVELS = ("points", "part", "mistake")  # of feedback
-KINDS = {  # of failures: what a person reads of each
+KINDS = {  # headings of failures, keyed by kind
     "time": "out of time",
     "memory": "out of memory",
     "output": "too much output",
@@ -32,16 +32,19 @@ KINDS = {  # of failures: what a person reads of each
     "shape": "wrong shape",
     "value": "not numbers",
     "answers": "broken answers",
-    "grader": "a defect of the grader",
+    "grader": "error in the grader",
 }
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Why there is no answer: of one request, or of a whole submission.
+    """The reason why a request, or a whole submission, has no answer.
 
-    ``kind`` is a key of :data:`KINDS`, ``message`` one line; ``where`` a place in the submission,
-    ``line:column``, the line and a caret, where there is one.
+    Attributes:
+        kind: a key of :data:`KINDS`.
+        message: the reason in one line.
+        where: the position in the submission as ``file:line:column``, with the line and a caret
+            below; empty if it is unknown.
 
     >>> print(Failure("exception", "ZeroDivisionError: division by zero", "line 2"))
     exception: ZeroDivisionError: division by zero
@@ -57,27 +60,32 @@ class Failure:
         return f"{heading}\n{self.where}" if self.where else heading
 
 
-def readable(text: str) -> str:
-    """Without what moves a terminal's cursor or the order of letters, or what XML cannot hold.
+def sanitize(text: str) -> str:
+    """Replace characters that control terminals, reverse text or are invalid in XML.
 
-    >>> readable("a\\x1b[2Jb\\n")
+    >>> sanitize("a\\x1b[2Jb\\n")
     'a\ufffd[2Jb\\n'
     """
-    known = r"\t\n -~\xa0-\u2029\u202f-\u2065\u206a-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff"
-    return re.sub(f"[^{known}]", "\ufffd", text)
+    allowed = r"\t\n -~\xa0-\u2029\u202f-\u2065\u206a-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff"
+    return re.sub(f"[^{allowed}]", "\ufffd", text)
 
 
 def _clean(text: str) -> str:
-    """Return a text of limited length that can be shown."""
-    return readable(text if len(text) <= _LONGEST else f"{text[:_LONGEST]} ...")
+    """Return a printable string of limited length."""
+    is_short = len(text) <= _MAX_STRING_LENGTH
+    return sanitize(text if is_short else f"{text[:_MAX_STRING_LENGTH]} ...")
 
 
-def place(source: Source, line: int | None, column: int = 0, end: int = 0) -> str:
-    """A line of a submission with carets; columns count from 1, ``end`` is behind the last.
+def show_position(source: Source, line: int | None, column: int = 0, end: int = 0) -> str:
+    """Return a line of a submission with carets below the columns of an error.
 
-    Without columns it is the whole line.
+    Args:
+        source: the submission.
+        line: the line, counted from 1.
+        column: the first column, counted from 1; 0 to mark the whole line.
+        end: the column after the last.
 
-    >>> print(place(Source("ann.py", "x = 1 / 0"), 1, 5, 10))
+    >>> print(show_position(Source("ann.py", "x = 1 / 0"), 1, 5, 10))
     ann.py:1:5
       x = 1 / 0
           ^^^^^
@@ -85,21 +93,31 @@ def place(source: Source, line: int | None, column: int = 0, end: int = 0) -> st
     lines = source.text.split("\n")
     if line is None or not 1 <= line <= len(lines):
         return ""
-    own, start = lines[line - 1], sum(len(text) + 1 for text in lines[: line - 1])
+    content = lines[line - 1]
+    start = sum(len(text) + 1 for text in lines[: line - 1])
     if not column:
-        column, end = len(own) - len(own.lstrip()) + 1, len(own.rstrip()) + 1
-    column = max(1, min(column, len(own) + 1))
+        column, end = len(content) - len(content.lstrip()) + 1, len(content.rstrip()) + 1
+    column = max(1, min(column, len(content) + 1))
     span = Span(source, start + column - 1, start + max(column, end - 1))
     return f"{span.location()}\n{span.caret_lines()}"
 
 
 @dataclass(frozen=True)
 class Part:
-    """One part of what was asked: a parameter, a stage, an optimizer, an entry of a table.
+    """The verdict on one part of a task: a parameter, a stage, an optimizer, a blank of a table.
 
-    ``mistake`` is the short name of a named mistake, or ""; ``message`` says it in a sentence;
-    ``evidence`` are lines that show it. None of them holds a right value. ``note`` labels a
-    message about a right part that is not a mistake, and is not counted as one.
+    No attribute contains a correct value.
+
+    Attributes:
+        name: the name of the part.
+        possible: the maximum number of points.
+        points: the number of points reached.
+        verdict: the verdict.
+        mistake: the short name of a recognized mistake, or an empty string.
+        message: a sentence about the mistake.
+        evidence: lines that show the mistake.
+        note: a label for a message about a correct part; it does not count as a mistake.
+        problem: the problem that the part belongs to; empty if parts are not grouped.
     """
 
     name: str
@@ -110,10 +128,10 @@ class Part:
     message: str = ""
     evidence: tuple[str, ...] = ()
     note: str = ""
-    problem: str = ""  # that the part belongs to; empty where parts are not grouped
+    problem: str = ""
 
     def __str__(self) -> str:
-        """What is wrong with it, in lines; its verdict at least.
+        """Return the verdict, followed by the mistake and the evidence if there are any.
 
         >>> str(Part("ab", 1, 0, "wrong", "sign", "the sign is wrong"))
         'wrong: the sign is wrong (sign)'
@@ -127,7 +145,16 @@ class Part:
 
 @dataclass(frozen=True, repr=False)
 class Result:
-    """What a check says of one submission. ``print`` shows all of it, and so does a notebook.
+    """The result of a check of one submission. ``print`` and notebooks show the whole result.
+
+    Attributes:
+        check: the name of the check.
+        submission: the name of the submission.
+        parts: the verdicts on all parts.
+        output: the beginning of the submission's printed output.
+        seconds: wall time of the submission's run.
+        failure: the failure of the submission as a whole, if any.
+        notes: notes for the instructor: protections in force, imported libraries.
 
     >>> parts = (Part("ab", 1, 1, "right"), Part("bc", 1, 0, "wrong", "sign", "its sign is wrong"))
     >>> print(Result("gradient", "ann.py", parts))
@@ -139,71 +166,75 @@ class Result:
     check: str
     submission: str
     parts: tuple[Part, ...]
-    output: str = ""  # what the submission printed, cut off
-    seconds: float = 0.0  # of the submission's own run, wall time
-    failure: Failure | None = None  # of the submission as a whole
-    notes: tuple[str, ...] = ()  # for the instructor: protections, modules that were loaded
+    output: str = ""
+    seconds: float = 0.0
+    failure: Failure | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def points(self) -> float:
-        """The points that were reached."""
+        """The sum of the points reached."""
         return _total(part.points for part in self.parts)
 
     @property
     def possible(self) -> float:
-        """The points that could be reached."""
+        """The maximum number of points."""
         return _total(part.possible for part in self.parts)
 
     @property
     def percent(self) -> float:
-        """The points that were reached in percent; of no points 100, or 0 after a failure."""
-        nothing = 0.0 if self.failure else 100.0
-        return 100 * self.points / self.possible if self.possible else nothing
+        """The percentage of points reached; without possible points 100, or 0 after a failure."""
+        default = 0.0 if self.failure else 100.0
+        return 100 * self.points / self.possible if self.possible else default
 
     @property
     def subtotals(self) -> dict[str, tuple[float, float]]:
-        """For each problem the points that were reached and that could be."""
+        """Points reached and maximum points, keyed by problem."""
         problems = dict.fromkeys(part.problem for part in self.parts if part.problem)
-        own = {name: [p for p in self.parts if p.problem == name] for name in problems}
+        parts_of = {name: [p for p in self.parts if p.problem == name] for name in problems}
         return {
             name: (_total(p.points for p in parts), _total(p.possible for p in parts))
-            for name, parts in own.items()
+            for name, parts in parts_of.items()
         }
 
     def only_wrong(self) -> str:
-        """Return the result as text, without the parts that have all their points."""
-        return self._text([p for p in self.parts if p.points < p.possible or p.verdict != "right"])
+        """Format the result without the parts that have all their points."""
+        return self._format(
+            [p for p in self.parts if p.points < p.possible or p.verdict != "right"]
+        )
 
     @property
     def mistakes(self) -> tuple[str, ...]:
-        """The named mistakes, each once, and the kind of a failure."""
-        named = [part.mistake for part in self.parts if part.mistake]
+        """The distinct recognized mistakes, and the heading of a failure."""
+        mistakes = [part.mistake for part in self.parts if part.mistake]
         if self.failure:
-            named.append(KINDS[self.failure.kind])
-        return tuple(dict.fromkeys(named))
+            mistakes.append(KINDS[self.failure.kind])
+        return tuple(dict.fromkeys(mistakes))
 
     @property
     def summary(self) -> str:
-        """The points in a line."""
+        """One line with the points."""
         return f"{self.submission}: {self.points:g} of {self.possible:g} points"
 
     def __repr__(self) -> str:
         return f"<Result {self.summary}>"
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """Print the result in IPython."""
         printer.text(str(self))
 
     def __str__(self) -> str:
-        return self._text(self.parts)
+        return self._format(self.parts)
 
-    def _text(self, shown: Sequence[Part]) -> str:
+    def _format(self, shown: Sequence[Part]) -> str:
+        """Format the points, the failure, the given parts and the output in lines."""
         lines = [self.summary]
         if self.failure:
             lines += [f"  {line}" for line in str(self.failure).splitlines()]
         subtotals = self.subtotals.items() if len(self.subtotals) > 1 else ()
         for name, (points, possible) in subtotals:
             lines.append(f"  {name}: {points:g} of {possible:g} points")
-        if self.failure and all(str(part) == "not run" for part in shown):  # said once
+        if self.failure and all(str(part) == "not run" for part in shown):
             lines += [f"  {pluralize(len(shown), 'part')} not run"] if shown else []
             shown = ()
         width = max((len(part.name) for part in shown), default=0)
@@ -212,33 +243,38 @@ class Result:
             lines.append(f"  {part.name:{width}}  {first}")
             lines += [f"  {'':{width}}    {line}" for line in more]
         if self.output:
-            lines += ["  it printed:", *(f"    {line}" for line in self.output.splitlines())]
-        return readable("\n".join(lines))
+            lines += ["  printed output:", *(f"    {line}" for line in self.output.splitlines())]
+        return sanitize("\n".join(lines))
 
     def require(self, name: str, level: str = "mistake") -> float:
-        """The points of a part, in a test cell of a course.
+        """Return the points of a part, for a test cell of a notebook.
+
+        Args:
+            name: the name of the part.
+            level: how much of the feedback the error shows: ``points``, ``part`` or ``mistake``.
 
         Raises:
-            AssertionError: none were reached; the message is the feedback of that level.
-            UsageError: there is no such part.
+            AssertionError: no points were reached; the message is the feedback.
+            UsageError: the part is unknown.
 
         >>> Result("gradient", "ann.py", (Part("ab", 2, 1, "wrong"),)).require("ab")
         1
         """
-        known = {part.name: part for part in self.parts}
-        if name not in known:
-            raise UsageError(f"{self.check} has no part {name!r}", hint=name_hint(name, known))
-        part = known[name]
+        parts = {part.name: part for part in self.parts}
+        if name not in parts:
+            raise UsageError(f"unknown part {name!r} of {self.check}", hint=name_hint(name, parts))
+        part = parts[name]
         if part.points > 0 or not part.possible:
             return part.points
         failure = self.failure if part.verdict == "not run" and level != "points" else None
         raise AssertionError(str(failure or (part if level == "mistake" else part.verdict)))
 
     def at(self, level: str) -> Result:
-        """As much of it as a level of feedback says.
+        """Return the result reduced to a level of feedback.
 
-        ``points``: the sum; ``part``: which parts are right, and what ended the program;
-        ``mistake``: all.
+        Args:
+            level: ``points`` for the sum of points only; ``part`` for the verdict on each part and
+                the failure; ``mistake`` for everything.
         """
         if level == "mistake":
             return self
@@ -246,11 +282,11 @@ class Result:
             parts = tuple(replace(p, mistake="", message="", evidence=()) for p in self.parts)
             return replace(self, parts=parts)
         verdict: Verdict = "right" if self.points >= self.possible else "wrong"
-        whole = Part(self.check, self.possible, self.points, verdict)
-        return replace(self, parts=(whole,), failure=None, output="", notes=())
+        total = Part(self.check, self.possible, self.points, verdict)
+        return replace(self, parts=(total,), failure=None, output="", notes=())
 
     def cleaned(self) -> Result:
-        """Return the result with texts that can be shown, written and stored: none is very long.
+        """Return the result with printable strings of limited length.
 
         >>> Result("gradient", "ann.py", (), "\\ud800" + "x"*10**6).cleaned().output[:3]
         '\ufffdxx'
@@ -260,7 +296,7 @@ class Result:
                 part,
                 message=_clean(part.message),
                 mistake=_clean(part.mistake),
-                evidence=tuple(map(_clean, part.evidence[:_MOST_LINES])),
+                evidence=tuple(map(_clean, part.evidence[:_MAX_EVIDENCE])),
             )
             for part in self.parts
         )
@@ -271,35 +307,44 @@ class Result:
         return replace(self, parts=parts, output=_clean(self.output), failure=failure, notes=notes)
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it; :meth:`from_dict` reads it back."""
+        """Return the result as a dictionary for JSON; :meth:`from_dict` reads it back."""
         return asdict(self) | {"points": self.points, "possible": self.possible}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Result:
-        """What :meth:`to_dict` wrote.
+        """Create a result from a dictionary of :meth:`to_dict`.
 
         Raises:
-            KeyError, TypeError: it did not.
+            KeyError, TypeError: the dictionary has another structure.
         """
         fields = {name: data[name] for name in cls.__dataclass_fields__}
         parts = tuple(
             Part(**part | {"evidence": tuple(part["evidence"])}) for part in data["parts"]
         )
         failure = Failure(**data["failure"]) if data["failure"] else None
-        read = {"parts": parts, "failure": failure, "notes": tuple(data["notes"])}
-        return cls(**fields | read).cleaned()
+        converted = {"parts": parts, "failure": failure, "notes": tuple(data["notes"])}
+        return cls(**fields | converted).cleaned()
 
 
 def _total(points: Iterable[float]) -> float:
-    """Return a sum of points; hundredths add up exactly, and integers stay integers."""
+    """Add points without rounding errors of hundredths; the sum of integers is an integer."""
     values = list(points)
     return round(fsum(values), 9) if any(type(v) is float for v in values) else sum(values)
 
 
-def not_run(check: str, submission: str, possible: dict[str, float], failure: Failure) -> Result:
-    """The result of a submission that gave no answers: no points, and why.
+def create_failed_result(
+    check: str, submission: str, possible: dict[str, float], failure: Failure
+) -> Result:
+    """Return the result of a submission without answers: a failure and no points.
 
-    >>> not_run("gradient", "ann.py", {"ab": 1}, Failure("time", "over 10 s")).parts[0].verdict
+    Args:
+        check: the name of the check.
+        submission: the name of the submission.
+        possible: the maximum points, keyed by part.
+        failure: the reason.
+
+    >>> failure = Failure("time", "over 10 s")
+    >>> create_failed_result("gradient", "ann.py", {"ab": 1}, failure).parts[0].verdict
     'not run'
     """
     parts = tuple(Part(name, points, 0, "not run") for name, points in possible.items())

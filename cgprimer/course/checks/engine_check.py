@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from cgprimer.course.checks.answer_validation import ENGINE
-from cgprimer.course.checks.check_results import Failure, Part, Result, not_run
+from cgprimer.course.checks.check_results import Failure, Part, Result, create_failed_result
 from cgprimer.course.checks.sandbox import Limits, Request, Submission, run_submission
 from cgprimer.course.checks.stages import (
     backward_stages,
@@ -75,7 +75,7 @@ def check_engine(
     stages = STAGES if stage is None else (_stage(stage),)
     asked = _answers(submission, stages, limits)
     if isinstance(asked.defined, Failure):
-        result = not_run("engine", name, possible(stage), asked.defined)
+        result = create_failed_result("engine", name, possible(stage), asked.defined)
         return replace(result, output=asked.output, seconds=asked.seconds)
     findings = [_findings(one, asked) for one in stages]
     if stage is not None and any(one.verdict == "wrong" for one in findings[0]):

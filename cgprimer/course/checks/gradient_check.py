@@ -15,7 +15,13 @@ from cgprimer.core.language.input_domains import ONE_HOT
 from cgprimer.core.operations.array_shapes import format_shape
 from cgprimer.core.operations.notation import format_domain
 from cgprimer.course.checks.answer_validation import GRADIENT
-from cgprimer.course.checks.check_results import Failure, Part, Result, Verdict, not_run
+from cgprimer.course.checks.check_results import (
+    Failure,
+    Part,
+    Result,
+    Verdict,
+    create_failed_result,
+)
 from cgprimer.course.checks.error_tolerances import (
     FINE,
     GOOD,
@@ -95,7 +101,7 @@ class GradientCheck:
         read = [self._read(value) for value in values]
         failures = [one for one in read if isinstance(one, Failure)]
         if len(failures) == len(read):
-            return not_run("gradient", submission, self.possible, failures[0])
+            return create_failed_result("gradient", submission, self.possible, failures[0])
         parts = self._parts(read)
         return Result("gradient", submission, parts, failure=failures[0] if failures else None)
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from cgprimer.course.checks import optimizer_driver
 from cgprimer.course.checks.answer_validation import OPTIMIZER
-from cgprimer.course.checks.check_results import Failure, Part, Result, not_run
+from cgprimer.course.checks.check_results import Failure, Part, Result, create_failed_result
 from cgprimer.course.checks.optimizer_verdicts import (
     DECAY,
     DECAY_POINTS,
@@ -99,13 +99,15 @@ def check_optimizer(
     there = run_submission(submission, asked, limits, driver=driver, forms=OPTIMIZER)
     names = there.values[0]
     if isinstance(names, Failure):
-        return there.add_run_to(not_run("optimizer", title, worth, names))
+        return there.add_run_to(create_failed_result("optimizer", title, worth, names))
     found = recognised(names, rules)
     rules = rules or list(found)
     defined = _defined(names)
     if not found:
         what = _missing(rules[0], names) if rules else f"there is no optimizer; {defined}"
-        return there.add_run_to(not_run("optimizer", title, worth, Failure("missing", what)))
+        return there.add_run_to(
+            create_failed_result("optimizer", title, worth, Failure("missing", what))
+        )
     tests = runs(seed)
     requests: Any = [
         {"call": "tried", "arguments": [name, _question(rule, tests, decay)]}

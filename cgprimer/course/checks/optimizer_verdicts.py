@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.course.checks.check_results import Failure, Part, place
+from cgprimer.course.checks.check_results import Failure, Part, show_position
 from cgprimer.course.checks.optimizer_variants import DECAYS, Variant, decayed, simulate, variants
 from cgprimer.course.checks.verdicts import doubtful, right, scored, waiting, wrong
 from cgprimer.errors import Source
@@ -115,7 +115,7 @@ def _moved(
 
 
 def _line(source: Source, error: Mapping[str, Any]) -> list[str]:
-    return place(source, error["line"]).splitlines()
+    return show_position(source, error["line"]).splitlines()
 
 
 def _unmoved(run: Mapping[str, Any], tries: Mapping[str, str], source: Source) -> list[Part]:

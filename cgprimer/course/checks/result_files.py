@@ -10,9 +10,7 @@ from typing import Any
 from unicodedata import normalize
 from xml.etree import ElementTree as xml
 
-from cgprimer.course.checks.check_results import Part, Result, readable
-
-# --- one row for each ----------------------------------------------------------------------------
+from cgprimer.course.checks.check_results import Part, Result, sanitize
 
 
 def csv_text(
@@ -20,70 +18,75 @@ def csv_text(
     same: Mapping[str, str] | None = None,
     roster: Mapping[str, Mapping[str, str]] | None = None,
 ) -> str:
-    """Return a table for spreadsheets: points of every part, the mistakes, and failures.
+    """Format results as CSV for spreadsheets, one row for each submission.
 
-    Texts that a spreadsheet would take for a formula begin with an apostrophe.
+    The columns are the points of every part, the mistakes and the failures. A cell that a
+    spreadsheet would interpret as a formula begins with an apostrophe.
 
     Args:
-        results: a row each.
-        same: for a submission an earlier one that is equal.
-        roster: for a submission the student's columns in the class list.
+        results: the results.
+        same: an earlier identical submission, keyed by submission.
+        roster: the student's row of the class list, keyed by submission.
     """
     roster = roster or {}
-    columns = list(dict.fromkeys(heading for own in roster.values() for heading in own))
+    columns = list(dict.fromkeys(heading for entry in roster.values() for heading in entry))
     problems = list(dict.fromkeys(name for result in results for name in result.subtotals))
     parts = list(dict.fromkeys(part.name for result in results for part in result.parts))
     parts = [name for name in parts if name not in problems]
     file = io.StringIO()
     rows = csv.writer(file, lineterminator="\n")
     head = ["submission", "points", "possible", *parts, "mistakes", "failure", "seconds", "same as"]
-    head += ["percent", *problems, *columns]  # behind those that earlier versions wrote
-    rows.writerow(map(_cell, map(readable, head)))
+    head += ["percent", *problems, *columns]  # after the columns of earlier versions
+    rows.writerow(map(_escape_formula, map(sanitize, head)))
     for result in results:
         points = {part.name: f"{part.points:g}" for part in result.parts}
         subtotals = {name: f"{reached:g}" for name, (reached, _) in result.subtotals.items()}
-        own = roster.get(result.submission, {})
+        entry = roster.get(result.submission, {})
         row = [result.submission, f"{result.points:g}", f"{result.possible:g}"]
         row += [points.get(name, "") for name in parts]
         row += ["; ".join(result.mistakes)]
         row += [str(result.failure).splitlines()[0] if result.failure else ""]
         row += [f"{result.seconds:.2f}", (same or {}).get(result.submission, "")]
         row += [f"{result.percent:.1f}", *(subtotals.get(name, "") for name in problems)]
-        row += [own.get(heading, "") for heading in columns]
-        rows.writerow(map(_cell, map(readable, row)))
+        row += [entry.get(heading, "") for heading in columns]
+        rows.writerow(map(_escape_formula, map(sanitize, row)))
     return file.getvalue()
 
 
-def _cell(text: str) -> str:
+def _escape_formula(text: str) -> str:
+    """Prefix a cell with an apostrophe if a spreadsheet would interpret the cell as a formula."""
     number = re.fullmatch(r"-?\d+(\.\d+)?(e[-+]\d+)?", text)
-    first = normalize("NFKC", text.lstrip()[:1])  # some spreadsheets read full-width signs, too
+    first = normalize(
+        "NFKC", text.lstrip()[:1]
+    )  # some spreadsheets accept full-width signs as well
     formula = first in ("=", "+", "-", "@") or text[:1] in ("\t", "\r", "\n")
     return f"'{text}" if formula and not number else text
 
 
 def junit_xml(results: Sequence[Result]) -> str:
-    """JUnit's XML, which test servers read: a suite for each submission, a case for each part.
+    """Format results as JUnit XML, which test servers read.
 
-    A part that was not run is an error, one without all its points a failure.
+    Each submission is a suite and each part a case. A part that was not run is an error, and a part
+    without all its points is a failure.
     Source: the schema of Jenkins' JUnit plugin, ``junit-10.xsd``.
     """
     root = xml.Element("testsuites", name="cgprimer check")
     for result in results:
-        name = readable(result.submission)
+        name = sanitize(result.submission)
         suite = xml.SubElement(root, "testsuite", name=name)
         suite.attrib |= {"skipped": "0", "time": f"{result.seconds:.3f}"}
         for part in result.parts:
-            named = {"name": readable(part.name), "classname": name, "time": "0"}
-            case = xml.SubElement(suite, "testcase", named)
-            if _failed(part):
+            attributes = {"name": sanitize(part.name), "classname": name, "time": "0"}
+            case = xml.SubElement(suite, "testcase", attributes)
+            if _is_failed(part):
                 kind = "error" if part.verdict == "not run" else "failure"
-                text = readable(str((kind == "error" and result.failure) or part))
+                text = sanitize(str((kind == "error" and result.failure) or part))
                 head = f"{part.points:g} of {part.possible:g} points"
-                given = {"message": f"{head}: {text.splitlines()[0]}"}
-                given["type"] = readable(part.mistake or part.verdict)
-                xml.SubElement(case, kind, given).text = text
+                attributes = {"message": f"{head}: {text.splitlines()[0]}"}
+                attributes["type"] = sanitize(part.mistake or part.verdict)
+                xml.SubElement(case, kind, attributes).text = text
         if result.output:
-            xml.SubElement(suite, "system-out").text = readable(result.output)
+            xml.SubElement(suite, "system-out").text = sanitize(result.output)
     counted = {"tests": "testcase", "failures": "failure", "errors": "error"}
     for element in (root, *root):
         element.attrib |= {n: str(len([*element.iter(tag)])) for n, tag in counted.items()}
@@ -91,15 +94,16 @@ def junit_xml(results: Sequence[Result]) -> str:
     return f'<?xml version="1.0" encoding="utf-8"?>\n{xml.tostring(root, encoding="unicode")}\n'
 
 
-def _failed(part: Part) -> bool:
+def _is_failed(part: Part) -> bool:
+    """Return whether a part lacks points, is wrong or was not run."""
     return part.points < part.possible or part.verdict in ("wrong", "not run")
 
 
 def gradescope(result: Result) -> dict[str, Any]:
-    """What Gradescope reads from ``results.json``.
+    """Return a result in the format of Gradescope's ``results.json``.
 
-    Students see the tests; ``stdout_visibility`` keeps from them what the grader itself prints,
-    and ``extra_data`` is for instructors. Source: Gradescope's "Autograder Specifications",
+    Students see the tests. ``stdout_visibility`` hides the grader's own output from them, and only
+    instructors see ``extra_data``. Source: Gradescope's "Autograder Specifications",
     output format.
     """
     about = [str(result.failure)] if result.failure else []
@@ -112,7 +116,7 @@ def gradescope(result: Result) -> dict[str, Any]:
             "number": str(number),
             "score": part.points,
             "max_score": part.possible,
-            "status": "failed" if _failed(part) else "passed",
+            "status": "failed" if _is_failed(part) else "passed",
             "output": str(part),
             "output_format": "text",
             "visibility": "visible",

@@ -28,7 +28,7 @@ from typing import IO, Any, TypedDict
 from cgprimer.course.checks import answering, channel, confined
 from cgprimer.course.checks.answer_validation import Forms, checked
 from cgprimer.course.checks.channel import Transcript
-from cgprimer.course.checks.check_results import Failure, Result, readable
+from cgprimer.course.checks.check_results import Failure, Result, sanitize
 from cgprimer.course.checks.submission_files import source_of
 from cgprimer.course.checks.workspaces import workspace
 from cgprimer.errors import CgprimerError, Source, UsageError
@@ -263,7 +263,7 @@ def _run(
 
 def _format_output(printed: bytes) -> str:
     """Return the beginning of a submission's printed output, safe to display."""
-    output = readable(printed.decode(errors="replace").replace("\r\n", "\n"))
+    output = sanitize(printed.decode(errors="replace").replace("\r\n", "\n"))
     excess = len(output) - _MAX_OUTPUT_LENGTH
     if excess <= 0:
         return output
@@ -293,7 +293,7 @@ def _run_sandbox(setup: dict[str, Any], limits: Limits) -> Transcript:
                 return transcript
             last = transcript.printed.decode(errors="replace").strip().rpartition("\n")[2]
             ending = "it does not start in time" if transcript.late else "its process ended"
-            reason = readable(last)[:300] or ending
+            reason = sanitize(last)[:300] or ending
     hint = "provide a folder for temporary files, free processes, and memory within the limit"
     raise MachineError(f"the sandbox cannot start: {reason}", hint=hint)
 

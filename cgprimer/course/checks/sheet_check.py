@@ -14,7 +14,14 @@ from typing import Any
 import numpy as np
 
 from cgprimer.course.checks.batch_checks import Check
-from cgprimer.course.checks.check_results import Failure, Part, Result, Verdict, not_run, readable
+from cgprimer.course.checks.check_results import (
+    Failure,
+    Part,
+    Result,
+    Verdict,
+    create_failed_result,
+    sanitize,
+)
 from cgprimer.course.checks.sandbox import Limits, Submission
 from cgprimer.course.checks.sheets import slips as s
 from cgprimer.course.checks.sheets.answer_sheets import form_python
@@ -154,7 +161,9 @@ def trace_check(sheet: str | Path) -> Check:
             found = read_answers(answers)
             return check_trace(_chosen(sheets, found, sheet, name), found, name=name)
         except DataError as error:
-            return not_run("trace", name, parts, Failure("answers", readable(error.message)))
+            return create_failed_result(
+                "trace", name, parts, Failure("answers", sanitize(error.message))
+            )
 
     calls = [f"cgprimer.check_trace({one.to_dict()!r}, NAMES)" for one in only]
     forms = [form_python(one) for one in only]
@@ -196,7 +205,7 @@ def _graded(
                 read[blank.name] = _READERS[blank.form](text)
             except DataError as error:
                 hint = f" ({error.hint})" if error.hint else ""
-                complaints[blank.name] = f"not readable: {readable(error.message + hint)}"
+                complaints[blank.name] = f"not readable: {sanitize(error.message + hint)}"
     grading = _Grading(made, read)
     possible = problem.points_of_blanks(len(made.blanks))
     for blank, points in zip(made.blanks, possible, strict=True):

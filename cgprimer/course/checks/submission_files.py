@@ -12,7 +12,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from cgprimer.course.checks.check_results import Failure, readable
+from cgprimer.course.checks.check_results import Failure, sanitize
 from cgprimer.errors import Source, UsageError
 
 _MAX_SIZE = 1_000_000  # bytes
@@ -78,9 +78,9 @@ def _decode(data: bytes) -> str | Failure:
         name = codecs.lookup(encoding).name
     except (SyntaxError, LookupError, ValueError) as error:
         failure = _find_undecodable_line(data, "utf-8")
-        return failure or Failure("encoding", readable(str(error))[:200])
+        return failure or Failure("encoding", sanitize(str(error))[:200])
     if not _ENCODINGS.fullmatch(name):
-        problem = f"encoding {readable(name)[:50]} is not supported"
+        problem = f"encoding {sanitize(name)[:50]} is not supported"
         return Failure("encoding", f"{problem}: save the file as UTF-8")
     return _find_undecodable_line(data, encoding) or data.decode(encoding)
 
