@@ -18,7 +18,7 @@ from collections.abc import Collection, Mapping
 from importlib import metadata
 from pathlib import Path
 
-import cgprimer
+from cgprimer import __version__
 from cgprimer.errors import UsageError
 from cgprimer.support.files import find_examples
 
@@ -32,8 +32,8 @@ def build_wheel() -> tuple[str, bytes]:
     Raises:
         UsageError: the package is not installed, so that its requirements are unknown.
     """
-    package = Path(cgprimer.__file__).parent
-    info = f"cgprimer-{cgprimer.__version__}.dist-info"
+    package = Path(__file__).parents[2]
+    info = f"cgprimer-{__version__}.dist-info"
     try:
         distribution = metadata.distribution("cgprimer")
     except metadata.PackageNotFoundError:
@@ -50,7 +50,7 @@ def build_wheel() -> tuple[str, bytes]:
         files[f"{info}/{name}"] = (distribution.read_text(name) or "").encode()
     files[f"{info}/WHEEL"] = _WHEEL.encode()
     files[f"{info}/RECORD"] = _write_record(files, f"{info}/RECORD")
-    return f"cgprimer-{cgprimer.__version__}-py3-none-any.whl", zip_files(files)
+    return f"cgprimer-{__version__}-py3-none-any.whl", zip_files(files)
 
 
 def _write_record(files: Mapping[str, bytes], name: str) -> bytes:
