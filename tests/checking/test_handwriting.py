@@ -11,7 +11,7 @@ from cgprimer import check_formula
 from cgprimer.core.language.syntax_tree import names_in
 from cgprimer.core.operations.notation import parse_expression, unparse
 from cgprimer.course.checks.notation_reader import read_formula
-from cgprimer.course.checks.sheets.sheet_answers import number_in
+from cgprimer.course.checks.sheets.sheet_answers import parse_number
 from tests.approval import refused
 
 NAMES = ("x", "y", "z", "e", "pi", "W", "ab")
@@ -322,4 +322,4 @@ def test_answers_of_a_graph_in_usual_notation():
     ],
 )
 def test_numbers_of_sheets_in_usual_notation(text, number):
-    assert number_in(text) == pytest.approx(number)
+    assert parse_number(text) == pytest.approx(number)

@@ -22,26 +22,31 @@ import cgprimer
 from cgprimer.course.checks.batch_checks import Check
 from cgprimer.course.checks.check_results import Result
 from cgprimer.course.checks.sandbox import Limits
-from cgprimer.course.checks.sheet_check import FOLLOWS, check_trace, trace_check
-from cgprimer.course.checks.sheets import slips as s
-from cgprimer.course.checks.sheets.answer_sheets import form_python
-from cgprimer.course.checks.sheets.sheet_answers import Place, number_in, plain, read_answers
+from cgprimer.course.checks.sheet_check import FOLLOWS, build_trace_check, check_trace
+from cgprimer.course.checks.sheets import formula_mistakes as s
+from cgprimer.course.checks.sheets.answer_forms import format_python_form
+from cgprimer.course.checks.sheets.sheet_answers import (
+    BlankKey,
+    normalize_name,
+    parse_number,
+    read_answers,
+)
 from cgprimer.course.checks.sheets.sheet_problems import (
     KINDS,
     Blank,
     Problem,
     Sheet,
     Worksheet,
-    sheets_json,
+    format_sheets,
 )
-from cgprimer.course.checks.sheets.sheet_questions import worked
-from cgprimer.course.checks.sheets.sheet_tables import value_of
+from cgprimer.course.checks.sheets.sheet_questions import build_worksheet
+from cgprimer.course.checks.sheets.sheet_tables import evaluate_formula
 from cgprimer.course.exercises.exercise_sheets import Exercise
 from cgprimer.errors import DataError
 from cgprimer.support.number_format import format_array, format_number
 from tests.approval import approved, refused
 
-Answered = dict[Place, str]
+Answered = dict[BlankKey, str]
 
 
 def text_of(value: Any, digits: int) -> str:
@@ -54,7 +59,7 @@ def worked_through(table: Worksheet, slip: tuple[Blank, Any] | None = None) -> d
     """Values of every blank as a student finds them, rounded on the way; with one slip."""
     own = dict(table.given)
     for blank in table.blanks:
-        value = blank.value if blank.tree is None else value_of(blank.tree, own)
+        value = blank.value if blank.tree is None else evaluate_formula(blank.tree, own)
         if slip and blank is slip[0]:
             value = slip[1]
         if table.digits and isinstance(value, float):
@@ -70,7 +75,7 @@ def as_answers(table: Worksheet, own: dict[str, Any], place: int = 1) -> Answere
 def right(sheet: Sheet) -> Answered:
     found: Answered = {}
     for place, problem in enumerate(sheet.problems, start=1):
-        table = worked(problem)
+        table = build_worksheet(problem)
         found |= as_answers(table, worked_through(table), place)
     return found
 
@@ -109,13 +114,13 @@ def planted(kinds: tuple[str, ...], seeds: range) -> tuple[Counter[str], Counter
         draw = Random(seed)
         for kind in kinds:
             sheet = cgprimer.exercise(kinds=kind, seed=seed, difficulty=1 + seed % 3)
-            table = worked(sheet.problems[0])
+            table = build_worksheet(sheet.problems[0])
             values = dict(table.given) | {b.name: b.value for b in table.blanks}
             options = [
                 (blank, name, value)
                 for blank in table.blanks
                 if blank.form == "number"
-                for name, value in s.slips(blank, values)
+                for name, value in s.predict_wrong_answers(blank, values)
                 if value
                 and math.isfinite(value)
                 and abs(value - blank.value) > 0.01 * max(abs(value), abs(blank.value))
@@ -244,7 +249,7 @@ def test_terms_that_cancel_leave_rounding() -> None:
         " xs = xr/x1; xw = x1*xq*xs; output xw"
     )
     problem = Problem("tangent", text, {"digits": 0, "wrt": "a", "level": "operations"})
-    table = worked(problem)
+    table = build_worksheet(problem)
     blank = next(b for b in table.blanks if b.name == "xp")
     answers = as_answers(table, worked_through(table, (blank, 2 / 3)))
     result = check_trace(Sheet((problem,)), answers)
@@ -274,7 +279,7 @@ def test_matrices() -> None:
     """Case F1."""
     text = Path(cgprimer.load("matrix_backpropagation").source.name).stem
     sheet = cgprimer.exercise(cgprimer.load(text), kinds="shapes", seed=2)
-    table = worked(sheet.problems[0])
+    table = build_worksheet(sheet.problems[0])
     answers = as_answers(table, worked_through(table))
     assert accused(check_trace(sheet, answers)) == []
     blank = next(b for b in table.blanks if b.name == "bar_w1")
@@ -296,7 +301,7 @@ def test_no_right_value_stands_in_a_result() -> None:
     sheet = cgprimer.exercise(kinds=["adjoint", "tangent"], seed=4, difficulty=3)
     empty = json.dumps(check_trace(sheet, {}).to_dict())
     for problem in sheet.problems:
-        for blank in worked(problem).blanks:
+        for blank in build_worksheet(problem).blanks:
             if len(text := format_number(blank.value, 4)) > 4:
                 assert text not in empty
 
@@ -318,7 +323,7 @@ def filled(sheet: Exercise, kind: str) -> str:
         lines = sheet.to_csv().splitlines()
         return "\n".join([lines[0], *(f'{line}"{answers[place_of(line)]}"' for line in lines[1:])])
     if kind == "py":
-        return with_answers(form_python(sheet), answers)
+        return with_answers(format_python_form(sheet), answers)
     book = json.loads(sheet.to_notebook())
     for cell in book["cells"]:
         if cell["cell_type"] == "code":
@@ -340,7 +345,7 @@ def with_answers(source: str, answers: Answered) -> str:
     return "".join(parts)
 
 
-def place_of(line: str) -> Place:
+def place_of(line: str) -> BlankKey:
     _, place, row, column, _ = line.split(",")
     return int(place), row, column
 
@@ -358,7 +363,7 @@ def test_answers_from_files(kind: str, tmp_path: Path) -> None:
     assert accused(result) == []
     assert result.submission == file.name
     class_ = tmp_path / "sheets.json"
-    class_.write_text(sheets_json([cgprimer.exercise(kinds=FEW, seed=7), sheet]))
+    class_.write_text(format_sheets([cgprimer.exercise(kinds=FEW, seed=7), sheet]))
     assert accused(check_trace(class_, file)) == []
 
 
@@ -379,8 +384,8 @@ def test_answers_of_a_running_notebook() -> None:
 def trace_check_of(sheet: Sheet) -> Check:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "sheets.json")
-        file.write_text(sheets_json([sheet]))
-        return trace_check(file)
+        file.write_text(format_sheets([sheet]))
+        return build_trace_check(file)
 
 
 def test_other_separators_and_orders(tmp_path: Path) -> None:
@@ -399,13 +404,13 @@ def test_another_sheet_is_told(tmp_path: Path) -> None:
     with refused(DataError, one.identifier):
         check_trace(other, file)
     sheet = tmp_path / "other.json"
-    sheet.write_text(sheets_json([other]))
-    result = trace_check(sheet).run(file, Limits())
+    sheet.write_text(format_sheets([other]))
+    result = build_trace_check(sheet).run(file, Limits())
     assert [line for line in str(result).splitlines() if "not run" in line] == [
         f"  {len(result.parts)} parts not run"
     ]
     class_ = tmp_path / "sheets.json"
-    class_.write_text(sheets_json([other, cgprimer.exercise(kinds="trace", seed=3)]))
+    class_.write_text(format_sheets([other, cgprimer.exercise(kinds="trace", seed=3)]))
     with refused(DataError, "2"):
         check_trace(class_, file)
     file.write_text("problem,row,column,answer\n1,xw,value,3\n")
@@ -450,7 +455,7 @@ def test_files_without_answers(name: str, text: str | None, message: str, tmp_pa
 )  # fmt: skip
 def test_hostile_answers_are_no_numbers(text: str) -> None:
     with pytest.raises(DataError):
-        number_in(text)
+        parse_number(text)
     found = graded(ADJOINT, xb=text)
     assert found["xb"][0] == 0.0
 
@@ -465,8 +470,8 @@ LONG = (
 def test_no_answer_takes_long() -> None:
     sheet = cgprimer.exercise(kinds=KINDS, seed=1)
     blanks = [
-        (k, plain(b.row), plain(b.column))
-        for k, table in enumerate(map(worked, sheet.problems), start=1)
+        (k, normalize_name(b.row), normalize_name(b.column))
+        for k, table in enumerate(map(build_worksheet, sheet.problems), start=1)
         for b in table.blanks
     ]
     for text in (*LARGE, *LONG):
@@ -504,14 +509,14 @@ def test_a_folder_goes_on_where_one_file_is_broken(tmp_path: Path) -> None:
     from cgprimer.course.checks.sandbox import Limits
 
     sheets = [cgprimer.exercise(seed=1, student=name, kinds="trace") for name in ("ann", "bob")]
-    (tmp_path / "sheets.json").write_text(sheets_json(sheets))
+    (tmp_path / "sheets.json").write_text(format_sheets(sheets))
     folder = tmp_path / "answers"
     folder.mkdir()
     for sheet in sheets:
         (folder / f"{sheet.student}.csv").write_text(filled(sheet, "csv"))
     (folder / "cid.csv").write_text("nothing")
     (folder / "dan.json").write_text('{"sheet": "\\u001b[2J", "answers": {}}')
-    check = trace_check(tmp_path / "sheets.json")
+    check = build_trace_check(tmp_path / "sheets.json")
     found = check_all(check, submissions_in([folder], check.endings), Limits()).results
     assert [r.points == r.possible > 0 for r in found] == [True, True, False, False]
     approved(str(found[2].failure), "'problem'")
@@ -520,10 +525,10 @@ def test_a_folder_goes_on_where_one_file_is_broken(tmp_path: Path) -> None:
 
 
 def test_arrays_are_read_as_they_are_printed() -> None:
-    from cgprimer.course.checks.sheets.sheet_answers import array_in
+    from cgprimer.course.checks.sheets.sheet_answers import parse_array
 
     matrix = np.array([[1.0, -0.5], [0.0, 2.0]])
-    assert np.array_equal(array_in(format_array(matrix)), matrix)
+    assert np.array_equal(parse_array(format_array(matrix)), matrix)
 
 
 @pytest.mark.parametrize(

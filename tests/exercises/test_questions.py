@@ -12,8 +12,8 @@ import pytest
 
 import cgprimer
 from cgprimer.course.checks.sheets.sheet_problems import Problem, Worksheet
-from cgprimer.course.checks.sheets.sheet_questions import RULES, worked
-from cgprimer.course.checks.sheets.sheet_tables import value_of
+from cgprimer.course.checks.sheets.sheet_questions import RULES, build_worksheet
+from cgprimer.course.checks.sheets.sheet_tables import evaluate_formula
 from cgprimer.support.files import find_examples
 from cgprimer.training.optimizers import optimizer
 from tests.approval import refused
@@ -22,7 +22,7 @@ from tests.approval import refused
 def made(kind: str, text: str, **asked: object) -> Worksheet:
     if text in find_examples():
         text = Path(find_examples()[text]).read_text(encoding="utf-8")
-    return worked(Problem(kind, text, {"digits": 0, **asked}))
+    return build_worksheet(Problem(kind, text, {"digits": 0, **asked}))
 
 
 def column(table: Worksheet, heading: str) -> dict[str, Any]:
@@ -32,17 +32,17 @@ def column(table: Worksheet, heading: str) -> dict[str, Any]:
 def test_of_a_softmax_no_row_is_asked_that_no_student_writes() -> None:
     text = "input x[3] = [1, 2, 3], t[3] = [0, 0, 1]\nxp = softmax(x); xL = -sum(t*log(xp))"
     (problem,) = cgprimer.exercise(cgprimer.parse(text), kinds="shapes", seed=1).problems
-    table = worked(problem)
+    table = build_worksheet(problem)
     values = column(table, "value")
     assert [*values] == ["xp", "xL", "bar_xL", "bar_t", "bar_xp", "bar_x"]
     known = {**table.given, **values}
     for blank in table.blanks:  # it follows from what is asked before: so mistakes are followed
         if blank.tree is not None:
-            np.testing.assert_allclose(value_of(blank.tree, known), blank.value, rtol=1e-12)
+            np.testing.assert_allclose(evaluate_formula(blank.tree, known), blank.value, rtol=1e-12)
     t = known["t"]
     np.testing.assert_allclose(values["bar_x"], values["xp"] * t.sum() - t, rtol=1e-12)
     told_before = replace(problem, asked={"digits": 4, "of": "xL"})  # sheets that are handed out
-    assert "v4" in column(worked(told_before), "value")
+    assert "v4" in column(build_worksheet(told_before), "value")
 
 
 def test_the_lecture_example() -> None:
@@ -208,4 +208,4 @@ def test_the_first_wrong_row_is_found() -> None:
 )
 def test_damaged_questions_are_told(problem: Problem) -> None:
     with refused(cgprimer.CgprimerError):
-        worked(problem)
+        build_worksheet(problem)

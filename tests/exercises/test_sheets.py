@@ -21,7 +21,7 @@ from cgprimer.course.checks.sheets.sheet_problems import (
     Worksheet,
     read_sheets,
 )
-from cgprimer.course.checks.sheets.sheet_questions import worked
+from cgprimer.course.checks.sheets.sheet_questions import build_worksheet
 from cgprimer.course.exercises import documents, neat, problem_generation
 from cgprimer.course.exercises.exercise_sheets import (
     EVERYBODY,
@@ -38,7 +38,7 @@ TEXTS = ("to_markdown", "to_html", "to_latex", "to_notebook")
 
 def looked_at(problem: Problem) -> Worksheet:
     """A problem, after a look whether a student can work it by hand."""
-    table = worked(problem)
+    table = build_worksheet(problem)
     numbers = neat.numbers_in(table)
     graph = cgprimer.parse(problem.graph)
     assert table.blanks
@@ -73,7 +73,7 @@ def test_a_thousand_seeds_give_no_degenerate_problem(kind: str) -> None:
 def test_a_bound_on_the_norm_does_something() -> None:
     problems = cgprimer.exercise(kinds="optimizer", difficulty=2, seed=5, count=12).problems
     bounded = [problem for problem in problems if problem.asked["rule"] == "max-norm"]
-    norms = [{b.row: b.value for b in worked(problem).blanks}["n"] for problem in bounded]
+    norms = [{b.row: b.value for b in build_worksheet(problem).blanks}["n"] for problem in bounded]
     assert norms
     assert all(n > p.asked["settings"]["c"] for n, p in zip(norms, bounded, strict=True))
 
@@ -83,7 +83,7 @@ def test_degenerate_problems_are_seen() -> None:
 
     def judged(text: str, kind: str = "trace") -> bool:
         graph = cgprimer.parse(text)
-        table = worked(Problem(kind, text, {"digits": 0}))
+        table = build_worksheet(Problem(kind, text, {"digits": 0}))
         return neat.is_degenerate(table, cgprimer.tape(graph), graph.point(None))
 
     assert not judged("input xa = 3; xb = xa*5; xw = xb - xa")
@@ -94,9 +94,9 @@ def test_degenerate_problems_are_seen() -> None:
     assert judged("input xa = 2; xb = xa - 2; xw = relu(xb) + xa"), "a kink"
     assert judged("input xa = 2, xb = 2; xw = max(xa, xb)")
     assert judged("input xa = 1; xb = xa^2; xc = xb*xa; xd = xc*xb; xw = xd*2"), "mostly 1"
-    table = worked(Problem("trace", "input xa = 1.2345; xw = xa^2", {"digits": 0}))
+    table = build_worksheet(Problem("trace", "input xa = 1.2345; xw = xa^2", {"digits": 0}))
     assert not neat.is_exact(table, 1)
-    table = worked(Problem("trace", "input xa = 1e-5; xw = xa*1e-9", {"digits": 0}))
+    table = build_worksheet(Problem("trace", "input xa = 1e-5; xw = xa*1e-9", {"digits": 0}))
     assert not neat.is_readable(table)
 
 
@@ -180,7 +180,7 @@ def test_difficulties_have_names() -> None:
 
 def with_other_answers(problem: Problem) -> Worksheet:
     """The same question, of which every right value is another one."""
-    table = worked(problem)
+    table = build_worksheet(problem)
     blanks = {
         id(b): replace(b, value="1x9" if isinstance(b.value, str) else b.value * 1.7 + 0.123)
         for b in table.blanks
@@ -347,7 +347,7 @@ def test_equal_names_of_files_do_not_depend_on_the_order_of_the_roster(tmp_path:
 
 def test_every_sheet_of_a_class_is_worth_the_same(tmp_path: Path) -> None:
     sheets = [s for _, s in exercises_for(class_of(6), kinds=["trace", "paths", "adjoint"])]
-    blanks = {len(worked(p).blanks) for sheet in sheets for p in sheet.problems}
+    blanks = {len(build_worksheet(p).blanks) for sheet in sheets for p in sheet.problems}
     assert len(blanks) > 2, "the sheets have different numbers of blanks"
     for sheet in sheets:
         result = cgprimer.check_trace(sheet, {})
@@ -355,7 +355,7 @@ def test_every_sheet_of_a_class_is_worth_the_same(tmp_path: Path) -> None:
         assert result.subtotals == {f"problem {k}": (0, 10) for k in (1, 2, 3)}
         assert sheet.to_markdown().count("(10 points)") == 3
     ((_, own),) = exercises_for(class_of(1), kinds="trace", points=None)
-    assert cgprimer.check_trace(own, {}).possible == len(worked(own.problems[0]).blanks)
+    assert cgprimer.check_trace(own, {}).possible == len(build_worksheet(own.problems[0]).blanks)
 
 
 @pytest.mark.parametrize("points", [0, 1001, 2.5, "a", True])
@@ -365,13 +365,13 @@ def test_points_are_integers(points: Any) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 3, 7, 24, 64, 999, 5000])
-def test_points_of_blanks_add_up(count: int) -> None:
-    shares = Problem("trace", "", {"points": 10}).points_of_blanks(count)
+def test_divide_points_add_up(count: int) -> None:
+    shares = Problem("trace", "", {"points": 10}).divide_points(count)
     assert round(sum(shares), 9) == 10
     assert max(shares) - min(shares) < 0.0101
     for wrong in (0, -1, 10**9, 1.5, "7", True):
         with pytest.raises(DataError):
-            Problem("trace", "", {"points": wrong}).points_of_blanks(count)
+            Problem("trace", "", {"points": wrong}).divide_points(count)
 
 
 def test_files_of_a_class(tmp_path: Path) -> None:

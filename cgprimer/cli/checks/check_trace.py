@@ -6,7 +6,7 @@ import click
 
 from cgprimer.cli.checks.check_options import check_command
 from cgprimer.course.checks.batch_checks import Check
-from cgprimer.course.checks.sheet_check import trace_check
+from cgprimer.course.checks.sheet_check import build_trace_check
 
 
 @check_command()
@@ -24,4 +24,4 @@ def command(sheet: str) -> Check:
     or the notebook with its blanks filled in, or a folder of them. What is right given an earlier
     mistake counts. Nothing of a submission is run.
     """
-    return trace_check(sheet)
+    return build_trace_check(sheet)

@@ -23,33 +23,37 @@ from cgprimer.course.checks.check_results import (
     sanitize,
 )
 from cgprimer.course.checks.sandbox import Limits, Submission
-from cgprimer.course.checks.sheets import slips as s
-from cgprimer.course.checks.sheets.answer_sheets import form_python
+from cgprimer.course.checks.sheets import formula_mistakes as s
+from cgprimer.course.checks.sheets.answer_forms import format_python_form
 from cgprimer.course.checks.sheets.sheet_answers import (
     ENDINGS,
     Answers,
-    Place,
-    answers_in,
-    array_in,
-    bounded,
-    is_empty,
-    names_in,
-    number_in,
-    plain,
+    BlankKey,
+    is_empty_answer,
+    normalize_name,
+    parse_array,
+    parse_names,
+    parse_namespace,
+    parse_number,
+    parse_shape,
     read_answers,
-    shape_in,
+    truncate_answer,
 )
 from cgprimer.course.checks.sheets.sheet_problems import (
     Blank,
     Problem,
     Sheet,
     Worksheet,
-    entries,
+    list_numbers,
+    parse_sheet,
     read_sheets,
-    sheet_from,
 )
-from cgprimer.course.checks.sheets.sheet_questions import same, unit, worked_through
-from cgprimer.course.checks.sheets.sheet_tables import value_of
+from cgprimer.course.checks.sheets.sheet_questions import (
+    build_worksheets,
+    compute_last_place,
+    is_same_number,
+)
+from cgprimer.course.checks.sheets.sheet_tables import evaluate_formula
 from cgprimer.errors import DataError, join_names
 from cgprimer.expressions import Apply, postorder
 from cgprimer.expressions import names_in as names_of
@@ -115,18 +119,21 @@ def check_trace(
     if isinstance(answers, str | Path):
         name, answers = Path(answers).name, read_answers(answers)
     elif isinstance(answers, Mapping) and any(isinstance(key, str) for key in answers):
-        answers = answers_in(answers)
+        answers = parse_namespace(answers)
     elif isinstance(answers, Mapping):
-        answers = Answers("", {(k, plain(r), plain(c)): str(t) for (k, r, c), t in answers.items()})
+        answers = Answers(
+            "",
+            {(k, normalize_name(r), normalize_name(c)): str(t) for (k, r, c), t in answers.items()},
+        )
     if isinstance(sheet, Mapping):
-        sheet = sheet_from(sheet, "the sheet")
+        sheet = parse_sheet(sheet, "the sheet")
     one = sheet if isinstance(sheet, Sheet) else _chosen(read_sheets(sheet), answers, sheet, name)
     if answers.sheet and answers.sheet != one.identifier:
         what = f"{name} answers sheet {answers.sheet}, and this is sheet {one.identifier}"
         raise DataError(
             what, hint="another seed, graph or student: take the sheet that it belongs to"
         )
-    tables = worked_through(one)
+    tables = build_worksheets(one)
     with np.errstate(all="ignore"):  # numbers of students may be as large as they like
         parts = tuple(
             part
@@ -136,7 +143,7 @@ def check_trace(
     return Result("trace", name, parts)
 
 
-def trace_check(sheet: str | Path) -> Check:
+def build_trace_check(sheet: str | Path) -> Check:
     """The same for many: a sheet, or a class's sheets, read once; answers that cannot be read, or
     belong to another sheet, are a failure of theirs.
 
@@ -148,10 +155,8 @@ def trace_check(sheet: str | Path) -> Check:
     parts = _equal_points([*sheets.values()]) | {
         f"{place} {blank.row} {blank.column}": points
         for one in only
-        for (place, made), problem in zip(worked_through(one), one.problems, strict=True)
-        for blank, points in zip(
-            made.blanks, problem.points_of_blanks(len(made.blanks)), strict=True
-        )
+        for (place, made), problem in zip(build_worksheets(one), one.problems, strict=True)
+        for blank, points in zip(made.blanks, problem.divide_points(len(made.blanks)), strict=True)
     }
 
     def run(answers: Submission, limits: Limits) -> Result:
@@ -166,7 +171,7 @@ def trace_check(sheet: str | Path) -> Check:
             )
 
     calls = [f"cgprimer.check_trace({one.to_dict()!r}, NAMES)" for one in only]
-    forms = [form_python(one) for one in only]
+    forms = [format_python_form(one) for one in only]
     return Check(
         "trace", ",".join(sheets), run, "".join(forms), "".join(calls), parts, endings=ENDINGS
     )
@@ -194,20 +199,22 @@ def _chosen(sheets: Mapping[str, Sheet], answers: Answers, where: Any, name: str
 
 
 def _graded(
-    place: int, made: Worksheet, problem: Problem, texts: Mapping[Place, str]
+    place: int, made: Worksheet, problem: Problem, texts: Mapping[BlankKey, str]
 ) -> Iterator[Part]:
     """Yield the parts of a problem, in the order in which it is worked out."""
     read, complaints = dict[str, Any](), dict[str, str]()
     for blank in made.blanks:
-        text = bounded(texts.get((place, plain(blank.row), plain(blank.column)), ""))
-        if not is_empty(text):
+        text = truncate_answer(
+            texts.get((place, normalize_name(blank.row), normalize_name(blank.column)), "")
+        )
+        if not is_empty_answer(text):
             try:
                 read[blank.name] = _READERS[blank.form](text)
             except DataError as error:
                 hint = f" ({error.hint})" if error.hint else ""
                 complaints[blank.name] = f"not readable: {sanitize(error.message + hint)}"
     grading = _Grading(made, read)
-    possible = problem.points_of_blanks(len(made.blanks))
+    possible = problem.divide_points(len(made.blanks))
     for blank, points in zip(made.blanks, possible, strict=True):
         if blank.name in read and blank.form in ("number", "array"):
             judged = grading.judged(blank, read[blank.name])
@@ -223,14 +230,16 @@ def _graded(
 
 
 _READERS: dict[str, Any] = {
-    "number": number_in, "array": array_in, "shape": shape_in, "names": names_in, "name": names_in,
+    "number": parse_number, "array": parse_array, "shape": parse_shape, "names": parse_names, "name": parse_names,
 }  # fmt: skip
 
 
 def _matches(blank: Blank, answer: Any) -> bool:
     if blank.form == "shape":
         return bool(answer == blank.value)
-    return {plain(name) for name in answer} == {plain(name) for name in names_in(blank.value)}
+    return {normalize_name(name) for name in answer} == {
+        normalize_name(name) for name in parse_names(blank.value)
+    }
 
 
 Judged = tuple[float, Verdict, str, str]  #: points, verdict, mistake, message
@@ -256,7 +265,7 @@ class _Grading:
 
     def expected(self, blank: Blank) -> Any:
         """What follows from the student's own numbers; where nobody can go on, what is right."""
-        found = blank.value if blank.tree is None else value_of(blank.tree, self.own)
+        found = blank.value if blank.tree is None else evaluate_formula(blank.tree, self.own)
         if isinstance(found, float) and not isfinite(found):
             found = blank.value
         self.own[blank.name] = found
@@ -285,7 +294,7 @@ class _Grading:
         if noise and abs(answer) <= noise and abs(follows) <= noise:
             answer = follows = 0.0  # terms cancel, and nothing but rounding is left
         if self._close(answer, follows):  # with roundings, or mistakes, on the way
-            if after and not any(entries(follows)) and any(entries(blank.value)):
+            if after and not any(list_numbers(follows)) and any(list_numbers(blank.value)):
                 return 0.0, "wrong", s.ZERO, _SENTENCES[s.ZERO]
             return 1.0, "right", "", FOLLOWS if after else ""
         mistake = self._slip(blank, answer)
@@ -303,7 +312,7 @@ class _Grading:
         if self.digits or blank.form != "number" or not isinstance(blank.tree, Apply):
             return 0.0
         nodes = postorder(blank.tree)
-        largest = max(float(np.max(np.abs(value_of(node, self.own)))) for node in nodes)
+        largest = max(float(np.max(np.abs(evaluate_formula(node, self.own)))) for node in nodes)
         return _LEFT * largest if isfinite(largest) else 0.0
 
     def _slip(self, blank: Blank, answer: Any) -> str:
@@ -317,10 +326,10 @@ class _Grading:
                     return s.SWAPPED
         if getattr(answer, "ndim", 0) == 2 and self._close(answer.T, blank.value, _LOOSE):
             return s.SHAPE
-        if not any(entries(answer)):
+        if not any(list_numbers(answer)):
             return ""
         for known in (self.own, self.right):
-            for name, value in s.slips(blank, known):
+            for name, value in s.predict_wrong_answers(blank, known):
                 if self._close(answer, value):
                     return name
         opposite = blank.tree is None and self._close(answer, -blank.value)
@@ -329,13 +338,13 @@ class _Grading:
     def _close(self, one: Any, other: Any, units: float = 1.0) -> bool:
         """Whether numbers, or arrays of one shape, agree in the digits that are asked for."""
         return _fits(one, other) and all(
-            same(a, b, 0)
+            is_same_number(a, b, 0)
             or (
                 self.digits > 0
                 and not _are_short_integers(a, b, self.digits)
-                and abs(a - b) <= units * unit(b, self.digits) * (1 + 1e-9)
+                and abs(a - b) <= units * compute_last_place(b, self.digits) * (1 + 1e-9)
             )
-            for a, b in zip(entries(one), entries(other), strict=True)
+            for a, b in zip(list_numbers(one), list_numbers(other), strict=True)
         )
 
 
@@ -366,6 +375,6 @@ def _is_rounded(answer: float, value: float) -> bool:
         return False
     return any(
         float(format_number(answer, digits)) == answer
-        and abs(answer - value) <= (0.5 + 1e-9) * unit(value, digits)
+        and abs(answer - value) <= (0.5 + 1e-9) * compute_last_place(value, digits)
         for digits in _FEWER
     )

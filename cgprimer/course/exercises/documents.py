@@ -16,7 +16,7 @@ from math import fsum
 from typing import Any
 
 from cgprimer.analysis.text_tables import table
-from cgprimer.course.checks.sheets.answer_sheets import dictionary
+from cgprimer.course.checks.sheets.answer_forms import format_dictionary
 from cgprimer.course.checks.sheets.sheet_problems import (
     Blank,
     Cell,
@@ -24,9 +24,9 @@ from cgprimer.course.checks.sheets.sheet_problems import (
     Problem,
     Sheet,
     Worksheet,
-    cell_text,
+    format_cell,
 )
-from cgprimer.course.checks.sheets.sheet_questions import worked
+from cgprimer.course.checks.sheets.sheet_questions import build_worksheet
 from cgprimer.errors import pluralize
 from cgprimer.expressions import (
     Apply,
@@ -67,7 +67,7 @@ class Section:
     @property
     def heading(self) -> str:
         """Number, title and points."""
-        points = round(fsum(self.problem.points_of_blanks(len(self.made.blanks))))
+        points = round(fsum(self.problem.divide_points(len(self.made.blanks))))
         return f"Problem {self.place}. {self.made.title} ({pluralize(points, 'point')})"
 
     @property
@@ -117,7 +117,7 @@ class Section:
             if parse_internal(name).kind in ("edge", "path"):
                 put[name] = Number(float(format_number(values[name], self.made.digits or 10)))
         tree = substitute(last.tree, put)
-        given = [cell_text(cell) for cell in row if isinstance(cell, Apply)]
+        given = [format_cell(cell) for cell in row if isinstance(cell, Apply)]
         written = unparse(tree)
         unread = last.column == "value" and "stop_gradient" in written  # of softmax
         if unread or last.tree in row or written in given:
@@ -128,7 +128,7 @@ class Section:
 
 def sections(sheet: Sheet) -> list[Section]:
     """The problems of a sheet, worked out."""
-    return [Section(k, p, worked(p)) for k, p in enumerate(sheet.problems, start=1)]
+    return [Section(k, p, build_worksheet(p)) for k, p in enumerate(sheet.problems, start=1)]
 
 
 def headings(sheet: Sheet, *, solution: bool) -> tuple[str, str]:
@@ -188,7 +188,7 @@ def _markdown_section(
 
 
 def _markdown_cell(cell: Cell, _: bool) -> str:
-    text = cell_text(cell).replace("|", "\\|") or " " * 12
+    text = format_cell(cell).replace("|", "\\|") or " " * 12
     code = isinstance(cell, Apply | Name | DisplayFormula)
     return f"`{text}`" if code else text.replace(" -> ", " → ")
 
@@ -219,7 +219,7 @@ def notebook(
         if not solution:
             cells.append({
                 "cell_type": "code", "execution_count": None, "id": f"answers-{section.place}",
-                "metadata": {}, "outputs": [], "source": dictionary(section.place, section.made),
+                "metadata": {}, "outputs": [], "source": format_dictionary(section.place, section.made),
             })  # fmt: skip
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     about = {"cgprimer": sheet.to_dict(), "kernelspec": kernel}

@@ -12,13 +12,13 @@ from typing import Any
 from cgprimer.core.derivatives import resolve_output
 from cgprimer.core.graph.expression_graph import FrozenDict
 from cgprimer.course.checks.label_domains import restrictions
-from cgprimer.course.checks.sheets.answer_sheets import form_csv
+from cgprimer.course.checks.sheets.answer_forms import format_csv_form
 from cgprimer.course.checks.sheets.sheet_problems import (
     KINDS,
     MAX_POINTS,
     Problem,
     Sheet,
-    sheets_json,
+    format_sheets,
 )
 from cgprimer.course.exercises import documents
 from cgprimer.course.exercises.problem_generation import fitting_kinds, problem
@@ -65,7 +65,7 @@ class Exercise(Sheet):
 
     def to_csv(self) -> str:
         """A form for answers: a line for each blank."""
-        return form_csv(self)
+        return format_csv_form(self)
 
 
 def exercise(
@@ -258,12 +258,12 @@ def write_exercises(
         if not made:  # a graph that does not fit leaves no folders behind
             _make_folders(root)
         made.append(sheet)
-        write_atomically(root / STUDENTS / f"{student.file}.csv", form_csv(sheet))
+        write_atomically(root / STUDENTS / f"{student.file}.csv", format_csv_form(sheet))
         for name in formats:
             for part, ending in ((STUDENTS, ""), (GRADER, "-solution")):
                 path = root / part / f"{student.file}{ending}.{FORMATS[name]}"
                 write_atomically(path, _written(sheet, name, part == GRADER, path))
-    write_atomically(root / GRADER / "sheets.json", sheets_json(made))
+    write_atomically(root / GRADER / "sheets.json", format_sheets(made))
     return len(made)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from cgprimer.core.operations import find_primitive
 from cgprimer.core.operations.notation import format_declaration, format_program
-from cgprimer.course.checks.sheets.sheet_problems import Worksheet, entries
+from cgprimer.course.checks.sheets.sheet_problems import Worksheet, list_numbers
 from cgprimer.expressions import Apply, Declaration, ExpressionGraph, Number, postorder
 from cgprimer.support.number_format import format_number
 from cgprimer.tapes import Tape, reachable, values_of
@@ -66,7 +66,7 @@ def with_values(graph: ExpressionGraph, values: dict[str, Any]) -> str:
 def numbers_in(made: Worksheet) -> list[float]:
     """Every number that is to be found, those of matrices one by one."""
     blanks = [blank for blank in made.blanks if blank.form in ("number", "array")]
-    return [number for blank in blanks for number in entries(blank.value)]
+    return [number for blank in blanks for number in list_numbers(blank.value)]
 
 
 def is_exact(made: Worksheet, difficulty: int) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from cgprimer.analysis.latex import latex, latex_name
-from cgprimer.course.checks.sheets.sheet_problems import Cell, DisplayFormula, Sheet, cell_text
+from cgprimer.course.checks.sheets.sheet_problems import Cell, DisplayFormula, Sheet, format_cell
 from cgprimer.course.exercises.documents import embedded, headings, inline, sections
 from cgprimer.errors import CgprimerError, UsageError
 from cgprimer.expressions import Apply, Name, Number, parse_expression
@@ -87,7 +87,7 @@ def _html(text: str) -> str:
 
 
 def _html_cell(cell: Cell, asked: bool) -> str:
-    text = escape(cell_text(cell).replace(" -> ", " → "))
+    text = escape(format_cell(cell).replace(" -> ", " → "))
     own = f' class="{"filled" if text else "blank"}"' if asked else ""
     code = isinstance(cell, Apply | Name | DisplayFormula)
     return f"<td{own}>{f'<code>{text}</code>' if code else text}</td>"
@@ -167,7 +167,7 @@ def _tex_cell(cell: Cell, asked: bool = False) -> str:
         made = latex(cell)
         high = r"\rule[-1.1em]{0pt}{2.7em}" if r"\frac" in made else ""  # it touches no line
         return rf"{high}$\displaystyle {made}$"
-    text = cell_text(cell)
+    text = format_cell(cell)
     if isinstance(cell, DisplayFormula):
         return rf"\texttt{{{escape_latex_prose(text)}}}"
     words = ("input", "parameter", "row", "expression", "value", "adjoint", "tangent", "shape",

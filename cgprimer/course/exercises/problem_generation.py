@@ -9,10 +9,18 @@ from typing import Any
 
 from cgprimer.core.language.syntax_tree import operator_name
 from cgprimer.course.checks.point_sampling import sample_values
-from cgprimer.course.checks.sheets import slips as s
+from cgprimer.course.checks.sheets import formula_mistakes as s
 from cgprimer.course.checks.sheets.sheet_problems import KINDS, Problem, Worksheet
-from cgprimer.course.checks.sheets.sheet_questions import rule_steps, same, worked
-from cgprimer.course.checks.sheets.sheet_tables import paths_between, trace_table, value_of
+from cgprimer.course.checks.sheets.sheet_questions import (
+    build_worksheet,
+    is_same_number,
+    parse_rule,
+)
+from cgprimer.course.checks.sheets.sheet_tables import (
+    build_trace_table,
+    evaluate_formula,
+    list_paths,
+)
 from cgprimer.course.exercises import neat, random_graphs
 from cgprimer.errors import CgprimerError, PathLimitError, UsageError
 from cgprimer.expressions import ExpressionGraph, Number, names_in, parse
@@ -72,7 +80,7 @@ def problem(
         if accepted is not None:
             return accepted
     if graph is not None and found is not None:
-        worked(found[1])  # says what is wrong with the graph, where it is that
+        build_worksheet(found[1])  # says what is wrong with the graph, where it is that
     name = graph.source.name if graph is not None else "made-up graphs"
     raise UsageError(
         f"no numbers were found for which a student can work out {kind!r} of {name} by hand",
@@ -196,7 +204,7 @@ def _named(graph: ExpressionGraph) -> tuple[str, ...]:
 
 def _paths(graph: ExpressionGraph, of: str, wrt: str) -> tuple[tuple[str, ...], ...]:
     try:
-        return paths_between(graph, of, wrt)
+        return list_paths(graph, of, wrt)
     except PathLimitError:
         return ()
 
@@ -204,7 +212,7 @@ def _paths(graph: ExpressionGraph, of: str, wrt: str) -> tuple[tuple[str, ...], 
 def _step(draw: Random, rule: str, graph: ExpressionGraph, of: str) -> dict[str, Any]:
     """Settings and state for one step; whole numbers and tenths."""
     wrt = list(graph.parameters[:3])
-    steps = dict(rule_steps(rule))
+    steps = dict(parse_rule(rule))
     used = {name: names_in(expression) for name, expression in steps.items()}
     state = {}
     for part, values in _STATE.items():
@@ -225,7 +233,7 @@ def _accepted(
     try:
         if asked.kind == "mistake":
             return _with_mistake(graph, asked, rounded or loose, difficulty)
-        made = worked(asked)
+        made = build_worksheet(asked)
     except CgprimerError:
         return None
     if not made.blanks or neat.is_degenerate(made, tape(graph), graph.point(None)):
@@ -245,7 +253,7 @@ def _with_mistake(
 ) -> Problem | None:
     """The worked table with one slip in it, and what follows from that."""
     kind = asked.asked["table"]
-    rows, blanks = trace_table(graph, asked.asked, kind)
+    rows, blanks = build_trace_table(graph, asked.asked, kind)
     right = Worksheet("", (), (), (), tuple(blanks), {}, 0)
     if neat.is_degenerate(right, tape(graph), graph.point(None)):
         return None
@@ -259,12 +267,12 @@ def _with_mistake(
     shown = []
     for k, blank in enumerate(blanks):
         assert blank.tree is not None
-        value = value_of(blank.tree, known)
+        value = evaluate_formula(blank.tree, known)
         if k == at:
             options = {
                 other
-                for name, other in s.slips(blank, known)
-                if name in _PLANTED and other and not same(other, value, digits or 4)
+                for name, other in s.predict_wrong_answers(blank, known)
+                if name in _PLANTED and other and not is_same_number(other, value, digits or 4)
                 and abs(other - value) > 0.02 * max(abs(other), abs(value))
             }  # fmt: skip
             if not options or not value:
@@ -280,4 +288,4 @@ def _with_mistake(
         for made in (right, wrong)
     )
     found = replace(asked, asked={**asked.asked, "digits": digits, "shown": shown})
-    return found if fine and worked(found).blanks[0].value == blanks[at].row else None
+    return found if fine and build_worksheet(found).blanks[0].value == blanks[at].row else None

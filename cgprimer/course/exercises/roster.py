@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from cgprimer.course.checks.sheets.sheet_problems import csv_rows, read_text
+from cgprimer.course.checks.sheets.sheet_problems import parse_csv, read_text_file
 from cgprimer.course.exercises.transliteration import transliterated
 from cgprimer.errors import DataError
 
@@ -58,9 +58,9 @@ def read_roster(path: str | Path) -> list[Student]:
     Raises:
         DataError: the file cannot be read, has no such column or no students, or a student twice.
     """
-    text, where = read_text(path), str(path)
+    text, where = read_text_file(path), str(path)
     try:
-        rows = csv_rows(text)
+        rows = parse_csv(text)
     except csv.Error as error:
         raise DataError(f"{where} is not a CSV file: {error}") from None
     header = [" ".join(cell.split()) for cell in rows[0]] if rows else []

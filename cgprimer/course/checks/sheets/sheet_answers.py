@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from cgprimer.course.checks.notation_reader import read_formula
-from cgprimer.course.checks.sheets.sheet_problems import csv_rows
-from cgprimer.course.checks.sheets.sheet_tables import value_of
+from cgprimer.course.checks.sheets.sheet_problems import parse_csv
+from cgprimer.course.checks.sheets.sheet_tables import evaluate_formula
 from cgprimer.course.checks.submission_files import read_regular_file
 from cgprimer.errors import CgprimerError, DataError, UsageError, join_names
 
@@ -28,7 +28,7 @@ _ASSIGNED = re.compile(r"^(answers_\d+)\s*=", re.MULTILINE)
 _CONSTANTS = {"e": math.e, "pi": math.pi}
 _EMPTY = ("", "-", "_", "?", "...", "…")
 
-Place = tuple[int, str, str]  #: number of the problem, row, column; as `plain` writes them
+BlankKey = tuple[int, str, str]  #: number of the problem, row, column; as `plain` writes them
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +41,10 @@ class Answers:
     """
 
     sheet: str
-    texts: dict[Place, str] = field(default_factory=dict)
+    texts: dict[BlankKey, str] = field(default_factory=dict)
 
 
-def plain(text: str) -> str:
+def normalize_name(text: str) -> str:
     """A row's or column's name without marks of a format.
 
     >>> plain(" `xx -> xw` "), plain("xx → xw")
@@ -61,17 +61,23 @@ def read_answers(path: str | Path) -> Answers:
         DataError: the file cannot be read or is no such file; the message says what is missing.
     """
     kind = Path(path).suffix.lower()
-    readers = dict(zip(ENDINGS, (_csv, _json, _markdown, _notebook, _python), strict=True))
+    readers = dict(
+        zip(
+            ENDINGS,
+            (_read_csv, _read_json, _read_markdown, _read_notebook, _read_python),
+            strict=True,
+        )
+    )
     if kind not in readers:
         raise DataError(f"{path} has no answers: its ending is none of {', '.join(ENDINGS)}")
     try:
-        return readers[kind](_text_of(path))
+        return readers[kind](_read_file(path))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, csv.Error) as error:
         said = str(error).splitlines()[0][:100] if str(error) else type(error).__name__
         raise DataError(f"{path} has no answers that can be read: {said}") from None
 
 
-def _text_of(path: str | Path) -> str:
+def _read_file(path: str | Path) -> str:
     """Return the text of a regular file of limited size.
 
     Raises:
@@ -89,11 +95,11 @@ def _text_of(path: str | Path) -> str:
         raise DataError(f"{path} is not UTF-8 text (byte {error.start})") from None
 
 
-def _csv(text: str) -> Answers:
-    first, *rows = csv_rows(text) or [[]]
+def _read_csv(text: str) -> Answers:
+    first, *rows = parse_csv(text) or [[]]
     if len(rows) > _MOST_ROWS:
         raise ValueError(f"more than {_MOST_ROWS:,} rows")
-    header = [plain(cell).casefold() for cell in first]
+    header = [normalize_name(cell).casefold() for cell in first]
     if missing := [name for name in COLUMNS[1:] if name not in header]:
         raise ValueError(f"no column {missing[0]!r}")
     sheets, found = set(), {}
@@ -102,29 +108,29 @@ def _csv(text: str) -> Answers:
         if not any(cells.values()):
             continue
         sheets.add(cells.get("sheet", "").strip())
-        found[_place(cells["problem"], cells["row"], cells["column"])] = cells.get("answer", "")
+        found[_build_key(cells["problem"], cells["row"], cells["column"])] = cells.get("answer", "")
     if len(known := sorted(sheets - {""})) > 1:
         raise ValueError(f"it is of several sheets: {join_names(known, 3)}")
     return Answers("".join(known), found)
 
 
-def _json(text: str) -> Answers:
+def _read_json(text: str) -> Answers:
     data = json.loads(text)
-    return Answers(str(data.get("sheet", "")), dict(_nested(data["answers"])))
+    return Answers(str(data.get("sheet", "")), dict(_flatten_answers(data["answers"])))
 
 
-def _nested(answers: Any) -> Iterator[tuple[Place, str]]:
+def _flatten_answers(answers: Any) -> Iterator[tuple[BlankKey, str]]:
     for number, rows in answers.items():
         for row, columns in rows.items():
             for column, answer in columns.items():
                 written = json.dumps(answer) if isinstance(answer, list) else str(answer)
-                yield _place(number, row, column), "" if answer is None else written
+                yield _build_key(number, row, column), "" if answer is None else written
 
 
-def _markdown(text: str) -> Answers:
+def _read_markdown(text: str) -> Answers:
     """Tables under the headings of problems, as the sheet has them."""
-    sheet = _sheet_of_mark(text)
-    found: dict[Place, str] = {}
+    sheet = _read_sheet_mark(text)
+    found: dict[BlankKey, str] = {}
     number, header = 0, list[str]()
     for line in text.splitlines():
         heading = re.match(r"#+\s*(?:problem\s*)?(\d+)\b", line, re.IGNORECASE)
@@ -138,11 +144,11 @@ def _markdown(text: str) -> Answers:
                 header = cells
             elif not all(re.fullmatch(r":?-*:?", c) for c in cells) or not "".join(cells):
                 for column, cell in zip(header[1:], cells[1:], strict=False):
-                    found[_place(number, cells[0], column)] = cell.replace("\\", "")
+                    found[_build_key(number, cells[0], column)] = cell.replace("\\", "")
     return Answers(sheet, found)
 
 
-def _sheet_of_mark(text: str) -> str:
+def _read_sheet_mark(text: str) -> str:
     """Return the sheet that the mark in a Markdown file names; a pattern is quadratic here."""
     for line in text.partition("cgprimer-sheet")[2].splitlines()[:1]:
         begin, end = line.find("{"), line.rfind("}")
@@ -151,50 +157,52 @@ def _sheet_of_mark(text: str) -> str:
     return ""
 
 
-def _notebook(text: str) -> Answers:
+def _read_notebook(text: str) -> Answers:
     """Cells ``answers_1 = {"xx": {"value": 0.25}}``: they are read as text, and never run."""
     data = json.loads(text)
     sheet = str(data["metadata"].get("cgprimer", {}).get("sheet", ""))
-    found: dict[Place, str] = {}
+    found: dict[BlankKey, str] = {}
     for cell in data["cells"]:
         source = cell.get("source", "")
         source = "".join(source) if isinstance(source, list) else str(source)
         if cell.get("cell_type") == "code" and _ASSIGNED.search(source):
-            found |= _python(source).texts
+            found |= _read_python(source).texts
     return Answers(sheet, found)
 
 
-def _python(text: str) -> Answers:
+def _read_python(text: str) -> Answers:
     """Such dictionaries in a file of their own, below ``sheet = "..."``."""
     try:
         tree = ast.parse(text[:_LONGEST_PROGRAM])
     except (SyntaxError, MemoryError) as error:
         name, said = _ASSIGNED.search(text), getattr(error, "msg", "too deep")
         raise ValueError(f"{name[1] if name else 'it'} is no Python: {said}") from None
-    sheet, found = "", dict[Place, str]()
+    sheet, found = "", dict[BlankKey, str]()
     for node in tree.body:
         target = node.targets[0] if isinstance(node, ast.Assign) else None
         if not isinstance(node, ast.Assign) or not isinstance(target, ast.Name):
             continue
         if target.id == "sheet":
-            sheet = _said(node.value)
+            sheet = _unparse_answer(node.value)
         elif _ASSIGNED.match(f"{target.id} ="):
-            for row, columns in _pairs(node.value):
-                for column, answer in _pairs(columns):
-                    found[_place(target.id, _said(row), _said(column))] = _said(answer)
+            for row, columns in _list_items(node.value):
+                for column, answer in _list_items(columns):
+                    found[_build_key(target.id, _unparse_answer(row), _unparse_answer(column))] = (
+                        _unparse_answer(answer)
+                    )
     return Answers(sheet, found)
 
 
-def answers_in(names: Mapping[str, Any]) -> Answers:
+def parse_namespace(names: Mapping[str, Any]) -> Answers:
     """The same from the names of a notebook that is running: ``globals()``."""
     own = {name: value for name, value in names.items() if _ASSIGNED.match(f"{name} =")}
     try:
-        return Answers("", dict(_nested(own)))
+        return Answers("", dict(_flatten_answers(own)))
     except AttributeError:
         raise DataError("answers are dictionaries of dictionaries, as the form has them") from None
 
 
-def _pairs(node: ast.expr | None) -> Iterator[tuple[ast.expr, ast.expr]]:
+def _list_items(node: ast.expr | None) -> Iterator[tuple[ast.expr, ast.expr]]:
     if not isinstance(node, ast.Dict):
         raise ValueError("an answer is a dictionary of dictionaries")
     for key, value in zip(node.keys, node.values, strict=True):
@@ -202,22 +210,22 @@ def _pairs(node: ast.expr | None) -> Iterator[tuple[ast.expr, ast.expr]]:
             yield key, value
 
 
-def _said(node: ast.expr) -> str:
+def _unparse_answer(node: ast.expr) -> str:
     """A text as it is, anything else as it is written."""
     if isinstance(node, ast.Constant):
         return "" if node.value is None or node.value is ... else str(node.value)
     return ast.unparse(node)
 
 
-def _place(number: Any, row: str, column: str) -> Place:
+def _build_key(number: Any, row: str, column: str) -> BlankKey:
     digits = re.search(r"\d+", str(number))
-    return int(digits[0]) if digits else 0, plain(row), plain(column)
+    return int(digits[0]) if digits else 0, normalize_name(row), normalize_name(column)
 
 
 # --- from a text to what it means ----------------------------------------------------------------
 
 
-def bounded(text: str) -> str:
+def truncate_answer(text: str) -> str:
     """Return an answer of limited length: one that is longer is no answer, whatever it begins with.
 
     >>> len(bounded("1" * 100_000))
@@ -226,12 +234,12 @@ def bounded(text: str) -> str:
     return text[: 20 * _LONGEST + 1]
 
 
-def is_empty(text: str) -> bool:
+def is_empty_answer(text: str) -> bool:
     """Whether nothing was answered."""
     return text.strip(" _\t`*") in _EMPTY
 
 
-def number_in(text: str) -> float:
+def parse_number(text: str) -> float:
     r"""The number that an answer is: digits, or an expression such as ``3/4`` or ``e^2``.
 
     Of a chain ``3*9 = 27`` it is the last; marks of Markdown and LaTeX around it do not count.
@@ -248,10 +256,10 @@ def number_in(text: str) -> float:
         raise DataError("it is too long to be a number")
     *before, text = [p for p in re.split("[=≈~]", text) if p.strip(" `$*")] or [""]
     for part in before:
-        number_in(part)
+        parse_number(part)
     text = re.sub(r"^\s*([-+−]?\s*\d+),(\d+)\s*$", r"\1.\2", text.strip(" `$*"))
     try:
-        value = float(value_of(read_formula(text, _CONSTANTS, "<answer>"), _CONSTANTS))
+        value = float(evaluate_formula(read_formula(text, _CONSTANTS, "<answer>"), _CONSTANTS))
     except CgprimerError as error:
         raise DataError(error.message, hint=error.hint) from None
     except KeyError as error:
@@ -261,7 +269,7 @@ def number_in(text: str) -> float:
     return value
 
 
-def array_in(text: str) -> Any:
+def parse_array(text: str) -> Any:
     """The array that an answer is, as nested lists or as a number.
 
     Raises:
@@ -275,13 +283,13 @@ def array_in(text: str) -> Any:
 
     text = text.strip(" `$*")
     if len(text) > 20 * _LONGEST or "[" not in text:
-        return np.array(number_in(text))
+        return np.array(parse_number(text))
     if text.count(",") > _MOST_NUMBERS:
         raise DataError(f"it has more than {_MOST_NUMBERS} numbers")
     entries: list[float] = []
 
     def keep(match: re.Match[str]) -> str:
-        entries.append(number_in(match[0]))
+        entries.append(parse_number(match[0]))
         return str(len(entries) - 1)
 
     try:
@@ -291,7 +299,7 @@ def array_in(text: str) -> Any:
         raise DataError("it is no matrix: rows of the same length, as [[1, 2], [3, 4]]") from None
 
 
-def shape_in(text: str) -> str:
+def parse_shape(text: str) -> str:
     """A shape as sheets write it.
 
     >>> shape_in("(2, 3)"), shape_in("2 × 3"), shape_in("scalar"), shape_in("1x1")
@@ -301,7 +309,7 @@ def shape_in(text: str) -> str:
     return "x".join(sizes) or "number"
 
 
-def names_in(text: str) -> list[str]:
+def parse_names(text: str) -> list[str]:
     """Names apart by commas, spaces or semicolons.
 
     >>> names_in("xa, xb"), names_in("none")

@@ -44,12 +44,12 @@ class Problem:
     graph: str
     asked: Mapping[str, Any]
 
-    def points_of_blanks(self, count: int) -> list[float]:
+    def divide_points(self, count: int) -> list[float]:
         """Return the points of each of its blanks: one each, unless ``asked`` has ``points``.
 
         The points of a problem are divided equally, in hundredths where that is possible.
 
-        >>> Problem("trace", "", {"points": 10}).points_of_blanks(3)
+        >>> Problem("trace", "", {"points": 10}).divide_points(3)
         [3.34, 3.33, 3.33]
 
         Raises:
@@ -99,7 +99,7 @@ class Sheet:
         return f"<Sheet {self.identifier}{self.student and f' of {self.student}'}: {kinds}>"
 
 
-def sheet_from(data: Any, where: str) -> Sheet:
+def parse_sheet(data: Any, where: str) -> Sheet:
     """A sheet from plain data, as somebody may have changed them.
 
     Raises:
@@ -127,7 +127,7 @@ def read_sheets(path: str | Path) -> dict[str, Sheet]:
     Raises:
         DataError: the file cannot be read, or has no sheet in it.
     """
-    text, where = read_text(path), str(path)
+    text, where = read_text_file(path), str(path)
     if Path(path).suffix.lower() in (".json", ".ipynb"):
         try:
             data = json.loads(text)
@@ -145,13 +145,13 @@ def read_sheets(path: str | Path) -> dict[str, Sheet]:
             raise DataError(f"{where} has no sheet in it", hint=hint)
     several = data.get("sheets") if isinstance(data, dict) else None
     listed = several if isinstance(several, list) else [data]
-    sheets = [sheet_from(one, where) for one in listed]
+    sheets = [parse_sheet(one, where) for one in listed]
     if not sheets:
         raise DataError(f"{where} has no sheet in it")
     return {sheet.identifier: sheet for sheet in sheets}
 
 
-def read_text(path: str | Path) -> str:
+def read_text_file(path: str | Path) -> str:
     """The text of a file of some size.
 
     Raises:
@@ -167,13 +167,13 @@ def read_text(path: str | Path) -> str:
         raise DataError(f"{path} is not UTF-8 text (byte {error.start})") from None
 
 
-def csv_rows(text: str) -> list[list[str]]:
+def parse_csv(text: str) -> list[list[str]]:
     """The rows of a table with commas, semicolons or tabs: what its first line has most of."""
     delimiter = max(",;\t", key=text.partition("\n")[0].count)
     return list(csv.reader(io.StringIO(text), delimiter=delimiter))
 
 
-def sheets_json(sheets: Sequence[Sheet]) -> str:
+def format_sheets(sheets: Sequence[Sheet]) -> str:
     """What the grader keeps: every sheet's questions."""
     return format_json({"sheets": [sheet.to_dict() for sheet in sheets]}) + "\n"
 
@@ -246,11 +246,11 @@ class Worksheet:
     above: tuple[Sequence[str], Sequence[Sequence[Cell]]] | None = None
 
 
-def entries(value: Any) -> list[float]:
+def list_numbers(value: Any) -> list[float]:
     """A number, or those of an array."""
     return [value] if isinstance(value, float) else [*map(float, value.ravel().tolist())]
 
 
-def cell_text(cell: Cell) -> str:
+def format_cell(cell: Cell) -> str:
     """A cell that is no blank, as text."""
     return unparse(cell) if isinstance(cell, Name | Number | Apply) else str(cell)

@@ -17,19 +17,19 @@ from cgprimer.core.language.parser import parse_program
 from cgprimer.core.operations.primitive_registry import FUNCTIONS
 from cgprimer.course.checks.sheets.sheet_problems import Blank, Cell, Problem, Sheet, Worksheet
 from cgprimer.course.checks.sheets.sheet_tables import (
-    MAKERS,
-    Known,
-    formulas,
-    listed_values,
-    listing,
-    path_trees,
-    paths_between,
-    quoted,
-    total,
-    trace_table,
-    value_of,
-    values_at,
-    worked_blank,
+    BUILDERS,
+    Values,
+    add_terms,
+    build_list_worksheet,
+    build_path_formulas,
+    build_trace_table,
+    evaluate_formula,
+    evaluate_variables,
+    list_paths,
+    quote_definitions,
+    quote_names,
+    quote_values,
+    solve_blank,
 )
 from cgprimer.errors import CgprimerError, DataError
 from cgprimer.expressions import (
@@ -49,18 +49,18 @@ from cgprimer.support.value_names import internal_name
 # --- matrices ------------------------------------------------------------------------------------
 
 
-def _shape(value: Any) -> str:
+def _format_shape(value: Any) -> str:
     return "x".join(map(str, getattr(value, "shape", ()))) or "number"
 
 
-def _shapes(graph: ExpressionGraph, asked: Known) -> Worksheet:
+def _build_matrix_worksheet(graph: ExpressionGraph, asked: Values) -> Worksheet:
     """Values forward and adjoints backward, each with its shape; one mark for each of the two."""
     found = trace(graph, of=asked.get("of"), method="reverse")
     written = graph.definitions if asked.get("level") == "variables" else {}
     given = {row.name: row.value for row in found.rows if row.tree is None}
     inner: dict[str, Expression] = {}  # parts of what is a row as it is written
     rows: list[Sequence[Cell]] = [
-        (row.name, row.expression, _shape(row.value), format_array(row.value, width=999))
+        (row.name, row.expression, _format_shape(row.value), format_array(row.value, width=999))
         for row in found.rows
         if row.tree is None
     ]
@@ -76,7 +76,11 @@ def _shapes(graph: ExpressionGraph, asked: Known) -> Worksheet:
             continue
         own = (
             Blank(
-                row.name, "shape", internal_name("shape", row.name), _shape(row.value), form="shape"
+                row.name,
+                "shape",
+                internal_name("shape", row.name),
+                _format_shape(row.value),
+                form="shape",
             ),
             Blank(row.name, "value", row.name, row.value, tree, form),
         )
@@ -111,13 +115,13 @@ RULES = {  # as a course writes them; tests compare them with the optimizers of 
 _NORM = "norm"  # in a rule: of the values of `h` of all parameters
 
 
-def rule_steps(rule: str) -> list[tuple[str, Expression]]:
+def parse_rule(rule: str) -> list[tuple[str, Expression]]:
     """The names and formulas of a rule, in their order."""
     statements = parse_program(RULES[rule], FUNCTIONS, "<rule>").statements
     return [(s.name, s.expression) for s in statements if isinstance(s, Definition)]
 
 
-def _optimizer(graph: ExpressionGraph, asked: Known) -> Worksheet:
+def _build_optimizer_worksheet(graph: ExpressionGraph, asked: Values) -> Worksheet:
     rule, names, digits = asked["rule"], list(asked["wrt"]), asked["digits"]
     state: Mapping[str, Mapping[str, float]] = asked["state"]
     settings: Mapping[str, float] = asked["settings"]
@@ -142,15 +146,15 @@ def _optimizer(graph: ExpressionGraph, asked: Known) -> Worksheet:
                 return node
             if node.name == _NORM:
                 parts = (Name(internal_name("h", n) if own else f"h_{n}") for n in names)
-                return Apply("sqrt", (total(Apply("pow", (p, Number(2.0))) for p in parts),))
+                return Apply("sqrt", (add_terms(Apply("pow", (p, Number(2.0))) for p in parts),))
             name = latest.get(node.name, node.name)
             return Name(f"{name}.{own}" if own else name)
 
         return fold(tree, leaf, lambda name, operands: Apply(name, tuple(operands)))
 
-    for name, expression in rule_steps(rule):
+    for name, expression in parse_rule(rule):
         new = f"{name}'" if name in latest else name
-        own = [worked_blank(new, n, f"{new}.{n}", renamed(expression, n), known) for n in names]
+        own = [solve_blank(new, n, f"{new}.{n}", renamed(expression, n), known) for n in names]
         rows.append((new, renamed(expression, ""), *own))
         blanks += own
         latest[name] = new
@@ -158,9 +162,9 @@ def _optimizer(graph: ExpressionGraph, asked: Known) -> Worksheet:
         p: [f"{format_number(v, 10)} for `{n}`" for n, v in own.items()] for p, own in state.items()
     }
     text = (
-        *formulas(graph),
-        f"Do one step of *{rule}* on `{of}` for the parameters {quoted(names)}"
-        f" at {listed_values(point, point, 0)}; {listed_values(settings, settings, 0)}."
+        *quote_definitions(graph),
+        f"Do one step of *{rule}* on `{of}` for the parameters {quote_names(names)}"
+        f" at {quote_values(point, point, 0)}; {quote_values(settings, settings, 0)}."
         f" The rule is worked through row by row, for each parameter `p` by itself; `g` is the"
         f" derivative of `{of}` with respect to it, and a name with a stroke is the new one.",
         *(f"Before the step `{part}` is {', '.join(before)}." for part, before in held.items()),
@@ -172,9 +176,9 @@ def _optimizer(graph: ExpressionGraph, asked: Known) -> Worksheet:
 # --- pictures ------------------------------------------------------------------------------------
 
 
-def _picture(graph: ExpressionGraph, asked: Known) -> Worksheet:
+def _build_picture_worksheet(graph: ExpressionGraph, asked: Values) -> Worksheet:
     """Questions about a drawn graph; from the second difficulty on with partials on its edges."""
-    known = values_at(graph)
+    known = evaluate_variables(graph)
     given, blanks = dict(known), list[Blank]()
     for number_, (what, *about) in enumerate(asked["questions"], start=1):
         tree: Expression | None = None
@@ -189,18 +193,19 @@ def _picture(graph: ExpressionGraph, asked: Known) -> Worksheet:
             value = graph.leads_to.get(about[0], ())
         elif what == "count":
             sentence, form = f"how many paths lead from {about[0]} to {about[1]}", "number"
-            value = float(len(paths_between(graph, about[1], about[0])))
+            value = float(len(list_paths(graph, about[1], about[0])))
         else:
             wrt, of, *path = about
-            along, partials = path_trees(graph, of, wrt)
+            along, partials = build_path_formulas(graph, of, wrt)
             given |= {
-                internal_name("edge", a, b): value_of(p, known) for (a, b), p in partials.items()
+                internal_name("edge", a, b): evaluate_formula(p, known)
+                for (a, b), p in partials.items()
             }
-            form, sentence, tree = "number", f"d{of}/d{wrt}", total(along.values())
+            form, sentence, tree = "number", f"d{of}/d{wrt}", add_terms(along.values())
             if what == "path":
                 tree = along[tuple(path[0])]
                 sentence = f"the share of the path {' -> '.join(path[0])} in {sentence}"
-            value = value_of(tree, given)
+            value = evaluate_formula(tree, given)
         name = {"path": internal_name("path", str(number_)), "sum": "sum"}.get(what, f"q{number_}")
         shown = ", ".join(value) if form == "names" else value
         blanks.append(Blank(sentence, "answer", name, shown, tree, form))
@@ -213,34 +218,34 @@ def _picture(graph: ExpressionGraph, asked: Known) -> Worksheet:
     if not graph.inputs:  # what everything begins with
         look["parameters"] = "vertices"
     title, digits = "Read the picture", asked["digits"]
-    return listing(title, text, "question", blanks, given, digits, picture=look)
+    return build_list_worksheet(title, text, "question", blanks, given, digits, picture=look)
 
 
 # --- a planted mistake ---------------------------------------------------------------------------
 
 
-def _names_of_row(name: str, mark: str | None) -> tuple[str, ...]:
+def _list_row_names(name: str, mark: str | None) -> tuple[str, ...]:
     """Return the names of a row's value and, with a mark, of its tangent or adjoint."""
     return (name, internal_name(mark, name)) if mark else (name,)
 
 
-def _mistake(graph: ExpressionGraph, asked: Known) -> Worksheet:
+def _build_mistake_worksheet(graph: ExpressionGraph, asked: Values) -> Worksheet:
     """A worked table as somebody wrote it; its numbers are the question's, wrong ones included."""
     kind, digits = asked["table"], asked["digits"]
-    rows, blanks = trace_table(graph, asked, kind)
+    rows, blanks = build_trace_table(graph, asked, kind)
     shown = dict(zip((b.name for b in blanks), map(float, asked["shown"]), strict=True))
     known = {row.name: row.value for row in rows if row.tree is None} | shown
     for first in blanks:
         assert first.tree is not None
-        right = value_of(first.tree, known)
-        if not same(right, shown[first.name], digits):
+        right = evaluate_formula(first.tree, known)
+        if not is_same_number(right, shown[first.name], digits):
             break
     else:
         raise ValueError("no row is wrong")
     mark = {"tangent": "dot", "adjoint": "bar"}.get(kind)
     table: list[Sequence[Cell]] = [
         (row.name, row.tree or row.expression,
-         *(format_number(known[n], digits or 10) for n in _names_of_row(row.name, mark)))
+         *(format_number(known[n], digits or 10) for n in _list_row_names(row.name, mark)))
         for row in rows
     ]  # fmt: skip
     column = {"trace": "value"}.get(kind, kind)
@@ -262,19 +267,21 @@ def _mistake(graph: ExpressionGraph, asked: Known) -> Worksheet:
     header = ("row", "expression", "value", *([kind] if mark else []))
     given = {**known, first.name: right}
     above = (header, table)
-    return listing("Find the mistake", text, "question", answers, given, digits, above=above)
+    return build_list_worksheet(
+        "Find the mistake", text, "question", answers, given, digits, above=above
+    )
 
 
-def same(one: float, other: float, digits: int) -> bool:
+def is_same_number(one: float, other: float, digits: int) -> bool:
     """Whether two numbers are the same in so many digits; 0 for all that arithmetic keeps."""
     if digits:
         return format_number(one, digits) == format_number(other, digits) or abs(
             one - other
-        ) <= unit(one, digits)
+        ) <= compute_last_place(one, digits)
     return abs(one - other) <= 1e-9 * max(abs(one), abs(other), 1e-3)
 
 
-def unit(value: float, digits: int) -> float:
+def compute_last_place(value: float, digits: int) -> float:
     """One in the last of so many digits of a number.
 
     >>> unit(21.5, 4), unit(0.0, 4)
@@ -285,21 +292,21 @@ def unit(value: float, digits: int) -> float:
     return 10.0 ** (floor(log10(abs(value))) + 1 - digits)
 
 
-_MAKERS = {
-    **MAKERS,
-    "shapes": _shapes,
-    "optimizer": _optimizer,
-    "picture": _picture,
-    "mistake": _mistake,
+_BUILDERS = {
+    **BUILDERS,
+    "shapes": _build_matrix_worksheet,
+    "optimizer": _build_optimizer_worksheet,
+    "picture": _build_picture_worksheet,
+    "mistake": _build_mistake_worksheet,
 }
 
 
 @lru_cache(maxsize=64)  # a sheet, its form, its solution and its grader ask for the same
-def _worked(kind: str, graph: str, asked: str) -> Worksheet:
-    return _MAKERS[kind](parse(graph, name="<sheet>"), json.loads(asked))
+def _build_cached_worksheet(kind: str, graph: str, asked: str) -> Worksheet:
+    return _BUILDERS[kind](parse(graph, name="<sheet>"), json.loads(asked))
 
 
-def worked(problem: Problem) -> Worksheet:
+def build_worksheet(problem: Problem) -> Worksheet:
     """A problem's table, its blanks and their values.
 
     Raises:
@@ -310,7 +317,7 @@ def worked(problem: Problem) -> Worksheet:
     [('xb', 4.0), ('xw', 12.0)]
     """
     try:
-        return _worked(problem.kind, problem.graph, json.dumps(dict(problem.asked)))
+        return _build_cached_worksheet(problem.kind, problem.graph, json.dumps(dict(problem.asked)))
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise DataError(f"a problem of the sheet is damaged: {error!r}"[:200]) from None
     except CgprimerError as error:
@@ -318,6 +325,6 @@ def worked(problem: Problem) -> Worksheet:
         raise DataError(what, hint=error.hint) from None
 
 
-def worked_through(sheet: Sheet) -> Iterator[tuple[int, Worksheet]]:
+def build_worksheets(sheet: Sheet) -> Iterator[tuple[int, Worksheet]]:
     """The numbers of a sheet's problems, and their tables."""
-    return enumerate(map(worked, sheet.problems), start=1)
+    return enumerate(map(build_worksheet, sheet.problems), start=1)

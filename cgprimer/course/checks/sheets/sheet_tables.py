@@ -1,8 +1,8 @@
-"""Traces, edges, paths and gradients as tables with blanks, from the house's tapes and edges.
+"""Traces, edges, paths and gradients as tables with blanks.
 
-Each blank carries the formula by which it follows from blanks before it, so that a table can be
-worked out again from a student's own numbers. What a derivative is made of is read from the tape of
-partials on edges; along an edge an adjoint, or a tangent, is multiplied with that partial.
+Each blank has a formula that computes it from earlier blanks, so that a table can be computed again
+from a student's own numbers. Formulas of derivatives consist of the contributions of core's sweep
+over the edges of the graph.
 """
 
 from __future__ import annotations
@@ -25,48 +25,50 @@ from cgprimer.support.value_names import internal_name
 from cgprimer.tapes import Tape, contributions, differentiate, labels
 from cgprimer.tapes import tape as build_tape
 
-Known = Mapping[str, Any]
+Values = Mapping[str, Any]
 _MOST_PATHS = 40  # of a name
 
 
-def value_of(tree: Expression, known: Known) -> Any:
-    """A formula where names have values: numbers, or arrays.
+def evaluate_formula(formula: Expression, values: Values) -> Any:
+    """Evaluate a formula whose names are scalars or arrays.
 
     >>> value_of(Apply("mul", (Name("a"), Number(3.0))), {"a": 2.0})
     6.0
     """
 
-    def leaf(node: Name | Number) -> Any:
-        return known[node.name] if isinstance(node, Name) else node.value
+    def read_leaf(node: Name | Number) -> Any:
+        """Return the value of a name, or a number."""
+        return values[node.name] if isinstance(node, Name) else node.value
 
     def apply(name: str, operands: list[Any]) -> Any:
-        if name in ("sum", "largest"):  # of everything: how traces write it
+        """Apply a primitive or an array operation to values."""
+        if name in ("sum", "largest"):  # reductions of all elements, as traces write them
             import numpy as np
 
             return float((np.sum if name == "sum" else np.max)(operands[0]))
-        shaped = type(name) is not str  # it makes an array of a number, too
-        return choose_arithmetic([name] if shaped else operands)(name)(*operands)
+        is_array_operation = type(name) is not str  # returns an array even for a scalar
+        return choose_arithmetic([name] if is_array_operation else operands)(name)(*operands)
 
-    return fold(tree, leaf, apply)
+    return fold(formula, read_leaf, apply)
 
 
-def product(left: Expression, right: Expression) -> Expression:
-    """A product, as it is written: without a factor 1, and with a sign for -1."""
+def multiply(left: Expression, right: Expression) -> Expression:
+    """Return a product as it is written: without a factor 1, and with a minus sign for -1."""
     for one, other in ((left, right), (right, left)):
         if isinstance(one, Number) and abs(one.value) == 1:
             return other if one.value == 1 else Apply("neg", (other,))
     return Apply("mul", (left, right))
 
 
-def total(terms: Iterable[Expression]) -> Expression:
-    """A sum, 0 of none."""
-    known = list(terms)
-    return reduce(lambda a, b: Apply("add", (a, b)), known) if known else Number(0.0)
+def add_terms(terms: Iterable[Expression]) -> Expression:
+    """Return the sum of terms; 0 without terms."""
+    operands = list(terms)
+    return reduce(lambda a, b: Apply("add", (a, b)), operands) if operands else Number(0.0)
 
 
-def multiplied(factors: Iterable[Expression]) -> Expression:
-    """A product of one factor or more."""
-    return reduce(product, factors)
+def multiply_all(factors: Iterable[Expression]) -> Expression:
+    """Return the product of at least one factor."""
+    return reduce(multiply, factors)
 
 
 Formulas = dict[tuple[str, str], Expression]  #: keyed by edge, (tail, head)
@@ -105,7 +107,7 @@ class EdgeFormulas:
 
         >>> from cgprimer.core.graph import parse
         >>> formulas = EdgeFormulas.derive(parse("xb = xa^2; xw = 3*xb"), of="xw")
-        >>> {edge: value_of(tree, {"xa": 5.0}) for edge, tree in formulas.partials.items()}
+        >>> {edge: evaluate_formula(tree, {"xa": 5.0}) for edge, tree in formulas.partials.items()}
         {('xa', 'xb'): 10.0, ('xb', 'xw'): 3.0}
         """
         primal = build_tape(graph)
@@ -165,32 +167,41 @@ def build_derivative_formulas(
     if kind == "adjoint":
         edges = EdgeFormulas.derive(graph, of=seed, operations=operations)
         for tail, head, partial_formula in edges.list_contributions():
-            terms[tail].append(product(Name(internal_name("bar", head)), partial_formula))
+            terms[tail].append(multiply(Name(internal_name("bar", head)), partial_formula))
         names = names[::-1]
     else:
         edges = EdgeFormulas.derive(graph, wrt=seed, operations=operations)
         for tail, head, partial_formula in edges.list_contributions():
-            terms[head].append(product(partial_formula, Name(internal_name("dot", tail))))
-    return {name: Number(1.0) if name == seed else total(terms[name]) for name in names}
+            terms[head].append(multiply(partial_formula, Name(internal_name("dot", tail))))
+    return {name: Number(1.0) if name == seed else add_terms(terms[name]) for name in names}
 
 
-def worked_blank(
+def solve_blank(
     row: str,
     column: str,
     name: str,
     tree: Expression,
-    known: dict[str, Any],
+    values: dict[str, Any],
     operation: str = "",
 ) -> Blank:
-    """A blank of which the value is found by a formula, and known from there on."""
-    known[name] = value_of(tree, known)
-    return Blank(row, column, name, known[name], tree, operation=operation)
+    """Return a blank whose value a formula computes, and add the value to ``values``.
+
+    Args:
+        row: the first cell of the row.
+        column: the heading of the column.
+        name: the name of the value in formulas.
+        tree: the formula.
+        values: the values so far, keyed by name; updated.
+        operation: the primitive that computes the value of the row, for tangents.
+    """
+    values[name] = evaluate_formula(tree, values)
+    return Blank(row, column, name, values[name], tree, operation=operation)
 
 
-def trace_table(
-    graph: ExpressionGraph, asked: Known, kind: str
+def build_trace_table(
+    graph: ExpressionGraph, asked: Values, kind: str
 ) -> tuple[list[TraceRow], list[Blank]]:
-    """The rows of a trace and its blanks: values, then tangents or adjoints."""
+    """Return the rows of a trace and its blanks: values, then tangents or adjoints."""
     of, level = asked.get("of"), asked.get("level", "operations")
     rows = list(trace(graph, of=of, method="reverse", level=level).rows)
     blanks = [Blank(r.name, "value", r.name, r.value, r.tree) for r in rows if r.tree]
@@ -207,12 +218,12 @@ def trace_table(
         for name, tree in trees.items():
             operation = operations.get(name, "")
             blanks.append(
-                worked_blank(name, kind, internal_name(mark, name), tree, known, operation)
+                solve_blank(name, kind, internal_name(mark, name), tree, known, operation)
             )
     return rows, blanks
 
 
-_ASKED = {
+_INSTRUCTIONS = {
     "trace": ("Evaluation trace", "Compute the value of each row, down to `{last}`."),
     "tangent": (
         "Tangents: forward mode with respect to `{wrt}`",
@@ -227,17 +238,20 @@ _ASKED = {
 }
 
 
-def _trace(kind: str, graph: ExpressionGraph, asked: Known) -> Worksheet:
-    rows, blanks = trace_table(graph, asked, kind)
+def _build_trace_worksheet(kind: str, graph: ExpressionGraph, asked: Values) -> Worksheet:
+    """Build the worksheet of a trace, with tangents or adjoints if the kind asks for them."""
+    rows, blanks = build_trace_table(graph, asked, kind)
     given = {r.name: r.value for r in rows if r.tree is None or asked.get("values_given")}
     blanks = [blank for blank in blanks if blank.name not in given]
     columns = ["value"] if kind == "trace" else ["value", kind]
     cells: dict[tuple[str, str], Cell] = {(b.row, b.column): b for b in blanks}
     cells |= {(name, "value"): format_number(value, 10) for name, value in given.items()}
-    own = ([cells[row.name, column] for column in columns] for row in rows)
-    table = [(r.name, r.tree or r.expression, *o) for r, o in zip(rows, own, strict=True)]
+    table = [
+        (row.name, row.tree or row.expression, *(cells[row.name, column] for column in columns))
+        for row in rows
+    ]
     title, sentence = (
-        text.format(wrt=asked.get("wrt"), last=rows[-1].name) for text in _ASKED[kind]
+        text.format(wrt=asked.get("wrt"), last=rows[-1].name) for text in _INSTRUCTIONS[kind]
     )
     header = ("row", "expression", *columns)
     return Worksheet(title, [sentence], header, table, blanks, given, asked["digits"])
@@ -246,59 +260,62 @@ def _trace(kind: str, graph: ExpressionGraph, asked: Known) -> Worksheet:
 # --- paths and gradients -------------------------------------------------------------------------
 
 
-def paths_between(graph: ExpressionGraph, of: str, wrt: str) -> tuple[tuple[str, ...], ...]:
-    """Every path from one name to another, the shorter first."""
+def list_paths(graph: ExpressionGraph, of: str, wrt: str) -> tuple[tuple[str, ...], ...]:
+    """Return all paths from ``wrt`` to ``of``, the shortest first."""
     program = differentiate(build_tape(graph), (of,), (wrt,), method="path-sum", limit=_MOST_PATHS)
     return (program.paths or {})[of, wrt]
 
 
-def path_trees(
+def build_path_formulas(
     graph: ExpressionGraph, of: str, wrt: str
 ) -> tuple[dict[tuple[str, ...], Expression], Formulas]:
-    """The product along each path, in names ``edge.TAIL.HEAD``, and the partials of all edges."""
+    """Return the product along each path, in names ``edge.TAIL.HEAD``, and all partials."""
     partials = EdgeFormulas.derive(graph).partials
     return {
-        path: multiplied(Name(internal_name("edge", a, b)) for a, b in pairwise(path))
-        for path in paths_between(graph, of, wrt)
+        path: multiply_all(Name(internal_name("edge", a, b)) for a, b in pairwise(path))
+        for path in list_paths(graph, of, wrt)
     }, partials
 
 
-def values_at(graph: ExpressionGraph) -> dict[str, Any]:
-    """Every name's value at the declared point."""
+def evaluate_variables(graph: ExpressionGraph) -> dict[str, Any]:
+    """Return the value of each name at the declared point."""
     return graph.point(None) | graph.evaluate()
 
 
-def quoted(names: Iterable[str]) -> str:
-    """Names between backquotes, apart by commas."""
+def quote_names(names: Iterable[str]) -> str:
+    """Return names between backquotes, separated by commas."""
     return ", ".join(f"`{name}`" for name in names)
 
 
-def listed_values(values: Known, names: Iterable[str], digits: int) -> str:
-    """``xa = 2, xb = 4``, between backquotes."""
-    return quoted(f"{name} = {format_number(values[name], digits or 10)}" for name in names)
+def quote_values(values: Values, names: Iterable[str], digits: int) -> str:
+    """Return values such as ``xa = 2``, each between backquotes, separated by commas."""
+    return quote_names(f"{name} = {format_number(values[name], digits or 10)}" for name in names)
 
 
-def listing(
-    title: str, text: Sequence[str], what: str, blanks: Sequence[Blank], given: Known, digits: int,
+def build_list_worksheet(
+    title: str, text: Sequence[str], what: str, blanks: Sequence[Blank], given: Values, digits: int,
     **more: Any,
 ) -> Worksheet:  # fmt: skip
-    """A table of two columns: what is asked, and a blank for it."""
+    """Build a worksheet of two columns: the quantity and its blank."""
     header, rows = (what, blanks[0].column), [(blank.row, blank) for blank in blanks]
     return Worksheet(title, text, header, rows, blanks, given, digits, **more)
 
 
-def _paths(graph: ExpressionGraph, asked: Known) -> Worksheet:
+def _build_path_worksheet(graph: ExpressionGraph, asked: Values) -> Worksheet:
+    """Build the worksheet of partials on edges, products along paths and their sum."""
     of, wrt, digits = asked["of"], asked["wrt"], asked["digits"]
-    known = values_at(graph)
-    along, partials = path_trees(graph, of, wrt)
+    known = evaluate_variables(graph)
+    along, partials = build_path_formulas(graph, of, wrt)
     used = dict.fromkeys(edge for path in along for edge in pairwise(path))
     given = dict(known)
     found = [(f"edge {a} -> {b}", internal_name("edge", a, b), partials[a, b]) for a, b in used]
     found += [(f"path {' -> '.join(p)}", internal_name("path", *p), t) for p, t in along.items()]
-    found += [(f"d{of}/d{wrt}", "sum", total(Name(internal_name("path", *path)) for path in along))]
-    blanks = [worked_blank(row, "derivative", name, tree, known) for row, name, tree in found]
+    found += [
+        (f"d{of}/d{wrt}", "sum", add_terms(Name(internal_name("path", *path)) for path in along))
+    ]
+    blanks = [solve_blank(row, "derivative", name, tree, known) for row, name, tree in found]
     # More digits than are asked for: the partials are made of them.
-    point = listed_values(given, (*graph.parameters, *graph.variables), digits and 2 * digits)
+    point = quote_values(given, (*graph.parameters, *graph.variables), digits and 2 * digits)
     text = (
         "Write the local partial derivative on each edge: how its head moves with its tail, the"
         " other operands held. Then the product along each path, and their sum.",
@@ -306,43 +323,45 @@ def _paths(graph: ExpressionGraph, asked: Known) -> Worksheet:
     )
     look = {"parameters": "vertices"} if wrt in graph.parameters else {}
     title = f"Partials on edges, and the sum over paths from `{wrt}` to `{of}`"
-    return listing(title, text, "what", blanks, given, digits, picture=look)
+    return build_list_worksheet(title, text, "what", blanks, given, digits, picture=look)
 
 
-def _gradient(graph: ExpressionGraph, asked: Known) -> Worksheet:
+def _build_gradient_worksheet(graph: ExpressionGraph, asked: Values) -> Worksheet:
+    """Build the worksheet of a value and its derivatives with respect to several names."""
     of, digits = asked["of"], asked["digits"]
-    known = values_at(graph)
+    known = evaluate_variables(graph)
     given = dict(known)
     blanks = [Blank(of, "number", of, known[of])]
-    found = gradient(graph, of=of, wrt=asked["wrt"])
+    derivatives = gradient(graph, of=of, wrt=asked["wrt"])
     for name in asked["wrt"]:
         tree: Expression | None
         try:
-            along, partials = path_trees(graph, of, name)
-            tree = total(along.values())
+            along, partials = build_path_formulas(graph, of, name)
+            tree = add_terms(along.values())
             for (tail, head), partial in partials.items():
-                given[internal_name("edge", tail, head)] = value_of(partial, known)
-        except CgprimerError:  # too many paths to say which was left out
+                given[internal_name("edge", tail, head)] = evaluate_formula(partial, known)
+        except CgprimerError:  # too many paths to name one that is left out
             tree = None
-        blanks.append(
-            Blank(f"d{of}/d{name}", "number", internal_name("gradient", name), found[name], tree)
-        )
+        result = internal_name("gradient", name)
+        blanks.append(Blank(f"d{of}/d{name}", "number", result, derivatives[name], tree))
     point = {n: known[n] for n in (*graph.inputs, *graph.parameters)}
     text = (
-        *formulas(graph),
+        *quote_definitions(graph),
         f"Find `{of}` and its derivatives with respect to"
-        f" {quoted(asked['wrt'])} at {listed_values(point, point, 0)}.",
+        f" {quote_names(asked['wrt'])} at {quote_values(point, point, 0)}.",
     )
-    return listing(f"The gradient of `{of}` by hand", text, "what", blanks, given, digits)
+    return build_list_worksheet(
+        f"The gradient of `{of}` by hand", text, "what", blanks, given, digits
+    )
 
 
-def formulas(graph: ExpressionGraph) -> tuple[str, ...]:
-    """Every definition, between backquotes."""
+def quote_definitions(graph: ExpressionGraph) -> tuple[str, ...]:
+    """Return the definitions of a graph, each between backquotes."""
     return tuple(f"`{name} = {graph.expression(name)}`" for name in graph.definitions)
 
 
-MAKERS: dict[str, Callable[[ExpressionGraph, Known], Worksheet]] = {
-    **{kind: partial(_trace, kind) for kind in _ASKED},
-    "paths": _paths,
-    "gradient": _gradient,
+BUILDERS: dict[str, Callable[[ExpressionGraph, Values], Worksheet]] = {
+    **{kind: partial(_build_trace_worksheet, kind) for kind in _INSTRUCTIONS},
+    "paths": _build_path_worksheet,
+    "gradient": _build_gradient_worksheet,
 }

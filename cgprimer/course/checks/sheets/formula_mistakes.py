@@ -10,7 +10,7 @@ from typing import Any
 
 from cgprimer.core.language.syntax_tree import operator_name
 from cgprimer.course.checks.sheets.sheet_problems import Blank
-from cgprimer.course.checks.sheets.sheet_tables import multiplied, total, value_of
+from cgprimer.course.checks.sheets.sheet_tables import add_terms, evaluate_formula, multiply_all
 from cgprimer.expressions import Apply, Expression, Name, Number, names_in, postorder, substitute
 from cgprimer.support.value_names import is_internal, parse_internal
 
@@ -34,10 +34,10 @@ ROUNDED = "rounded too much"
 ZERO = "zero after an earlier mistake"
 _OTHERS = {"add": ("sub", "mul"), "sub": ("add",), "mul": ("add", "div"), "div": ("mul",)}
 _MOST_OTHERS = 12  # values that a partial may have been taken at
-_FLOWS = ("bar", "dot")
+_DERIVATIVES = ("bar", "dot")
 
 
-def slips(blank: Blank, known: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def predict_wrong_answers(blank: Blank, known: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Names of slips with what they give, the likeliest first; some may give the right value.
 
     >>> tree = Apply("add", (Apply("mul", (Name("bar.xz"), Name("xy"))), Name("bar.xw")))
@@ -48,42 +48,46 @@ def slips(blank: Blank, known: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     tree = blank.tree
     if tree is None:
         return
-    right = value_of(tree, known)
+    right = evaluate_formula(tree, known)
     yield SIGN, -right
-    flows = _kind(blank) in (*_FLOWS, "gradient") or blank.name == "sum"
-    for name, changed in _changed(tree, blank, flows):
+    flows = _get_kind(blank) in (*_DERIVATIVES, "gradient") or blank.name == "sum"
+    for name, changed in _change_formula(tree, blank, flows):
         try:
-            yield name, value_of(changed, known)
+            yield name, evaluate_formula(changed, known)
         except (KeyError, ValueError):  # nothing of that name here, or matrices that do not fit
             continue
     yield TWICE, 2 * right
     yield TWICE, right / 2
     if flows:
-        yield from _elsewhere(tree, known)
+        yield from _evaluate_partials_elsewhere(tree, known)
 
 
-def _elsewhere(tree: Expression, known: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _evaluate_partials_elsewhere(
+    tree: Expression, known: Mapping[str, Any]
+) -> Iterator[tuple[str, Any]]:
     """Yield partials at any other value of the table: the least likely of all."""
     for name in sorted(n for n in names_in(tree) if not is_internal(n)):
         for other in [n for n in known if not is_internal(n) and n != name][:_MOST_OTHERS]:
             try:
-                yield POINT, value_of(substitute(tree, {name: Name(other)}), known)
+                yield POINT, evaluate_formula(substitute(tree, {name: Name(other)}), known)
             except (KeyError, ValueError):
                 continue
 
 
-def _changed(tree: Expression, blank: Blank, flows: bool) -> Iterator[tuple[str, Expression]]:
-    addends = _flat(tree, "add")
+def _change_formula(
+    tree: Expression, blank: Blank, flows: bool
+) -> Iterator[tuple[str, Expression]]:
+    addends = _flatten(tree, "add")
     if flows and len(addends) > 1:
-        several = _one_of_several(blank)
+        several = _name_missing_term(blank)
         yield from ((several, one) for one in addends)
         for k in range(len(addends) if len(addends) > 2 else 0):
-            yield several, total(addends[:k] + addends[k + 1 :])
+            yield several, add_terms(addends[:k] + addends[k + 1 :])
         if len(addends) == 2:
-            yield from _product_of_derivatives(tree, blank)
+            yield from _multiply_derivatives(tree, blank)
     for k, addend in enumerate(addends):
-        for name, other in _changed_addend(addend, blank, flows):
-            yield name, total([*addends[:k], other, *addends[k + 1 :]])
+        for name, other in _change_term(addend, blank, flows):
+            yield name, add_terms([*addends[:k], other, *addends[k + 1 :]])
     if not flows and isinstance(tree, Apply):
         for operation in _OTHERS.get(operator_name(tree.primitive), ()):
             yield OPERATION, Apply(operation, tree.arguments)
@@ -93,79 +97,77 @@ def _changed(tree: Expression, blank: Blank, flows: bool) -> Iterator[tuple[str,
             yield OPERATION, Apply("mul", tree.arguments)
 
 
-def _one_of_several(blank: Blank) -> str:
+def _name_missing_term(blank: Blank) -> str:
     """Return the name of a mistake that keeps only a part of a sum.
 
     A tangent adds up the operands of one operation, an adjoint the uses of one value.
     """
-    if _kind(blank) == "dot":
+    if _get_kind(blank) == "dot":
         return {"mul": PRODUCT, "div": QUOTIENT}.get(blank.operation, TERM)
-    return OVERWRITTEN if _kind(blank) == "bar" else ONE_PATH
+    return OVERWRITTEN if _get_kind(blank) == "bar" else ONE_PATH
 
 
-def _product_of_derivatives(tree: Expression, blank: Blank) -> Iterator[tuple[str, Expression]]:
+def _multiply_derivatives(tree: Expression, blank: Blank) -> Iterator[tuple[str, Expression]]:
     """Yield ``f'*g'`` for the tangent of ``f*g``, ``f'/g'`` for that of ``f/g``."""
     tangents = [Name(n) for n in names_in(tree) if parse_internal(n).kind == "dot"]
-    if blank.operation in ("mul", "div") and _kind(blank) == "dot":
+    if blank.operation in ("mul", "div") and _get_kind(blank) == "dot":
         pairs = {1: [(tangents * 2)[:2]], 2: [tangents, tangents[::-1]]}
         for pair in pairs.get(len(tangents), []):
-            yield _one_of_several(blank), Apply(blank.operation, tuple(pair))
+            yield _name_missing_term(blank), Apply(blank.operation, tuple(pair))
 
 
-def _changed_addend(
-    addend: Expression, blank: Blank, flows: bool
-) -> Iterator[tuple[str, Expression]]:
-    factors = _flat(addend, "mul")
+def _change_term(addend: Expression, blank: Blank, flows: bool) -> Iterator[tuple[str, Expression]]:
+    factors = _flatten(addend, "mul")
     for k, factor in enumerate(factors if flows else []):  # of a + a, and of a*a
-        parts = _flat(factor, "add")
+        parts = _flatten(factor, "add")
         for one in parts if len(parts) > 1 else []:
-            yield _one_of_several(blank), multiplied([*factors[:k], one, *factors[k + 1 :]])
-    if len(factors) > 1 and (flows or _kind(blank) == "path"):
-        upstream = [f for f in factors if _is_flow(f)]
+            yield _name_missing_term(blank), multiply_all([*factors[:k], one, *factors[k + 1 :]])
+    if len(factors) > 1 and (flows or _get_kind(blank) == "path"):
+        upstream = [f for f in factors if _is_derivative(f)]
         if len(upstream) == 1:
             rest = [f for f in factors if f is not upstream[0]]
-            yield NO_UPSTREAM, multiplied(rest)
+            yield NO_UPSTREAM, multiply_all(rest)
             yield NO_LOCAL, upstream[0]
-        if _kind(blank) == "path":
-            yield ADDED, total(factors)
+        if _get_kind(blank) == "path":
+            yield ADDED, add_terms(factors)
         for k in range(len(factors)):
-            yield NO_FACTOR, multiplied(factors[:k] + factors[k + 1 :])
-    if flows or _kind(blank) == "edge":
+            yield NO_FACTOR, multiply_all(factors[:k] + factors[k + 1 :])
+    if flows or _get_kind(blank) == "edge":
         here = {
             blank.row,
             *(
                 parse_internal(f.name).variable
                 for f in factors
-                if _is_flow(f) and isinstance(f, Name)
+                if _is_derivative(f) and isinstance(f, Name)
             ),
         }
-        here |= set(parse_internal(blank.name).variables) if _kind(blank) == "edge" else set()
+        here |= set(parse_internal(blank.name).variables) if _get_kind(blank) == "edge" else set()
         for name in sorted(n for n in names_in(addend) if not is_internal(n)):
             for other in sorted(here - {name}):
                 yield POINT, substitute(addend, {name: Name(other)})
         for node in postorder(addend):
             if isinstance(node, Apply) and node.primitive == "pow":
-                yield EXPONENT, _raised(addend, node)
-        if len(factors) == 2 and any(map(_is_plain, factors)):
+                yield EXPONENT, _raise_exponent(addend, node)
+        if len(factors) == 2 and any(map(_is_value, factors)):
             # d(x^2)/dx is written with no exponent: 2*x that became 2*x^2
-            squared = [Apply("pow", (f, Number(2.0))) if _is_plain(f) else f for f in factors]
-            yield EXPONENT, multiplied(squared)
+            squared = [Apply("pow", (f, Number(2.0))) if _is_value(f) else f for f in factors]
+            yield EXPONENT, multiply_all(squared)
 
 
-def _kind(blank: Blank) -> str:
+def _get_kind(blank: Blank) -> str:
     """Return the kind of quantity that a blank asks for: ``bar``, ``dot``, ``path``, ``edge``."""
     return parse_internal(blank.name).kind
 
 
-def _is_flow(node: Expression) -> bool:
-    return isinstance(node, Name) and parse_internal(node.name).kind in _FLOWS
+def _is_derivative(node: Expression) -> bool:
+    return isinstance(node, Name) and parse_internal(node.name).kind in _DERIVATIVES
 
 
-def _is_plain(node: Expression) -> bool:
+def _is_value(node: Expression) -> bool:
     return isinstance(node, Name) and not is_internal(node.name)
 
 
-def _flat(tree: Expression, operation: str) -> list[Expression]:
+def _flatten(tree: Expression, operation: str) -> list[Expression]:
     """The addends of a sum, or the factors of a product; a sign is a factor."""
     stack, found = [tree], list[Expression]()
     while stack:
@@ -180,11 +182,11 @@ def _flat(tree: Expression, operation: str) -> list[Expression]:
     return found
 
 
-def _raised(tree: Expression, power: Apply) -> Expression:
+def _raise_exponent(tree: Expression, power: Apply) -> Expression:
     """The formula in which one power has an exponent larger by one."""
     if not isinstance(tree, Apply):
         return tree
     if tree is not power:
-        return Apply(tree.primitive, tuple(_raised(a, power) for a in tree.arguments))
+        return Apply(tree.primitive, tuple(_raise_exponent(a, power) for a in tree.arguments))
     base, exponent = power.arguments
     return Apply("pow", (base, Apply("add", (exponent, Number(1.0)))))

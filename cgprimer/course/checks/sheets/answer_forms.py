@@ -8,39 +8,39 @@ import json
 
 from cgprimer.course.checks.sheets.sheet_answers import COLUMNS
 from cgprimer.course.checks.sheets.sheet_problems import Blank, Sheet, Worksheet
-from cgprimer.course.checks.sheets.sheet_questions import worked_through
+from cgprimer.course.checks.sheets.sheet_questions import build_worksheets
 
 
-def _places(made: Worksheet) -> dict[str, list[str]]:
+def _list_blank_columns(made: Worksheet) -> dict[str, list[str]]:
     """Of each row the columns that are asked for, in the order of the table."""
     found = {str(row[0]): [c.column for c in row if isinstance(c, Blank)] for row in made.rows}
     return {row: columns for row, columns in found.items() if columns}
 
 
-def form_csv(sheet: Sheet) -> str:
+def format_csv_form(sheet: Sheet) -> str:
     """A line for each blank; the last column is filled in."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
-    for place, made in worked_through(sheet):
-        for row, columns in _places(made).items():
+    for place, made in build_worksheets(sheet):
+        for row, columns in _list_blank_columns(made).items():
             writer.writerows((sheet.identifier, place, row, column, "") for column in columns)
     return out.getvalue()
 
 
-def form_python(sheet: Sheet) -> str:
+def format_python_form(sheet: Sheet) -> str:
     """Dictionaries, as in the cells of the notebook."""
-    made = [dictionary(place, one) for place, one in worked_through(sheet)]
+    made = [format_dictionary(place, one) for place, one in build_worksheets(sheet)]
     return "\n\n".join([f'sheet = "{sheet.identifier}"', *made]) + "\n"
 
 
-def dictionary(place: int, made: Worksheet) -> str:
+def format_dictionary(place: int, made: Worksheet) -> str:
     """A dictionary to fill in, for one problem."""
     lines = [
         '# Write numbers, or texts such as "3/4"; this cell need not be run.',
         f"answers_{place} = {{",
     ]
-    for row, columns in _places(made).items():
+    for row, columns in _list_blank_columns(made).items():
         inner = ", ".join(f'{json.dumps(c, ensure_ascii=False)}: ""' for c in columns)
         lines.append(f"    {json.dumps(row, ensure_ascii=False)}: {{{inner}}},")
     return "\n".join([*lines, "}"])
