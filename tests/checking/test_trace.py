@@ -57,7 +57,7 @@ def text_of(value: Any, digits: int) -> str:
 
 def worked_through(table: Worksheet, slip: tuple[Blank, Any] | None = None) -> dict[str, Any]:
     """Values of every blank as a student finds them, rounded on the way; with one slip."""
-    own = dict(table.given)
+    own = dict(table.known_values)
     for blank in table.blanks:
         value = blank.value if blank.tree is None else evaluate_formula(blank.tree, own)
         if slip and blank is slip[0]:
@@ -115,7 +115,7 @@ def planted(kinds: tuple[str, ...], seeds: range) -> tuple[Counter[str], Counter
         for kind in kinds:
             sheet = cgprimer.exercise(kinds=kind, seed=seed, difficulty=1 + seed % 3)
             table = build_worksheet(sheet.problems[0])
-            values = dict(table.given) | {b.name: b.value for b in table.blanks}
+            values = dict(table.known_values) | {b.name: b.value for b in table.blanks}
             options = [
                 (blank, name, value)
                 for blank in table.blanks

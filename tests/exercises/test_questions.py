@@ -35,13 +35,13 @@ def test_of_a_softmax_no_row_is_asked_that_no_student_writes() -> None:
     table = build_worksheet(problem)
     values = column(table, "value")
     assert [*values] == ["xp", "xL", "bar_xL", "bar_t", "bar_xp", "bar_x"]
-    known = {**table.given, **values}
+    known = {**table.known_values, **values}
     for blank in table.blanks:  # it follows from what is asked before: so mistakes are followed
         if blank.tree is not None:
             np.testing.assert_allclose(evaluate_formula(blank.tree, known), blank.value, rtol=1e-12)
     t = known["t"]
     np.testing.assert_allclose(values["bar_x"], values["xp"] * t.sum() - t, rtol=1e-12)
-    told_before = replace(problem, asked={"digits": 4, "of": "xL"})  # sheets that are handed out
+    told_before = replace(problem, settings={"digits": 4, "of": "xL"})  # sheets that are handed out
     assert "v4" in column(build_worksheet(told_before), "value")
 
 

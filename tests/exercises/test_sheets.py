@@ -72,10 +72,10 @@ def test_a_thousand_seeds_give_no_degenerate_problem(kind: str) -> None:
 
 def test_a_bound_on_the_norm_does_something() -> None:
     problems = cgprimer.exercise(kinds="optimizer", difficulty=2, seed=5, count=12).problems
-    bounded = [problem for problem in problems if problem.asked["rule"] == "max-norm"]
+    bounded = [problem for problem in problems if problem.settings["rule"] == "max-norm"]
     norms = [{b.row: b.value for b in build_worksheet(problem).blanks}["n"] for problem in bounded]
     assert norms
-    assert all(n > p.asked["settings"]["c"] for n, p in zip(norms, bounded, strict=True))
+    assert all(n > p.settings["settings"]["c"] for n, p in zip(norms, bounded, strict=True))
 
 
 def test_degenerate_problems_are_seen() -> None:
@@ -197,7 +197,7 @@ def test_no_answer_stands_in_what_students_get(
     sheet = cgprimer.exercise(seed=2, difficulty=difficulty)
     written = [getattr(sheet, name)() for name in TEXTS] + [sheet.to_csv(), sheet.to_dict()]
     solution = sheet.to_markdown(solution=True)
-    monkeypatch.setattr(documents, "worked", with_other_answers)
+    monkeypatch.setattr(documents, "build_worksheet", with_other_answers)
     assert [getattr(sheet, n)() for n in TEXTS] + [sheet.to_csv(), sheet.to_dict()] == written
     assert sheet.to_markdown(solution=True) != solution
 

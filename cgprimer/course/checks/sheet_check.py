@@ -179,7 +179,7 @@ def build_trace_check(sheet: str | Path) -> Check:
 
 def _equal_points(sheets: Sequence[Sheet]) -> dict[str, float]:
     """Return the points of each problem of a class whose sheets are worth the same."""
-    points = [[problem.asked.get("points") for problem in sheet.problems] for sheet in sheets]
+    points = [[problem.settings.get("points") for problem in sheet.problems] for sheet in sheets]
     if len(sheets) < 2 or None in points[0] or any(own != points[0] for own in points):
         return {}
     return {f"problem {place}": float(own) for place, own in enumerate(points[0], 1) if own}
@@ -230,8 +230,12 @@ def _graded(
 
 
 _READERS: dict[str, Any] = {
-    "number": parse_number, "array": parse_array, "shape": parse_shape, "names": parse_names, "name": parse_names,
-}  # fmt: skip
+    "number": parse_number,
+    "array": parse_array,
+    "shape": parse_shape,
+    "names": parse_names,
+    "name": parse_names,
+}
 
 
 def _matches(blank: Blank, answer: Any) -> bool:
@@ -254,8 +258,8 @@ class _Grading:
     """
 
     def __init__(self, made: Worksheet, read: Mapping[str, Any]) -> None:
-        self.made, self.read, self.digits = made, read, made.digits
-        self.own, self.wrong = dict(made.given), set[str]()
+        self.worksheet, self.read, self.digits = made, read, made.digits
+        self.own, self.wrong = dict(made.known_values), set[str]()
         self.right = self.own | {blank.name: blank.value for blank in made.blanks}
         said: dict[str, list[str]] = {}
         for blank in made.blanks:
@@ -317,7 +321,7 @@ class _Grading:
 
     def _slip(self, blank: Blank, answer: Any) -> str:
         """The short name of the likeliest slip that gives this number; empty where none does."""
-        for other in self.made.blanks:
+        for other in self.worksheet.blanks:
             ours = other.form == blank.form and other.name in self.read and other is not blank
             if ours and (other.column == blank.column or other.row == blank.row):
                 exchanged = self._close(self.read[other.name], blank.value)

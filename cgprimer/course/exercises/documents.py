@@ -55,29 +55,30 @@ class Section:
 
     place: int
     problem: Problem
-    made: Worksheet
+    worksheet: Worksheet
 
     @cached_property
     def picture(self) -> Diagram | None:
         """The graph that is drawn above the table, if there is one."""
-        if self.made.picture is None:
+        if self.worksheet.picture is None:
             return None
-        return graph_diagram(parse(self.problem.graph, name="<sheet>"), **self.made.picture)
+        return graph_diagram(parse(self.problem.graph, name="<sheet>"), **self.worksheet.picture)
 
     @property
     def heading(self) -> str:
         """Number, title and points."""
-        points = round(fsum(self.problem.divide_points(len(self.made.blanks))))
-        return f"Problem {self.place}. {self.made.title} ({pluralize(points, 'point')})"
+        points = round(fsum(self.problem.divide_points(len(self.worksheet.blanks))))
+        return f"Problem {self.place}. {self.worksheet.title} ({pluralize(points, 'point')})"
 
     @property
     def text(self) -> Sequence[str]:
         """Paragraphs, with the digits that are asked for at the end."""
-        if not any(blank.form in ("number", "array") for blank in self.made.blanks):
-            return self.made.text
-        said = f"Round to {self.made.digits} significant digits; keep more on the way if you can."
+        if not any(blank.form in ("number", "array") for blank in self.worksheet.blanks):
+            return self.worksheet.text
+        digits = self.worksheet.digits
+        rounded = f"Round to {digits} significant digits; keep more on the way if you can."
         exact = "All numbers are exact; fractions such as `3/4` are fine."
-        return (*self.made.text, said if self.made.digits else exact)
+        return (*self.worksheet.text, rounded if digits else exact)
 
     def tables(
         self, write: Callable[[Cell, bool], str], solution: bool
@@ -90,13 +91,14 @@ class Section:
         def written(cell: Cell) -> str:
             if not isinstance(cell, Blank):
                 return write(cell, False)
-            return write(cell.text(self.made.digits) if solution else "", True)
+            return write(cell.format_value(self.worksheet.digits) if solution else "", True)
 
-        if self.made.above:
-            header, rows = self.made.above
+        if self.worksheet.given_table:
+            header, rows = self.worksheet.given_table
             yield header, [[written(cell) for cell in row] for row in rows]
-        header, made = self.made.header, [[written(cell) for cell in row] for row in self.made.rows]
-        found = [self._how(row) for row in self.made.rows if solution]
+        rows = self.worksheet.rows
+        header, made = self.worksheet.header, [[written(cell) for cell in row] for row in rows]
+        found = [self._how(row) for row in self.worksheet.rows if solution]
         if any(found):
             header = (*header, "how it follows")
             for cells, tree in zip(made, found, strict=True):
@@ -111,11 +113,12 @@ class Section:
             return None
         if last.column == "value" and kind != "shapes":
             return None
-        values = dict(self.made.given) | {b.name: b.value for b in self.made.blanks}
+        blanks = self.worksheet.blanks
+        values = dict(self.worksheet.known_values) | {b.name: b.value for b in blanks}
         put: dict[str, Expression] = {name: Name(format_name(name)) for name in names_in(last.tree)}
         for name in put:
             if parse_internal(name).kind in ("edge", "path"):
-                put[name] = Number(float(format_number(values[name], self.made.digits or 10)))
+                put[name] = Number(float(format_number(values[name], self.worksheet.digits or 10)))
         tree = substitute(last.tree, put)
         given = [format_cell(cell) for cell in row if isinstance(cell, Apply)]
         written = unparse(tree)
@@ -219,7 +222,8 @@ def notebook(
         if not solution:
             cells.append({
                 "cell_type": "code", "execution_count": None, "id": f"answers-{section.place}",
-                "metadata": {}, "outputs": [], "source": format_dictionary(section.place, section.made),
+                "metadata": {}, "outputs": [],
+                "source": format_dictionary(section.place, section.worksheet),
             })  # fmt: skip
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     about = {"cgprimer": sheet.to_dict(), "kernelspec": kernel}

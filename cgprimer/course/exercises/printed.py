@@ -117,8 +117,8 @@ def latex_document(sheet: Sheet, *, solution: bool = False) -> str:
         dict[str, None](),
     )
     for section in sections(sheet):
-        above = section.made.above[1] if section.made.above else ()
-        together = len(section.made.rows) + len(above) <= _ON_A_PAGE
+        above = section.worksheet.given_table[1] if section.worksheet.given_table else ()
+        together = len(section.worksheet.rows) + len(above) <= _ON_A_PAGE
         page_begins = r"\par\vspace{1.5em}\begin{minipage}{\linewidth}\setlength{\parskip}{0.6em}"
         body += ["", page_begins] * together
         body += [rf"\section*{{{_tex(section.heading, escape_latex_prose)}}}"]

@@ -1,7 +1,7 @@
-"""Questions of a sheet as plain data: the graph, what is asked of it, and no answer.
+"""Problems and sheets as plain data, without answers, and worksheets with answers.
 
-The same data make the sheet, its solution and its grader, each time anew: what is written into a
-file of students is the question alone.
+The sheet, its solution and its grader are each computed from these data. Files for students contain
+only the questions.
 """
 
 from __future__ import annotations
@@ -26,28 +26,31 @@ KINDS = (
 )  # fmt: skip
 MAX_POINTS = 1000  #: of a problem
 FORMAT = 1  #: of the files of sheets
-_MARK = re.compile(r"cgprimer-sheet(?:\"[^>]*)?>?\s*(\{.*\})")  # in a page, a document, a text
-_LARGEST = 50_000_000  # bytes of a file that is read
+_EMBEDDED = re.compile(r"cgprimer-sheet(?:\"[^>]*)?>?\s*(\{.*\})")  # in HTML, LaTeX or Markdown
+_MAX_BYTES = 50_000_000  # of a file that is read
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One question.
+    """A problem of a sheet.
 
     Attributes:
         kind: one of ``KINDS``.
-        graph: the text of the graph; its declarations say at which point.
-        asked: what the kind needs besides, such as ``of``, ``wrt`` and ``digits`` (0: exactly).
+        graph: the text of the graph; its declarations have the values of inputs and parameters.
+        settings: further data of the kind, such as ``of``, ``wrt`` and ``digits`` (0: exact).
     """
 
     kind: str
     graph: str
-    asked: Mapping[str, Any]
+    settings: Mapping[str, Any]
 
     def divide_points(self, count: int) -> list[float]:
-        """Return the points of each of its blanks: one each, unless ``asked`` has ``points``.
+        """Return the points of each blank: 1, unless ``settings`` has ``points``.
 
-        The points of a problem are divided equally, in hundredths where that is possible.
+        The points of the problem are divided equally, rounded to hundredths if possible.
+
+        Args:
+            count: the number of blanks.
 
         >>> Problem("trace", "", {"points": 10}).divide_points(3)
         [3.34, 3.33, 3.33]
@@ -55,24 +58,26 @@ class Problem:
         Raises:
             DataError: the points are not an integer from 1 to 1000.
         """
-        points = self.asked.get("points")
+        points = self.settings.get("points")
         if points is None:
             return [1.0] * count
         if type(points) is not int or not 1 <= points <= MAX_POINTS:
-            raise DataError(f"the points of a problem must be from 1 to {MAX_POINTS}")
+            raise DataError(
+                f"the points of a problem must be an integer from 1 to {MAX_POINTS}, got {points!r}"
+            )
         parts = max(100, count)
-        share, rest = divmod(parts * points, max(count, 1))
-        return [(share + (k < rest)) / parts for k in range(count)]
+        quotient, remainder = divmod(parts * points, max(count, 1))
+        return [(quotient + (k < remainder)) / parts for k in range(count)]
 
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """Problems of one student.
+    """A sheet of problems.
 
     Attributes:
-        problems: in their order.
+        problems: the problems, in order.
         title: the heading.
-        student: whom it is for; empty for everybody.
+        student: the name of the student; empty if the sheet is for everybody.
     """
 
     problems: tuple[Problem, ...]
@@ -81,18 +86,18 @@ class Sheet:
 
     @property
     def identifier(self) -> str:
-        """Of these questions: it says which sheet answers belong to, and nothing about them."""
-        said = [[p.kind, p.graph, dict(p.asked)] for p in self.problems]
-        text = json.dumps([FORMAT, self.student, said], sort_keys=True)
+        """The identifier of the questions, a hash; files of answers contain it."""
+        problems = [[p.kind, p.graph, dict(p.settings)] for p in self.problems]
+        text = json.dumps([FORMAT, self.student, problems], sort_keys=True)
         return sha256(text.encode()).hexdigest()[:10]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data: the questions, as the sheet has them."""
+        """Return the questions as plain data, for JSON."""
         problems = [
-            {"kind": p.kind, "graph": p.graph, "asked": dict(p.asked)} for p in self.problems
+            {"kind": p.kind, "graph": p.graph, "asked": dict(p.settings)} for p in self.problems
         ]
-        own = {"format": FORMAT, "sheet": self.identifier, "title": self.title}
-        return {**own, "student": self.student, "problems": problems}
+        header = {"format": FORMAT, "sheet": self.identifier, "title": self.title}
+        return {**header, "student": self.student, "problems": problems}
 
     def __repr__(self) -> str:
         kinds = ", ".join(p.kind for p in self.problems)
@@ -100,32 +105,42 @@ class Sheet:
 
 
 def parse_sheet(data: Any, where: str) -> Sheet:
-    """A sheet from plain data, as somebody may have changed them.
+    """Convert plain data to a sheet.
+
+    Args:
+        data: the result of :meth:`Sheet.to_dict`.
+        where: a name of the source, for messages.
 
     Raises:
-        DataError: they are none, or were changed.
+        DataError: the data are not a sheet, or were changed.
     """
     try:
         if data["format"] != FORMAT:
-            raise DataError(f"{where} is of a newer cgprimer")
+            raise DataError(f"{where} was written by a newer version of cgprimer")
         problems = tuple(
             Problem(str(p["kind"]), str(p["graph"]), dict(p["asked"])) for p in data["problems"]
         )
-        found = Sheet(problems, str(data["title"]), str(data["student"]))
-        said = data["sheet"]
+        sheet = Sheet(problems, str(data["title"]), str(data["student"]))
+        identifier = data["sheet"]
     except (TypeError, KeyError, ValueError, AttributeError):
-        raise DataError(f"{where} is no sheet of cgprimer's") from None
-    if said != found.identifier or any(p.kind not in KINDS for p in problems):
-        what = f"{where} was changed: its questions are not those of sheet {str(said)[:20]!r}"
-        raise DataError(what, hint="grade with the sheets.json that 'cgprimer exercise' wrote")
-    return found
+        raise DataError(f"{where} is not a sheet of cgprimer") from None
+    if identifier != sheet.identifier or any(p.kind not in KINDS for p in problems):
+        message = (
+            f"{where} was changed: its questions do not match the identifier"
+            f" {str(identifier)[:20]!r}"
+        )
+        raise DataError(message, hint="grade with the sheets.json that 'cgprimer exercise' wrote")
+    return sheet
 
 
 def read_sheets(path: str | Path) -> dict[str, Sheet]:
-    """The sheets of a file, by identifier: one sheet in any format, or a class's ``sheets.json``.
+    """Read the sheets of a file: one sheet in any format, or the ``sheets.json`` of a class.
+
+    Returns:
+        The sheets, keyed by identifier.
 
     Raises:
-        DataError: the file cannot be read, or has no sheet in it.
+        DataError: the file cannot be read, or contains no sheet.
     """
     text, where = read_text_file(path), str(path)
     if Path(path).suffix.lower() in (".json", ".ipynb"):
@@ -133,32 +148,32 @@ def read_sheets(path: str | Path) -> dict[str, Sheet]:
             data = json.loads(text)
             data = data.get("metadata", data).get("cgprimer", data)
         except (ValueError, AttributeError, RecursionError) as error:
-            raise DataError(f"{where} is no JSON of cgprimer's: {str(error)[:80]}") from None
+            raise DataError(f"{where} is not a JSON file of cgprimer: {str(error)[:80]}") from None
     else:
-        found = _MARK.search(text)
+        match = _EMBEDDED.search(text)
         try:
-            data = json.loads(found[1].replace("\\u003c", "<")) if found else {}
+            data = json.loads(match[1].replace("\\u003c", "<")) if match else {}
         except (ValueError, RecursionError):
             data = {}
         if not data:
-            hint = "the grader's sheets.json, or a sheet as 'cgprimer exercise' wrote it"
-            raise DataError(f"{where} has no sheet in it", hint=hint)
+            hint = "pass the grader's sheets.json, or a sheet that 'cgprimer exercise' wrote"
+            raise DataError(f"{where} contains no sheet", hint=hint)
     several = data.get("sheets") if isinstance(data, dict) else None
     listed = several if isinstance(several, list) else [data]
     sheets = [parse_sheet(one, where) for one in listed]
     if not sheets:
-        raise DataError(f"{where} has no sheet in it")
+        raise DataError(f"{where} contains no sheet")
     return {sheet.identifier: sheet for sheet in sheets}
 
 
 def read_text_file(path: str | Path) -> str:
-    """The text of a file of some size.
+    """Read a text file of limited size.
 
     Raises:
-        DataError: it cannot be read, is too large or no text.
+        DataError: the file cannot be read, is too large, or is not UTF-8 text.
     """
     try:
-        if Path(path).stat().st_size > _LARGEST:
+        if Path(path).stat().st_size > _MAX_BYTES:
             raise DataError(f"{path} is too large to be a sheet or answers")
         return Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -168,31 +183,31 @@ def read_text_file(path: str | Path) -> str:
 
 
 def parse_csv(text: str) -> list[list[str]]:
-    """The rows of a table with commas, semicolons or tabs: what its first line has most of."""
+    """Parse a table with the most frequent delimiter of its first line: comma, semicolon or tab."""
     delimiter = max(",;\t", key=text.partition("\n")[0].count)
     return list(csv.reader(io.StringIO(text), delimiter=delimiter))
 
 
 def format_sheets(sheets: Sequence[Sheet]) -> str:
-    """What the grader keeps: every sheet's questions."""
+    """Format the questions of all sheets of a class as JSON, for the grader."""
     return format_json({"sheets": [sheet.to_dict() for sheet in sheets]}) + "\n"
 
 
-# --- a question, worked out ----------------------------------------------------------------------
+# --- worksheets with answers ---------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Blank:
-    """A place for an answer, and how its value follows from other blanks.
+    """A blank of a table, with the correct answer.
 
     Attributes:
-        row: what stands in the first cell of its row.
-        column: the heading of its column.
-        name: of its value, in the trees of blanks after it.
-        value: the right one: a number, an array, or a text (names, apart by commas).
-        tree: computes it from what is given and from blanks before; None where nothing follows.
+        row: the first cell of the row.
+        column: the heading of the column.
+        name: the name of the value in formulas of later blanks.
+        value: the correct value: a float, an array, or a string (names separated by commas).
+        tree: the formula that computes the value from known values and earlier blanks, or None.
         form: ``number``, ``array``, ``shape``, ``name`` or ``names`` (in any order).
-        operation: of a tangent, the primitive that computes the row's value; else empty.
+        operation: for a tangent, the primitive that computes the value of the row; else empty.
     """
 
     row: str
@@ -203,15 +218,15 @@ class Blank:
     form: str = "number"
     operation: str = ""
 
-    def text(self, digits: int) -> str:
-        """The right value, in so many digits; 0 for all it has."""
+    def format_value(self, digits: int) -> str:
+        """Format the correct value with the given number of significant digits, or exactly if 0."""
         if self.form == "array":
             return format_array(self.value, width=999)
         return format_number(self.value, digits or 10) if self.form == "number" else str(self.value)
 
 
 class DisplayFormula(str):
-    """A formula as text for readers, which cannot be parsed."""
+    """A formula for readers, which cannot be parsed."""
 
     __slots__ = ()
 
@@ -221,18 +236,19 @@ Cell = str | Blank | Expression
 
 @dataclass(frozen=True, slots=True)
 class Worksheet:
-    """A problem, worked out.
+    """A problem with its table and the correct answers.
 
     Attributes:
         title: the heading.
-        text: paragraphs; names and formulas stand between backquotes.
-        header: of the table.
-        rows: their cells: texts, formulas, and blanks. The first is a text, each once.
-        blanks: in the order in which they are worked out.
-        given: values of the names in trees that are no blanks.
-        digits: that are asked for; 0 for exact numbers.
+        text: the paragraphs; names and formulas are between backquotes.
+        header: the header of the table.
+        rows: the cells of the table: strings, formulas, and blanks. The first cells are distinct
+            strings.
+        blanks: the blanks in the order of the computation.
+        known_values: the values of names in formulas that are not blanks.
+        digits: the number of significant digits of answers; 0 for exact numbers.
         picture: options of :func:`cgprimer.draw` for the picture above the table, or None.
-        above: header and rows of a table that is given.
+        given_table: header and rows of a table without blanks, or None.
     """
 
     title: str
@@ -240,17 +256,17 @@ class Worksheet:
     header: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     blanks: Sequence[Blank]
-    given: Mapping[str, Any]
+    known_values: Mapping[str, Any]
     digits: int
     picture: Mapping[str, Any] | None = None
-    above: tuple[Sequence[str], Sequence[Sequence[Cell]]] | None = None
+    given_table: tuple[Sequence[str], Sequence[Sequence[Cell]]] | None = None
 
 
 def list_numbers(value: Any) -> list[float]:
-    """A number, or those of an array."""
+    """Return a scalar, or the elements of an array, as a list."""
     return [value] if isinstance(value, float) else [*map(float, value.ravel().tolist())]
 
 
 def format_cell(cell: Cell) -> str:
-    """A cell that is no blank, as text."""
+    """Format a cell that is not a blank."""
     return unparse(cell) if isinstance(cell, Name | Number | Apply) else str(cell)

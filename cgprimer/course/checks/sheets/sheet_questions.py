@@ -53,11 +53,11 @@ def _format_shape(value: Any) -> str:
     return "x".join(map(str, getattr(value, "shape", ()))) or "number"
 
 
-def _build_matrix_worksheet(graph: ExpressionGraph, asked: Values) -> Worksheet:
+def _build_matrix_worksheet(graph: ExpressionGraph, settings: Values) -> Worksheet:
     """Values forward and adjoints backward, each with its shape; one mark for each of the two."""
-    found = trace(graph, of=asked.get("of"), method="reverse")
-    written = graph.definitions if asked.get("level") == "variables" else {}
-    given = {row.name: row.value for row in found.rows if row.tree is None}
+    found = trace(graph, of=settings.get("of"), method="reverse")
+    written = graph.definitions if settings.get("level") == "variables" else {}
+    known_values = {row.name: row.value for row in found.rows if row.tree is None}
     inner: dict[str, Expression] = {}  # parts of what is a row as it is written
     rows: list[Sequence[Cell]] = [
         (row.name, row.expression, _format_shape(row.value), format_array(row.value, width=999))
@@ -93,8 +93,8 @@ def _build_matrix_worksheet(graph: ExpressionGraph, asked: Values) -> Worksheet:
         f" `{last}` with respect to `h`. Matrices are written row by row, as `[[1, 2], [3, 4]]`.",
     )
     header = ("row", "expression", "shape", "value")
-    title, digits = "Matrix back-propagation", asked["digits"]
-    return Worksheet(title, text, header, rows, blanks, given, digits)
+    title, digits = "Matrix back-propagation", settings["digits"]
+    return Worksheet(title, text, header, rows, blanks, known_values, digits)
 
 
 # --- an optimizer's step -------------------------------------------------------------------------
@@ -121,20 +121,20 @@ def parse_rule(rule: str) -> list[tuple[str, Expression]]:
     return [(s.name, s.expression) for s in statements if isinstance(s, Definition)]
 
 
-def _build_optimizer_worksheet(graph: ExpressionGraph, asked: Values) -> Worksheet:
-    rule, names, digits = asked["rule"], list(asked["wrt"]), asked["digits"]
-    state: Mapping[str, Mapping[str, float]] = asked["state"]
-    settings: Mapping[str, float] = asked["settings"]
-    of = asked["of"]
+def _build_optimizer_worksheet(graph: ExpressionGraph, settings: Values) -> Worksheet:
+    rule, names, digits = settings["rule"], list(settings["wrt"]), settings["digits"]
+    state: Mapping[str, Mapping[str, float]] = settings["state"]
+    hyper: Mapping[str, float] = settings["settings"]
+    of = settings["of"]
     found = gradient(graph, of=of, wrt=names)
     point = graph.point(None)
-    known: dict[str, Any] = {name: float(value) for name, value in settings.items()}
+    values: dict[str, Any] = {name: float(value) for name, value in hyper.items()}
     for name in names:
-        known[internal_name("p", name)] = point[name]
-        known |= {f"{part}.{name}": float(values[name]) for part, values in state.items()}
-    given = dict(known)
+        values[internal_name("p", name)] = point[name]
+        values |= {f"{part}.{name}": float(values[name]) for part, values in state.items()}
+    known_values = dict(values)
     latest = {part: part for part in ("p", *state)}
-    known |= {internal_name("g", name): found[name] for name in names}
+    values |= {internal_name("g", name): found[name] for name in names}
     blanks = [Blank("g", name, internal_name("g", name), found[name]) for name in names]
     rows: list[Sequence[Cell]] = [("g", f"d{of}/dp", *blanks)]
 
@@ -142,7 +142,7 @@ def _build_optimizer_worksheet(graph: ExpressionGraph, asked: Values) -> Workshe
         """A formula of the rule with the names of one parameter; as it is written of none."""
 
         def leaf(node: Name | Number) -> Expression:
-            if isinstance(node, Number) or node.name in settings:
+            if isinstance(node, Number) or node.name in hyper:
                 return node
             if node.name == _NORM:
                 parts = (Name(internal_name("h", n) if own else f"h_{n}") for n in names)
@@ -154,7 +154,7 @@ def _build_optimizer_worksheet(graph: ExpressionGraph, asked: Values) -> Workshe
 
     for name, expression in parse_rule(rule):
         new = f"{name}'" if name in latest else name
-        own = [solve_blank(new, n, f"{new}.{n}", renamed(expression, n), known) for n in names]
+        own = [solve_blank(new, n, f"{new}.{n}", renamed(expression, n), values) for n in names]
         rows.append((new, renamed(expression, ""), *own))
         blanks += own
         latest[name] = new
@@ -164,23 +164,23 @@ def _build_optimizer_worksheet(graph: ExpressionGraph, asked: Values) -> Workshe
     text = (
         *quote_definitions(graph),
         f"Do one step of *{rule}* on `{of}` for the parameters {quote_names(names)}"
-        f" at {quote_values(point, point, 0)}; {quote_values(settings, settings, 0)}."
+        f" at {quote_values(point, point, 0)}; {quote_values(hyper, hyper, 0)}."
         f" The rule is worked through row by row, for each parameter `p` by itself; `g` is the"
         f" derivative of `{of}` with respect to it, and a name with a stroke is the new one.",
         *(f"Before the step `{part}` is {', '.join(before)}." for part, before in held.items()),
     )
     header = ("row", "formula", *names)
-    return Worksheet(f"One step of {rule}", text, header, rows, blanks, given, digits)
+    return Worksheet(f"One step of {rule}", text, header, rows, blanks, known_values, digits)
 
 
 # --- pictures ------------------------------------------------------------------------------------
 
 
-def _build_picture_worksheet(graph: ExpressionGraph, asked: Values) -> Worksheet:
+def _build_picture_worksheet(graph: ExpressionGraph, settings: Values) -> Worksheet:
     """Questions about a drawn graph; from the second difficulty on with partials on its edges."""
-    known = evaluate_variables(graph)
-    given, blanks = dict(known), list[Blank]()
-    for number_, (what, *about) in enumerate(asked["questions"], start=1):
+    values = evaluate_variables(graph)
+    known_values, blanks = dict(values), list[Blank]()
+    for number_, (what, *about) in enumerate(settings["questions"], start=1):
         tree: Expression | None = None
         form, value = "names", None  # type: str, Any
         if what == "inputs":
@@ -197,19 +197,19 @@ def _build_picture_worksheet(graph: ExpressionGraph, asked: Values) -> Worksheet
         else:
             wrt, of, *path = about
             along, partials = build_path_formulas(graph, of, wrt)
-            given |= {
-                internal_name("edge", a, b): evaluate_formula(p, known)
+            known_values |= {
+                internal_name("edge", a, b): evaluate_formula(p, values)
                 for (a, b), p in partials.items()
             }
             form, sentence, tree = "number", f"d{of}/d{wrt}", add_terms(along.values())
             if what == "path":
                 tree = along[tuple(path[0])]
                 sentence = f"the share of the path {' -> '.join(path[0])} in {sentence}"
-            value = evaluate_formula(tree, given)
+            value = evaluate_formula(tree, known_values)
         name = {"path": internal_name("path", str(number_)), "sum": "sum"}.get(what, f"q{number_}")
         shown = ", ".join(value) if form == "names" else value
         blanks.append(Blank(sentence, "answer", name, shown, tree, form))
-    drawn = any(what in ("path", "sum") for what, *_ in asked["questions"])
+    drawn = any(what in ("path", "sum") for what, *_ in settings["questions"])
     text = (
         "Answer from the picture alone. Names are written apart by commas, in any order.",
         *(["On each edge stands the partial derivative of its head by its tail."] * drawn),
@@ -217,8 +217,8 @@ def _build_picture_worksheet(graph: ExpressionGraph, asked: Values) -> Worksheet
     look: dict[str, Any] = {"partials": True} if drawn else {}
     if not graph.inputs:  # what everything begins with
         look["parameters"] = "vertices"
-    title, digits = "Read the picture", asked["digits"]
-    return build_list_worksheet(title, text, "question", blanks, given, digits, picture=look)
+    title, digits = "Read the picture", settings["digits"]
+    return build_list_worksheet(title, text, "question", blanks, known_values, digits, picture=look)
 
 
 # --- a planted mistake ---------------------------------------------------------------------------
@@ -229,15 +229,15 @@ def _list_row_names(name: str, mark: str | None) -> tuple[str, ...]:
     return (name, internal_name(mark, name)) if mark else (name,)
 
 
-def _build_mistake_worksheet(graph: ExpressionGraph, asked: Values) -> Worksheet:
+def _build_mistake_worksheet(graph: ExpressionGraph, settings: Values) -> Worksheet:
     """A worked table as somebody wrote it; its numbers are the question's, wrong ones included."""
-    kind, digits = asked["table"], asked["digits"]
-    rows, blanks = build_trace_table(graph, asked, kind)
-    shown = dict(zip((b.name for b in blanks), map(float, asked["shown"]), strict=True))
-    known = {row.name: row.value for row in rows if row.tree is None} | shown
+    kind, digits = settings["table"], settings["digits"]
+    rows, blanks = build_trace_table(graph, settings, kind)
+    shown = dict(zip((b.name for b in blanks), map(float, settings["shown"]), strict=True))
+    values = {row.name: row.value for row in rows if row.tree is None} | shown
     for first in blanks:
         assert first.tree is not None
-        right = evaluate_formula(first.tree, known)
+        right = evaluate_formula(first.tree, values)
         if not is_same_number(right, shown[first.name], digits):
             break
     else:
@@ -245,14 +245,14 @@ def _build_mistake_worksheet(graph: ExpressionGraph, asked: Values) -> Worksheet
     mark = {"tangent": "dot", "adjoint": "bar"}.get(kind)
     table: list[Sequence[Cell]] = [
         (row.name, row.tree or row.expression,
-         *(format_number(known[n], digits or 10) for n in _list_row_names(row.name, mark)))
+         *(format_number(values[n], digits or 10) for n in _list_row_names(row.name, mark)))
         for row in rows
     ]  # fmt: skip
     column = {"trace": "value"}.get(kind, kind)
     order = (
         "from the last row to the first" if kind == "adjoint" else "from the first row to the last"
     )
-    seed = f" with respect to `{asked['wrt']}`" if kind == "tangent" else ""
+    seed = f" with respect to `{settings['wrt']}`" if kind == "tangent" else ""
     text = (
         f"Somebody worked out this table{seed}: its values, and then its {column}s, {order}."
         if mark
@@ -265,10 +265,10 @@ def _build_mistake_worksheet(graph: ExpressionGraph, asked: Values) -> Worksheet
         Blank(f"its right {column}", "answer", "right", right, first.tree),
     )
     header = ("row", "expression", "value", *([kind] if mark else []))
-    given = {**known, first.name: right}
+    known_values = {**values, first.name: right}
     above = (header, table)
     return build_list_worksheet(
-        "Find the mistake", text, "question", answers, given, digits, above=above
+        "Find the mistake", text, "question", answers, known_values, digits, given_table=above
     )
 
 
@@ -302,8 +302,8 @@ _BUILDERS = {
 
 
 @lru_cache(maxsize=64)  # a sheet, its form, its solution and its grader ask for the same
-def _build_cached_worksheet(kind: str, graph: str, asked: str) -> Worksheet:
-    return _BUILDERS[kind](parse(graph, name="<sheet>"), json.loads(asked))
+def _build_cached_worksheet(kind: str, graph: str, settings: str) -> Worksheet:
+    return _BUILDERS[kind](parse(graph, name="<sheet>"), json.loads(settings))
 
 
 def build_worksheet(problem: Problem) -> Worksheet:
@@ -317,7 +317,9 @@ def build_worksheet(problem: Problem) -> Worksheet:
     [('xb', 4.0), ('xw', 12.0)]
     """
     try:
-        return _build_cached_worksheet(problem.kind, problem.graph, json.dumps(dict(problem.asked)))
+        return _build_cached_worksheet(
+            problem.kind, problem.graph, json.dumps(dict(problem.settings))
+        )
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise DataError(f"a problem of the sheet is damaged: {error!r}"[:200]) from None
     except CgprimerError as error:

@@ -32,7 +32,7 @@ _MOST_PATHS = 40  # of a name
 def evaluate_formula(formula: Expression, values: Values) -> Any:
     """Evaluate a formula whose names are scalars or arrays.
 
-    >>> value_of(Apply("mul", (Name("a"), Number(3.0))), {"a": 2.0})
+    >>> evaluate_formula(Apply("mul", (Name("a"), Number(3.0))), {"a": 2.0})
     6.0
     """
 
@@ -199,26 +199,26 @@ def solve_blank(
 
 
 def build_trace_table(
-    graph: ExpressionGraph, asked: Values, kind: str
+    graph: ExpressionGraph, settings: Values, kind: str
 ) -> tuple[list[TraceRow], list[Blank]]:
     """Return the rows of a trace and its blanks: values, then tangents or adjoints."""
-    of, level = asked.get("of"), asked.get("level", "operations")
+    of, level = settings.get("of"), settings.get("level", "operations")
     rows = list(trace(graph, of=of, method="reverse", level=level).rows)
     blanks = [Blank(r.name, "value", r.name, r.value, r.tree) for r in rows if r.tree]
     if kind != "trace":
-        seed = asked["wrt"] if kind == "tangent" else rows[-1].name
+        seed = settings["wrt"] if kind == "tangent" else rows[-1].name
         mark = "dot" if kind == "tangent" else "bar"
         if seed not in [row.name for row in rows]:
             raise ValueError(f"no row {seed!r}")
         names = [row.name for row in rows]
         trees = build_derivative_formulas(names, graph, kind, seed, level)
-        known = {row.name: row.value for row in rows}
+        values = {row.name: row.value for row in rows}
         forward = rows if kind == "tangent" else []
         operations = {r.name: str(r.tree.primitive) for r in forward if isinstance(r.tree, Apply)}
         for name, tree in trees.items():
             operation = operations.get(name, "")
             blanks.append(
-                solve_blank(name, kind, internal_name(mark, name), tree, known, operation)
+                solve_blank(name, kind, internal_name(mark, name), tree, values, operation)
             )
     return rows, blanks
 
@@ -238,23 +238,23 @@ _INSTRUCTIONS = {
 }
 
 
-def _build_trace_worksheet(kind: str, graph: ExpressionGraph, asked: Values) -> Worksheet:
+def _build_trace_worksheet(kind: str, graph: ExpressionGraph, settings: Values) -> Worksheet:
     """Build the worksheet of a trace, with tangents or adjoints if the kind asks for them."""
-    rows, blanks = build_trace_table(graph, asked, kind)
-    given = {r.name: r.value for r in rows if r.tree is None or asked.get("values_given")}
-    blanks = [blank for blank in blanks if blank.name not in given]
+    rows, blanks = build_trace_table(graph, settings, kind)
+    known_values = {r.name: r.value for r in rows if r.tree is None or settings.get("values_given")}
+    blanks = [blank for blank in blanks if blank.name not in known_values]
     columns = ["value"] if kind == "trace" else ["value", kind]
     cells: dict[tuple[str, str], Cell] = {(b.row, b.column): b for b in blanks}
-    cells |= {(name, "value"): format_number(value, 10) for name, value in given.items()}
+    cells |= {(name, "value"): format_number(value, 10) for name, value in known_values.items()}
     table = [
         (row.name, row.tree or row.expression, *(cells[row.name, column] for column in columns))
         for row in rows
     ]
     title, sentence = (
-        text.format(wrt=asked.get("wrt"), last=rows[-1].name) for text in _INSTRUCTIONS[kind]
+        text.format(wrt=settings.get("wrt"), last=rows[-1].name) for text in _INSTRUCTIONS[kind]
     )
     header = ("row", "expression", *columns)
-    return Worksheet(title, [sentence], header, table, blanks, given, asked["digits"])
+    return Worksheet(title, [sentence], header, table, blanks, known_values, settings["digits"])
 
 
 # --- paths and gradients -------------------------------------------------------------------------
@@ -293,29 +293,29 @@ def quote_values(values: Values, names: Iterable[str], digits: int) -> str:
 
 
 def build_list_worksheet(
-    title: str, text: Sequence[str], what: str, blanks: Sequence[Blank], given: Values, digits: int,
-    **more: Any,
+    title: str, text: Sequence[str], heading: str, blanks: Sequence[Blank], known_values: Values,
+    digits: int, **more: Any,
 ) -> Worksheet:  # fmt: skip
     """Build a worksheet of two columns: the quantity and its blank."""
-    header, rows = (what, blanks[0].column), [(blank.row, blank) for blank in blanks]
-    return Worksheet(title, text, header, rows, blanks, given, digits, **more)
+    header, rows = (heading, blanks[0].column), [(blank.row, blank) for blank in blanks]
+    return Worksheet(title, text, header, rows, blanks, known_values, digits, **more)
 
 
-def _build_path_worksheet(graph: ExpressionGraph, asked: Values) -> Worksheet:
+def _build_path_worksheet(graph: ExpressionGraph, settings: Values) -> Worksheet:
     """Build the worksheet of partials on edges, products along paths and their sum."""
-    of, wrt, digits = asked["of"], asked["wrt"], asked["digits"]
-    known = evaluate_variables(graph)
+    of, wrt, digits = settings["of"], settings["wrt"], settings["digits"]
+    values = evaluate_variables(graph)
     along, partials = build_path_formulas(graph, of, wrt)
     used = dict.fromkeys(edge for path in along for edge in pairwise(path))
-    given = dict(known)
-    found = [(f"edge {a} -> {b}", internal_name("edge", a, b), partials[a, b]) for a, b in used]
-    found += [(f"path {' -> '.join(p)}", internal_name("path", *p), t) for p, t in along.items()]
-    found += [
+    known_values = dict(values)
+    rows = [(f"edge {a} -> {b}", internal_name("edge", a, b), partials[a, b]) for a, b in used]
+    rows += [(f"path {' -> '.join(p)}", internal_name("path", *p), t) for p, t in along.items()]
+    rows += [
         (f"d{of}/d{wrt}", "sum", add_terms(Name(internal_name("path", *path)) for path in along))
     ]
-    blanks = [solve_blank(row, "derivative", name, tree, known) for row, name, tree in found]
-    # More digits than are asked for: the partials are made of them.
-    point = quote_values(given, (*graph.parameters, *graph.variables), digits and 2 * digits)
+    blanks = [solve_blank(row, "derivative", name, tree, values) for row, name, tree in rows]
+    # More digits than the answers need, since the partials are computed from these values.
+    point = quote_values(known_values, (*graph.parameters, *graph.variables), digits and 2 * digits)
     text = (
         "Write the local partial derivative on each edge: how its head moves with its tail, the"
         " other operands held. Then the product along each path, and their sum.",
@@ -323,35 +323,35 @@ def _build_path_worksheet(graph: ExpressionGraph, asked: Values) -> Worksheet:
     )
     look = {"parameters": "vertices"} if wrt in graph.parameters else {}
     title = f"Partials on edges, and the sum over paths from `{wrt}` to `{of}`"
-    return build_list_worksheet(title, text, "what", blanks, given, digits, picture=look)
+    return build_list_worksheet(title, text, "what", blanks, known_values, digits, picture=look)
 
 
-def _build_gradient_worksheet(graph: ExpressionGraph, asked: Values) -> Worksheet:
+def _build_gradient_worksheet(graph: ExpressionGraph, settings: Values) -> Worksheet:
     """Build the worksheet of a value and its derivatives with respect to several names."""
-    of, digits = asked["of"], asked["digits"]
-    known = evaluate_variables(graph)
-    given = dict(known)
-    blanks = [Blank(of, "number", of, known[of])]
-    derivatives = gradient(graph, of=of, wrt=asked["wrt"])
-    for name in asked["wrt"]:
+    of, digits = settings["of"], settings["digits"]
+    values = evaluate_variables(graph)
+    known_values = dict(values)
+    blanks = [Blank(of, "number", of, values[of])]
+    derivatives = gradient(graph, of=of, wrt=settings["wrt"])
+    for name in settings["wrt"]:
         tree: Expression | None
         try:
             along, partials = build_path_formulas(graph, of, name)
             tree = add_terms(along.values())
             for (tail, head), partial in partials.items():
-                given[internal_name("edge", tail, head)] = evaluate_formula(partial, known)
+                known_values[internal_name("edge", tail, head)] = evaluate_formula(partial, values)
         except CgprimerError:  # too many paths to name one that is left out
             tree = None
         result = internal_name("gradient", name)
         blanks.append(Blank(f"d{of}/d{name}", "number", result, derivatives[name], tree))
-    point = {n: known[n] for n in (*graph.inputs, *graph.parameters)}
+    point = {n: values[n] for n in (*graph.inputs, *graph.parameters)}
     text = (
         *quote_definitions(graph),
         f"Find `{of}` and its derivatives with respect to"
-        f" {quote_names(asked['wrt'])} at {quote_values(point, point, 0)}.",
+        f" {quote_names(settings['wrt'])} at {quote_values(point, point, 0)}.",
     )
     return build_list_worksheet(
-        f"The gradient of `{of}` by hand", text, "what", blanks, given, digits
+        f"The gradient of `{of}` by hand", text, "what", blanks, known_values, digits
     )
 
 
