@@ -72,10 +72,10 @@ def test_a_thousand_seeds_give_no_degenerate_problem(kind: str) -> None:
 
 def test_a_bound_on_the_norm_does_something() -> None:
     problems = cgprimer.exercise(kinds="optimizer", difficulty=2, seed=5, count=12).problems
-    bounded = [problem for problem in problems if problem.settings["rule"] == "max-norm"]
+    bounded = [problem for problem in problems if problem.asked["rule"] == "max-norm"]
     norms = [{b.row: b.value for b in build_worksheet(problem).blanks}["n"] for problem in bounded]
     assert norms
-    assert all(n > p.settings["settings"]["c"] for n, p in zip(norms, bounded, strict=True))
+    assert all(n > p.asked["settings"]["c"] for n, p in zip(norms, bounded, strict=True))
 
 
 def test_degenerate_problems_are_seen() -> None:
@@ -365,13 +365,13 @@ def test_points_are_integers(points: Any) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 3, 7, 24, 64, 999, 5000])
-def test_divide_points_add_up(count: int) -> None:
-    shares = Problem("trace", "", {"points": 10}).divide_points(count)
+def test_points_of_blanks_add_up(count: int) -> None:
+    shares = Problem("trace", "", {"points": 10}).points_of_blanks(count)
     assert round(sum(shares), 9) == 10
     assert max(shares) - min(shares) < 0.0101
     for wrong in (0, -1, 10**9, 1.5, "7", True):
         with pytest.raises(DataError):
-            Problem("trace", "", {"points": wrong}).divide_points(count)
+            Problem("trace", "", {"points": wrong}).points_of_blanks(count)
 
 
 def test_files_of_a_class(tmp_path: Path) -> None:

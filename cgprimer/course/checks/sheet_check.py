@@ -156,7 +156,9 @@ def build_trace_check(sheet: str | Path) -> Check:
         f"{place} {blank.row} {blank.column}": points
         for one in only
         for (place, made), problem in zip(build_worksheets(one), one.problems, strict=True)
-        for blank, points in zip(made.blanks, problem.divide_points(len(made.blanks)), strict=True)
+        for blank, points in zip(
+            made.blanks, problem.points_of_blanks(len(made.blanks)), strict=True
+        )
     }
 
     def run(answers: Submission, limits: Limits) -> Result:
@@ -179,7 +181,7 @@ def build_trace_check(sheet: str | Path) -> Check:
 
 def _equal_points(sheets: Sequence[Sheet]) -> dict[str, float]:
     """Return the points of each problem of a class whose sheets are worth the same."""
-    points = [[problem.settings.get("points") for problem in sheet.problems] for sheet in sheets]
+    points = [[problem.asked.get("points") for problem in sheet.problems] for sheet in sheets]
     if len(sheets) < 2 or None in points[0] or any(own != points[0] for own in points):
         return {}
     return {f"problem {place}": float(own) for place, own in enumerate(points[0], 1) if own}
@@ -214,7 +216,7 @@ def _graded(
                 hint = f" ({error.hint})" if error.hint else ""
                 complaints[blank.name] = f"not readable: {sanitize(error.message + hint)}"
     grading = _Grading(made, read)
-    possible = problem.divide_points(len(made.blanks))
+    possible = problem.points_of_blanks(len(made.blanks))
     for blank, points in zip(made.blanks, possible, strict=True):
         if blank.name in read and blank.form in ("number", "array"):
             judged = grading.judged(blank, read[blank.name])

@@ -67,7 +67,7 @@ class Section:
     @property
     def heading(self) -> str:
         """Number, title and points."""
-        points = round(fsum(self.problem.divide_points(len(self.worksheet.blanks))))
+        points = round(fsum(self.problem.points_of_blanks(len(self.worksheet.blanks))))
         return f"Problem {self.place}. {self.worksheet.title} ({pluralize(points, 'point')})"
 
     @property

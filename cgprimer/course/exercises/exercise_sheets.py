@@ -162,7 +162,7 @@ def exercises_for(
 
 def _with_points(sheet: Exercise, points: int) -> Exercise:
     """Return a sheet whose problems are worth equally many points."""
-    problems = (replace(p, settings={**p.settings, "points": points}) for p in sheet.problems)
+    problems = (replace(p, asked={**p.asked, "points": points}) for p in sheet.problems)
     return replace(sheet, problems=tuple(problems))
 
 

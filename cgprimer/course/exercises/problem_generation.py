@@ -239,12 +239,12 @@ def _accepted(
     if not made.blanks or neat.is_degenerate(made, tape(graph), graph.point(None)):
         return None
     norms = [b.value for b in made.blanks if asked.kind == "optimizer" and b.row == "n"]
-    if norms and norms[0] <= asked.settings["settings"]["c"]:  # nothing is cut off
+    if norms and norms[0] <= asked.asked["settings"]["c"]:  # nothing is cut off
         return None
     if not rounded and neat.is_exact(made, difficulty):
         return asked
     if (rounded or loose) and neat.is_readable(made):
-        return replace(asked, settings={**asked.settings, "digits": neat.ROUNDED})
+        return replace(asked, asked={**asked.asked, "digits": neat.ROUNDED})
     return None
 
 
@@ -252,8 +252,8 @@ def _with_mistake(
     graph: ExpressionGraph, asked: Problem, rounded: bool, difficulty: int
 ) -> Problem | None:
     """The worked table with one slip in it, and what follows from that."""
-    kind = asked.settings["table"]
-    rows, blanks = build_trace_table(graph, asked.settings, kind)
+    kind = asked.asked["table"]
+    rows, blanks = build_trace_table(graph, asked.asked, kind)
     right = Worksheet("", (), (), (), tuple(blanks), {}, 0)
     if neat.is_degenerate(right, tape(graph), graph.point(None)):
         return None
@@ -287,5 +287,5 @@ def _with_mistake(
         neat.is_readable(made) if digits else neat.is_exact(made, difficulty)
         for made in (right, wrong)
     )
-    found = replace(asked, settings={**asked.settings, "digits": digits, "shown": shown})
+    found = replace(asked, asked={**asked.asked, "digits": digits, "shown": shown})
     return found if fine and build_worksheet(found).blanks[0].value == blanks[at].row else None

@@ -37,28 +37,28 @@ class Problem:
     Attributes:
         kind: one of ``KINDS``.
         graph: the text of the graph; its declarations have the values of inputs and parameters.
-        settings: further data of the kind, such as ``of``, ``wrt`` and ``digits`` (0: exact).
+        asked: further data of the kind, such as ``of``, ``wrt`` and ``digits`` (0: exact).
     """
 
     kind: str
     graph: str
-    settings: Mapping[str, Any]
+    asked: Mapping[str, Any]
 
-    def divide_points(self, count: int) -> list[float]:
-        """Return the points of each blank: 1, unless ``settings`` has ``points``.
+    def points_of_blanks(self, count: int) -> list[float]:
+        """Return the points of each blank: 1, unless ``asked`` has ``points``.
 
         The points of the problem are divided equally, rounded to hundredths if possible.
 
         Args:
             count: the number of blanks.
 
-        >>> Problem("trace", "", {"points": 10}).divide_points(3)
+        >>> Problem("trace", "", {"points": 10}).points_of_blanks(3)
         [3.34, 3.33, 3.33]
 
         Raises:
             DataError: the points are not an integer from 1 to 1000.
         """
-        points = self.settings.get("points")
+        points = self.asked.get("points")
         if points is None:
             return [1.0] * count
         if type(points) is not int or not 1 <= points <= MAX_POINTS:
@@ -87,14 +87,14 @@ class Sheet:
     @property
     def identifier(self) -> str:
         """The identifier of the questions, a hash; files of answers contain it."""
-        problems = [[p.kind, p.graph, dict(p.settings)] for p in self.problems]
+        problems = [[p.kind, p.graph, dict(p.asked)] for p in self.problems]
         text = json.dumps([FORMAT, self.student, problems], sort_keys=True)
         return sha256(text.encode()).hexdigest()[:10]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the questions as plain data, for JSON."""
         problems = [
-            {"kind": p.kind, "graph": p.graph, "asked": dict(p.settings)} for p in self.problems
+            {"kind": p.kind, "graph": p.graph, "asked": dict(p.asked)} for p in self.problems
         ]
         header = {"format": FORMAT, "sheet": self.identifier, "title": self.title}
         return {**header, "student": self.student, "problems": problems}

@@ -317,9 +317,7 @@ def build_worksheet(problem: Problem) -> Worksheet:
     [('xb', 4.0), ('xw', 12.0)]
     """
     try:
-        return _build_cached_worksheet(
-            problem.kind, problem.graph, json.dumps(dict(problem.settings))
-        )
+        return _build_cached_worksheet(problem.kind, problem.graph, json.dumps(dict(problem.asked)))
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise DataError(f"a problem of the sheet is damaged: {error!r}"[:200]) from None
     except CgprimerError as error:
