@@ -27,7 +27,8 @@ from cgprimer.expressions import ExpressionGraph, parse_element
 from cgprimer.support.number_format import format_array
 from cgprimer.support.validation import check_real_number
 from cgprimer.training.parameter_vector import Vectors
-from cgprimer.training.update_rules import Array, Optimizer, State
+from cgprimer.training.update_rules import Array, Optimizer
+from cgprimer.training.written_rules import State
 
 _INFINITE = (-math.inf, math.inf, "-inf", "inf", "-Infinity", "Infinity")
 

@@ -18,7 +18,8 @@ from cgprimer.training.layer_states import Masks
 from cgprimer.training.objective import Objective, Resident
 from cgprimer.training.runs import TrainingRun
 from cgprimer.training.update_plan import UpdatePlan
-from cgprimer.training.update_rules import Optimizer, State
+from cgprimer.training.update_rules import Optimizer
+from cgprimer.training.written_rules import State
 
 Array = Any
 
@@ -233,6 +234,9 @@ def update_parameters(
     Scalars of the state are passed as Python floats: numpy's would turn single precision into
     double.
     """
-    parts = tuple(part if np.ndim(part) else float(part) for part in state)
-    values, parts = rule.update(values, gradient, parts, rate)
-    return values, tuple(map(np.asarray, parts))
+    parts = [
+        part if (type(part) is np.ndarray and part.ndim) or np.ndim(part) else float(part)
+        for part in state
+    ]
+    values, updated = rule.update(values, gradient, tuple(parts), rate)
+    return values, tuple([p if type(p) is np.ndarray else np.asarray(p) for p in updated])

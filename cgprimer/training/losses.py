@@ -39,7 +39,7 @@ from cgprimer.tapes import Builder, Tape, elements, tape, values_of
 from cgprimer.training.data import Blocks, Dataset, resolve_dataset
 from cgprimer.training.data.data_sources import column_names
 from cgprimer.training.data.dataset_columns import find_column
-from cgprimer.training.update_rules import Recorded
+from cgprimer.training.recorded_values import RecordedValue
 
 Settings = Any  #: of training, which come later: a loss is one of them
 Array = Any
@@ -108,10 +108,10 @@ def _text_of(name: str, function: LossFunction) -> str:
         hint = "a function of out and target gives the loss of a sample, a number"
         raise UsageError(what, hint=hint) from error
     builder = Builder(simplify=False)
-    operands = [Recorded(builder, builder.column(n)) for n in ("out", "target")]
+    operands = [RecordedValue(builder, builder.column(n)) for n in ("out", "target")]
     try:
         made = function(*operands)
-        if not isinstance(made, Recorded):
+        if not isinstance(made, RecordedValue):
             raise TapeError("it does not depend on the output")
         recorded = builder.finish({"loss": made.index})
         for (out, target), value in zip(_TRIED, values, strict=True):

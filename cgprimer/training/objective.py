@@ -36,7 +36,7 @@ from cgprimer.training.gradient_forms import FEW, Point, prefers_scalars, vector
 from cgprimer.training.layer_states import Layers
 from cgprimer.training.losses import column_shapes, function_of, sample_columns, samples_for, slopes
 from cgprimer.training.parameter_vector import Vectors
-from cgprimer.training.update_rules import Optimizer, update_rule
+from cgprimer.training.update_rules import Optimizer, record_update
 
 Array = Any
 Trainers = dict[tuple[Optimizer, int, bool], Trainer | None]
@@ -209,7 +209,7 @@ class Objective:
         if tape is None:
             return None
         try:
-            update = update_rule(rule)
+            update = record_update(rule)
         except TapeError as error:
             warn_user(f"{error}; Python does its steps one by one")
             return None

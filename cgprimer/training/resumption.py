@@ -12,7 +12,7 @@ from cgprimer.errors import DataError, UsageError
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.training.runs import TrainingRun, differences
 from cgprimer.training.settings import DEFAULT_SETTINGS, FIXED_ON_RESUME, RESUME_HINT
-from cgprimer.training.update_rules import State
+from cgprimer.training.written_rules import State
 
 
 def resume_run(

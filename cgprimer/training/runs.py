@@ -21,7 +21,7 @@ from cgprimer.training.data import Dataset, denormalize_outputs, normalize_data,
 from cgprimer.training.losses import samples_for
 from cgprimer.training.objective import Objective, Resident
 from cgprimer.training.predictions import Score, outputs_of, over_blocks, score_of
-from cgprimer.training.update_rules import State
+from cgprimer.training.written_rules import State
 
 FORMAT = "cgprimer-run"
 VERSION = 1

@@ -1,111 +1,116 @@
-"""Schedules: the learning rate of each step, as a function of how far the run is.
+"""Schedules: the learning rate of each update, as a function of the progress of the run.
 
-Each is one formula; the arguments behind ``when`` are its hyperparameters. A text is a formula of
-one's own.
+A schedule is a row of the schedule table or a formula of the user. Formulas are expressions of the
+language in ``rate`` (the initial learning rate), ``t`` (the epoch, from 0), ``step`` (the update,
+from 0), ``steps`` and ``epochs`` (of the whole run), and hyperparameters.
 """
 
 from __future__ import annotations
 
-import inspect
+import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import lru_cache, partial
+from dataclasses import dataclass, field
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from cgprimer.errors import UsageError, name_hint
-from cgprimer.expressions import Expression, names_in, parse_expression
+from cgprimer.expressions import names_in, parse_expression
 from cgprimer.support.validation import check_named_values
 from cgprimer.training.optimizers import OPTIMIZERS
-from cgprimer.training.update_rules import evaluated
+from cgprimer.training.statement_tapes import StatementEvaluator, parse_statements
 
 Array = Any
-_LOOKED_AT = 1000  # steps of a run at which a schedule is checked before the first is done
-KNOWN = ("t", "step", "steps", "epochs", "rate")  # what a text may name
+Rates = Callable[[int, int], Array]  #: from the first update and the end to learning rates
+_MAX_CHECKED_UPDATES = 1000  # updates whose learning rates are checked before the run
+_PREDEFINED = ("t", "step", "steps", "epochs", "rate")  # names that a formula can use
 
 
-@dataclass(frozen=True)
-class When:
-    """Where in a run some steps are."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleRow:
+    """A row of the schedule table.
 
-    rate: float  # that was asked for
-    step: Array  # numbers of steps, from 0 on; shape (n,)
-    t: Array  # the epochs that they are in, from 0 on; shape (n,)
-    steps: int  # of the run
-    epochs: int
-
-
-def constant(when: When) -> Array:
-    """``rate``, at every step."""
-    return np.full(len(when.step), when.rate)
-
-
-def cosine(when: When) -> Array:
-    """Half a wave of a cosine over the run, from ``rate`` down to 0 at its end.
-
-    Source: Loshchilov and Hutter 2017, "SGDR: stochastic gradient descent with warm restarts".
+    Attributes:
+        summary: one sentence about the schedule.
+        formula: the learning rate of an update. ``drops`` is the number of completed periods of
+            ``every`` epochs.
+        hyper: default hyperparameters.
+        source: publication; empty if the schedule is folklore.
     """
-    return when.rate * (0.5 + 0.5 * np.cos(np.pi * when.step / when.steps))
+
+    summary: str
+    formula: str
+    hyper: Mapping[str, float] = field(default_factory=dict)
+    source: str = ""
 
 
-def exponential(when: When, gamma: float = 0.9) -> Array:
-    """``rate*gamma^t``: a constant factor from epoch to epoch."""
-    return when.rate * gamma**when.t
+SCHEDULES: Mapping[str, ScheduleRow] = {
+    "cosine": ScheduleRow(
+        summary="Half a cosine wave, from the initial learning rate to 0.",
+        formula=f"rate*(0.5 + 0.5*cos({math.pi}*step/steps))",
+        source='Loshchilov and Hutter 2017, "SGDR: stochastic gradient descent with warm restarts"',
+    ),
+    "constant": ScheduleRow(summary="The initial learning rate.", formula="rate"),
+    "exponential": ScheduleRow(
+        summary="A constant factor per epoch.", formula="rate*gamma^t", hyper={"gamma": 0.9}
+    ),
+    "steps": ScheduleRow(
+        summary="A constant factor after every few epochs.",
+        formula="rate*factor^drops",
+        hyper={"factor": 0.5, "every": 10},
+    ),
+}
 
 
-def steps(when: When, factor: float = 0.5, every: float = 10) -> Array:
-    """``rate`` times a factor after every so many epochs: stairs down."""
-    return when.rate * factor ** (when.t // every)
-
-
-SCHEDULES: dict[str, Callable[..., Array]] = {
-    "cosine": cosine, "constant": constant, "exponential": exponential, "steps": steps,
-}  # fmt: skip
-
-
-@lru_cache(maxsize=64)  # asked for several times a run; nobody writes into it
-def hyper_of(schedule: str) -> Mapping[str, float | None]:
-    """The hyperparameters of a schedule: of a text, the names that it does not know, without value.
+@lru_cache(maxsize=64)  # called several times per run
+def list_hyperparameters(schedule: str) -> Mapping[str, float | None]:
+    """Return the hyperparameters of a schedule with their defaults; None for those of a formula.
 
     Raises:
-        UsageError: there is no such schedule.
-        SourceError: the text is no expression.
+        UsageError: the schedule is unknown.
+        SourceError: the formula is not a valid expression.
 
-    >>> hyper_of("steps"), hyper_of("rate/(1 + decay*t)")
+    >>> list_hyperparameters("steps"), list_hyperparameters("rate/(1 + decay*t)")
     ({'factor': 0.5, 'every': 10}, {'decay': None})
     """
     if schedule in SCHEDULES:
-        known = list(inspect.signature(SCHEDULES[schedule]).parameters.values())[1:]
-        return {one.name: one.default for one in known}
-    if schedule.isidentifier() and schedule not in KNOWN:
-        hint = f"{name_hint(schedule, SCHEDULES)} A formula names {', '.join(KNOWN)}"
-        raise UsageError(f"there is no schedule {schedule!r}", hint=hint)
+        return dict(SCHEDULES[schedule].hyper)
+    if schedule.isidentifier() and schedule not in _PREDEFINED:
+        hint = f"{name_hint(schedule, SCHEDULES)} A formula uses {', '.join(_PREDEFINED)}"
+        raise UsageError(f"unknown schedule {schedule!r}", hint=hint)
     tree = parse_expression(schedule, source_name="<schedule>")
-    return {name: None for name in names_in(tree) if name not in KNOWN}
+    return {name: None for name in names_in(tree) if name not in _PREDEFINED}
 
 
-def divided(
+def split_hyperparameters(
     hyper: Mapping[str, Any], schedule: str, optimizer: str
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Hyperparameters of the schedule, and those of the optimizer, which may be a text, too.
+    """Split hyperparameters into those of the schedule and those of the optimizer.
 
-    >>> divided({"gamma": 0.5, "beta": 0.8}, "exponential", "momentum")
+    Raises:
+        UsageError: neither a named optimizer nor the schedule has a hyperparameter.
+
+    >>> split_hyperparameters({"gamma": 0.5, "beta": 0.8}, "exponential", "momentum")
     ({'gamma': 0.5}, {'beta': 0.8})
     """
-    for_schedule = {name: value for name, value in hyper.items() if name in hyper_of(schedule)}
+    of_schedule = list_hyperparameters(schedule)
     if "=" in optimizer:
-        own = set(re.findall(r"\w+", optimizer))
+        of_optimizer = set(re.findall(r"\w+", optimizer))
     else:
-        own = set(OPTIMIZERS[optimizer].hyper) if optimizer in OPTIMIZERS else set()
-        known = [*own, *hyper_of(schedule)]
+        of_optimizer = set(OPTIMIZERS[optimizer].hyper) if optimizer in OPTIMIZERS else set()
+        known = [*of_optimizer, *of_schedule]
         for name in hyper:
             if name not in known and optimizer in OPTIMIZERS:
-                what = f"neither {optimizer!r} nor the schedule {schedule!r} has a hyperparameter"
-                raise UsageError(f"{what} {name!r}", hint=name_hint(name, known))
-    return for_schedule, {n: v for n, v in hyper.items() if n in own or n not in for_schedule}
+                message = f"unknown hyperparameter {name!r} for optimizer {optimizer!r} and"
+                hint = name_hint(name, known)
+                raise UsageError(f"{message} schedule {schedule!r}", hint=hint)
+    return (
+        {name: value for name, value in hyper.items() if name in of_schedule},
+        {n: v for n, v in hyper.items() if n in of_optimizer or n not in of_schedule},
+    )
 
 
 def rates(
@@ -115,16 +120,15 @@ def rates(
     per_epoch: int,
     hyper: Mapping[str, Any] = MappingProxyType({}),
     warm_up: float = 0.0,
-) -> Callable[[int, int], Array]:
-    """The learning rates of the steps from one to before another.
+) -> Rates:
+    """Return a function that computes the learning rates of a range of updates.
 
     Args:
-        schedule: one of ``SCHEDULES``, or a text in ``t`` (the epoch, from 0 on), ``step`` (from 0
-            on), ``steps`` and ``epochs`` (of the whole run), ``rate`` and names in ``hyper``.
-        rate: the learning rate.
-        epochs, per_epoch: epochs of the run, and the steps of each.
-        hyper: the schedule's hyperparameters.
-        warm_up: so many epochs long the rate rises in a straight line to that of the schedule.
+        schedule: a name in ``SCHEDULES``, or a formula.
+        rate: the initial learning rate.
+        epochs, per_epoch: the number of epochs of the run, and of updates per epoch.
+        hyper: the hyperparameters of the schedule.
+        warm_up: number of epochs in which the rate rises linearly to the rate of the schedule.
 
     Raises:
         UsageError: a hyperparameter is unknown or missing, or a rate is negative or not finite.
@@ -136,44 +140,70 @@ def rates(
     >>> rates("rate/(1 + t)", 1.0, 4, 1, warm_up=2)(0, 4).round(3).tolist()
     [0.5, 0.5, 0.333, 0.25]
     """
-    known = hyper_of(schedule)
-    values = {**known, **check_named_values("the schedule", hyper, "hyperparameter", known)}
+    constants = _check_hyperparameters(schedule, hyper)
+    total = max(1, epochs * per_epoch)  # a run without epochs is checked as a run of one update
+    constants |= {"rate": rate, "steps": float(total), "epochs": float(epochs)}
+    compute = _compile_formula(schedule, constants)
+    rising = warm_up * per_epoch
+
+    def compute_rates(step: Array) -> Array:
+        """Compute the learning rates of updates, given their numbers from 0."""
+        result = compute(step, step // per_epoch)
+        return result * np.minimum(1.0, (step + 1) / rising) if rising else result
+
+    _check_rates(schedule, compute_rates, total, per_epoch)
+    return lambda first, last: compute_rates(np.arange(first, last))
+
+
+def _check_hyperparameters(schedule: str, hyper: Mapping[str, Any]) -> dict[str, float]:
+    """Return the values of all hyperparameters of a schedule.
+
+    Raises:
+        UsageError: a hyperparameter is unknown, missing or out of range.
+    """
+    defaults = list_hyperparameters(schedule)
+    values = {**defaults, **check_named_values("the schedule", hyper, "hyperparameter", defaults)}
     missing = [name for name, value in values.items() if value is None]
     if missing:
-        hint = f"{', '.join(KNOWN)} are known; give others a value: --hyper {missing[0]}=..."
-        raise UsageError(f"the schedule {schedule!r} names {missing[0]!r}", hint=hint)
+        hint = f"pass --hyper {missing[0]}=...; only {', '.join(_PREDEFINED)} are predefined"
+        raise UsageError(f"missing value for {missing[0]!r} in schedule {schedule!r}", hint=hint)
     if not values.get("every", 1.0):
-        raise UsageError("every of steps must be positive: so many epochs are a stair")
-    if schedule in SCHEDULES:
-        formula = partial(SCHEDULES[schedule], **values)
-    else:
-        formula = partial(_evaluated, parse_expression(schedule), values)
-    rising = warm_up * per_epoch
-    # A run of no epochs is checked as one of one.
-    whole = max(1, epochs * per_epoch)
+        raise UsageError("every must be positive: it is the number of epochs between two drops")
+    return {name: float(value) for name, value in values.items() if value is not None}
 
-    def of_steps(number: Array) -> Array:
-        when = When(rate, number, number // per_epoch, whole, epochs)
-        with np.errstate(all="ignore"):
-            found = formula(when)
-            if rising:
-                found = found * np.minimum(1.0, (number + 1) / rising)
-        return found
 
-    some = np.unique(np.linspace(0, whole - 1, min(whole, _LOOKED_AT), dtype=int))
-    tried = of_steps(some)
-    wrong = np.flatnonzero(~(np.isfinite(tried) & (tried >= 0)))
-    if len(wrong):
-        step = int(some[wrong[0]])
+def _compile_formula(
+    schedule: str, constants: Mapping[str, float]
+) -> Callable[[Array, Array], Array]:
+    """Compile the formula of a schedule to a function of update numbers and epoch numbers."""
+    row = SCHEDULES.get(schedule)
+    statements = parse_statements(f"result = {row.formula if row else schedule}")
+    evaluate = StatementEvaluator(statements, constants, ("step", "t", "drops"))
+    index = evaluate.tape.outputs["result"]
+    every = constants.get("every", 1.0) if row else 1.0
+
+    def compute(step: Array, epoch: Array) -> Array:
+        """Compute the learning rate of each update."""
+        drops = epoch // every if row and "every" in row.hyper else 0.0
+        result = evaluate([step, epoch, drops])[index]
+        is_array = isinstance(result, np.ndarray)
+        return np.array(result, float) if is_array else np.full(len(step), float(result))
+
+    return compute
+
+
+def _check_rates(
+    schedule: str, compute_rates: Callable[[Array], Array], total: int, per_epoch: int
+) -> None:
+    """Raise UsageError if one of up to a thousand learning rates is negative or not finite."""
+    count = min(total, _MAX_CHECKED_UPDATES)
+    some = np.unique(np.linspace(0, total - 1, count, dtype=int))
+    values = compute_rates(some)
+    invalid = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
+    if len(invalid):
+        step, value = int(some[invalid[0]]), values[invalid[0]]
         raise UsageError(
-            f"the schedule {schedule!r} gives a learning rate of {tried[wrong[0]]:g} at step"
-            f" {step + 1:,} (t = {step // per_epoch})",
-            hint="rates are positive numbers, or 0",
+            f"schedule {schedule!r} has learning rate {value:g} at update {step + 1:,}"
+            f" (t = {step // per_epoch})",
+            hint="learning rates must be positive or 0",
         )
-    return lambda first, last: of_steps(np.arange(first, last))
-
-
-def _evaluated(tree: Expression, hyper: Mapping[str, float], when: When) -> Array:
-    """A text at some steps."""
-    found = evaluated(tree, {**vars(when), **hyper})
-    return np.broadcast_to(np.asarray(found, float), np.shape(when.step)).copy()

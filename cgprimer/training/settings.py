@@ -23,7 +23,7 @@ from cgprimer.errors import UsageError, did_you_mean
 from cgprimer.support.validation import check_choice, check_integer, check_real_number
 from cgprimer.training.metrics import METRICS
 from cgprimer.training.parameter_snapshots import WITHIN
-from cgprimer.training.schedules import hyper_of
+from cgprimer.training.schedules import list_hyperparameters
 from cgprimer.training.worker_options import (
     PROTOCOLS,
     check_cluster_address,
@@ -114,7 +114,7 @@ def _check_schedule(value: Any) -> str:
             f"`schedule` must be a string, got {type(value).__name__}",
             hint="pass a name, such as 'cosine', or an expression, such as 'rate*0.9^t'",
         )
-    hyper_of(value)
+    list_hyperparameters(value)
     return value
 
 

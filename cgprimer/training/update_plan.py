@@ -12,7 +12,7 @@ from cgprimer.expressions import ExpressionGraph
 from cgprimer.training.constraints import Constraints, constraints_of
 from cgprimer.training.optimizers import optimizer
 from cgprimer.training.parameter_vector import Vectors
-from cgprimer.training.schedules import divided, rates
+from cgprimer.training.schedules import rates
 from cgprimer.training.settings import DEFAULT_SETTINGS, Settings
 from cgprimer.training.update_rules import Optimizer
 
@@ -53,7 +53,9 @@ class UpdatePlan:
 
 def configure_optimizer(settings: Settings) -> Optimizer:
     """Return the optimizer of a run with the hyperparameters from the settings."""
-    _, hyperparameters = divided(settings.hyper or {}, settings.schedule, settings.optimizer)
+    _, hyperparameters = split_hyperparameters(
+        settings.hyper or {}, settings.schedule, settings.optimizer
+    )
     return optimizer(settings.optimizer, hyperparameters)
 
 
@@ -75,7 +77,9 @@ def plan_updates(
     Raises:
         UsageError, SourceError: an unknown name, a value out of range, or an invalid expression.
     """
-    schedule_values, _ = divided(settings.hyper or {}, settings.schedule, settings.optimizer)
+    schedule_values, _ = split_hyperparameters(
+        settings.hyper or {}, settings.schedule, settings.optimizer
+    )
     rule, method = configure_optimizer(settings), settings.method
     rate = rule.rate if settings.learning_rate is None else settings.learning_rate
     batch_size = _choose_batch_size(settings, block_lengths, gradients_per_update)

@@ -9,7 +9,7 @@ import textwrap
 from itertools import product
 from typing import Any
 
-from cgprimer.course.checks.optimizer_variants import variants
+from cgprimer.course.checks.optimizer_variants import list_variants
 
 # The body of a step for one parameter: p, g, the state s[...] of this parameter, t, o the settings.
 BODIES: dict[str, list[str]] = {
@@ -299,11 +299,11 @@ def from_catalogue() -> dict[str, list[tuple[str, str]]]:
     """For each mistake of the catalogue that changes a rule's text, optimizers that have it."""
     found: dict[str, list[tuple[str, str]]] = {}
     for rule in BODIES:
-        for variant in variants(rule, False):
-            if variant.right:
+        for variant in list_variants(rule, False):
+            if variant.is_right:
                 continue
             (change,) = variant.changes
-            if change.shared or change.by_parameter or change.forgets:
+            if change.shares_state or change.counts_per_parameter or change.resets_state:
                 continue  # planted by hand
             if change.normalizes == "all" or (change.normalizes and change.offset):
                 continue  # planted by hand

@@ -12,7 +12,8 @@ import pytest
 import cgprimer
 from cgprimer.course.checks.check_results import Failure
 from cgprimer.course.checks.optimizer_check import CALLED, recognised, skeleton
-from cgprimer.course.checks.optimizer_variants import RULES, Variant, simulate, variants
+from cgprimer.course.checks.optimizer_mistakes import RULES
+from cgprimer.course.checks.optimizer_variants import Variant, list_variants, simulate
 from cgprimer.course.checks.optimizer_verdicts import runs
 from cgprimer.training.optimizers import optimizer
 from tests.approval import approved
@@ -56,7 +57,7 @@ def test_the_texts_are_the_rules_of_the_package(name: str) -> None:
 def test_every_variant_can_be_run() -> None:
     run = runs()[1]
     for name in RULES:
-        for variant in (*variants(name, name == "nesterov"), *variants(name, False)):
+        for variant in (*list_variants(name, name == "nesterov"), *list_variants(name, False)):
             simulate(variant, HYPER, run.start, run.gradients)
 
 
@@ -64,7 +65,7 @@ def test_every_variant_can_be_run() -> None:
 def test_no_two_names_stand_for_the_same_numbers() -> None:
     for name in RULES:
         seen: list[tuple[list[Any], Variant]] = []
-        for variant in variants(name, False):
+        for variant in list_variants(name, False):
             found = [simulate(variant, HYPER, r.start, r.gradients) for r in runs()[:3]]
             for other, before in seen:
                 pairs = zip(found, other, strict=True)
@@ -238,7 +239,9 @@ def test_two_mistakes_are_both_named() -> None:
 def test_epsilon_where_gradients_are_small() -> None:
     """Adam's first step is the rate times the sign of the gradient up to epsilon (case E9)."""
     for text, first in (("", 0.999000999000999), ("inside", 0.09950371902099893)):
-        change = [v for v in variants("adam", False) if text in "".join(c.name for c in v.changes)]
+        change = [
+            v for v in list_variants("adam", False) if text in "".join(c.name for c in v.changes)
+        ]
         hyper = {"beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8, "rate": 1.0}
         moved = simulate(change[0], hyper, np.zeros(1), np.array([[1e-5]]))
         assert -moved[0, 0] == pytest.approx(first, rel=1e-12)

@@ -16,7 +16,7 @@ from cgprimer.training.data import Dataset
 from cgprimer.training.optimizers import OPTIMIZERS, optimizer
 from cgprimer.training.parameter_vector import Vectors
 from cgprimer.training.schedules import rates
-from cgprimer.training.update_rules import update_rule
+from cgprimer.training.update_rules import record_update
 from tests.approval import refused
 from tests.training.training_graphs import lecture, lecture_data, line, line_data
 
@@ -142,7 +142,7 @@ def test_engines_run_constraints_in_their_own_code() -> None:
     asked = {"l2": 0.1, "l1": 0.1, "bounds": {"ab": (0, 1)}, "freeze": ["cd"], "scale": {"ab": 2}}
     made = constraints(vectors, **asked)  # type: ignore[arg-type]
     for name in ("sgd", "adam", "nesterov"):
-        rule = update_rule(made.around(optimizer(name)))
+        rule = record_update(made.around(optimizer(name)))
         assert len(rule.columns) == 2 + 6 + {"sgd": 0, "nesterov": 1, "adam": 2}[name]
     assert Constraints().around(OPTIMIZERS["sgd"]) is OPTIMIZERS["sgd"]
 

@@ -12,8 +12,8 @@ import cgprimer
 from cgprimer.errors import CgprimerError, UsageError
 from cgprimer.training.data import Dataset
 from cgprimer.training.optimizers import OPTIMIZERS, optimizer
-from cgprimer.training.rule_listing import UpdateRuleError
-from cgprimer.training.update_rules import update_rule
+from cgprimer.training.update_rules import record_update
+from cgprimer.training.written_rules import UpdateRuleError
 from tests.approval import refused
 from tests.training.training_graphs import lecture, lecture_data, line, line_data
 
@@ -94,7 +94,7 @@ def test_written_state_begins_at_zero_or_where_it_is_told() -> None:
     assert (p, state) == (pytest.approx(0.6), (pytest.approx(4.0),))
     local = optimizer("d = rate*g; p = p - d")
     assert local.start(np.ones(3)) == ()
-    assert len(update_rule(optimizer("p = p - rate*g/t")).scalars) == 2
+    assert len(record_update(optimizer("p = p - rate*g/t")).scalars) == 2
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 import cgprimer
 from cgprimer.errors import CgprimerError, TapeError, UsageError
 from cgprimer.training.optimizers import register_optimizer
-from cgprimer.training.update_rules import Optimizer, update_rule
+from cgprimer.training.update_rules import Optimizer, record_update
 from tests.approval import refused, warned
 from tests.training.training_graphs import lecture, lecture_data, line, line_data
 
@@ -97,7 +97,7 @@ def test_an_update_that_can_be_recorded_runs_in_the_engine(name: str, batch: int
     """The steps in machine code are those of the function itself."""
     pytest.importorskip("llvmlite")
     with registered(name, *RECORDED[name]) as rule:
-        assert len(update_rule(rule).tape) > 2
+        assert len(record_update(rule).tape) > 2
         runs = [
             cgprimer.train(
                 lecture(), lecture_data(50), optimizer=name, engine=engine, batch_size=batch,
@@ -115,7 +115,7 @@ def test_one_that_cannot_runs_in_python_and_says_so(name: str) -> None:
     pytest.importorskip("llvmlite")
     with registered(name, *NOT_RECORDED[name]) as rule:
         with refused(TapeError):
-            update_rule(rule)
+            record_update(rule)
         with warned(UserWarning, f"{name}'"):
             found = cgprimer.train(line(), line_data(), optimizer=name, engine="cpu", epochs=9)
         known = cgprimer.train(line(), line_data(), optimizer=name, engine="numpy", epochs=9)

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from cgprimer.course.checks.check_results import Failure, Part, show_position
-from cgprimer.course.checks.optimizer_variants import DECAYS, Variant, decayed, simulate, variants
+from cgprimer.course.checks.optimizer_mistakes import DECAYS
+from cgprimer.course.checks.optimizer_variants import Variant, list_variants, simulate
 from cgprimer.course.checks.verdicts import doubtful, right, scored, waiting, wrong
 from cgprimer.errors import Source
 from cgprimer.training.optimizers import optimizer as rule_of
@@ -140,21 +141,21 @@ def _explained(
     def matches(
         settings: Sequence[Mapping[str, float]], most: int, ignored: str = ""
     ) -> Iterator[_Match]:
-        for variant in variants(rule, ahead, most):
+        for variant in list_variants(rule, ahead, most):
             for hyper in settings:
                 yield _match(variant, hyper, tests, did, ignored)
 
     settings = _settings(rule, plain)
     rights = []
     for one in matches(settings, 1):  # conventions come first
-        if one.variant.right:
+        if one.variant.is_right:
             rights.append(one)
         if all(one.agrees):
             found = one
             break
     else:
         found = None
-    if found and found.variant.right:
+    if found and found.variant.is_right:
         return found, None
     nearest = max(rights, key=lambda one: sum(one.agrees))
     for name in plain["taken"]:  # arguments that are taken and not used
@@ -163,7 +164,7 @@ def _explained(
         values = (plain["defaults"].get(name), *_TYPICAL[name])
         values = tuple(value for value in values if value is not None)
         other = [{**one, name: v} for one in settings[:4] for v in values if v != one[name]]
-        unused = (one for one in matches(other, 1, name) if one.variant.right)
+        unused = (one for one in matches(other, 1, name) if one.variant.is_right)
         found = next((one for one in unused if all(one.agrees)), None)
     if not found and len(settings) <= 4:
         found = next((one for one in matches(settings, 2) if all(one.agrees)), None)
@@ -191,13 +192,15 @@ def _match(
 ) -> _Match:
     found = _Match(variant, hyper, (), ignored)
     agrees: list[bool] = []
-    if not variant.right:  # most are refuted by the first step
+    if not variant.is_right:  # most are refuted by the first step
         one, run = did[0], Run(tests[0].start, tests[0].gradients[:1])
         error = one["error"] if not one["steps"] else None
         if not _agree(one["steps"][:1], _simulated(found, run), run, error):
             return replace(found, agrees=(False,) * len(tests))
     for one, run in zip(did, tests, strict=True):
-        wanted = not agrees or agrees[-1] or variant.right  # of mistakes all or none is asked for
+        wanted = (
+            not agrees or agrees[-1] or variant.is_right
+        )  # of mistakes all or none is asked for
         agrees.append(wanted and _agree(one["steps"], _simulated(found, run), run, one["error"]))
     return replace(found, agrees=tuple(agrees))
 
@@ -245,7 +248,9 @@ def _where(run: Mapping[str, Any], expected: Any, test: Run) -> tuple[str, ...]:
 
 
 def _doubtful(found: _Match) -> bool:
-    return not found.ignored and all(one.doubtful or one.right for one in found.variant.changes)
+    return not found.ignored and all(
+        one.is_disputed or one.is_convention for one in found.variant.changes
+    )
 
 
 def _named(
@@ -265,10 +270,10 @@ def _named(
         ) else "the numbers are those of no mistake that is known here"
     if found.ignored:
         return f"{found.ignored} ignored", f"the argument {found.ignored} is taken and not used"
-    changes = [change for change in found.variant.changes if not change.right]
+    changes = [change for change in found.variant.changes if not change.is_convention]
     names = [_kept(change.name, did) for change in changes]
     return " and ".join(dict.fromkeys(names)), "; ".join(
-        dict.fromkeys(change.says for change in changes)
+        dict.fromkeys(change.message for change in changes)
     )
 
 
@@ -283,7 +288,7 @@ def _kept(name: str, did: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _conventions(nearest: _Match, plain: Mapping[str, Any]) -> str:
-    said = [change.says for change in nearest.variant.changes]
+    said = [change.message for change in nearest.variant.changes]
     if plain["form"] in ("dict of arrays", "list of arrays", "number"):
         said.append(f"it works on a {plain['form']}")
     return "; ".join(said)
@@ -299,15 +304,15 @@ def _decay(rule: str, tests: Sequence[Run], answer: Any, best: _Match, ahead: bo
     def fits(variant: Variant) -> bool:
         return all(_match(variant, best.hyper, tests, did).agrees[:2])
 
-    for name, says, before, behind, kind in () if ahead else DECAYS:
-        if not fits(replace(best.variant, text=decayed(best.variant.text, before, behind))):
+    for decay in () if ahead else DECAYS:
+        if not fits(replace(best.variant, text=decay.apply(best.variant.text))):
             continue
-        if not kind:
-            return wrong(name, says)
-        if kind == "coupled" and rule == "adamw":
-            hint = f"{says}; AdamW's parameters shrink by themselves"
+        if not decay.kind:
+            return wrong(decay.name, decay.message)
+        if decay.kind == "coupled" and rule == "adamw":
+            hint = f"{decay.message}; in AdamW, the parameters shrink separately"
             return wrong("coupled weight decay", hint)
-        return right(f"{name}: {says}")
+        return right(f"{decay.name}: {decay.message}")
     if fits(best.variant):
         return wrong("decay not applied", "the argument weight_decay is taken and not used")
     says = "the numbers are those of no way of weight decay that is known here"

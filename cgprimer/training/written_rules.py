@@ -1,0 +1,325 @@
+"""Update rules written in the language of graphs: ``v = mu*v + g; p = p - rate*v``.
+
+The statements run in order, for each parameter separately. ``p`` is the parameter, ``g`` its
+gradient, ``rate`` the learning rate and ``t`` the number of the update, counted from 1. An assigned
+name that is read before its assignment is state: its initial value is 0 unless another value is
+given. Every other name is a hyperparameter and needs a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property, lru_cache
+from operator import itemgetter
+from typing import Any, NoReturn
+
+import numpy as np
+
+from cgprimer.core.evaluation.evaluator import run_instructions
+from cgprimer.core.language.parser import parse_program
+from cgprimer.core.operations.primitive_registry import ARRAY_FUNCTIONS, FUNCTIONS
+from cgprimer.errors import SourceError, did_you_mean
+from cgprimer.expressions import (
+    Apply,
+    Declaration,
+    Definition,
+    Name,
+    Program,
+    names_in,
+    postorder,
+    unparse,
+)
+from cgprimer.support.validation import check_named_values
+from cgprimer.tapes import reachable, values_of
+from cgprimer.training.statement_tapes import (
+    Statement,
+    StatementEvaluator,
+    build_statement_tape,
+    parse_statements,
+)
+
+Array = Any
+State = tuple[Array, ...]
+_LARGE = 4096  # elements of an array
+_FLOAT64 = np.dtype(np.float64)
+#: Names that a rule may read but not assign, with their meanings.
+_READ_ONLY = {"g": "the gradient", "rate": "the learning rate", "t": "the number of the update"}
+_PREDEFINED = ("p", *_READ_ONLY)
+#: Values for a trial run of the first update.
+_TRIAL = {
+    "p": np.array([0.5, -2.0, 1.5]), "g": np.array([-3.0, 0.25, 1.5]), "rate": 0.25, "t": 1.0,
+}  # fmt: skip
+
+
+class UpdateRuleError(SourceError):
+    """Invalid update rule; a caret shows the position of the error."""
+
+
+class WrittenRule:
+    """An update rule given by statements: a function from parameters to updated parameters.
+
+    Args:
+        text: the statements.
+        constants: values of the hyperparameters.
+        initial: initial values of state variables; 0 for all others.
+        hyper: the constants that :meth:`Optimizer.but` can change.
+
+    The state is a tuple: an array for each state variable and, if the rule reads ``t``, the number
+    of updates so far.
+
+    >>> rule = WrittenRule("v = mu*v + g; p = p - rate*v", {"mu": 0.9})
+    >>> rule(np.array([1.0]), np.array([2.0]), (np.array([1.0]),), 0.1)
+    (array([0.71]), (array([2.9]),))
+    """
+
+    def __init__(
+        self,
+        text: str,
+        constants: Mapping[str, float],
+        initial: Mapping[str, float] | None = None,
+        *,
+        hyper: Mapping[str, float] | None = None,
+    ) -> None:
+        self.text, self.constants = text, dict(constants)
+        self.initial, self.hyper = dict(initial or {}), dict(hyper or {})
+
+    @cached_property
+    def state_names(self) -> tuple[str, ...]:
+        """The names of the state variables, in the order of the state."""
+        return find_state_names(parse_statements(self.text))
+
+    @cached_property
+    def counts_updates(self) -> bool:
+        """Whether the last part of the state is the number of updates."""
+        return any("t" in names_in(expression) for _, expression in parse_statements(self.text))
+
+    @cached_property
+    def _evaluator(self) -> StatementEvaluator:
+        counter = ["t"] if self.counts_updates else []
+        inputs = ("p", "g", "rate", *self.state_names, *counter)
+        return StatementEvaluator(parse_statements(self.text), self.constants, inputs)
+
+    @cached_property
+    def _array_program(self) -> Any:
+        """What runs an update of float64 arrays: constants, instructions, and a reader of results.
+
+        The reader returns the updated parameter twice, because itemgetter returns a tuple for
+        several items only, and then the state. The program is None if state can be a scalar.
+        """
+        if self._has_scalar_state:
+            return None
+        evaluator = self._evaluator
+        counter = [evaluator.inputs.index("t")] if self.counts_updates else []
+        outputs = [evaluator.tape.outputs[name] for name in ("p", "p", *self.state_names)]
+        read_results: Any = itemgetter(*outputs, *counter)
+        return (*evaluator.prepare_for_arrays(("rate", "t")), read_results)
+
+    @cached_property
+    def _has_scalar_state(self) -> bool:
+        """Whether the value of a state variable can depend on scalars only."""
+        tape, arrays = self._evaluator.tape, {"p", "g", *self.state_names}
+        indices = [k for k, leaf in enumerate(tape.leaves) if leaf.name in arrays]
+        needed = [reachable(tape, [tape.outputs[name]]) for name in self.state_names]
+        return not all(any(needs[index] for index in indices) for needs in needed)
+
+    def start(self, parameters: Array) -> State:
+        """Return the state before the first update."""
+        state = tuple(
+            np.full_like(parameters, self.initial.get(name, 0.0)) for name in self.state_names
+        )
+        return (*state, np.array(0.0)) if self.counts_updates else state
+
+    def __call__(
+        self, parameters: Array, gradient: Array, state: State, rate: Any
+    ) -> tuple[Array, State]:
+        """Run one update on arrays or recorded values; return parameters and state."""
+        is_float64 = (
+            type(rate) is float
+            and type(parameters) is np.ndarray
+            and parameters.dtype is _FLOAT64
+            and gradient.dtype is _FLOAT64
+            and parameters.ndim
+        )
+        if is_float64 and self._array_program is not None:
+            rest, small, large, read_results = self._array_program
+            if self.counts_updates:
+                state = (*state[:-1], float(state[-1]) + 1)
+            values = [parameters, gradient, rate, *state, *rest]
+            run_instructions(large if parameters.size > _LARGE else small, values)
+            results = read_results(values)
+            return results[0], results[2:]
+        if self.counts_updates:
+            state = (*state[:-1], state[-1] + 1)
+        values = self._evaluator([parameters, gradient, rate, *state])
+        outputs = self._evaluator.tape.outputs
+        updated = [values[outputs[name]] for name in self.state_names]
+        if self._has_scalar_state and isinstance(parameters, np.ndarray):
+            updated = [np.zeros_like(parameters) + part for part in updated]
+        if self.counts_updates:
+            updated.append(state[-1])
+        return values[outputs["p"]], tuple(updated)
+
+
+def find_state_names(statements: tuple[Statement, ...]) -> tuple[str, ...]:
+    """Return the assigned names that a rule reads before their assignment, except ``p``.
+
+    >>> find_state_names(parse_statements("v = 0.9*v + g; d = rate*v; p = p - d"))
+    ('v',)
+    """
+    assigned = {name for name, _ in statements}
+    known, state = {*_PREDEFINED}, dict[str, None]()
+    for name, expression in statements:
+        state |= {read: None for read in names_in(expression) if read in assigned - known}
+        known.add(name)
+    return tuple(state)
+
+
+@lru_cache(maxsize=64)  # equal rules are one object, which is recorded once
+def create_named_rule(text: str, hyper: tuple[tuple[str, float], ...]) -> WrittenRule:
+    """Create a rule of the optimizer table from its statements and hyperparameters."""
+    return WrittenRule(text, dict(hyper), hyper=dict(hyper))
+
+
+def parse_rule(text: str, values: Mapping[str, Any]) -> WrittenRule:
+    """Parse and check the update rule of a user.
+
+    Args:
+        text: the statements.
+        values: values of hyperparameters, and initial values of state variables.
+
+    Raises:
+        UpdateRuleError: the text does not assign p, assigns a predefined name, reads a name
+            without a value, or its first update is not finite.
+        ExpressionSyntaxError, UnknownFunctionError: the text is not in the language.
+        UsageError: a name of a value does not occur in the text, or a value is not a number.
+
+    >>> rule = parse_rule("v = mu*v + g; p = p - rate*v", {"mu": 0.9, "v": 1})
+    >>> rule.constants, rule.initial
+    ({'mu': 0.9}, {'v': 1.0})
+    """
+    checked = check_named_values("the update rule", values, "name", values)
+    return _parse_checked_rule(text, tuple(sorted(checked.items())))
+
+
+@lru_cache(maxsize=64)  # equal rules are one object, which is recorded once
+def _parse_checked_rule(text: str, values: tuple[tuple[str, float], ...]) -> WrittenRule:
+    """Parse a rule, given checked values."""
+    program = parse_program(text, FUNCTIONS, "<optimizer>")
+    definitions, known = _check_statements(program), dict(values)
+    statements = tuple((one.name, one.expression) for one in definitions)
+    state = find_state_names(statements)
+    _check_names(program, definitions, state, known)
+    constants = {name: value for name, value in known.items() if name not in state}
+    initial = {name: known.get(name, 0.0) for name in state}
+    _check_first_update(program, definitions, constants, initial)
+    return WrittenRule(text, constants, initial)
+
+
+def _check_statements(program: Program) -> list[Definition]:
+    """Return the statements of a rule after checking that each assigns an elementwise expression.
+
+    Raises:
+        UpdateRuleError: a statement is a declaration, assigns a read-only name or uses arrays.
+    """
+    definitions = []
+    for statement in program.statements:
+        if isinstance(statement, Declaration):
+            message = "an update rule cannot contain declarations"
+            _fail(program, statement, "", message, "assign the name instead, as in v = 0.9*v + g")
+        if statement.name in _READ_ONLY:
+            message = f"cannot assign {statement.name}: it is {_READ_ONLY[statement.name]}"
+            _fail(program, statement, "", message, "choose another name")
+        for node in postorder(statement.expression):
+            if isinstance(node, Apply) and not _is_elementwise(node):
+                message = "an update rule must be elementwise; this operation works on arrays"
+                hint = "use operators and functions of scalars"
+                _fail(program, statement, unparse(node), message, hint)
+        definitions.append(statement)
+    return definitions
+
+
+def _is_elementwise(node: Apply) -> bool:
+    """Return whether a call in an expression applies an elementwise primitive."""
+    return type(node.primitive) is str and node.primitive not in ARRAY_FUNCTIONS
+
+
+def _check_names(
+    program: Program,
+    definitions: list[Definition],
+    state: tuple[str, ...],
+    values: Mapping[str, float],
+) -> None:
+    """Raise an error if a rule lacks p, the gradient or a value of a hyperparameter."""
+    assigned, last = {one.name for one in definitions}, program.statements[-1]
+    if "p" not in assigned:
+        message = "the update rule must assign p, the parameter"
+        _fail(program, last, "", message, "end the rule with a statement such as p = p - rate*g")
+    read = {name: one for one in reversed(definitions) for name in names_in(one.expression)}
+    for one in definitions:
+        for name in names_in(one.expression):
+            if name not in assigned | {*_PREDEFINED} | values.keys():
+                known = [*assigned, *_PREDEFINED, *values]
+                hint = did_you_mean(name, known) or f"pass a value, such as --hyper {name}=0.9"
+                message = f"{name!r} has neither an assignment nor a value"
+                _fail(program, one, name, message, hint)
+    allowed = [*state, *sorted(read.keys() - assigned - {*_PREDEFINED})]
+    check_named_values("the update rule", dict(values), "hyperparameter or state", allowed)
+    if "g" not in read:
+        _fail(program, last, "", "the update rule must read g, the gradient", "")
+
+
+def _check_first_update(
+    program: Program,
+    definitions: list[Definition],
+    constants: Mapping[str, float],
+    initial: Mapping[str, float],
+) -> None:
+    """Raise an error if the first update of trial values computes a value that is not finite."""
+    statements = [(one.name, one.expression) for one in definitions]
+    tape = build_statement_tape(statements, simplify=False)
+    values = values_of(tape, {**constants, **initial, **_TRIAL})
+    # The tape has one instruction for each of these nodes.
+    nodes = [
+        (one, node)
+        for one in definitions
+        for node in postorder(one.expression)
+        if isinstance(node, Apply)
+    ]
+    computed = zip(nodes, tape.instructions, values[len(tape.leaves) :], strict=True)
+    for (definition, node), (_, operands), value in computed:
+        if not np.all(np.isfinite(value)):
+            last = values[operands[-1]]
+            _fail_at_nonfinite_value(program, definition, node, last, value, initial)
+
+
+def _fail_at_nonfinite_value(
+    program: Program,
+    definition: Definition,
+    node: Apply,
+    last_operand: Any,
+    value: Any,
+    initial: Mapping[str, float],
+) -> NoReturn:
+    """Raise the error for an operation whose result is not finite in the first update."""
+    text, hint = unparse(node), ""
+    if any(isinstance(part, Name) and part.name in initial for part in postorder(node)):
+        hint = "state starts at 0; pass another initial value with --hyper NAME=VALUE"
+    if node.primitive == "div" and not np.all(last_operand):
+        divisor = unparse(node.arguments[1])
+        message = "the update rule divides by zero"
+        message += "" if divisor == "0" else f": {divisor} is 0 in the first update"
+        hint = hint and f"{hint}, or add a small constant, as in /({divisor} + 1e-8)"
+    else:
+        wrong = next(scalar for scalar in np.ravel(value) if not np.isfinite(scalar))
+        message = f"{text} is {wrong} in the first update"
+    _fail(program, definition, text, message, hint)
+
+
+def _fail(
+    program: Program, statement: Definition | Declaration, text: str, message: str, hint: str
+) -> NoReturn:
+    """Raise an error at a part of a statement's expression, or at its name if the part is empty."""
+    span = program.name_span(statement)
+    if text and isinstance(statement, Definition):
+        span = program.expression_span(statement, text)
+    raise UpdateRuleError(message, span, hint=hint)
