@@ -12,7 +12,7 @@ from cgprimer.expressions import ExpressionGraph
 from cgprimer.training.constraints import Constraints, constraints_of
 from cgprimer.training.optimizers import optimizer
 from cgprimer.training.parameter_vector import Vectors
-from cgprimer.training.schedules import rates
+from cgprimer.training.schedules import rates, split_hyperparameters
 from cgprimer.training.settings import DEFAULT_SETTINGS, Settings
 from cgprimer.training.update_rules import Optimizer
 
