@@ -28,7 +28,7 @@ from cgprimer.training.data import Dataset, require_in_memory
 from cgprimer.training.ensembles import Ensemble
 from cgprimer.training.losses import DEFAULT
 from cgprimer.training.settings import SETTING_NAMES
-from cgprimer.training.sweeps import word
+from cgprimer.training.sweeps import format_cell
 
 _SHARE = 0.25  # of the samples, kept to measure with unless others are given
 
@@ -149,7 +149,7 @@ def _report(bag: Ensemble, result: dict[str, Any]) -> str:
     heading = f"on {result['others']:,} others"
     if names := [*bag.varied[0]]:
         rows = [
-            [str(k), *(word(one[name]) for name in names), format_number(error)]
+            [str(k), *(format_cell(one[name]) for name in names), format_number(error)]
             for k, (one, error) in enumerate(
                 zip(bag.varied, result["squared_errors"], strict=True), start=1
             )

@@ -12,7 +12,7 @@ from cgprimer.core.tape.scalarization import split_arrays
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.number_format import format_number
 from cgprimer.tapes import elements
-from cgprimer.training.identifiability import Identifiability, combination_text
+from cgprimer.training.identifiability import Identifiability, format_combination
 from cgprimer.training.predictions import Score
 from cgprimer.training.runs import TrainingRun
 
@@ -62,7 +62,7 @@ def report(
             if combination.keys() <= values.keys():
                 sums[k] = format_number(sum(c * values[n] for n, c in combination.items()))
         remark = "determined" if converged else "determined, not yet reached"
-        rows.append([combination_text(combination), *sums, remark])
+        rows.append([format_combination(combination), *sums, remark])
     width = 4 if any(row[3] for row in rows) else 3
     header = ["parameter", "learnt" if converged else "so far", word, ""]
     comparable = run.start_loss > 0 and run.loss >= 0

@@ -17,7 +17,7 @@ import numpy as np
 
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.training.data import Blocks, Dataset, normalize_data
-from cgprimer.training.identifiability import jacobian_matrix, spread_samples
+from cgprimer.training.identifiability import jacobian_matrix, select_spaced_samples
 from cgprimer.training.runs import TrainingRun
 
 _SQUARED = ("squared-error", "half-squared-error")
@@ -57,7 +57,7 @@ def _gauss_newton_decrease(
 
     None if there are too few samples for the parameters, or a number is not finite.
     """
-    chosen = spread_samples(dataset)
+    chosen = select_spaced_samples(dataset)
     count = sum(np.size(value) for value in run.parameters.values())
     if count > min(_MOST_PARAMETERS, len(chosen) / _SAMPLES_PER_PARAMETER):
         return None

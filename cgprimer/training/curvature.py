@@ -1,7 +1,7 @@
-"""The largest curvature of a loss, and the largest learning rate that plain descent bears with it.
+"""The maximum curvature of a loss, and the maximum stable learning rate of gradient descent.
 
-Along an eigenvector of the Hessian a step of descent multiplies the distance from the minimum by
-``1 - rate*eigenvalue``: for rates above two over the largest eigenvalue it grows.
+Along an eigenvector of the Hessian, a step of gradient descent multiplies the distance from the
+minimum by ``1 - rate*eigenvalue``: it grows if the rate exceeds 2 over the maximum eigenvalue.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from cgprimer.training.runs import TrainingRun
 from cgprimer.training.update_plan import UpdatePlan
 
 Array = Any
-_SAMPLES = 1_000  # of the data, at even distances: enough for two digits of an eigenvalue
-_PRODUCTS = 100
-_CLOSE = 1e-4  # relative, from one product to the next
-_NUMBERS = 50_000_000  # operations times samples and products: a second or so
+_MOST_SAMPLES = 1_000  # evenly spaced samples, enough for two digits of an eigenvalue
+_MOST_PRODUCTS = 100  # Hessian-vector products of power iteration
+_TOLERANCE = 1e-4  # relative change of the eigenvalue at convergence
+_MOST_OPERATIONS = 50_000_000  # of all products over all samples: about a second
 
 
 def stable_learning_rate(
@@ -39,15 +39,15 @@ def stable_learning_rate(
     *,
     loss: str = "squared-error",
 ) -> float:
-    """The largest learning rate with which plain descent on the mean loss is stable at a point.
+    """Return the maximum learning rate at which gradient descent on the mean loss is stable.
 
-    That is 2 over the largest eigenvalue of the Hessian; infinite where no eigenvalue is positive.
-    The eigenvalue comes from power iteration on Hessian-vector products, over at most 1,000 of
-    the samples. Momentum bears twice as much and more; for Adam it says nothing.
+    The rate is 2 over the maximum eigenvalue of the Hessian, or infinite if no eigenvalue is
+    positive. The eigenvalue is computed by power iteration with Hessian-vector products, over at
+    most 1,000 samples. Momentum is stable up to at least twice this rate; Adam has no such limit.
 
     Args:
         graph, dataset, loss: as in :func:`cgprimer.train`.
-        parameters: where.
+        parameters: the values of the parameters at which the Hessian is evaluated.
 
     Raises:
         UsageError, DataError: as :func:`cgprimer.loss_and_gradient`.
@@ -62,7 +62,7 @@ def stable_learning_rate(
     0.2
     """
     objective = Objective(graph, loss=loss, engine="plain", samples=len(dataset))
-    curvature = largest_eigenvalue(objective, dataset, parameters)
+    curvature = find_maximum_eigenvalue(objective, dataset, parameters)
     return 2 / curvature if curvature > 0 else float("inf")
 
 
@@ -74,48 +74,61 @@ def with_stable_rate(
     how: UpdatePlan,
     run: TrainingRun,
 ) -> str:
-    """A sentence on a run that diverged, and the stable rate where that was exceeded.
+    """Append the stable learning rate to a sentence about a diverged run, if it was exceeded.
 
-    Curvature is taken at the start and, where they are known, at the true values: that of what the
-    steps go down, with sums instead of means, l2, scales and frozen parameters as they are.
+    The curvature is computed at the start and, if they are known, at the ground-truth parameters;
+    it is that of the minimized function, with its reduction, l2, scales and frozen parameters.
     """
-    samples, primal = min(_SAMPLES, dataset.lengths[0]), objective.primal
+    samples, primal = min(_MOST_SAMPLES, dataset.lengths[0]), objective.primal
     work = estimate_scalar_cost(primal)[0] if primal.has_arrays else len(primal.instructions)
-    points = {"at the start": run.start}
+    points = {"near the start": run.start}
     if run.truth.keys() == run.start.keys():
-        points["at the true values"] = run.truth
-    found: dict[str, float] = {}
+        points["near the ground truth"] = run.truth
+    eigenvalues: dict[str, float] = {}
     times = how.batch_size if how.settings.reduction == "sum" else 1
-    if run.steps and _PRODUCTS * samples * work < _NUMBERS:
-        for place, point in points.items():
+    if run.steps and _MOST_PRODUCTS * samples * work < _MOST_OPERATIONS:
+        for location, point in points.items():
             with suppress(CgprimerError), np.errstate(all="ignore"):
                 block = dataset.block(0)
-                found[place] = largest_eigenvalue(objective, block, point, how.constraints, times)
-    place = max((p for p, value in found.items() if value > 0), key=found.__getitem__, default="")
-    if not place or 2 / found[place] > run.settings["learning_rate"]:
+                eigenvalues[location] = find_maximum_eigenvalue(
+                    objective, block, point, how.constraints, times
+                )
+    positive = {location: value for location, value in eigenvalues.items() if value > 0}
+    location = max(positive, key=positive.__getitem__, default="")
+    if not location or 2 / positive[location] > run.settings["learning_rate"]:
         return sentence
-    rate = f"{2 / found[place]:.2g}"
-    return f"{sentence}; {place} plain descent is stable below a learning rate of about {rate}"
+    rate = f"{2 / positive[location]:.2g}"
+    return (
+        f"{sentence}; {location}, gradient descent is stable below a learning rate of about {rate}"
+    )
 
 
-def largest_eigenvalue(
+def find_maximum_eigenvalue(
     objective: Objective,
     dataset: Dataset,
     parameters: Mapping[str, Any],
-    around: Constraints = Constraints(),  # noqa: B008, it is frozen
-    times: float = 1.0,
+    constraints: Constraints = Constraints(),  # noqa: B008, it is frozen
+    factor: float = 1.0,
 ) -> float:
-    """The largest eigenvalue of the Hessian of so many times the mean loss, l2 added.
+    """Compute the maximum eigenvalue of the Hessian of a multiple of the mean loss plus l2.
 
-    Scales of the rate multiply its rows; a frozen parameter has none. So that it is symmetric, the
-    root of a scale stands on either side, which has the same eigenvalues.
+    Scales of the learning rate multiply the rows of the Hessian, and frozen parameters have scale
+    0. Multiplying both sides by the square roots of the scales gives a symmetric matrix with equal
+    eigenvalues.
+
+    Args:
+        objective: the loss.
+        dataset: the data.
+        parameters: the values of the parameters.
+        constraints: scales, l2 and frozen parameters.
+        factor: the factor of the mean loss.
     """
     vectors, primal, names = objective.vectors, objective.primal, objective.graph.parameters
-    vectors.vector(parameters)  # one that is missing is told
-    apart = max(1, len(dataset) // _SAMPLES)
-    some = dataset.where(np.arange(0, len(dataset), apart)[:_SAMPLES])
+    vectors.vector(parameters)  # raises an error if a parameter is missing
+    spacing = max(1, len(dataset) // _MOST_SAMPLES)
+    subset = dataset.where(np.arange(0, len(dataset), spacing)[:_MOST_SAMPLES])
     columns, _ = sample_columns(
-        objective.graph, objective.loss, objective.terms.columns, some, "float64"
+        objective.graph, objective.loss, objective.terms.columns, subset, "float64"
     )
     known = {*columns, *names}
     for leaf in primal.leaves:
@@ -123,32 +136,35 @@ def largest_eigenvalue(
             raise CgprimerError("the loss depends on more than samples and parameters")
     program, seeds = build_product_program(primal, LOSS, names)
     run = Runner(program, engine="plain", reduction="sum")
-    of = around.columns
-    sides = np.sqrt(of.get("scale", 1.0) * of.get("free", np.ones(len(vectors))))
-    decay = 2 * of.get("l2", 0.0)
+    limits = constraints.columns
+    root_scales = np.sqrt(limits.get("scale", 1.0) * limits.get("free", np.ones(len(vectors))))
+    decay = 2 * limits.get("l2", 0.0)
 
-    def product(vector: Array) -> Array:
-        moved = sides * vector
-        direction = {seeds[name]: part for name, part in vectors.parts(moved).items()}
+    def multiply(vector: Array) -> Array:
+        """Multiply a vector by the scaled Hessian."""
+        scaled = root_scales * vector
+        direction = {seeds[name]: part for name, part in vectors.parts(scaled).items()}
         point = {name: parameters[name] for name in names}
-        found = run(columns, point | direction, len(some)).derivatives
-        total = np.concatenate([np.ravel(found[LOSS, name]) for name in names])
-        return sides * (times / len(some) * total + decay * moved)
+        derivatives = run(columns, point | direction, len(subset)).derivatives
+        total = np.concatenate([np.ravel(derivatives[LOSS, name]) for name in names])
+        return root_scales * (factor / len(subset) * total + decay * scaled)
 
-    value = _dominant(product, len(vectors), 0.0)
-    # The one of largest size may be negative; measured from there, the largest is farthest.
-    return value if value >= 0 else _dominant(product, len(vectors), value)
+    value = _find_dominant_eigenvalue(multiply, len(vectors), 0.0)
+    if value >= 0:
+        return value
+    # The dominant eigenvalue is negative; relative to it, the maximum is farthest from zero.
+    return _find_dominant_eigenvalue(multiply, len(vectors), value)
 
 
-def _dominant(product: Any, size: int, origin: float) -> float:
-    """The eigenvalue that is farthest from the origin."""
+def _find_dominant_eigenvalue(multiply: Any, size: int, origin: float) -> float:
+    """Find the eigenvalue with the maximum distance from the origin by power iteration."""
     vector = np.random.default_rng(0).normal(size=size)
     value = np.nan
-    for _ in range(_PRODUCTS):
+    for _ in range(_MOST_PRODUCTS):
         vector /= np.linalg.norm(vector) or 1.0
-        moved = product(vector) - origin * vector
-        before, value = value, float(vector @ moved)
-        if not np.isfinite(value) or abs(value - before) <= _CLOSE * abs(value):
+        image = multiply(vector) - origin * vector
+        before, value = value, float(vector @ image)
+        if not np.isfinite(value) or abs(value - before) <= _TOLERANCE * abs(value):
             break
-        vector = moved
+        vector = image
     return value + origin

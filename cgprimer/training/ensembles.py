@@ -1,6 +1,6 @@
-"""Ensembles: members trained on bootstrap samples, from other starts, or of other models.
+"""Ensembles: members trained on bootstrap samples, from different starts, or as different models.
 
-The members' outputs are averaged; their parameters can be averaged, too, to compare the two.
+The outputs of the members are averaged. For comparison, their parameters can be averaged instead.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from cgprimer.training.model_variations import (
 )
 from cgprimer.training.runs import TrainingRun, differences
 from cgprimer.training.settings import SETTING_NAMES, create_settings
-from cgprimer.training.sweeps import at_once
+from cgprimer.training.sweeps import run_in_parallel
 
 Array = Any
 _VARIED = (*(name for name in SETTING_NAMES if name not in ("seed", "loss")), GRAPH)
@@ -39,15 +39,14 @@ _VARIED = (*(name for name in SETTING_NAMES if name not in ("seed", "loss")), GR
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The errors of members, and of their average.
+    """The errors of an ensemble's members and of their average.
 
-    An error is a prediction minus its target, so squared errors add up to those of the average:
-    that is ``v/K + c(K-1)/K`` for K members, exactly, where v and c are means over the samples
-    measured.
+    An error is a prediction minus its target. For K members the mean squared error of the average
+    is exactly ``v/K + c(K-1)/K``, where v and c are means over the samples.
 
     Attributes:
-        members: K, how many they are.
-        variance: v, the mean squared error of a member; unit: that of the target, squared.
+        members: K, the number of members.
+        variance: v, the mean squared error of a member, in the target's unit squared.
         covariance: c, the mean product of the errors of two different members.
         measured: the mean squared error of the average.
     """
@@ -59,7 +58,7 @@ class Spread:
 
     @property
     def expected(self) -> float:
-        """``v/K + c(K-1)/K``: what averaging leaves of v; v/K where errors have nothing in common.
+        """``v/K + c(K-1)/K``, the mean squared error of the average; v/K for uncorrelated errors.
 
         Source: Goodfellow, Bengio, Courville 2016, "Deep learning", section 7.11.
 
@@ -72,14 +71,14 @@ class Spread:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ensemble:
-    """Runs on samples of one dataset, of one graph or of several.
+    """Training runs of one graph or of several graphs on samples of one dataset.
 
     Attributes:
         runs: the members.
-        drawn: for each member the numbers of the samples that it was trained on, with repeats.
-        data: what they were drawn from.
+        drawn: for each member the indices of its training samples, with repetitions.
+        data: the dataset that the samples were drawn from.
         graph: the graph that names the columns; outputs of other graphs are matched by position.
-        varied: for each member its graph's name and settings, where these vary.
+        varied: for each member the settings that vary, and the name of its graph if that varies.
     """
 
     runs: tuple[TrainingRun, ...]
@@ -89,70 +88,73 @@ class Ensemble:
     varied: tuple[dict[str, Any], ...]
 
     def predictions(self, data: Dataset | Mapping[str, Any]) -> dict[str, Array]:
-        """The outputs of each member; arrays of shape (members, samples, ...)."""
-        found = [self._outputs(run, data) for run in self.runs]
-        return {name: np.stack([one[name] for one in found]) for name in found[0]}
+        """Compute the outputs of each member, arrays of shape (members, samples, ...)."""
+        outputs = [self._outputs(run, data) for run in self.runs]
+        return {name: np.stack([member[name] for member in outputs]) for name in outputs[0]}
 
     def _outputs(self, run: TrainingRun, data: Dataset | Mapping[str, Any]) -> dict[str, Array]:
-        """Return a member's outputs under the names that the outputs of :attr:`graph` have."""
+        """Compute a member's outputs, named as the outputs of :attr:`graph`."""
         graph = run.known_graph
         if isinstance(data, Mapping) and graph is not self.graph:
             data = Dataset.from_arrays(data)
         outputs = run.predict(renamed_for(graph, data) if isinstance(data, Dataset) else data)
         if graph is self.graph:
             return outputs
-        named = matched(outputs, output_shapes(self.graph))
-        assert named is not None  # `ensemble` has compared the numbers of outputs
-        return {name: named[name] for name in self.graph.outputs}
+        renamed = matched(outputs, output_shapes(self.graph))
+        assert renamed is not None  # `ensemble` has compared the numbers of outputs
+        return {name: renamed[name] for name in self.graph.outputs}
 
     def predict(self, data: Dataset | Mapping[str, Any]) -> dict[str, Array]:
-        """The average of the members' outputs, a column for each.
+        """Compute the average of the members' outputs, one column per output.
 
         Raises:
-            DataError: an input has no column.
+            DataError: the column of an input is missing.
         """
-        return {name: each.mean(axis=0) for name, each in self.predictions(data).items()}
+        return {name: outputs.mean(axis=0) for name, outputs in self.predictions(data).items()}
 
     def vote(self, data: Dataset | Mapping[str, Any]) -> Array:
-        """The class that most members predict; a tie goes to the lowest label.
+        """Return the class that most members predict; ties are resolved to the lowest label.
 
-        Classes are those of the targets that the members were trained on.
+        The classes are those of the targets that the members were trained on.
 
         Raises:
-            DataError: the targets are no classes, or an input has no column.
+            DataError: the targets are not classes, or the column of an input is missing.
         """
-        found = [classes_of(one, self.data.targets) for one in self._compared(data)]
-        labels = found[0][0]
-        return np.asarray(labels)[majority(np.stack([chosen for _, chosen in found]))]
+        predicted = [
+            classes_of(outputs, self.data.targets) for outputs in self._comparable_outputs(data)
+        ]
+        labels = predicted[0][0]
+        return np.asarray(labels)[find_majority(np.stack([indices for _, indices in predicted]))]
 
-    def _compared(self, data: Dataset | Mapping[str, Any]) -> list[dict[str, Array]]:
-        """The outputs of each member beside targets: of logits the probabilities."""
+    def _comparable_outputs(self, data: Dataset | Mapping[str, Any]) -> list[dict[str, Array]]:
+        """Compute the outputs of each member, with logits converted to probabilities."""
         return [beside_labels(self._outputs(r, data), r.settings["loss"]) for r in self.runs]
 
     def spread(self, data: Dataset) -> Spread:
-        """The errors of the members and of their average on samples that should be new to them."""
-        return spread_of(np.stack(self._errors(data, self._compared(data))))
+        """Compute the errors of the members and of their average, preferably on test samples."""
+        return compute_spread(np.stack(self._errors(data, self._comparable_outputs(data))))
 
     def _errors(self, data: Dataset, outputs: Sequence[dict[str, Array]]) -> list[Array]:
-        """Return the errors of outputs, as they are compared with labels, in a row for each."""
+        """Return the errors of each member's outputs, as one vector per member."""
         data = renamed_for(self.graph, data)
-        wanted = beside_outputs(self.graph, self.runs[0].settings["loss"], data)
-        rows = side_by_side(wanted, wanted)
-        return [(side_by_side(one, wanted) - rows).ravel() for one in outputs]
+        targets = beside_outputs(self.graph, self.runs[0].settings["loss"], data)
+        expected = side_by_side(targets, targets)
+        return [(side_by_side(member, targets) - expected).ravel() for member in outputs]
 
     def squared_errors(self, data: Dataset) -> list[float]:
-        """The mean squared error of each member."""
-        return [float((one**2).mean()) for one in self._errors(data, self._compared(data))]
+        """Compute the mean squared error of each member."""
+        all_errors = self._errors(data, self._comparable_outputs(data))
+        return [float((errors**2).mean()) for errors in all_errors]
 
     def averaged_weights(self) -> TrainingRun:
-        """One model whose parameters are the means of the members' parameters.
+        """Return the model whose parameters are the means of the members' parameters.
 
-        Its outputs are not the average of the members' outputs unless the graph is linear in its
-        parameters: hidden units can be exchanged, so members that compute nearly the same
-        function can have parameters whose mean computes quite another one.
+        Its outputs differ from the average of the members' outputs unless the graph is linear in
+        its parameters: hidden units can be permuted, so the mean of the parameters of similar
+        functions can be a very different function.
 
         Raises:
-            UsageError: the members have different graphs, or columns normalized differently.
+            UsageError: the members have different graphs, or differently normalized columns.
 
         >>> import cgprimer
         >>> graph = cgprimer.parse("xw = k*xa + b; parameter k = 3, b = -1")
@@ -165,14 +167,14 @@ class Ensemble:
         first = self.runs[0]
         for run in self.runs[1:]:
             if differences(run, first.known_graph):
-                hint = "members of one graph; predict() averages the outputs of any members"
+                hint = "use members of one graph; predict() averages the outputs of any members"
                 raise UsageError("cannot average the parameters of different graphs", hint=hint)
             if run.scales.keys() != first.scales.keys() or any(
                 not np.array_equal(run.scales[key], first.scales[key]) for key in first.scales
             ):
                 hint = "train without normalize, or without bootstrap samples"
-                what = "cannot average parameters of members whose columns are normalized"
-                raise UsageError(f"{what} differently", hint=hint)
+                message = "cannot average the parameters of members with different normalization"
+                raise UsageError(message, hint=hint)
         means = [
             {n: np.mean([getattr(r, part)[n] for r in self.runs], axis=0)[()] for n in values}
             for part, values in (("parameters", first.parameters), ("statistics", first.statistics))
@@ -183,42 +185,44 @@ class Ensemble:
         )  # fmt: skip
 
     def averaged_weights_error(self, data: Dataset) -> float:
-        """The mean squared error of :meth:`averaged_weights`; errors are those of that method."""
+        """Compute the mean squared error of :meth:`averaged_weights`; it raises the same errors."""
         run = self.averaged_weights()
         outputs = beside_labels(self._outputs(run, data), run.settings["loss"])
         return float((self._errors(data, [outputs])[0] ** 2).mean())
 
     def out_of_bag(self) -> dict[str, float]:
-        """Errors over the samples that a member has not seen, by the members that have not.
+        """Compute out-of-bag errors: each sample is predicted by members not trained on it.
 
         Returns:
-            ``squared-error``, the mean over samples and outputs of that of the average; where the
-            targets are classes ``accuracy``, of the vote; and ``samples``, how many were left out
-            by some member: of n samples a member draws all but about 37 %.
+            ``squared-error``, the mean squared error of the average over samples and outputs;
+            ``accuracy`` of the vote if the targets are classes; and ``samples``, the number of
+            samples that at least one member was not trained on. A bootstrap sample leaves out
+            about 37 % of the samples.
 
         Source: Breiman 1996, "Out-of-bag estimation".
         """
         unseen = np.stack([~np.isin(np.arange(len(self.data)), rows) for rows in self.drawn])
-        some = unseen.any(axis=0)
-        if not some.any():
-            raise DataError("every member has seen every sample", hint="more members, or samples")
-        found: dict[str, float] = {"samples": int(some.sum())}
-        left, total = self.data.where(np.flatnonzero(some)), 0.0
-        unseen = unseen[:, some]
-        members = self._compared(left)
-        predictions = {n: np.stack([one[n] for one in members]) for n in members[0]}
-        for name, each in predictions.items():
-            weight = unseen.reshape(*unseen.shape, *[1] * (each.ndim - 2))
-            mean = (each * weight).sum(axis=0) / weight.sum(axis=0)
-            total += float(((mean - left.targets[name]) ** 2).mean())
-        found["squared-error"] = total / len(predictions)
+        is_out_of_bag = unseen.any(axis=0)
+        if not is_out_of_bag.any():
+            message = "every member was trained on every sample"
+            raise DataError(message, hint="use more members, or more samples")
+        result: dict[str, float] = {"samples": int(is_out_of_bag.sum())}
+        data, total = self.data.where(np.flatnonzero(is_out_of_bag)), 0.0
+        unseen = unseen[:, is_out_of_bag]
+        members = self._comparable_outputs(data)
+        predictions = {n: np.stack([outputs[n] for outputs in members]) for n in members[0]}
+        for name, outputs in predictions.items():
+            weights = unseen.reshape(*unseen.shape, *[1] * (outputs.ndim - 2))
+            mean = (outputs * weights).sum(axis=0) / weights.sum(axis=0)
+            total += float(((mean - data.targets[name]) ** 2).mean())
+        result["squared-error"] = total / len(predictions)
         try:
-            labels, true = classes_of(left.targets, self.data.targets)
-        except DataError:  # numbers
-            return found
-        each = np.stack([classes_of(one, self.data.targets)[1] for one in members])
-        votes = majority(each, unseen, len(labels))
-        return found | {"accuracy": float((votes == true).mean())}
+            labels, expected = classes_of(data.targets, self.data.targets)
+        except DataError:  # the targets are not classes
+            return result
+        predicted = np.stack([classes_of(outputs, self.data.targets)[1] for outputs in members])
+        votes = find_majority(predicted, unseen, len(labels))
+        return result | {"accuracy": float((votes == expected).mean())}
 
     def __repr__(self) -> str:
         return f"<Ensemble of {len(self.runs)} runs on {len(self.data):,} samples>"
@@ -236,25 +240,23 @@ def ensemble(
     on_run: Callable[[int, int], None] | None = None,
     **settings: Any,
 ) -> Ensemble:
-    """Train members on bootstrap samples: as many samples as there are, drawn with repeats.
-
-    Member k draws its samples, its start and its order from the seeds after ``seed``.
+    """Train an ensemble on bootstrap samples, drawn with replacement from the dataset.
 
     Args:
         graph, dataset: as in :func:`cgprimer.train`.
-        members: how many.
+        members: number of members.
         vary: lists of settings, and ``graph``, a mapping of names to graphs, as in
-            :func:`cgprimer.sweep`. Members take the combinations in turn.
-        bootstrap: whether members are trained on bootstrap samples; otherwise on all samples, so
-            that they differ in their start, their order of the samples and what varies.
-        seed: of all that is random.
-        jobs: how many runs at once; as many as there are cores unless given.
-        on_run: called after each run with how many are done, of how many.
-        settings: of all runs, as in :func:`cgprimer.train`.
+            :func:`cgprimer.sweep`. Members are assigned the combinations in turn.
+        bootstrap: whether to train members on bootstrap samples. Otherwise members are trained on
+            all samples and differ in their start, the order of samples, and what varies.
+        seed: the random seed; member k is trained with the seed ``seed + k``.
+        jobs: number of runs in parallel; by default the number of cores.
+        on_run: called after each run with the number of finished runs and of all runs.
+        settings: settings of all runs, as for :func:`cgprimer.train`.
 
     Raises:
-        UsageError, DataError: as :func:`cgprimer.train`; a member diverged; fewer members than
-            combinations.
+        UsageError, DataError: as :func:`cgprimer.train`; a member that diverges; fewer members
+            than combinations.
 
     Source: Breiman 1996, "Bagging predictors".
 
@@ -262,8 +264,8 @@ def ensemble(
     >>> graph = cgprimer.parse("xw = k*xa + b; parameter k = 3, b = -1")
     >>> data = cgprimer.make_dataset(graph, samples=200, noise=1.0)
     >>> bag = ensemble(graph, data, members=4)
-    >>> found = bag.spread(cgprimer.make_dataset(graph, samples=200, noise=1.0, seed=1))
-    >>> bool(found.measured < found.variance), abs(found.measured - found.expected) < 1e-12
+    >>> spread = bag.spread(cgprimer.make_dataset(graph, samples=200, noise=1.0, seed=1))
+    >>> bool(spread.measured < spread.variance), abs(spread.measured - spread.expected) < 1e-12
     (True, True)
     """
     check_graph(graph)
@@ -272,81 +274,86 @@ def ensemble(
     seed = check_integer("the seed", seed)
     varied = list(combinations(vary, _VARIED)) if vary else [{}]
     if len(varied) > members:
-        hint = f"members={len(varied)} (--members {len(varied)}) trains one of each"
-        raise UsageError(f"{len(varied)} models vary in {members} members", hint=hint)
-    given = {name: value for name, value in settings.items() if name in SETTING_NAMES}
-    dataset, checked = data_for(graph, dataset, create_settings(given)[0])
-    dataset = require_in_memory(dataset, "bootstrap samples are drawn from data in memory")
+        hint = f"use at least members={len(varied)} (--members {len(varied)})"
+        raise UsageError(f"{members} members cannot cover {len(varied)} combinations", hint=hint)
+    common = {name: value for name, value in settings.items() if name in SETTING_NAMES}
+    dataset, checked = data_for(graph, dataset, create_settings(common)[0])
+    dataset = require_in_memory(dataset, "bootstrap samples require a dataset in memory")
     graphs = {None: graph, **(vary or {}).get(GRAPH, {})}
-    for one in graphs.values():
-        _check_outputs(graph, one)
-    for one in varied:  # mistakes are reported before any run
-        model = graphs[one.get(GRAPH)]
-        own = {name: value for name, value in one.items() if name in SETTING_NAMES}
-        train(model, renamed_for(model, dataset), seed=seed, **(settings | own | {"epochs": 0}))
+    for model in graphs.values():
+        _check_outputs(graph, model)
+
+    def prepare_call(combination: Mapping[str, Any], data: Dataset, seed: int) -> Any:
+        """Return the call to :func:`cgprimer.train` for a member."""
+        model = graphs[combination.get(GRAPH)]
+        own = {name: value for name, value in combination.items() if name in SETTING_NAMES}
+        return partial(train, model, renamed_for(model, data), seed=seed, **(settings | own))
+
+    for combination in varied:  # report mistakes before any run
+        prepare_call(combination, dataset, seed)(epochs=0)
     dataset = renamed_for(graph, dataset)
     dataset = replace(dataset, targets=beside_outputs(graph, checked.loss, dataset))
-    seeds = np.random.SeedSequence(seed).spawn(members)
-    count, every = len(dataset), np.arange(len(dataset))
-    drawn = [
-        np.random.default_rng(one).integers(0, count, count) if bootstrap else every
-        for one in seeds
+    drawn = _draw_samples(len(dataset), members, seed, bootstrap)
+    calls = [
+        prepare_call(varied[k % len(varied)], dataset.where(indices), seed + k)
+        for k, indices in enumerate(drawn)
     ]
-    calls = []
-    for k, rows in enumerate(drawn):
-        one = varied[k % len(varied)]
-        model = graphs[one.get(GRAPH)]
-        own = {name: value for name, value in one.items() if name in SETTING_NAMES}
-        part = renamed_for(model, dataset.where(rows))
-        calls.append(partial(train, model, part, seed=seed + k, **(settings | own)))
-    runs = at_once(calls, jobs, on_run)
-    for place, run in runs.items():
+    runs = run_in_parallel(calls, jobs, on_run)
+    for k, run in runs.items():
         if run.stopped == "diverged":
             hint = "try a smaller learning rate (--learning-rate)"
-            raise UsageError(f"member {place + 1} diverged: {run.reason}", hint=hint)
+            raise UsageError(f"member {k + 1} diverged: {run.reason}", hint=hint)
     return Ensemble(
         tuple(runs.values()), tuple(drawn[k] for k in runs), dataset, graph,
         tuple(varied[k % len(varied)] for k in runs),
     )  # fmt: skip
 
 
+def _draw_samples(samples: int, members: int, seed: int, bootstrap: bool) -> list[Array]:
+    """Return the indices of each member's samples: a bootstrap sample, or all samples."""
+    if not bootstrap:
+        return [np.arange(samples)] * members
+    seeds = np.random.SeedSequence(seed).spawn(members)
+    return [np.random.default_rng(s).integers(0, samples, samples) for s in seeds]
+
+
 def _check_outputs(graph: ExpressionGraph, other: ExpressionGraph) -> None:
     """Raise UsageError if the outputs of two graphs cannot be averaged."""
-    sizes = [sum(map(prod, output_shapes(one).values())) for one in (graph, other)]
+    sizes = [sum(map(prod, output_shapes(g).values())) for g in (graph, other)]
     if sizes[0] != sizes[1]:
-        what = f"{other.source.name} has {pluralize(sizes[1], 'output value')} per sample"
-        raise UsageError(f"{what}, {graph.source.name} {sizes[0]}: they cannot be averaged")
+        first = f"{graph.source.name} has {pluralize(sizes[0], 'output value')} per sample"
+        raise UsageError(f"cannot average: {first}, {other.source.name} has {sizes[1]}")
 
 
-def majority(chosen: Array, counted: Array | None = None, classes: int | None = None) -> Array:
-    """For each sample the class that most members have chosen; ties go to the lowest.
+def find_majority(classes: Array, counted: Array | None = None, n: int | None = None) -> Array:
+    """Return for each sample the class with the most votes; ties go to the lowest class.
 
     Args:
-        chosen: numbers of classes from 0; shape (members, samples).
-        counted: whose votes count; of the same shape; all unless given.
-        classes: how many there are; as many as were chosen unless given.
+        classes: indices of classes from 0, shape (members, samples).
+        counted: mask of the votes that count, of the same shape; by default all.
+        n: the number of classes; by default the highest index plus 1.
 
-    >>> majority(np.array([[0, 2, 1], [1, 2, 0], [1, 0, 2]])).tolist()
+    >>> find_majority(np.array([[0, 2, 1], [1, 2, 0], [1, 0, 2]])).tolist()
     [1, 2, 0]
     """
-    classes = int(chosen.max()) + 1 if classes is None else classes
-    votes = chosen[..., None] == np.arange(classes)
+    n = int(classes.max()) + 1 if n is None else n
+    votes = classes[..., None] == np.arange(n)
     if counted is not None:
         votes = votes & counted[..., None]
-    found: Array = votes.sum(axis=0).argmax(axis=-1)  # the first of equal ones
-    return found
+    winners: Array = votes.sum(axis=0).argmax(axis=-1)  # the first of equal maxima
+    return winners
 
 
-def spread_of(errors: Array) -> Spread:
-    """The spread of errors of shape (members, samples).
+def compute_spread(errors: Array) -> Spread:
+    """Compute variance and covariance of errors of shape (members, samples).
 
-    >>> spread_of(np.array([[1.0, -1.0], [1.0, 1.0]]))
+    >>> compute_spread(np.array([[1.0, -1.0], [1.0, 1.0]]))
     Spread(members=2, variance=1.0, covariance=0.0, measured=0.5)
     """
     members = len(errors)
     products = errors @ errors.T / errors.shape[1]
-    own = float(np.trace(products))
-    between = float(products.sum()) - own
+    squares = float(np.trace(products))
+    mixed = float(products.sum()) - squares
     pairs = members * (members - 1)
     measured = float((errors.mean(axis=0) ** 2).mean())
-    return Spread(members, own / members, between / pairs if pairs else 0.0, measured)
+    return Spread(members, squares / members, mixed / pairs if pairs else 0.0, measured)

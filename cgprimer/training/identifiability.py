@@ -1,9 +1,9 @@
-"""What the data can tell about the parameters, and what they cannot.
+"""Identifiability: the combinations of parameters that the data determine.
 
-The outputs' derivatives with respect to the parameters, one row per sample and output, form the
-Jacobian. A direction in which all rows are zero moves the parameters without moving any output:
-no data of this kind can tell where along it the truth lies. The rank of the Jacobian says how
-many combinations of parameters are determined.
+The derivatives of the outputs with respect to the parameters, one row per sample and output, form
+the Jacobian. A change of the parameters in its null space changes no output, so the data do not
+determine how far the parameters are from the ground truth in such a direction. The rank of the
+Jacobian is the number of combinations of parameters that are determined.
 
 Source: Bellman and Astrom 1970, "On structural identifiability"; the rank test of Jacquez and
 Greif 1985.
@@ -27,42 +27,50 @@ from cgprimer.training.data import Blocks, Dataset
 from cgprimer.training.parameter_vector import Vectors
 
 Array = Any
-_TOLERANCE = 1e-9  # singular values below this share of the largest are zero
+_TOLERANCE = 1e-9  # singular values below this fraction of the maximum are zero
 _MOST_SAMPLES = 1_000
 _MOST_PARAMETERS = 500
 _OTHER_POINTS = 8
 _MOST_SENTENCES = 5  # a network with ReLU has a null direction for each hidden unit
 _MOST_NAMES = 5  # in a sentence
-_POOR = 1e3  # condition number beyond which parameters are hardly determined
+_ILL_CONDITIONED = 1e3  # condition number above which some combinations are hardly determined
 
 
 @dataclass(frozen=True, slots=True)
 class Identifiability:
-    """Which combinations of parameters, name to coefficient, the data determine.
+    """The combinations of parameters that the data determine, and those that they do not.
 
-    A product ``a*b`` has a null direction at each point, but another one at each; what is
-    determined is then no linear combination.
+    Combinations map names to coefficients. The null direction of a product ``a*b`` depends on the
+    point; the determined combination is then not linear and is not listed.
+
+    Attributes:
+        parameters: names of the parameters, elements of arrays included.
+        rank: number of independent combinations that are determined.
+        null_directions: changes of parameters that change no output.
+        determined: determined combinations of parameters that are nowhere determined separately.
+        everywhere: for each null direction, whether it is null for other parameter values as well.
+        condition: ratio of the maximum to the minimum nonzero singular value, parameters scaled.
     """
 
     parameters: tuple[str, ...]
-    rank: int  # how many independent combinations are determined
-    null_directions: tuple[dict[str, float], ...]  # what changes nothing
-    determined: tuple[dict[str, float], ...]  # of parameters that cannot be told apart anywhere
-    everywhere: tuple[bool, ...]  # each null direction: at other values of parameters, too
-    condition: float = 1.0  # largest over smallest nonzero singular value, parameters scaled
+    rank: int
+    null_directions: tuple[dict[str, float], ...]
+    determined: tuple[dict[str, float], ...]
+    everywhere: tuple[bool, ...]
+    condition: float = 1.0
 
     def undetermined(self) -> tuple[str, ...]:
-        """Parameters whose own value the data do not determine."""
+        """Return the parameters whose values the data do not determine separately."""
         return tuple(n for n in self.parameters if any(n in d for d in self.null_directions))
 
     def sentences(self, outputs: Sequence[str], *, every: bool = False) -> list[str]:
-        """Return sentences on what the data determine.
+        """Return sentences about determined and undetermined parameters.
 
         Args:
-            outputs: what was compared with the data.
-            every: write out every direction; else those of a few parameters, and count the others.
+            outputs: names of the outputs that are compared with the data.
+            every: describe every direction; by default, directions of many parameters are counted.
         """
-        seen, lines = " and ".join(outputs), []
+        output_names, lines = " and ".join(outputs), []
         if self.null_directions:
             count = f"{self.rank} of {len(self.parameters)} parameters"
             lines.append(f"The data determine {count} (rank of the Jacobian).")
@@ -70,19 +78,22 @@ class Identifiability:
         readable = pairs
         if not every:
             readable = [pair for pair in pairs if len(pair[0]) <= _MOST_NAMES][:_MOST_SENTENCES]
-        lines += [_sentence(direction, seen, everywhere) for direction, everywhere in readable]
+        lines += [
+            _describe_null_direction(direction, output_names, everywhere)
+            for direction, everywhere in readable
+        ]
         if more := len(pairs) - len(readable):
-            what = pluralize(more, f"{'other ' if readable else ''}combined change")
-            leave = "leaves" if more == 1 else "leave"
+            changes = pluralize(more, f"{'other ' if readable else ''}combined change")
+            verb = "leaves" if more == 1 else "leave"
             lines.append(
-                f"{what} of several parameters {leave} {seen} unchanged"
-                " ('cgprimer identifiability' and --json list every one)."
+                f"{changes} of several parameters {verb} {output_names} unchanged"
+                " ('cgprimer identifiability' and --json list all of them)."
             )
         determined = [c for c in self.determined if every or len(c) <= _MOST_NAMES]
         if determined:
-            texts = ", ".join(map(combination_text, determined))
+            texts = ", ".join(map(format_combination, determined))
             lines.append(f"Combinations that the data determine: {texts}.")
-        if self.condition > _POOR:
+        if self.condition > _ILL_CONDITIONED:
             lines.append(
                 f"The data hardly determine some combinations (condition number"
                 f" {format_number(self.condition, 1)}): parameters far from the ground truth can"
@@ -91,8 +102,8 @@ class Identifiability:
         return lines
 
 
-def _sentence(direction: Mapping[str, float], outputs: str, everywhere: bool) -> str:
-    """Return what a null direction means for the parameters in it."""
+def _describe_null_direction(direction: Mapping[str, float], outputs: str, everywhere: bool) -> str:
+    """Explain in a sentence what a null direction means for its parameters."""
     *others, last = direction
     where = "" if everywhere else " near these values"
     if not others:
@@ -115,22 +126,22 @@ def identifiability(
     *,
     wrt: Sequence[str] = (),
 ) -> Identifiability | None:
-    """Rank and null directions of the Jacobian over the data, at given parameters.
+    """Compute rank and null directions of the Jacobian over the data.
 
     Args:
         graph: the graph.
-        dataset: up to a thousand samples, spread evenly over it, are used; of its first block.
-        parameters: where the Jacobian is taken.
-        wrt: which of the parameters' numbers are in question, the others fixed; all unless given.
+        dataset: the data, of which up to 1,000 evenly spaced samples of the first block are used.
+        parameters: the values at which the Jacobian is evaluated.
+        wrt: names of the elements of parameters to analyse, with the others fixed; by default all.
 
     Returns:
-        None where it would be too large (over 500 parameters) or is not finite.
+        The result, or None if the Jacobian has over 500 parameters or is not finite.
 
     >>> from cgprimer.core.graph import parse
     >>> from cgprimer.training.data import make_dataset
     >>> graph = parse("xw = (ab + bc)*xa; parameter ab = 1, bc = 2")
-    >>> found = identifiability(graph, make_dataset(graph), graph.values)
-    >>> found.rank, found.null_directions, found.determined
+    >>> result = identifiability(graph, make_dataset(graph), graph.values)
+    >>> result.rank, result.null_directions, result.determined
     (1, ({'ab': 1.0, 'bc': -1.0},), ({'ab': 1.0, 'bc': 1.0},))
     """
     check_graph(graph)
@@ -138,64 +149,71 @@ def identifiability(
     for name in wrt:
         check_choice("parameter", name, vectors.elements)
     names = tuple(wrt) or vectors.elements
-    places = [k for k, name in enumerate(vectors.elements) if name in names]
+    indices = [k for k, name in enumerate(vectors.elements) if name in names]
     dataset = dataset.block(0)
-    chosen = spread_samples(dataset)
-    inputs = {n: dataset.inputs[n][chosen] for n in graph.inputs}
+    samples = select_spaced_samples(dataset)
+    inputs = {n: dataset.inputs[n][samples] for n in graph.inputs}
     if len(names) > _MOST_PARAMETERS:
         return None
     values = vectors.vector(parameters)
 
-    def jacobian_at(numbers: Array) -> Array | None:
-        at = values.copy()
-        at[places] = numbers
-        matrix = jacobian_matrix(graph, inputs, vectors.values(at))
-        return None if matrix is None else matrix[:, places]
+    def jacobian_at(point: Array) -> Array | None:
+        """Compute the Jacobian at a point; None if it is not finite."""
+        moved = values.copy()
+        moved[indices] = point
+        matrix = jacobian_matrix(graph, inputs, vectors.values(moved))
+        return None if matrix is None else matrix[:, indices]
 
-    if (matrix := jacobian_at(values[places])) is None:
+    if (matrix := jacobian_at(values[indices])) is None:
         return None
-    # Each parameter in its own scale: a small effect is an effect.
+    # Columns are scaled to norm 1, so that small effects of a parameter count as effects.
     norms = np.linalg.norm(matrix, axis=0)
     scale = np.where(norms > 0, norms, 1.0)
-    wide = len(matrix) < len(norms)  # else the other side has the square of many samples' numbers
-    _, singular, rows = np.linalg.svd(matrix / scale, full_matrices=wide)
+    is_wide = len(matrix) < len(norms)  # only then do null vectors require the full matrix
+    _, singular, rows = np.linalg.svd(matrix / scale, full_matrices=is_wide)
     rank = int((singular > _TOLERANCE * max(singular[0], 1e-300)).sum()) if singular.size else 0
-    basis = _row_echelon(rows[rank:] / scale * scale.max())
-    # A direction that is null elsewhere too belongs to the graph; one that is not, to this point.
-    random = np.random.default_rng(0)
-    others = [
-        jacobian_at(random.normal(0.0, 1.0 + np.abs(values[places]))) for _ in range(_OTHER_POINTS)
+    basis = _reduce_to_echelon_form(rows[rank:] / scale * scale.max())
+    # A direction that is null at random points is a property of the graph, not of this point.
+    generator = np.random.default_rng(0)
+    random_jacobians = [
+        jacobian_at(generator.normal(0.0, 1.0 + np.abs(values[indices])))
+        for _ in range(_OTHER_POINTS)
     ]
-    everywhere = tuple(all(_is_null(m, row) for m in others if m is not None) for row in basis)
+    everywhere = tuple(
+        all(_is_null(other, row) for other in random_jacobians if other is not None)
+        for row in basis
+    )
     condition = float(singular[0] / singular[rank - 1]) if rank else 1.0
-    null, determined = _named(names, basis), _determined(names, basis, everywhere)
-    return Identifiability(names, rank, null, determined, everywhere, condition)
+    determined = _find_determined(names, basis, everywhere)
+    directions = _name_coefficients(names, basis)
+    return Identifiability(names, rank, directions, determined, everywhere, condition)
 
 
-def combination_text(combination: Mapping[str, float]) -> str:
-    """A combination as it is written: ``ab + 2*bc - cd``.
+def format_combination(combination: Mapping[str, float]) -> str:
+    """Format a linear combination: ``ab + 2*bc - cd``.
 
-    >>> combination_text({"ab": 1.0, "bc": 2.0, "cd": -1.0})
+    >>> format_combination({"ab": 1.0, "bc": 2.0, "cd": -1.0})
     'ab + 2*bc - cd'
     """
 
-    def term(name: str, coefficient: float) -> str:
+    def format_term(name: str, coefficient: float) -> str:
+        """Format one term with its sign."""
         size = abs(coefficient)
         factor = "" if abs(size - 1) < 1e-9 else f"{format_number(size, 3)}*"
         return f"{'-' if coefficient < 0 else '+'} {factor}{name}"
 
-    terms = [term(name, c) for name, c in combination.items()]
+    terms = [format_term(name, c) for name, c in combination.items()]
     return " ".join(terms).removeprefix("+ ").replace("- ", "-", terms[0].startswith("-"))
 
 
 def _is_null(matrix: Array, direction: Array) -> bool:
-    """Whether moving along a direction changes nothing, against what its parts change alone."""
-    moved = np.abs(matrix @ direction).max()
-    return bool(moved <= 1e-7 * (np.abs(matrix) @ np.abs(direction)).max())
+    """Return whether the Jacobian maps a direction to zero, apart from rounding."""
+    change = np.abs(matrix @ direction).max()
+    return bool(change <= 1e-7 * (np.abs(matrix) @ np.abs(direction)).max())
 
 
-def spread_samples(dataset: Dataset) -> Array:
-    """Return the indices of up to a thousand samples, spread evenly over a dataset."""
+def select_spaced_samples(dataset: Dataset) -> Array:
+    """Return the indices of up to 1,000 evenly spaced samples of a dataset."""
     return np.unique(np.linspace(0, len(dataset) - 1, _MOST_SAMPLES).astype(int))
 
 
@@ -204,23 +222,24 @@ def jacobian_matrix(
 ) -> Array | None:
     """Return the Jacobian of all outputs with respect to all parameters as one matrix.
 
-    It has a row for each output, sample and element, in this order, and a column for each number
-    of the parameters. None if an entry is not finite.
+    The matrix has one row per output, sample and element, in this order, and one column per
+    element of the parameters. The result is None if an entry is not finite.
     """
-    found = jacobian(graph, {**inputs, **parameters})
+    derivatives = jacobian(graph, {**inputs, **parameters})
     samples = next((len(column) for column in inputs.values()), 1)
 
-    def rows(output: str, name: str) -> Array:
-        own, size = np.asarray(found[output][name]), np.size(parameters[name])
-        here = own if inputs else own[None]
-        return here.reshape(samples, -1, size).reshape(-1, size)
+    def stack_rows(output: str, name: str) -> Array:
+        """Return the derivatives of one output with respect to one parameter as a matrix."""
+        array, size = np.asarray(derivatives[output][name]), np.size(parameters[name])
+        batched = array if inputs else array[None]
+        return batched.reshape(samples, -1, size).reshape(-1, size)
 
-    matrix = np.block([[rows(o, n) for n in graph.parameters] for o in graph.outputs])
+    matrix = np.block([[stack_rows(o, n) for n in graph.parameters] for o in graph.outputs])
     return matrix if np.isfinite(matrix).all() else None
 
 
-def _row_echelon(rows: Array) -> Array:
-    """A basis of the same space with as many zeros as elimination gives, pivots 1."""
+def _reduce_to_echelon_form(rows: Array) -> Array:
+    """Return the reduced row echelon form, a basis with many zeros."""
     rows, pivot = np.array(rows, dtype=float), 0
     for column in range(rows.shape[1] if len(rows) else 0):
         best = pivot + int(np.argmax(np.abs(rows[pivot:, column])))
@@ -234,23 +253,26 @@ def _row_echelon(rows: Array) -> Array:
         if pivot == len(rows):
             break
     rows[np.abs(rows) < 1e-7] = 0.0
-    near = np.round(rows)
-    return np.where(np.abs(rows - near) < 1e-6, near, rows) + 0.0  # + 0.0: no minus zero
+    integers = np.round(rows)
+    # Adding 0.0 turns -0.0 into 0.0.
+    return np.where(np.abs(rows - integers) < 1e-6, integers, rows) + 0.0
 
 
-def _determined(
+def _find_determined(
     names: tuple[str, ...], basis: Array, everywhere: tuple[bool, ...]
 ) -> tuple[dict[str, float], ...]:
-    """In the span of the parameters that the null directions move, what is orthogonal to them."""
-    always = np.array(everywhere, dtype=bool)
-    changing = basis[~always].any(axis=0)
-    fixed = basis[always & ~basis[:, changing].any(axis=1)]
-    touched = np.flatnonzero(fixed.any(axis=0))
-    if len(touched) <= len(fixed):
+    """Return the combinations of the affected parameters that no null direction changes."""
+    is_global = np.array(everywhere, dtype=bool)
+    is_local_parameter = basis[~is_global].any(axis=0)
+    constant = basis[is_global & ~basis[:, is_local_parameter].any(axis=1)]
+    affected = np.flatnonzero(constant.any(axis=0))
+    if len(affected) <= len(constant):
         return ()
-    _, _, directions = np.linalg.svd(fixed[:, touched], full_matrices=True)
-    return _named([names[i] for i in touched], _row_echelon(directions[len(fixed) :]))
+    _, _, directions = np.linalg.svd(constant[:, affected], full_matrices=True)
+    orthogonal = _reduce_to_echelon_form(directions[len(constant) :])
+    return _name_coefficients([names[i] for i in affected], orthogonal)
 
 
-def _named(names: Sequence[str], rows: Array) -> tuple[dict[str, float], ...]:
+def _name_coefficients(names: Sequence[str], rows: Array) -> tuple[dict[str, float], ...]:
+    """Return each row as a mapping of names to nonzero coefficients."""
     return tuple({n: float(c) for n, c in zip(names, row, strict=True) if c} for row in rows)

@@ -1,4 +1,4 @@
-"""Many runs of one graph on one dataset, each with other settings, side by side."""
+"""Sweeps: runs of one graph on one dataset with different settings, for comparison."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from numbers import Real
+from threading import Event
 from typing import Any
 
 from cgprimer.analysis.text_tables import table
@@ -32,18 +33,18 @@ from cgprimer.training.model_variations import (
 from cgprimer.training.runs import TrainingRun
 from cgprimer.training.settings import SETTING_NAMES, create_settings
 
-_SHARE = 0.1  # of the loss at the start: the threshold unless one is given
+_DEFAULT_THRESHOLD = 0.1  # relative to the loss at the start
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sweep:
-    """Runs that differ in some settings.
+    """Training runs that differ in some settings.
 
     Attributes:
-        varied: for each run the settings that vary.
-        runs: in the same order.
-        threshold: a loss; how many steps each run takes to get below it is in the table.
-        halted: how many runs Ctrl-C has left out.
+        varied: the varied settings of each run.
+        runs: the runs, in the order of `varied`.
+        threshold: the loss for which the table lists the number of steps to get below it.
+        halted: number of runs that were not started because of Ctrl-C.
     """
 
     varied: tuple[dict[str, Any], ...]
@@ -53,21 +54,21 @@ class Sweep:
 
     @property
     def named(self) -> dict[str, TrainingRun]:
-        """The runs, called by what varies: ``adam, 0.01``."""
-        names = (", ".join(map(word, of.values())) for of in self.varied)
+        """The runs by name, composed of the varied settings: ``adam, 0.01``."""
+        names = (", ".join(map(format_cell, settings.values())) for settings in self.varied)
         return dict(zip(names, self.runs, strict=True))
 
     @property
     def best(self) -> TrainingRun:
-        """The run with the least loss at its end: on validation samples where there are some."""
-        return min(self.runs, key=_final)
+        """The run with the lowest final loss, on the validation samples if there are any."""
+        return min(self.runs, key=_final_loss)
 
     def rows(self) -> list[dict[str, Any]]:
-        """A dictionary for each run: what varies, then what came out.
+        """Return one dictionary per run: the varied settings, then the results.
 
-        A loss that varies is the ``loss_function``.
-        ``steps`` counts steps until the loss was below the threshold, None where it never was;
-        ``seconds`` is the time spent in steps, beside the other runs.
+        A varied loss has the key ``loss_function``. ``steps`` is the number of steps until the
+        loss was below the threshold, or None; ``seconds`` is the time spent in steps while other
+        runs were in progress.
         """
         rows = []
         for varied, run in zip(self.varied, self.runs, strict=True):
@@ -83,36 +84,43 @@ class Sweep:
         return rows
 
     def table(self, style: str = "text") -> str:
-        """The rows as ``text``, ``markdown``, ``latex`` or ``csv`` (with all digits).
+        """Return the rows as a table.
+
+        Args:
+            style: ``text``, ``markdown``, ``latex`` or ``csv`` (with all digits).
 
         Raises:
-            UsageError: another style.
+            UsageError: an unknown style.
         """
         header, body, left = self.cells(exact=style == "csv")
         return table(header, body, style=style, left=left)
 
     def cells(self, *, exact: bool = False) -> tuple[list[str], list[list[str]], list[int]]:
-        """The rows as texts: titles, cells, and which columns hold words."""
+        """Return the header, the cells, and the indices of columns that hold words.
+
+        Args:
+            exact: write numbers with all digits, and keys as the header.
+        """
         rows = self.rows()
         keys = list(dict.fromkeys(key for row in rows for key in row))
         left = [k for k, key in enumerate(keys) if any(isinstance(r.get(key), str) for r in rows)]
         if exact:
-            return keys, [[_exact(row.get(key)) for key in keys] for row in rows], left
-        words = {
+            return keys, [[_format_exactly(row.get(key)) for key in keys] for row in rows], left
+        titles = {
             "learning_rate": "rate", "loss": "final loss", "validation": "validation loss",
             "steps": f"steps to {format_number(self.threshold, 3)}",
             "seconds": "time/s", "stopped": "end",
         }  # fmt: skip
         rows = [row | {"seconds": float(f"{row['seconds']:.1e}")} for row in rows]
-        header = [words.get(key, key.replace("_", " ")) for key in keys]
-        return header, [[word(row.get(key)) for key in keys] for row in rows], left
+        header = [titles.get(key, key.replace("_", " ")) for key in keys]
+        return header, [[format_cell(row.get(key)) for key in keys] for row in rows], left
 
     def to_csv(self) -> str:
-        """The rows as CSV, with all digits; steps are empty where the threshold was not met."""
+        """Return the rows as CSV with all digits; steps are empty if the loss stayed above."""
         return self.table("csv") + "\n"
 
     def __repr__(self) -> str:
-        losses = f"final losses {format_number(min(map(_final, self.runs)), 6)} and more"
+        losses = f"final losses {format_number(min(map(_final_loss, self.runs)), 6)} and more"
         return f"<Sweep of {len(self.runs)} runs over {', '.join(self.varied[0])}: {losses}>"
 
 
@@ -126,79 +134,83 @@ def sweep(
     on_run: Callable[[int, int], None] | None = None,
     **given: Any,
 ) -> Sweep:
-    """Train once for each combination of settings, with the same start and the same samples.
+    """Train once for each combination of settings, with equal start values and samples.
 
-    Compiled epochs of several runs are done at once; the results are those of runs one by one.
+    Runs execute in parallel threads; the results do not depend on the number of threads.
 
     Args:
         graph, dataset: as in :func:`cgprimer.train`.
-        vary: for each setting its values; all combinations are run. ``samples`` varies the size
-            of the training set, and ``graph``, a mapping of names to graphs, the model: columns
-            (those of ``graph``) are matched by name, or else by position.
-        threshold: a loss; the table says how many steps each run takes to get below it. A tenth
-            of the loss at the start unless given.
-        jobs: how many runs at once; as many as there are cores unless given.
-        on_run: called after each run with how many are done, of how many.
-        given: what all runs are given, as to :func:`cgprimer.train`. If samples vary, the
-            validation samples are a quarter of the data unless given.
+        vary: settings to lists of values; all combinations are run. ``samples`` varies the size
+            of the training set. ``graph``, a mapping of names to graphs, varies the model; the
+            columns of `dataset` are matched by name, or else by position.
+        threshold: the loss for which the table lists the number of steps to get below it; by
+            default a tenth of the loss at the start.
+        jobs: number of runs in parallel; by default the number of cores.
+        on_run: called after each run with the number of finished runs and of all runs.
+        given: settings of all runs, as for :func:`cgprimer.train`. If ``samples`` varies, a
+            quarter of the data are validation samples by default.
 
     Returns:
-        The runs. One that diverges is among them, with ``stopped == "diverged"``. Ctrl-C ends all
-        that are under way and leaves those out that were not begun.
+        The runs. A run that diverges is included, with ``stopped == "diverged"``. Ctrl-C stops all
+        runs in progress and leaves out runs that have not started.
 
     Raises:
-        UsageError, DataError: as :func:`cgprimer.train`, before any run; nothing varies.
+        UsageError, DataError: as :func:`cgprimer.train`, before any run; or nothing varies.
 
     >>> import cgprimer
     >>> graph = cgprimer.parse("xw = k*xa + b; parameter k = 3, b = -1")
     >>> data = cgprimer.make_dataset(graph, samples=200)
     >>> vary = {"optimizer": ["sgd", "adam"], "learning_rate": [0.1, 0.01]}
-    >>> found = sweep(graph, data, vary, epochs=20, threshold=0.01)
-    >>> [run.loss < 0.01 for run in found.runs]
+    >>> result = sweep(graph, data, vary, epochs=20, threshold=0.01)
+    >>> [run.loss < 0.01 for run in result.runs]
     [True, False, True, False]
     """
     check_graph(graph)
     check_functions(on_run=on_run)
     grid = list(combinations(vary))
-    for one in grid:
-        own = {name: value for name, value in one.items() if name in SETTING_NAMES}
-        create_settings({n: value for n, value in given.items() if n in SETTING_NAMES} | own)
+    for combination in grid:
+        settings = {**given, **combination}
+        create_settings({name: value for name, value in settings.items() if name in SETTING_NAMES})
     if threshold is not None:
         threshold = check_real_number("the threshold", threshold, above=0)
     if SAMPLES in vary:
         dataset, given["validation"] = _with_test_samples(graph, dataset, given)
     if GRAPH in vary:
         data = samples_for(graph, dataset, given.get("loss", DEFAULT))
-        dataset = require_in_memory(data, "columns are matched with several graphs in memory")
+        dataset = require_in_memory(data, "several graphs require a dataset in memory")
     graphs: Mapping[Any, ExpressionGraph] = dict(vary.get(GRAPH, {}))
-    calls = [_call(graphs.get(one.get(GRAPH), graph), dataset, one, given) for one in grid]
-    first = dict(zip((one.get(GRAPH) for one in grid), calls, strict=True))
-    for call in first.values():  # mistakes are reported before any run
+    names = [combination.get(GRAPH) for combination in grid]
+    calls = [
+        _prepare_call(graphs.get(name, graph), dataset, combination, given)
+        for name, combination in zip(names, grid, strict=True)
+    ]
+    for call in dict(zip(names, calls, strict=True)).values():  # report mistakes before any run
         call(epochs=0)
-    runs = at_once(calls, jobs, on_run)
+    runs = run_in_parallel(calls, jobs, on_run)
     if threshold is None:
-        threshold = _SHARE * next(iter(runs.values())).start_loss
-    varied = tuple(grid[place] for place in runs)
+        threshold = _DEFAULT_THRESHOLD * next(iter(runs.values())).start_loss
+    varied = tuple(grid[index] for index in runs)
     return Sweep(varied, tuple(runs.values()), threshold, len(grid) - len(runs))
 
 
 def _with_test_samples(
     graph: ExpressionGraph, data: Any, given: Mapping[str, Any]
 ) -> tuple[Dataset, Any]:
-    """Return the samples to take training sets from, and those that no run is trained on."""
-    why = "training sets of several sizes are taken from data in memory"
+    """Split the data into samples for training sets and validation samples common to all runs."""
+    reason = "training sets of several sizes require a dataset in memory"
     settings = {name: value for name, value in given.items() if name in SETTING_NAMES}
-    whole = require_in_memory(data_for(graph, data, create_settings(settings)[0])[0], why)
-    share = given.get("validation")
-    if share is None or isinstance(share, Real):
-        return whole.split(TEST_SHARE if share is None else float(share), given.get("seed", 0))
-    return whole, share
+    dataset = require_in_memory(data_for(graph, data, create_settings(settings)[0])[0], reason)
+    validation = given.get("validation")
+    if validation is None or isinstance(validation, Real):
+        fraction = TEST_SHARE if validation is None else float(validation)
+        return dataset.split(fraction, given.get("seed", 0))
+    return dataset, validation
 
 
-def _call(
+def _prepare_call(
     graph: ExpressionGraph, data: Any, varied: Mapping[str, Any], given: Mapping[str, Any]
 ) -> Callable[..., TrainingRun]:
-    """Return the call of :func:`cgprimer.train` for one combination."""
+    """Return the call to :func:`cgprimer.train` for one combination of settings."""
     settings = dict(given) | {n: v for n, v in varied.items() if n in SETTING_NAMES}
     if SAMPLES in varied:
         data = subset(data, varied[SAMPLES], settings.get("seed", 0))
@@ -209,58 +221,61 @@ def _call(
     return partial(train, graph, data, **settings)
 
 
-def at_once(
+def run_in_parallel(
     runs: Sequence[Callable[..., TrainingRun]],
     jobs: int | None = None,
     on_run: Callable[[int, int], None] | None = None,
 ) -> dict[int, TrainingRun]:
-    """Several runs at once, by ascending places; Ctrl-C ends those under way and begins no others.
+    """Execute training runs in parallel threads; Ctrl-C stops them and starts no others.
 
     Args:
-        runs: calls of :func:`cgprimer.train` that lack nothing but ``on_progress``.
-        jobs: how many at once; as many as there are cores unless given.
-        on_run: called after each run with how many are done, of how many.
+        runs: calls to :func:`cgprimer.train` with all arguments except ``on_progress``.
+        jobs: number of runs in parallel; by default the number of cores.
+        on_run: called after each run with the number of finished runs and of all runs.
+
+    Returns:
+        The finished and stopped runs by their index, in ascending order.
 
     Raises:
-        UsageError: jobs is no positive number.
+        UsageError: `jobs` is not a positive integer.
     """
     jobs = check_integer("jobs", os.cpu_count() or 1 if jobs is None else jobs, minimum=1)
-    halted: list[bool] = []
-    found: dict[int, TrainingRun] = {}
+    is_stopped = Event()
+    results: dict[int, TrainingRun] = {}
 
-    def halt(*_: Any) -> None:
-        if halted:
-            raise KeyboardInterrupt  # as Ctrl-C does it to the main thread: the run ends cleanly
+    def stop_if_requested(*_: Any) -> None:
+        if is_stopped.is_set():
+            raise KeyboardInterrupt  # ends the run cleanly, as Ctrl-C does in the main thread
 
-    def one(place: int) -> None:
-        if halted:
+    def execute(index: int) -> None:
+        if is_stopped.is_set():
             return
         try:
-            found[place] = runs[place](on_progress=halt)
+            results[index] = runs[index](on_progress=stop_if_requested)
         except NonFiniteError as error:
             if not isinstance(error.run, TrainingRun):
                 raise
-            found[place] = error.run
+            results[index] = error.run
 
     with ThreadPoolExecutor(jobs) as pool:
-        futures = [pool.submit(one, place) for place in range(len(runs))]
+        futures = [pool.submit(execute, index) for index in range(len(runs))]
         try:
-            for done, future in enumerate(futures, start=1):
+            for n_finished, future in enumerate(futures, start=1):
                 future.result()
                 if on_run is not None:
-                    on_run(done, len(runs))
+                    on_run(n_finished, len(runs))
         except BaseException as error:
-            halted.append(True)
+            is_stopped.set()
             pool.shutdown(cancel_futures=True)
             if not isinstance(error, KeyboardInterrupt):
                 raise
-    if not found:
+    if not results:
         raise KeyboardInterrupt
-    return dict(sorted(found.items()))
+    return dict(sorted(results.items()))
 
 
 def steps_until(run: TrainingRun, threshold: float) -> int | None:
-    """Steps until the mean loss of an epoch, or of as many steps, is below; None if it never is.
+    """Return the number of steps until the mean loss of an epoch is below a threshold, or None.
 
     >>> run = TrainingRun({}, {}, {}, {"steps_per_epoch": 10}, epoch_losses=[2.0, 0.5], steps=20)
     >>> steps_until(run, 1.0), steps_until(run, 0.1)
@@ -273,17 +288,19 @@ def steps_until(run: TrainingRun, threshold: float) -> int | None:
     return None
 
 
-def _final(run: TrainingRun) -> float:
+def _final_loss(run: TrainingRun) -> float:
+    """Return the final validation or training loss; infinite for a run that diverged."""
     loss = run.validation_losses[-1] if run.validation_losses else run.loss
     return loss if math.isfinite(loss) and run.stopped != "diverged" else math.inf
 
 
-def word(value: Any) -> str:
-    """A value of a setting, or a result, as it stands in tables and legends."""
+def format_cell(value: Any) -> str:
+    """Format a setting or a result for tables and legends."""
     if value is None:
         return "-"
     return f"{format_number(value, 4)}" if isinstance(value, float) else str(value)
 
 
-def _exact(value: Any) -> str:
+def _format_exactly(value: Any) -> str:
+    """Format a setting or a result with all digits, for CSV."""
     return "" if value is None else repr(value) if isinstance(value, float) else str(value)

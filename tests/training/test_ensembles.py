@@ -10,7 +10,7 @@ import pytest
 
 import cgprimer
 from cgprimer.errors import DataError, UsageError
-from cgprimer.training.ensembles import Spread, majority, spread_of
+from cgprimer.training.ensembles import Spread, compute_spread, find_majority
 from tests.approval import refused
 from tests.cli.cli_tools import bad, good, read_json
 
@@ -33,7 +33,7 @@ def test_errors_that_are_drawn_with_these_moments_average_as_the_formula_says() 
     random, members, samples = np.random.default_rng(5), 10, 400_000
     common = random.normal(size=samples) * 0.5
     errors = common + random.normal(size=(members, samples)) * np.sqrt(0.75)
-    found = spread_of(errors)
+    found = compute_spread(errors)
     assert found.variance == pytest.approx(1, abs=0.01)
     assert found.covariance == pytest.approx(0.25, abs=0.01)
     assert found.measured == pytest.approx(0.325, abs=0.005)
@@ -41,9 +41,9 @@ def test_errors_that_are_drawn_with_these_moments_average_as_the_formula_says() 
 
 
 def test_a_tie_goes_to_the_lowest_label() -> None:
-    assert majority(np.array([[2, 0], [1, 1]])).tolist() == [1, 0]
+    assert find_majority(np.array([[2, 0], [1, 1]])).tolist() == [1, 0]
     counted = np.array([[True, False], [False, True]])
-    assert majority(np.array([[2, 0], [1, 1]]), counted).tolist() == [2, 1]
+    assert find_majority(np.array([[2, 0], [1, 1]]), counted).tolist() == [2, 1]
 
 
 def test_members_are_the_runs_on_their_samples() -> None:

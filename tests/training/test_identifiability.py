@@ -9,7 +9,7 @@ import pytest
 
 import cgprimer
 from cgprimer.training.data import Dataset
-from cgprimer.training.identifiability import Identifiability, combination_text, identifiability
+from cgprimer.training.identifiability import Identifiability, format_combination, identifiability
 from tests.cli.cli_tools import bad, good, read_json
 from tests.training.training_graphs import TRUTH, lecture, lecture_data
 
@@ -165,8 +165,8 @@ def test_samples_from_all_over_the_data_are_used() -> None:
 
 
 def test_combinations_as_text() -> None:
-    assert combination_text({"a": -1.0, "b": 0.5}) == "-a + 0.5*b"
-    assert combination_text({"a": 1.0}) == "a"
+    assert format_combination({"a": -1.0, "b": 0.5}) == "-a + 0.5*b"
+    assert format_combination({"a": 1.0}) == "a"
 
 
 def test_a_direction_of_many_parameters_is_counted_and_not_written_out() -> None:

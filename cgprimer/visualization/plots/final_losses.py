@@ -7,7 +7,7 @@ from typing import Any
 
 from cgprimer.training.model_variations import GRAPH, SAMPLES
 from cgprimer.training.runs import TrainingRun
-from cgprimer.training.sweeps import Sweep, word
+from cgprimer.training.sweeps import Sweep, format_cell
 from cgprimer.visualization.plots import slide
 
 _AXES = {SAMPLES: "training samples", GRAPH: "model"}
@@ -42,7 +42,7 @@ def final_losses(
     shown: list[float] = []
     for order, key in enumerate(dict.fromkeys(rest)):
         style = slide.curve_style(order, look)
-        called = ", ".join(word(value) for _, value in key)
+        called = ", ".join(format_cell(value) for _, value in key)
         for which, kind in enumerate(("validation", "training")):
             ends = [_mean_end(sweep, rest, key, axis, value, kind) for value in values]
             shown += [end for end in ends if isfinite(end)]

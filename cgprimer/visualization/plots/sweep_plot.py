@@ -7,7 +7,7 @@ from typing import Any
 
 from cgprimer.errors import join_names
 from cgprimer.training.runs import TrainingRun
-from cgprimer.training.sweeps import Sweep, word
+from cgprimer.training.sweeps import Sweep, format_cell
 from cgprimer.visualization.plots import slide
 from cgprimer.visualization.plots.final_losses import axis_of_sweep, final_losses
 from cgprimer.visualization.plots.loss_plot import loss, over_time
@@ -39,7 +39,9 @@ def sweep(found: Sweep, *, dark: bool = False, title: str | None = None) -> slid
     """
     if (axis := axis_of_sweep(found)) is not None:
         return final_losses(found, axis, dark=dark, title=title)
-    values_of = {n: list(dict.fromkeys(word(v[n]) for v in found.varied)) for n in found.varied[0]}
+    values_of = {
+        n: list(dict.fromkeys(format_cell(v[n]) for v in found.varied)) for n in found.varied[0]
+    }
     few = [name for name, values in values_of.items() if 1 < len(values) <= _PANELS]
     if len(values_of) == 1 or not few:
         return loss(found.named, dark=dark, title=title)
@@ -47,7 +49,7 @@ def sweep(found: Sweep, *, dark: bool = False, title: str | None = None) -> slid
     calm = {name: run for name, run in found.named.items() if run.stopped != "diverged"}
     by = axis_of(calm or found.named)
     rows = -(-len(panels) // _IN_A_ROW) if len(panels) > _IN_TWO else 1 + (len(panels) > _IN_A_ROW)
-    rest = [", ".join(word(v) for n, v in of.items() if n != first) for of in found.varied]
+    rest = [", ".join(format_cell(v) for n, v in of.items() if n != first) for of in found.varied]
     names = ", ".join(name.replace("_", " ") for name in found.varied[0] if name != first)
     figure, look = slide.new_figure(dark, title, f"Loss by {first.replace('_', ' ')} and {names}")
     grid: Any = figure.subplots(
@@ -57,7 +59,7 @@ def sweep(found: Sweep, *, dark: bool = False, title: str | None = None) -> slid
     shown = dict(zip(panels, grid.flat, strict=False))
     away: dict[str, list[str]] = {name: [] for name in panels}
     for of, other, run in zip(found.varied, rest, found.runs, strict=True):
-        panel, (places, values) = word(of[first]), _curve(run, by)
+        panel, (places, values) = format_cell(of[first]), _curve(run, by)
         style = slide.line_style(order.index(other), look, len(values))
         shown[panel].plot(places, values, linewidth=2.0, label=slide.plain(other), **style)
         if run.stopped == "diverged":
