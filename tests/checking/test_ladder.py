@@ -12,7 +12,7 @@ import pytest
 import cgprimer
 from cgprimer.course.checks.check_results import Result
 from cgprimer.course.checks.engine_check import STAGES, engine_graph, page, possible, skeleton
-from cgprimer.course.checks.stages.learning_stages import descended
+from cgprimer.course.checks.stages.optimizer_stage import descend
 from cgprimer.course.checks.stages.stage import Case, Stage
 from cgprimer.course.checks.stages.student_graphs import build_student_graph
 from tests.approval import approved, refused
@@ -431,7 +431,7 @@ def test_nielsens_neuron() -> None:
     for start, before, after in ((0.6, 0.81757, 0.09396), (2.0, 0.98201, 0.20284)):
         at = {"w": start, "c": 0.9 if start == 0.6 else 2.0, "x": 1.0}
         case = Case("y = sigmoid(w*x + c); l = y^2/2", at)
-        rows = descended(case, 0.15, 300, fixed=["x"])
+        rows = descend(case, 0.15, 300, fixed=["x"])
         assert case.graph.evaluate(at)["y"] == pytest.approx(before, abs=6e-6)
         assert case.graph.evaluate({**rows[-1]})["y"] == pytest.approx(after, abs=1e-5)
 

@@ -17,6 +17,7 @@ from cgprimer.course.checks.stages import (
     backward_stages,
     difference_stages,
     learning_stages,
+    optimizer_stage,
     tape_stage,
     value_stages,
 )
@@ -34,7 +35,7 @@ STAGES: tuple[Stage, ...] = (
     backward_stages.REVERSE,
     backward_stages.ACCUMULATION,
     backward_stages.ZEROING,
-    learning_stages.OPTIMIZER,
+    optimizer_stage.OPTIMIZER,
     tape_stage.TAPE,
     difference_stages.SECOND,
     learning_stages.NETWORK,

@@ -75,16 +75,34 @@ def _compile_rule(text: str) -> StatementEvaluator:
     return StatementEvaluator(parse_statements(text))
 
 
-class _Simulation:
-    """The state of a variant during a simulation."""
+class RuleSimulation:
+    """An update rule with its state, which starts at 0.
 
-    def __init__(self, variant: Variant, hyper: Mapping[str, float], size: int) -> None:
-        self.evaluator, self.hyper = _compile_rule(variant.text), hyper
-        self.resets_state = any(change.resets_state for change in variant.changes)
+    Args:
+        statements: the rule.
+        hyper: values of the hyperparameters and of the learning rate.
+        size: number of parameters that are updated together.
+        resets_state: whether each update starts with the initial state.
+
+    >>> rule = RuleSimulation("v = 0.5*v + g; p = p - rate*v", {"rate": 0.1}, 1)
+    >>> rule.update(np.zeros(1), np.ones(1), 1.0)
+    array([-0.1])
+    """
+
+    def __init__(
+        self, statements: str, hyper: Mapping[str, float], size: int, *, resets_state: bool = False
+    ) -> None:
+        self.evaluator, self.hyper = _compile_rule(statements), hyper
+        self.resets_state = resets_state
         self.zero, self.state = np.zeros(size), dict[str, Any]()
 
     def update(self, parameters: Any, gradient: Any, number: Any) -> Any:
-        """Run one update of all parameters that share the state; return the parameters."""
+        """Run one update; return the parameters.
+
+        Args:
+            parameters, gradient: shape (parameters,).
+            number: number of the update, from 1; a float or one number per parameter.
+        """
         known = {**self.hyper, "p": parameters, "g": gradient, "t": number}
         state = {} if self.resets_state else self.state
         values = [
@@ -118,7 +136,10 @@ def simulate(variant: Variant, hyper: Mapping[str, float], start: Any, gradients
     counts_per_parameter = any(change.counts_per_parameter for change in variant.changes)
     rows = np.full(np.shape(gradients), np.nan)
     parameters, size = np.array(start, dtype=float), len(start)
-    simulation = _Simulation(variant, hyper, 1 if shares_state else size)
+    resets_state = any(change.resets_state for change in variant.changes)
+    simulation = RuleSimulation(
+        variant.text, hyper, 1 if shares_state else size, resets_state=resets_state
+    )
     with np.errstate(all="ignore"):
         for change in variant.changes:
             gradients = _normalize(np.asarray(gradients), change)

@@ -13,8 +13,6 @@ from typing import Any
 
 from cgprimer.analysis.trace import trace
 from cgprimer.core.derivatives import gradient
-from cgprimer.core.language.parser import parse_program
-from cgprimer.core.operations.primitive_registry import FUNCTIONS
 from cgprimer.course.checks.sheets.sheet_problems import Blank, Cell, Problem, Sheet, Worksheet
 from cgprimer.course.checks.sheets.sheet_tables import (
     BUILDERS,
@@ -34,7 +32,6 @@ from cgprimer.course.checks.sheets.sheet_tables import (
 from cgprimer.errors import CgprimerError, DataError
 from cgprimer.expressions import (
     Apply,
-    Definition,
     Expression,
     ExpressionGraph,
     Name,
@@ -45,6 +42,9 @@ from cgprimer.expressions import (
 )
 from cgprimer.support.number_format import format_array, format_number
 from cgprimer.support.value_names import internal_name
+from cgprimer.training.optimizers import OPTIMIZER_TABLE
+from cgprimer.training.schedules import SCHEDULES
+from cgprimer.training.statement_tapes import parse_statements
 
 # --- matrices ------------------------------------------------------------------------------------
 
@@ -99,26 +99,31 @@ def _build_matrix_worksheet(graph: ExpressionGraph, settings: Values) -> Workshe
 
 # --- an optimizer's step -------------------------------------------------------------------------
 
-RULES = {  # as a course writes them; tests compare them with the optimizers of cgprimer
-    "sgd": "p = p - rate*g",
-    "decaying rate": "r = rate*gamma^t; p = p - r*g",
+
+def _write_for_paper(optimizer: str) -> str:
+    """Return the statements of an optimizer as courses write them, without epsilon.
+
+    >>> _write_for_paper("adagrad")
+    's = s + g^2; p = p - rate*g/(sqrt(s))'
+    """
+    return OPTIMIZER_TABLE[optimizer].formula.replace("g*g", "g^2").replace(" + epsilon", "")
+
+
+#: Update rules of worksheets, as statements.
+RULES = {
+    "sgd": _write_for_paper("sgd"),
+    "decaying rate": f"r = {SCHEDULES['exponential'].formula}; p = p - r*g",
     "weight decay": "p = (1 - 2*rate*lambda)*p - rate*g",
     "proximal l1": "h = p - rate*g; p = sign(h)*max(abs(h) - 2*rate*lambda, 0)",
     "max-norm": "h = p - rate*g; n = norm; p = h*min(1, c/n)",
-    "momentum": "v = beta*v + g; p = p - rate*v",
-    "nesterov": "v = beta*v + g; p = p - rate*(g + beta*v)",
-    "adagrad": "s = s + g^2; p = p - rate*g/sqrt(s)",
-    "rmsprop": "s = alpha*s + (1 - alpha)*g^2; p = p - rate*g/sqrt(s)",
-    "adam": "m = beta1*m + (1 - beta1)*g; v = beta2*v + (1 - beta2)*g^2; "
-    "mh = m/(1 - beta1^t); vh = v/(1 - beta2^t); p = p - rate*mh/sqrt(vh)",
+    **{n: _write_for_paper(n) for n in ("momentum", "nesterov", "adagrad", "rmsprop", "adam")},
 }
-_NORM = "norm"  # in a rule: of the values of `h` of all parameters
+_NORM = "norm"  # in a rule, the norm of the values of `h` of all parameters
 
 
-def parse_rule(rule: str) -> list[tuple[str, Expression]]:
-    """The names and formulas of a rule, in their order."""
-    statements = parse_program(RULES[rule], FUNCTIONS, "<rule>").statements
-    return [(s.name, s.expression) for s in statements if isinstance(s, Definition)]
+def parse_rule(rule: str) -> tuple[tuple[str, Expression], ...]:
+    """Return the assigned names and the expressions of a worksheet's update rule."""
+    return parse_statements(RULES[rule])
 
 
 def _build_optimizer_worksheet(graph: ExpressionGraph, settings: Values) -> Worksheet:

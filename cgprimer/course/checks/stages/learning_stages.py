@@ -1,149 +1,17 @@
-"""Stages 7 and 10: steps down the gradient, and a small network that learns."""
+"""Stage 10: a small network that learns."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
-from math import exp, isfinite
+from math import exp
 from typing import Any
 
 from cgprimer.course.checks.check_results import Failure, Part
-from cgprimer.course.checks.stages.stage import Case, DriverCall, Stage, Task, build_task, is_close
+from cgprimer.course.checks.stages.optimizer_stage import WRONG_DIRECTION, descend
+from cgprimer.course.checks.stages.stage import Case, DriverCall, Stage, Task, is_close
 from cgprimer.course.checks.verdicts import right, wrong
 from cgprimer.expressions import parse
-from cgprimer.tapes import differentiate, values_of
-from cgprimer.tapes import tape as tape_of
-
-Move = Callable[[float, float, float, int], float]  # parameter, gradient, sum so far, step -> new
-
-
-def descended(
-    case: Case, rate: float, steps: int, move: Move | None = None, fixed: Sequence[str] = ()
-) -> list[dict[str, float]]:
-    """The point after each step of gradient descent, or of a rule that is not quite that.
-
-    >>> descended(Case("y = p^2", {"p": 1}), 0.25, 2)
-    [{'p': 0.5}, {'p': 0.25}]
-    """
-    program = differentiate(tape_of(case.graph), wrt=case.names, method="reverse")
-    outputs = {read.wrt: read.output for read in program.passes[0].reads}
-    at = {name: float(value) for name, value in case.at.items()}
-    total = dict.fromkeys(at, 0.0)
-    found = []
-    for step in range(steps):
-        values = values_of(program.tape, at | dict(program.passes[0].seeds))
-        slopes = {n: values[program.tape.outputs[outputs[n]]] for n in case.names}
-        for name, slope in slopes.items():
-            if name in fixed:
-                continue
-            total[name] += slope
-            at[name] = move(at[name], slope, total[name], step) if move else at[name] - rate * slope
-        found.append(dict(at))
-    return found
-
-
-# --- 7: the optimizer -----------------------------------------------------------------------------
-
-_BOWL = Case("y = (p - 3)^2 + p*q + q^2", {"p": 0.5, "q": -1.0})
-_SLOPE = Case("y = p", {"p": 1.0})
-_RATE, _STEPS, _DECAY = 0.1, 5, 0.9
-_DESCENT: Move = lambda p, g, s, t: p - _RATE * g  # noqa: E731
-_MOVES: dict[str, tuple[Move, str]] = {
-    "sign": (lambda p, g, s, t: p + _RATE * g, "the parameters move up the gradient"),
-    "rate ignored": (lambda p, g, s, t: p - g, "the rate is not used"),
-    "rate applied twice": (lambda p, g, s, t: p - _RATE**2 * g, "the rate stands in two places"),
-    "gradients add up": (lambda p, g, s, t: p - _RATE * s, "earlier gradients are in the step"),
-    "gradient instead of a step": (lambda p, g, s, t: _RATE * g, "data becomes the step itself"),
-    "parameters never moved": (lambda p, g, s, t: p, "data stay as they are: change them in the"
-                               " values that were given, not in copies"),
-}  # fmt: skip
-_RATES: dict[str, tuple[Callable[[int], float], str]] = {
-    "sign": (lambda t: -_RATE * _DECAY**t, _MOVES["sign"][1]),
-    "decay one step early": (lambda t: _RATE * _DECAY ** (t + 1), "the first step has the whole"
-                             " rate"),
-    "decay ignored": (lambda t: _RATE, "the rate stays the same"),
-    "decay multiplied by the step": (lambda t: _RATE * _DECAY * t, "decay is raised to the number"
-                                     " of the step"),
-    "decay only once": (lambda t: _RATE * (_DECAY if t else 1), "the rate shrinks at every step"),
-}  # fmt: skip
-
-
-def _stepped(
-    case: Case, grads: Sequence[Sequence[float]], move: Move, fixed: str = ""
-) -> list[list[float]]:
-    """Return the parameters after each step of a rule along the gradients of a submission.
-
-    The rule is judged by the gradients that it was given: whether these are right is judged in
-    earlier stages.
-    """
-    at = [float(case.at[name]) for name in case.names]
-    total = [0.0] * len(at)
-    rows = []
-    for step, gradient in enumerate(grads):
-        total = [s + g for s, g in zip(total, gradient, strict=True)]
-        moved = [move(*each, step) for each in zip(at, gradient, total, strict=True)]
-        at = [a if n == fixed else m for n, a, m in zip(case.names, at, moved, strict=True)]
-        rows.append(at)
-    return rows
-
-
-def _unusable(answer: Any) -> Part | None:
-    """Return why steps cannot be judged by the gradients of a submission, if so."""
-    if not _finite(answer["grads"][0]):
-        return wrong("", "backward leaves a gradient that is not a finite number")
-    if any(isinstance(value, str) for row in answer["rows"] for value in row):
-        says = "after a step, data is no number: compute with data, not with values"
-        return wrong("data is no number", says)
-    if not all(map(_finite, (*answer["rows"], *answer["grads"]))):
-        return wrong("", "after a step, data or grad is not a finite number")
-    if not any(map(any, answer["grads"])):
-        return wrong("", "backward leaves no gradient: there is nothing to follow")
-    return None
-
-
-def _finite(values: Sequence[Any]) -> bool:
-    return all(isinstance(value, float) and isfinite(value) for value in values)
-
-
-def _decaying(case: Case, answer: Any) -> Part:
-    def fits(rate: Callable[[int], float]) -> bool:
-        rows = _stepped(case, answer["grads"], lambda p, g, s, t: p - rate(t) * g)
-        return is_close(answer["rows"], rows)
-
-    unusable = _unusable(answer)
-    if unusable:
-        return unusable
-    if fits(lambda t: _RATE * _DECAY**t):
-        return right()
-    for mistake, (rate, says) in _RATES.items():
-        if fits(rate):
-            return wrong(mistake, says)
-    return wrong("", "the rates are not rate*decay^t, t = 0, 1, 2 and so on")
-
-
-def _steps(case: Case, answer: Any) -> Part:
-    def fits(move: Move = _DESCENT, fixed: str = "") -> bool:
-        return is_close(answer["rows"], _stepped(case, answer["grads"], move, fixed))
-
-    unusable = _unusable(answer)
-    if unusable:
-        return unusable
-    if fits():
-        return right()
-    for mistake, (move, says) in _MOVES.items():
-        if fits(move):
-            return wrong(mistake, says)
-    if any(fits(fixed=name) for name in case.names):
-        return wrong("parameter left out", "one of the parameters does not move")
-    return wrong("", "the parameters are not where gradient descent takes them")
-
-
-OPTIMIZER = Stage(7, "optimizer", ("Value", "SGD"), (
-    build_task("steps", 4, [_BOWL], _steps, "run_optimizer", _RATE, _STEPS),
-    build_task("decaying rate", 2, [_SLOPE], _decaying, "run_optimizer", _RATE, _STEPS, _DECAY),
-), (2, 3, 4, 5, 7))  # fmt: skip
-
-# --- 10: a small network --------------------------------------------------------------------------
 
 _TAUGHT = (  # the lecture's 4-2-1 network
     [[[0.1, 0.2, 0.3, 0.4], [0.5, 0.6, 0.7, 0.8]], [[0.9, 0.35]]],
@@ -158,17 +26,17 @@ _DISTINCT = (
 _NIELSEN = ((0.6, 0.9), (2.0, 2.0))
 _EPOCHS, _LEARNING = 300, 0.15
 _NEURON = "each neuron gives sigmoid(sum of weight*input + bias)"
-_TRAININGS: dict[str, tuple[Any, ...]] = {  # what is said; the loss, the step, what stays
+_TRAININGS: dict[str, tuple[Any, ...]] = {  # message; loss, update rule, fixed parameters
     "gradients not zeroed": ("the gradients of earlier epochs are still there", "y^2/2",
-                             lambda p, g, s, t: p - _LEARNING * s),
-    "sign": (_MOVES["sign"][1], "y^2/2", lambda p, g, s, t: p + _LEARNING * g),
+                             "s = s + g; p = p - rate*s"),
+    "sign": (WRONG_DIRECTION, "y^2/2", "p = p + rate*g"),
     "factor 2": ("the loss is half the square of the error", "y^2"),
     "error not squared": ("the loss is half the square of the error", "y"),
     "another loss": ("this is cross-entropy: the loss is half the square of the error",
                      "-log(1 - y)"),
-    "bias not trained": ("the bias stays as it is", "y^2/2", None, "c"),
-    "weights not trained": ("the weights stay as they are", "y^2/2", None, "w"),
-    "parameters never moved": ("the network is what it was before", "y^2/2", None, "c", "w"),
+    "bias not trained": ("the bias stays as it is", "y^2/2", "", "c"),
+    "weights not trained": ("the weights stay as they are", "y^2/2", "", "w"),
+    "parameters never moved": ("the network is what it was before", "y^2/2", "", "c", "w"),
 }  # fmt: skip
 _OTHERS = {  # functions of neurons, and of those of the last layer
     "no activation": ("", ""),
@@ -263,10 +131,10 @@ def _learned(answers: Sequence[Any]) -> Part:
     """
     *trained, several, network = answers
 
-    def ends(loss: str = "y^2/2", move: Move | None = None, *fixed: str) -> bool:
+    def ends(loss: str = "y^2/2", rule: str = "", *fixed: str) -> bool:
         for (w, b), answer in zip(_NIELSEN, trained, strict=True):
             case = Case(f"y = sigmoid(w*x + c); l = {loss}", {"w": w, "c": b, "x": 1.0})
-            rows = descended(case, _LEARNING, _EPOCHS, move, ["x", *fixed])
+            rows = descend(case, _LEARNING, _EPOCHS, rule, ["x", *fixed])
             output = case.graph.evaluate({**rows[-1], "x": 1.0})["y"]
             if not is_close(answer["output"], float(output), 1e-8):
                 return False
