@@ -234,9 +234,9 @@ def _say(
         result["identifiability"] = asdict(found)
         del result["identifiability"]["parameters"]
     if run.team:
-        from cgprimer.training.distributed.worker_record import as_dict, record_of
+        from cgprimer.training.distributed.worker_record import record_as_dict, record_of
 
-        result["team"] = as_dict(record_of(run), run.steps)
+        result["team"] = record_as_dict(record_of(run), run.steps)
     if score is not None:
         result["score"] = score.as_dict()
     echo_json(result)

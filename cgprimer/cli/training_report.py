@@ -104,10 +104,14 @@ def _convergence_lines(run: TrainingRun, converged: bool) -> list[str]:
 def _team_lines(run: TrainingRun) -> list[str]:
     if not run.team:
         return []
-    from cgprimer.training.distributed.worker_record import record_of, summary, timeline
+    from cgprimer.training.distributed.worker_record import (
+        format_timeline,
+        record_of,
+        summarize_record,
+    )
 
     record = record_of(run)
-    return ["", *summary(record, run.steps), "", *timeline(record)]
+    return ["", *summarize_record(record, run.steps), "", *format_timeline(record)]
 
 
 def _validation_lines(run: TrainingRun) -> list[str]:

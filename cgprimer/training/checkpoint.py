@@ -103,9 +103,9 @@ def _run(fields: dict[str, Any]) -> TrainingRun:
     ):
         raise ValueError
     if run.team:
-        from cgprimer.training.distributed.worker_record import check_team
+        from cgprimer.training.distributed.worker_record import check_record
 
-        check_team(run)
+        check_record(run)
     for name in run.settings.keys() & {*SETTING_NAMES}:
         if isinstance(value := run.settings[name], list):
             value = run.settings[name] = tuple(value)

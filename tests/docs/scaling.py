@@ -8,7 +8,7 @@ from itertools import count as counting
 from typing import Any
 
 from cgprimer.support.number_format import format_number
-from cgprimer.training.distributed.delays import delays_of
+from cgprimer.training.distributed.delays import parse_delays
 from cgprimer.training.distributed.protocols import Task, plan_protocol
 from cgprimer.training.distributed.simulator import SimulatedTeam
 from cgprimer.visualization.plots import slide
@@ -78,15 +78,15 @@ class Curve:
         """
         made = plan_protocol(self.protocol, workers, **self.own(workers))
         tasks = (Task(k, 0, k, k + 1) for k in counting())
-        delays = delays_of(self.delays, workers)
+        delays = parse_delays(self.delays, workers)
         team = SimulatedTeam(workers, tasks, lambda v, t: (0.0, 0.0), delays, seed, self.size)
-        team.at(0.0, 0)
-        going, used, begun = made.steps(team), 0, (0, 0.0)
+        team.set_parameters(0.0, 0)
+        going, used, begun = made.gather_gradients(team), 0, (0, 0.0)
         # What is under way at first has no past: asynchronous workers are counted from then on.
         first = 2 * workers if self.protocol in ("async", "groups") else 0
         for version in counting(1):
             used += len(next(going))
-            team.at(0.0, version)
+            team.set_parameters(0.0, version)
             if used <= first:
                 begun = used, team.now
             elif used - begun[0] >= max(_EVENTS, 3 * workers):

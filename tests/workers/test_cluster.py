@@ -23,7 +23,7 @@ from cgprimer.errors import TrainingError, UsageError
 from cgprimer.training.distributed import cluster as clusters
 from cgprimer.training.distributed.gradient_tasks import Gradients
 from cgprimer.training.distributed.protocols import Task
-from cgprimer.training.distributed.worker_record import record_of, summary
+from cgprimer.training.distributed.worker_record import record_of, summarize_record
 from cgprimer.training.objective import Objective, Resident
 from cgprimer.training.worker_options import check_cluster_address
 from tests.approval import refused
@@ -99,11 +99,11 @@ def test_divided_blocks_have_each_sample_once(tmp_path: Path, parts: int, size: 
         objective, Resident(objective, cut), seed=0, shuffle=True, parts=parts, size=size
     )
     tasks = [Task(k, 1, a, min(a + size, 1000)) for k, a in enumerate(range(0, 1000, size))]
-    chosen = [gradients.chosen(task) for task in tasks]
+    chosen = [gradients.sample_indices(task) for task in tasks]
     assert sorted(np.concatenate(chosen).tolist()) == list(range(1000))
     whole = cgprimer.Dataset.load(tmp_path / "d.npz")
     for task, numbers in zip(tasks, chosen, strict=True):
-        assert gradients.columns(task)["xa"].tolist() == whole.inputs["xa"][numbers].tolist()
+        assert gradients.read_columns(task)["xa"].tolist() == whole.inputs["xa"][numbers].tolist()
     ends = [sorted(np.concatenate(chosen[k::parts] or [[]])) for k in range(parts)]
     assert all(part[-1] - part[0] == len(part) - 1 for part in ends if part)
 
@@ -130,8 +130,8 @@ def test_synchronous_processes_are_one_with_the_k_fold_batch(address: str, sampl
     alone = cgprimer.train(graph, data, **{**HOW, "batch_size": 40})
     assert differ(run, alone) < 1e-12
     assert run.step_losses == pytest.approx(alone.step_losses, rel=1e-12)
-    assert not record_of(run).virtual
-    assert "virtual" not in summary(record_of(run), run.steps)[0]
+    assert not record_of(run).is_simulated
+    assert "virtual" not in summarize_record(record_of(run), run.steps)[0]
 
 
 @pytest.mark.slow
@@ -191,7 +191,7 @@ def test_what_a_cluster_lacks_is_said(address: str, monkeypatch: Any) -> None:
     monkeypatch.setattr(clusters, "__version__", "0.0.1")
     with refused(UsageError, "0.0.1"):
         cgprimer.train(graph, data, workers=2, cluster=address, **HOW)
-    monkeypatch.setattr(clusters, "_REACH", 0.5)
+    monkeypatch.setattr(clusters, "_TIMEOUT", 0.5)
     with refused(UsageError, "tcp://127.0.0.1:9"):
         cgprimer.train(graph, data, workers=2, cluster="tcp://127.0.0.1:9", **HOW)
 

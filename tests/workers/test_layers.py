@@ -15,10 +15,10 @@ from cgprimer.core.tape.tape import Tape
 from cgprimer.errors import UsageError
 from cgprimer.training.distributed import layer_cuts, pipeline
 from cgprimer.training.distributed.gradient_tasks import Gradients
-from cgprimer.training.distributed.layer_cuts import adjoint, cut
+from cgprimer.training.distributed.layer_cuts import adjoint_name, cut
 from cgprimer.training.distributed.layer_stages import Stages
 from cgprimer.training.distributed.protocols import Task
-from cgprimer.training.distributed.worker_record import record_of, summary
+from cgprimer.training.distributed.worker_record import record_of, summarize_record
 from cgprimer.training.objective import Objective, Resident
 from tests.approval import refused
 from tests.workers.test_protocols import differ
@@ -43,16 +43,16 @@ def by_stages(stages: Stages, values: Any, task: Task) -> tuple[float, Any]:
     """Loss and gradient as a team of stages computes them."""
     acts: dict[str, Any] = {}
     for k, part in enumerate(stages.parts):
-        acts |= stages.forward(k, values, task, {name: acts[name] for name in part.takes})
+        acts |= stages.run_forward(k, values, task, {name: acts[name] for name in part.inputs})
     bars: dict[str, Any] = {}
     gradient = 0.0
     for k in reversed(range(len(stages.parts))):
-        taken = {name: acts[name] for name in stages.parts[k].takes}
-        back, own = stages.back(k, values, task, taken, bars)
+        taken = {name: acts[name] for name in stages.parts[k].inputs}
+        back, own = stages.run_backward(k, values, task, taken, bars)
         gradient = gradient + own
         for name, bar in back.items():
             bars[name] = bars[name] + bar if name in bars else bar
-    return stages.loss(acts), gradient
+    return stages.sum_losses(acts), gradient
 
 
 @pytest.mark.parametrize(
@@ -79,28 +79,28 @@ def test_an_adjoint_that_is_lost_on_the_way_is_noticed() -> None:
     gradients = Gradients(objective, Resident(objective, data), seed=0, shuffle=True)
     values, task = numbers.normal(size=len(objective.vectors)), Task(0, 0, 0, 9)
     stages = Stages(gradients, 2)
-    given = stages.forward(0, values, task, {})
+    given = stages.run_forward(0, values, task, {})
     zeros = {name: np.zeros_like(value) for name, value in given.items()}
-    assert np.abs(stages.back(0, values, task, {}, zeros)[1]).max() == 0
-    back, _ = stages.back(1, values, task, given, {})
-    assert np.abs(stages.back(0, values, task, {}, back)[1]).max() > 0
+    assert np.abs(stages.run_backward(0, values, task, {}, zeros)[1]).max() == 0
+    back, _ = stages.run_backward(1, values, task, given, {})
+    assert np.abs(stages.run_backward(0, values, task, {}, back)[1]).max() > 0
 
 
 def test_a_cut_runs_between_variables_and_parts_have_what_they_need() -> None:
     graph = GRAPHS["recurrent"]
     tape = cgprimer.tape(graph)
     parts = cut(tape, 3, graph.definitions, graph.parameters)
-    assert [[*part.takes] for part in parts] == [[], ["cut.xh2"], ["cut.xh4"]]
+    assert [[*part.inputs] for part in parts] == [[], ["cut.xh2"], ["cut.xh4"]]
     assert parts[0].tape.of_kind("column") == ("x1", "x2")
     assert sum(part.work for part in parts) == pytest.approx(1)
-    assert adjoint("cut.xh2") == "cut.bar.xh2"
+    assert adjoint_name("cut.xh2") == "cut.bar.xh2"
 
 
 def test_what_is_known_before_any_sample_is_not_sent() -> None:
     """k^2 is computed by both: only columns cross a cut."""
     graph = GRAPHS["shared"]
     parts = cut(cgprimer.tape(graph), 2, graph.definitions, graph.parameters)
-    assert all(name in ("cut.xb", "cut.xc") for part in parts for name in part.takes)
+    assert all(name in ("cut.xb", "cut.xc") for part in parts for name in part.inputs)
 
 
 def test_the_stages_tapes_compute_what_the_tape_does() -> None:
@@ -159,11 +159,11 @@ def test_the_bubble_of_equal_stages(stages: int, micro: int) -> None:
         delays="constant", batch_size=None, epochs=3,
     )  # fmt: skip
     record = record_of(run)
-    assert record.shares()["wait"] == pytest.approx((stages - 1) / (micro + stages - 1))
+    assert record.time_fractions()["wait"] == pytest.approx((stages - 1) / (micro + stages - 1))
     assert run.team["clock"] / run.steps == pytest.approx(
         (micro + stages - 1) / micro / stages, rel=1e-12
     )
-    assert "bubble" in summary(record, run.steps)[1]
+    assert "bubble" in summarize_record(record, run.steps)[1]
 
 
 def test_what_crosses_takes_its_bytes() -> None:
@@ -238,7 +238,7 @@ def test_asynchronous_replicas_are_stale() -> None:
     placed = replicas(workers=6, place="layers:2", protocol="async", micro_batches=2)
     record = record_of(placed)
     assert record.mean_staleness > 0
-    assert any(line.startswith("staleness:") for line in summary(record, placed.steps))
+    assert any(line.startswith("staleness:") for line in summarize_record(record, placed.steps))
     alone = replicas(place="layers:2")
     assert record_of(alone).protocol == "layers:2"
 

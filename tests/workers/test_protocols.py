@@ -12,8 +12,8 @@ import pytest
 
 import cgprimer
 from cgprimer.errors import DataError, NonFiniteError, UsageError
-from cgprimer.training.distributed.delays import Delays, delays_of
-from cgprimer.training.distributed.protocols import Task, asynchronous, plan_protocol
+from cgprimer.training.distributed.delays import Delays, parse_delays
+from cgprimer.training.distributed.protocols import Task, gather_asynchronously, plan_protocol
 from cgprimer.training.distributed.simulator import SimulatedTeam
 from cgprimer.training.distributed.worker_record import record_of
 from cgprimer.training.runs import TrainingRun
@@ -150,10 +150,10 @@ def test_a_step_takes_the_mean_of_an_order_statistic(workers: int, spare: int) -
     """Of exponential delays: H(N + b) - H(b). Source: Renyi 1953, on order statistics."""
     steps = 60_000 // workers
     team = _team(workers, steps * workers, "exponential(2)")
-    going = plan_protocol("backup", workers, backup=spare).steps(team)
+    going = plan_protocol("backup", workers, backup=spare).gather_gradients(team)
     for version in range(1, steps):
         assert len(next(going)) == workers - spare
-        team.at(0.0, version)
+        team.set_parameters(0.0, version)
     expected = 2 * (harmonic(workers) - harmonic(spare))
     assert team.now / (steps - 1) == pytest.approx(expected, rel=0.02)
 
@@ -166,7 +166,7 @@ def test_asynchronous_workers_never_wait_and_are_stale_by_the_others() -> None:
     record = record_of(run)
     assert record.clock / run.steps == pytest.approx(1 / 5, rel=0.05)
     assert record.mean_staleness == pytest.approx(4, rel=0.01)
-    assert min(record.busy) > 0.98
+    assert min(record.utilization) > 0.98
 
 
 # --- the virtual clock ---------------------------------------------------------------------------
@@ -186,9 +186,11 @@ def test_the_same_seed_gives_the_same_trace(protocol: str) -> None:
 
 def test_the_times_are_these_on_every_machine() -> None:
     """Written down: another machine, or another numpy, must draw the same."""
-    drawn = list(islice(delays_of("exponential", 3).of_worker(1, 7), 3))
+    drawn = list(islice(parse_delays("exponential", 3).sample_seconds(1, 7), 3))
     assert drawn == [1.5537453112190385, 1.1781342582976655, 0.44985702509657266]
-    assert list(islice(delays_of("pareto(1.5)", 3).of_worker(1, 7), 1)) == [0.9391481094309286]
+    assert list(islice(parse_delays("pareto(1.5)", 3).sample_seconds(1, 7), 1)) == [
+        0.9391481094309286
+    ]
 
 
 @pytest.mark.parametrize(
@@ -196,13 +198,13 @@ def test_the_times_are_these_on_every_machine() -> None:
     [("exponential(2)", 2.0, 2.0), ("pareto(4,3)", 3.0, 3 / 8**0.5), ("constant(3)", 3.0, 0.0)],
 )
 def test_laws_have_their_mean_and_deviation(text: str, mean: float, deviation: float) -> None:
-    drawn = list(islice(delays_of(text, 1).of_worker(0, 3), 20_000))
+    drawn = list(islice(parse_delays(text, 1).sample_seconds(0, 3), 20_000))
     assert statistics.fmean(drawn) == pytest.approx(mean, rel=0.03)
     assert statistics.pstdev(drawn) == pytest.approx(deviation, rel=0.1)
 
 
 def test_exponential_times_are_exponential_all_along() -> None:
-    drawn = sorted(islice(delays_of("exponential", 1).of_worker(0, 11), 20_000))
+    drawn = sorted(islice(parse_delays("exponential", 1).sample_seconds(0, 11), 20_000))
     law = [1 - np.exp(-value) for value in drawn]
     apart = max(abs(share - (k + 0.5) / len(law)) for k, share in enumerate(law))
     assert apart < 1.63 / len(law) ** 0.5  # Kolmogorov and Smirnov at 1 %
@@ -210,8 +212,10 @@ def test_exponential_times_are_exponential_all_along() -> None:
 
 def _team(workers: int, tasks: int, delays: str, size: int = 1) -> SimulatedTeam:
     each = (Task(k, 0, k, k + 1) for k in range(tasks))
-    team = SimulatedTeam(workers, each, lambda v, t: (0.0, v), delays_of(delays, workers), 0, size)
-    team.at(0.0, 0)
+    team = SimulatedTeam(
+        workers, each, lambda v, t: (0.0, v), parse_delays(delays, workers), 0, size
+    )
+    team.set_parameters(0.0, 0)
     return team
 
 
@@ -219,19 +223,19 @@ def test_the_servers_line_takes_one_after_the_other() -> None:
     """k workers of one second: the last is sent to after k bytes, and back after another."""
     team = _team(5, 5, "constant,network(0.1)")
     for worker in team.workers:
-        team.send(worker)
-    times = [team.receive().time for _ in team.workers]
+        team.start_task(worker)
+    times = [team.receive_gradient().time for _ in team.workers]
     assert times == pytest.approx([1.2, 1.3, 1.4, 1.5, 1.6])
 
 
 def test_a_worker_that_dies_begins_anew_with_the_parameters_of_its_return() -> None:
     team = _team(2, 9, "2,2,dies(1,5)".replace("2,2", "constant(2)"))
-    going = asynchronous(team)
+    going = gather_asynchronously(team)
     seen = []
     for version in range(1, 6):
         (one,) = next(going)
         seen.append((one.worker, one.time, one.version))
-        team.at(float(version), version)
+        team.set_parameters(float(version), version)
     assert seen == [(0, 2.0, 0), (0, 4.0, 1), (0, 6.0, 2), (1, 7.0, 2), (0, 8.0, 3)]
     kinds = {s.kind: (s.begin, s.end) for s in team.trace.spans if s.worker == 1}
     assert kinds == {"lost": (0.0, 1.0), "away": (1.0, 5.0), "compute": (5.0, 7.0)}
@@ -240,11 +244,11 @@ def test_a_worker_that_dies_begins_anew_with_the_parameters_of_its_return() -> N
 def test_a_worker_that_returns_knows_no_step_that_is_still_to_come() -> None:
     """Worker 2 returns at 2.5, while the gradient that makes a step at 3 is on its way."""
     team = _team(2, 9, "constant,dies(0,2.5),network(1)")
-    team.send(0)
-    team.send(1)
-    assert team.receive().time == 3.0
-    team.at(1.0, 1)
-    late = team.receive()
+    team.start_task(0)
+    team.start_task(1)
+    assert team.receive_gradient().time == 3.0
+    team.set_parameters(1.0, 1)
+    late = team.receive_gradient()
     assert (late.worker, late.version, late.time) == (1, 0, 5.5)
 
 
@@ -252,10 +256,10 @@ def test_a_worker_that_returns_knows_no_step_that_is_still_to_come() -> None:
 def test_bounded_staleness_keeps_workers_together(bound: int) -> None:
     done = dict.fromkeys(range(4), 0)
     team, ahead = _team(4, 200, "exponential,slow(9)"), 0
-    going = asynchronous(team, bound)
+    going = gather_asynchronously(team, bound)
     for version in range(1, 120):
         (one,) = next(going)
-        team.at(0.0, version)
+        team.set_parameters(0.0, version)
         done[one.worker] += 1
         ahead = max(ahead, max(done.values()) - min(done.values()))
     assert ahead == bound + 1  # the one that has just been received is not yet waited for
@@ -282,7 +286,7 @@ def test_the_clock_of_random_teams_adds_up() -> None:
             total = sum(each[worker] for each in record.seconds.values())
             assert total == pytest.approx(sum(end - begin for begin, end in own))
             assert total <= record.clock + 1e-9
-        assert sum(record.shares().values()) == pytest.approx(1)
+        assert sum(record.time_fractions().values()) == pytest.approx(1)
 
 
 # --- runs that are taken up ----------------------------------------------------------------------
@@ -389,7 +393,7 @@ def test_a_run_without_workers_has_no_record() -> None:
 
 
 def test_delays_are_data() -> None:
-    assert delays_of("exponential(2) + slow(5,1) + network(1e-9)", 3) == Delays(
+    assert parse_delays("exponential(2) + slow(5,1) + network(1e-9)", 3) == Delays(
         "exponential", (2.0,), slow=((0, 5.0),), network=1e-9
     )
 

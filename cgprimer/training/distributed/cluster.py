@@ -1,11 +1,11 @@
-"""Workers on a cluster of dask.distributed: processes here, or on machines anywhere.
+"""Workers on a cluster of dask.distributed: processes on this machine, or on other machines.
 
-Each worker is an actor of dask's: an object in a process of the cluster that has the samples, and
-is asked for gradients, one at a time. Where the process of a worker dies, another one takes its
-place: it is given what the first one was made of, and the same task at the same parameters.
-Nothing is lost, for a worker keeps nothing between two tasks.
+Each worker is an actor of dask: an object in a process of the cluster that has the samples and
+computes one gradient at a time. If the process of a worker fails, another process replaces it, with
+the same data, and repeats the task at the same parameters. Nothing is lost, because a worker has no
+state between two tasks.
 
-Dask runs in an event loop of its own, in a thread; everything with ``async`` belongs there.
+Dask runs in an event loop in a separate thread; all functions with ``async`` run there.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import time
 import uuid
 import warnings
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import Future
-from concurrent.futures import TimeoutError as NotYet
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import suppress
 from multiprocessing import resource_tracker
 from typing import Any, NamedTuple
@@ -30,109 +30,117 @@ from cgprimer import __version__
 from cgprimer.errors import CgprimerError, TrainingError, UsageError, pluralize
 from cgprimer.training.worker_options import LOCAL_CLUSTER
 
-Make = Callable[[], Any]  # what a worker works with, made in its process
-Lost = Callable[[int, float], None]  # a worker, and since when it had been at what is lost
-_REACH = 10.0  # seconds in which a scheduler answers
-_PATIENCE = 30.0  # seconds without any worker after which a run ends
-_LOOK = 1.0  # seconds between two looks at who is there
-_TRIES = 5  # times that a task's worker may die
-_QUIET = ("distributed", "tornado", "asyncio")  # what they log of workers that die is said here
+Create = Callable[[], Any]  # creates the object of a worker in its process
+RecordLoss = Callable[[int, float], None]  # of a worker, and the start of the task that was lost
+_TIMEOUT = 10.0  # seconds to wait for a scheduler or a process
+_PATIENCE = 30.0  # seconds without any process after which a run ends
+_SEARCH_SECONDS = 1.0  # between two requests for the processes of the cluster
+_RETRY_SECONDS = 0.1  # between two attempts to start a worker
+_POLL_SECONDS = 0.2  # between two checks for Ctrl-C
+_MAX_ATTEMPTS = 5  # to run a task on processes that fail
+_LOGGERS = ("distributed", "tornado", "asyncio")  # are silenced: errors of workers are raised
 
 
-# --- in the worker's process ---------------------------------------------------------------------
+# --- in the process of a worker ------------------------------------------------------------------
 
 
 class Failure(NamedTuple):
-    """What went wrong in a worker, as plain text: not every error can travel."""
+    """An error in the process of a worker, as strings, because not every error can be pickled."""
 
     message: str
     hint: str
-    wrong_use: bool
+    is_usage_error: bool
 
 
-_made: WeakValueDictionary[str, Any] = WeakValueDictionary()  # what several workers here share
+_shared_objects: WeakValueDictionary[str, Any] = WeakValueDictionary()  # of the workers here
 
 
 class Shard:
-    """A worker's part in its process."""
+    """The actor of a worker in its process, with the object that computes its results."""
 
-    _own: Any = None
+    _object: Any = None
 
-    def prepare(self, key: str, make: Make | None) -> bool | Failure:
-        """Get ready; whether that is so, as it is not where nobody here knows how to."""
-        self._own = _made.get(key)
-        if self._own is None and make is not None:
+    def prepare(self, key: str, create: Create | None) -> bool | Failure:
+        """Return whether the worker has its object, which is created if there is a function for it.
+
+        Workers in the same process share the object with the given key.
+        """
+        self._object = _shared_objects.get(key)
+        if self._object is None and create is not None:
             try:
                 with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # they are said where the run was begun
-                    self._own = _made[key] = make()
+                    warnings.simplefilter("ignore")  # the process that started the run shows them
+                    self._object = _shared_objects[key] = create()
             except Exception as error:
-                return _failure(error)
-        return self._own is not None
+                return _describe_failure(error)
+        return self._object is not None
 
-    def ask(self, method: str, *given: Any) -> tuple[Any, float]:
-        """What a method of it gives, or a failure, and the seconds that it took."""
-        begun = time.perf_counter()
+    def call(self, method: str, *arguments: Any) -> tuple[Any, float]:
+        """Return the result of a method of the object, or a failure, and the seconds it took."""
+        begin = time.perf_counter()
         try:
-            found = getattr(self._own, method)(*given)
+            result = getattr(self._object, method)(*arguments)
         except Exception as error:
-            found = _failure(error)
-        return found, time.perf_counter() - begun
+            result = _describe_failure(error)
+        return result, time.perf_counter() - begin
 
 
-def _failure(error: Exception) -> Failure:
+def _describe_failure(error: Exception) -> Failure:
+    """Return the message and the hint of an error."""
     if isinstance(error, CgprimerError):
         return Failure(error.message, error.hint, error.exit_code == 2)
     return Failure(f"{type(error).__name__}: {error}", "", False)
 
 
-def _version() -> str | None:
+def _installed_version() -> str | None:
+    """Return the version of cgprimer in the process of a worker; None if it is not installed."""
     try:
-        from cgprimer import __version__ as found
+        from cgprimer import __version__ as version
     except ImportError:
         return None
-    return found
+    return version
 
 
-_version.__module__ = "__main__"  # it travels by its code: a worker may not have this module
+# Dask pickles functions of __main__ by their code: a worker may not have this module.
+_installed_version.__module__ = "__main__"
 
 
-# --- here ----------------------------------------------------------------------------------------
+# --- in the process of the run -------------------------------------------------------------------
 
 
 class Cluster:
-    """Workers in the processes of a cluster; those of a local one are started, and stopped.
+    """Workers in the processes of a cluster; the processes of a local cluster are started here.
 
     Args:
-        where: :data:`LOCAL_CLUSTER`, or the address of a scheduler.
-        workers: how many.
-        make: makes in a worker's process what it works with; it is sent there once.
+        address: :data:`LOCAL_CLUSTER`, or the address of a scheduler.
+        workers: the number of workers.
+        create: creates the object of a worker in its process; it is sent there once.
 
     Raises:
-        UsageError: distributed is not installed, no scheduler answers, it has fewer workers, or
-            another cgprimer than this one; or what `make` raises there.
+        UsageError: distributed is not installed, no scheduler answers, the cluster has too few
+            processes or another version of cgprimer, or ``create`` fails there.
     """
 
-    def __init__(self, where: str, workers: int, make: Make) -> None:
+    def __init__(self, address: str, workers: int, create: Create) -> None:
         try:
             import distributed
         except ImportError:
             hint = "pip install 'cgprimer[cluster]'"
-            raise UsageError("a cluster needs distributed, which is not here", hint=hint) from None
-        self.where, self.make, self.key = where, make, uuid.uuid4().hex
+            raise UsageError("a cluster requires the package distributed", hint=hint) from None
+        self.address, self.create, self.key = address, create, uuid.uuid4().hex
         self._dask: Any = distributed
         self.size = workers
         self._client: Any = None
         self._cluster: Any = None
         self._shards: list[Any] = [None] * workers
-        self._at: list[str | None] = [None] * workers
-        self._looked = 0.0
-        loggers = map(logging.getLogger, _QUIET)
-        self._levels = [(one, one.level) for one in loggers]
-        for one, _ in self._levels:
-            one.setLevel(logging.CRITICAL + 1)
+        self._process_addresses: list[str | None] = [None] * workers
+        self._search_time = 0.0
+        loggers = [logging.getLogger(name) for name in _LOGGERS]
+        self._log_levels = [(logger, logger.level) for logger in loggers]
+        for logger in loggers:
+            logger.setLevel(logging.CRITICAL + 1)
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread = threading.Thread(target=self._run_event_loop, daemon=True)
         self._thread.start()
         try:
             self.wait(self._open())
@@ -140,72 +148,78 @@ class Cluster:
             self.close()
             raise
 
-    def start(self, work: Coroutine[Any, Any, Any]) -> Future[Any]:
-        """Begin something in the event loop."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
+    def start(self, coroutine: Coroutine[Any, Any, Any]) -> Future[Any]:
+        """Start a coroutine in the event loop."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
-    def wait(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Do something in the event loop; Ctrl-C ends it."""
-        going = self.start(work)
+    def wait(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        """Run a coroutine in the event loop and return its result; Ctrl-C cancels it."""
+        future = self.start(coroutine)
         try:
             while True:
-                with suppress(NotYet):
-                    return going.result(0.2)
-                if going.done():
-                    return going.result()
+                with suppress(FutureTimeoutError):
+                    return future.result(_POLL_SECONDS)
+                if future.done():
+                    return future.result()
         finally:
-            going.cancel()
+            future.cancel()
 
     def close(self) -> None:
-        """Stop what was started here, and leave the others alone."""
+        """Stop the processes that were started here, and disconnect from all others."""
         with suppress(Exception):
-            self.start(self._shut()).result(_REACH)
+            self.start(self._disconnect()).result(_TIMEOUT)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(_REACH)
+        self._thread.join(_TIMEOUT)
         if not self._thread.is_alive():
             self._loop.close()
-        for one, level in self._levels:
-            one.setLevel(level)
+        for logger, level in self._log_levels:
+            logger.setLevel(level)
 
-    async def ask(self, worker: int, lost: Lost, method: str, *given: Any) -> tuple[Any, float]:
-        """What a worker's method gives, and the seconds that it took there.
+    async def call(
+        self, worker: int, record_loss: RecordLoss, method: str, *arguments: Any
+    ) -> tuple[Any, float]:
+        """Return the result of a method of a worker's object, and the seconds it took there.
+
+        If the process of the worker fails, the call is repeated in another process.
 
         Args:
-            worker: which; if its process dies, it goes on in another one.
-            lost: is told of that.
-            method: of what was made.
-            given: its arguments.
+            worker: the index of the worker.
+            record_loss: called whenever the process of the worker has failed.
+            method: the name of the method.
+            arguments: the arguments of the method.
 
         Raises:
-            UsageError, TrainingError: what went wrong there; there is no worker left.
+            UsageError, TrainingError: an error in the worker, or no process is left.
         """
-        for _ in range(_TRIES):
-            begun = time.perf_counter()
-            if self._shards[worker] is None or await self._may_move(worker):
-                await self._place(worker)
+        for _ in range(_MAX_ATTEMPTS):
+            begin = time.perf_counter()
+            if self._shards[worker] is None or await self._can_move(worker):
+                await self._start_worker(worker)
             try:
-                found, took = await self._shards[worker].ask(method, *given)
-            except Exception:  # whatever dask says, it has died
+                result, seconds = await self._shards[worker].call(method, *arguments)
+            except Exception:  # of any kind: the process has failed
                 self._shards[worker] = None
-                lost(worker, begun)
+                record_loss(worker, begin)
                 continue
-            return self._checked(worker, found), took
-        what = (
-            f"{pluralize(_TRIES, 'process', 'processes')} died one after the other at the same task"
+            return self._raise_failure(worker, result), seconds
+        raise TrainingError(
+            f"{pluralize(_MAX_ATTEMPTS, 'process', 'processes')} failed one after the other at the"
+            " same task",
+            hint="check the memory of the workers and the log of dask there",
         )
-        raise TrainingError(what, hint="memory may be too little: see what dask logs there")
 
-    def _run(self) -> None:
-        """The event loop. Processes that it starts inherit that Ctrl-C is not for them."""
+    def _run_event_loop(self) -> None:
+        """Run the event loop; processes that it starts inherit that they ignore Ctrl-C."""
         if hasattr(signal, "pthread_sigmask"):
-            resource_tracker.ensure_running()  # else it is started later, and undoes that
+            resource_tracker.ensure_running()  # if started later, it would unblock the signal
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         self._loop.run_forever()
 
     async def _open(self) -> None:
-        where: Any = self.where
-        if where == LOCAL_CLUSTER:
-            where = self._cluster = await self._dask.LocalCluster(
+        """Connect to the scheduler and start all workers."""
+        address: Any = self.address
+        if address == LOCAL_CLUSTER:
+            address = self._cluster = await self._dask.LocalCluster(
                 n_workers=self.size,
                 threads_per_worker=1,
                 dashboard_address="127.0.0.1:0",
@@ -216,90 +230,110 @@ class Cluster:
             )
         try:
             self._client = await self._dask.Client(
-                where, asynchronous=True, set_as_default=False, timeout=_REACH
+                address, asynchronous=True, set_as_default=False, timeout=_TIMEOUT
             )
         except OSError:
-            what = f"no scheduler answers at {self.where}: it was asked for {_REACH:g} s"
-            raise UsageError(what, hint="start one: dask scheduler") from None
-        versions = await self._client.run(_version, on_error="ignore")
+            what = f"no scheduler answered at {self.address} within {_TIMEOUT:g} s"
+            raise UsageError(what, hint="start a scheduler: dask scheduler") from None
+        versions = await self._client.run(_installed_version, on_error="ignore")
+        self._check_processes(versions)
+        self._client.direct_to_workers = await self._can_connect(versions)
+        await asyncio.gather(*map(self._start_worker, range(self.size)))
+
+    def _check_processes(self, versions: Mapping[str, str | None]) -> None:
+        """Check the number of processes and their versions of cgprimer, keyed by address.
+
+        Raises:
+            UsageError: too few processes, or another version.
+        """
         if len(versions) < self.size:
-            what = f"the cluster at {self.where} has {pluralize(len(versions), 'worker')}"
-            hint = f"fewer (--workers {len(versions)})" if versions else "start some: dask worker"
-            raise UsageError(f"{what}, not {self.size:,}", hint=hint)
+            count = pluralize(len(versions), "worker")
+            what = f"the cluster at {self.address} has {count}, but {self.size:,} are required"
+            hint = "start workers: dask worker"
+            if versions:
+                hint = f"choose --workers {len(versions)}, or {hint}"
+            raise UsageError(what, hint=hint)
         for address, version in versions.items():
             if version != __version__:
-                has = f"cgprimer {version}" if version else "no cgprimer"
-                what = f"the worker at {address} has {has}, and here is {__version__}"
+                installed = f"cgprimer {version}" if version else "no cgprimer"
+                what = f"the worker at {address} must have cgprimer {__version__}, got {installed}"
                 raise UsageError(what, hint="install the same version in both places")
-        self._client.direct_to_workers = await self._reaches(versions)
-        await asyncio.gather(*map(self._place, range(self.size)))
 
-    async def _reaches(self, addresses: Iterable[str]) -> bool:
-        """Whether the way to all workers need not lead through the scheduler."""
+    async def _can_connect(self, addresses: Iterable[str]) -> bool:
+        """Return whether all workers can be reached directly, without the scheduler."""
         try:
             for address in addresses:
-                own = self._client.connection_args
-                comm = await self._dask.core.connect(address, timeout=_LOOK, **own)
-                comm.abort()
+                arguments = self._client.connection_args
+                connection = await self._dask.core.connect(
+                    address, timeout=_SEARCH_SECONDS, **arguments
+                )
+                connection.abort()
         except OSError:
             return False
         return True
 
-    async def _shut(self) -> None:
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for one in (self._client, self._cluster):
-            if one is not None:
+    async def _disconnect(self) -> None:
+        """Close the client and the local cluster, and cancel all other tasks of the event loop."""
+        other_tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for resource in (self._client, self._cluster):
+            if resource is not None:
                 with suppress(Exception):
-                    await one.close()
-        for task in others:
+                    await resource.close()
+        for task in other_tasks:
             task.cancel()
 
-    async def _there(self) -> list[str]:
-        """The addresses of all processes of the cluster."""
-        self._looked = time.monotonic()
-        known = await self._client.scheduler.identity(n_workers=-1)
-        return list(known["workers"])
+    async def _list_processes(self) -> list[str]:
+        """Return the addresses of all processes of the cluster."""
+        self._search_time = time.monotonic()
+        identity = await self._client.scheduler.identity(n_workers=-1)
+        return list(identity["workers"])
 
-    async def _may_move(self, worker: int) -> bool:
-        """Whether a worker that shares a process may have one of its own again."""
-        at = self._at[worker]
-        if self._at.count(at) < 2 or time.monotonic() < self._looked + _LOOK:
+    async def _can_move(self, worker: int) -> bool:
+        """Return whether a worker that shares a process can move to an unused process."""
+        address = self._process_addresses[worker]
+        is_shared = self._process_addresses.count(address) > 1
+        if not is_shared or time.monotonic() < self._search_time + _SEARCH_SECONDS:
             return False
         with suppress(OSError):
-            return not {*await self._there()} <= {*self._at}
+            return not {*await self._list_processes()} <= {*self._process_addresses}
         return False
 
-    async def _place(self, worker: int) -> None:
-        """Make a worker in a process, the one that has the fewest."""
-        begun, tried, self._at[worker] = time.monotonic(), Counter[str](), None
-        while time.monotonic() < begun + _PATIENCE:
+    async def _start_worker(self, worker: int) -> None:
+        """Start a worker in the process with the fewest workers.
+
+        Raises:
+            TrainingError: the cluster has had no process for a while.
+        """
+        begin, attempts = time.monotonic(), Counter[str]()
+        self._process_addresses[worker] = None
+        while time.monotonic() < begin + _PATIENCE:
             try:
-                there = await self._there()
-                used = tried + Counter(at for at in self._at if at)
-                at = self._at[worker] = min(there, key=used.__getitem__)
-                tried[at] += 1
-                shard = await asyncio.wait_for(self._actor(at), _REACH)
-                ready = await shard.prepare(self.key, None) or await shard.prepare(
-                    self.key, self.make
-                )
-            except Exception:  # nobody is there, or not any more
-                await asyncio.sleep(0.1)
+                processes = await self._list_processes()
+                used = attempts + Counter(filter(None, self._process_addresses))
+                address = self._process_addresses[worker] = min(processes, key=used.__getitem__)
+                attempts[address] += 1
+                shard = await asyncio.wait_for(self._create_shard(address), _TIMEOUT)
+                is_ready = await shard.prepare(self.key, None)
+                is_ready = is_ready or await shard.prepare(self.key, self.create)
+            except Exception:  # of any kind: no process, or a process that has just failed
+                await asyncio.sleep(_RETRY_SECONDS)
                 continue
-            self._checked(worker, ready)
+            self._raise_failure(worker, is_ready)
             self._shards[worker] = shard
             return
-        what = f"there has been no worker at {self.where} for {_PATIENCE:g} s"
-        raise TrainingError(what, hint="--resume goes on with what was saved")
+        what = f"no worker was available at {self.address} for {_PATIENCE:g} s"
+        raise TrainingError(what, hint="continue from the saved run with --resume")
 
-    async def _actor(self, address: str) -> Any:
+    async def _create_shard(self, address: str) -> Any:
+        """Create the actor of a worker in the process with the given address."""
         with self._client.as_current():
-            place = {"workers": [address], "allow_other_workers": False, "pure": False}
-            return await self._client.submit(Shard, actor=True, **place)
+            options = {"workers": [address], "allow_other_workers": False, "pure": False}
+            return await self._client.submit(Shard, actor=True, **options)
 
-    def _checked(self, worker: int, found: Any) -> Any:
-        """What a worker has given, unless it failed."""
-        if not isinstance(found, Failure):
-            return found
-        kind = UsageError if found.wrong_use else TrainingError
-        what = f"worker {worker + 1} at {self._at[worker]}: {found.message}"
-        raise kind(what, hint=found.hint)
+    def _raise_failure(self, worker: int, result: Any) -> Any:
+        """Return the result of a worker, or raise its failure as an error."""
+        if not isinstance(result, Failure):
+            return result
+        error_class = UsageError if result.is_usage_error else TrainingError
+        message = f"worker {worker + 1} at {self._process_addresses[worker]}: {result.message}"
+        raise error_class(message, hint=result.hint)

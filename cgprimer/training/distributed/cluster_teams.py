@@ -1,4 +1,4 @@
-"""Teams whose workers are processes of a cluster: those of protocols, and stages of one graph."""
+"""Teams whose workers are processes of a cluster, for protocols and for stages of one graph."""
 
 from __future__ import annotations
 
@@ -14,63 +14,76 @@ import numpy as np
 from cgprimer.core.loss_expressions import LOSS
 from cgprimer.training.distributed.cluster import Cluster
 from cgprimer.training.distributed.layer_cuts import Stage
-from cgprimer.training.distributed.pipeline import micro_batches
+from cgprimer.training.distributed.pipeline import add_adjoints, split_into_micro_batches
 from cgprimer.training.distributed.protocols import Arrival, Task
-from cgprimer.training.distributed.simulator import KINDS, Trace, begun_trace
+from cgprimer.training.distributed.simulator import SPAN_KINDS, Trace, continue_trace
 
 Array = Any
-_AHEAD = 4  # tasks for each worker among which it looks for one of its own part
+_TASKS_AHEAD = 4  # tasks per worker among which a worker looks for one of its part of the data
+_POLL_SECONDS = 0.2  # between two checks for Ctrl-C
 
 
-class _Sent(NamedTuple):
-    """What a worker is at."""
+class _SentTask(NamedTuple):
+    """A task that was sent to a worker.
+
+    Attributes:
+        task: the samples.
+        values, version: the parameters, and the number of updates before them.
+        time: the time at which the task was sent.
+    """
 
     task: Task
     values: Array
     version: int
-    when: float
+    time: float
 
 
-class _Clocked:
-    """What both have: a clock, the server's parameters, and a trace of who did what."""
+class _ClockedTeam:
+    """The clock, the parameters and the trace of a team on a cluster.
+
+    Args:
+        cluster: the workers.
+        tasks: the tasks.
+        earlier_record: the result of :meth:`record` in the run that is resumed.
+        kinds: the kinds of spans.
+    """
 
     def __init__(
         self,
         cluster: Cluster,
         tasks: Iterator[Task],
-        before: Mapping[str, Any],
+        earlier_record: Mapping[str, Any],
         kinds: Sequence[str],
     ) -> None:
         self.cluster, self.tasks = cluster, tasks
-        self.trace: Trace = begun_trace(before, cluster.size, kinds)
-        self._begun = time.perf_counter() - float(before.get("clock", 0.0))
+        self.trace: Trace = continue_trace(earlier_record, cluster.size, kinds)
+        self._start_time = time.perf_counter() - float(earlier_record.get("clock", 0.0))
 
     @property
     def now(self) -> float:
-        """Seconds since the run began, without those between two of its parts."""
-        return time.perf_counter() - self._begun
+        """The seconds since the start of the run, without pauses before it was resumed."""
+        return time.perf_counter() - self._start_time
 
-    def at(self, values: Array, version: int) -> None:
-        """Tell the server's parameters."""
+    def set_parameters(self, values: Array, version: int) -> None:
+        """Set the parameters that are sent to workers from now on."""
         self._values, self._version = values, version
 
-    def told(self) -> dict[str, Any]:
-        """What the workers did, as plain data."""
+    def record(self) -> dict[str, Any]:
+        """Return what the workers did, as plain data."""
         return {"spans": list(map(list, self.trace.spans)), "seconds": self.trace.seconds}
 
 
-class ClusterTeam(_Clocked):
+class ClusterTeam(_ClockedTeam):
     """A team on a cluster (:class:`cgprimer.training.distributed.protocols.Team`).
 
-    A gradient that is dropped is computed to its end, and thrown away: its worker is late for the
-    next one.
+    A worker computes a dropped gradient to its end, and the result is discarded: the worker starts
+    its next task late.
 
     Args:
-        cluster: whose workers give gradients, when they are called with parameters and a task.
-        tasks: what there is to do; a worker that is sent to when nothing is left does nothing.
-        parts: whether the samples of every so manieth task are in a part of the data of its own,
-            which one worker alone should read.
-        before: what :meth:`told` said, of a run that is taken up.
+        cluster: the workers, which compute gradients from parameters and a task.
+        tasks: the tasks; workers stay idle when none is left.
+        splits_data: whether each worker should prefer the tasks of its own part of the data.
+        earlier_record: the result of :meth:`record` in the run that is resumed.
     """
 
     def __init__(
@@ -78,92 +91,98 @@ class ClusterTeam(_Clocked):
         cluster: Cluster,
         tasks: Iterator[Task],
         *,
-        parts: bool = False,
-        before: Mapping[str, Any] = MappingProxyType({}),
+        splits_data: bool = False,
+        earlier_record: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
-        super().__init__(cluster, tasks, before, KINDS)
-        self.workers, self.parts = range(cluster.size), parts
-        self._at: dict[int, _Sent] = {}
+        super().__init__(cluster, tasks, earlier_record, SPAN_KINDS)
+        self.workers, self.splits_data = range(cluster.size), splits_data
+        self._running: dict[int, _SentTask] = {}
         self._locks = [asyncio.Lock() for _ in self.workers]
-        self._arrived: queue.Queue[tuple[int, _Sent, Any]] = queue.Queue()
-        self._next: list[Task] = []  # that nobody has yet
+        self._results: queue.Queue[tuple[int, _SentTask, Any]] = queue.Queue()
+        self._unassigned_tasks: list[Task] = []
 
-    def send(self, worker: int) -> None:
-        """Give a worker the parameters and the next task."""
-        task = self._task_for(worker)
+    def start_task(self, worker: int) -> None:
+        """Send the parameters and the next task to a worker."""
+        task = self._next_task(worker)
         if task is not None:
-            sent = _Sent(task, self._values, self._version, self.now)
-            self._at[worker] = sent
-            self.cluster.start(self._compute(worker, sent))
+            sent = _SentTask(task, self._values, self._version, self.now)
+            self._running[worker] = sent
+            self.cluster.start(self._compute_gradient(worker, sent))
 
-    def receive(self) -> Arrival:
-        """Wait for the next gradient; Ctrl-C ends that."""
+    def receive_gradient(self) -> Arrival:
+        """Wait for the next gradient, or for Ctrl-C."""
         while True:
             try:
-                worker, sent, found = self._arrived.get(timeout=0.2)
+                worker, sent, result = self._results.get(timeout=_POLL_SECONDS)
             except queue.Empty:
                 continue
-            if self._at.get(worker) is not sent:
-                continue  # it was dropped
-            if isinstance(found, Exception):
-                raise found
-            self._at.pop(worker)
-            (loss, gradient), took = found
+            if self._running.get(worker) is not sent:
+                continue  # the task was dropped
+            if isinstance(result, Exception):
+                raise result
+            self._running.pop(worker)
+            (loss, gradient), seconds = result
             now, version = self.now, sent.version
-            way = max(0.0, now - sent.when - took) / 2  # there and back, as far as is known
-            self.trace.add(worker, "receive", sent.when, sent.when + way, version)
-            self.trace.add(worker, "compute", sent.when + way, now - way, version)
-            self.trace.add(worker, "send", now - way, now, version)
+            transfer = max(0.0, now - sent.time - seconds) / 2  # assumed equal in both directions
+            self.trace.add_span(worker, "receive", sent.time, sent.time + transfer, version)
+            self.trace.add_span(worker, "compute", sent.time + transfer, now - transfer, version)
+            self.trace.add_span(worker, "send", now - transfer, now, version)
             return Arrival(worker, sent.task, version, loss, gradient, now)
 
-    def drop(self) -> None:
-        """Whoever is still computing is not waited for."""
-        for worker, sent in self._at.items():
-            self.trace.add(worker, "dropped", sent.when, self.now, sent.version)
-        self._at.clear()
+    def drop_tasks(self) -> None:
+        """Ignore the results of all workers that are still computing."""
+        for worker, sent in self._running.items():
+            self.trace.add_span(worker, "dropped", sent.time, self.now, sent.version)
+        self._running.clear()
 
-    def _task_for(self, worker: int) -> Task | None:
-        """The next task; of one's own part if there is one among the next few."""
-        most = _AHEAD * len(self.workers) if self.parts else 1
+    def _next_task(self, worker: int) -> Task | None:
+        """Return the next task, preferably one of the worker's part of the data."""
+        most = _TASKS_AHEAD * len(self.workers) if self.splits_data else 1
         while True:
-            for task in self._next:
-                if not self.parts or task.number % len(self.workers) == worker:
-                    self._next.remove(task)
+            for task in self._unassigned_tasks:
+                if not self.splits_data or task.number % len(self.workers) == worker:
+                    self._unassigned_tasks.remove(task)
                     return task
-            more = next(self.tasks, None) if len(self._next) < most else None
-            if more is None:
-                return self._next.pop(0) if self._next else None
-            self._next.append(more)
+            task_limit_reached = len(self._unassigned_tasks) >= most
+            further_task = None if task_limit_reached else next(self.tasks, None)
+            if further_task is None:
+                return self._unassigned_tasks.pop(0) if self._unassigned_tasks else None
+            self._unassigned_tasks.append(further_task)
 
-    async def _compute(self, worker: int, sent: _Sent) -> None:
+    async def _compute_gradient(self, worker: int, sent: _SentTask) -> None:
+        """Compute a gradient on a worker and put it, or the error, into the queue of results."""
         async with self._locks[worker]:
-            if self._at.get(worker) is not sent:
-                return  # it was dropped before it began
+            if self._running.get(worker) is not sent:
+                return  # the task was dropped before it started
 
-            def lost(worker: int, begun: float) -> None:
-                self.trace.add(worker, "lost", begun - self._begun, self.now, sent.version)
+            def record_loss(worker: int, begin: float) -> None:
+                """Record that the process of a worker was lost."""
+                begin -= self._start_time
+                self.trace.add_span(worker, "lost", begin, self.now, sent.version)
 
-            found: Any
+            result: Any
             try:
-                found = await self.cluster.ask(worker, lost, "__call__", sent.values, sent.task)
+                result = await self.cluster.call(
+                    worker, record_loss, "__call__", sent.values, sent.task
+                )
             except Exception as error:
-                found = error
-            self._arrived.put((worker, sent, found))
+                result = error
+            self._results.put((worker, sent, result))
 
 
-class ClusterPipeline(_Clocked):
-    """Stages of a graph, each on a worker: micro-batches go forward, their adjoints back.
+class ClusterPipeline(_ClockedTeam):
+    """Stages of a graph, one per worker: micro-batches pass forward, their adjoints backward.
 
-    What crosses a cut goes by way of the server. A stage is given again, when the adjoints come,
-    what it was given before: so its process may die in between.
+    Values that cross a cut pass through the server. A stage receives its inputs again with the
+    adjoints of its outputs, so its process may be replaced in between.
 
     Args:
-        cluster: its workers are all stages
-            (:class:`cgprimer.training.distributed.pipeline.Placed`).
-        tasks: what there is to do.
-        parts: the stages.
-        count: micro-batches of a step.
-        before: what :meth:`told` said, of a run that is taken up.
+        cluster: the workers, each of which has all stages
+            (:class:`cgprimer.training.distributed.pipeline.StageRunner`).
+        tasks: the tasks.
+        stages: the stages.
+        micro_batches: the number of micro-batches of an update.
+        earlier_record: the result of :meth:`record` in the run that is resumed.
     """
 
     workers = range(1)
@@ -172,59 +191,65 @@ class ClusterPipeline(_Clocked):
         self,
         cluster: Cluster,
         tasks: Iterator[Task],
-        parts: Sequence[Stage],
-        count: int,
+        stages: Sequence[Stage],
+        micro_batches: int,
         *,
-        before: Mapping[str, Any] = MappingProxyType({}),
+        earlier_record: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
-        super().__init__(cluster, tasks, before, ("forward", "backward", "lost"))
-        self.parts, self.count = parts, count
+        super().__init__(cluster, tasks, earlier_record, ("forward", "backward", "lost"))
+        self.stages, self.micro_batches = stages, micro_batches
         self._task: Task | None = None
 
-    def send(self, worker: int) -> None:
-        """Begin the next batch."""
+    def start_task(self, worker: int) -> None:
+        """Start the next batch."""
         self._task = next(self.tasks, None)
 
-    def drop(self) -> None:
-        """There is no straggler."""
+    def drop_tasks(self) -> None:
+        """Drop nothing: no task is running between two updates."""
 
-    def receive(self) -> Arrival:
-        """All micro-batches forward, and their adjoints back."""
+    def receive_gradient(self) -> Arrival:
+        """Compute the gradient of a batch: all micro-batches forward, then backward."""
         assert self._task is not None
-        loss, gradient = self.cluster.wait(self._step(self._task, self._values))
+        loss, gradient = self.cluster.wait(self._compute_gradient(self._task, self._values))
         return Arrival(0, self._task, self._version, loss, gradient, self.now)
 
-    async def _step(self, task: Task, values: Array) -> tuple[float, Array]:
-        micro = micro_batches(task, self.count)
-        acts: list[dict[str, Array]] = [{} for _ in micro]
-        bars: list[dict[str, Array]] = [{} for _ in micro]
-        stages = range(len(self.parts))
+    async def _compute_gradient(self, task: Task, values: Array) -> tuple[float, Array]:
+        """Return the sums of loss and gradient over the samples of a task."""
+        micro_batches = split_into_micro_batches(task, self.micro_batches)
+        outputs: list[dict[str, Array]] = [{} for _ in micro_batches]
+        adjoints: list[dict[str, Array]] = [{} for _ in micro_batches]
+        stages = range(len(self.stages))
 
-        async def stage(kind: str, method: str, k: int, one: int, *given: Any) -> Any:
-            """A stage's part of a micro-batch."""
+        async def run_stage(kind: str, method: str, stage: int, index: int, *more: Any) -> Any:
+            """Run a stage forward or backward on a micro-batch."""
 
-            def lost(worker: int, begun: float) -> None:
-                self.trace.add(worker, "lost", begun - self._begun, self.now, one + 1)
+            def record_loss(worker: int, begin: float) -> None:
+                """Record that the process of a worker was lost."""
+                self.trace.add_span(worker, "lost", begin - self._start_time, self.now, index + 1)
 
-            taken = {name: acts[one][name] for name in self.parts[k].takes}
-            way = k, values, micro[one], taken, *given
-            found, took = await self.cluster.ask(k, lost, method, *way)
-            self.trace.add(k, kind, self.now - took, self.now, one + 1)
-            return found
+            inputs = {name: outputs[index][name] for name in self.stages[stage].inputs}
+            arguments = stage, values, micro_batches[index], inputs, *more
+            result, seconds = await self.cluster.call(stage, record_loss, method, *arguments)
+            self.trace.add_span(stage, kind, self.now - seconds, self.now, index + 1)
+            return result
 
-        async def forward(one: int) -> float:
-            for k in stages:
-                acts[one] |= await stage("forward", "forward", k, one)
-            return float(np.sum(acts[one][LOSS]))
+        async def run_forward(index: int) -> float:
+            """Run all stages on a micro-batch and return the sum of its losses."""
+            for stage in stages:
+                outputs[index] |= await run_stage("forward", "run_forward", stage, index)
+            return float(np.sum(outputs[index][LOSS]))
 
-        async def back(one: int) -> Array:
+        async def run_backward(index: int) -> Array:
+            """Run all stages backward on a micro-batch and return the sum of its gradient."""
             gradient: Any = 0.0
-            for k in reversed(stages):
-                adjoints, own = await stage("backward", "back", k, one, bars[one])
-                gradient = gradient + own
-                for name, bar in adjoints.items():
-                    bars[one][name] = bars[one][name] + bar if name in bars[one] else bar
+            for stage in reversed(stages):
+                contributions, part = await run_stage(
+                    "backward", "run_backward", stage, index, adjoints[index]
+                )
+                gradient = gradient + part
+                add_adjoints(adjoints[index], contributions)
             return gradient
 
-        losses = await asyncio.gather(*map(forward, range(len(micro))))
-        return sum(losses), sum(await asyncio.gather(*map(back, range(len(micro)))))
+        indices = range(len(micro_batches))
+        losses = await asyncio.gather(*map(run_forward, indices))
+        return sum(losses), sum(await asyncio.gather(*map(run_backward, indices)))

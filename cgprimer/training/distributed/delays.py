@@ -1,9 +1,9 @@
-"""How long workers take: laws by name, each worker with random numbers of its own.
+"""Compute times of simulated workers: distributions by name, with random numbers for each worker.
 
-A text says it, parts joined by commas, or by ``+`` where a comma is already something else:
-``exponential,slow(5),network(1e-9)``. Times are seconds of a virtual clock; workers are counted
-from 1. The random numbers use nothing but the four operations and comparisons, so that a seed gives
-the same times on every machine.
+A string describes them, with parts separated by commas, or by ``+`` where a comma already has
+another meaning: ``exponential,slow(5),network(1e-9)``. Times are seconds of a virtual clock;
+workers are counted from 1. The samples use only the four operations and comparisons, so that a seed
+gives the same times on every machine.
 """
 
 from __future__ import annotations
@@ -18,179 +18,223 @@ from decimal import Decimal
 from cgprimer.errors import UsageError
 from cgprimer.support.validation import check_choice, check_real_number
 
-Draw = Callable[[], float]  # a number between 0 and 1
-_USUAL = 2.0  # the shape of Pareto's law
+Uniform = Callable[[], float]  # samples from [0, 1)
+_DEFAULT_SHAPE = 2.0  # of the Pareto distribution
 
 
-def constant(uniform: Draw, mean: float = 1.0) -> Iterator[float]:
-    """Always the same."""
+def repeat_constant(uniform: Uniform, mean: float = 1.0) -> Iterator[float]:
+    """Yield the mean again and again."""
     while True:
         yield mean
 
 
-def exponential(uniform: Draw, mean: float = 1.0) -> Iterator[float]:
-    """Exponentially distributed: whoever has waited long has no reason to expect the end soon.
+def sample_exponential(uniform: Uniform, mean: float = 1.0) -> Iterator[float]:
+    """Yield samples of an exponential distribution.
 
     Source: von Neumann 1951, "Various techniques used in connection with random digits": by
-    comparisons alone, without a logarithm, whose last digit depends on the machine.
+    comparisons only, without a logarithm, whose last digit depends on the machine.
     """
     while True:
-        whole = 0
+        integer_part = 0
         while True:
-            first = least = uniform()
-            falls = True
-            while (drawn := uniform()) < least:
-                least, falls = drawn, not falls
-            if falls:
+            first = smallest = uniform()
+            accepted = True
+            while (sample := uniform()) < smallest:
+                smallest, accepted = sample, not accepted
+            if accepted:
                 break
-            whole += 1
-        yield mean * (whole + first)
+            integer_part += 1
+        yield mean * (integer_part + first)
 
 
-def pareto(uniform: Draw, shape: float = _USUAL, mean: float = 1.0) -> Iterator[float]:
-    """A heavy tail: some take very long; of a shape of 2 or less the variance is infinite.
+def sample_pareto(
+    uniform: Uniform, shape: float = _DEFAULT_SHAPE, mean: float = 1.0
+) -> Iterator[float]:
+    """Yield samples of a Pareto distribution, whose tail is heavy.
 
-    Source: Pareto's law is e to the power of an exponentially distributed number; taken in decimal
-    arithmetic, which is the same everywhere.
+    The variance is infinite for a shape of 2 or less.
+
+    Source: e to the power of an exponentially distributed number has a Pareto distribution; the
+    power is computed in decimal arithmetic, which is the same on every machine.
     """
-    least = mean * (shape - 1) / shape
-    for drawn in exponential(uniform, 1 / shape):
-        yield least * float(Decimal(drawn).exp())
+    minimum = mean * (shape - 1) / shape
+    for exponent in sample_exponential(uniform, 1 / shape):
+        yield minimum * float(Decimal(exponent).exp())
 
 
-LAWS: dict[str, Callable[..., Iterator[float]]] = {
-    "constant": constant, "exponential": exponential, "pareto": pareto,
-}  # fmt: skip
-_MORE = ("slow", "dies", "network")
+DISTRIBUTIONS: dict[str, Callable[..., Iterator[float]]] = {
+    "constant": repeat_constant,
+    "exponential": sample_exponential,
+    "pareto": sample_pareto,
+}
+_MODIFIERS = ("slow", "dies", "network")
 _PART = re.compile(r"\s*(?:([A-Za-z_]\w*)\s*(?:\(([^()]*)\))?|([^\s,+()]+))\s*(?:[,+]|$)")
+_FORMS = (
+    "use constant(TIME), exponential(MEAN), pareto(SHAPE, MEAN), slow(FACTOR, WORKER),"
+    " dies(FAILURE TIME, RETURN TIME, WORKER) or network(SECONDS PER BYTE); WORKER is the last one"
+    " unless given"
+)
 
 
 @dataclass(frozen=True)
 class Delays:
-    """How long workers take.
+    """The compute times of all workers, and the transfer time of a byte.
 
     Attributes:
-        law: of :data:`LAWS`, and its numbers; or ``constant`` and `each`.
-        numbers: of the law.
-        each: seconds of each worker, where they are given one by one.
-        slow: worker to factor.
-        away: worker to when it dies and when it returns.
-        network: seconds that a byte takes through the server's line, each way.
+        distribution: a name in :data:`DISTRIBUTIONS`.
+        parameters: the parameters of the distribution.
+        seconds: the constant seconds of each worker, instead of a distribution.
+        slow: pairs of a worker and the factor of its times.
+        absences: for each failure the worker, the time of the failure and the time of its return.
+        network: the seconds per byte through the connection of the server, each way.
     """
 
-    law: str = "constant"
-    numbers: tuple[float, ...] = ()
-    each: tuple[float, ...] = ()
+    distribution: str = "constant"
+    parameters: tuple[float, ...] = ()
+    seconds: tuple[float, ...] = ()
     slow: tuple[tuple[int, float], ...] = ()
-    away: tuple[tuple[int, float, float], ...] = ()
+    absences: tuple[tuple[int, float, float], ...] = ()
     network: float = 0.0
 
-    def of_worker(self, worker: int, seed: int) -> Iterator[float]:
-        """What the gradients of a worker take, one after the other."""
-        # 32 bits for the worker: no two streams begin alike.
+    def sample_seconds(self, worker: int, seed: int) -> Iterator[float]:
+        """Yield the compute times of a worker, one per gradient."""
+        # 32 bits for the worker: no two workers have the same stream.
         uniform = random.Random((seed << 32) + worker).random
-        numbers = (self.each[worker],) if self.each else self.numbers
-        factor = math.prod(by for one, by in self.slow if one == worker)
-        return (factor * seconds for seconds in LAWS[self.law](uniform, *numbers))
+        parameters = (self.seconds[worker],) if self.seconds else self.parameters
+        factor = math.prod(factor for slow_worker, factor in self.slow if slow_worker == worker)
+        return (
+            factor * seconds for seconds in DISTRIBUTIONS[self.distribution](uniform, *parameters)
+        )
 
-    def away_of(self, worker: int) -> list[tuple[float, float]]:
-        """When a worker is away: ascending."""
-        return sorted((begin, end) for one, begin, end in self.away if one == worker)
+    def list_absences(self, worker: int) -> list[tuple[float, float]]:
+        """Return the times at which a worker fails and returns, in ascending order."""
+        return sorted((begin, end) for failing, begin, end in self.absences if failing == worker)
 
 
-def delays_of(text: str, workers: int) -> Delays:
-    """What a text says about so many workers.
+def parse_delays(description: str, workers: int) -> Delays:
+    """Parse the delays of a given number of workers.
 
     Raises:
-        UsageError: an unknown law, a number out of its range, a worker that there is not.
+        UsageError: an unknown distribution, a number out of range, or an unknown worker.
 
-    >>> delays_of("exponential(2), slow(5)", 3)
-    Delays(law='exponential', numbers=(2.0,), each=(), slow=((2, 5.0),), away=(), network=0.0)
-    >>> delays_of("1, 1, 5", 3).each
+    >>> delays = parse_delays("exponential(2), slow(5)", 3)
+    >>> delays.distribution, delays.parameters, delays.slow
+    ('exponential', (2.0,), ((2, 5.0),))
+    >>> parse_delays("1, 1, 5", 3).seconds
     (1.0, 1.0, 5.0)
     """
-    found = Delays()
-    law, numbers, each = "", tuple[float, ...](), list[float]()
-    slow, away, network = list[tuple[int, float]](), list[tuple[int, float, float]](), 0.0
-    for name, given, bare in _parts(text):
-        if bare:
-            each.append(_time("the time of a worker", bare))
+    distribution, parameters, seconds = "", tuple[float, ...](), list[float]()
+    slow, absences, network = list[tuple[int, float]](), list[tuple[int, float, float]](), 0.0
+    for name, arguments, plain_number in _split_parts(description):
+        if plain_number:
+            seconds.append(_parse_number("the time of a worker", plain_number))
             continue
-        check_choice("delay", name, (*LAWS, *_MORE))
-        if name in LAWS:
-            if law:
-                raise UsageError(f"delays have one law, not {law} and {name}")
-            law, numbers = name, _of_law(name, given)
+        check_choice("delay", name, (*DISTRIBUTIONS, *_MODIFIERS))
+        if name in DISTRIBUTIONS:
+            if distribution:
+                what = f"delays must have one distribution, got {distribution} and {name}"
+                raise UsageError(what)
+            distribution, parameters = name, _parse_distribution_parameters(name, arguments)
         elif name == "slow":
-            factor, worker = _numbered(name, given, 1, workers)
-            slow.append((worker, _time("the factor of slow", factor[0], above=True)))
+            (factor,), worker = _split_worker(name, arguments, 1, workers)
+            slow.append((worker, _parse_number("the factor of slow", factor, positive=True)))
         elif name == "dies":
-            ends, worker = _numbered(name, given, 2, workers)
-            begin, end = (_time("a time of dies", one) for one in ends)
-            if end <= begin:
-                raise UsageError(f"a worker that dies at {begin:g} cannot return at {end:g}")
-            away.append((worker, begin, end))
+            absences.append(_parse_absence(arguments, workers))
         else:
-            (seconds,) = _count(name, given, 1, 1)
-            network = _time("the seconds of a byte", seconds)
-    if each and (law or len(each) != workers):
-        what = "times of each worker leave no room for a law" if law else (
-            f"these are the times of {len(each)} workers, and there are {workers}"
-        )  # fmt: skip
-        raise UsageError(what, hint="a law, as exponential is, or a time for each: 1,1,5")
-    return Delays(law or found.law, numbers, tuple(each), tuple(slow), tuple(away), network)
+            (text,) = _check_argument_count(name, arguments, 1, 1)
+            network = _parse_number("the seconds per byte of network", text)
+    _check_times(seconds, distribution, workers)
+    return Delays(
+        distribution or Delays.distribution,
+        parameters,
+        tuple(seconds),
+        tuple(slow),
+        tuple(absences),
+        network,
+    )
 
 
-def _parts(text: str) -> Iterator[tuple[str, list[str], str]]:
-    """Name and what stands in its brackets, or a number without a name."""
-    if not isinstance(text, str):
-        raise UsageError(f"delays are said by a text, not by {type(text).__name__}")
-    at = 0
-    while at < len(text) or not at:
-        read = _PART.match(text, at)
-        if read is None:
-            what = f"delays: {text[at:] or text!r} cannot be read"
-            raise UsageError(what, hint="such as exponential, exponential(2),slow(5) or 1,1,5")
-        name, given, bare = read.groups()
-        yield name or "", [part.strip() for part in given.split(",")] if given else [], bare or ""
-        at = read.end()
+def _check_times(seconds: Sequence[float], distribution: str, workers: int) -> None:
+    """Raise UsageError unless there are no times of single workers, or one time per worker."""
+    hint = "use a distribution, such as exponential, or one time per worker: 1,1,5"
+    if seconds and distribution:
+        raise UsageError("delays must be a distribution or times of workers, got both", hint=hint)
+    if seconds and len(seconds) != workers:
+        what = (
+            f"delays must have one time per worker, got {len(seconds)} times for {workers} workers"
+        )
+        raise UsageError(what, hint=hint)
 
 
-def _time(what: str, text: str, *, above: bool = False) -> float:
+def _split_parts(description: str) -> Iterator[tuple[str, list[str], str]]:
+    """Yield for each part its name and arguments, or a number without a name."""
+    if not isinstance(description, str):
+        raise UsageError(f"delays must be a string, got {type(description).__name__}")
+    position = 0
+    while position < len(description) or not position:
+        match = _PART.match(description, position)
+        if match is None:
+            what = f"cannot parse the delays {description[position:] or description!r}"
+            raise UsageError(
+                what, hint="write them as exponential, exponential(2),slow(5) or 1,1,5"
+            )
+        name, arguments, number = match.groups()
+        values = [value.strip() for value in arguments.split(",")] if arguments else []
+        yield name or "", values, number or ""
+        position = match.end()
+
+
+def _parse_number(what: str, text: str, *, positive: bool = False) -> float:
+    """Return the number in a string, which must not be negative."""
     try:
         value: float | str = float(text)
     except ValueError:
         value = text
     if isinstance(value, float) and math.isfinite(value) and value < 0:
-        raise UsageError(f"{what} cannot be negative: {text}")
-    return check_real_number(what, value, **({"above": 0} if above else {}))
+        raise UsageError(f"{what} must not be negative, got {text}")
+    return check_real_number(what, value, **({"above": 0} if positive else {}))
 
 
-def _of_law(name: str, given: Sequence[str]) -> tuple[float, ...]:
-    numbers = _count(name, given, 0, 2 if name == "pareto" else 1)
-    found = tuple(_time(f"a number of {name}", one, above=True) for one in numbers)
-    if name == "pareto" and found and found[0] <= 1:
-        raise UsageError(f"pareto has a mean for a shape above 1, not for {found[0]:g}")
-    return found
+def _parse_distribution_parameters(name: str, arguments: Sequence[str]) -> tuple[float, ...]:
+    """Return the parameters of a distribution."""
+    texts = _check_argument_count(name, arguments, 0, 2 if name == "pareto" else 1)
+    numbers = tuple(_parse_number(f"a parameter of {name}", text, positive=True) for text in texts)
+    if name == "pareto" and numbers and numbers[0] <= 1:
+        what = f"the shape of pareto must be greater than 1, got {numbers[0]:g}"
+        raise UsageError(what, hint="smaller shapes have no mean")
+    return numbers
 
 
-def _count(name: str, given: Sequence[str], least: int, most: int) -> Sequence[str]:
-    if not least <= len(given) <= most:
-        wanted = f"{least}" if least == most else f"{least} to {most}"
-        raise UsageError(f"{name} takes {wanted} numbers, not {len(given)}", hint=_FORMS)
-    return given
+def _parse_absence(arguments: Sequence[str], workers: int) -> tuple[int, float, float]:
+    """Return a worker that fails, the time of its failure and the time of its return."""
+    times, worker = _split_worker("dies", arguments, 2, workers)
+    begin, end = (_parse_number("a time of dies", text) for text in times)
+    if end <= begin:
+        what = "dies: the worker must return after its failure"
+        raise UsageError(f"{what}, got the failure at {begin:g} and the return at {end:g}")
+    return worker, begin, end
 
 
-def _numbered(
-    name: str, given: Sequence[str], count: int, workers: int
+def _check_argument_count(
+    name: str, arguments: Sequence[str], minimum: int, maximum: int
+) -> Sequence[str]:
+    """Return the arguments of a part.
+
+    Raises:
+        UsageError: their number is out of range.
+    """
+    if not minimum <= len(arguments) <= maximum:
+        expected = f"{minimum}" if minimum == maximum else f"{minimum} to {maximum}"
+        raise UsageError(f"{name} takes {expected} numbers, got {len(arguments)}", hint=_FORMS)
+    return arguments
+
+
+def _split_worker(
+    name: str, arguments: Sequence[str], count: int, workers: int
 ) -> tuple[Sequence[str], int]:
-    """Numbers, and the worker behind them: the last one unless given."""
-    given = _count(name, given, count, count + 1)
-    number = given[count] if len(given) > count else str(workers)
+    """Return the first arguments, and the index of the worker after them, by default the last."""
+    arguments = _check_argument_count(name, arguments, count, count + 1)
+    number = arguments[count] if len(arguments) > count else str(workers)
     if not number.isdecimal() or not 1 <= int(number) <= workers:
-        raise UsageError(f"{name}: there is no worker {number} of {workers}")
-    return given[:count], int(number) - 1
-
-
-_FORMS = "constant(TIME), exponential(MEAN), pareto(SHAPE, MEAN), slow(FACTOR, WORKER), dies(AT,"
-_FORMS += " BACK, WORKER), network(SECONDS OF A BYTE); the last worker unless another is named"
+        raise UsageError(f"{name}: the worker must be from 1 to {workers}, got {number}")
+    return arguments[:count], int(number) - 1

@@ -1,11 +1,11 @@
-"""Gradients of tasks: what a worker computes, in this process or in another."""
+"""Gradients of tasks, as a worker computes them, in this process or in another."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,22 +18,32 @@ from cgprimer.training.layer_states import Masks
 from cgprimer.training.objective import Objective, Resident
 
 Array = Any
-_HELD = 2  # orders of samples: one epoch, or block, ends while another begins
+_CACHED_ORDERS = 2  # an epoch, or block, can end while another begins
+
+
+class _BlockPart(NamedTuple):
+    """The samples of a block in one part of the data: the range from first to before last."""
+
+    block: int
+    first: int
+    last: int
 
 
 class Gradients:
     """The sums of loss and gradient over the samples of a task.
 
-    The order of an epoch is that of a run without workers: who has the same samples and the same
-    seed knows which ones a task means. Blocks are gone through one after the other, and may be
-    divided: then every so manieth task has the samples of one part, which lie together, so that
-    whoever has those tasks alone reads only that part.
+    The order of an epoch is that of a run without workers: the same samples and the same seed
+    determine the samples of a task. Blocks are read one after the other, and can be divided into
+    parts of adjacent samples: then every n-th task has samples of the same part, so that a worker
+    with these tasks reads only that part.
 
     Args:
-        objective, data: what is computed, and of what.
-        seed, shuffle: of the order of the samples.
-        parts: into how many blocks are divided.
-        size: samples of a task, all but the last ones of an epoch.
+        objective: the loss and its gradient.
+        data: the samples.
+        seed: the seed of the order of the samples.
+        shuffle: whether each epoch has a new order.
+        parts: the number of parts into which blocks are divided.
+        size: the number of samples of a task, except for the last tasks of an epoch.
     """
 
     def __init__(
@@ -50,60 +60,64 @@ class Gradients:
         self.samples, self.blocks = len(data.dataset), len(data.dataset.lengths)
         self.parts, self.size = parts, size
         self.masks = Masks(objective.layers.masks, seed, objective.dtype)
-        self._order = lru_cache(_HELD)(self._in_order)
+        self._order_samples = lru_cache(_CACHED_ORDERS)(self._compute_order)
         tasks = -(-self.samples // size)
-        of_parts = [len(range(part, tasks, parts)) * size for part in range(parts)]
-        of_parts[(tasks - 1) % parts] -= tasks * size - self.samples
-        self._starts = np.cumsum([0, *of_parts]).tolist()
+        part_lengths = [len(range(part, tasks, parts)) * size for part in range(parts)]
+        part_lengths[(tasks - 1) % parts] -= tasks * size - self.samples
+        self._part_starts = np.cumsum([0, *part_lengths]).tolist()
 
-    def chosen(self, task: Task) -> Array:
-        """The numbers of a task's samples."""
+    def sample_indices(self, task: Task) -> Array:
+        """Return the indices of the samples of a task."""
         starts = np.cumsum([0, *self.data.dataset.lengths])
-        found = [
-            starts[block] + self._order(task.epoch, block, first, last)[begin:end]
-            for block, first, last, begin, end in self._where(task)
+        indices = [
+            starts[piece.block] + self._order_samples(task.epoch, *piece)[begin:end]
+            for piece, begin, end in self._locate_task(task)
         ]
-        return np.concatenate(found) if found else np.arange(0)
+        return np.concatenate(indices) if indices else np.arange(0)
 
-    def drawn(self, task: Task) -> dict[str, Array]:
-        """The masks of a task's samples."""
-        stream = self.masks.stream(task.epoch, task.start)
-        return self.objective.layers.apart(stream(task.samples))
+    def sample_masks(self, task: Task) -> dict[str, Array]:
+        """Return the dropout masks of the samples of a task."""
+        draw = self.masks.stream(task.epoch, task.start)
+        return self.objective.layers.apart(draw(task.samples))
 
     def __call__(self, values: Array, task: Task) -> Point:
-        """The sums at some parameters; zeros for a task without samples."""
+        """Return the sums at the given parameters; zeros for a task without samples."""
         if not task.samples:
             return 0.0, np.zeros(len(self.objective.vectors), self.objective.precision)
-        return self.objective.sums(self.columns(task), values, task.samples)
+        return self.objective.sums(self.read_columns(task), values, task.samples)
 
-    def columns(self, task: Task) -> Mapping[str, Array]:
-        """The columns of a task's samples, masks among them."""
+    def read_columns(self, task: Task) -> Mapping[str, Array]:
+        """Return the columns of the samples of a task, including dropout masks.
+
+        The order makes no difference if the task has all samples; then no column is copied.
+        """
         if self.blocks == 1 and task.samples == self.samples and not self.masks.leaves:
-            return self.data.block(0)[1]  # the order makes no difference
-        found: list[dict[str, Array]] = []
-        for block, first, last, begin, end in self._where(task):
-            rows = self._order(task.epoch, block, first, last)[begin:end]
-            of_block = self.data.block(block)[0]
-            found.append({name: column[rows] for name, column in of_block.items()})
-        whole = found[0] if len(found) == 1 else concatenate_columns(found)
-        return {**whole, **self.drawn(task)}
+            return self.data.block(0)[1]
+        parts: list[dict[str, Array]] = []
+        for piece, begin, end in self._locate_task(task):
+            indices = self._order_samples(task.epoch, *piece)[begin:end]
+            columns = self.data.block(piece.block)[0]
+            parts.append({name: column[indices] for name, column in columns.items()})
+        joined = parts[0] if len(parts) == 1 else concatenate_columns(parts)
+        return {**joined, **self.sample_masks(task)}
 
-    def _where(self, task: Task) -> Iterator[tuple[int, int, int, int, int]]:
-        """A task's samples: block, first and last of the part there, places in their order."""
+    def _locate_task(self, task: Task) -> Iterator[tuple[_BlockPart, int, int]]:
+        """Yield the block parts with the samples of a task, and their positions in the order."""
         turn, part = divmod(task.start // self.size, self.parts)
         begin = turn * self.size + task.start % self.size
         end = begin + task.samples
-        for block, first, last in self._pieces(task.epoch, part):
-            if begin < last - first and end > 0:
-                yield block, first, last, max(begin, 0), min(end, last - first)
-            begin, end = begin - (last - first), end - (last - first)
+        for piece in self._order_block_parts(task.epoch, part):
+            length = piece.last - piece.first
+            if begin < length and end > 0:
+                yield piece, max(begin, 0), min(end, length)
+            begin, end = begin - length, end - length
 
-    def _pieces(self, epoch: int, part: int) -> list[tuple[int, int, int]]:
-        """The blocks that a part of the samples lies in, in the order of an epoch."""
-        begin, end = self._starts[part : part + 2]
+    def _order_block_parts(self, epoch: int, part: int) -> list[_BlockPart]:
+        """Return the block parts of one part of the data, in the order of an epoch."""
+        begin, end = self._part_starts[part : part + 2]
         bounds = pairwise(np.cumsum([0, *self.data.dataset.lengths]).tolist())
         pieces = [
-            (block, max(begin, low) - low, min(end, high) - low)
+            _BlockPart(block, max(begin, low) - low, min(end, high) - low)
             for block, (low, high) in enumerate(bounds)
             if begin < high and end > low
         ]
@@ -112,26 +126,27 @@ class Gradients:
             pieces = [pieces[k] for k in order]
         return pieces
 
-    def _in_order(self, epoch: int, block: int, first: int, last: int) -> Array:
+    def _compute_order(self, epoch: int, block: int, first: int, last: int) -> Array:
+        """Return the indices of the samples of a block part, in the order of an epoch."""
         if not self.shuffle:
             return np.arange(first, last)
-        several = [block, first] if self.blocks > 1 else []
-        numbers = np.random.default_rng([self.seed, epoch, *several])
-        return first + numbers.permutation(last - first)
+        stream = [self.seed, epoch, *([block, first] if self.blocks > 1 else [])]
+        return first + np.random.default_rng(stream).permutation(last - first)
 
 
-def gradients_of(
+def create_gradients(
     graph: ExpressionGraph,
     dataset: Dataset | Blocks,
-    objective: Mapping[str, Any],
-    order: Mapping[str, Any],
+    objective_arguments: Mapping[str, Any],
+    order_arguments: Mapping[str, Any],
 ) -> Gradients:
-    """Gradients, made where they are computed: the engine is chosen there.
+    """Return gradients in the process that computes them, where the engine is chosen.
 
     Args:
-        graph, dataset: of which.
-        objective: further arguments of :class:`cgprimer.training.objective.Objective`.
-        order: those of :class:`Gradients`.
+        graph: the graph.
+        dataset: the samples.
+        objective_arguments: further arguments of :class:`cgprimer.training.objective.Objective`.
+        order_arguments: further arguments of :class:`Gradients`.
     """
-    made = Objective(graph, dataset=dataset, **objective)
-    return Gradients(made, Resident(made, dataset), **order)
+    objective = Objective(graph, dataset=dataset, **objective_arguments)
+    return Gradients(objective, Resident(objective, dataset), **order_arguments)

@@ -1,16 +1,16 @@
-"""A tape cut by layers: what each of several workers computes, forward and back.
+"""A tape cut by layers: what each of several workers computes, forward and backward.
 
-A stage's tape takes what earlier stages give as columns, and gives what later ones need. Its
-derivative is that of ``sum(adjoint*given)``, an ordinary scalar, whose adjoints are columns too: so
-adjoints go back over the cuts, and there is no second rule of differentiation.
+The tape of a stage has the values of earlier stages as columns, and its outputs are the values that
+later stages need. Its derivative is that of ``sum(adjoint*output)``, a scalar, with the adjoints as
+further columns: adjoints pass backward over the cuts, without another rule of differentiation.
 
-Source: Huang et al. 2019, "GPipe: efficient training of giant neural networks"; as there, a stage
-keeps what it was given and computes its inside anew on the way back.
+Source: Huang et al. 2019, "GPipe: efficient training of giant neural networks"; as in GPipe, a
+stage stores only its inputs and recomputes its other values on the way backward.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from math import prod
@@ -23,32 +23,32 @@ from cgprimer.expressions import Shape, parse_element
 from cgprimer.support.value_names import internal_name, parse_internal
 from cgprimer.tapes import Builder, DerivativeProgram, Tape, differentiate, reachable
 
-FLOW = internal_name("cut", "flow")  # what a stage's derivative is taken of
+FLOW = internal_name("cut", "flow")  # the scalar that a stage's derivative differentiates
 
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """What one worker has of a tape.
+    """The part of a tape that one worker computes.
 
     Attributes:
-        tape: from its columns, parameters and what it takes to what it gives; the last one's only
-            output is the tape's own.
-        takes, gives: values that cross the cuts, with their shapes; both are named alike in all
-            stages.
-        back: the derivatives of ``cut.flow`` by what it takes and by its parameters; None where
-            there is neither.
-        work: its share of all operations.
+        tape: the tape of the stage; the only output of the last stage is that of the whole tape.
+        inputs: the names and shapes of the values from earlier stages.
+        outputs: the names and shapes of the values for later stages, which have the same names
+            there.
+        back: the derivatives of ``cut.flow`` with respect to the inputs and the parameters; None if
+            the stage has neither.
+        work: the fraction of all operations.
     """
 
     tape: Tape
-    takes: dict[str, Shape]
-    gives: dict[str, Shape]
+    inputs: dict[str, Shape]
+    outputs: dict[str, Shape]
     back: DerivativeProgram | None
     work: float
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The scalars that it needs."""
+        """The names of the scalars that the stage uses."""
         return self.tape.of_kind("scalar")
 
 
@@ -61,93 +61,112 @@ def cut_name(name: str) -> str:
     return internal_name("cut", name)
 
 
-def adjoint(name: str) -> str:
-    """The column in which the adjoint of a value comes that a stage gives.
+def adjoint_name(name: str) -> str:
+    """Return the name of the column with the adjoint of a value that crosses a cut.
 
-    >>> adjoint("cut.xz")
+    >>> adjoint_name("cut.xz")
     'cut.bar.xz'
     """
     return internal_name("cut", "bar", parse_internal(name).variable)
 
 
 def cut(tape: Tape, count: int, vertices: Collection[str], wrt: Collection[str]) -> list[Stage]:
-    """A tape with one output in so many stages, whose layers are consecutive.
+    """Cut a tape with one output into stages of consecutive layers.
 
     Args:
-        tape: what is cut.
-        count: how many stages.
-        vertices: names of the graph's variables: on each path a layer has one of them.
-        wrt: the scalars by which it will be differentiated.
+        tape: the tape to cut.
+        count: the number of stages.
+        vertices: the names of the graph's variables: a layer has one of them on each path.
+        wrt: the scalars with respect to which the stages will be differentiated.
 
     Raises:
-        UsageError: there are fewer layers.
+        UsageError: the tape has fewer layers than stages.
 
     >>> import cgprimer
     >>> graph = cgprimer.parse("xb = k*xa; xc = exp(xb); xd = m*xc + xa")
     >>> for stage in cut(cgprimer.tape(graph), 2, graph.definitions, ("k", "m")):
-    ...     print([*stage.takes], stage.parameters, [*stage.gives])
+    ...     print([*stage.inputs], stage.parameters, [*stage.outputs])
     [] ('k',) ['cut.xc']
     ['cut.xc'] ('m',) []
     """
     (output,) = tape.outputs.values()
     needed, per_sample = reachable(tape, [output]), find_varying_values(tape)
-    layer = _layers(tape, vertices)
-    inside = [i for i in range(len(tape.leaves), tape.size) if needed[i] and per_sample[i]]
-    if not inside or not per_sample[output]:
-        raise UsageError("the loss is the same for all samples: there is nothing to cut")
-    work = [0.0] * (max(layer[i] for i in inside) + 1)
-    for i in inside:
-        work[layer[i]] += _cost(tape, i)
-    first = next(k for k, one in enumerate(work) if one)
-    if len(work) - first < count:
-        what = f"the graph has {len(work) - first} layers, which do not make {count} parts"
-        raise UsageError(what, hint="fewer: layers:2")
-    ends = _ends(work[first:], count)
-    of_layer = [0] * first + [k for k, end in enumerate(ends) for _ in range(end)]
-    stage_of = {i: of_layer[layer[i]] for i in inside}
-    last: dict[int, int] = {}  # value -> the last stage that uses it
-    for i in inside:
-        for operand in tape.instructions[i - len(tape.leaves)].operands:
-            last[operand] = max(last.get(operand, 0), stage_of[i])
-    cuts = {
-        i: cut_name(tape.labels.get(i, f"v{i}")) for i in inside if last.get(i, -1) > stage_of[i]
-    }
-    whole = sum(work)
-    made = []
+    inner = [i for i in range(len(tape.leaves), tape.size) if needed[i] and per_sample[i]]
+    if not inner or not per_sample[output]:
+        raise UsageError("cannot divide the graph: its loss is the same for all samples")
+    stage_of = _assign_stages(tape, count, inner, vertices)
+    cuts = _find_cuts(tape, inner, stage_of)
+    total = sum(_estimate_cost(tape, i) for i in inner)
+    stages = []
     for stage in range(count):
-        part, takes = _part(tape, stage, stage_of, per_sample, cuts, output)
-        gives = {cuts[i]: tape.shapes[i] for i in cuts if stage_of[i] == stage}
-        back = _back(part, gives, [*takes, *(n for n in part.of_kind("scalar") if n in wrt)])
-        own = sum(_cost(tape, i) for i in inside if stage_of[i] == stage)
-        made.append(Stage(part, takes, gives, back, own / whole))
-    return made
+        part, inputs = _extract_stage(tape, stage, stage_of, per_sample, cuts, output)
+        outputs = {cuts[i]: tape.shapes[i] for i in cuts if stage_of[i] == stage}
+        names = [*inputs, *(name for name in part.of_kind("scalar") if name in wrt)]
+        back = _differentiate_stage(part, outputs, names)
+        work = sum(_estimate_cost(tape, i) for i in inner if stage_of[i] == stage)
+        stages.append(Stage(part, inputs, outputs, back, work / total))
+    return stages
 
 
-def _layers(tape: Tape, vertices: Collection[str]) -> list[int]:
-    """For each value the number of variables on the longest path to it, its own included."""
-    named = {i for name, i in tape.names.items() if parse_element(name).array in vertices}
-    found, first = [0] * len(tape.leaves), len(tape.leaves)
+def _assign_stages(
+    tape: Tape, count: int, inner: Sequence[int], vertices: Collection[str]
+) -> dict[int, int]:
+    """Return the index of the stage of each value.
+
+    Raises:
+        UsageError: the tape has fewer layers than stages.
+    """
+    layers = _number_layers(tape, vertices)
+    work = [0.0] * (max(layers[i] for i in inner) + 1)
+    for i in inner:
+        work[layers[i]] += _estimate_cost(tape, i)
+    first = next(k for k, cost in enumerate(work) if cost)
+    if len(work) - first < count:
+        what = f"cannot divide {len(work) - first} layers into {count} parts"
+        raise UsageError(what, hint="choose fewer parts, such as layers:2")
+    sizes = _balance_layers(work[first:], count)
+    stage_of_layer = [0] * first + [k for k, size in enumerate(sizes) for _ in range(size)]
+    return {i: stage_of_layer[layers[i]] for i in inner}
+
+
+def _find_cuts(tape: Tape, inner: Iterable[int], stage_of: dict[int, int]) -> dict[int, str]:
+    """Return the names of the values that a later stage uses."""
+    last_stage: dict[int, int] = {}
+    for i in inner:
+        for operand in tape.instructions[i - len(tape.leaves)].operands:
+            last_stage[operand] = max(last_stage.get(operand, 0), stage_of[i])
+    return {
+        i: cut_name(tape.labels.get(i, f"v{i}"))
+        for i in inner
+        if last_stage.get(i, -1) > stage_of[i]
+    }
+
+
+def _number_layers(tape: Tape, vertices: Collection[str]) -> list[int]:
+    """Return for each value the number of variables on the longest path to and including it."""
+    variables = {i for name, i in tape.names.items() if parse_element(name).array in vertices}
+    layers, first = [0] * len(tape.leaves), len(tape.leaves)
     for _, operands in tape.instructions:
-        found.append(max(found[o] + (o in named) for o in operands))
-    users: dict[int, int] = {}
+        layers.append(max(layers[o] + (o in variables) for o in operands))
+    user_layers: dict[int, int] = {}
     for index in range(tape.size - 1, first - 1, -1):
-        if index not in named:  # a part of the variable that uses it first
-            found[index] = users.get(index, found[index])
+        if index not in variables:  # belongs to the variable that uses it first
+            layers[index] = user_layers.get(index, layers[index])
         for operand in tape.instructions[index - first].operands:
-            users[operand] = min(users.get(operand, found[index]), found[index])
-    return found
+            user_layers[operand] = min(user_layers.get(operand, layers[index]), layers[index])
+    return layers
 
 
-def _cost(tape: Tape, index: int) -> float:
-    """About how many operations a value takes."""
+def _estimate_cost(tape: Tape, index: int) -> float:
+    """Return the approximate number of operations of an instruction."""
     name, operands = tape.instructions[index - len(tape.leaves)]
     products = not isinstance(name, str) and name.sums_products
     return prod(tape.shapes[index]) * (tape.shapes[operands[0]][-1] if products else 1)
 
 
-def _ends(work: Sequence[float], count: int) -> list[int]:
-    """How many layers each stage has, so that the one with most work has as little as can be."""
-    best: list[tuple[float, list[int]]] = [(0.0, [])]  # of the first layers, for each number
+def _balance_layers(work: Sequence[float], count: int) -> list[int]:
+    """Return the number of layers of each stage that minimizes the maximum work of a stage."""
+    best: list[tuple[float, list[int]]] = [(0.0, [])]  # for each number of leading layers
     for n in range(1, len(work) + 1):
         best.append((sum(work[:n]), [n]))
     for stages in range(2, count + 1):
@@ -164,7 +183,7 @@ def _ends(work: Sequence[float], count: int) -> list[int]:
     return best[-1][1]
 
 
-def _part(
+def _extract_stage(
     tape: Tape,
     stage: int,
     stage_of: dict[int, int],
@@ -172,42 +191,55 @@ def _part(
     cuts: dict[int, str],
     output: int,
 ) -> tuple[Tape, dict[str, Shape]]:
-    """The tape of a stage, and what it takes."""
-    own = [i for i, where in stage_of.items() if where == stage]
-    wanted = {o for i in own for o in tape.instructions[i - len(tape.leaves)].operands} | {*own}
-    for i in range(tape.size - 1, len(tape.leaves) - 1, -1):  # what no sample changes is anybody's
-        if i in wanted and not per_sample[i]:
-            wanted |= {*tape.instructions[i - len(tape.leaves)].operands}
-    builder, new, takes = Builder(share=False, simplify=False), dict[int, int](), dict[str, Shape]()
-    for i in sorted(wanted):
+    """Return the tape of a stage, and the names and shapes of its inputs.
+
+    Args:
+        tape: the whole tape.
+        stage: the index of the stage.
+        stage_of: the stage of each value that depends on the sample.
+        per_sample: for each value whether it depends on the sample; other values are computed by
+            every stage that needs them.
+        cuts: the names of the values that cross cuts.
+        output: the index of the output of the whole tape.
+    """
+    members = [i for i, index in stage_of.items() if index == stage]
+    needed = {o for i in members for o in tape.instructions[i - len(tape.leaves)].operands}
+    needed |= {*members}
+    for i in range(tape.size - 1, len(tape.leaves) - 1, -1):
+        if i in needed and not per_sample[i]:
+            needed |= {*tape.instructions[i - len(tape.leaves)].operands}
+    builder, new, inputs = Builder(share=False, simplify=False), dict[int, int](), {}
+    for i in sorted(needed):
         if i < len(tape.leaves):
             new[i] = builder.leaf(*tape.leaves[i])
         elif per_sample[i] and stage_of[i] < stage:
-            takes[cuts[i]] = tape.shapes[i]
-            new[i] = builder.leaf("column", cuts[i], shape=takes[cuts[i]])
+            inputs[cuts[i]] = tape.shapes[i]
+            new[i] = builder.leaf("column", cuts[i], shape=inputs[cuts[i]])
         else:
             name, operands = tape.instructions[i - len(tape.leaves)]
             new[i] = builder.emit(name, *(new[o] for o in operands))
             if i in tape.labels:
                 builder.name(new[i], tape.labels[i])
-    outputs = {cuts[i]: new[i] for i in own if i in cuts}
-    if output in own:
+    outputs = {cuts[i]: new[i] for i in members if i in cuts}
+    if output in members:
         outputs[next(iter(tape.outputs))] = new[output]
-    return verify(builder.finish(outputs)), takes
+    return verify(builder.finish(outputs)), inputs
 
 
-def _back(tape: Tape, gives: dict[str, Shape], wrt: Sequence[str]) -> DerivativeProgram | None:
-    """The derivatives of what a stage gives, each times its adjoint, and of the output."""
+def _differentiate_stage(
+    tape: Tape, outputs: dict[str, Shape], wrt: Sequence[str]
+) -> DerivativeProgram | None:
+    """Return the derivatives of the sum of a stage's outputs, each times its adjoint."""
     if not wrt:
         return None
     builder = Builder(simplify=False)
     new = builder.extend(tape)
-    terms = [new[i] for name, i in tape.outputs.items() if name not in gives]
-    for name, shape in gives.items():
-        seed = builder.leaf("column", adjoint(name), shape=shape)
+    terms = [new[i] for name, i in tape.outputs.items() if name not in outputs]
+    for name, shape in outputs.items():
+        seed = builder.leaf("column", adjoint_name(name), shape=shape)
         terms.append(sum_over_axes(builder, builder.emit("mul", new[tape.outputs[name]], seed)))
     flow = reduce(lambda a, b: builder.emit("add", a, b), terms)
-    if flow in builder.names.values():  # a vertex stays its own
+    if flow in builder.names.values():  # a named value cannot have a second name
         flow = builder.emit("mul", flow, builder.constant(1.0), pinned=True)
-    made = verify(builder.finish({FLOW: builder.name(flow, FLOW)}))
-    return differentiate(made, of=FLOW, wrt=tuple(wrt))
+    flow_tape = verify(builder.finish({FLOW: builder.name(flow, FLOW)}))
+    return differentiate(flow_tape, of=FLOW, wrt=tuple(wrt))

@@ -1,4 +1,4 @@
-"""A graph on several workers, each with some of its layers: activations forward, adjoints back."""
+"""Stages of a graph that several workers run: activations forward, adjoints backward."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from cgprimer.core.loss_expressions import LOSS
 from cgprimer.core.methods.derivative_program import Execute
 from cgprimer.core.tape.tape_passes import remove_dead_code
 from cgprimer.errors import UsageError
-from cgprimer.tapes import scalarize
+from cgprimer.tapes import Tape, scalarize
 from cgprimer.training.distributed.gradient_tasks import Gradients
-from cgprimer.training.distributed.layer_cuts import Stage, adjoint, cut
+from cgprimer.training.distributed.layer_cuts import Stage, adjoint_name, cut
 from cgprimer.training.distributed.protocols import Task
 
 Array = Any
@@ -23,15 +23,16 @@ Inputs = Mapping[str, Array]
 
 
 class Stages:
-    """The stages of a graph with its loss, ready to be run: each by its own worker.
+    """The compiled stages of a graph with its loss.
 
     Args:
-        gradients: of tasks; whoever has the same has the same stages.
-        count: how many stages.
+        gradients: the gradients of tasks; the same gradients lead to the same stages in any
+            process.
+        count: the number of stages.
 
     Raises:
-        UsageError: the method is not reverse mode, or the loss no expression; there are not so many
-            layers.
+        UsageError: the method is not reverse mode, the loss is a Python function, or the graph has
+            too few layers.
     """
 
     def __init__(self, gradients: Gradients, count: int) -> None:
@@ -39,77 +40,91 @@ class Stages:
         self.gradients = gradients
         method = objective.program.method
         if method != "reverse" or objective.function:
-            what = f"the loss {objective.loss!r}" if objective.function else f"the method {method}"
-            raise UsageError(f"{what} sends no adjoints back", hint="place goes with reverse mode")
+            loss = f"the loss {objective.loss!r}"
+            what = f"place cannot be used with {loss if objective.function else f'{method} mode'}"
+            raise UsageError(what, hint="use reverse mode and a loss that is an expression")
         tape = scalarize(objective.primal) if objective.in_numbers else objective.primal
         self.parts: Sequence[Stage] = cut(tape, count, objective.graph.definitions, objective.wrt)
-        self._forward = [self._compiled(part.tape, "none") for part in self.parts]
-        self._back = [self._both(part) for part in self.parts]
+        self._forward = [self._compile(part.tape, "none") for part in self.parts]
+        self._backward = [self._compile_backward(part) for part in self.parts]
 
-    def _compiled(self, tape: Any, reduction: Any) -> Execute:
-        chosen, dtype = self.objective.runner.selected_engine, self.objective.dtype
-        return compile_tape(chosen, tape, reduction=reduction, dtype=dtype)
+    def _compile(self, tape: Tape, reduction: Any) -> Execute:
+        """Compile a tape on the engine of the objective."""
+        engine, dtype = self.objective.runner.selected_engine, self.objective.dtype
+        return compile_tape(engine, tape, reduction=reduction, dtype=dtype)
 
-    def _both(self, part: Stage) -> tuple[Execute | None, Execute | None]:
-        """Derivatives by what a stage takes, for each sample; by parameters, summed."""
+    def _compile_backward(self, part: Stage) -> tuple[Execute | None, Execute | None]:
+        """Compile the derivatives of a stage.
+
+        Returns:
+            The function for the adjoints of the inputs, once per sample, and the function for the
+            derivatives with respect to the parameters, summed over the samples.
+        """
         if part.back is None:
             return None, None
         tape = part.back.tape
         names = {read.wrt: read.output for read in part.back.passes[0].reads}
-        each = {n: tape.outputs[o] for n, o in names.items() if n in part.takes}
-        sums = {n: tape.outputs[o] for n, o in names.items() if n not in part.takes}
-        made = [
-            self._compiled(remove_dead_code(replace(tape, outputs=outputs, shares=())), reduction)
-            if outputs
-            else None
-            for outputs, reduction in ((each, "none"), (sums, "sum"))
-        ]
-        return made[0], made[1]
+        adjoints = {n: tape.outputs[o] for n, o in names.items() if n in part.inputs}
+        sums = {n: tape.outputs[o] for n, o in names.items() if n not in part.inputs}
 
-    def forward(self, stage: int, values: Array, task: Task, taken: Inputs) -> dict[str, Array]:
-        """What a stage gives for a task's samples; of the last one their losses.
+        def compile_outputs(outputs: dict[str, int], reduction: str) -> Execute | None:
+            """Compile only the given outputs."""
+            if not outputs:
+                return None
+            reduced = remove_dead_code(replace(tape, outputs=outputs, shares=()))
+            return self._compile(reduced, reduction)
 
-        Args:
-            stage: its number, from 0.
-            values: all parameters; shape (numbers,).
-            task: the samples.
-            taken: what the stages before give.
-        """
-        return self._run(self._forward[stage], stage, values, task, taken)
+        return compile_outputs(adjoints, "none"), compile_outputs(sums, "sum")
 
-    def back(
-        self, stage: int, values: Array, task: Task, taken: Inputs, adjoints: Inputs
-    ) -> tuple[dict[str, Array], Array]:
-        """The adjoints of what a stage takes, and the sum of the gradient over a task's samples.
-
-        Args:
-            stage, values, task, taken: as for :meth:`forward`.
-            adjoints: of what the stage gives, by its names; none of the last one.
-        """
-        part, (each, sums) = self.parts[stage], self._back[stage]
-        given = {**taken, **{adjoint(name): adjoints[name] for name in part.gives}}
-        found = self._run(sums, stage, values, task, given) if sums else {}
-        wrt, shapes = self.objective.wrt, self.objective.vectors.shapes
-        parts = [
-            np.ravel(found[name]) if name in found else np.zeros(shapes.get(name, ()) or 1).ravel()
-            for name in wrt
-        ]
-        whole = np.concatenate(parts, dtype=self.objective.precision, casting="same_kind")
-        back = self._run(each, stage, values, task, given) if each else {}
-        return back, self.objective.spread(whole)
-
-    def _run(
-        self, execute: Execute, stage: int, values: Array, task: Task, given: Inputs
+    def run_forward(
+        self, stage: int, values: Array, task: Task, inputs: Inputs
     ) -> dict[str, Array]:
-        columns = {**self.gradients.columns(task), **given}
+        """Return the outputs of a stage for the samples of a task.
+
+        The output of the last stage is the loss of each sample.
+
+        Args:
+            stage: the index of the stage, from 0.
+            values: the parameter vector.
+            task: the samples.
+            inputs: the outputs of earlier stages.
+        """
+        return self._run(self._forward[stage], values, task, inputs)
+
+    def run_backward(
+        self, stage: int, values: Array, task: Task, inputs: Inputs, adjoints: Inputs
+    ) -> tuple[dict[str, Array], Array]:
+        """Return the adjoints of a stage's inputs, and the gradient summed over a task's samples.
+
+        Args:
+            stage, values, task, inputs: as for :meth:`run_forward`.
+            adjoints: the adjoints of the stage's outputs; empty for the last stage.
+        """
+        part, (input_adjoints, sums) = self.parts[stage], self._backward[stage]
+        columns = {**inputs, **{adjoint_name(name): adjoints[name] for name in part.outputs}}
+        derivatives = self._run(sums, values, task, columns) if sums else {}
+        shapes = self.objective.vectors.shapes
+        parts = [
+            np.ravel(derivatives[name])
+            if name in derivatives
+            else np.zeros(shapes.get(name, ()) or 1).ravel()
+            for name in self.objective.wrt
+        ]
+        gradient = np.concatenate(parts, dtype=self.objective.precision, casting="same_kind")
+        backward = self._run(input_adjoints, values, task, columns) if input_adjoints else {}
+        return backward, self.objective.spread(gradient)
+
+    def _run(self, execute: Execute, values: Array, task: Task, inputs: Inputs) -> dict[str, Array]:
+        """Run a compiled stage on the samples of a task."""
+        columns = {**self.gradients.read_columns(task), **inputs}
         scalars = self.objective.scalars(values)
         return execute(columns, scalars, task.samples)
 
-    def loss(self, outputs: Inputs) -> float:
-        """The sum of the losses that the last stage gives."""
+    def sum_losses(self, outputs: Inputs) -> float:
+        """Return the sum of the losses in the outputs of the last stage."""
         return float(np.sum(outputs[LOSS]))
 
 
-def stages_on(gradients: Callable[[], Gradients], count: int) -> Stages:
-    """Stages, made where they are run."""
-    return Stages(gradients(), count)
+def create_stages(create_gradients: Callable[[], Gradients], count: int) -> Stages:
+    """Return compiled stages, in the process that calls this function."""
+    return Stages(create_gradients(), count)

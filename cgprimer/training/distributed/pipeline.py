@@ -1,11 +1,13 @@
-"""Layers on several workers, on a virtual clock: micro-batches go forward, their adjoints back.
+"""Stages of a graph on a virtual clock: micro-batches pass forward, their adjoints backward.
 
-All micro-batches of a step go through all stages forward, then back; a stage takes them in their
-order. While the first one is on its way, later stages have nothing to do, and so it is at the end:
-the bubble. Of p equal stages and m micro-batches it is (p - 1)/(m + p - 1) of the time.
+All micro-batches of an update pass forward through all stages, then backward; a stage processes
+them in order. While the first micro-batch is under way, later stages are idle, and so are earlier
+stages at the end: the bubble. For p equal stages and m micro-batches, it takes the fraction
+(p - 1)/(m + p - 1) of the time.
 
-The model: the whole batch takes one worker what the delays say; a stage has its share of the
-operations, a third of that forward and two thirds back; what crosses a cut takes its bytes.
+The model: the compute time of one worker for a whole batch follows the delays; a stage needs its
+fraction of the operations, a third of it forward and two thirds backward; values that cross a cut
+are transferred byte by byte.
 
 Source: Huang et al. 2019, "GPipe: efficient training of giant neural networks", section 2.3.
 """
@@ -25,59 +27,68 @@ from cgprimer.expressions import Shape
 from cgprimer.training.distributed.delays import Delays
 from cgprimer.training.distributed.layer_cuts import Stage
 from cgprimer.training.distributed.protocols import Arrival, Task
-from cgprimer.training.distributed.simulator import Trace, begun_trace
+from cgprimer.training.distributed.simulator import Trace, continue_trace
 
 Array = Any
 Inputs = Mapping[str, Array]
-_SHARES = {"forward": 1 / 3, "backward": 2 / 3}  # of a gradient's operations, about
+_WORK_FRACTIONS = {"forward": 1 / 3, "backward": 2 / 3}  # of a gradient's operations, about
 
 
-class Placed(Interface):
-    """Stages of a graph, run in any process.
+class StageRunner(Interface):
+    """Runs the stages of a graph, in any process.
 
     See :class:`cgprimer.training.distributed.layer_stages.Stages`.
     """
 
     parts: Sequence[Stage]
 
-    def forward(self, stage: int, values: Array, task: Task, taken: Inputs) -> dict[str, Array]:
-        """What a stage gives for a task's samples."""
+    def run_forward(
+        self, stage: int, values: Array, task: Task, inputs: Inputs
+    ) -> dict[str, Array]:
+        """Return the outputs of a stage for the samples of a task."""
 
-    def back(
-        self, stage: int, values: Array, task: Task, taken: Inputs, adjoints: Inputs
+    def run_backward(
+        self, stage: int, values: Array, task: Task, inputs: Inputs, adjoints: Inputs
     ) -> tuple[dict[str, Array], Array]:
-        """The adjoints of what a stage takes, and the sum of the gradient."""
+        """Return the adjoints of a stage's inputs, and the sum of the gradient."""
 
-    def loss(self, outputs: Inputs) -> float:
-        """The sum of the losses that the last stage gives."""
+    def sum_losses(self, outputs: Inputs) -> float:
+        """Return the sum of the losses in the outputs of the last stage."""
 
 
-def micro_batches(task: Task, count: int) -> list[Task]:
-    """A task in so many parts, as even as can be; those without samples are left out.
+def split_into_micro_batches(task: Task, count: int) -> list[Task]:
+    """Split a task into parts of nearly equal size, without parts that have no samples.
 
-    >>> [(one.start, one.stop) for one in micro_batches(Task(0, 0, 10, 20), 3)]
+    >>> [(part.start, part.stop) for part in split_into_micro_batches(Task(0, 0, 10, 20), 3)]
     [(10, 13), (13, 16), (16, 20)]
     """
     ends = [task.start + task.samples * k // count for k in range(count + 1)]
-    parts = (task._replace(start=a, stop=b) for a, b in pairwise(ends))
+    parts = (task._replace(start=start, stop=stop) for start, stop in pairwise(ends))
     return [part for part in parts if part.samples]
 
 
+def add_adjoints(adjoints: dict[str, Array], contributions: Mapping[str, Array]) -> None:
+    """Add contributions to the adjoints of the values that cross cuts."""
+    for name, contribution in contributions.items():
+        known = name in adjoints
+        adjoints[name] = adjoints[name] + contribution if known else contribution
+
+
 class SimulatedPipeline:
-    """A team whose only gradient at a time is computed by all stages together.
+    """A team with a single gradient at a time, which all stages compute together.
 
     Args:
-        tasks: what there is to do.
-        placed: the stages.
-        delays: how long a whole batch takes; each stage's own, with its share of the work.
-        seed: of the delays.
-        count: micro-batches of a step.
-        size: bytes of a number.
-        before: what :meth:`told` said, of a run that is taken up.
-        first: the number of the first stage's worker, for its delays.
+        tasks: the tasks.
+        runner: runs the stages.
+        delays: the distribution of the compute time of a whole batch.
+        seed: the seed of the delays.
+        micro_batches: the number of micro-batches of an update.
+        number_bytes: the size of a number.
+        earlier_record: the result of :meth:`record` in the run that is resumed.
+        first_worker: the index of the worker of the first stage, for its delays.
 
     Raises:
-        UsageError: a worker dies, and nobody else has its layers.
+        UsageError: the delays include failures.
     """
 
     workers = range(1)
@@ -85,163 +96,199 @@ class SimulatedPipeline:
     def __init__(
         self,
         tasks: Iterator[Task],
-        placed: Placed,
+        runner: StageRunner,
         delays: Delays,
         seed: int,
-        count: int,
-        size: int,
+        micro_batches: int,
+        number_bytes: int,
         *,
-        before: Mapping[str, Any] = MappingProxyType({}),
-        first: int = 0,
+        earlier_record: Mapping[str, Any] = MappingProxyType({}),
+        first_worker: int = 0,
     ) -> None:
-        if delays.away:
-            what = "of a worker that dies nobody else has the layers"
-            raise UsageError(what, hint="delays without dies, or --workers without --place")
-        stages = len(placed.parts)
-        self.tasks, self.placed, self.count = tasks, placed, count
-        self.now, self.transfer = float(before.get("clock", 0.0)), delays.network * size
-        self.trace: Trace = begun_trace(before, stages, tuple(_SHARES))
-        self._drawn = int(before.get("drawn", 0))
+        if delays.absences:
+            raise UsageError(
+                "a worker with a stage of the graph cannot fail: no other worker has its layers",
+                hint="leave out dies in the delays, or use --workers without --place",
+            )
+        stages = len(runner.parts)
+        self.tasks, self.runner, self.micro_batches = tasks, runner, micro_batches
+        self.now = float(earlier_record.get("clock", 0.0))
+        self.transfer_seconds = delays.network * number_bytes
+        self.trace: Trace = continue_trace(earlier_record, stages, tuple(_WORK_FRACTIONS))
+        count = self._sampled_count = int(earlier_record.get("drawn", 0))
         self._delays = [
-            islice(delays.of_worker(first + k, seed), self._drawn, None) for k in range(stages)
+            islice(delays.sample_seconds(first_worker + k, seed), count, None)
+            for k in range(stages)
         ]
         self._task: Task | None = None
 
-    def at(self, values: Array, version: int) -> None:
-        """Tell the parameters, of which each stage keeps its own."""
+    def set_parameters(self, values: Array, version: int) -> None:
+        """Set the parameters, of which each stage has its own."""
         self._values, self._version = values, version
 
-    def send(self, worker: int) -> None:
-        """Begin the next batch."""
+    def start_task(self, worker: int) -> None:
+        """Start the next batch."""
         self._task = next(self.tasks, None)
 
-    def drop(self) -> None:
-        """There is no straggler."""
+    def drop_tasks(self) -> None:
+        """Drop nothing: no task is running between two updates."""
 
-    def told(self) -> dict[str, Any]:
-        """What the stages did, as plain data."""
+    def record(self) -> dict[str, Any]:
+        """Return what the stages did, as plain data."""
         spans = list(map(list, self.trace.spans))
-        return {"spans": spans, "seconds": self.trace.seconds, "drawn": self._drawn}
+        return {"spans": spans, "seconds": self.trace.seconds, "drawn": self._sampled_count}
 
-    def receive(self) -> Arrival:
-        """All micro-batches forward, and their adjoints back."""
+    def receive_gradient(self) -> Arrival:
+        """Compute the gradient of a batch: all micro-batches forward, then backward."""
         assert self._task is not None
-        parts, placed, task = self.placed.parts, self.placed, self._task
-        micro, values = micro_batches(task, self.count), self._values
-        acts: list[dict[str, Array]] = [{} for _ in micro]
-        bars: list[dict[str, Array]] = [{} for _ in micro]
-        free, there = [self.now] * len(parts), [self.now] * len(micro)
-        takes = [next(stream) for stream in self._delays]
-        self._drawn += 1
+        task, values, stages = self._task, self._values, self.runner.parts
+        micro_batches = split_into_micro_batches(task, self.micro_batches)
+        outputs: list[dict[str, Array]] = [{} for _ in micro_batches]
+        adjoints: list[dict[str, Array]] = [{} for _ in micro_batches]
+        schedule = _StageSchedule(self, task, micro_batches)
         gradient: Any = 0.0
-
-        def step(kind: str, k: int, one: int, crossing: Mapping[str, Shape]) -> None:
-            """A stage's part of a micro-batch, on the clock."""
-            share = micro[one].samples / task.samples * parts[k].work * _SHARES[kind]
-            begin = max(free[k], there[one])
-            free[k] = begin + takes[k] * share
-            self.trace.add(k, kind, begin, free[k], one + 1)
-            numbers = micro[one].samples * sum(prod(shape) for shape in crossing.values())
-            there[one] = free[k] + numbers * self.transfer
-
-        for k, part in enumerate(parts):
-            for one, samples in enumerate(micro):
-                taken = {name: acts[one][name] for name in part.takes}
-                acts[one] |= placed.forward(k, values, samples, taken)
-                step("forward", k, one, part.gives)
-        for k in reversed(range(len(parts))):
-            for one, samples in enumerate(micro):
-                taken = {name: acts[one][name] for name in parts[k].takes}
-                adjoints, own = placed.back(k, values, samples, taken, bars[one])
-                gradient = gradient + own
-                for name, bar in adjoints.items():
-                    bars[one][name] = bars[one][name] + bar if name in bars[one] else bar
-                step("backward", k, one, parts[k].takes)
-        self.now = max(free)
-        loss = sum(map(placed.loss, acts))
+        for k, stage in enumerate(stages):
+            for index, samples in enumerate(micro_batches):
+                inputs = {name: outputs[index][name] for name in stage.inputs}
+                outputs[index] |= self.runner.run_forward(k, values, samples, inputs)
+                schedule.add_work("forward", k, index, stage.outputs)
+        for k in reversed(range(len(stages))):
+            for index, samples in enumerate(micro_batches):
+                inputs = {name: outputs[index][name] for name in stages[k].inputs}
+                contributions, part = self.runner.run_backward(
+                    k, values, samples, inputs, adjoints[index]
+                )
+                gradient = gradient + part
+                add_adjoints(adjoints[index], contributions)
+                schedule.add_work("backward", k, index, stages[k].inputs)
+        self.now = schedule.end_time()
+        loss = sum(map(self.runner.sum_losses, outputs))
         return Arrival(0, task, self._version, loss, gradient, self.now)
+
+    def sample_stage_seconds(self) -> list[float]:
+        """Return the compute times of a whole batch, as sampled for each stage's worker."""
+        self._sampled_count += 1
+        return [next(stream) for stream in self._delays]
+
+
+class _StageSchedule:
+    """The times at which the stages of a pipeline process the micro-batches of one task."""
+
+    def __init__(
+        self, pipeline: SimulatedPipeline, task: Task, micro_batches: Sequence[Task]
+    ) -> None:
+        self.pipeline, self.task, self.micro_batches = pipeline, task, micro_batches
+        self._batch_seconds = pipeline.sample_stage_seconds()
+        self._stage_free = [pipeline.now] * len(pipeline.runner.parts)
+        self._input_arrival = [pipeline.now] * len(micro_batches)
+
+    def add_work(self, kind: str, stage: int, index: int, sent: Mapping[str, Shape]) -> None:
+        """Schedule the forward or backward pass of a stage for one micro-batch.
+
+        Args:
+            kind: ``forward`` or ``backward``.
+            stage: the index of the stage.
+            index: the index of the micro-batch.
+            sent: the shapes of the values that are sent to the next stage.
+        """
+        samples = self.micro_batches[index].samples
+        work = self.pipeline.runner.parts[stage].work
+        fraction = samples / self.task.samples * work * _WORK_FRACTIONS[kind]
+        begin = max(self._stage_free[stage], self._input_arrival[index])
+        end = self._stage_free[stage] = begin + self._batch_seconds[stage] * fraction
+        self.pipeline.trace.add_span(stage, kind, begin, end, index + 1)
+        numbers = samples * sum(prod(shape) for shape in sent.values())
+        self._input_arrival[index] = end + numbers * self.pipeline.transfer_seconds
+
+    def end_time(self) -> float:
+        """Return the time at which the last stage has finished."""
+        return max(self._stage_free)
 
 
 class SimulatedReplicas:
-    """Data and model parallelism together: several pipelines, each with all layers of the graph.
+    """Data and model parallelism combined: several pipelines, each with all layers of the graph.
 
-    A replica is for a protocol what a worker is: it computes the gradient of a task at the
-    parameters of the moment in which it began. Its stages are workers with numbers in a row.
+    A replica has the role of a worker in a protocol: it computes the gradient of a task at the
+    parameters that were current when it started. Its stages are workers with consecutive indices.
 
     Args:
         count: the number of replicas.
-        tasks: what there is to do.
-        pipeline: makes the pipeline of a replica from its tasks, its first worker's number and what
-            :meth:`told` said of it.
-        stages: workers of a replica.
-        before: what :meth:`told` said, of a run that is taken up.
+        tasks: the tasks.
+        create_pipeline: creates the pipeline of a replica from its tasks, the index of its first
+            worker and its earlier record.
+        stages: the number of stages of a replica.
+        earlier_record: the result of :meth:`record` in the run that is resumed.
     """
 
     def __init__(
         self,
         count: int,
         tasks: Iterator[Task],
-        pipeline: Callable[[Iterator[Task], int, Mapping[str, Any]], SimulatedPipeline],
+        create_pipeline: Callable[[Iterator[Task], int, Mapping[str, Any]], SimulatedPipeline],
         stages: int,
         *,
-        before: Mapping[str, Any] = MappingProxyType({}),
+        earlier_record: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self.workers, self.tasks, self.stages = range(count), tasks, stages
-        self.now = float(before.get("clock", 0.0))
+        self.now = float(earlier_record.get("clock", 0.0))
         self._pipelines = [
-            pipeline(iter(()), k * stages, _of_replica(before, k, stages)) for k in self.workers
+            create_pipeline(iter(()), k * stages, _select_replica(earlier_record, k, stages))
+            for k in self.workers
         ]
         self._arrivals: list[tuple[float, int, Arrival]] = []
         self._ticket = 0
 
-    def at(self, values: Array, version: int) -> None:
-        """Tell the server's parameters."""
+    def set_parameters(self, values: Array, version: int) -> None:
+        """Set the parameters of all replicas."""
         for pipeline in self._pipelines:
-            pipeline.at(values, version)
+            pipeline.set_parameters(values, version)
 
-    def send(self, worker: int) -> None:
-        """Begin the next task on a replica."""
+    def start_task(self, worker: int) -> None:
+        """Start the next task on a replica."""
         task = next(self.tasks, None)
         if task is None:
             return
         pipeline = self._pipelines[worker]
         pipeline.tasks, pipeline.now = iter((task,)), self.now
-        pipeline.send(0)
-        arrival = pipeline.receive()._replace(worker=worker)
+        pipeline.start_task(0)
+        arrival = pipeline.receive_gradient()._replace(worker=worker)
         self._ticket += 1
         heapq.heappush(self._arrivals, (arrival.time, self._ticket, arrival))
 
-    def receive(self) -> Arrival:
-        """Go on to the next gradient that arrives."""
+    def receive_gradient(self) -> Arrival:
+        """Advance the clock to the next gradient that arrives."""
         self.now, _, arrival = heapq.heappop(self._arrivals)
         return arrival
 
-    def drop(self) -> None:
-        """Stop nothing: protocols that drop gradients are refused for replicas."""
+    def drop_tasks(self) -> None:
+        """Drop nothing: protocols that drop gradients cannot have replicas."""
 
-    def told(self) -> dict[str, Any]:
-        """What the stages of all replicas did, as plain data."""
-        parts = [pipeline.told() for pipeline in self._pipelines]
+    def record(self) -> dict[str, Any]:
+        """Return what the stages of all replicas did, as plain data."""
+        records = [pipeline.record() for pipeline in self._pipelines]
         spans = [
             [worker + k * self.stages, *rest]
-            for k, part in enumerate(parts)
-            for worker, *rest in part["spans"]
+            for k, record in enumerate(records)
+            for worker, *rest in record["spans"]
         ]
         spans.sort(key=lambda span: float(span[3]))
-        seconds = {kind: [s for part in parts for s in part["seconds"][kind]] for kind in _SHARES}
-        drawn = [part["drawn"] for part in parts for _ in range(self.stages)]
-        return {"spans": spans, "seconds": seconds, "drawn": drawn}
+        seconds = {
+            kind: [value for record in records for value in record["seconds"][kind]]
+            for kind in _WORK_FRACTIONS
+        }
+        sampled_counts = [record["drawn"] for record in records for _ in range(self.stages)]
+        return {"spans": spans, "seconds": seconds, "drawn": sampled_counts}
 
 
-def _of_replica(before: Mapping[str, Any], replica: int, stages: int) -> dict[str, Any]:
-    """Return what is known of one replica's stages."""
-    if not before:
+def _select_replica(record: Mapping[str, Any], replica: int, stages: int) -> dict[str, Any]:
+    """Return the part of a record that describes the stages of one replica."""
+    if not record:
         return {}
     first = replica * stages
-    own = range(first, first + stages)
+    workers = range(first, first + stages)
     return {
-        "clock": before.get("clock", 0.0),
-        "spans": [[w - first, *rest] for w, *rest in before.get("spans", []) if w in own],
-        "seconds": {kind: list(s[first : own.stop]) for kind, s in before["seconds"].items()},
-        "drawn": before["drawn"][first],
+        "clock": record.get("clock", 0.0),
+        "spans": [[w - first, *rest] for w, *rest in record.get("spans", []) if w in workers],
+        "seconds": {kind: list(s[first : workers.stop]) for kind, s in record["seconds"].items()},
+        "drawn": record["drawn"][first],
     }

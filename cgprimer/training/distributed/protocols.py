@@ -1,10 +1,10 @@
-"""Protocols: who computes when, at which parameters, and which gradients make a step.
+"""Protocols: which worker computes when, at which parameters, and which gradients make an update.
 
-Workers have the samples and return gradients; one place, the server, has the parameters. A protocol
-is a generator over a :class:`Team`: it sends parameters to workers, receives gradients and yields
-those that together make one step. Whoever runs it makes the step (the optimizer is none of its
-business), tells the team the new parameters, and asks for the next. The same functions run on a
-virtual clock (:mod:`cgprimer.training.distributed.simulator`) and on real machines.
+Workers have the samples and return gradients; the server has the parameters. A protocol is a
+generator over a :class:`Team`: it sends parameters to workers, receives gradients and yields the
+gradients of one update. The caller of the generator applies the update, sets the new parameters of
+the team and asks for the next gradients. The same functions run on a virtual clock
+(:mod:`cgprimer.training.distributed.simulator`) and on real machines.
 
 Sources: Dean et al. 2012, "Large scale distributed deep networks" (asynchronous: Downpour SGD);
 Ho et al. 2013, "More effective distributed ML via a stale synchronous parallel parameter server"
@@ -25,119 +25,136 @@ Array = Any
 
 
 class Task(NamedTuple):
-    """Samples whose gradient somebody shall compute: some of an epoch's order, perhaps none."""
+    """Samples whose gradient a worker should compute: a range of an epoch's order, maybe empty.
 
-    number: int  # since the beginning of the run
+    Attributes:
+        number: the index of the task since the start of the run.
+        epoch: the index of the epoch.
+        start: the first position in the order of the epoch.
+        stop: the position after the last one.
+    """
+
+    number: int
     epoch: int
-    start: int  # places in the epoch's order of the samples
+    start: int
     stop: int
 
     @property
     def samples(self) -> int:
-        """How many there are."""
+        """The number of samples of the task."""
         return self.stop - self.start
 
 
 class Arrival(NamedTuple):
-    """A gradient that a worker has sent."""
+    """A gradient that a worker has sent to the server.
+
+    Attributes:
+        worker: the index of the worker.
+        task: the task of the worker.
+        version: the number of updates before the parameters at which the gradient was computed.
+        loss: the sum of the losses over the samples of the task.
+        gradient: the sum of the gradients over the samples of the task; shape (parameters,).
+        time: the time of arrival, in seconds of the team's clock.
+    """
 
     worker: int
     task: Task
-    version: int  # of the parameters that it was computed at: how many steps there had been
-    loss: float  # the sum over the task's samples
-    gradient: Array  # the same; shape (numbers,)
-    time: float  # when it arrived, in seconds of the team's clock
+    version: int
+    loss: float
+    gradient: Array
+    time: float
 
 
 class Team(Interface):
-    """Workers, wherever they are, and the server's parameters as they know them."""
+    """Workers, on a virtual clock or on real machines, and the parameters of the server."""
 
     @property
     def workers(self) -> Sequence[int]:
-        """Their numbers, from 0 on."""
+        """The indices of the workers, from 0."""
 
     @property
     def now(self) -> float:
-        """Seconds of its clock."""
+        """The current time, in seconds of the team's clock."""
 
-    def at(self, values: Array, version: int) -> None:
-        """Tell the server's parameters, for whatever is sent from now on."""
+    def set_parameters(self, values: Array, version: int) -> None:
+        """Set the parameters that are sent to workers from now on."""
 
-    def send(self, worker: int) -> None:
-        """Give a worker that has nothing to do the parameters, and the next task."""
+    def start_task(self, worker: int) -> None:
+        """Send the parameters and the next task to an idle worker."""
 
-    def receive(self) -> Arrival:
-        """Wait for the next gradient. A worker that is lost on the way is the team's affair."""
+    def receive_gradient(self) -> Arrival:
+        """Wait for the next gradient; the team itself replaces workers that are lost."""
 
-    def drop(self) -> None:
-        """Whoever is still computing stops: its gradient is not wanted any more."""
+    def drop_tasks(self) -> None:
+        """Stop all workers that are still computing, whose gradients are no longer needed."""
 
-    def told(self) -> dict[str, Any]:
-        """What the workers did, as plain data for a run's file."""
-
-
-Steps = Iterator[list[Arrival]]  # the gradients of each step
+    def record(self) -> dict[str, Any]:
+        """Return what the workers did, as plain data for the file of a run."""
 
 
-def synchronous(team: Team) -> Steps:
-    """All compute at the same parameters; the mean of all gradients makes a step."""
+UpdateGradients = Iterator[list[Arrival]]  # the gradients of each update
+
+
+def gather_synchronously(team: Team) -> UpdateGradients:
+    """Yield the gradients of all workers at the same parameters for each update."""
     while True:
         for worker in team.workers:
-            team.send(worker)
-        yield [team.receive() for _ in team.workers]
+            team.start_task(worker)
+        yield [team.receive_gradient() for _ in team.workers]
 
 
-def asynchronous(team: Team, staleness: float = math.inf) -> Steps:
-    """Each gradient makes a step as soon as it arrives, whatever the others are computing at.
+def gather_asynchronously(team: Team, staleness: float = math.inf) -> UpdateGradients:
+    """Yield each gradient as soon as it arrives, whatever other workers are computing.
 
-    With a bound, a worker waits that is more gradients than that ahead of the slowest.
+    With a bound on the staleness, a worker waits that is more gradients than the bound ahead of
+    the slowest worker.
     """
-    done, waiting = dict.fromkeys(team.workers, 0), set[int]()
+    finished, waiting = dict.fromkeys(team.workers, 0), set[int]()
     for worker in team.workers:
-        team.send(worker)
+        team.start_task(worker)
     while True:
-        arrived = team.receive()
-        yield [arrived]
-        done[arrived.worker] += 1
+        arrival = team.receive_gradient()
+        yield [arrival]
+        finished[arrival.worker] += 1
         if staleness == math.inf:
-            team.send(arrived.worker)
+            team.start_task(arrival.worker)
             continue
-        waiting.add(arrived.worker)
-        least = min(done.values())
-        for worker in sorted(w for w in waiting if done[w] - least <= staleness):
+        waiting.add(arrival.worker)
+        slowest = min(finished.values())
+        for worker in sorted(w for w in waiting if finished[w] - slowest <= staleness):
             waiting.remove(worker)
-            team.send(worker)
+            team.start_task(worker)
 
 
-def with_backup(team: Team, spare: int = 1) -> Steps:
-    """As synchronous, but so many are not waited for: what the last ones have is dropped."""
+def gather_with_backup(team: Team, spare: int = 1) -> UpdateGradients:
+    """Yield the gradients of all workers but the slowest, whose gradients are dropped."""
     enough = len(team.workers) - spare
     while True:
         for worker in team.workers:
-            team.send(worker)
-        arrived: list[Arrival] = []
-        while len(arrived) < enough or not any(one.task.samples for one in arrived):
-            arrived.append(team.receive())
-        yield arrived
-        team.drop()
+            team.start_task(worker)
+        arrivals: list[Arrival] = []
+        while len(arrivals) < enough or not any(arrival.task.samples for arrival in arrivals):
+            arrivals.append(team.receive_gradient())
+        yield arrivals
+        team.drop_tasks()
 
 
-def in_groups(team: Team, count: int = 2) -> Steps:
-    """Synchronous inside each group, asynchronous across: a group's mean makes a step."""
+def gather_in_groups(team: Team, count: int = 2) -> UpdateGradients:
+    """Yield the gradients of one group of workers as soon as all of them have arrived."""
     size = len(team.workers) // count
     members = [team.workers[k * size : (k + 1) * size] for k in range(count)]
-    arrived: list[list[Arrival]] = [[] for _ in members]
+    arrivals: list[list[Arrival]] = [[] for _ in members]
     for worker in team.workers:
-        team.send(worker)
+        team.start_task(worker)
     while True:
-        one = team.receive()
-        group = team.workers.index(one.worker) // size
-        arrived[group].append(one)
-        if len(arrived[group]) == size:
-            yield arrived[group]
-            arrived[group] = []
+        arrival = team.receive_gradient()
+        group = team.workers.index(arrival.worker) // size
+        arrivals[group].append(arrival)
+        if len(arrivals[group]) == size:
+            yield arrivals[group]
+            arrivals[group] = []
             for worker in members[group]:
-                team.send(worker)
+                team.start_task(worker)
 
 
 @dataclass(frozen=True)
@@ -145,18 +162,18 @@ class TeamPlan:
     """A protocol for a given number of workers.
 
     Attributes:
-        steps: the generator of the protocol, given a team.
+        gather_gradients: the generator of the protocol, given a team.
         workers: the number of workers.
         gradients_per_update: the number of tasks whose samples belong to one update, including
             tasks whose gradients are dropped.
-        resumes: whether no task is under way between two updates, so that a run can be interrupted
-            and resumed with the same result.
+        is_resumable: whether no task is under way between two updates, so that a run can be
+            interrupted and resumed with the same result.
     """
 
-    steps: Callable[[Team], Steps]
+    gather_gradients: Callable[[Team], UpdateGradients]
     workers: int
     gradients_per_update: int
-    resumes: bool
+    is_resumable: bool
 
 
 _PROTOCOL_OPTIONS = {"async": "staleness", "backup": "backup", "groups": "groups"}
@@ -195,18 +212,20 @@ def plan_protocol(
             raise UsageError(what, hint=hint)
     if protocol == "async":
         bound = math.inf if staleness is None else staleness
-        return TeamPlan(lambda team: asynchronous(team, bound), workers, 1, False)
+        return TeamPlan(lambda team: gather_asynchronously(team, bound), workers, 1, False)
     if protocol == "backup":
         spare = 1 if backup is None else backup
         if not 0 <= spare < workers:
             what = f"backup must be less than the number of workers, got {spare}"
             hint = "choose fewer backup workers (--backup): an update waits for at least one"
             raise UsageError(f"{what} for {workers} workers", hint=hint)
-        return TeamPlan(lambda team: with_backup(team, spare), workers, workers, True)
+        return TeamPlan(lambda team: gather_with_backup(team, spare), workers, workers, True)
     if protocol == "groups":
         count = 2 if groups is None else groups
         if count < 1 or workers % count:
             what = f"workers must be a multiple of groups, got {workers} workers and {count} groups"
             raise UsageError(what, hint="choose other --groups or --workers")
-        return TeamPlan(lambda team: in_groups(team, count), workers, workers // count, count == 1)
-    return TeamPlan(synchronous, workers, workers, True)
+        return TeamPlan(
+            lambda team: gather_in_groups(team, count), workers, workers // count, count == 1
+        )
+    return TeamPlan(gather_synchronously, workers, workers, True)

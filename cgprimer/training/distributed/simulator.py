@@ -1,13 +1,13 @@
-"""Workers on a virtual clock: what would arrive when, and gradients that are really computed.
+"""Workers on a virtual clock: arrival times are simulated, gradients are really computed.
 
-A queue of events by time, and by the order of their making where times are equal: the same seed
-gives the same trace. Gradients are computed when they arrive, at the parameters of the moment in
-which their worker began; what is dropped is never computed.
+Events are queued by time, and by the order of their creation if times are equal: the same seed
+gives the same trace. A gradient is computed when it arrives, at the parameters that were current
+when its worker started; gradients that are dropped are never computed.
 
-The model: a task takes its worker what its delays say, however many samples it has. Parameters
-reach a worker, and gradients the server, one after the other through the server's line; a step
-takes no time. A worker that dies loses what it is computing, and begins it anew when it returns, at
-the parameters of then.
+The model: the compute time of a task follows the delays, whatever its number of samples. Parameters
+to workers, and gradients to the server, pass one after the other through the network connection of
+the server; an update takes no time. A worker that fails loses its task, and restarts it when it
+returns, at the parameters of that time.
 """
 
 from __future__ import annotations
@@ -25,78 +25,96 @@ from cgprimer.training.distributed.delays import Delays
 from cgprimer.training.distributed.protocols import Arrival, Task
 
 Array = Any
-Compute = Callable[[Array, Task], tuple[float, Array]]  # sums of loss and gradient
-KINDS = ("receive", "compute", "send", "dropped", "lost", "away")
-MOST_SPANS = 5_000  # of a trace
+SumGradients = Callable[[Array, Task], tuple[float, Array]]  # sums over the samples of a task
+SPAN_KINDS = ("receive", "compute", "send", "dropped", "lost", "away")
+MAX_SPANS = 5_000  # of a trace
 
 
 class Span(NamedTuple):
-    """What a worker did from one time to another; in between it waits."""
+    """An activity of a worker from one time to another.
+
+    Attributes:
+        worker: the index of the worker.
+        kind: the activity, one of :data:`SPAN_KINDS`, ``forward`` or ``backward``.
+        begin, end: times in seconds of the team's clock.
+        version: the number of updates before the parameters in use; for stages of a graph the
+            index of the micro-batch, from 1.
+    """
 
     worker: int
-    kind: str  # of KINDS
+    kind: str
     begin: float
     end: float
-    version: int  # of the parameters that it is about; of a stage the micro-batch, from 1
+    version: int
 
 
 @dataclass
 class Trace:
-    """What workers did: the first spans, and the seconds of each kind.
+    """The activities of all workers: the first spans, and the total seconds of each kind.
 
     Attributes:
-        spans: of all workers, as they ended.
-        seconds: kind to seconds of each worker.
+        spans: the spans of all workers, in the order of their ends.
+        seconds: kind of span -> seconds of each worker.
     """
 
     spans: list[Span] = field(default_factory=list)
     seconds: dict[str, list[float]] = field(default_factory=dict)
 
-    def add(self, worker: int, kind: str, begin: float, end: float, version: int) -> None:
-        """Take down what a worker did."""
+    def add_span(self, worker: int, kind: str, begin: float, end: float, version: int) -> None:
+        """Record an activity of a worker."""
         if end > begin:
             self.seconds[kind][worker] += end - begin
-            if len(self.spans) < MOST_SPANS:
+            if len(self.spans) < MAX_SPANS:
                 self.spans.append(Span(worker, kind, begin, end, version))
 
 
-def begun_trace(before: Mapping[str, Any], workers: int, kinds: Sequence[str]) -> Trace:
-    """A trace that goes on with what a run has told."""
+def continue_trace(record: Mapping[str, Any], workers: int, kinds: Sequence[str]) -> Trace:
+    """Return the trace of an earlier record to continue, or an empty trace."""
     idle = {kind: [0.0] * workers for kind in kinds}
-    spans = [Span(*one) for one in before.get("spans", [])]
-    return Trace(spans, idle | deepcopy(before.get("seconds", {})))
+    spans = [Span(*span) for span in record.get("spans", [])]
+    return Trace(spans, idle | deepcopy(record.get("seconds", {})))
 
 
-class _Work(NamedTuple):
-    """What a worker is at."""
+class _RunningTask(NamedTuple):
+    """A task on which a worker is working.
+
+    Attributes:
+        task: the samples.
+        values, version: the parameters, and the number of updates before them.
+        sent: the time at which the server sent the parameters.
+        begin: the time at which the worker received them.
+        ticket: the ticket of the latest event of the task.
+        absence: the times at which the worker fails during the task, and returns.
+        computed: the time at which the gradient was computed, if it is under way to the server.
+    """
 
     task: Task
     values: Array
     version: int
     sent: float
-    begun: float
+    begin: float
     ticket: int
-    away: tuple[float, float] | None  # when it dies at it, and returns
-    done: float | None = None  # when it was computed: it is on its way back
+    absence: tuple[float, float] | None
+    computed: float | None = None
 
 
 class SimulatedTeam:
     """A team on a virtual clock (:class:`cgprimer.training.distributed.protocols.Team`).
 
     Args:
-        workers: how many.
-        tasks: what there is to do; a worker that is sent to when nothing is left does nothing.
-        compute: parameters and task to the sums of loss and gradient.
-        delays: how long everything takes.
-        seed: of the delays.
-        size: bytes of the parameters, and of a gradient.
-        before: what :meth:`told` said, of a run that is taken up.
+        workers: the number of workers.
+        tasks: the tasks; workers stay idle when none is left.
+        sum_gradients: computes the sums of loss and gradient from parameters and a task.
+        delays: the distribution of all durations.
+        seed: the seed of the delays.
+        message_bytes: the size of the parameters, and of a gradient.
+        earlier_record: the result of :meth:`record` in the run that is resumed.
 
     >>> tasks = (Task(k, 0, k, k + 1) for k in range(3))
-    >>> team = SimulatedTeam(2, tasks, lambda v, t: (0.0, v), Delays(each=(1.0, 5.0)), 0, 8)
-    >>> team.at(0.0, 0)
-    >>> team.send(0); team.send(1); first = team.receive(); team.send(0)
-    >>> first.time, team.receive().time, team.receive().worker
+    >>> team = SimulatedTeam(2, tasks, lambda v, t: (0.0, v), Delays(seconds=(1.0, 5.0)), 0, 8)
+    >>> team.set_parameters(0.0, 0)
+    >>> team.start_task(0); team.start_task(1); first = team.receive_gradient(); team.start_task(0)
+    >>> first.time, team.receive_gradient().time, team.receive_gradient().worker
     (1.0, 2.0, 1)
     """
 
@@ -104,97 +122,102 @@ class SimulatedTeam:
         self,
         workers: int,
         tasks: Iterator[Task],
-        compute: Compute,
+        sum_gradients: SumGradients,
         delays: Delays,
         seed: int,
-        size: int,
+        message_bytes: int,
         *,
-        before: Mapping[str, Any] = MappingProxyType({}),
+        earlier_record: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
-        self.workers, self.tasks, self.compute = range(workers), tasks, compute
-        self.now, self.transfer = float(before.get("clock", 0.0)), delays.network * size
-        self.trace = begun_trace(before, workers, KINDS)
-        self._delays = [delays.of_worker(worker, seed) for worker in self.workers]
-        self._drawn = list(before.get("drawn", [0] * workers))
-        for stream, drawn in zip(self._delays, self._drawn, strict=True):
-            next(islice(stream, drawn, drawn), None)
-        self._away = [delays.away_of(worker) for worker in self.workers]
-        self._work: dict[int, _Work] = {}
+        self.workers, self.tasks, self.sum_gradients = range(workers), tasks, sum_gradients
+        self.now = float(earlier_record.get("clock", 0.0))
+        self.transfer_seconds = delays.network * message_bytes
+        self.trace = continue_trace(earlier_record, workers, SPAN_KINDS)
+        self._delays = [delays.sample_seconds(worker, seed) for worker in self.workers]
+        self._sampled_counts = list(earlier_record.get("drawn", [0] * workers))
+        for stream, count in zip(self._delays, self._sampled_counts, strict=True):
+            next(islice(stream, count, count), None)
+        self._absences = [delays.list_absences(worker) for worker in self.workers]
+        self._running: dict[int, _RunningTask] = {}
         self._events: list[tuple[float, int, int]] = []  # time, ticket, worker
         self._ticket = 0
-        self._line = [self.now, self.now]  # when the server's line is free, each way
+        self._free_times = {"receive": self.now, "send": self.now}  # of the server's connection
 
-    def at(self, values: Array, version: int) -> None:
-        """Tell the server's parameters."""
-        self._server = values, version
+    def set_parameters(self, values: Array, version: int) -> None:
+        """Set the parameters that are sent to workers from now on."""
+        self._server_state = values, version
 
-    def send(self, worker: int) -> None:
-        """Give a worker the parameters and the next task."""
+    def start_task(self, worker: int) -> None:
+        """Send the parameters and the next task to a worker."""
         task = next(self.tasks, None)
         if task is not None:
-            self._begin(worker, task, self.now)
+            self._begin_task(worker, task, self.now)
 
-    def receive(self) -> Arrival:
-        """Go on to the next gradient that arrives."""
+    def receive_gradient(self) -> Arrival:
+        """Advance the clock to the next gradient that arrives."""
         while True:
-            when, ticket, worker = heapq.heappop(self._events)
-            work = self._work.get(worker)
-            if work is None or work.ticket != ticket:
-                continue  # it was dropped
-            if work.away:
-                self._told(worker, work, "compute", when)
-                self._begin(worker, work.task, when)
+            time, ticket, worker = heapq.heappop(self._events)
+            running = self._running.get(worker)
+            if running is None or running.ticket != ticket:
+                continue  # the task was dropped
+            if running.absence:
+                self._record_task(worker, running, "compute", time)
+                self._begin_task(worker, running.task, time)
                 continue
-            if work.done is None:
-                self._work[worker] = work._replace(done=when)
-                heapq.heappush(self._events, (self._through_line(1, when), ticket, worker))
+            if running.computed is None:
+                self._running[worker] = running._replace(computed=time)
+                arrival_time = self._transfer_message("send", time)
+                heapq.heappush(self._events, (arrival_time, ticket, worker))
                 continue
-            del self._work[worker]
-            self.now = when
-            self._told(worker, work, "compute", work.done)
-            self.trace.add(worker, "send", work.done, when, work.version)
-            loss, gradient = self.compute(work.values, work.task)
-            return Arrival(worker, work.task, work.version, loss, gradient, self.now)
+            del self._running[worker]
+            self.now = time
+            self._record_task(worker, running, "compute", running.computed)
+            self.trace.add_span(worker, "send", running.computed, time, running.version)
+            loss, gradient = self.sum_gradients(running.values, running.task)
+            return Arrival(worker, running.task, running.version, loss, gradient, self.now)
 
-    def drop(self) -> None:
-        """Whoever is still computing stops, and what is on its way is taken off the line."""
-        for worker, work in self._work.items():
-            self._told(worker, work, "dropped", self.now)
-        self._work.clear()
-        self._line = [self.now, self.now]
+    def drop_tasks(self) -> None:
+        """Stop all workers that are still computing, and remove their messages."""
+        for worker, running in self._running.items():
+            self._record_task(worker, running, "dropped", self.now)
+        self._running.clear()
+        self._free_times = {"receive": self.now, "send": self.now}
 
-    def told(self) -> dict[str, Any]:
-        """What the workers did, as plain data; what they are at is dropped if the run ends now."""
-        going, self.trace = self.trace, deepcopy(self.trace)
-        for worker, work in self._work.items():
-            self._told(worker, work, "dropped", self.now)
-        going, self.trace = self.trace, going
-        spans = list(map(list, going.spans))
-        return {"spans": spans, "seconds": going.seconds, "drawn": list(self._drawn)}
+    def record(self) -> dict[str, Any]:
+        """Return what the workers did; running tasks are recorded as dropped."""
+        trace, self.trace = self.trace, deepcopy(self.trace)
+        for worker, running in self._running.items():
+            self._record_task(worker, running, "dropped", self.now)
+        trace, self.trace = self.trace, trace
+        spans = list(map(list, trace.spans))
+        return {"spans": spans, "seconds": trace.seconds, "drawn": list(self._sampled_counts)}
 
-    def _begin(self, worker: int, task: Task, now: float) -> None:
-        """The worker begins, at the parameters of the server; unless it is away, or dies."""
+    def _begin_task(self, worker: int, task: Task, now: float) -> None:
+        """Start a task of a worker at the current parameters, with the event that ends it."""
         self._ticket += 1
-        values, version = self._server
-        begun = self._through_line(0, now)
-        done = begun + next(self._delays[worker])
-        self._drawn[worker] += 1
-        # It is away already, or will be before it is done.
-        away = next((one for one in self._away[worker] if one[0] < done and one[1] > now), None)
-        self._work[worker] = _Work(task, values, version, now, begun, self._ticket, away)
-        heapq.heappush(self._events, (away[1] if away else done, self._ticket, worker))
+        values, version = self._server_state
+        begin = self._transfer_message("receive", now)
+        end = begin + next(self._delays[worker])
+        self._sampled_counts[worker] += 1
+        overlapping = (times for times in self._absences[worker] if times[0] < end)
+        absence = next((times for times in overlapping if times[1] > now), None)
+        self._running[worker] = _RunningTask(
+            task, values, version, now, begin, self._ticket, absence
+        )
+        heapq.heappush(self._events, (absence[1] if absence else end, self._ticket, worker))
 
-    def _told(self, worker: int, work: _Work, kind: str, now: float) -> None:
-        """Take down what a worker was at until now."""
-        dies = work.away[0] if work.away else now
-        add = partial(self.trace.add, worker, version=work.version)
-        add("receive", work.sent, min(work.begun, dies, now))
-        add("lost" if dies < now else kind, work.begun, min(dies, now))
-        add("away", max(dies, work.sent), now)
+    def _record_task(self, worker: int, running: _RunningTask, kind: str, now: float) -> None:
+        """Record the spans of a running task up to the given time."""
+        failure = running.absence[0] if running.absence else now
+        add_span = partial(self.trace.add_span, worker, version=running.version)
+        add_span("receive", running.sent, min(running.begin, failure, now))
+        add_span("lost" if failure < now else kind, running.begin, min(failure, now))
+        add_span("away", max(failure, running.sent), now)
 
-    def _through_line(self, way: int, now: float) -> float:
-        """When something is through the server's line that comes to it now."""
-        if not self.transfer:
+    def _transfer_message(self, direction: str, now: float) -> float:
+        """Return the time at which a message has passed the connection of the server."""
+        if not self.transfer_seconds:
             return now
-        self._line[way] = max(self._line[way], now) + self.transfer
-        return self._line[way]
+        begin = max(self._free_times[direction], now)
+        self._free_times[direction] = begin + self.transfer_seconds
+        return self._free_times[direction]

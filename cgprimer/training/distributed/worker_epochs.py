@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cgprimer.errors import UsageError
-from cgprimer.training.distributed.delays import delays_of
-from cgprimer.training.distributed.gradient_tasks import Gradients, gradients_of
-from cgprimer.training.distributed.layer_stages import Stages, stages_on
+from cgprimer.training.distributed.delays import parse_delays
+from cgprimer.training.distributed.gradient_tasks import Gradients, create_gradients
+from cgprimer.training.distributed.layer_stages import Stages, create_stages
 from cgprimer.training.distributed.pipeline import SimulatedPipeline, SimulatedReplicas
-from cgprimer.training.distributed.protocols import Arrival, Steps, Task, Team
+from cgprimer.training.distributed.protocols import Arrival, Task, Team, UpdateGradients
 from cgprimer.training.distributed.simulator import SimulatedTeam
 from cgprimer.training.distributed.team_plan import plan_team
 from cgprimer.training.epoch_strategy import EpochStrategy, Progress, update_parameters
@@ -69,7 +69,7 @@ class WorkerEpochs(EpochStrategy):
         self.gradients = Gradients(objective, data, **self.order)
         self.cluster: Cluster | None = None
         self.team: Team | None = None
-        self._updates: Steps = iter(())
+        self._updates: UpdateGradients = iter(())
         self._stalenesses: Counter[int] = Counter()
         self._times: list[float] = []
         self._pending_tasks: dict[int, None] = {}  # if they outlive an update, in this order
@@ -96,11 +96,11 @@ class WorkerEpochs(EpochStrategy):
         objective = self.objective
         arguments = objective.graph, self.data.dataset, objective.arguments, self.order
         workers = self.team_plan.workers
-        make: Callable[[], Any] = partial(gradients_of, *arguments)
+        create: Callable[[], Any] = partial(create_gradients, *arguments)
         if self.options.place:
             workers = self.options.stages
-            make = partial(stages_on, make, workers)
-        self.cluster = Cluster(self.options.cluster, workers, make)
+            create = partial(create_stages, create, workers)
+        self.cluster = Cluster(self.options.cluster, workers, create)
 
     def close(self) -> None:
         """Release the workers of a cluster."""
@@ -114,8 +114,8 @@ class WorkerEpochs(EpochStrategy):
         updates, values, state, *_ = progress
         if self.team is None:
             self.team = self._create_team(updates, len(values))
-            self.team.at(values, updates)
-            self._updates = self.team_plan.steps(self.team)
+            self.team.set_parameters(values, updates)
+            self._updates = self.team_plan.gather_gradients(self.team)
         end_update = (epoch + 1) * self.updates_per_epoch
         for rate in self.plan.learning_rates(updates, end_update).tolist():
             # In the order of the tasks, so that sums do not depend on the order of arrival.
@@ -132,7 +132,7 @@ class WorkerEpochs(EpochStrategy):
             values = values.astype(gradient.dtype, copy=False)
             self._record_update(arrivals, updates, samples, values)
             updates += 1
-            self.team.at(values, updates)
+            self.team.set_parameters(values, updates)
             yield Progress(updates, values, state, [loss])
 
     def add_losses(self, total: float, progress: Progress) -> float:
@@ -141,7 +141,7 @@ class WorkerEpochs(EpochStrategy):
 
     def sample_masks(self, update: int, count: int) -> dict[str, Array]:
         """Return the dropout masks of the task whose gradient was not finite."""
-        return self.gradients.drawn(self._failed_task)
+        return self.gradients.sample_masks(self._failed_task)
 
     def worker_record(self, updates: int) -> dict[str, Any]:
         """Return the record of all workers as the file of a run has it.
@@ -162,9 +162,9 @@ class WorkerEpochs(EpochStrategy):
             "clock": self.team.now,
             "times": self._times[: -(-updates // self._steps_apart)],
             "staleness": sorted(map(list, self._stalenesses.items())),
-            "pending": [] if self.team_plan.resumes else sorted(pending),
+            "pending": [] if self.team_plan.is_resumable else sorted(pending),
             "first": self._first_updates,
-            **self.team.told(),
+            **self.team.record(),
         }
 
     def _create_team(self, updates: int, parameters: int) -> Team:
@@ -179,14 +179,22 @@ class WorkerEpochs(EpochStrategy):
             if options.place:
                 parts = Stages(self.gradients, self.cluster.size).parts
                 count = options.micro_batches
-                return ClusterPipeline(self.cluster, tasks, parts, count, before=record)
-            return ClusterTeam(self.cluster, tasks, parts=self.splits_data, before=record)
+                return ClusterPipeline(self.cluster, tasks, parts, count, earlier_record=record)
+            return ClusterTeam(
+                self.cluster, tasks, splits_data=self.splits_data, earlier_record=record
+            )
         if options.place:
             return self._create_simulated_stages(tasks)
-        delays = delays_of(options.delays, workers)
+        delays = parse_delays(options.delays, workers)
         message_bytes = parameters * np.dtype(settings.dtype).itemsize
         return SimulatedTeam(
-            workers, tasks, self.gradients, delays, settings.seed, message_bytes, before=record
+            workers,
+            tasks,
+            self.gradients,
+            delays,
+            settings.seed,
+            message_bytes,
+            earlier_record=record,
         )
 
     def _create_simulated_stages(self, tasks: Iterator[Task]) -> Team:
@@ -194,7 +202,7 @@ class WorkerEpochs(EpochStrategy):
         settings, options, record = self.settings, self.options, self._earlier_record
         replicas, count = self.team_plan.workers, options.stages
         stages = Stages(self.gradients, count)
-        delays = delays_of(options.delays, count * replicas)
+        delays = parse_delays(options.delays, count * replicas)
         number_bytes = np.dtype(settings.dtype).itemsize
 
         def create_pipeline(
@@ -208,13 +216,13 @@ class WorkerEpochs(EpochStrategy):
                 settings.seed,
                 options.micro_batches,
                 number_bytes,
-                before=record,
-                first=first_worker,
+                earlier_record=record,
+                first_worker=first_worker,
             )
 
         if replicas == 1:
             return create_pipeline(tasks, 0, record)
-        return SimulatedReplicas(replicas, tasks, create_pipeline, count, before=record)
+        return SimulatedReplicas(replicas, tasks, create_pipeline, count, earlier_record=record)
 
     def _list_tasks(self, first: int, pending: Sequence[int]) -> Iterator[Task]:
         """Yield the tasks to the end of the run, tasks that an interruption cut off first."""
@@ -223,7 +231,7 @@ class WorkerEpochs(EpochStrategy):
         for number in (*pending, *range(first + len(pending), last)):
             epoch, index = divmod(number, tasks_per_epoch)
             start = min(index * self.task_size, self.samples)
-            if not self.team_plan.resumes:
+            if not self.team_plan.is_resumable:
                 self._pending_tasks[number] = None
             yield Task(number, epoch, start, min(start + self.task_size, self.samples))
 
@@ -245,7 +253,7 @@ class WorkerEpochs(EpochStrategy):
             self._pending_tasks.pop(arrival.task.number, None)
         if updates % self._steps_apart == 0:
             self._times.append(time)
-        if self.team_plan.resumes:  # samples of dropped gradients count as well
+        if self.team_plan.is_resumable:  # samples of dropped gradients count as well
             first = updates % self.updates_per_epoch * self.batch_size
             samples = min(first + self.batch_size, self.samples) - first
         self._loss_weight = samples / self.batch_size
@@ -260,4 +268,4 @@ class WorkerEpochs(EpochStrategy):
             ),
             arrivals[0].task,
         )
-        return self.gradients.chosen(self._failed_task)
+        return self.gradients.sample_indices(self._failed_task)

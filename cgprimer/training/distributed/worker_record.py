@@ -1,10 +1,9 @@
-"""What a team did, read from a run: who was busy, who waited, how old the gradients were."""
+"""The record of a team, read from a run: compute and idle times, and the staleness of gradients."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any
 
 from cgprimer.errors import DataError, pluralize
@@ -12,7 +11,7 @@ from cgprimer.support.number_format import format_number
 from cgprimer.training.distributed.simulator import Span
 from cgprimer.training.worker_options import parse_stage_count
 
-WORDS = {  # kind of a span: its letter in texts, and what a worker does
+SPAN_LABELS = {  # kind of span -> its letter in timelines, and what the worker does
     "compute": ("=", "computes"),
     "forward": ("f", "forward"),
     "backward": ("b", "backward"),
@@ -23,27 +22,29 @@ WORDS = {  # kind of a span: its letter in texts, and what a worker does
     "away": (" ", "is away"),
     "wait": (".", "waits"),
 }
-_NEXT = "|"  # where a worker goes on with another gradient at once
+_NEXT_TASK = "|"  # marks where a worker starts another task without a pause
 _WIDTH, _ROWS = 72, 16  # of a timeline in letters
-_SHOWN = 4.0  # spans of a worker, on average, in what a timeline shows
-_BUSY = ("compute", "forward", "backward")
-_TASKS = (*_BUSY, "dropped")
+_SPANS_SHOWN = 4.0  # tasks of a worker, on average, in a timeline
+_COMPUTING_KINDS = ("compute", "forward", "backward")
+_TASK_KINDS = (*_COMPUTING_KINDS, "dropped")
+_SMALLEST_FRACTION = 5e-4  # of the time that a summary mentions
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
-    """What a team did.
+class TeamRecord:
+    """The record of what a team of workers did.
 
     Attributes:
-        workers: how many.
-        clock: seconds from the beginning to the last step.
-        times: of the steps whose losses the run has, when each was made.
-        staleness: how many steps were made between the moment at which a gradient's parameters were
-            sent and its own, to how many gradients that was so.
-        spans: what workers did, in the order of the ends; of long runs the first ones.
-        seconds: for each kind of span those of each worker.
-        protocol: whose steps they are; of a graph that was placed, how.
-        virtual: whether the clock is.
+        workers: the number of workers.
+        clock: the seconds from the start to the last update.
+        times: the time of each update whose loss the run has.
+        staleness: the number of updates between the parameters of a gradient and its use -> the
+            number of such gradients.
+        spans: the activities of the workers in the order of their ends; the first ones of long
+            runs.
+        seconds: kind of span -> seconds of each worker.
+        protocol: the protocol; for a graph that is divided into stages, its placement.
+        is_simulated: whether the times are those of a virtual clock.
     """
 
     workers: int
@@ -53,109 +54,127 @@ class Record:
     spans: tuple[Span, ...]
     seconds: dict[str, tuple[float, ...]]
     protocol: str = "sync"
-    virtual: bool = True
+    is_simulated: bool = True
 
     @property
-    def busy(self) -> list[float]:
-        """The share of its time in which each worker computed what was used."""
-        each = zip(*(self.seconds[kind] for kind in _BUSY if kind in self.seconds), strict=True)
-        return [sum(parts) / self.clock if self.clock else 0.0 for parts in each]
+    def utilization(self) -> list[float]:
+        """The fraction of time in which each worker computed gradients that were used."""
+        parts = [self.seconds[kind] for kind in _COMPUTING_KINDS if kind in self.seconds]
+        totals = (sum(seconds) for seconds in zip(*parts, strict=True))
+        return [total / self.clock if self.clock else 0.0 for total in totals]
 
     @property
-    def placed(self) -> bool:
+    def has_stages(self) -> bool:
         """Whether the workers are stages of one graph."""
         return self.protocol.startswith("layers")
 
     @property
-    def replicated(self) -> bool:
-        """Whether the graph is placed several times: data and model parallelism together."""
-        return self.placed and "," in self.protocol
+    def has_replicas(self) -> bool:
+        """Whether data and model parallelism are combined: several replicas of all stages."""
+        return self.has_stages and "," in self.protocol
 
-    def word(self, kind: str) -> str:
-        """What a worker does; one that waits for its neighbours is a part of the bubble."""
-        return "bubble" if self.placed and kind == "wait" else WORDS[kind][1]
+    def label(self, kind: str) -> str:
+        """Return what a worker does in a span of this kind; idle stages are called the bubble."""
+        return "bubble" if self.has_stages and kind == "wait" else SPAN_LABELS[kind][1]
 
-    def shares(self) -> dict[str, float]:
-        """Of the time of all workers together, the share of each kind, waiting among them."""
-        whole = self.clock * self.workers or 1.0
-        found = {kind: sum(each) / whole for kind, each in self.seconds.items()}
-        return {**found, "wait": max(0.0, 1 - sum(found.values()))}
+    def time_fractions(self) -> dict[str, float]:
+        """Return the fraction of the workers' time for each kind of span, including waiting."""
+        total = self.clock * self.workers or 1.0
+        fractions = {kind: sum(seconds) / total for kind, seconds in self.seconds.items()}
+        return {**fractions, "wait": max(0.0, 1 - sum(fractions.values()))}
 
     @property
     def mean_staleness(self) -> float:
-        """Over all gradients that were used."""
+        """The mean staleness of all gradients that were used."""
         count = sum(self.staleness.values())
         return sum(age * n for age, n in self.staleness.items()) / count if count else 0.0
 
-    def beginning(self) -> float:
-        """A time up to which a timeline can be read: of some spans of each worker, or two steps."""
-        if self.placed and self.times:
+    def timeline_end(self) -> float:
+        """Return a time up to which a timeline is readable: a few tasks, or two updates."""
+        if self.has_stages and self.times:
             return self.times[min(1, len(self.times) - 1)]
         ends = sorted(span.end for span in self.spans)
-        tasks = sum(span.kind in _TASKS for span in self.spans)
-        place = int(_SHOWN * self.workers * max(1, len(self.spans) // max(1, tasks)))
-        return ends[min(place, len(ends) - 1)] if ends else self.clock
+        tasks = sum(span.kind in _TASK_KINDS for span in self.spans)
+        index = int(_SPANS_SHOWN * self.workers * max(1, len(self.spans) // max(1, tasks)))
+        return ends[min(index, len(ends) - 1)] if ends else self.clock
 
 
-def record_of(run: Any) -> Record:
-    """What a run says of its workers.
+def record_of(run: Any) -> TeamRecord:
+    """Return the record of the workers of a run.
 
     Raises:
-        DataError: it had none, or what stands there is no such record.
+        DataError: the run had no workers, or its record is invalid.
     """
     team = run.team
     if not team:
-        hint = "cgprimer train FILE --workers 8 --simulate --save run.json"
-        raise DataError("the run had no workers beside itself", hint=hint)
+        hint = "train with workers: cgprimer train FILE --workers 8 --simulate --save run.json"
+        raise DataError("the run had no workers", hint=hint)
     try:
-        seconds = {str(k): tuple(map(float, each)) for k, each in dict(team["seconds"]).items()}
-        (workers,) = {len(each) for each in seconds.values()}
+        seconds = {str(k): tuple(map(float, values)) for k, values in dict(team["seconds"]).items()}
+        (workers,) = {len(values) for values in seconds.values()}
         spans = tuple(
-            Span(int(w), str(kind), float(begin), float(end), int(version))
-            for w, kind, begin, end, version in team["spans"]
+            Span(int(worker), str(kind), float(begin), float(end), int(version))
+            for worker, kind, begin, end, version in team["spans"]
         )
         staleness = {int(age): int(n) for age, n in team["staleness"]}
-        if not all(0 <= s.worker < workers and s.kind in WORDS for s in spans):
+        if not all(0 <= s.worker < workers and s.kind in SPAN_LABELS for s in spans):
             raise ValueError
         times = tuple(map(float, team["times"]))
         clock, settings = float(team["clock"]), run.settings
     except (KeyError, TypeError, ValueError) as error:
-        raise DataError("what the run says of its workers cannot be read") from error
-    protocol = str(settings.get("protocol", "sync"))
-    how = str(settings.get("place") or protocol)
-    if settings.get("place") and workers > parse_stage_count(how):
-        how = f"{how}, {protocol}"
-    return Record(
-        workers, clock, times, staleness, spans, seconds, how, bool(settings.get("simulate", True))
+        raise DataError("the run has an invalid record of workers") from error
+    return TeamRecord(
+        workers,
+        clock,
+        times,
+        staleness,
+        spans,
+        seconds,
+        _describe_protocol(settings, workers),
+        bool(settings.get("simulate", True)),
     )
 
 
-def check_team(run: Any) -> None:
-    """Raise an error where a run cannot be taken up with what it says of its workers."""
+def _describe_protocol(settings: Mapping[str, Any], workers: int) -> str:
+    """Return the protocol of a run, or its placement and, with replicas, the protocol."""
+    protocol, place = str(settings.get("protocol", "sync")), settings.get("place")
+    if not place:
+        return protocol
+    has_replicas = workers > parse_stage_count(str(place))
+    return f"{place}, {protocol}" if has_replicas else str(place)
+
+
+def check_record(run: Any) -> None:
+    """Raise an error unless a run can be resumed with its record of workers."""
     record, pending = record_of(run), run.team["pending"]
-    alone = record.placed and not record.replicated
-    drawn = run.team.get("drawn", 0 if alone else [0] * record.workers)
-    counts = [drawn] * record.workers if alone else [*drawn]
+    is_single_pipeline = record.has_stages and not record.has_replicas
+    sampled = run.team.get("drawn", 0 if is_single_pipeline else [0] * record.workers)
+    counts = [sampled] * record.workers if is_single_pipeline else [*sampled]
     if len(counts) != record.workers or len(record.times) != len(run.step_losses):
         raise ValueError
     if not all(isinstance(n, int) and n >= 0 for n in (*counts, *pending)):
         raise TypeError
 
 
-def summary(record: Record, steps: int) -> list[str]:
-    """What a team did, in four lines."""
-    shares = record.shares()
-    least, most = (format_number(100 * end, 3) for end in (min(record.busy), max(record.busy)))
-    seen = ((kind, share) for kind, share in shares.items() if share > 5e-4)
-    said = [f"{record.word(kind)} {format_number(100 * share, 3)} %" for kind, share in seen]
-    clock = f"{format_number(record.clock, 5)} s{' of the virtual clock' if record.virtual else ''}"
+def summarize_record(record: TeamRecord, steps: int) -> list[str]:
+    """Return a summary of what a team did, in at most four lines."""
+    used = record.utilization
+    least, most = (format_number(100 * fraction, 3) for fraction in (min(used), max(used)))
+    fractions = record.time_fractions().items()
+    parts = [
+        f"{record.label(kind)} {format_number(100 * fraction, 3)} %"
+        for kind, fraction in fractions
+        if fraction > _SMALLEST_FRACTION
+    ]
+    virtual = " of the virtual clock" if record.is_simulated else ""
     lines = [
-        f"{pluralize(record.workers, 'worker')}, {record.protocol}: {steps:,} steps in {clock},"
+        f"{pluralize(record.workers, 'worker')}, {record.protocol}: {steps:,} steps in"
+        f" {format_number(record.clock, 5)} s{virtual},"
         f" {format_number(record.clock / max(1, steps), 4)} s per step",
-        f"of the workers' time: {', '.join(said)}",
+        f"of the workers' time: {', '.join(parts)}",
         f"the busiest worker is used {most} % of the time, the idlest {least} %",
     ]
-    if record.staleness and (not record.placed or record.replicated):
+    if record.staleness and (not record.has_stages or record.has_replicas):
         oldest = max(record.staleness)
         mean = format_number(record.mean_staleness, 3)
         lines.append(
@@ -164,58 +183,68 @@ def summary(record: Record, steps: int) -> list[str]:
     return lines
 
 
-def timeline(record: Record, until: float | None = None) -> list[str]:
-    """A row for each worker, a letter for what it did most of the time in a piece of the clock.
+def format_timeline(record: TeamRecord, until: float | None = None) -> list[str]:
+    """Return a timeline in letters: a row per worker, a letter for its activity in each interval.
 
     >>> from cgprimer.training.distributed.simulator import Span
     >>> spans = (Span(0, "compute", 0, 1, 0), Span(1, "compute", 0, 4, 0))
-    >>> one = Record(2, 4.0, (), {}, spans, {"compute": (1.0, 4.0)})
-    >>> print(*(row.rstrip(".") for row in timeline(one, 4.0)[1:3]), sep="\\n")
+    >>> record = TeamRecord(2, 4.0, (), {}, spans, {"compute": (1.0, 4.0)})
+    >>> print(*(row.rstrip(".") for row in format_timeline(record, 4.0)[1:3]), sep="\\n")
     worker 1  ==================
     worker 2  ========================================================================
     """
-    until = until or record.beginning()
-    width, wide = _WIDTH, len(f"worker {record.workers}")
-    cell = until / width or 1.0
-    rows = []
-    for worker in range(min(record.workers, _ROWS)):
-        filled, begins = [dict[str, float]() for _ in range(width)], set[int]()
-        for span in record.spans:
-            if span.worker != worker or span.begin >= until:
-                continue
-            begins |= {int(span.begin / cell)} if span.kind in _TASKS else set()
-            for k in range(int(span.begin / cell), min(width, int(span.end / cell) + 1)):
-                part = min(span.end, (k + 1) * cell) - max(span.begin, k * cell)
-                filled[k][span.kind] = filled[k].get(span.kind, 0.0) + part
-        shares = ({**f, "wait": cell - sum(f.values())} for f in filled)
-        letters = [WORDS[max(f, key=lambda kind: round(f[kind], 12))][0] for f in shares]
-        for k in (
-            k for k, one in enumerate(letters) if k and k in begins and one == letters[k - 1]
-        ):
-            letters[k] = _NEXT
-        rows.append(f"worker {worker + 1}".ljust(wide) + f"  {''.join(letters)}")
+    until = until or record.timeline_end()
+    label_width = len(f"worker {record.workers}")
+    bars = [_format_worker(record, worker, until) for worker in range(min(record.workers, _ROWS))]
+    rows = [f"{f'worker {k}':{label_width}}  {bar}" for k, bar in enumerate(bars, start=1)]
     if record.workers > _ROWS:
         rows.append(f"... and {record.workers - _ROWS:,} more")
-    seen = {letter for row in rows for letter, _ in groupby(row[wide + 2 :])}
-    known = [(letter, record.word(kind)) for kind, (letter, _) in WORDS.items()]
-    legend = ", ".join(
-        f"{letter if letter != ' ' else 'blank'} {word}"
-        for letter, word in (*known, (_NEXT, "goes on with another one"))
-        if letter in seen
-    )
     end = f"{format_number(until, 3)} s"
-    head = " " * (wide + 2) + "0".ljust(width - len(end)) + end
-    return [head, *rows, legend]
+    head = " " * (label_width + 2) + "0".ljust(_WIDTH - len(end)) + end
+    return [head, *rows, _format_legend(record, bars)]
 
 
-def as_dict(record: Record, steps: int) -> Mapping[str, Any]:
-    """What is known in a few numbers, for machines."""
+def _format_worker(record: TeamRecord, worker: int, until: float) -> str:
+    """Return the letters of a worker: its main activity in each interval of a timeline."""
+    interval = until / _WIDTH or 1.0
+    seconds, task_starts = [dict[str, float]() for _ in range(_WIDTH)], set[int]()
+    for span in record.spans:
+        if span.worker != worker or span.begin >= until:
+            continue
+        first = int(span.begin / interval)
+        if span.kind in _TASK_KINDS:
+            task_starts.add(first)
+        for k in range(first, min(_WIDTH, int(span.end / interval) + 1)):
+            part = min(span.end, (k + 1) * interval) - max(span.begin, k * interval)
+            seconds[k][span.kind] = seconds[k].get(span.kind, 0.0) + part
+    complete = ({**kinds, "wait": interval - sum(kinds.values())} for kinds in seconds)
+    main_kinds = (max(k.items(), key=lambda item: round(item[1], 12))[0] for k in complete)
+    letters = [SPAN_LABELS[kind][0] for kind in main_kinds]
+    for k in sorted(task_starts):
+        if 0 < k < _WIDTH and letters[k] == letters[k - 1]:
+            letters[k] = _NEXT_TASK
+    return "".join(letters)
+
+
+def _format_legend(record: TeamRecord, bars: Sequence[str]) -> str:
+    """Return the legend of the letters in a timeline."""
+    used = set("".join(bars))
+    labels = [(letter, record.label(kind)) for kind, (letter, _) in SPAN_LABELS.items()]
+    return ", ".join(
+        f"{letter if letter != ' ' else 'blank'} {label}"
+        for letter, label in (*labels, (_NEXT_TASK, "starts another task"))
+        if letter in used
+    )
+
+
+def record_as_dict(record: TeamRecord, steps: int) -> Mapping[str, Any]:
+    """Return the main numbers of a record as plain data."""
     return {
         "workers": record.workers,
         "protocol": record.protocol,
         "seconds": record.clock,
         "seconds_per_step": record.clock / max(1, steps),
-        "used": record.busy,
-        "shares": record.shares(),
+        "used": record.utilization,
+        "shares": record.time_fractions(),
         "staleness": sorted(map(list, record.staleness.items())),
     }

@@ -109,7 +109,7 @@ def _crossing(edge: Edge, owner: Mapping[str, int], stages: Sequence[Stage]) -> 
     """Return an edge with the name of what it sends, if it leads from one part to another."""
     head = owner[edge.head]
     name = parse_element(edge.tail)[0]
-    if owner[edge.tail] == head or cut_name(name) not in stages[head].takes:
+    if owner[edge.tail] == head or cut_name(name) not in stages[head].inputs:
         return edge
     lines = [*filter(None, [edge.label]), f"{edge.tail} →", "← adjoint"]
     return replace(edge, label="\n".join(lines))
@@ -119,11 +119,11 @@ def _messages(names: Sequence[str], stages: Sequence[Stage]) -> Iterator[str]:
     """Return a sentence for each pair of parts: what goes forward and what comes back."""
     for head, stage in enumerate(stages):
         for tail, earlier in enumerate(stages[:head]):
-            sent = [name for name in stage.takes if name in earlier.gives]
+            sent = [name for name in stage.inputs if name in earlier.outputs]
             if sent:
                 values = ", ".join(
                     format_name(parse_internal(name).variable)
-                    + (f" {format_shape(stage.takes[name])}" if stage.takes[name] else "")
+                    + (f" {format_shape(stage.inputs[name])}" if stage.inputs[name] else "")
                     for name in sent
                 )
                 back = "its adjoint" if len(sent) == 1 else "their adjoints"

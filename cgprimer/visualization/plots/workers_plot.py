@@ -9,7 +9,7 @@ from typing import Any
 from cgprimer.errors import UsageError, pluralize
 from cgprimer.support.number_format import format_number
 from cgprimer.support.validation import check_choice, check_real_number
-from cgprimer.training.distributed.worker_record import Record, record_of
+from cgprimer.training.distributed.worker_record import TeamRecord, record_of
 from cgprimer.training.runs import TrainingRun
 from cgprimer.visualization.diagrams.theme import Theme, mix
 from cgprimer.visualization.plots import slide
@@ -93,16 +93,16 @@ def workers(
 
 
 def timeline(
-    record: Record, steps: int, until: float | None = None, *, dark: bool, title: str | None
+    record: TeamRecord, steps: int, until: float | None = None, *, dark: bool, title: str | None
 ) -> slide.Figure:
     """A row for each worker; the lines are steps."""
-    end = until or record.beginning()
+    end = until or record.timeline_end()
     rows = min(record.workers, _ROWS)
     pace = format_number(record.clock / steps, 4)
     usual = f"{pluralize(record.workers, 'worker')}, {record.protocol}: {pace} s per step"
-    if record.placed:
-        usual += f", bubble {100 * record.shares()['wait']:.0f} %"
-    clock = "seconds of the virtual clock" if record.virtual else "seconds"
+    if record.has_stages:
+        usual += f", bubble {100 * record.time_fractions()['wait']:.0f} %"
+    clock = "seconds of the virtual clock" if record.is_simulated else "seconds"
     figure, axes, look = slide.framed(dark, title, usual, x=clock, y="")
     seen, alone = dict[str, Any](), record.protocol.partition(":")[0] not in _TOGETHER
     for span in record.spans:
@@ -112,7 +112,7 @@ def timeline(
             seen[span.kind] = axes.barh(
                 span.worker, width, left=span.begin, height=0.62, **_look(span.kind, look)
             )
-            if record.placed and width > end / _NUMBERED:
+            if record.has_stages and width > end / _NUMBERED:
                 place = span.begin + width / 2, span.worker
                 slide.beside(axes, str(span.version), place, (0, 0), look, ha="center",
                              va="center", zorder=4, weight="bold")  # fmt: skip
@@ -130,12 +130,12 @@ def timeline(
         axes.plot([], [], color=look.ink, linestyle="", **mark, label=says)
     for worker in range(rows):
         axes.plot([0, end], [worker, worker], color=look.edge, linewidth=1.0, zorder=0)
-        text = f"{100 * record.busy[worker]:.0f} %"
+        text = f"{100 * record.utilization[worker]:.0f} %"
         slide.beside(axes, text, (end, worker), (8, 0), look, ha="left", va="center")
     slide.beside(axes, "used", (end, -0.5), (8, 4), look, ha="left", va="bottom")
     for kind, bars in seen.items():
-        bars.set_label(record.word(kind))
-    axes.plot([], [], color=look.edge, linewidth=1.0, label=record.word("wait"))
+        bars.set_label(record.label(kind))
+    axes.plot([], [], color=look.edge, linewidth=1.0, label=record.label("wait"))
     axes.set_xlim(0, end)
     axes.set_ylim(rows - 0.5, -0.5)
     names = [f"worker {k + 1}" for k in range(rows)]
@@ -159,12 +159,16 @@ def _look(kind: str, look: Theme) -> dict[str, Any]:
 
 
 def _losses(
-    runs: Mapping[str, TrainingRun], records: Mapping[str, Record], *, dark: bool, title: str | None
+    runs: Mapping[str, TrainingRun],
+    records: Mapping[str, TeamRecord],
+    *,
+    dark: bool,
+    title: str | None,
 ) -> slide.Figure:
     """Two pictures of the same curves: over steps, and over time."""
     figure, look = slide.new_figure(dark, title, "The same runs over steps and over time")
     both: Any = figure.subplots(1, 2, sharey=True)
-    virtual = all(record.virtual for record in records.values())
+    virtual = all(record.is_simulated for record in records.values())
     clock = f"seconds{virtual * ' of the virtual clock'}"
     for axes, name in zip(both, ("step", clock), strict=True):
         slide.dress(axes, look, x=name, y="loss" if axes is both[0] else "")
@@ -189,7 +193,7 @@ def _losses(
     return figure
 
 
-def _staleness(records: Mapping[str, Record], *, dark: bool, title: str | None) -> slide.Figure:
+def _staleness(records: Mapping[str, TeamRecord], *, dark: bool, title: str | None) -> slide.Figure:
     """Of each run the share of the gradients that were so many steps old."""
     figure, axes, look = slide.framed(
         dark, title, "How old gradients are when they are used",

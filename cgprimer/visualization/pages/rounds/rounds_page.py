@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from cgprimer.errors import UsageError, join_names, pluralize
 from cgprimer.support.number_format import mark_rounding
 from cgprimer.tapes import elements
-from cgprimer.training.distributed.worker_record import Record, record_of
+from cgprimer.training.distributed.worker_record import TeamRecord, record_of
 from cgprimer.training.runs import TrainingRun
 from cgprimer.visualization.diagrams.figure_files import figure_bytes
 from cgprimer.visualization.pages.page_rendering import encode_script_data, render_page
@@ -55,7 +55,7 @@ def page(
         raise UsageError("a page steps through the timeline of one run")
     (run,) = run_names.values()
     record = record_of(run)
-    end = until or record.beginning()
+    end = until or record.timeline_end()
     pictures = dict[str, str]()
     for theme in "light", "dark":
         figure = timeline(record, run.steps, end, dark=theme == "dark", title="")
@@ -79,7 +79,7 @@ def page(
     )
 
 
-def moments(run: TrainingRun, record: Record) -> list[Moment]:
+def moments(run: TrainingRun, record: TeamRecord) -> list[Moment]:
     """What happens, in its order, as far as the record goes.
 
     >>> import cgprimer
@@ -118,16 +118,16 @@ def moments(run: TrainingRun, record: Record) -> list[Moment]:
             if step > version:
                 words += f", {pluralize(step - version, 'step')} old"
         last = now is not None and time >= now[0]
-        if now and last and (record.placed or [worker, version] == now[2][-1][:2]):
+        if now and last and (record.has_stages or [worker, version] == now[2][-1][:2]):
             several, step = len(now[2]), step + 1
             mean = f"the mean of {several} gradients" if several > 1 else "it"
-            words = f"{words}: {'that' if record.placed else mean} makes step {step}"
+            words = f"{words}: {'that' if record.has_stages else mean} makes step {step}"
             server, now = f"step {step}: {said(now[1], ' = ')}", next(coming, None)
         found.append(Moment(time, words, server))
     return found
 
 
-def _events(record: Record) -> Iterator[tuple[float, str, int, int]]:
+def _events(record: TeamRecord) -> Iterator[tuple[float, str, int, int]]:
     """Ends of spans as times, words, workers, versions; what ends together in one line."""
     arrives = "send" if any(span.kind == "send" for span in record.spans) else "compute"
     dropped: dict[float, list[str]] = {}
