@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 import statistics
 from itertools import islice, pairwise
@@ -17,9 +18,9 @@ from cgprimer.training.distributed.protocols import Task, gather_asynchronously,
 from cgprimer.training.distributed.simulator import SimulatedTeam
 from cgprimer.training.distributed.worker_record import record_of
 from cgprimer.training.runs import TrainingRun
-from cgprimer.training.settings import create_settings
+from cgprimer.training.settings import DEFAULT_SETTINGS, create_settings
 from cgprimer.training.strategy_choice import plan_training
-from cgprimer.training.worker_options import PROTOCOLS
+from cgprimer.training.worker_options import PROTOCOLS, WorkerOptions
 from tests.approval import refused
 from tests.docs.scaling import Curve, curves_of
 
@@ -396,6 +397,11 @@ def test_delays_are_data() -> None:
     assert parse_delays("exponential(2) + slow(5,1) + network(1e-9)", 3) == Delays(
         "exponential", (2.0,), slow=((0, 5.0),), network=1e-9
     )
+
+
+def test_the_options_of_workers_have_the_defaults_of_the_settings() -> None:
+    options = dataclasses.asdict(WorkerOptions())
+    assert options == {name: DEFAULT_SETTINGS[name] for name in options}
 
 
 # --- on paper ------------------------------------------------------------------------------------
