@@ -1,7 +1,7 @@
-"""Sheets as Markdown and as notebooks, and what all formats share.
+"""Exercise sheets as Markdown and as notebooks, and the parts that all formats share.
 
-A student's file holds questions. A solution has the same tables filled in, and beside a derivative
-how it follows; both are worked out when the file is written.
+A student's file contains only questions. A solution has the same tables filled in, and next to a
+derivative the formula from which it follows; both are computed when the file is written.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import fsum
-from typing import Any
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from cgprimer.analysis.text_tables import table
 from cgprimer.course.checks.sheets.answer_forms import format_dictionary
@@ -41,197 +41,280 @@ from cgprimer.expressions import (
 )
 from cgprimer.support.files import format_json
 from cgprimer.support.number_format import format_number
+from cgprimer.support.templates import Markup, escape_markdown, render_template
 from cgprimer.support.value_names import format_name, parse_internal
 from cgprimer.visualization.diagrams.diagram import Diagram
 from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
 
-_INLINE = re.compile(r"`([^`]*)`|\*([^*]+)\*")
-_FORMULA_GIVEN = ("trace", "optimizer")  # kinds whose tables show how each number follows
+_MARKS = re.compile(r"`([^`]*)`|\*([^*]+)\*")
+_SELF_EXPLANATORY = ("trace", "optimizer")  # kinds whose tables show how each value is computed
+_BLANK_WIDTH = 12  # spaces of an empty cell in Markdown
+FormattedCell = TypeVar("FormattedCell")
+
+
+class TextPiece(NamedTuple):
+    """A piece of a paragraph: ``text``, ``code`` or ``emphasis``."""
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True)
+class SheetTable(Generic[FormattedCell]):
+    """A table of a problem, with cells in the form that a document format needs."""
+
+    header: Sequence[str]
+    rows: list[list[FormattedCell]]
 
 
 @dataclass(frozen=True)
 class Section:
-    """A problem as it is set: its number, its kind and its table."""
+    """A problem of a sheet with its worksheet.
 
-    place: int
+    Attributes:
+        number: the number of the problem, from 1.
+        problem: the question.
+        worksheet: the tables with their solution.
+    """
+
+    number: int
     problem: Problem
     worksheet: Worksheet
 
     @cached_property
     def picture(self) -> Diagram | None:
-        """The graph that is drawn above the table, if there is one."""
+        """The diagram above the table, if the problem has one."""
         if self.worksheet.picture is None:
             return None
         return graph_diagram(parse(self.problem.graph, name="<sheet>"), **self.worksheet.picture)
 
     @property
     def heading(self) -> str:
-        """Number, title and points."""
+        """Number, title and points of the problem."""
         points = round(fsum(self.problem.points_of_blanks(len(self.worksheet.blanks))))
-        return f"Problem {self.place}. {self.worksheet.title} ({pluralize(points, 'point')})"
+        return f"Problem {self.number}. {self.worksheet.title} ({pluralize(points, 'point')})"
 
     @property
-    def text(self) -> Sequence[str]:
-        """Paragraphs, with the digits that are asked for at the end."""
-        if not any(blank.form in ("number", "array") for blank in self.worksheet.blanks):
-            return self.worksheet.text
-        digits = self.worksheet.digits
-        rounded = f"Round to {digits} significant digits; keep more on the way if you can."
-        exact = "All numbers are exact; fractions such as `3/4` are fine."
-        return (*self.worksheet.text, rounded if digits else exact)
+    def paragraphs(self) -> Sequence[str]:
+        """The paragraphs of the question; the last one states the required digits."""
+        worksheet = self.worksheet
+        if not any(blank.form in ("number", "array") for blank in worksheet.blanks):
+            return worksheet.text
+        rounding = (
+            f"Round to {worksheet.digits} significant digits; use more digits for intermediate"
+            " results if you can."
+        )
+        exact = "All numbers are exact; you may write fractions such as `3/4`."
+        return (*worksheet.text, rounding if worksheet.digits else exact)
 
-    def tables(
-        self, write: Callable[[Cell, bool], str], solution: bool
-    ) -> Iterator[tuple[Sequence[str], list[list[str]]]]:
-        """Headers and rows of the tables; ``write`` is told of a cell whether it was a blank.
+    def format_tables(
+        self, format_content: Callable[[Cell, bool], FormattedCell], solution: bool
+    ) -> list[SheetTable[FormattedCell]]:
+        """Format the tables of the problem.
 
-        Blanks are empty, or filled in for a solution, which says besides how derivatives follow.
+        Args:
+            format_content: formats a cell; its second argument tells whether the cell is a blank.
+            solution: fill in the blanks, and add a column with the formulas of derivatives.
         """
 
-        def written(cell: Cell) -> str:
-            if not isinstance(cell, Blank):
-                return write(cell, False)
-            return write(cell.format_value(self.worksheet.digits) if solution else "", True)
+        def format_row(row: Sequence[Cell]) -> list[FormattedCell]:
+            """Format the cells of a row, with blanks empty or filled in."""
+            return [
+                format_content(cell.format_value(self.worksheet.digits) if solution else "", True)
+                if isinstance(cell, Blank)
+                else format_content(cell, False)
+                for cell in row
+            ]
 
+        tables = []
         if self.worksheet.given_table:
             header, rows = self.worksheet.given_table
-            yield header, [[written(cell) for cell in row] for row in rows]
-        rows = self.worksheet.rows
-        header, made = self.worksheet.header, [[written(cell) for cell in row] for row in rows]
-        found = [self._how(row) for row in self.worksheet.rows if solution]
-        if any(found):
-            header = (*header, "how it follows")
-            for cells, tree in zip(made, found, strict=True):
-                cells.append(write(tree or "", False))
-        yield header, made
+            tables.append(SheetTable(header, [format_row(row) for row in rows]))
+        header, rows = self.worksheet.header, self.worksheet.rows
+        formatted = [format_row(row) for row in rows]
+        formulas = [self._derivative_formula(row) for row in rows if solution]
+        if any(formulas):
+            header = (*header, "formula")
+            for cells, formula in zip(formatted, formulas, strict=True):
+                cells.append(format_content(formula or "", False))
+        return [*tables, SheetTable(header, formatted)]
 
-    def _how(self, row: Sequence[Cell]) -> Cell | None:
-        """The formula of a row's derivative, if it does not stand there; edges and paths in it are
-        numbers."""
+    def _derivative_formula(self, row: Sequence[Cell]) -> Cell | None:
+        """Return the formula of a row's derivative; None if the row already shows the formula.
+
+        Partials of edges and products along paths are numbers in the formula.
+        """
         last, kind = row[-1], self.problem.kind
-        if not isinstance(last, Blank) or last.tree is None or kind in _FORMULA_GIVEN:
+        if not isinstance(last, Blank) or last.tree is None or kind in _SELF_EXPLANATORY:
             return None
         if last.column == "value" and kind != "shapes":
             return None
-        blanks = self.worksheet.blanks
-        values = dict(self.worksheet.known_values) | {b.name: b.value for b in blanks}
-        put: dict[str, Expression] = {name: Name(format_name(name)) for name in names_in(last.tree)}
-        for name in put:
+        values = dict(self.worksheet.known_values) | {b.name: b.value for b in self.worksheet.blanks}
+        replacements: dict[str, Expression] = {
+            name: Name(format_name(name)) for name in names_in(last.tree)
+        }
+        for name in replacements:
             if parse_internal(name).kind in ("edge", "path"):
-                put[name] = Number(float(format_number(values[name], self.worksheet.digits or 10)))
-        tree = substitute(last.tree, put)
-        given = [format_cell(cell) for cell in row if isinstance(cell, Apply)]
-        written = unparse(tree)
-        unread = last.column == "value" and "stop_gradient" in written  # of softmax
-        if unread or last.tree in row or written in given:
+                number = format_number(values[name], self.worksheet.digits or 10)
+                replacements[name] = Number(float(number))
+        tree = substitute(last.tree, replacements)
+        expressions = [format_cell(cell) for cell in row if isinstance(cell, Apply)]
+        formula = unparse(tree)
+        is_internal = last.column == "value" and "stop_gradient" in formula  # in softmax
+        if is_internal or last.tree in row or formula in expressions:
             return None
-        shown = readable(tree)
-        return tree if shown == written else DisplayFormula(shown)
+        display = readable(tree)
+        return tree if display == formula else DisplayFormula(display)
 
 
-def sections(sheet: Sheet) -> list[Section]:
-    """The problems of a sheet, worked out."""
+def build_sections(sheet: Sheet) -> list[Section]:
+    """Return the problems of a sheet with their worksheets."""
     return [Section(k, p, build_worksheet(p)) for k, p in enumerate(sheet.problems, start=1)]
 
 
-def headings(sheet: Sheet, *, solution: bool) -> tuple[str, str]:
-    """The title, and the line under it."""
+def sheet_headings(sheet: Sheet, *, solution: bool) -> tuple[str, str]:
+    """Return the title and the subtitle of a sheet."""
     title = f"{sheet.title}: solution" if solution else sheet.title
     return title, " · ".join(filter(None, (sheet.student, f"sheet {sheet.identifier}")))
 
 
-def embedded(sheet: Sheet) -> str:
-    """The questions as one line that neither a comment nor a script ends early."""
+def encode_sheet(sheet: Sheet) -> Markup:
+    """Encode the questions as one line of JSON that ends neither a comment nor a script."""
     text = json.dumps(sheet.to_dict(), ensure_ascii=True)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e")
+    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e"))
 
 
-def inline(
-    text: str, code: Callable[[str], str], strong: Callable[[str], str], rest: Callable[[str], str]
-) -> str:
-    """A paragraph, its formulas and stressed words written in the way of a format."""
-    pieces, at = [], 0
-    for mark in _INLINE.finditer(text):
-        pieces += [rest(text[at : mark.start()])]
-        pieces += [code(mark[1]) if mark[1] is not None else strong(mark[2])]
-        at = mark.end()
-    return "".join([*pieces, rest(text[at:])])
+def split_text(text: str) -> list[TextPiece]:
+    """Split a paragraph into plain text, code between backticks and emphasis between asterisks.
+
+    >>> [piece.kind for piece in split_text("Compute `xw` and *all* values.")]
+    ['text', 'code', 'text', 'emphasis', 'text']
+    """
+    pieces, end = [], 0
+    for match in _MARKS.finditer(text):
+        pieces.append(TextPiece("text", text[end : match.start()]))
+        kind, content = ("emphasis", match[2]) if match[1] is None else ("code", match[1])
+        pieces.append(TextPiece(kind, content))
+        end = match.end()
+    return [*pieces, TextPiece("text", text[end:])]
 
 
 # --- Markdown ------------------------------------------------------------------------------------
 
 
-def markdown(
-    sheet: Sheet, *, solution: bool = False, picture: Callable[[Section], str] | None = None
+def render_markdown(
+    sheet: Sheet,
+    *,
+    solution: bool = False,
+    format_picture: Callable[[Section], str] | None = None,
 ) -> str:
-    """A sheet in Markdown, whose tables are the form for answers.
+    """Render a sheet in Markdown; its tables are the form for answers.
 
-    ``picture`` writes the image of a section that has one; without it the graph stands as text.
+    Args:
+        sheet: the sheet.
+        solution: fill in the tables.
+        format_picture: returns the Markdown of a section's picture; by default the picture is
+            replaced by the text of the graph.
     """
-    title, under = headings(sheet, solution=solution)
-    lines = [f"# {_md(title)}", "", _md(under), "", f"<!-- cgprimer-sheet {embedded(sheet)} -->"]
-    for section in sections(sheet):
-        lines += ["", f"## {section.heading}", "", *_markdown_section(section, solution, picture)]
-    return "\n".join(lines) + "\n"
+    title, subtitle = sheet_headings(sheet, solution=solution)
+    sections = [
+        {
+            "heading": Markup(section.heading),
+            "body": Markup(_render_section(section, solution, format_picture)),
+        }
+        for section in build_sections(sheet)
+    ]
+    return render_template(
+        "course/exercises/sheet.md",
+        title=title,
+        subtitle=subtitle,
+        data=encode_sheet(sheet),
+        sections=sections,
+    )
 
 
-def _markdown_section(
-    section: Section, solution: bool, picture: Callable[[Section], str] | None
-) -> list[str]:
-    lines: list[str] = []
-    for paragraph in section.text:
-        lines += [paragraph, ""]
+def _render_section(
+    section: Section, solution: bool, format_picture: Callable[[Section], str] | None
+) -> str:
+    """Render the question, the picture and the tables of a section in Markdown."""
+    picture = ""
     if section.picture:
-        shown = picture(section) if picture else f"```text\n{section.problem.graph}\n```"
-        lines += [shown, ""]
-    for header, rows in section.tables(_markdown_cell, solution):
-        head = [_md(text) for text in header]
-        lines += [table(head, rows, style="markdown", left=range(len(head))), ""]
-    return lines[:-1]
+        graph_text = f"```text\n{section.problem.graph}\n```"
+        picture = format_picture(section) if format_picture else graph_text
+    tables = []
+    for sheet_table in section.format_tables(_format_markdown_cell, solution):
+        header = [escape_markdown(name) for name in sheet_table.header]
+        columns = range(len(header))
+        tables.append(Markup(table(header, sheet_table.rows, style="markdown", left=columns)))
+    return render_template(
+        "course/exercises/sheet_section.md",
+        paragraphs=map(Markup, section.paragraphs),
+        picture=Markup(picture),
+        tables=tables,
+    ).rstrip("\n")
 
 
-def _markdown_cell(cell: Cell, _: bool) -> str:
-    text = format_cell(cell).replace("|", "\\|") or " " * 12
-    code = isinstance(cell, Apply | Name | DisplayFormula)
-    return f"`{text}`" if code else text.replace(" -> ", " → ")
-
-
-def _md(text: str) -> str:
-    """A text without marks of Markdown or HTML."""
-    return re.sub(r"([\\`*_<>|#\[\]])", r"\\\1", " ".join(text.split()))
+def _format_markdown_cell(cell: Cell, _: bool) -> str:
+    """Format a cell in Markdown; formulas are code, and blanks are spaces."""
+    text = format_cell(cell).replace("|", "\\|") or " " * _BLANK_WIDTH
+    is_code = isinstance(cell, Apply | Name | DisplayFormula)
+    return f"`{text}`" if is_code else text.replace(" -> ", " → ")
 
 
 # --- notebooks -----------------------------------------------------------------------------------
 
 
-def notebook(
+def render_notebook(
     sheet: Sheet, *, solution: bool = False, svg: Callable[[Diagram], str] | None = None
 ) -> str:
-    """A sheet as a notebook: a cell with a dictionary to fill in for each problem."""
-    title, under = headings(sheet, solution=solution)
-    cells = [_text_cell(f"# {_md(title)}\n\n{_md(under)}", 0)]
-    for section in sections(sheet):
+    """Render a sheet as a notebook, with a dictionary to fill in for each problem.
+
+    Args:
+        sheet: the sheet.
+        solution: fill in the tables instead of asking for answers.
+        svg: draws a diagram; without this function the notebook has no pictures.
+    """
+    title, subtitle = map(escape_markdown, sheet_headings(sheet, solution=solution))
+    cells = [_markdown_cell(f"# {title}\n\n{subtitle}", 0)]
+    for section in build_sections(sheet):
         attachments: dict[str, Any] = {}
-        shown = None
+        format_picture = None
         if section.picture and svg:
             data = b64encode(svg(section.picture).encode()).decode()
             attachments = {"graph.svg": {"image/svg+xml": data}}
-            shown = lambda one: "![the graph](attachment:graph.svg)"  # noqa: E731
-        body = "\n".join(_markdown_section(section, solution, shown))
-        cells.append(_text_cell(f"## {section.heading}\n\n{body}", 2 * section.place, attachments))
+            format_picture = _link_attachment
+        body = _render_section(section, solution, format_picture)
+        text = f"## {section.heading}\n\n{body}"
+        cells.append(_markdown_cell(text, 2 * section.number, attachments))
         if not solution:
             cells.append({
-                "cell_type": "code", "execution_count": None, "id": f"answers-{section.place}",
-                "metadata": {}, "outputs": [],
-                "source": format_dictionary(section.place, section.worksheet),
+                "cell_type": "code",
+                "execution_count": None,
+                "id": f"answers-{section.number}",
+                "metadata": {},
+                "outputs": [],
+                "source": format_dictionary(section.number, section.worksheet),
             })  # fmt: skip
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    about = {"cgprimer": sheet.to_dict(), "kernelspec": kernel}
-    return (
-        format_json({"cells": cells, "metadata": about, "nbformat": 4, "nbformat_minor": 5}) + "\n"
-    )
+    metadata = {"cgprimer": sheet.to_dict(), "kernelspec": kernel}
+    notebook = {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
+    return format_json(notebook) + "\n"
 
 
-def _text_cell(text: str, place: int, attachments: dict[str, Any] | None = None) -> dict[str, Any]:
-    more = {"attachments": attachments} if attachments else {}
-    return {"cell_type": "markdown", "id": f"text-{place}", "metadata": {}, "source": text, **more}
+def _link_attachment(_: Section) -> str:
+    """Return the Markdown of a picture that is attached to the cell of the notebook."""
+    return "![the graph](attachment:graph.svg)"
+
+
+def _markdown_cell(
+    text: str, number: int, attachments: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return a Markdown cell of a notebook."""
+    optional = {"attachments": attachments} if attachments else {}
+    return {
+        "cell_type": "markdown",
+        "id": f"text-{number}",
+        "metadata": {},
+        "source": text,
+        **optional,
+    }

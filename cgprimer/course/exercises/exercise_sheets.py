@@ -43,25 +43,25 @@ class Exercise(Sheet):
 
     def to_markdown(self, *, solution: bool = False) -> str:
         """The sheet, or its solution, as Markdown; its tables are the form for answers."""
-        return documents.markdown(self, solution=solution)
+        return documents.render_markdown(self, solution=solution)
 
     def to_html(self, *, solution: bool = False) -> str:
         """As a page that needs nothing beside it, and prints on paper."""
-        from cgprimer.course.exercises.printed import page
+        from cgprimer.course.exercises.printed_sheets import sheet_page
 
-        return page(self, solution=solution)
+        return sheet_page(self, solution=solution)
 
     def to_latex(self, *, solution: bool = False) -> str:
         """As a document for ``pdflatex``."""
-        from cgprimer.course.exercises.printed import latex_document
+        from cgprimer.course.exercises.printed_sheets import latex_document
 
         return latex_document(self, solution=solution)
 
     def to_notebook(self, *, solution: bool = False) -> str:
         """As a notebook (nbformat 4.5), with a cell for the answers to each problem."""
-        from cgprimer.course.exercises.printed import svg
+        from cgprimer.course.exercises.printed_sheets import svg_element
 
-        return documents.notebook(self, solution=solution, svg=svg)
+        return documents.render_notebook(self, solution=solution, svg=svg_element)
 
     def to_csv(self) -> str:
         """A form for answers: a line for each blank."""
@@ -250,7 +250,7 @@ def write_exercises(
     for name in formats:
         check_choice("format of a sheet", name, FORMATS)
     if "pdf" in formats:
-        from cgprimer.course.exercises.printed import check_pdflatex
+        from cgprimer.course.exercises.printed_sheets import check_pdflatex
 
         check_pdflatex()
     root, made = Path(folder), list[Sheet]()
@@ -278,20 +278,20 @@ def _make_folders(root: Path) -> None:
 
 def _written(sheet: Exercise, name: str, solution: bool, path: Path) -> str | bytes:
     """A sheet in a format; pictures of Markdown are files beside it."""
-    from cgprimer.course.exercises import printed
+    from cgprimer.course.exercises import printed_sheets
 
     if name == "pdf":
-        return printed.pdf(sheet, solution=solution)
+        return printed_sheets.sheet_pdf(sheet, solution=solution)
     if name != "markdown":
         return str(getattr(sheet, f"to_{name}")(solution=solution))
 
     def picture(section: documents.Section) -> str:
         assert section.picture
-        file = path.with_name(f"{path.stem}-{section.place}.svg")
-        write_atomically(file, printed.svg(section.picture))
+        file = path.with_name(f"{path.stem}-{section.number}.svg")
+        write_atomically(file, printed_sheets.svg_element(section.picture))
         return f"![the graph]({file.name})"
 
-    return documents.markdown(sheet, solution=solution, picture=picture)
+    return documents.render_markdown(sheet, solution=solution, format_picture=picture)
 
 
 EVERYBODY = [Student("", "", "sheet")]  # one sheet, for all

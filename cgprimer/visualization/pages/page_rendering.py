@@ -91,14 +91,16 @@ def encode_script_data(value: Any) -> Markup:
     return Markup(json.dumps(plain, separators=(",", ":")).replace("<", "\\u003c"))
 
 
-def inline_svg(picture: bytes, *, themed: bool = True, **attributes: str) -> Markup:
+def inline_svg(
+    picture: bytes, *, themed: bool = True, keep_size: bool = False, **attributes: str
+) -> Markup:
     """Return an SVG file as an element for a page.
 
     Args:
         picture: the file, drawn in light colors.
         themed: replace the light colors of the theme by the variables of the style sheet.
-        attributes: attributes of the element, instead of its width and height; ``aria_label``
-            becomes ``aria-label``.
+        keep_size: keep the width and the height of the file.
+        attributes: attributes of the element; ``aria_label`` becomes ``aria-label``.
 
     >>> svg = b'<?xml version="1.0"?><svg width="9pt" height="9pt"><path fill="#ffffff"/></svg>'
     >>> print(inline_svg(svg, role="img"))
@@ -107,7 +109,8 @@ def inline_svg(picture: bytes, *, themed: bool = True, **attributes: str) -> Mar
     text = picture.decode()
     text = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
     text = text[text.index("<svg") :]
-    text = re.sub(r' (?:width|height)="[^"]*pt"', "", text, count=2)
+    if not keep_size:
+        text = re.sub(r' (?:width|height)="[^"]*pt"', "", text, count=2)
     names = (name.replace("_", "-") for name in attributes)
     written = (f' {n}="{escape(v)}"' for n, v in zip(names, attributes.values(), strict=True))
     text = text.replace("<svg", f"<svg{''.join(written)}", 1)
