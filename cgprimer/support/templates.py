@@ -70,7 +70,7 @@ def _create_environment(suffix: str) -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     escape = {"tex": escape_latex_prose, "md": escape_markdown}.get(suffix)
-    return Environment(
+    environment = Environment(
         loader=PackageLoader("cgprimer", ""),
         undefined=StrictUndefined,
         autoescape=escape is None,
@@ -80,6 +80,8 @@ def _create_environment(suffix: str) -> Environment:
         keep_trailing_newline=True,
         **(_LATEX_DELIMITERS if suffix == "tex" else {}),
     )
+    environment.filters["markup"] = Markup  # for the output of macros outside HTML
+    return environment
 
 
 def _skip_markup(escape: Callable[[str], str]) -> Callable[[Any], str]:

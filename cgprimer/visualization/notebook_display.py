@@ -1,8 +1,8 @@
-"""How objects show themselves in a notebook: pictures and tables, with text for whoever needs it.
+"""The display of objects in notebooks: pictures and tables, with text as an alternative.
 
-The package attaches this to the classes of its objects from above (`cgprimer/__init__.py`), so that
-no graph, tape or trace knows of pictures or pages. A picture comes as SVG and as PNG: a notebook
-that is not trusted by its reader shows only the latter. Nothing is wider than its cell.
+`cgprimer/__init__.py` attaches the display to the classes, so that graphs, tapes and traces do not
+depend on pictures or pages. A picture is an SVG and a PNG file: notebooks that the reader does not
+trust show only the latter. Nothing is wider than its cell.
 
 Source: IPython, "Integrating your objects with IPython", rich display.
 """
@@ -12,11 +12,11 @@ from __future__ import annotations
 import base64
 import sys
 from collections.abc import Callable, Sequence
-from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cgprimer.analysis.text_tables import html_table
 from cgprimer.errors import CgprimerError
+from cgprimer.support.templates import Markup, render_template
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,16 +32,22 @@ if TYPE_CHECKING:
     from cgprimer.training.sweeps import Sweep
     from cgprimer.visualization.pages.stepping.step_page import Page
 
-Bundle = dict[str, str]  # media type to content; pictures that are no text in base 64
-_MOST_LINES = 200  # of a text or a table
-_MOST_LETTERS = 200  # of a line of text
-_LARGEST_SVG = 2_000_000  # characters; beyond them a notebook gets slow, and the PNG is smaller
-_FRAME_HEIGHT = 720  # pixels of a page in a cell; the page itself scrolls
-_ALLOWED = 'sandbox="allow-scripts" allow="fullscreen"'  # to a page: nothing of the notebook
+Bundle = dict[str, str]  # content by media type; binary pictures are encoded in base 64
+_MOST_LINES = 200  # of a listing or a table
+_MOST_CHARACTERS = 200  # of a line
+_LARGEST_SVG = 2_000_000  # characters; larger pictures make a notebook slow, and PNG is smaller
+_FRAME_HEIGHT = 720  # pixels of a page in a cell; the page scrolls
 
 
-def bundle(shown: object) -> Bundle:
-    """What a notebook shows of an object, by media type; only its `repr` where nothing is drawn.
+class OutputTable(NamedTuple):
+    """A table of a cell's output, and a note below the table."""
+
+    content: Markup
+    note: str
+
+
+def bundle(displayed: object) -> Bundle:
+    """Return the display of an object by media type; only its `repr` if there is no picture.
 
     >>> import cgprimer
     >>> sorted(bundle(cgprimer.parse("xw = ab*xa")))
@@ -49,194 +55,247 @@ def bundle(shown: object) -> Bundle:
     >>> bundle(cgprimer.tape(cgprimer.parse("xw = less(xa, ab)")))["text/html"].split("\\n")[3]
     'xw = less(xa, ab)'
     """
-    content: Bundle = {"text/plain": f"{shown!r:.{_MOST_LETTERS}}"}
-    if _shows_only_text():
+    content: Bundle = {"text/plain": f"{displayed!r:.{_MOST_CHARACTERS}}"}
+    if _is_terminal():
         return content
-    view = next(_VIEWS[c.__name__] for c in type(shown).__mro__ if c.__name__ in _VIEWS)
+    classes = type(displayed).__mro__
+    display = next(_DISPLAYS[c.__name__] for c in classes if c.__name__ in _DISPLAYS)
     try:
-        return content | view(shown)
+        return content | display(displayed)
     except CgprimerError:
-        return content  # nothing to draw, or no library that could
+        return content  # nothing to draw, or a missing library
 
 
 def show_figures() -> None:
-    """Show figures in the notebook that runs, if one does, without `%matplotlib inline`.
+    """Show figures in the running notebook without `%matplotlib inline`, if there is a notebook.
 
-    Figures that belong to pyplot are left to it.
+    Figures of pyplot are left to pyplot.
     """
     shell = sys.modules["IPython"].get_ipython()
     if shell is not None:
         register = shell.display_formatter.mimebundle_formatter.for_type_by_name
-        register("matplotlib.figure", "Figure", _own_figure)
+        register("matplotlib.figure", "Figure", _display_figure)
 
 
-def _shows_only_text() -> bool:
-    """Whether this is IPython in a terminal, for which drawing would be in vain."""
+def _is_terminal() -> bool:
+    """Return whether IPython runs in a terminal, which shows no pictures."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     return shell is not None and "image/svg+xml" not in shell.display_formatter.active_types
 
 
-def _own_figure(figure: Figure) -> Bundle | None:
-    of_pyplot = getattr(figure.canvas, "manager", None) is not None
-    return None if of_pyplot or _shows_only_text() else _figure(figure)
+def _display_figure(figure: Figure) -> Bundle | None:
+    """Display a figure that does not belong to pyplot."""
+    belongs_to_pyplot = getattr(figure.canvas, "manager", None) is not None
+    return None if belongs_to_pyplot or _is_terminal() else _encode_figure(figure)
 
 
-def _figure(figure: Figure) -> Bundle:
+def _encode_figure(figure: Figure) -> Bundle:
+    """Encode a figure as PNG and, unless it is large, as SVG."""
     from cgprimer.visualization.diagrams.figure_files import figure_bytes
+    from cgprimer.visualization.pages.page_rendering import inline_svg
 
     content = {"image/png": base64.b64encode(figure_bytes(figure, "png")).decode()}
-    picture = figure_bytes(figure, "svg").decode()
+    picture = figure_bytes(figure, "svg")
     if len(picture) <= _LARGEST_SVG:
-        # Into a page it goes without a prologue, and no wider than the cell.
-        picture = picture[picture.index("<svg") :]
-        fitting = '<svg style="max-width: 100%; height: auto"'
-        content["image/svg+xml"] = picture.replace("<svg", fitting, 1)
+        style = "max-width: 100%; height: auto"
+        content["image/svg+xml"] = str(
+            inline_svg(picture, themed=False, keep_size=True, style=style)
+        )
     return content
 
 
-def _graph(graph: ExpressionGraph) -> Bundle:
+def _render_output(
+    *,
+    paragraphs: Sequence[str] = (),
+    listing: str | None = None,
+    tables: Sequence[OutputTable] = (),
+    figure: Figure | None = None,
+) -> Bundle:
+    """Render the output of a cell as HTML: paragraphs, a listing, tables and a figure."""
+    pictures = {} if figure is None else _encode_figure(figure)
+    html = render_template(
+        "visualization/notebook_output.html",
+        paragraphs=paragraphs,
+        text=listing,
+        tables=tables,
+        picture=Markup(pictures.pop("image/svg+xml", "")),
+    )
+    return {"text/html": html.rstrip("\n"), **pictures}
+
+
+def _table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], *, left: int | Sequence[int]
+) -> OutputTable:
+    """Format a table; ``left`` lists the left-aligned columns, or counts them from the first."""
+    columns = range(left) if isinstance(left, int) else left
+    content = Markup(html_table(header, rows[:_MOST_LINES], left=columns))
+    return OutputTable(content, _note_omission(len(rows), "rows"))
+
+
+def _note_omission(count: int, noun: str) -> str:
+    """Return a note on the lines or rows that are not shown; empty if all are shown."""
+    n_omitted = count - _MOST_LINES
+    return f"… {n_omitted:,} more {noun}; print(...) shows all" if n_omitted > 0 else ""
+
+
+def _display_graph(graph: ExpressionGraph) -> Bundle:
+    """Display the picture of a graph."""
     from cgprimer.visualization.diagrams.drawing import draw
 
-    return _figure(draw(graph))
+    return _encode_figure(draw(graph))
 
 
-def _program(program: object) -> Bundle:
-    lines = str(program).split("\n")
-    shown = [line if len(line) <= _MOST_LETTERS else line[:_MOST_LETTERS] + " …" for line in lines]
-    text = "\n".join([*shown[:_MOST_LINES], *_left_out(lines, "lines")])
-    return {"text/html": f'<pre style="max-height: 30em; overflow: auto">\n{escape(text)}\n</pre>'}
+def _shorten_listing(text: str) -> str:
+    """Shorten a listing to the lines and characters that a notebook shows."""
+    lines = text.split("\n")
+    shortened = [
+        line if len(line) <= _MOST_CHARACTERS else line[:_MOST_CHARACTERS] + " …"
+        for line in lines[:_MOST_LINES]
+    ]
+    return "\n".join(filter(None, ["\n".join(shortened), _note_omission(len(lines), "lines")]))
 
 
-def _trace(trace: Trace) -> Bundle:
+def _display_program(program: object) -> Bundle:
+    """Display the listing of a tape or a program."""
+    return _render_output(listing=_shorten_listing(str(program)))
+
+
+def _display_trace(trace: Trace) -> Bundle:
+    """Display the table of a trace, and that of its backward pass."""
     from cgprimer.support.number_format import format_array
 
     rows = [
         [r.name, r.expression, format_array(r.value), format_array(r.derivative)]
         for r in trace.rows
     ]
-    table = _table(["name", "expression", "value", trace.heading], rows, left=2)
+    tables = [_table(["name", "expression", "value", trace.heading], rows, left=2)]
     if trace.backward:
-        steps = [[r.name, r.expression, format_array(r.value)] for r in trace.backward]
-        table += "\n" + _table(["backward", "expression", "value"], steps, left=2)
-    return {"text/html": table, "text/plain": str(trace)}
+        backward = [[r.name, r.expression, format_array(r.value)] for r in trace.backward]
+        tables.append(_table(["backward", "expression", "value"], backward, left=2))
+    return {**_render_output(tables=tables), "text/plain": str(trace)}
 
 
-def _comparison(found: Comparison) -> Bundle:
+def _display_comparison(comparison: Comparison) -> Bundle:
+    """Display the graph, the derivatives and the costs of a comparison."""
     from cgprimer.visualization.pages.comparison.comparison_page import notebook_html
     from cgprimer.visualization.pages.comparison.comparison_slides import draw_comparison
 
-    picture = _figure(draw_comparison(found))["image/png"]
-    return {"text/html": notebook_html(found), "image/png": picture, "text/plain": str(found)}
+    return {
+        "text/html": notebook_html(comparison),
+        "image/png": _encode_figure(draw_comparison(comparison))["image/png"],
+        "text/plain": str(comparison),
+    }
 
 
-def _run(run: TrainingRun) -> Bundle:
+def _display_run(run: TrainingRun) -> Bundle:
+    """Display the losses and the parameters of a training run."""
     from cgprimer.support.number_format import format_number
     from cgprimer.visualization.plots.loss_plot import loss
 
     run = run.in_numbers()
-    names = list(run.parameters)
     columns = {"start": run.start, "learnt": run.parameters, "true": run.truth}
-    given = {title: values for title, values in columns.items() if values}
-    rows = [[n, *(format_number(values.get(n)) for values in given.values())] for n in names]
+    columns = {title: values for title, values in columns.items() if values}
+    rows = [
+        [name, *(format_number(values.get(name)) for values in columns.values())]
+        for name in run.parameters
+    ]
     losses = f"loss {format_number(run.start_loss)} → {format_number(run.loss)}"
-    said = escape(f"{run.stopped} after {run.steps:,} steps, {losses}")
-    picture = _figure(loss(run)) if run.step_losses else {}
-    parts = (f"<p>{said}</p>", _table(["parameter", *given], rows, left=1))
-    return {"text/html": "\n".join([*parts, picture.pop("image/svg+xml", "")]), **picture}
+    return _render_output(
+        paragraphs=[f"{run.stopped} after {run.steps:,} steps, {losses}"],
+        tables=[_table(["parameter", *columns], rows, left=1)],
+        figure=loss(run) if run.step_losses else None,
+    )
 
 
-def _fit(found: Fit) -> Bundle:
+def _display_fit(result: Fit) -> Bundle:
+    """Display the parameters of a fit with their standard errors, and the fitted curve."""
     from cgprimer.support.number_format import format_number
     from cgprimer.visualization.plots.fit_plot import fit
 
-    errors = found.standard_errors
+    errors = result.standard_errors
     rows = [
-        [n, format_number(v), format_number(errors.get(n))] for n, v in found.parameters.items()
+        [name, format_number(value), format_number(errors.get(name))]
+        for name, value in result.parameters.items()
     ]
-    how = "converged" if found.converged else "not converged"
-    said = "".join(f"<p>{escape(s)}</p>\n" for s in (f"{how}: {found.reason}", *found.sentences))
-    table = _table(["parameter", "value", "standard error"], rows, left=1)
-    return _with_picture(said + table, fit(found), repr(found))
+    status = "converged" if result.converged else "not converged"
+    output = _render_output(
+        paragraphs=[f"{status}: {result.reason}", *result.sentences],
+        tables=[_table(["parameter", "value", "standard error"], rows, left=1)],
+        figure=fit(result),
+    )
+    return {**output, "text/plain": repr(result)}
 
 
-def _sweep(found: Sweep) -> Bundle:
+def _display_sweep(result: Sweep) -> Bundle:
+    """Display the table and the plot of a sweep."""
     from cgprimer.visualization.plots.sweep_plot import sweep
 
-    header, rows, left = found.cells()
-    return _with_picture(_table(header, rows, left=left), sweep(found), found.table())
+    header, rows, left = result.cells()
+    output = _render_output(tables=[_table(header, rows, left=left)], figure=sweep(result))
+    return {**output, "text/plain": result.table()}
 
 
-def _ensemble(bag: Ensemble) -> Bundle:
+def _display_ensemble(ensemble: Ensemble) -> Bundle:
+    """Display the out-of-bag scores of an ensemble, and the losses of its members."""
     from cgprimer.support.number_format import format_number
     from cgprimer.visualization.plots.loss_plot import loss
 
     rows = [
-        [name.replace("-", " "), format_number(value)] for name, value in bag.out_of_bag().items()
+        [name.replace("-", " "), format_number(value)]
+        for name, value in ensemble.out_of_bag().items()
     ]
-    said = f"<p>{escape(repr(bag)[1:-1])}</p>\n" + _table(["out of bag", ""], rows, left=1)
-    members = {f"member {k}": run for k, run in enumerate(bag.runs, start=1)}
-    return _with_picture(said, loss(members), repr(bag))
+    output = _render_output(
+        paragraphs=[repr(ensemble)[1:-1]],
+        tables=[_table(["out of bag", ""], rows, left=1)],
+        figure=loss({f"member {k}": run for k, run in enumerate(ensemble.runs, start=1)}),
+    )
+    return {**output, "text/plain": repr(ensemble)}
 
 
-def _score(score: Score) -> Bundle:
+def _display_score(score: Score) -> Bundle:
+    """Display the metrics of predictions, and the confusion matrix of classes."""
     from cgprimer.support.number_format import format_number
 
-    named = {"samples": score.samples, "loss": score.loss, "R²": score.r2}
-    named |= {} if score.accuracy is None else {"accuracy": score.accuracy}
-    parts = [_table(list(named), [[format_number(v) for v in named.values()]], left=0)]
-    if (found := score.confusion) is not None:
-        names = [
-            label if isinstance(label, str) else format_number(label) for label in found.labels
+    metrics = {"samples": score.samples, "loss": score.loss, "R²": score.r2}
+    metrics |= {} if score.accuracy is None else {"accuracy": score.accuracy}
+    tables = [_table(list(metrics), [[format_number(v) for v in metrics.values()]], left=0)]
+    if (confusion := score.confusion) is not None:
+        labels = [
+            label if isinstance(label, str) else format_number(label) for label in confusion.labels
         ]
-        rows = [[n, *map(str, row)] for n, row in zip(names, found.counts.tolist(), strict=True)]
-        parts.append(_table(["true, predicted:", *names], rows, left=1))
-    return {"text/html": "\n".join(parts)}
+        counts = zip(labels, confusion.counts.tolist(), strict=True)
+        rows = [[label, *map(str, row)] for label, row in counts]
+        tables.append(_table(["true, predicted:", *labels], rows, left=1))
+    return _render_output(tables=tables)
 
 
-def _memory(kept: Memory) -> Bundle:
+def _display_memory(result: Memory) -> Bundle:
+    """Display the listing and the plot of the memory of a graph."""
     from cgprimer.visualization.plots.memory_plot import memory
 
-    return _with_picture(_program(kept)["text/html"], memory(kept), str(kept))
+    output = _render_output(listing=_shorten_listing(str(result)), figure=memory(result))
+    return {**output, "text/plain": str(result)}
 
 
-def _with_picture(html: str, figure: Figure, text: str) -> Bundle:
-    picture = _figure(figure)
-    html = "\n".join([html, picture.pop("image/svg+xml", "")])
-    return {"text/html": html, "text/plain": text, **picture}
+def _display_page(page: Page) -> Bundle:
+    """Display a page in a frame, isolated from the styles and keys of the notebook."""
+    template = "visualization/notebook_page.html"
+    frame = render_template(template, page=str(page), height=_FRAME_HEIGHT)
+    return {"text/html": frame.rstrip("\n")}
 
 
-def _page(page: Page) -> Bundle:
-    """A page in a frame, where its style sheet and its keys are its own."""
-    frame = f'style="width: 100%; height: {_FRAME_HEIGHT}px; border: 0"'
-    return {"text/html": f'<iframe {frame} {_ALLOWED} srcdoc="{escape(page)}"></iframe>'}
-
-
-def _table(
-    header: Sequence[str], rows: Sequence[Sequence[str]], *, left: int | Sequence[int]
-) -> str:
-    """Rows as HTML, the first columns aligned to the left, or those that are given."""
-    columns = range(left) if isinstance(left, int) else left
-    table = html_table(header, rows[:_MOST_LINES], left=columns)
-    return "\n".join([table, *(f"<p>{text}</p>" for text in _left_out(rows, "rows"))])
-
-
-def _left_out(all_: Sequence[Any], what: str) -> list[str]:
-    more = len(all_) - _MOST_LINES
-    return [f"… {more:,} more {what}; print(...) shows all"] if more > 0 else []
-
-
-_VIEWS: dict[str, Callable[[Any], Bundle]] = {
-    "Comparison": _comparison,
-    "DerivativeProgram": _program,
-    "Ensemble": _ensemble,
-    "ExpressionGraph": _graph,
-    "Fit": _fit,
-    "Memory": _memory,
-    "Page": _page,
-    "Recording": lambda recording: _graph(recording.graph) | {"text/plain": str(recording)},
-    "Score": _score,
-    "Sweep": _sweep,
-    "Tape": _program,
-    "Trace": _trace,
-    "TrainingRun": _run,
+_DISPLAYS: dict[str, Callable[[Any], Bundle]] = {
+    "Comparison": _display_comparison,
+    "DerivativeProgram": _display_program,
+    "Ensemble": _display_ensemble,
+    "ExpressionGraph": _display_graph,
+    "Fit": _display_fit,
+    "Memory": _display_memory,
+    "Page": _display_page,
+    "Recording": lambda recording: _display_graph(recording.graph) | {"text/plain": str(recording)},
+    "Score": _display_score,
+    "Sweep": _display_sweep,
+    "Tape": _display_program,
+    "Trace": _display_trace,
+    "TrainingRun": _display_run,
 }

@@ -1,8 +1,9 @@
-"""A LaTeX document: the formulas of a graph, and the derivative step by step as a table."""
+"""LaTeX documents with the formulas of a graph and the contributions to its derivatives."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from cgprimer.analysis.export.check_points import Checked
 from cgprimer.analysis.export.identifiers import identifiers
@@ -12,105 +13,148 @@ from cgprimer.analysis.latex import latex, latex_name
 from cgprimer.core.operations.primitive_registry import Applied
 from cgprimer.core.tape.tape_printing import build_expression_trees
 from cgprimer.expressions import Apply, Expression, Name, Number, fold
+from cgprimer.support.templates import Markup, render_template
 from cgprimer.tapes import labels, reachable
 
 
 class _Latex(Language):
-    """Every row of the table has its LaTeX."""
+    """LaTeX as a target language: every elementwise primitive can be typeset."""
 
     def has(self, name: Applied) -> bool:
+        """Return whether the operation is an elementwise primitive."""
         return isinstance(name, str)
 
 
 LATEX = _Latex({}, lambda *_: "")
-_HEAD = r"""\documentclass{article}
-\usepackage[margin=2cm]{geometry}
-\usepackage{amsmath}
-\usepackage{longtable}
-\setlength{\parindent}{0pt}
-\setlength{\LTleft}{0pt}
-\allowdisplaybreaks
-\begin{document}"""
-_TABLE = r"""\begin{longtable}{@{}p{0.16\textwidth}p{0.4\textwidth}p{0.38\textwidth}@{}}
-edge & its slope & what it adds \\ \hline \endhead
-ROWS
-\end{longtable}"""
-_SAID = {
-    "reverse": r"From the output back: along each edge the adjoint of its head, "
-    r"$\bar{h}$, times the slope of the edge is added to the adjoint of its tail, $\bar{t}$.",
-    "forward": r"From the inputs on: along each edge the tangent of its tail, $\dot{t}$, times the "
-    r"slope of the edge is added to the tangent of its head, $\dot{h}$.",
-}
 
 
-def latex_file(made: Exported, points: Sequence[Checked], header: str) -> str:
-    """The whole document; it compiles with pdflatex and packages of every installation."""
-    graph, of = made.graph, latex_name(made.idents[made.of])
-    comment = "\n".join(f"% {line}".rstrip() for line in header.split("\n"))
-    own = identifiers((*graph.variables, *graph.parameters), ascii_only=True, taken=lambda _: False)
-    formulas = [(latex_name(own[n]), _latex(tree, own)) for n, tree in graph.definitions.items()]
-    method = made.program.method
-    parts = [comment, _HEAD, r"\section*{The graph}", _aligned(formulas)]
-    parts += [rf"\section*{{The derivative: {method.replace('-', ' ')}}}", _SAID.get(method, "")]
-    if made.program.shares:
-        parts += [_TABLE.replace("ROWS", "\n".join(_steps(made))), r"\subsection*{As a program}"]
-    known = {line.name for line in made.value.lines}
-    lines = [*made.value.lines, *(line for line in made.sweep.lines if line.name not in known)]
-    parts.append(_aligned([(latex_name(x.name), _latex(_tree(x), {})) for x in lines]))
-    for point in points[:1]:
-        names = {name: latex_name(ident) for name, ident in made.idents.items()}
-        given = ", ".join(f"{names[n]} = {_number(v)}" for n, v in point.at.items())
-        labels = {n: rf"\frac{{\partial {of}}}{{\partial {names[n]}}}" for n in made.wrt} | {"": of}
-        rows = [(labels[name], _number(value)) for name, value in point.right.items()]
-        parts += [r"\section*{Numbers}", f"At ${given}$:", _aligned(rows)]
-    return "\n\n".join(filter(None, [*parts, r"\end{document}"])) + "\n"
+class ContributionRow(NamedTuple):
+    """A row of the table of contributions, in LaTeX.
+
+    Attributes:
+        tail: the tail of the edge.
+        head: the head of the edge.
+        derivative: the partial derivative of the head with respect to the tail, as a symbol.
+        partial: the formula of this partial derivative.
+        total: the adjoint or tangent to which the contribution is added.
+        factor: the adjoint or tangent that is multiplied by the partial derivative.
+    """
+
+    tail: Markup
+    head: Markup
+    derivative: Markup
+    partial: Markup
+    total: Markup
+    factor: Markup
 
 
-def _aligned(rows: Sequence[tuple[str, str]]) -> str:
-    """Equations below each other."""
-    lines = " \\\\\n".join(f"  {left} &= {right}" for left, right in rows)
-    return f"\\begin{{align*}}\n{lines}\n\\end{{align*}}" if rows else ""
+def latex_file(exported: Exported, points: Sequence[Checked], header: str) -> str:
+    """Render the document; pdflatex compiles it with packages of every TeX installation.
+
+    Args:
+        exported: the graph and its derivative program.
+        points: points with the expected derivatives; the document shows the first one.
+        header: the comment at the top.
+    """
+    method = exported.program.method
+    return render_template(
+        "analysis/export/latex_document.tex",
+        header=[Markup(f"% {line}".rstrip()) for line in header.split("\n")],
+        method=Markup(method.replace("-", " ")),
+        sweep=method,
+        definitions=_list_definitions(exported),
+        contributions=list(_list_contributions(exported)),
+        program=_list_program_lines(exported),
+        **_list_numbers(exported, points),
+    )
 
 
-def _latex(tree: Expression, names: Mapping[str, str]) -> str:
-    """An expression in which names are called so."""
+def _list_definitions(exported: Exported) -> list[tuple[Markup, Markup]]:
+    """Return the variables of the graph and their formulas."""
+    graph = exported.graph
+    names = identifiers(
+        (*graph.variables, *graph.parameters), ascii_only=True, taken=lambda _: False
+    )
+    return [
+        (Markup(latex_name(names[name])), _format_expression(tree, names))
+        for name, tree in graph.definitions.items()
+    ]
 
-    def leaf(node: Name | Number) -> Expression:
-        return Name(names.get(node.name, node.name)) if isinstance(node, Name) else node
 
-    return latex(fold(tree, leaf, lambda row, operands: Apply(row, tuple(operands))))
+def _list_program_lines(exported: Exported) -> list[tuple[Markup, Markup]]:
+    """Return the names and formulas of the derivative program, values first."""
+    value_lines = exported.value.lines
+    names = {line.name for line in value_lines}
+    lines = [*value_lines, *(line for line in exported.sweep.lines if line.name not in names)]
+    return [
+        (Markup(latex_name(line.name)), _format_expression(_build_tree(line), {})) for line in lines
+    ]
 
 
-def _number(value: float) -> str:
-    return latex(Number(value))
+def _list_numbers(exported: Exported, points: Sequence[Checked]) -> dict[str, Any]:
+    """Return the first point, and the output and the derivatives at this point."""
+    if not points:
+        return {"point": Markup(), "numbers": []}
+    point = points[0]
+    names = {name: latex_name(identifier) for name, identifier in exported.idents.items()}
+    output = latex_name(exported.idents[exported.of])
+    symbols = {
+        name: rf"\frac{{\partial {output}}}{{\partial {names[name]}}}" for name in exported.wrt
+    }
+    symbols[""] = output
+    inputs = ", ".join(f"{names[name]} = {_format_number(v)}" for name, v in point.at.items())
+    numbers = [
+        (Markup(symbols[name]), _format_number(value)) for name, value in point.right.items()
+    ]
+    return {"point": Markup(inputs), "numbers": numbers}
 
 
-def _tree(line: Line) -> Expression:
+def _format_expression(tree: Expression, names: Mapping[str, str]) -> Markup:
+    """Format an expression in LaTeX, with names replaced."""
+
+    def rename(leaf: Name | Number) -> Expression:
+        """Replace the name of a leaf."""
+        return Name(names.get(leaf.name, leaf.name)) if isinstance(leaf, Name) else leaf
+
+    return Markup(latex(fold(tree, rename, lambda row, operands: Apply(row, tuple(operands)))))
+
+
+def _format_number(value: float) -> Markup:
+    """Format a number in LaTeX."""
+    return Markup(latex(Number(value)))
+
+
+def _build_tree(line: Line) -> Expression:
+    """Build the expression of a program line."""
     return Apply(
         line.primitive, tuple(Name(o) if isinstance(o, str) else Number(o) for o in line.operands)
     )
 
 
-def _steps(made: Exported) -> Iterator[str]:
-    """A row for each share: the edge, its slope, and what it adds."""
-    tape, reverse = made.program.tape, made.program.method == "reverse"
+def _list_contributions(exported: Exported) -> Iterator[ContributionRow]:
+    """Yield a table row for each contribution of the derivative program."""
+    tape, is_reverse = exported.program.tape, exported.program.method == "reverse"
     trees, names = build_expression_trees(tape), labels(tape)
-    primal = reachable(tape, [tape.outputs[made.of]])
+    primal = reachable(tape, [tape.outputs[exported.of]])
 
-    def inner(index: int) -> Expression:
-        """A value in names of the graph: what the derivative computes on the way is put in."""
+    def expand(index: int) -> Expression:
+        """Return a value as an expression in the names of the graph."""
         if index not in trees or primal[index]:
             return Name(names[index]) if names[index] else Number(tape.leaves[index].value)
-        made_of = trees[index]
-        assert isinstance(made_of, Apply)
+        tree = trees[index]
+        assert isinstance(tree, Apply)
         operands = tape.instructions[index - len(tape.leaves)].operands
-        return Apply(made_of.primitive, tuple(inner(o) for o in operands))
+        return Apply(tree.primitive, tuple(expand(o) for o in operands))
 
-    for tail, head, partial, _, _ in tape.shares:
-        ends = [latex_name(made.shown[names[end]]) for end in (tail, head)]
-        slope = _latex(inner(partial), made.shown)
-        mark = r"\bar" if reverse else r"\dot"
-        whose, other = (0, 1) if reverse else (1, 0)
-        factor = rf"\frac{{\partial {ends[1]}}}{{\partial {ends[0]}}}"
-        added = rf"{mark}{{{ends[whose]}}} \mathrel{{+}}= {mark}{{{ends[other]}}} \cdot {factor}"
-        yield rf"${ends[0]} \to {ends[1]}$ & ${factor} = {slope}$ & ${added}$ \\[6pt]"
+    accent = r"\bar" if is_reverse else r"\dot"
+    for tail_index, head_index, partial, _, _ in tape.shares:
+        tail, head = (latex_name(exported.shown[names[i]]) for i in (tail_index, head_index))
+        total, factor = (tail, head) if is_reverse else (head, tail)
+        yield ContributionRow(
+            Markup(tail),
+            Markup(head),
+            Markup(rf"\frac{{\partial {head}}}{{\partial {tail}}}"),
+            _format_expression(expand(partial), exported.shown),
+            Markup(rf"{accent}{{{total}}}"),
+            Markup(rf"{accent}{{{factor}}}"),
+        )
