@@ -149,7 +149,9 @@ class Section:
             return None
         if last.column == "value" and kind != "shapes":
             return None
-        values = dict(self.worksheet.known_values) | {b.name: b.value for b in self.worksheet.blanks}
+        values = dict(self.worksheet.known_values) | {
+            b.name: b.value for b in self.worksheet.blanks
+        }
         replacements: dict[str, Expression] = {
             name: Name(format_name(name)) for name in names_in(last.tree)
         }
