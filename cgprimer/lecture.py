@@ -1,8 +1,8 @@
-"""The lecture's own class: ``from cgprimer.lecture import *`` is all that its scripts change.
+"""The class of the lecture: its scripts only have to import ``from cgprimer.lecture import *``.
 
-The calls are those of the module ComputationalGraphPrimer, which accompanies Avinash Kak's
-lectures on computational graphs (Purdue University), in its versions 1.0.2 to 1.1.5. What they
-compute is this package's: ``docs/lecture-class.md`` lists what differs.
+The class has the methods of the module ComputationalGraphPrimer, versions 1.0.2 to 1.1.5, which
+accompanies Avinash Kak's lectures on computational graphs (Purdue University). This package does
+the computation: ``docs/lecture-class.md`` lists the differences.
 """
 
 from cgprimer.course.lecture_class.primer import ComputationalGraphPrimer

@@ -9,8 +9,8 @@ import pytest
 
 import cgprimer
 from cgprimer import CgprimerError
-from cgprimer.course.lecture_class.layered_networks import batches
-from cgprimer.course.lecture_class.vertex_differences import NAME, method_of, vertex_differences
+from cgprimer.course.lecture_class.layered_networks import sample_batches
+from cgprimer.course.lecture_class.vertex_differences import NAME, select_method, vertex_differences
 from cgprimer.lecture import ComputationalGraphPrimer
 from tests.approval import refused
 
@@ -100,7 +100,7 @@ def test_the_differences_at_vertices_are_those_of_the_lecture() -> None:
 
 def test_the_gradient_goes_along_every_path() -> None:
     graph, at = cgprimer.parse(EXPRESSIONS), {"xa": 0.5, **TRUTH}
-    with method_of(1e-4) as how:
+    with select_method(1e-4) as how:
         found = cgprimer.gradient(graph, at, wrt=["ab", "bc", "cd", "ac", "xa"], **how)
     slope, xx = 22.6875 + 3 * 2.75e-4 + 1e-8, 1.0001
     # xa moves xy by itself and through xx, and xx moves xw through xz, xy and by itself.
@@ -115,7 +115,7 @@ def test_on_random_graphs_the_differences_come_near_the_gradient(method: str) ->
     for seed in range(10):
         graph = cgprimer.networks.random(8, seed=seed)
         exact = cgprimer.gradient(graph, {})
-        with method_of(None if method == "reverse" else 1e-6) as how:
+        with select_method(None if method == "reverse" else 1e-6) as how:
             assert how["method"] == method
             assert cgprimer.gradient(graph, {}, **how) == pytest.approx(exact, rel=1e-4, abs=1e-6)
 
@@ -137,7 +137,7 @@ def test_a_sample_is_shown_with_the_parameters_that_it_met(
 ) -> None:
     cgp = trained(dataset_size=250, display_vals_how_often=100, grad_delta=None)
     text = capsys.readouterr().out
-    assert re.findall(r"sample (\d+), forward", text) == ["0", "100", "200"]
+    assert re.findall(r"forward pass of sample (\d+)", text) == ["0", "100", "200"]
     assert len(losses(text)) == 2
     run = cgp.run
     assert run is not None
@@ -146,7 +146,7 @@ def test_a_sample_is_shown_with_the_parameters_that_it_met(
     printed = re.findall(r"squared error (\S+)", text)
     assert float(printed[2]) == pytest.approx(run.step_losses[200], rel=1e-4)
     shown = text.partition("sample 200")[2]
-    for name in ("inputs ", "prediction ", "truth ", "parameters "):
+    for name in ("inputs ", "prediction ", "target ", "parameters "):
         assert name in shown
     at = {**cgp.vals_for_learnable_params, "xa": 0.5}
     made = cgp.forward_propagate_one_input_sample_with_partial_deriv_calc(0, {"xa": 0.5})
@@ -206,7 +206,7 @@ def test_another_optimizer_is_a_word_away() -> None:
 def test_batches_are_drawn_from_both_classes_and_divided_by_their_maximum() -> None:
     cgp = neuron()
     data = {0: [np.full(4, 2.0), [1, 1, 1, 1]], 1: [[4.0, 4.0, 4.0, 8.0]]}
-    made = batches(data, cgp.graph, 50, 8, seed=1)
+    made = sample_batches(data, cgp.graph, 50, 8, seed=1)
     x = np.stack([made.inputs[name] for name in cgp.graph.inputs], axis=1).reshape(50, 8, 4)
     assert (x.max(axis=(1, 2)) == 1.0).all()
     y = made.targets["xw"].reshape(50, 8)
@@ -244,7 +244,7 @@ def test_the_verification_says_who_verified(
     except ImportError:
         assert "torch is not installed" in text
     else:
-        (apart,) = re.findall(r"differ by at most (\S+) of", text)
+        (apart,) = re.findall(r"is at most (\S+)\n", text)
         assert float(apart) < 1e-12
 
 
@@ -456,10 +456,10 @@ class Watched(ComputationalGraphPrimer):
     """The steps as they are, looked at."""
 
     def backprop_and_update_params_multi_neuron_model(self, y_errors):
-        before = self._parameters()
+        before = self._collect_parameters()
         super().backprop_and_update_params_multi_neuron_model(y_errors)
         if not hasattr(self, "first"):
-            self.first = before, self._parameters(), self._batch, y_errors
+            self.first = before, self._collect_parameters(), self._batch, y_errors
 
 
 def test_the_steps_of_a_network_are_those_of_the_gradient(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the lecture's calls draw: into a window where there is one, else into a file."""
+"""Display of the figures of the lecture's class in a window, a notebook or a file."""
 
 from __future__ import annotations
 
@@ -12,28 +12,33 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def shown(figure: Figure, path: str | Path | None, call: str) -> Figure:
-    """Write or show a figure, and return it.
+def show_figure(figure: Figure, path: str | Path | None, call: str) -> Figure:
+    """Show a figure or write it to a file, and return it.
 
-    With a path it is written there. Without one a matplotlib backend with windows shows it until
-    the window is closed, a notebook shows what is returned, and any other backend (``Agg``, no
-    display) has it written to ``CALL.png`` in the working directory, which is said.
+    Without a path, a matplotlib backend with windows shows the figure until the window is closed,
+    and a notebook shows the returned figure. With any other backend (``Agg``, no display), the
+    figure is written to ``CALL.png`` in the working directory, and a line says so.
+
+    Args:
+        figure: the figure.
+        path: the file to write.
+        call: the name of the called method.
     """
     if path is None:
-        where = _backend()
-        if where == "window":
-            _window(figure)
-        if where != "file":
+        display = _detect_display()
+        if display == "window":
+            _show_window(figure)
+        if display != "file":
             return figure
     target = Path(path if path is not None else f"{call}.png")
     save_figure(figure, target)
     if path is None:
-        print(f"{call}: written to {target}")  # noqa: T201 - a script says where its picture is
+        print(f"{call}: written to {target}")  # noqa: T201 - tells users of scripts the file
     return figure
 
 
-def _backend() -> str:
-    """``window``, ``notebook`` or ``file``."""
+def _detect_display() -> str:
+    """Return ``window``, ``notebook`` or ``file``, depending on matplotlib's backend."""
     import matplotlib
 
     try:
@@ -44,18 +49,18 @@ def _backend() -> str:
 
         canvas = pyplot.figure().canvas
         pyplot.close(canvas.figure)
-    except Exception:  # a backend that is asked for and cannot be had: no window, for any reason
+    except Exception:  # the selected backend cannot be loaded, for any reason
         return "file"
     return "window" if getattr(canvas, "required_interactive_framework", None) else "file"
 
 
-def _window(figure: Figure) -> None:
-    """A window with the picture; it is one of pyplot's, which figures made here are not."""
+def _show_window(figure: Figure) -> None:
+    """Show a figure in a window of pyplot, as an image: pyplot did not create the figure."""
     from matplotlib import pyplot
 
     width, height = figure.get_size_inches()
-    opened = pyplot.figure(figsize=(width, height))
-    axes = opened.add_axes((0.0, 0.0, 1.0, 1.0))
+    window = pyplot.figure(figsize=(width, height))
+    axes = window.add_axes((0.0, 0.0, 1.0, 1.0))
     axes.imshow(pyplot.imread(io.BytesIO(figure_bytes(figure, "png"))), aspect="auto")
     axes.set_axis_off()
     pyplot.show()

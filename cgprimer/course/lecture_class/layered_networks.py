@@ -1,4 +1,4 @@
-"""The lecture's two network models: neurons with bias and sigmoid, two classes, batches."""
+"""The network models of the lecture: neurons with bias and sigmoid, two classes, batches."""
 
 from __future__ import annotations
 
@@ -13,98 +13,113 @@ from cgprimer.training.data import Dataset
 from cgprimer.training.data.class_samples import CLASSES
 
 Array = Any
-BIAS = "bias_"
+BIAS = "bias_"  #: prefix of the names of biases
 
 
-def with_neurons(expressions: Sequence[str]) -> list[str]:
-    """Bias and sigmoid written into each expression.
+def add_neurons(expressions: Sequence[str]) -> list[str]:
+    """Add a bias and a sigmoid to each expression.
 
-    >>> with_neurons(["xw = ab*xa + bc*xb"])
+    >>> add_neurons(["xw = ab*xa + bc*xb"])
     ['xw = sigmoid(ab*xa + bc*xb + bias_xw)']
     """
-    made = []
+    neurons = []
     for expression in expressions:
         name, equals, body = (part.strip() for part in expression.partition("="))
         neuron = f"{name} = sigmoid({body} + {BIAS}{name})"
-        made.append(neuron if equals and name.isidentifier() and body else expression)
-    return made
+        is_definition = equals and name.isidentifier() and body
+        neurons.append(neuron if is_definition else expression)
+    return neurons
 
 
-def layers_of(graph: ExpressionGraph) -> list[list[str]]:
-    """Variables by layers: inputs, those computed from them, ...
+def group_by_layer(graph: ExpressionGraph) -> list[list[str]]:
+    """Group variables into layers: the inputs first, then variables that use earlier layers.
 
     >>> from cgprimer import parse
-    >>> layers_of(parse("xw=ap*xp+aq*xq; xo=cp*xw"))
+    >>> group_by_layer(parse("xw=ap*xp+aq*xq; xo=cp*xw"))
     [['xp', 'xq'], ['xw'], ['xo']]
     """
     depth: dict[str, int] = {}
     for name in graph.variables:
         depth[name] = max((1 + depth[n] for n in graph.depends_on.get(name, ())), default=0)
-    found: list[list[str]] = [[] for _ in range(max(depth.values(), default=-1) + 1)]
+    layers: list[list[str]] = [[] for _ in range(max(depth.values(), default=-1) + 1)]
     for name, layer in depth.items():
-        found[layer].append(name)
-    return found
+        layers[layer].append(name)
+    return layers
 
 
 def check_layers(
     layers: list[list[str]], num_layers: int | None, config: Sequence[int] | None
 ) -> None:
-    """That the expressions are the network that was said.
+    """Check that a network has the expected layers.
+
+    Args:
+        layers: the variables of each layer.
+        num_layers: the expected number of layers, including the inputs; None for any number.
+        config: the expected sizes of the layers; None for any sizes.
 
     Raises:
-        UsageError: they have other layers.
+        UsageError: the network has other layers.
     """
     sizes = [len(layer) for layer in layers]
-    told = "-".join(map(str, sizes))
+    structure = "-".join(map(str, sizes))
     if num_layers is not None and num_layers != len(sizes):
-        what = f"num_layers is {num_layers}, and the expressions have {len(sizes)}: {told}"
-        raise UsageError(what, hint="inputs are a layer, too")
+        raise UsageError(
+            f"num_layers is {num_layers}, but the expressions have {len(sizes)}: {structure}",
+            hint="count the inputs as a layer",
+        )
     if config is not None and list(config) != sizes:
         names = "; ".join(", ".join(layer) for layer in layers)
         raise UsageError(
-            f"layers_config is {list(config)}, and the expressions have {sizes}", hint=names
+            f"layers_config is {list(config)}, but the layers have sizes {sizes}", hint=names
         )
 
 
-def two_classes(inputs: int, samples: int, seed: int) -> dict[int, list[Array]]:
-    """Class to its samples, half of them each: N(2, 1) in each input for 0, N(4, 2^2) for 1."""
+def sample_two_classes(inputs: int, samples: int, seed: int) -> dict[int, list[Array]]:
+    """Return samples keyed by class: each input is N(2, 1) in class 0 and N(4, 2^2) in class 1."""
     second = np.arange(samples) >= samples // 2
     x = CLASSES["lecture-neurons"].sample_inputs(np.random.default_rng(seed), second, inputs)
     return {0: [*x[~second]], 1: [*x[second]]}
 
 
-def batches(
-    training_data: Mapping[int, Any], graph: ExpressionGraph, many: int, size: int, seed: int
+def sample_batches(
+    training_data: Mapping[int, Any], graph: ExpressionGraph, number: int, size: int, seed: int
 ) -> Dataset:
-    """Batches one behind the other, drawn from the two classes, each divided by its maximum.
+    """Sample consecutive batches from two classes, and divide each batch by its maximum.
+
+    Args:
+        training_data: samples keyed by class.
+        graph: the network.
+        number: the number of batches.
+        size: the number of samples in a batch.
+        seed: the random seed.
 
     Raises:
-        DataError: the data are not two classes of as many numbers as the graph has inputs.
+        DataError: the data are not two classes of samples with one number for each input.
         UsageError: the graph has more than two outputs.
     """
     if len(graph.outputs) not in (1, 2):
-        what = f"two classes need one output or two, and there are {len(graph.outputs)}"
-        raise UsageError(what, hint="output_vars says which they are")
+        problem = f"two classes require one or two outputs, got {len(graph.outputs)}"
+        raise UsageError(problem, hint="set output_vars")
     if not isinstance(training_data, Mapping) or {0, 1} - {*training_data}:
-        hint = "training_data = cgp.gen_training_data()"
-        raise DataError("training data are samples by class: {0: [...], 1: [...]}", hint=hint)
-    given = []
+        hint = "use training_data = cgp.gen_training_data()"
+        raise DataError("training_data must have two classes: {0: [...], 1: [...]}", hint=hint)
+    classes = []
     for label in (0, 1):
         try:
             samples = np.asarray(training_data[label], dtype=float)
         except (TypeError, ValueError):
             samples = np.empty(0)
         if samples.ndim != 2 or not len(samples) or samples.shape[1] != len(graph.inputs):
-            what = f"the samples of class {label} are not lists of {len(graph.inputs)} numbers"
-            raise DataError(what, hint=f"one for each of {', '.join(graph.inputs)}")
-        given.append(samples)
+            problem = f"samples of class {label} must be lists of {len(graph.inputs)} numbers"
+            raise DataError(problem, hint=f"give one number for each of {', '.join(graph.inputs)}")
+        classes.append(samples)
     random = np.random.default_rng(seed)
-    second = random.random(many * size) < 0.5
-    x = np.empty((many * size, len(graph.inputs)))
-    for label, samples in enumerate(given):
+    second = random.random(number * size) < 0.5
+    x = np.empty((number * size, len(graph.inputs)))
+    for label, samples in enumerate(classes):
         rows = second == bool(label)
         x[rows] = samples[random.integers(len(samples), size=int(rows.sum()))]
-    in_batches = x.reshape(many, -1)
+    in_batches = x.reshape(number, -1)
     in_batches /= in_batches.max(axis=1, keepdims=True)
     targets = [second * 1.0] if len(graph.outputs) == 1 else [~second * 1.0, second * 1.0]
     return Dataset.from_arrays(

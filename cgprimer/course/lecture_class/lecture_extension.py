@@ -1,4 +1,4 @@
-"""The lecture's inner class that extends automatic differentiation by a function of its own."""
+"""The inner class of the lecture that adds a custom function to automatic differentiation."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cgprimer.core.registration import register_primitive, unregister_primitive
-from cgprimer.course.lecture_class.training_messages import tell_losses
+from cgprimer.course.lecture_class.training_messages import print_losses
 from cgprimer.errors import UsageError
 from cgprimer.expressions import parse
 from cgprimer.recording.custom_functions import Context, Function
@@ -15,11 +15,11 @@ from cgprimer.training.data import Dataset, make_classes
 from cgprimer.training.loop import train
 from cgprimer.training.runs import TrainingRun
 
-_OFTEN = 200  # samples from one line to the next
+_LOSS_INTERVAL = 200  # samples between two printed losses
 
 
 class DoSillyWithTensor(Function):
-    """Truncates to an unsigned byte; its backward pass adds the error that this made.
+    """Truncation to an unsigned byte, whose backward pass adds the truncation error.
 
     >>> import cgprimer, numpy
     >>> x = cgprimer.Value([3.75, 4.5])
@@ -31,25 +31,25 @@ class DoSillyWithTensor(Function):
 
     @staticmethod
     def forward(ctx: Context, x: Any) -> Any:
-        """The bytes, as numbers again."""
-        kept = np.clip(np.trunc(x), 0.0, 255.0)
-        ctx.save(x - kept)
-        return kept
+        """Return the truncated values as floats."""
+        truncated = np.clip(np.trunc(x), 0.0, 255.0)
+        ctx.save(x - truncated)
+        return truncated
 
     @staticmethod
     def backward(ctx: Context, grad: Any) -> Any:
-        """The adjoint of the result, and what was cut off."""
+        """Return the upstream gradient plus the truncation error."""
         (error,) = ctx.saved
         return grad + error
 
 
 class AutogradCustomization:
-    """A network 2-10-2 with ReLU and without biases, trained with and without a silly function.
+    """A 2-10-2 network with ReLU and without biases, trained with and without a custom function.
 
     Args:
-        cgp: the primer that has the learning rate, the epochs and the seed.
-        num_samples_per_class: of two classes in the plane, N([3, 3], I) and N([5, 5], I), with
-            the labels 1 and 2.
+        cgp: the primer with learning rate, number of epochs and seed.
+        num_samples_per_class: number of samples in each of two classes in the plane, N([3, 3], I)
+            with label 1 and N([5, 5], I) with label 2.
     """
 
     DoSillyWithTensor = DoSillyWithTensor
@@ -59,18 +59,18 @@ class AutogradCustomization:
         self._dataset: Dataset | None = None
 
     def gen_training_data(self) -> None:
-        """Make the samples."""
-        many = 2 * self.num_samples_per_class
+        """Generate the samples of both classes."""
+        samples = 2 * self.num_samples_per_class
         self._dataset = make_classes(
-            "lecture-planes", parse(_network("x")), samples=many, seed=self.cgp.seed
+            "lecture-planes", parse(_format_network("x")), samples=samples, seed=self.cgp.seed
         )
 
     def train_with_straight_autograd(self) -> TrainingRun:
-        """Train the network, a sample at a time; prints mean losses."""
+        """Train the network sample by sample, and print mean losses."""
         return self._train("x")
 
     def train_with_extended_autograd(self) -> TrainingRun:
-        """The same with each sample passed through :class:`DoSillyWithTensor` first."""
+        """Train the network on inputs that :class:`DoSillyWithTensor` has transformed."""
         name = DoSillyWithTensor.__name__
         register_primitive(DoSillyWithTensor)
         try:
@@ -78,10 +78,14 @@ class AutogradCustomization:
         finally:
             unregister_primitive(name)
 
-    def _train(self, passed: str) -> TrainingRun:
+    def _train(self, transformed_input: str) -> TrainingRun:
+        """Train the network on the value of an expression in the input ``x``."""
         if self._dataset is None:
-            raise UsageError("there are no data yet", hint="call gen_training_data() first")
-        graph, random = parse(_network(passed)), np.random.default_rng(self.cgp.seed)
+            raise UsageError("no training data", hint="call gen_training_data() first")
+        graph, random = (
+            parse(_format_network(transformed_input)),
+            np.random.default_rng(self.cgp.seed),
+        )
         run = train(
             graph,
             self._dataset,
@@ -94,14 +98,17 @@ class AutogradCustomization:
             seed=self.cgp.seed,
         )
         samples = len(self._dataset)
-        tell_losses(
-            run, _OFTEN, lambda step: f"epoch={(step - 1) // samples} i={(step - 1) % samples}"
+        print_losses(
+            run,
+            _LOSS_INTERVAL,
+            lambda step: f"epoch={(step - 1) // samples} i={(step - 1) % samples}",
         )
         return run
 
 
-def _network(passed: str) -> str:
+def _format_network(transformed_input: str) -> str:
+    """Return the expressions of the network, given an expression in the input ``x``."""
     return (
         "input x[2]; parameter W1[10,2], W2[2,10]; output xo\n"
-        f"xs = {passed}; xh = relu(W1 @ xs); xo = W2 @ xh"
+        f"xs = {transformed_input}; xh = relu(W1 @ xs); xo = W2 @ xh"
     )

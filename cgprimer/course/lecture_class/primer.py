@@ -1,4 +1,4 @@
-"""The class itself: the lecture's calls, each a few lines on what this package has."""
+"""The class of the lecture, whose methods call the functions of this package."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cgprimer.core.edge_partials import Partials, partials
-from cgprimer.course.lecture_class.figure_display import shown
+from cgprimer.course.lecture_class.figure_display import show_figure
 from cgprimer.course.lecture_class.layered_networks import (
-    batches,
+    add_neurons,
     check_layers,
-    layers_of,
-    two_classes,
-    with_neurons,
+    group_by_layer,
+    sample_batches,
+    sample_two_classes,
 )
 from cgprimer.course.lecture_class.lecture_extension import AutogradCustomization
-from cgprimer.course.lecture_class.torch_verification import network, verify
+from cgprimer.course.lecture_class.torch_verification import create_network, verify_with_torch
 from cgprimer.course.lecture_class.training_hooks import NetworkSteps
-from cgprimer.course.lecture_class.training_messages import tell, tell_losses, tell_samples
-from cgprimer.course.lecture_class.vertex_differences import method_of, vertex_differences
+from cgprimer.course.lecture_class.training_messages import print_line, print_losses, print_samples
+from cgprimer.course.lecture_class.vertex_differences import select_method, vertex_differences
 from cgprimer.errors import UsageError
 from cgprimer.expressions import ExpressionGraph, parse
 from cgprimer.support.validation import check_integer
@@ -37,31 +37,31 @@ Picture = str | Path | None
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ComputationalGraphPrimer(NetworkSteps):
-    """An expression graph or a small network with its data and its training, step by step.
+    """An expression graph or a small network, with its data and its training.
 
     Args:
-        expressions: a list of texts such as ``xw=cd*xx+xz^3``.
-        output_vars: the outputs; variables that lead to nothing unless given.
-        dataset_size: samples that :meth:`gen_gt_dataset` makes, or :meth:`gen_training_data`, half
-            of them of each class.
-        learning_rate: of gradient descent, constant.
-        display_vals_how_often: print every so many samples or iterations; 0 for never.
-        display_loss_how_often: the same, as later versions call it.
-        grad_delta: the step of the differences at vertices with which :meth:`train_on_all_data`
-            differentiates; None for reverse mode.
-        one_neuron_model: :meth:`parse_expressions` gives the expression a bias and a sigmoid.
-        num_layers: of a multi-neuron model, inputs counted; None for what the expressions say.
-        layers_config: how many nodes each layer has; None for what the expressions say.
-        training_iterations: batches that a network is trained on.
-        batch_size: samples of a batch.
-        epochs: of :class:`AutogradCustomization`.
-        for_verification_only: the expressions only say how many inputs there are.
-        debug: print what the parser found.
-        seed: of data, start values and batches; drawn from Python's ``random`` unless given, so
-            that ``random.seed(0)`` at the top of a script decides everything.
+        expressions: a list of strings such as ``xw=cd*xx+xz^3``.
+        output_vars: the outputs; by default the variables that no expression uses.
+        dataset_size: number of samples that :meth:`gen_gt_dataset` generates, or
+            :meth:`gen_training_data` for both classes together.
+        learning_rate: the constant learning rate of gradient descent.
+        display_vals_how_often: number of samples or iterations between printed lines; 0 for none.
+        display_loss_how_often: the name of ``display_vals_how_often`` in later versions.
+        grad_delta: the step size of the differences at vertices in :meth:`train_on_all_data`;
+            None for reverse mode.
+        one_neuron_model: add a bias and a sigmoid to the expression.
+        num_layers: number of layers of a network with the inputs; None to count them.
+        layers_config: number of nodes in each layer; None to count them.
+        training_iterations: number of batches on which a network is trained.
+        batch_size: number of samples in a batch.
+        epochs: number of epochs of :class:`AutogradCustomization`.
+        for_verification_only: use only the number of inputs of the expressions.
+        debug: print the parsed graph.
+        seed: random seed of data, start values and batches. By default it is sampled by Python's
+            ``random``, so that ``random.seed(0)`` at the top of a script determines all results.
 
     Raises:
-        UsageError: a call comes before the one that it needs, a number is none.
+        UsageError: a method is called before the method that it requires, or a setting is invalid.
 
     >>> cgp = ComputationalGraphPrimer(
     ...     expressions=["xx=xa^2", "xy=ab*xx+ac*xa", "xz=bc*xx+xy", "xw=cd*xx+xz^3"],
@@ -99,86 +99,85 @@ class ComputationalGraphPrimer(NetworkSteps):
 
     def __post_init__(self, display_loss_how_often: int) -> None:
         self.expressions, self.output_vars = (
-            [given] if isinstance(given, str) else [*given]
-            for given in (self.expressions, self.output_vars)
+            [strings] if isinstance(strings, str) else [*strings]
+            for strings in (self.expressions, self.output_vars)
         )
         self.display_vals_how_often = self.display_vals_how_often or display_loss_how_often
 
-    # --- expressions ---------------------------------------------------------------------------
-
     def parse_expressions(self) -> None:
-        """Build the graph: ``depends_on`` and ``leads_to``; of a one-neuron model, its neuron.
+        """Build the graph of the expressions; a one-neuron model gets a bias and a sigmoid.
 
         Raises:
-            SourceError: the expressions are no graph.
+            SourceError: the expressions are invalid.
         """
         self._parse(neurons=self.one_neuron_model)
 
     def parse_general_dag_expressions(self) -> None:
-        """Build the graph of the expressions as they are written."""
+        """Build the graph of the expressions, without biases and sigmoids."""
         self._parse(neurons=False)
 
     def parse_multi_layer_expressions(self) -> None:
-        """Build a network: each expression is a node with a bias and a sigmoid.
+        """Build a network, in which each expression is a node with a bias and a sigmoid.
 
         Raises:
-            SourceError: the expressions are no graph.
-            UsageError: they are not the layers that the constructor was told.
+            SourceError: the expressions are invalid.
+            UsageError: the layers are not those of ``num_layers`` or ``layers_config``.
         """
         self._parse(neurons=True)
-        check_layers(layers_of(self.graph), self.num_layers, self.layers_config)
+        check_layers(group_by_layer(self.graph), self.num_layers, self.layers_config)
 
     def _parse(self, *, neurons: bool) -> None:
-        lines = with_neurons([*self.expressions]) if neurons else [*self.expressions]
-        declared = [f"output {', '.join(self.output_vars)}"] if self.output_vars else []
-        graph = parse([*lines, *declared])
+        """Build the graph, with a bias and a sigmoid in each expression if ``neurons`` is true."""
+        lines = add_neurons([*self.expressions]) if neurons else [*self.expressions]
+        declarations = [f"output {', '.join(self.output_vars)}"] if self.output_vars else []
+        graph = parse([*lines, *declarations])
         if graph.shapes:
-            what = "the lecture's class computes with numbers, and these expressions have arrays"
-            raise UsageError(what, hint="cgprimer.train and the other functions take them")
+            problem = "the lecture's class supports scalars only, but the expressions have arrays"
+            raise UsageError(problem, hint="use cgprimer.train and the other functions")
         self._graph = graph
         if self.debug:
-            tell("\n".join(["the expressions, as they are computed:", *lines]))
-            tell(f"inputs: {', '.join(self.independent_vars)}")
-            tell(f"learnable parameters: {', '.join(self.graph.parameters)}")
-            tell(f"depends_on: {self.depends_on}")
-            tell(f"leads_to: {self.leads_to}")
+            print_line("\n".join(["expressions:", *lines]))
+            print_line(f"inputs: {', '.join(self.independent_vars)}")
+            print_line(f"learnable parameters: {', '.join(self.graph.parameters)}")
+            print_line(f"depends_on: {self.depends_on}")
+            print_line(f"leads_to: {self.leads_to}")
 
     @property
     def graph(self) -> ExpressionGraph:
-        """The graph that :meth:`parse_expressions` built."""
+        """The graph of the expressions."""
         if self._graph is None:
-            raise UsageError("there is no graph yet", hint="call parse_expressions() first")
+            raise UsageError(
+                "the expressions are not parsed yet", hint="call parse_expressions() first"
+            )
         return self._graph
 
     @property
     def depends_on(self) -> dict[str, list[str]]:
-        """For each variable the variables that its expression uses."""
+        """The variables that the expression of each variable uses."""
         return self.graph.depends_on
 
     @property
     def leads_to(self) -> dict[str, list[str]]:
-        """For each variable the variables whose expressions use it."""
+        """The variables whose expressions use each variable."""
         return self.graph.leads_to
 
     @property
     def all_vars(self) -> list[str]:
-        """All variables."""
+        """The names of all variables."""
         return [*self.graph.variables]
 
     @property
     def independent_vars(self) -> list[str]:
-        """The inputs."""
+        """The names of the inputs."""
         return [*self.graph.inputs]
 
     @property
     def dependent_vars(self) -> list[str]:
-        """The variables that expressions define."""
+        """The names of the variables that expressions define."""
         return [name for name in self.graph.variables if name not in self.graph.inputs]
 
-    # --- data ----------------------------------------------------------------------------------
-
     def gen_gt_dataset(self, vals_for_learnable_params: Mapping[str, float]) -> None:
-        """Make the dataset from the true values of the parameters, inputs uniform in [-1, 1)."""
+        """Generate the dataset from true parameters, with inputs uniform in [-1, 1)."""
         self._dataset = make_dataset(
             self.graph, truth=vals_for_learnable_params, samples=self.dataset_size, seed=self.seed
         )
@@ -186,7 +185,7 @@ class ComputationalGraphPrimer(NetworkSteps):
     def gen_gt_dataset_with_activations(
         self, vals_for_learnable_params: Mapping[str, float]
     ) -> None:
-        """The same, with a ReLU behind each expression of the true graph."""
+        """Generate the dataset from true parameters, with a ReLU after each expression."""
         rectified = [f"{n} = relu({self.graph.expression(n)})" for n in self.graph.definitions]
         graph = parse([*rectified, f"output {', '.join(self.graph.outputs)}"])
         self._dataset = make_dataset(
@@ -195,48 +194,55 @@ class ComputationalGraphPrimer(NetworkSteps):
 
     @property
     def dataset(self) -> Dataset:
-        """The dataset that :meth:`gen_gt_dataset` made, or that a network was trained on."""
+        """The dataset of :meth:`gen_gt_dataset` or of the last training of a network."""
         if self._dataset is None:
-            raise UsageError("there are no data yet", hint="call gen_gt_dataset(...) first")
+            raise UsageError("no dataset", hint="call gen_gt_dataset(...) first")
         return self._dataset
 
     def gen_training_data(self) -> dict[int, list[Any]]:
-        """Samples of two classes: ``{0: [...], 1: [...]}``, an array with a number per input each.
+        """Generate samples of two classes, ``{0: [...], 1: [...]}``; each sample is an array.
 
-        Class 0 is N(2, 1) in each input, class 1 N(4, 2^2).
+        Each input is N(2, 1) in class 0 and N(4, 2^2) in class 1.
         """
-        samples = check_integer("dataset_size, for two classes,", self.dataset_size, minimum=2)
-        return two_classes(len(self.graph.inputs), samples, self.seed)
-
-    # --- training ------------------------------------------------------------------------------
+        samples = check_integer("dataset_size for two classes", self.dataset_size, minimum=2)
+        return sample_two_classes(len(self.graph.inputs), samples, self.seed)
 
     def train_on_all_data(self) -> TrainingRun:
-        """Go once through the data, a sample at a time, and return what was learnt."""
-        self.run = self._go_through(self.dataset)
-        if often := self.display_vals_how_often:
-            tell_samples(self.run, self.dataset, often, self._go_through, self._partials)
+        """Train for one epoch, sample by sample."""
+        self.run = self._train_on(self.dataset)
+        if interval := self.display_vals_how_often:
+            print_samples(self.run, self.dataset, interval, self._train_on, self._compute_partials)
         return self.run
 
-    def _go_through(self, dataset: Dataset, **more: Any) -> TrainingRun:
-        with method_of(self.grad_delta) as how:
-            return train(self.graph, dataset, batch_size=1, **self._plain, **how, **more)
+    def _train_on(self, dataset: Dataset, **settings: Any) -> TrainingRun:
+        """Train for one epoch on a dataset, sample by sample, with the method of ``grad_delta``."""
+        with select_method(self.grad_delta) as method:
+            all_settings = self._lecture_settings | method | settings
+            return train(self.graph, dataset, batch_size=1, **all_settings)
 
     @property
-    def _plain(self) -> dict[str, Any]:
-        """Descent as in the lectures: once through the samples, as they stand, with one rate."""
-        own = {"learning_rate": self.learning_rate, "seed": self.seed}
-        return {"optimizer": "sgd", "schedule": "constant", "epochs": 1, "shuffle": False, **own}
+    def _lecture_settings(self) -> dict[str, Any]:
+        """Settings of ``train`` for one epoch of gradient descent in the order of the data."""
+        return {
+            "optimizer": "sgd",
+            "schedule": "constant",
+            "epochs": 1,
+            "shuffle": False,
+            "learning_rate": self.learning_rate,
+            "seed": self.seed,
+        }
 
     def forward_propagate_one_input_sample_with_partial_deriv_calc(
         self, sample_index: int, input_vals_for_ind_vars: Mapping[str, float]
     ) -> Partials:
-        """The partials that a sample's way forward makes, at the parameters learnt last.
+        """Compute the local partials for a sample, with the parameters of the last training.
 
-        Of vertices by vertices and by parameters, each moved by ``grad_delta`` by itself.
+        Each vertex is differentiated with respect to its operands, shifted by ``grad_delta``.
         """
-        return self._partials({**self._learnt, **input_vals_for_ind_vars})
+        return self._compute_partials({**self._learned_values, **input_vals_for_ind_vars})
 
-    def _partials(self, at: Mapping[str, Any]) -> Partials:
+    def _compute_partials(self, at: Mapping[str, Any]) -> Partials:
+        """Compute the local partials for given values, by differences or exactly."""
         if self.grad_delta is None:
             return partials(self.graph, dict(at))
         return vertex_differences(self.graph, at, self.grad_delta)
@@ -244,96 +250,100 @@ class ComputationalGraphPrimer(NetworkSteps):
     def run_training_loop_one_neuron_model(
         self, training_data: Mapping[int, Any], **settings: Any
     ) -> TrainingRun:
-        """Train the neuron on batches of two classes, print the losses and plot them.
+        """Train the neuron on batches of two classes, and print and plot the losses.
 
         Args:
-            training_data: what :meth:`gen_training_data` made.
-            settings: of :func:`cgprimer.train`, such as ``optimizer="adam"``.
+            training_data: samples of :meth:`gen_training_data`.
+            settings: settings of :func:`cgprimer.train`, such as ``optimizer="adam"``.
         """
         return self._train_network(self.graph, training_data, settings)
 
     def run_training_loop_multi_neuron_model(
         self, training_data: Mapping[int, Any], **settings: Any
     ) -> TrainingRun:
-        """The same for the network."""
+        """Train the network on batches of two classes, and print and plot the losses."""
         return self._train_network(self.graph, training_data, settings)
 
     def run_training_with_torchnn(
         self, option: str, training_data: Mapping[int, Any]
     ) -> TrainingRun:
-        """Train ``one_neuron`` or a ``multi_neuron`` network (ReLU, then a sum) and check it.
+        """Train ``one_neuron`` or a ``multi_neuron`` network (ReLU, then a sum), and verify it.
 
-        The losses of the batch are added up, as there. torch repeats the first steps.
+        The losses of a batch are added, like in the lecture. torch repeats the first iterations.
         """
-        graph, start = network(option, len(self.graph.inputs), self.seed)
+        graph, start = create_network(option, len(self.graph.inputs), self.seed)
         run = self._train_network(graph, training_data, {"start": start, "reduction": "sum"})
-        tell(verify(run, self.dataset, option, self.learning_rate, self.batch_size))
+        print_line(
+            verify_with_torch(run, self.dataset, option, self.learning_rate, self.batch_size)
+        )
         return run
 
     def _train_network(
         self, graph: ExpressionGraph, training_data: Mapping[int, Any], settings: dict[str, Any]
     ) -> TrainingRun:
-        many = check_integer("training_iterations", self.training_iterations, minimum=1)
+        """Train a network on batches of two classes, and print and plot the losses."""
+        number = check_integer("training_iterations", self.training_iterations, minimum=1)
         size = check_integer("batch_size", self.batch_size, minimum=1)
-        self._dataset = batches(training_data, graph, many, size, self.seed)
+        self._dataset = sample_batches(training_data, graph, number, size, self.seed)
         if self.overridden and graph is self.graph:
             self.run = self.batch_by_batch(self._dataset, size, self.seed)
-            return self._told()
-        self.run = train(graph, self._dataset, batch_size=size, **(self._plain | settings))
-        self._own = self._own_bias = None
-        return self._told()
+            return self._report_run()
+        all_settings = self._lecture_settings | settings
+        self.run = train(graph, self._dataset, batch_size=size, **all_settings)
+        self._assigned_values = self._assigned_bias = None
+        return self._report_run()
 
-    def _told(self) -> TrainingRun:
+    def _report_run(self) -> TrainingRun:
+        """Print and plot the losses of the last training, and return its run."""
         assert self.run is not None
-        tell_losses(self.run, self.display_vals_how_often, "[iter={}]".format)
+        print_losses(self.run, self.display_vals_how_often, "[iter={}]".format)
         self.plot_loss()
         return self.run
 
-    # --- pictures ------------------------------------------------------------------------------
-
     def display_network2(self, path: Picture = None) -> Figure:
-        """A picture of the graph: shown, or written where a path is given or nothing can show it.
+        """Draw the graph in a window, or in a file if a path is given or no window is available.
 
-        A notebook shows the figure that is returned.
+        A notebook shows the returned figure.
         """
         return self._display(path, "display_network2")
 
     def display_network1(self, path: Picture = None) -> Figure:
-        """The same picture."""
+        """Draw the graph, like :meth:`display_network2`."""
         return self._display(path, "display_network1")
 
     def display_DAG(self, path: Picture = None) -> Figure:
-        """The same picture."""
+        """Draw the graph, like :meth:`display_network2`."""
         return self._display(path, "display_DAG")
 
     def display_one_neuron_network(self, path: Picture = None) -> Figure:
-        """The same picture."""
+        """Draw the graph, like :meth:`display_network2`."""
         return self._display(path, "display_one_neuron_network")
 
     def display_multi_neuron_network(self, path: Picture = None) -> Figure:
-        """The same picture."""
+        """Draw the graph, like :meth:`display_network2`."""
         return self._display(path, "display_multi_neuron_network")
 
     def _display(self, path: Picture, call: str) -> Figure:
+        """Draw the graph in a window or a file, for the method with the given name."""
         from cgprimer.visualization.diagrams.drawing import draw
 
-        return shown(draw(self.graph), path, call)
+        return show_figure(draw(self.graph), path, call)
 
     def plot_loss(self, path: Picture = None) -> Figure:
-        """The loss of every step in turn, shown or written as pictures of the graph are."""
+        """Plot the loss of each iteration in a window, a notebook or a file."""
         from cgprimer.plot import loss
 
         if self.run is None:
-            raise UsageError("there is no loss yet", hint="call train_on_all_data() first")
-        return shown(loss({"training": self.run}, by="step"), path, "plot_loss")
+            raise UsageError("no training run", hint="call train_on_all_data() first")
+        return show_figure(loss({"training": self.run}, by="step"), path, "plot_loss")
 
 
-# A second name for the same number: a field would be a number of its own.
+# A second name of the attribute: another field of the dataclass would have its own value.
 setattr(  # noqa: B010
     ComputationalGraphPrimer,
     "display_loss_how_often",
     property(
         lambda self: self.display_vals_how_often,
-        lambda self, often: setattr(self, "display_vals_how_often", often),
+        lambda self, interval: setattr(self, "display_vals_how_often", interval),
     ),
 )

@@ -1,7 +1,7 @@
-"""What the training loops of the networks call inside, for subclasses that have it their own way.
+"""Methods that the training loops of networks call, and that subclasses can override.
 
-A loop whose steps nobody overrides is the package's trainer. One that a subclass takes apart goes
-batch by batch through these methods, as the original does, and is as slow.
+Without overridden methods, the trainer of this package runs the loop. With overridden methods, the
+loop calls them for each batch, like the original class, and is as slow.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from cgprimer.core.derivatives import gradient
 from cgprimer.core.loss_attachment import graph_with_loss
-from cgprimer.course.lecture_class.layered_networks import BIAS, layers_of
+from cgprimer.course.lecture_class.layered_networks import BIAS, group_by_layer
 from cgprimer.errors import UsageError
 from cgprimer.expressions import Apply, ExpressionGraph, Name, parse, postorder
 from cgprimer.training.data import Dataset
@@ -29,7 +29,7 @@ STEPS = (
 
 
 class Exp(NamedTuple):
-    """An expression in its parts."""
+    """A definition with its parts: the expression, its variable, and the names that it uses."""
 
     exp: str
     body: str
@@ -39,17 +39,18 @@ class Exp(NamedTuple):
 
 
 class NetworkSteps:
-    """A step forward and a step back through a neuron or a network, and what they work on.
+    """Forward pass and update of a neuron or a network, with the values that they use.
 
-    While a loop of a subclass runs, ``vals_for_learnable_params`` and ``bias`` are its own to
-    change: ``bias`` is a number for one neuron, of a network ``{layer: [number of each node]}``.
+    While the loop of a subclass runs, its methods can change ``vals_for_learnable_params`` and
+    ``bias``. The bias of a single neuron is a number, the biases of a network are
+    ``{layer: [bias of each node]}``.
     """
 
     expressions: Iterable[str]
     learning_rate: float
     run: TrainingRun | None
-    _own: dict[str, float] | None = None
-    _own_bias: Any = None
+    _assigned_values: dict[str, float] | None = None
+    _assigned_bias: Any = None
     _batch: Array = ()
 
     @property
@@ -57,102 +58,107 @@ class NetworkSteps:
         """The graph of the expressions."""
         raise NotImplementedError
 
-    # --- names ---------------------------------------------------------------------------------
-
     @property
     def layer_vars(self) -> dict[int, list[str]]:
-        """The variables of each layer, from the inputs, layer 0, on."""
-        return dict(enumerate(layers_of(self.graph)))
+        """The variables of each layer; layer 0 has the inputs."""
+        return dict(enumerate(group_by_layer(self.graph)))
 
     @property
     def layer_params(self) -> dict[int, list[list[str]]]:
-        """For each layer behind the inputs the parameters of each of its nodes."""
-        return {k: [e.right_params for e in of] for k, of in self.layer_exp_objects.items()}
+        """The parameters of each node, keyed by layer, without the layer of the inputs."""
+        layers = self.layer_exp_objects.items()
+        return {layer: [e.right_params for e in nodes] for layer, nodes in layers}
 
     @property
     def layer_exp_objects(self) -> dict[int, list[Exp]]:
-        """For each layer behind the inputs the expressions of its nodes."""
-        known = {e.dependent_var: e for e in self.exp_objects}
-        return {k: [known[n] for n in names] for k, names in self.layer_vars.items() if k}
+        """The expressions of the nodes, keyed by layer, without the layer of the inputs."""
+        expressions = {e.dependent_var: e for e in self.exp_objects}
+        layers = self.layer_vars.items()
+        return {layer: [expressions[n] for n in names] for layer, names in layers if layer}
 
     @property
     def exp_objects(self) -> list[Exp]:
-        """The expressions as they were given, without bias and sigmoid."""
-        return [*self._expressions()]
+        """The expressions of the constructor, without bias and sigmoid."""
+        return [*self._iterate_expressions()]
 
-    def _expressions(self) -> Iterator[Exp]:
+    def _iterate_expressions(self) -> Iterator[Exp]:
+        """Yield the expressions of the constructor with their parts."""
         for text in self.expressions:
             name, _, body = (part.strip() for part in text.partition("="))
-            used = self.graph.parameters_of.get(name, [])
-            mine = [n for n in used if not n.startswith(BIAS)]
-            yield Exp(text, body, name, [*self.graph.depends_on.get(name, [])], mine)
+            parameters = self.graph.parameters_of.get(name, [])
+            weights = [n for n in parameters if not n.startswith(BIAS)]
+            yield Exp(text, body, name, [*self.graph.depends_on.get(name, [])], weights)
 
     @property
     def var_to_var_param(self) -> dict[str, dict[str, str]]:
-        """For each node the parameter that each of its variables is multiplied with."""
+        """For each node, the parameter that multiplies each of its variables."""
         parameters = {*self.graph.parameters}
-        found: dict[str, dict[str, str]] = {}
+        weights: dict[str, dict[str, str]] = {}
         for node, tree in self.graph.definitions.items():
-            pairs = found.setdefault(node, {})
+            pairs = weights.setdefault(node, {})
             for part in postorder(tree):
                 if isinstance(part, Apply) and part.primitive == "mul":
                     names = [a.name for a in part.arguments if isinstance(a, Name)]
                     for name in parameters.intersection(names):
                         pairs |= {n: name for n in names if n not in parameters}
-        return found
+        return weights
 
     @property
     def learnable_params(self) -> list[str]:
-        """The parameters that stand in the expressions: biases are apart."""
+        """The parameters in the expressions, without biases."""
         return [name for name in self.graph.parameters if not name.startswith(BIAS)]
 
     all_params = learnable_params
 
-    # --- values --------------------------------------------------------------------------------
-
     @property
-    def _learnt(self) -> dict[str, float]:
+    def _learned_values(self) -> dict[str, float]:
+        """The values of all parameters after the last training."""
         if self.run is None:
-            raise UsageError("nothing is learnt yet", hint="call the training loop first")
+            raise UsageError("no training run", hint="call the training loop first")
         return self.run.parameters
 
     @property
     def vals_for_learnable_params(self) -> dict[str, float]:
-        """Their values, as they were learnt last."""
-        if self._own is not None:
-            return self._own
-        return {name: self._learnt[name] for name in self.learnable_params}
+        """The values of the learnable parameters after the last training."""
+        if self._assigned_values is not None:
+            return self._assigned_values
+        return {name: self._learned_values[name] for name in self.learnable_params}
 
     @vals_for_learnable_params.setter
     def vals_for_learnable_params(self, values: dict[str, float]) -> None:
-        self._own = values
+        """Set the values that an overridden loop uses."""
+        self._assigned_values = values
 
     @property
     def bias(self) -> Any:
-        """The bias of each node, as it was learnt last."""
-        if self._own_bias is not None:
-            return self._own_bias
+        """The bias of each node after the last training."""
+        if self._assigned_bias is not None:
+            return self._assigned_bias
         biases = (name for name in self.graph.parameters if name.startswith(BIAS))
-        return {name.removeprefix(BIAS): self._learnt[name] for name in biases}
+        return {name.removeprefix(BIAS): self._learned_values[name] for name in biases}
 
     @bias.setter
     def bias(self, values: Any) -> None:
-        self._own_bias = values
+        """Set the biases that an overridden loop uses."""
+        self._assigned_bias = values
 
-    def _parameters(self) -> dict[str, float]:
-        """All parameters by name, biases as the graph calls them."""
-        known, layers = self.bias, self.layer_vars
-        if not isinstance(known, Mapping):
-            known = dict.fromkeys(self.graph.definitions, known)
-        elif not {*known} - {*layers}:
-            known = {n: b for k, of in known.items() for n, b in zip(layers[k], of, strict=True)}
-        return self.vals_for_learnable_params | {f"{BIAS}{n}": float(b) for n, b in known.items()}
+    def _collect_parameters(self) -> dict[str, float]:
+        """Return the values of all parameters of the graph, biases included."""
+        biases, layers = self.bias, self.layer_vars
+        if not isinstance(biases, Mapping):
+            biases = dict.fromkeys(self.graph.definitions, biases)
+        elif not {*biases} - {*layers}:
+            biases = {
+                name: bias
+                for layer, values in biases.items()
+                for name, bias in zip(layers[layer], values, strict=True)
+            }
+        return self.vals_for_learnable_params | {f"{BIAS}{n}": float(b) for n, b in biases.items()}
 
-    def _point(self, data_tuples: Any) -> dict[str, Any]:
+    def _create_point(self, data_tuples: Any) -> dict[str, Any]:
+        """Return the values of parameters and inputs for a batch."""
         self._batch = np.asarray(data_tuples, dtype=float)
-        return self._parameters() | dict(zip(self.graph.inputs, self._batch.T, strict=True))
-
-    # --- steps ---------------------------------------------------------------------------------
+        return self._collect_parameters() | dict(zip(self.graph.inputs, self._batch.T, strict=True))
 
     def eval_expression(
         self,
@@ -161,30 +167,31 @@ class NetworkSteps:
         vals_for_learnable_params: Mapping[str, float],
         ind_vars: Any = None,
     ) -> Any:
-        """The value of an expression, in this package's language."""
-        made = parse(f"value_ = {exp}")
-        known = {**vals_for_learnable_params, **vals_for_vars}
-        return made.evaluate({n: known[n] for n in (*made.inputs, *made.parameters)})["value_"]
+        """Evaluate an expression in the language of this package."""
+        graph = parse(f"value_ = {exp}")
+        values = {**vals_for_learnable_params, **vals_for_vars}
+        names = (*graph.inputs, *graph.parameters)
+        return graph.evaluate({name: values[name] for name in names})["value_"]
 
     def forward_prop_one_neuron_model(self, data_tuples_in_batch: Any) -> tuple[Any, Any]:
-        """The neuron's output for each sample of a batch, and the slope of its sigmoid there."""
+        """Compute the neuron's output and its sigmoid's derivative for each sample of a batch."""
         self.forward_prop_multi_neuron_model(data_tuples_in_batch)
         last = max(self.forw_prop_vals_at_layers)
-        found = self.forw_prop_vals_at_layers[last], self.gradient_vals_for_layers[last]
-        values, slopes = ([row[0] for row in rows] for rows in found)
+        results = self.forw_prop_vals_at_layers[last], self.gradient_vals_for_layers[last]
+        values, slopes = ([row[0] for row in rows] for rows in results)
         return values, slopes
 
     def forward_prop_multi_neuron_model(self, data_tuples_in_batch: Any) -> None:
-        """The values of each layer's nodes for each sample, and the slopes of their sigmoids.
+        """Compute the values of all nodes and the derivatives of their sigmoids for each sample.
 
-        They are ``forw_prop_vals_at_layers`` and ``gradient_vals_for_layers``.
+        The results are stored in ``forw_prop_vals_at_layers`` and ``gradient_vals_for_layers``.
         """
-        at = self._point(data_tuples_in_batch)
+        at = self._create_point(data_tuples_in_batch)
         values, layers = self.graph.evaluate(at), self.layer_vars
         self.forw_prop_vals_at_layers = {
             k: np.transpose([values[n] for n in names]).tolist() for k, names in layers.items()
         }
-        slopes = {  # by its bias a neuron's output has the slope of its sigmoid
+        slopes = {  # the derivative with respect to the bias is the derivative of the sigmoid
             n: gradient(self.graph, at, of=n, wrt=f"{BIAS}{n}")[f"{BIAS}{n}"]
             for n in self.graph.definitions
         }
@@ -199,40 +206,39 @@ class NetworkSteps:
         y_errors_in_batch: Any,
         deriv_sigmoids: Any,
     ) -> None:
-        """A step of gradient descent on the mean squared error of a batch."""
-        self._step_back(self._point(data_tuples_in_batch), y_errors_in_batch)
+        """Update the parameters by gradient descent on the mean squared error of a batch."""
+        self._update_parameters(self._create_point(data_tuples_in_batch), y_errors_in_batch)
 
     def backprop_and_update_params_multi_neuron_model(self, y_errors: Any) -> None:
-        """The same, after :meth:`forward_prop_multi_neuron_model`."""
-        self._step_back(self._point(self._batch), y_errors)
+        """Update parameters by gradient descent, after :meth:`forward_prop_multi_neuron_model`."""
+        self._update_parameters(self._create_point(self._batch), y_errors)
 
-    def _step_back(self, at: dict[str, Any], y_errors: Any) -> None:
+    def _update_parameters(self, at: dict[str, Any], y_errors: Any) -> None:
+        """Subtract the gradient of the mean squared error times the learning rate."""
         graph, values = self.graph, self.graph.evaluate(at)
         errors = np.reshape(np.asarray(y_errors, dtype=float), (-1, len(graph.outputs))).T
         loss = graph_with_loss(graph, "squared-error")
         targets = [n for n in loss.inputs if n not in graph.inputs]
         pairs = zip(targets, graph.outputs, errors, strict=True)
         at = at | {target: values[output] + error for target, output, error in pairs}
-        found = gradient(loss, at, wrt=graph.parameters)
-        steps = {n: -self.learning_rate * float(np.mean(g)) for n, g in found.items()}
+        gradients = gradient(loss, at, wrt=graph.parameters)
+        changes = {n: -self.learning_rate * float(np.mean(g)) for n, g in gradients.items()}
         for name in self.vals_for_learnable_params:
-            self.vals_for_learnable_params[name] += steps[name]
+            self.vals_for_learnable_params[name] += changes[name]
         if not isinstance(self.bias, Mapping):
-            self.bias += steps[BIAS + graph.outputs[0]]
+            self.bias += changes[BIAS + graph.outputs[0]]
             return
         for layer, names in self.layer_vars.items():
-            for place, name in enumerate(names if layer in self.bias else ()):
-                self.bias[layer][place] += steps[BIAS + name]
-
-    # --- the loop ------------------------------------------------------------------------------
+            for index, name in enumerate(names if layer in self.bias else ()):
+                self.bias[layer][index] += changes[BIAS + name]
 
     @property
     def overridden(self) -> bool:
-        """Whether a subclass has its own way with a step."""
+        """True if a subclass overrides a method of the training loop."""
         return any(getattr(type(self), name) is not getattr(NetworkSteps, name) for name in STEPS)
 
     def batch_by_batch(self, dataset: Dataset, size: int, seed: int) -> TrainingRun:
-        """Go through a dataset with the methods as a subclass has them."""
+        """Train on a dataset with the methods of a subclass, batch by batch."""
         graph, several = self.graph, len(self.graph.definitions) > 1
         inputs = np.transpose([dataset.inputs[n] for n in graph.inputs])
         labels = np.transpose([dataset.targets[n] for n in graph.outputs])
@@ -244,22 +250,22 @@ class NetworkSteps:
             if several
             else float(draw())
         )
-        start, losses = self._parameters(), []
+        start, losses = self._collect_parameters(), []
         for first in range(0, len(inputs), size):
-            rows, truth = [*inputs[first : first + size]], labels[first : first + size].ravel()
+            rows, targets = [*inputs[first : first + size]], labels[first : first + size].ravel()
             if several:
                 self.forward_prop_multi_neuron_model(rows)
-                predicted = np.ravel(self.forw_prop_vals_at_layers[max(layers)])
-                self.backprop_and_update_params_multi_neuron_model([*(truth - predicted)])
+                predictions = np.ravel(self.forw_prop_vals_at_layers[max(layers)])
+                self.backprop_and_update_params_multi_neuron_model([*(targets - predictions)])
             else:
                 values, slopes = self.forward_prop_one_neuron_model(rows)
-                predicted = np.asarray(values, dtype=float)
-                errors = [*(truth - predicted)]
+                predictions = np.asarray(values, dtype=float)
+                errors = [*(targets - predictions)]
                 self.backprop_and_update_params_one_neuron_model(rows, values, errors, slopes)
-            losses.append(float(np.sum((truth - predicted) ** 2)) / len(rows))
+            losses.append(float(np.sum((targets - predictions) ** 2)) / len(rows))
         steps = len(losses)
         return TrainingRun(
-            self._parameters(), start, {}, {"method": "overridden"},
+            self._collect_parameters(), start, {}, {"method": "overridden"},
             losses[0], losses[-1], losses, [float(np.mean(losses))],
             epochs=1, steps=steps, graph=graph,
         )  # fmt: skip

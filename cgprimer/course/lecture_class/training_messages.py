@@ -1,8 +1,8 @@
-"""What the lecture's training prints: losses on their true scale, and a sample on its way."""
+"""Messages of the lecture's training: mean losses, and the forward pass of selected samples."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,96 +13,136 @@ from cgprimer.support.number_format import format_number
 from cgprimer.training.data import Dataset
 from cgprimer.training.runs import TrainingRun
 
-_IN_A_PART, _NUMBERS = 256, 50_000  # samples that are shown, and numbers that are recorded
-_RECORDS = 1024  # of parameters, as many as a run has room for
+_MAX_SAMPLES = 256  # printed samples in one part of a run
+_MAX_VALUES = 50_000  # recorded parameter values in one part of a run
+_MAX_RECORDS = 1024  # of parameters: the capacity of a run
 
 
-def tell(text: str = "") -> None:
-    """A line; scripts of the lecture are read while they run."""
+def print_line(text: str = "") -> None:
+    """Print a line of progress."""
     print(text)  # noqa: T201
 
 
-def tell_losses(run: TrainingRun, often: int, where: Callable[[int], str]) -> None:
-    """``WHERE  loss = NUMBER`` every so many steps: the mean of the losses since the last line."""
-    for step in range(often, run.steps + 1, often) if often else ():
-        tell(f"{where(step)}  loss = {mean_loss(run, step - often, step):.4f}")
+def print_losses(run: TrainingRun, interval: int, label: Callable[[int], str]) -> None:
+    """Print the mean losses of a run at regular intervals, as ``LABEL  loss = 0.1234``.
+
+    Args:
+        run: the training run.
+        interval: the number of iterations between two lines; 0 to print nothing.
+        label: a function from an iteration to the label of its line.
+    """
+    for step in range(interval, run.steps + 1, interval) if interval else ():
+        print_line(f"{label(step)}  loss = {mean_loss(run, step - interval, step):.4f}")
 
 
 def mean_loss(run: TrainingRun, first: int, end: int) -> float:
-    """The mean of the losses of some steps, of those that a long run has kept."""
-    apart = run.steps_apart
-    some = run.step_losses[-(-first // apart) : -(-end // apart)]
-    return sum(some) / len(some) if some else float("nan")
+    """Return the mean of the recorded losses from iteration ``first`` to before ``end``."""
+    interval = run.steps_apart
+    losses = run.step_losses[-(-first // interval) : -(-end // interval)]
+    return sum(losses) / len(losses) if losses else float("nan")
 
 
-def tell_samples(
+def print_samples(
     run: TrainingRun,
     data: Dataset,
-    often: int,
-    go_through: Callable[..., TrainingRun],
+    interval: int,
+    train_on: Callable[..., TrainingRun],
     partials: Callable[[Mapping[str, Any]], Partials],
 ) -> None:
-    """Every so many samples one on its way forward, with the parameters that it met.
+    """Print the forward pass of samples at regular intervals, with the parameters at that time.
 
-    The run is repeated in parts that record them on their way.
+    The run is repeated in parts to record these parameters.
+
+    Args:
+        run: the training run.
+        data: its samples.
+        interval: the number of samples between two printed samples.
+        train_on: trains on a dataset and returns the run.
+        partials: returns the local partials for given values.
     """
-    met, first, order = run.start, 0, np.arange(len(data))
+    start, first, order = run.start, 0, np.arange(len(data))
     while first < len(data):
-        # Moments of recording halve a part again and again, so it has 1, 2, 4, ... of them.
-        most = max(1, min(_IN_A_PART, _NUMBERS // max(1, len(met))))
-        whole = min(max(run.steps - first, 0) // often, most)
-        end = first + often * (1 << max(whole.bit_length() - 1, 0))
-        places = range(first, min(end, len(data)), often)
-        columns = {n: [value] for n, value in met.items()}
-        if whole:
-            here = (order >= first) & (order < end)
-            part = go_through(data.where(here), start=met, short_run_records=_RECORDS)
-            kept = [part.recorded_steps.index(place - first) for place in places[1:]]
+        # A run halves its records when they are full, so a part has 1, 2, 4, ... intervals.
+        max_intervals = max(1, min(_MAX_SAMPLES, _MAX_VALUES // max(1, len(start))))
+        intervals = min(max(run.steps - first, 0) // interval, max_intervals)
+        end = first + interval * (1 << max(intervals.bit_length() - 1, 0))
+        indices = range(first, min(end, len(data)), interval)
+        columns = {name: [value] for name, value in start.items()}
+        if intervals:
+            in_part = (order >= first) & (order < end)
+            part = train_on(data.where(in_part), start=start, short_run_records=_MAX_RECORDS)
+            records = [part.recorded_steps.index(index - first) for index in indices[1:]]
             for name, values in part.recorded_parameters.items():
-                columns[name] += [values[index] for index in kept]
-            met = part.parameters
-        rows = [*places]
-        at = {n: np.array(v) for n, v in columns.items()}
-        at |= {n: column[rows] for n, column in data.inputs.items()}
-        edges = partials(at)
-        for k, place in enumerate(places):
-            here_at = {n: float(v[k]) for n, v in at.items()}
-            truth = {n: float(column[place]) for n, column in data.targets.items()}
-            tell_sample(place, run.known_graph, here_at, truth, _of_sample(edges, k))
-            if place + often <= run.steps:
-                loss = mean_loss(run, place, place + often)
-                tell(f"[sample={place + often}]  loss = {loss:.4f}")
+                columns[name] += [values[record] for record in records]
+            start = part.parameters
+        _print_samples_at(run, data, indices, interval, columns, partials)
         first = end
 
 
-def _of_sample(edges: Partials, number: int) -> Partials:
-    """The partials of one of several samples."""
-    both = (edges.variable_to_variable, edges.variable_to_parameter)
-    return Partials(*({pair: np.ravel(v)[number] for pair, v in of.items()} for of in both))
+def _print_samples_at(
+    run: TrainingRun,
+    data: Dataset,
+    indices: range,
+    interval: int,
+    parameters: Mapping[str, Sequence[Any]],
+    partials: Callable[[Mapping[str, Any]], Partials],
+) -> None:
+    """Print the samples with the given indices, and the mean loss after each of them.
+
+    Args:
+        run: the training run.
+        data: its samples.
+        indices: the indices of the samples to print.
+        interval: the number of samples between two printed samples.
+        parameters: the values of each parameter at these samples.
+        partials: returns the local partials for given values.
+    """
+    values = {name: np.array(column) for name, column in parameters.items()}
+    values |= {name: column[[*indices]] for name, column in data.inputs.items()}
+    edges = partials(values)
+    for position, index in enumerate(indices):
+        point = {name: float(column[position]) for name, column in values.items()}
+        targets = {name: float(column[index]) for name, column in data.targets.items()}
+        print_sample(index, run.known_graph, point, targets, _select_sample(edges, position))
+        if index + interval <= run.steps:
+            loss = mean_loss(run, index, index + interval)
+            print_line(f"[sample={index + interval}]  loss = {loss:.4f}")
 
 
-def tell_sample(
+def _select_sample(edges: Partials, position: int) -> Partials:
+    """Return the local partials of one sample."""
+    tables = (edges.variable_to_variable, edges.variable_to_parameter)
+    return Partials(
+        *({pair: np.ravel(values)[position] for pair, values in table.items()} for table in tables)
+    )
+
+
+def print_sample(
     index: int,
     graph: ExpressionGraph,
     at: Mapping[str, float],
-    truth: Mapping[str, float],
+    targets: Mapping[str, float],
     edges: Partials,
 ) -> None:
-    """A sample on its way forward, and the partials that are made there."""
+    """Print the forward pass of a sample, its squared error and the local partials."""
     values = graph.evaluate(dict(at))
-    predicted = {name: float(values[name]) for name in graph.outputs}
-    error = sum((predicted[name] - truth[name]) ** 2 for name in graph.outputs)
-    tell(f"sample {index}, forward")
-    tell(f"  inputs       {_listed({name: at[name] for name in graph.inputs})}")
-    tell(f"  prediction   {_listed(predicted)}")
-    tell(f"  truth        {_listed(truth)}    squared error {format_number(error, 6)}")
-    tell(f"  parameters   {_listed({name: at[name] for name in graph.parameters})}")
-    for what, pairs in (
-        ("vertices", edges.variable_to_variable), ("parameters", edges.variable_to_parameter)
-    ):  # fmt: skip
-        tell(f"  partials by {what}")
-        tell(f"    {_listed({f'd({h})/d({t})': float(v) for (h, t), v in pairs.items()})}")
+    predictions = {name: float(values[name]) for name in graph.outputs}
+    error = sum((predictions[name] - targets[name]) ** 2 for name in graph.outputs)
+    print_line(f"forward pass of sample {index}")
+    print_line(f"  inputs       {_format_values({name: at[name] for name in graph.inputs})}")
+    print_line(f"  prediction   {_format_values(predictions)}")
+    squared_error = format_number(error, 6)
+    print_line(f"  target       {_format_values(targets)}    squared error {squared_error}")
+    print_line(f"  parameters   {_format_values({name: at[name] for name in graph.parameters})}")
+    for noun, pairs in (
+        ("vertices", edges.variable_to_variable),
+        ("parameters", edges.variable_to_parameter),
+    ):
+        print_line(f"  partials with respect to {noun}")
+        partials = {f"d({head})/d({tail})": float(v) for (head, tail), v in pairs.items()}
+        print_line(f"    {_format_values(partials)}")
 
 
-def _listed(values: Mapping[str, float]) -> str:
+def _format_values(values: Mapping[str, float]) -> str:
+    """Format named values as ``xa = 0.5, xb = 2``."""
     return ", ".join(f"{name} = {format_number(value, 6)}" for name, value in values.items())
