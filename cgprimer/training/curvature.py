@@ -130,9 +130,9 @@ def find_maximum_eigenvalue(
     columns, _ = sample_columns(
         objective.graph, objective.loss, objective.terms.columns, subset, "float64"
     )
-    known = {*columns, *names}
+    available = {*columns, *names}
     for leaf in primal.leaves:
-        if leaf.kind != "constant" and leaf.name not in known:
+        if leaf.kind != "constant" and leaf.name not in available:
             raise CgprimerError("the loss depends on more than samples and parameters")
     program, seeds = build_product_program(primal, LOSS, names)
     run = Runner(program, engine="plain", reduction="sum")

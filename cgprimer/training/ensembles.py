@@ -286,8 +286,12 @@ def ensemble(
     def prepare_call(combination: Mapping[str, Any], data: Dataset, seed: int) -> Any:
         """Return the call to :func:`cgprimer.train` for a member."""
         model = graphs[combination.get(GRAPH)]
-        own = {name: value for name, value in combination.items() if name in SETTING_NAMES}
-        return partial(train, model, renamed_for(model, data), seed=seed, **(settings | own))
+        member_settings = {
+            name: value for name, value in combination.items() if name in SETTING_NAMES
+        }
+        return partial(
+            train, model, renamed_for(model, data), seed=seed, **(settings | member_settings)
+        )
 
     for combination in varied:  # report mistakes before any run
         prepare_call(combination, dataset, seed)(epochs=0)

@@ -132,7 +132,7 @@ def sweep(
     threshold: float | None = None,
     jobs: int | None = None,
     on_run: Callable[[int, int], None] | None = None,
-    **given: Any,
+    **common: Any,
 ) -> Sweep:
     """Train once for each combination of settings, with equal start values and samples.
 
@@ -147,7 +147,7 @@ def sweep(
             default a tenth of the loss at the start.
         jobs: number of runs in parallel; by default the number of cores.
         on_run: called after each run with the number of finished runs and of all runs.
-        given: settings of all runs, as for :func:`cgprimer.train`. If ``samples`` varies, a
+        common: settings of all runs, as for :func:`cgprimer.train`. If ``samples`` varies, a
             quarter of the data are validation samples by default.
 
     Returns:
@@ -169,19 +169,19 @@ def sweep(
     check_functions(on_run=on_run)
     grid = list(combinations(vary))
     for combination in grid:
-        settings = {**given, **combination}
+        settings = {**common, **combination}
         create_settings({name: value for name, value in settings.items() if name in SETTING_NAMES})
     if threshold is not None:
         threshold = check_real_number("the threshold", threshold, above=0)
     if SAMPLES in vary:
-        dataset, given["validation"] = _with_test_samples(graph, dataset, given)
+        dataset, common["validation"] = _with_test_samples(graph, dataset, common)
     if GRAPH in vary:
-        data = samples_for(graph, dataset, given.get("loss", DEFAULT))
+        data = samples_for(graph, dataset, common.get("loss", DEFAULT))
         dataset = require_in_memory(data, "several graphs require a dataset in memory")
     graphs: Mapping[Any, ExpressionGraph] = dict(vary.get(GRAPH, {}))
     names = [combination.get(GRAPH) for combination in grid]
     calls = [
-        _prepare_call(graphs.get(name, graph), dataset, combination, given)
+        _prepare_call(graphs.get(name, graph), dataset, combination, common)
         for name, combination in zip(names, grid, strict=True)
     ]
     for call in dict(zip(names, calls, strict=True)).values():  # report mistakes before any run
@@ -194,24 +194,24 @@ def sweep(
 
 
 def _with_test_samples(
-    graph: ExpressionGraph, data: Any, given: Mapping[str, Any]
+    graph: ExpressionGraph, data: Any, common: Mapping[str, Any]
 ) -> tuple[Dataset, Any]:
     """Split the data into samples for training sets and validation samples common to all runs."""
     reason = "training sets of several sizes require a dataset in memory"
-    settings = {name: value for name, value in given.items() if name in SETTING_NAMES}
+    settings = {name: value for name, value in common.items() if name in SETTING_NAMES}
     dataset = require_in_memory(data_for(graph, data, create_settings(settings)[0])[0], reason)
-    validation = given.get("validation")
+    validation = common.get("validation")
     if validation is None or isinstance(validation, Real):
         fraction = TEST_SHARE if validation is None else float(validation)
-        return dataset.split(fraction, given.get("seed", 0))
+        return dataset.split(fraction, common.get("seed", 0))
     return dataset, validation
 
 
 def _prepare_call(
-    graph: ExpressionGraph, data: Any, varied: Mapping[str, Any], given: Mapping[str, Any]
+    graph: ExpressionGraph, data: Any, varied: Mapping[str, Any], common: Mapping[str, Any]
 ) -> Callable[..., TrainingRun]:
     """Return the call to :func:`cgprimer.train` for one combination of settings."""
-    settings = dict(given) | {n: v for n, v in varied.items() if n in SETTING_NAMES}
+    settings = dict(common) | {n: v for n, v in varied.items() if n in SETTING_NAMES}
     if SAMPLES in varied:
         data = subset(data, varied[SAMPLES], settings.get("seed", 0))
     if GRAPH in varied:

@@ -19,8 +19,8 @@ class DataFrameSource(Source):
         self.location = f"the {type(frame).__name__}"
         by_name = hasattr(frame, "columns") and not hasattr(frame, "column_names")
         self._frame = frame if by_name else pa.table(frame)
-        self._own = list(frame.columns if by_name else self._frame.column_names)
-        self.names = list(map(str, self._own))
+        self._column_labels = list(frame.columns if by_name else self._frame.column_names)
+        self.names = list(map(str, self._column_labels))
 
     def iterate_blocks(self, names: Sequence[str]) -> Iterator[list[Array]]:
         """Yield the columns of the whole data frame as a single block."""
@@ -30,10 +30,12 @@ class DataFrameSource(Source):
         """Return the columns of the data frame; see :meth:`Source.read_block`."""
         import pyarrow as pa
 
-        own = [self._own[self.names.index(name)] for name in names]
+        labels = [self._column_labels[self.names.index(name)] for name in names]
         try:
             table = pa.table(
-                self._frame.select(own) if isinstance(self._frame, pa.Table) else self._frame[own]
+                self._frame.select(labels)
+                if isinstance(self._frame, pa.Table)
+                else self._frame[labels]
             )
         except (pa.ArrowException, TypeError, ValueError) as error:
             first = str(error).splitlines()[0]
@@ -122,8 +124,8 @@ def convert_arrow_column(column: Any, name: str, location: str, first: int = 0) 
     number = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
     if not (number or types.is_decimal(kind)):
         raise DataError(f"{location}: column {name!r} must be numeric, got type {kind}")
-    found = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return found.reshape(-1, *shape) if shape else found
+    values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return values.reshape(-1, *shape) if shape else values
 
 
 def encode_parquet(table: Any) -> bytes:

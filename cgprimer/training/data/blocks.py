@@ -106,9 +106,9 @@ class Blocks:
             last = len(self.read) - 1
             raise UsageError(f"block indices are integers from 0 to {last}, got {number!r}")
         with report_read_errors(self.source.location):
-            found = self.source.read_block(number, list_source_columns(self.roles))
+            columns = self.source.read_block(number, list_source_columns(self.roles))
         first = sum(self.read[:number])
-        data = build_dataset(Dataset, self.source.location, self.roles, found, first)
+        data = build_dataset(Dataset, self.source.location, self.roles, columns, first)
         for change in self.changes:
             data = change(data)
         return data
@@ -148,7 +148,7 @@ def require_in_memory(data: Dataset | Blocks, reason: str) -> Dataset:
 
 
 def resolve_dataset(
-    given: Any,
+    data: Any,
     graph: ExpressionGraph,
     *,
     columns: Mapping[str, str] | None = None,
@@ -166,14 +166,14 @@ def resolve_dataset(
         UsageError: an argument of another type, or a file that cannot be read.
         DataError: a missing column, or a value that is not a finite number.
     """
-    if isinstance(given, Dataset | Blocks):
-        return given
+    if isinstance(data, Dataset | Blocks):
+        return data
     outputs = graph.outputs if targets is None else tuple(targets)
     roles: dict[str, Any] = {"inputs": graph.inputs, "targets": outputs, "columns": columns}
-    if isinstance(given, str | Path):
-        with report_read_errors(given):
-            source = open_source(given)
+    if isinstance(data, str | Path):
+        with report_read_errors(data):
+            source = open_source(data)
             size = source.estimate_size(list_source_columns(select_columns(source, **roles)))
         if size > _LARGEST_IN_MEMORY:
-            return Blocks.load(given, **roles)
-    return Dataset.load(given, **roles)
+            return Blocks.load(data, **roles)
+    return Dataset.load(data, **roles)

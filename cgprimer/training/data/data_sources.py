@@ -33,7 +33,7 @@ def data_file_extension(path: str | Path) -> str:
     return kind
 
 
-def open_source(given: Any) -> Source:
+def open_source(source: Any) -> Source:
     """Open a dataset file or a data frame.
 
     Raises:
@@ -41,14 +41,14 @@ def open_source(given: Any) -> Source:
         DataError: the content does not match the extension.
         OSError: the file cannot be read.
     """
-    if isinstance(given, str | Path):
-        opened: Source = _KINDS[data_file_extension(given)](Path(given))
+    if isinstance(source, str | Path):
+        opened: Source = _KINDS[data_file_extension(source)](Path(source))
         return opened
-    if not hasattr(given, "__arrow_c_stream__"):
+    if not hasattr(source, "__arrow_c_stream__"):
         hint = "use cgprimer.make_dataset(graph), Dataset.load(path), Dataset.from_arrays(...), or"
         hint += " a data frame of pandas, polars or Arrow"
-        raise UsageError(f"data must be a Dataset, got {type(given).__name__}", hint=hint)
-    return DataFrameSource(given)
+        raise UsageError(f"data must be a Dataset, got {type(source).__name__}", hint=hint)
+    return DataFrameSource(source)
 
 
 @contextmanager
@@ -86,10 +86,10 @@ def select_columns(
         UsageError: `columns` has a name that is neither an input nor a target.
     """
     wanted = {"inputs": tuple(dict.fromkeys(inputs)), "targets": tuple(dict.fromkeys(targets))}
-    known = {role: _map_column_names(source, role, columns or {}) for role in wanted}
+    available = {role: _map_column_names(source, role, columns or {}) for role in wanted}
     requested = wanted["inputs"] + wanted["targets"]
     if not requested:
-        wanted = _default_roles(source, list(known["inputs"]))
+        wanted = _default_roles(source, list(available["inputs"]))
     elif unknown := [name for name in columns or () if array_name(name) not in requested]:
         message = f"columns: unknown input or output {unknown[0]!r}"
         raise UsageError(message, hint=name_hint(unknown[0], requested))
@@ -97,7 +97,7 @@ def select_columns(
     for role, names in wanted.items():
         roles[role] = {}
         for name in names:
-            roles[role] |= _find_columns(source, name, known[role])
+            roles[role] |= _find_columns(source, name, available[role])
     return roles
 
 
@@ -114,9 +114,9 @@ def _default_roles(source: Source, names: list[str]) -> dict[str, tuple[str, ...
     }
 
 
-def _find_columns(source: Source, name: str, known: Mapping[str, str]) -> dict[str, str]:
+def _find_columns(source: Source, name: str, available: Mapping[str, str]) -> dict[str, str]:
     """Find the columns of a scalar or of the elements of an array: graph name to source name."""
-    columns = {n: column for n, column in known.items() if name in (n, array_name(n))}
+    columns = {n: column for n, column in available.items() if name in (n, array_name(n))}
     if not columns:
         numbered = [n for n in source.names if re.fullmatch(rf"{re.escape(name)}_?[0-9]+", n)]
         elements = ",".join(f"{Element(name, (k,))}={n}" for k, n in enumerate(numbered))
@@ -128,7 +128,7 @@ def _find_columns(source: Source, name: str, known: Mapping[str, str]) -> dict[s
     return columns
 
 
-def column_names(given: Any, columns: Mapping[str, str] | None = None) -> list[str]:
+def column_names(source: Any, columns: Mapping[str, str] | None = None) -> list[str]:
     """List the columns of a file or data frame, each array once.
 
     Args:
@@ -138,31 +138,31 @@ def column_names(given: Any, columns: Mapping[str, str] | None = None) -> list[s
     Raises:
         UsageError, DataError: as for :func:`open_source`, or a missing column.
     """
-    with report_read_errors(given):
-        known = _map_column_names(open_source(given), "inputs", columns or {})
-    return list(dict.fromkeys(map(array_name, known)))
+    with report_read_errors(source):
+        available = _map_column_names(open_source(source), "inputs", columns or {})
+    return list(dict.fromkeys(map(array_name, available)))
 
 
 def _map_column_names(source: Source, role: str, columns: Mapping[str, str]) -> dict[str, str]:
     """Map graph names to source names for one role; columns of the other role come first."""
-    known: dict[str, str] = {}
+    available: dict[str, str] = {}
     other = "targets/" if role == "inputs" else "inputs/"
     prefixes = (other, f"{role}/") if source.has_roles else ()
     for prefix in ("", *prefixes):  # a later prefix takes precedence
         for name in source.names:
             if name.startswith(prefix or tuple(prefixes)) == bool(prefix):
-                known[name.removeprefix(prefix)] = name
-    original = dict(known)
+                available[name.removeprefix(prefix)] = name
+    original = dict(available)
     for graph_name, column in columns.items():
         renamed = {
             n: graph_name + n[len(column) :] for n in original if column in (n, array_name(n))
         }
         if not renamed:
             raise _missing_column_error(source, column)
-        for name in [n for n in known if graph_name in (n, array_name(n))]:
-            del known[name]
-        known |= {name: original[n] for n, name in renamed.items()}
-    return known
+        for name in [n for n in available if graph_name in (n, array_name(n))]:
+            del available[name]
+        available |= {name: original[n] for n, name in renamed.items()}
+    return available
 
 
 def _missing_column_error(source: Source, name: str, hint: str = "") -> DataError:

@@ -308,10 +308,10 @@ class Dataset:
         with report_read_errors(path):
             source = open_source(path)
             roles = select_columns(source, inputs, targets, columns)
-            found = source.read_all(list_source_columns(roles))
-        if not (found and len(found[0])):
+            arrays = source.read_all(list_source_columns(roles))
+        if not (arrays and len(arrays[0])):
             raise DataError(f"{source.location} holds no samples")
-        return build_dataset(cls, source.location, roles, found)
+        return build_dataset(cls, source.location, roles, arrays)
 
 
 def list_source_columns(roles: ColumnRoles) -> list[str]:

@@ -112,13 +112,13 @@ def combine_elements(columns: Mapping[str, Array]) -> dict[str, Array]:
     for name, column in columns.items():
         match = _ELEMENT.fullmatch(name)
         index = tuple(map(int, match[2].split(","))) if match else ()
-        known = arrays.setdefault(array_name(name), {})
-        if index in known or (known and not (index and next(iter(known)))):
+        parts = arrays.setdefault(array_name(name), {})
+        if index in parts or (parts and not (index and next(iter(parts)))):
             raise DataError(f"column {name!r} repeats values of another column")
-        if index and (column.ndim > 1 or len(index) != len(next(iter(known), index))):
+        if index and (column.ndim > 1 or len(index) != len(next(iter(parts), index))):
             message = f"column {name!r} does not match the other columns of {array_name(name)!r}"
             raise DataError(message)
-        known[index] = column
+        parts[index] = column
     return {
         name: parts[()] if () in parts else _stack_elements(name, parts)
         for name, parts in arrays.items()

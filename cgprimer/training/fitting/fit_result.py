@@ -143,19 +143,19 @@ class Fit:
         The variance of an undetermined parameter is infinite, and its covariances are nan.
         """
         factor, (unknown, _) = covariance_factor(self.end), find_undetermined(self.end)
-        found = self.residual_standard_deviation**2 * (factor @ factor.T)
-        found[unknown], found[:, unknown] = math.nan, math.nan
-        found[unknown, unknown] = math.inf
-        return found
+        matrix = self.residual_standard_deviation**2 * (factor @ factor.T)
+        matrix[unknown], matrix[:, unknown] = math.nan, math.nan
+        matrix[unknown, unknown] = math.inf
+        return matrix
 
     @property
     def correlation(self) -> Array:
         """The correlation matrix of the estimated parameters."""
         sizes = np.sqrt(np.diag(self.covariance))
         with np.errstate(invalid="ignore", divide="ignore"):
-            found: Array = self.covariance / np.outer(sizes, sizes)
-        np.fill_diagonal(found, 1.0)
-        return found
+            matrix: Array = self.covariance / np.outer(sizes, sizes)
+        np.fill_diagonal(matrix, 1.0)
+        return matrix
 
     @property
     def normal_matrix(self) -> Array:

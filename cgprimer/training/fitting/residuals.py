@@ -92,7 +92,7 @@ class Residuals:
 
     @cached_property
     def is_linear(self) -> bool:
-        """Whether J does not depend on the parameters, so that one step solves the problem."""
+        """True if J does not depend on the parameters, so that one step solves the problem."""
         program, tape = self.runner.program, self.runner.program.tape
         if not program.seeds_only:  # the tape of finite differences does not show it
             return False
