@@ -132,7 +132,7 @@ def sweep(
     threshold: float | None = None,
     jobs: int | None = None,
     on_run: Callable[[int, int], None] | None = None,
-    **common: Any,
+    **given: Any,
 ) -> Sweep:
     """Train once for each combination of settings, with equal start values and samples.
 
@@ -147,7 +147,7 @@ def sweep(
             default a tenth of the loss at the start.
         jobs: number of runs in parallel; by default the number of cores.
         on_run: called after each run with the number of finished runs and of all runs.
-        common: settings of all runs, as for :func:`cgprimer.train`. If ``samples`` varies, a
+        given: settings of all runs, as for :func:`cgprimer.train`. If ``samples`` varies, a
             quarter of the data are validation samples by default.
 
     Returns:
@@ -169,19 +169,19 @@ def sweep(
     check_functions(on_run=on_run)
     grid = list(combinations(vary))
     for combination in grid:
-        settings = {**common, **combination}
+        settings = {**given, **combination}
         create_settings({name: value for name, value in settings.items() if name in SETTING_NAMES})
     if threshold is not None:
         threshold = check_real_number("the threshold", threshold, above=0)
     if SAMPLES in vary:
-        dataset, common["validation"] = _with_test_samples(graph, dataset, common)
+        dataset, given["validation"] = _with_test_samples(graph, dataset, given)
     if GRAPH in vary:
-        data = samples_for(graph, dataset, common.get("loss", DEFAULT))
+        data = samples_for(graph, dataset, given.get("loss", DEFAULT))
         dataset = require_in_memory(data, "several graphs require a dataset in memory")
     graphs: Mapping[Any, ExpressionGraph] = dict(vary.get(GRAPH, {}))
     names = [combination.get(GRAPH) for combination in grid]
     calls = [
-        _prepare_call(graphs.get(name, graph), dataset, combination, common)
+        _prepare_call(graphs.get(name, graph), dataset, combination, given)
         for name, combination in zip(names, grid, strict=True)
     ]
     for call in dict(zip(names, calls, strict=True)).values():  # report mistakes before any run
