@@ -8,7 +8,7 @@ from typing import Any
 
 from cgprimer.cli.common import check_outputs, graph_command, note, progress_bar
 from cgprimer.cli.options import DOMAIN, FORCE, KEEP
-from cgprimer.course.checks.label_domains import restrictions
+from cgprimer.course.checks.label_domains import resolve_restrictions
 from cgprimer.course.checks.sheets.sheet_problems import KINDS, MAX_POINTS
 from cgprimer.course.exercises.exercise_sheets import (
     DIFFICULTIES,
@@ -67,7 +67,7 @@ def command(
     check_outputs(force, folder=to)
     points = POINTS if points is None and students else points
     sheets = exercises_for(roster, graph, points=points, kinds=kind or "all", **about)
-    for text in restrictions(graph, about["keep"], about["domain"]).notes if graph else ():
+    for text in resolve_restrictions(graph, about["keep"], about["domain"]).notes if graph else ():
         note(f"note: {text}")
     formats = tuple(dict.fromkeys(format)) or ("markdown",)
     with progress_bar("sheets") as on_progress:

@@ -14,8 +14,8 @@ import numpy as np
 
 import cgprimer
 from cgprimer import ExpressionGraph, networks
-from cgprimer.course.checks.gradient_check import GradientCheck, gradient_check
-from cgprimer.course.checks.gradient_questions import arguments_at
+from cgprimer.course.checks.gradient_check import GradientCheck, build_gradient_check
+from cgprimer.course.checks.question_points import arguments_at
 from tests.checking.students import FUNCTIONS, Habits, Node, Student
 
 Point = Mapping[str, Any]
@@ -94,14 +94,14 @@ def with_habits(check: GradientCheck, habits: Habits) -> Function:
 def asked(graph: ExpressionGraph, number: int) -> GradientCheck:
     """A check: of the graph itself, of a loss behind it, of a batch."""
     if number % 3 == 0 or len(graph.outputs) > 1 or not (graph.inputs and graph.parameters):
-        return gradient_check(graph, seed=number)
+        return build_gradient_check(graph, seed=number)
     batch = 3 if number % 3 == 2 else 0
-    return gradient_check(graph, loss="squared-error", batch=batch, seed=number)
+    return build_gradient_check(graph, loss="squared-error", batch=batch, seed=number)
 
 
 def answers(check: GradientCheck, function: Callable[[Point], Any]) -> list[Any]:
     """What a function returns at the points of a check."""
-    given = check.points.given
+    given = check.points.arguments
     return [function(arguments_at(check.question, given, k)) for k in range(len(check.points))]
 
 
@@ -151,7 +151,7 @@ def loss_factor(graph: ExpressionGraph, number: int) -> Any:
     if len(graph.outputs) > 1:
         return None
     loss = ("squared-error", "half-squared-error")[number % 2]
-    check = gradient_check(graph, loss=loss, seed=number)
+    check = build_gradient_check(graph, loss=loss, seed=number)
     student, twice = Student(check.question.graph), 2.0 if number % 3 == 0 else 1.0
 
     def gradient(point: Point) -> dict[str, float]:
@@ -183,7 +183,7 @@ def one_path(graph: ExpressionGraph, number: int) -> Any:
     if check.question.batch:
         return None
     good, student = right(check), Student(check.question.graph)
-    place = arguments_at(check.question, check.points.given, 0)
+    place = arguments_at(check.question, check.points.arguments, 0)
     many = {n: student.paths(place, n) for n in check.question.wrt}
     chosen = [n for n, paths in many.items() if len(paths) > 1]
     if not chosen:
@@ -210,7 +210,9 @@ def averages(graph: ExpressionGraph, number: int) -> Any:
     if len(graph.outputs) > 1 or not (graph.inputs and graph.parameters):
         return None
     reduction = ("mean", "sum")[number % 4 == 3]
-    check = gradient_check(graph, loss="squared-error", batch=4, reduction=reduction, seed=number)
+    check = build_gradient_check(
+        graph, loss="squared-error", batch=4, reduction=reduction, seed=number
+    )
     student = Student(check.question.graph)
     output = graph.only_output()
 
@@ -275,7 +277,7 @@ def inner(graph: ExpressionGraph, number: int) -> Any:
 
 
 def wrong_point(graph: ExpressionGraph, number: int) -> Any:
-    check = gradient_check(graph, seed=number)
+    check = build_gradient_check(graph, seed=number)
     good, last = right(check), dict[str, Any]()
     names = check.question.arguments
     other = {names[0]: names[-1], names[-1]: names[0]}
@@ -310,7 +312,7 @@ def not_zeroed(graph: ExpressionGraph, number: int) -> Any:
 def summed(graph: ExpressionGraph, number: int) -> Any:
     if len(graph.outputs) > 1 or not (graph.inputs and graph.parameters):
         return None
-    check = gradient_check(graph, loss="squared-error", batch=3, seed=number)
+    check = build_gradient_check(graph, loss="squared-error", batch=3, seed=number)
     student = Student(check.question.graph)
 
     def gradient(point: Point) -> dict[str, float]:
@@ -377,7 +379,7 @@ def verdicts(mistake: str) -> Iterator[Verdict]:
             returned = answers(check, function)
         except ArithmeticError:  # an overflow of Python's own
             continue
-        result = check.verdict(returned)
+        result = check.grade(returned)
         wrong = [part for part in result.parts if part.verdict != "right"]
         if wrong:
             listed = [(part.mistake, *_others(part.message)) for part in wrong]
@@ -408,5 +410,5 @@ def named(mistake: str, many: int) -> list[Verdict]:
 
 
 def _others(message: str) -> list[str]:
-    _, _, after = message.partition("it may as well be: ")
+    _, _, after = message.partition("other possible mistakes: ")
     return after.rstrip(")").split(", ")

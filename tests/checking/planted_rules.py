@@ -18,7 +18,7 @@ import numpy as np
 import cgprimer
 from cgprimer import ExpressionGraph
 from cgprimer.core.language.syntax_tree import Apply, Name, Number, names_in
-from cgprimer.course.checks.gradient_check import GradientCheck, gradient_check
+from cgprimer.course.checks.gradient_check import GradientCheck, build_gradient_check
 from tests.checking import planted
 from tests.checking.planted import right, samples, with_habits
 from tests.checking.students import RULES, Habits, Node, Student
@@ -65,7 +65,7 @@ def composed(seed: int, pieces: tuple[str, ...]) -> ExpressionGraph:
 def asked(graph: ExpressionGraph, number: int) -> GradientCheck:
     """Return a check of the graph itself, of a loss, of a batch, or of a loss with labels."""
     if number % 5 == 4:
-        return gradient_check(graph, loss="hinge", seed=number)
+        return build_gradient_check(graph, loss="hinge", seed=number)
     return planted.asked(graph, number)
 
 
@@ -207,7 +207,7 @@ Tangent = Callable[[str, Apply, list[Dual], list[float]], float]
 
 def product_rule(number: int) -> Any:
     graph = composed(number, PRODUCTS)
-    check, way = gradient_check(graph, seed=number), number % 3
+    check, way = build_gradient_check(graph, seed=number), number % 3
     chosen = [n for n in graph.definitions if n != "y"][number % 2 : number % 2 + 1]
 
     def wrong(line: str, tree: Apply, parts: list[Dual], terms: list[float]) -> float:
@@ -220,7 +220,7 @@ def product_rule(number: int) -> Any:
 
 def constant_kept(number: int) -> Any:
     graph = composed(number, ("{q}^2 + {q}*{o} + 3", "5 + {q}*{o}", "sin({q}*{o}) - 2"))
-    check = gradient_check(graph, seed=number)
+    check = build_gradient_check(graph, seed=number)
     chosen = [n for n, t in graph.definitions.items() if isinstance(t, Apply) and _constant(t)][:1]
 
     def wrong(line: str, tree: Apply, parts: list[Dual], terms: list[float]) -> float:
@@ -287,12 +287,12 @@ def cross_entropy(number: int) -> Any:
     if number % 3 == 0:
         text = text.replace("input ", "input t = 1, ").replace(" output p", WRITTEN_OUT)
         label, graph = "t", cgprimer.parse(text)
-        check = gradient_check(graph, seed=number)
+        check = build_gradient_check(graph, seed=number)
     elif number % 3 == 1:
-        check = gradient_check(cgprimer.parse(text), loss="cross-entropy", seed=number)
+        check = build_gradient_check(cgprimer.parse(text), loss="cross-entropy", seed=number)
     else:
         logit = cgprimer.parse(text.split(" p =")[0] + " output z")
-        check = gradient_check(logit, loss="cross-entropy-logit", seed=number)
+        check = build_gradient_check(logit, loss="cross-entropy-logit", seed=number)
     student = Student(cgprimer.parse(text.split(" p =")[0] + " output z"))
 
     def gradient(point: Point) -> dict[str, float]:
@@ -308,7 +308,9 @@ def cross_entropy(number: int) -> Any:
 def samples_left_out(number: int) -> Any:
     graph = composed(number, OTHERS)
     reduction = ("mean", "sum")[number % 3 == 2]
-    check = gradient_check(graph, loss="squared-error", batch=4, reduction=reduction, seed=number)
+    check = build_gradient_check(
+        graph, loss="squared-error", batch=4, reduction=reduction, seed=number
+    )
     student = Student(check.question.graph)
 
     def gradient(point: Point) -> dict[str, float]:
@@ -339,7 +341,7 @@ def bias(number: int) -> Any:
 
 def wrong_variable(number: int) -> Any:
     """The derivative by an input, or by another parameter, for that by a parameter."""
-    check = gradient_check(composed(number, OTHERS), seed=number)
+    check = build_gradient_check(composed(number, OTHERS), seed=number)
     student, wrt = Student(check.question.graph), check.question.wrt
     names = (*check.question.graph.inputs, *wrt)
     chosen = wrt[number % len(wrt)]
@@ -382,7 +384,7 @@ def wrong_factor(number: int) -> Any:
     name, factor, line = single[0]
     others = [line, *(n for n in graph.inputs if n != factor)]
     other = others[number % len(others)]
-    check = gradient_check(graph, seed=number)
+    check = build_gradient_check(graph, seed=number)
     good, student = right(check), Student(check.question.graph)
 
     def gradient(point: Point) -> dict[str, float]:
@@ -399,7 +401,7 @@ def early_update(number: int) -> Any:
     """Parameters are updated one after the other, or the last layer before the first."""
     rate = RATES[number % 5]
     if number % 2:
-        check = gradient_check(composed(number, OTHERS), seed=number)
+        check = build_gradient_check(composed(number, OTHERS), seed=number)
         good = right(check)
 
         def one_by_one(point: Point) -> dict[str, float]:
@@ -437,7 +439,7 @@ def _layers(number: int) -> tuple[GradientCheck, Callable[..., dict[str, Any]]]:
         f"parameter W1[{size},{size}] = {first}, W2[{size},{size}] = {second}, v[{size}] = {last}\n"
         f"h = {name}(W1 @ x)\nk = {name}(W2 @ h)\no = dot(v, k)\noutput o"
     )
-    check = gradient_check(cgprimer.parse(text), loss="squared-error", seed=number, count=10)
+    check = build_gradient_check(cgprimer.parse(text), loss="squared-error", seed=number, count=10)
     function, slope = ACTIVATIONS[name]
 
     def gradient(
@@ -490,7 +492,7 @@ def _changed(change: Callable[[float], float]) -> Any:
 def averaged(number: int) -> Any:
     """The mean over a batch where the sum is asked for."""
     graph = composed(number, OTHERS)
-    check = gradient_check(graph, loss="squared-error", batch=3, reduction="sum", seed=number)
+    check = build_gradient_check(graph, loss="squared-error", batch=3, reduction="sum", seed=number)
     good = right(check)
     return check, lambda point: {n: v / 3 for n, v in good(point).items()}
 

@@ -286,7 +286,7 @@ def test_constants_of_a_statement_are_numbers_on_both_sides(statement):
 
 def test_a_statement_has_no_file_and_no_calls_before():
     (part,) = check_formula("d(sqrt(x^2)) = 1").parts
-    assert (part.verdict, part.mistake, "may as well" in part.message) == (
+    assert (part.verdict, part.mistake, "other possible mistakes" in part.message) == (
         "wrong", "absolute value", False
     )  # fmt: skip
 

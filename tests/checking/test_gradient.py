@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.course.checks.gradient_check import GradientCheck, gradient_check
+from cgprimer.course.checks.gradient_check import GradientCheck, build_gradient_check
 from tests.approval import approved, refused
 from tests.checking.planted import answers, graphs, right, samples, steep
 from tests.checking.students import Habits, Student
@@ -77,15 +77,19 @@ def _accused(many: int) -> list[str]:
     ways = (lambda check, seed: right(check), _shuffled, _noisy, _in_numpy)
     for seed, graph in enumerate(graphs()):
         single = len(graph.outputs) == 1
-        checks = [(gradient_check(graph, count=8, seed=seed), way) for way in ways[seed % 2 :]]
+        checks = [
+            (build_gradient_check(graph, count=8, seed=seed), way) for way in ways[seed % 2 :]
+        ]
         if single and graph.inputs and graph.parameters:
             loss = ("squared-error", "half-squared-error")[seed % 2]
             reduction = ("mean", "sum")[seed % 2]
-            checks.append((gradient_check(graph, loss=loss, batch=3, reduction=reduction, count=8,
-                                          seed=seed), _batch))  # fmt: skip
+            check = build_gradient_check(
+                graph, loss=loss, batch=3, reduction=reduction, count=8, seed=seed
+            )
+            checks.append((check, _batch))
         for check, way in checks:
             count += 1
-            result = check.verdict(answers(check, way(check, seed)))
+            result = check.grade(answers(check, way(check, seed)))
             found += [f"{graph.source.name} {way.__name__} {part}" for part in result.parts
                       if part.verdict != "right"]  # fmt: skip
         if count >= many:
@@ -110,14 +114,14 @@ def test_right_answers_on_steep_graphs_are_not_accused() -> None:
         graph = steep(seed)
         if not graph.parameters:
             continue
-        check = gradient_check(graph, seed=seed)
+        check = build_gradient_check(graph, seed=seed)
         for way in (lambda check, seed: right(check), _noisy):
             try:
                 returned = answers(check, way(check, seed))
             except ArithmeticError:  # Python's own: an overflow, where IEEE has an infinity
                 continue
             asked += 1
-            found = check.verdict(returned)
+            found = check.grade(returned)
             accused += [(seed, part) for part in found.parts if part.verdict != "right"]
     assert asked > 500
     assert accused == []
@@ -251,9 +255,9 @@ def test_a_sigmoid_left_out_of_a_network() -> None:  # E3
     def forgets(node: Node) -> bool:
         return node.line in ("h1", "h2") and node.function == "sigmoid"
 
-    check = gradient_check(cgprimer.load("mazur"))
+    check = build_gradient_check(cgprimer.load("mazur"))
     student = with_habits(check, Habits(forgets=forgets))
-    found = {p.name: p for p in check.verdict(answers(check, student)).parts}
+    found = {p.name: p for p in check.grade(answers(check, student)).parts}
     assert found["w5"].verdict == "right"
     assert found["w1"].mistake == found["b1"].mistake == "activation derivative missing"
     assert "sigmoid" in found["w1"].message
@@ -400,7 +404,7 @@ def test_a_parameter_may_be_called_value() -> None:
     made = cgprimer.check_gradient(graph, lambda xa, value, b: {"value": xa**2, "b": 1})
     assert [part.verdict for part in made.parts] == ["right", "right"]
     with refused(cgprimer.UsageError):
-        gradient_check(graph, value=True)
+        build_gradient_check(graph, value=True)
 
 
 def test_a_parameter_may_be_called_problem() -> None:
@@ -410,10 +414,10 @@ def test_a_parameter_may_be_called_problem() -> None:
 
 def test_no_right_value_is_told() -> None:
     """Neither the numbers nor a ratio to them; the wrong ones are the student's own."""
-    check = gradient_check(cgprimer.load("lecture"))
+    check = build_gradient_check(cgprimer.load("lecture"))
     wrong = [dict.fromkeys(("ab", "bc", "cd", "ac"), 1.2345 * k) for k in range(1, 21)]
-    text = str(check.verdict(wrong).to_dict())
-    for values in check.points.right.values():
+    text = str(check.grade(wrong).to_dict())
+    for values in check.points.gradient.values():
         for value in values:
             assert f"{value:.4g}" not in text.replace(",", "").split()
 
@@ -448,7 +452,9 @@ def test_without_a_point_there_is_no_question() -> None:
 
 def test_the_seed_decides_the_points() -> None:
     graph = cgprimer.load("lecture")
-    one, same, other = (gradient_check(graph, seed=seed).points.given for seed in (1, 1, 2))
+    one, same, other = (
+        build_gradient_check(graph, seed=seed).points.arguments for seed in (1, 1, 2)
+    )
     assert all(np.array_equal(one[n], same[n]) for n in one)
     assert not all(np.array_equal(one[n], other[n]) for n in one)
     assert [float(values[0]) for values in one.values()] == [0.5, 1, 2, 3, 4]  # the file's own

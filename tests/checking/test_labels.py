@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.course.checks.gradient_check import gradient_check, skeleton
-from cgprimer.course.checks.gradient_questions import ask, points
-from cgprimer.course.checks.label_domains import inferred_domains
+from cgprimer.course.checks.gradient_check import build_gradient_check, format_gradient_skeleton
+from cgprimer.course.checks.gradient_questions import build_question
+from cgprimer.course.checks.label_domains import infer_domains
+from cgprimer.course.checks.question_points import choose_points
 from tests.approval import approved, refused
 from tests.cli.cli_tools import run
 
@@ -55,9 +56,9 @@ def hinge_gradient(x: float, t: float, w: float, b: float) -> dict[str, float]:
 
 def asked_values(text: str, name: str, **asked: Any) -> set[Any]:
     """The values of an input at the points that a check asks for."""
-    question = ask(cgprimer.parse(text), **asked)
-    given = points(question, 30).given
-    rows = zip(*(np.ravel(given[e]).tolist() for e in question.elements(name)), strict=True)
+    question = build_question(cgprimer.parse(text), **asked)
+    given = choose_points(question, 30).arguments
+    rows = zip(*(np.ravel(given[e]).tolist() for e in question.list_elements(name)), strict=True)
     return {row[0] if len(row) == 1 else row for row in rows}
 
 
@@ -144,7 +145,7 @@ def test_batches_have_labels_of_both_classes() -> None:
 
     graph = cgprimer.parse(BCE)
     assert cgprimer.check_gradient(graph, student, batch=4).points == 2
-    given = points(ask(graph, batch=4, keep=["y"]), 5).given
+    given = choose_points(build_question(graph, batch=4, keep=["y"]), 5).arguments
     assert set(np.ravel(given["y"])) == {1.0}
 
 
@@ -191,7 +192,7 @@ def test_one_hot_rows_of_a_matrix() -> None:
     ],
 )
 def test_labels_that_are_recognised(text: str, domain: object) -> None:
-    found = inferred_domains(cgprimer.parse(text), ())
+    found = infer_domains(cgprimer.parse(text), ())
     assert {name: one.domain for name, one in found.items()} == {"y": domain}
 
 
@@ -209,12 +210,12 @@ def test_labels_that_are_recognised(text: str, domain: object) -> None:
     ],
 )
 def test_other_inputs_are_not_taken_for_labels(text: str) -> None:
-    assert not inferred_domains(cgprimer.parse(text), ())
+    assert not infer_domains(cgprimer.parse(text), ())
 
 
 def test_a_declared_value_that_is_no_label_is_reported() -> None:
     graph = cgprimer.parse(BCE.replace("y = 1", "y = 0.3"))
-    question = ask(graph)
+    question = build_question(graph)
     assert not question.domains
     assert "y is sampled as real numbers" in question.notes[0]
 
@@ -240,7 +241,7 @@ def test_kept_values_may_come_from_the_point() -> None:
 
 
 def test_what_is_differentiated_by_is_not_inferred() -> None:
-    assert not ask(cgprimer.parse(BCE), wrt=["y", "w"]).domains
+    assert not build_question(cgprimer.parse(BCE), wrt=["y", "w"]).domains
 
 
 def test_an_inferred_domain_is_in_the_result() -> None:
@@ -253,10 +254,10 @@ def test_an_inferred_domain_is_in_the_result() -> None:
 
 
 def test_students_are_told_the_domain() -> None:
-    text = skeleton(gradient_check(cgprimer.parse(BCE)))
+    text = format_gradient_skeleton(build_gradient_check(cgprimer.parse(BCE)))
     assert "# y: a number in {0, 1}" in text
-    batch = skeleton(gradient_check(cgprimer.parse(SOFTMAX), batch=2))
-    assert "# y: a list of arrays of shape [3], one-hot, one of each sample" in batch
+    batch = format_gradient_skeleton(build_gradient_check(cgprimer.parse(SOFTMAX), batch=2))
+    assert "# y: a list of arrays of shape [3], one-hot, one per sample" in batch
 
 
 # --- formulas ------------------------------------------------------------------------------------

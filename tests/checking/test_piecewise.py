@@ -11,8 +11,8 @@ import pytest
 
 from cgprimer.core.operations.primitive_registry import FUNCTIONS, Primitive
 from cgprimer.course.checks import gradient_check as gradient_module
-from cgprimer.course.checks.gradient_check import GradientCheck, gradient_check
-from cgprimer.course.checks.gradient_questions import arguments_at
+from cgprimer.course.checks.gradient_check import GradientCheck, build_gradient_check
+from cgprimer.course.checks.question_points import arguments_at
 from tests.checking.piecewise import (
     ALONE,
     PIECEWISE,
@@ -35,7 +35,7 @@ SMOOTH = {"logaddexp", "asec", "acsc", "acsch", "stop_gradient"}  # or no deriva
 
 
 def verdicts(check: GradientCheck, mistake: Mistake | None = None) -> dict[str, str]:
-    result = check.verdict(answers(check, program(check, mistake)))
+    result = check.grade(answers(check, program(check, mistake)))
     return {part.name: part.verdict for part in result.parts}
 
 
@@ -44,7 +44,7 @@ def differs(check: GradientCheck, other: GradientCheck, mistake: Mistake) -> set
     right, wrong = program(check), program(check, mistake)
     names: set[str] = set()
     for index in np.flatnonzero(other.points.smooth):
-        point = arguments_at(other.question, other.points.given, int(index))
+        point = arguments_at(other.question, other.points.arguments, int(index))
         ours, theirs = right(point), wrong(point)
         names |= {n for n, v in ours.items() if not math.isclose(v, theirs[n], rel_tol=1e-3)}
     return names
@@ -60,7 +60,7 @@ def test_every_piecewise_primitive_is_tried() -> None:
 @pytest.mark.parametrize("asked", ASKED, ids=str)
 @pytest.mark.parametrize("function", ALONE)
 def test_a_wrong_mask_is_found(function: str, asked: dict[str, Any]) -> None:
-    check = gradient_check(alone(function), **asked)
+    check = build_gradient_check(alone(function), **asked)
     assert {*verdicts(check).values()} == {"right"}
     for mistake in mistakes(check.question.graph):
         wrong = differs(check, check, mistake)
@@ -73,7 +73,7 @@ def test_a_wrong_mask_is_found(function: str, asked: dict[str, Any]) -> None:
 def random_checks(seeds: range, count: int = 20) -> Iterator[GradientCheck]:
     for seed in seeds:
         asked = ASKED[seed % len(ASKED)]
-        yield gradient_check(random_piecewise(seed), count=count, seed=seed, **asked)
+        yield build_gradient_check(random_piecewise(seed), count=count, seed=seed, **asked)
 
 
 def full_marks(seeds: range) -> tuple[int, list[Any]]:
@@ -82,7 +82,7 @@ def full_marks(seeds: range) -> tuple[int, list[Any]]:
     for check in random_checks(seeds):
         assert {*verdicts(check).values()} == {"right"}, check.question.graph
         graph = check.question.graph
-        other = gradient_check(
+        other = build_gradient_check(
             graph,
             of=check.question.of,
             batch=check.question.batch,

@@ -38,10 +38,10 @@ def command(file: str, wrt: tuple[str, ...], **settings: Any) -> Check:
       cgprimer check gradient lecture gradient.py
       cgprimer check gradient lecture submissions/ --loss squared-error --batch 4
     """
-    from cgprimer.course.checks.gradient_check import gradient_check, skeleton
+    from cgprimer.course.checks.gradient_check import build_gradient_check, format_gradient_skeleton
 
     graph = load(file)
-    made = gradient_check(graph, wrt=wrt or None, **settings)
+    made = build_gradient_check(graph, wrt=wrt or None, **settings)
     question = made.question
     for text in question.notes:
         note(f"note: {text}")
@@ -51,7 +51,7 @@ def command(file: str, wrt: tuple[str, ...], **settings: Any) -> Check:
         "gradient",
         f"{question.graph.text}\n{asked}",
         made.run,
-        skeleton(made),
+        format_gradient_skeleton(made),
         f"cgprimer.check_gradient(cgprimer.parse({str(graph)!r}), NAMES, {asked})",
         made.possible,
     )

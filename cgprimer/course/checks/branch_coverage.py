@@ -226,7 +226,7 @@ def _over_samples(rows: Sequence[Array]) -> Array:
     return whole.any(axis=1) if whole.ndim == 3 else whole
 
 
-def without_kinks(primal: Tape, decisions: Sequence[_Decision]) -> Iterator[Tape]:
+def remove_kinks(primal: Tape, decisions: Sequence[_Decision]) -> Iterator[Tape]:
     """Yield the tapes in which one piecewise function is replaced by one of its operands.
 
     That is what a program computes which overlooks the function. A function whose derivative is 0
@@ -247,7 +247,9 @@ def without_kinks(primal: Tape, decisions: Sequence[_Decision]) -> Iterator[Tape
             yield replace(primal, instructions=tuple(instructions))
 
 
-def choose(features: tuple[Array, Array], badness: Array, count: int, most: int) -> list[int]:
+def choose_candidates(
+    features: tuple[Array, Array], badness: Array, count: int, most: int
+) -> list[int]:
     """Choose candidates that cover every feature, again and again until there are enough.
 
     Args:
@@ -259,19 +261,19 @@ def choose(features: tuple[Array, Array], badness: Array, count: int, most: int)
     required, all_features = features[0], np.concatenate(features)
     chosen: list[int] = []
     for level in np.unique(badness):
-        cover(required, badness <= level, chosen, 1, most)
+        cover_features(required, badness <= level, chosen, 1, most)
     order = np.argsort(badness, kind="stable")
     good = badness <= badness[order[min(count, len(order)) - 1]]
     for times in range(1, count):
         if len(chosen) >= count:
             break
-        cover(all_features, good, chosen, times, count)
+        cover_features(all_features, good, chosen, times, count)
     taken = {*chosen}
     rest = [int(k) for k in order if int(k) not in taken]
     return chosen + rest[: max(count - len(chosen), 0)]
 
 
-def cover(features: Array, good: Array, chosen: list[int], times: int, most: int) -> None:
+def cover_features(features: Array, good: Array, chosen: list[int], times: int, most: int) -> None:
     """Add candidates greedily until each feature is covered so many times, as far as possible."""
     covered = features[:, chosen].sum(axis=1)
     free = good.copy()

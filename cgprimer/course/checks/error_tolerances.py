@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.course.checks.gradient_questions import VALUE, Points
+from cgprimer.course.checks.gradient_questions import VALUE
+from cgprimer.course.checks.question_points import Points
 
 Array = Any
 GOOD, FINE, SUSPICIOUS = 1e-7, 1e-4, 1e-2  # relative errors: the bands of gradient checks
@@ -30,10 +31,10 @@ def compute_tolerances(points: Points) -> dict[str, Array]:
     """
     value, rounding = np.abs(points.value), points.noise[VALUE]
     with np.errstate(all="ignore"):
-        norm = np.sqrt(sum(np.square(v) for v in points.right.values()))
+        norm = np.sqrt(sum(np.square(v) for v in points.gradient.values()))
     quotient = _OF_VALUE * value + _OF_ROUNDING * rounding + _OF_NORM * norm
     tolerances = {VALUE: rounding + _OF_VALUE * value}
-    for name in points.right:
+    for name in points.gradient:
         bound = _MAX_OF_DERIVATIVE * median_size(points, name) or _MAX_FOR_ZERO
         tolerances[name] = points.noise[name] + np.minimum(quotient, bound)
     return tolerances
@@ -41,7 +42,7 @@ def compute_tolerances(points: Points) -> dict[str, Array]:
 
 def median_size(points: Points, name: str) -> float:
     """Return the median absolute value of a derivative where it is not 0; 0 if it always is."""
-    values = points.value if name == VALUE else points.right[name]
+    values = points.value if name == VALUE else points.gradient[name]
     sizes = np.abs(values[points.smooth])
     return float(np.median(sizes[sizes > 0])) if sizes.any() else 0.0
 
@@ -54,11 +55,11 @@ def is_float32(points: Points, answers: Array, name: str) -> bool:
     derivative or of its median size, or 1e-5 of the largest median size: single precision leaves
     no correct digit in the derivative of a saturated unit.
     """
-    expected = points.value if name == VALUE else points.right[name]
+    expected = points.value if name == VALUE else points.gradient[name]
     with np.errstate(all="ignore"):
         rounded = answers.astype(np.float32)[points.smooth]
         is_representable = np.array_equal(rounded, answers[points.smooth])
-        largest = max((median_size(points, other) for other in points.right), default=0.0)
+        largest = max((median_size(points, other) for other in points.gradient), default=0.0)
         size = max(median_size(points, name), _MAX_OF_DERIVATIVE * largest)
         bound = SUSPICIOUS * np.maximum(size, np.abs(expected))
         tolerance = np.minimum(_FLOAT32 * points.noise[name], bound)

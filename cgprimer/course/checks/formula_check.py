@@ -1,13 +1,12 @@
-"""A formula or a number worked out by hand, against the gradient of a graph; rules as statements.
+"""Check derivatives that are written by hand: formulas and numbers for a graph, or stated rules.
 
-Nothing of an answer is run: it is read by the package's own parser, and computed with thirty digits
-at points of the domain. Equal at all of them is what is said then, and proven only where sympy
-finds both formulas equal as well.
+Answers are read by the package's own parser and evaluated with thirty digits at points of the
+domain; nothing of an answer runs as Python. An answer is called equal at all points tried, and
+proven equal only if sympy proves both formulas equal.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,43 +17,29 @@ from cgprimer.analysis.derivation import size
 from cgprimer.analysis.rules import rules, substituted
 from cgprimer.core.graph.expression_graph import FrozenDict
 from cgprimer.course.checks.check_results import Part, Result
+from cgprimer.course.checks.derivative_statements import DerivativeStatement, read_statement
 from cgprimer.course.checks.error_tolerances import GOOD
 from cgprimer.course.checks.formula_proofs import PROVER
-from cgprimer.course.checks.function_statements import is_about_any, with_formulas
+from cgprimer.course.checks.formula_values import evaluate_formula
 from cgprimer.course.checks.gradient_check import GradientCheck, relative_errors
-from cgprimer.course.checks.gradient_questions import Points, Question, arguments_at, ask, points
+from cgprimer.course.checks.gradient_questions import Question, build_question
 from cgprimer.course.checks.mistake_search import find_mistakes
 from cgprimer.course.checks.mistakes.wrong_rules import PRODUCT, QUOTIENT
-from cgprimer.course.checks.notation_reader import letters_in, read_formula
-from cgprimer.course.checks.written_answers import components, tree_of, values_at
+from cgprimer.course.checks.question_points import Points, arguments_at, choose_points
+from cgprimer.course.checks.written_answers import WrittenAnswer, read_answer, read_answers
 from cgprimer.errors import CgprimerError, DifferentiationError, UsageError, join_names
-from cgprimer.expressions import (
-    Expression,
-    ExpressionGraph,
-    Name,
-    names_in,
-    parse,
-    parse_expression,
-    substitute,
-    unparse,
-)
+from cgprimer.expressions import ExpressionGraph, Name, parse, unparse
 
 Array = Any
-_LARGEST_PROOF = 60  # nodes of both formulas together, for which sympy is asked
-_FEW_DIGITS = 3  # of a number: with fewer it may be right by chance
-_AT = (0.7, 1.3, 1.9, 0.4, 2.3)  # where a statement is tried first
-_COINCIDENCES = (  # that one number may have by chance
+Answers = Mapping[str, WrittenAnswer]  #: for each element its answer
+_MAX_NODES_OF_PROOF = 60  # of both formulas together
+_FIRST_POINT = (0.7, 1.3, 1.9, 0.4, 2.3)  # at which a statement is tried first
+_COINCIDENCES = (  # mistakes that predict a single number by chance
     "constant factor", "difference step too large", "difference step too small",
     "derivative at the wrong point", "weight decay added", "weight updated before its use",
     "updated parameter returned", "wrong factor",
 )  # fmt: skip
-_CONSTANTS = {"e": parse_expression("exp(1)"), "pi": parse_expression("acos(-1)")}
-_VALUE = "value_"  # what the formula of a statement is called
-_NUMBER = re.compile(r"[+-]?\d*\.?\d*(?:[eE][+-]?\d+)?")
-_STATEMENT = re.compile(
-    r"\s*(?:d/d(?P<before>\w+)\s*(?P<of>.+)|d\s*(?P<inside>\(.+\))(?:\s*/\s*d(?P<after>\w+))?"
-    r"|(?P<dashed>.+)'(?P<behind>\(\s*\w+\s*\))?)\s*"
-)
+_VALUE = "value_"  # the variable whose formula is the left-hand side of a statement
 
 
 def check_formula(
@@ -70,30 +55,32 @@ def check_formula(
     points: int = 20,
     seed: int = 0,
 ) -> Result:
-    """Check a gradient that was worked out by hand, or a rule that somebody states.
+    """Check a gradient that is written by hand, or a statement about a derivative.
 
     Args:
         formula: a graph; or a statement such as ``d(coth(x)) = -csch(x)``.
-        answer: of a graph, a formula or a number for each component, in the order of `wrt`,
+        answer: for a graph, a formula or a number per component, in the order of `wrt`,
             ``4*x, 6*y``, or by name, ``dx = 4*x, dy = 6*y``. A number is compared at the
             declared values, to the digits that are given.
         of: the variable to differentiate; the only output unless given.
-        wrt: with respect to which names; all parameters, or else all inputs, unless given.
-        loss: a loss behind the outputs: formulas may use ``target``.
-        at: values in the place of declared ones; of a statement, around which to try it.
+        wrt: the names with respect to which to differentiate; all parameters, or else all inputs,
+            unless given.
+        loss: a loss to add after the outputs; formulas may then contain ``target``.
+        at: values that replace declared ones; for a statement, the point around which it is tried.
         keep: inputs that stay at their declared values.
         domain: for inputs the values from which they are sampled, ``{"y": (0, 1)}`` or
-            ``{"y": "one-hot"}``, in the place of domains that the graph declares.
-        points: at how many points formulas are compared.
-        seed: of the points.
+            ``{"y": "one-hot"}``, instead of the domains that the graph declares.
+        points: the number of points at which formulas are compared.
+        seed: the random seed of the points.
 
     Returns:
-        A part for each component: the verdict, the likely mistake, and a point that refutes it.
-        Of a graph no right value is said; a statement is refuted with the slope.
+        A part for each component: the verdict, the likely mistake, and a point that refutes the
+        answer. For a graph the result contains no correct value; a statement is refuted with the
+        slope.
 
     Raises:
-        SourceError: the answer cannot be read; a caret shows where.
-        UsageError: another number of components, an unknown name.
+        SourceError: the answer cannot be read; a caret shows the position.
+        UsageError: the number of components is wrong, or a name is unknown.
 
     >>> graph = parse("input x = 4, y = 5; z = 2*x^2 + 3*y^2")
     >>> print(check_formula(graph, "15, 30"))
@@ -109,24 +96,24 @@ def check_formula(
     """
     if isinstance(formula, str):
         if answer is not None:
-            raise UsageError("a statement has its answer: d(coth(x)) = -csch(x)^2")
+            raise UsageError("a statement contains its answer: d(coth(x)) = -csch(x)^2")
         return _check_statement(formula, at or {}, points, seed, keep=keep, domain=domain)
     if answer is None:
-        raise UsageError("what is the answer? A formula or a number for each component")
+        raise UsageError("answer must have a formula or a number for each component, got None")
     if at:
-        formula = replace(formula, declared_values=FrozenDict(_point(formula, at)))
+        formula = replace(formula, declared_values=FrozenDict(_check_point(formula, at)))
     names = wrt or formula.parameters or formula.inputs
-    question = ask(formula, of=of, wrt=names, loss=loss, keep=keep, domain=domain)
-    trees = components(answer, question)
-    result = _checked(question, trees, points, seed)
-    return replace(result, submission=answer, notes=question.notes)
+    question = build_question(formula, of=of, wrt=names, loss=loss, keep=keep, domain=domain)
+    answers = read_answers(answer, question)
+    parts = _grade_answers(question, answers, points, seed)
+    return Result("formula", answer, parts, notes=question.notes)
 
 
-def _point(graph: ExpressionGraph, at: Mapping[str, float]) -> dict[str, Any]:
+def _check_point(graph: ExpressionGraph, at: Mapping[str, float]) -> dict[str, Any]:
     """Return the values of one point.
 
     Raises:
-        UsageError: a value is not finite, or there are several for one name.
+        UsageError: a value is not finite, or a name has several values.
     """
     point = graph.point(at, needed=())
     for name, value in point.items():
@@ -141,174 +128,175 @@ def _point(graph: ExpressionGraph, at: Mapping[str, float]) -> dict[str, Any]:
     return point
 
 
-def _checked(
-    question: Question, trees: Mapping[str, tuple[str, Expression]], count: int, seed: int
-) -> Result:
-    """The parts of an answer: formulas at all points, numbers at the declared values."""
-    drawn = _on_both_sides(question, count, seed)
-    declared = len(question.declared) == len(question.arguments)
-    own = {e for e, (_, tree) in trees.items() if declared and not names_in(tree)}
-    values = {e: values_at(question, tree, drawn) for e, (_, tree) in trees.items()}
+# --- answers for a graph -------------------------------------------------------------------------
+
+
+def _grade_answers(question: Question, answers: Answers, count: int, seed: int) -> tuple[Part, ...]:
+    """Return the verdicts on formulas, at all points, and on numbers, at the declared values."""
+    points = _choose_points_on_both_sides(question, count, seed)
+    has_declared_point = len(question.declared_names) == len(question.arguments)
+    values = {e: evaluate_formula(question, answers[e].tree, points) for e in answers}
     parts: dict[str, Part] = {}
-    for one in question.wrt:
-        if missing := [e for e in question.elements(one) if e not in trees]:
-            parts[one] = Part(
-                one, 1.0, 0.0, "not run", message=f"no answer for {join_names(missing)}"
-            )
-    answered = [n for n in question.wrt if n not in parts]
-    for alone in (True, False):
-        names = tuple(n for n in answered if alone == ({*question.elements(n)} <= own))
-        if names:
-            asked = replace(question, wrt=names)
-            here = _about(asked, drawn)
-            found = _numbers(asked, _first(here), trees) if alone else ()
-            parts |= {p.name: p for p in found or _formulas(asked, here, trees, values)}
-    return Result("formula", "", tuple(parts[name] for name in question.wrt))
-
-
-def _formulas(
-    question: Question,
-    drawn: Points,
-    trees: Mapping[str, tuple[str, Expression]],
-    values: Mapping[str, Array],
-) -> tuple[Part, ...]:
-    """The verdicts on formulas; what is right is proven where that is quick."""
-    rows = [arguments_at(question, values, k, question.wrt) for k in range(len(drawn))]
-    found = []
-    for part in GradientCheck(question, drawn).verdict(rows).parts:
-        made = part
-        if part.verdict == "right" and not part.message:
-            equal = f"equal at all {len(drawn)} points tried"
-            said = "proven equal" if _proven(question, part.name, trees) else equal
-            made = replace(part, message=said)
-        elif part.verdict == "suspicious" and not _has_decimals(question, part.name, trees):
-            made = replace(part, verdict="wrong", points=0.0)
-        found.append(made)
-    return tuple(found)
-
-
-def _has_decimals(
-    question: Question, name: str, trees: Mapping[str, tuple[str, Expression]]
-) -> bool:
-    """Return whether an answer has a decimal number, which may have been rounded."""
-    texts = [trees[element][0] for element in question.elements(name)]
-    return any(re.search(r"\.\d", text) for text in texts)
-
-
-def _numbers(
-    question: Question, here: Points, trees: Mapping[str, tuple[str, Expression]]
-) -> tuple[Part, ...]:
-    """The verdicts on numbers at the declared values, to the digits that are given."""
-    for name in question.arguments:
-        own = [float(here.given[e][0]) for e in question.elements(name)]
-        if not np.array_equal(own, np.ravel(question.graph.values[name])):
-            what = f"at the declared values {question.of} has no slope"
-            raise UsageError(what, hint="numbers are compared there: other values, or formulas")
-    theirs = {e: values_at(question, trees[e][1], here) for e in question.sources}
-    bad = {}
-    for element, value in theirs.items():
-        error = float(relative_errors(value, here.right[element], here.noise[element])[0])
-        near = abs(float(value[0] - here.right[element][0])) <= _last_place(trees[element][0])
-        if error > GOOD and not near:
-            bad[element] = error
-    known = find_mistakes(question, here, theirs, bad)
-    where = "at " + join_names(f"{element} = {v[0]:g}" for element, v in here.given.items())
-    found = []
+    numeric, symbolic = [], []
     for name in question.wrt:
-        wrong = [e for e in question.elements(name) if e in bad]
-        if not wrong:
-            found.append(Part(name, 1.0, 1.0, "right"))
+        elements = question.list_elements(name)
+        if missing := [e for e in elements if e not in answers]:
+            message = f"no answer for {join_names(missing)}"
+            parts[name] = Part(name, 1.0, 0.0, "not run", message=message)
+        elif has_declared_point and all(answers[e].is_number for e in elements):
+            numeric.append(name)
+        else:
+            symbolic.append(name)
+    if numeric:
+        part_of_question = replace(question, wrt=tuple(numeric))
+        first_point = _select_first_point(_select_names(part_of_question, points))
+        graded = _grade_numbers(part_of_question, first_point, answers)
+        parts |= {part.name: part for part in graded}
+    if symbolic:
+        part_of_question = replace(question, wrt=tuple(symbolic))
+        selected = _select_names(part_of_question, points)
+        graded = _grade_formulas(part_of_question, selected, answers, values)
+        parts |= {part.name: part for part in graded}
+    return tuple(parts[name] for name in question.wrt)
+
+
+def _grade_formulas(
+    question: Question, points: Points, answers: Answers, values: Mapping[str, Array]
+) -> tuple[Part, ...]:
+    """Return the verdicts on formulas; a short formula that is right is proven equal."""
+    rows = [arguments_at(question, values, k, question.wrt) for k in range(len(points))]
+    parts = []
+    for part in GradientCheck(question, points).grade(rows).parts:
+        elements = question.list_elements(part.name)
+        if part.verdict == "right" and not part.message:
+            message = f"equal at all {len(points)} points tried"
+            if _is_proven(question, part.name, answers):
+                message = "proven equal"
+            parts.append(replace(part, message=message))
+        elif part.verdict == "suspicious" and not any(answers[e].has_decimals for e in elements):
+            parts.append(replace(part, verdict="wrong", points=0.0))
+        else:
+            parts.append(part)
+    return tuple(parts)
+
+
+def _grade_numbers(question: Question, point: Points, answers: Answers) -> tuple[Part, ...]:
+    """Return the verdicts on numbers at the declared values, to the digits that are given."""
+    for name in question.arguments:
+        declared = [float(point.arguments[e][0]) for e in question.list_elements(name)]
+        if not np.array_equal(declared, np.ravel(question.graph.values[name])):
+            raise UsageError(
+                f"{question.of} is not differentiable at the declared values, at which numbers are"
+                " compared",
+                hint="declare other values, or write formulas",
+            )
+    values = {e: evaluate_formula(question, answers[e].tree, point) for e in question.sources}
+    wrong = set()
+    for element, value in values.items():
+        correct = point.gradient[element]
+        error = float(relative_errors(value, correct, point.noise[element])[0])
+        is_rounded = abs(float(value[0] - correct[0])) <= answers[element].last_digit_unit
+        if error > GOOD and not is_rounded:
+            wrong.add(element)
+    mistakes = find_mistakes(question, point, values, wrong)
+    where = "at " + join_names(f"{e} = {v[0]:g}" for e, v in point.arguments.items())
+    parts = []
+    for name in question.wrt:
+        elements = [e for e in question.list_elements(name) if e in wrong]
+        if not elements:
+            parts.append(Part(name, 1.0, 1.0, "right"))
             continue
-        named = known.get(wrong[0])
-        if named and named.name in _COINCIDENCES:
-            named = None
-        said = "not the slope at the declared values"
-        if named:
-            others = [name for name in named.alternatives if name not in _COINCIDENCES]
-            said = named.message + (f" (it may as well be: {', '.join(others)})" if others else "")
-        evidence = (where, f"yours is {trees[wrong[0]][0]}")
-        mistake = named.name if named else ""
-        found.append(Part(name, 1.0, 0.0, "wrong", mistake, said, evidence))
-    return tuple(found)
+        mistake, message = "", "not the slope at the declared values"
+        likely = mistakes.get(elements[0])
+        if likely and likely.name not in _COINCIDENCES:
+            mistake, message = likely.name, likely.message
+            others = [m for m in likely.alternatives if m not in _COINCIDENCES]
+            message += f" (other possible mistakes: {', '.join(others)})" if others else ""
+        evidence = (where, f"yours is {answers[elements[0]].text}")
+        parts.append(Part(name, 1.0, 0.0, "wrong", mistake, message, evidence))
+    return tuple(parts)
 
 
-def _last_place(text: str) -> float:
-    """One unit in the last digit of a decimal number; 0 where it has too few to tell."""
-    if not _NUMBER.fullmatch(text.strip()) or "." not in text:
-        return 0.0
-    mantissa, _, power = text.lower().strip().partition("e")
-    digits = mantissa.lstrip("+-0.").replace(".", "")
-    if len(digits) < _FEW_DIGITS:
-        return 0.0
-    return 10.0 ** (int(power or 0) - len(mantissa.partition(".")[2]))
-
-
-def _on_both_sides(question: Question, count: int, seed: int) -> Points:
-    """Points around the declared values and around their opposites: signs show what is missing.
-
-    Raises:
-        DifferentiationError: there are none.
-    """
-    graph = question.graph
-    opposite = {n: (-np.asarray(v, float)).tolist() for n, v in graph.values.items()}
-    opposite |= {name: graph.values[name] for name in question.kept}
-    other = replace(question, graph=replace(graph, declared_values=FrozenDict(opposite)))
-    found = []
-    for side, many in ((question, count - count // 2), (other, count // 2)):
-        try:
-            found += [points(side, many, seed)] if many else []
-        except DifferentiationError as error:
-            refused = error
-    if not found:
-        raise refused
-
-    def joined(what: str) -> dict[str, Array]:
-        of = [getattr(one, what) for one in found]
-        return {name: np.concatenate([one[name] for one in of], axis=-1) for name in of[0]}
-
-    return Points(
-        joined("given"), np.concatenate([one.value for one in found]), joined("right"),
-        joined("noise"), np.concatenate([one.smooth for one in found]),
-        called=False,
-    )  # fmt: skip
-
-
-def _about(question: Question, drawn: Points) -> Points:
-    """What is right at the points, of the names that a question has."""
-    wanted = {*question.sources}
-    right = {e: v for e, v in drawn.right.items() if e in wanted}
-    noise = {e: v for e, v in drawn.noise.items() if e in wanted or e not in drawn.right}
-    return replace(drawn, right=right, noise=noise)
-
-
-def _first(drawn: Points) -> Points:
-    """The first point alone: the declared values, where there are."""
-
-    def first(of: Mapping[str, Array]) -> dict[str, Array]:
-        return {name: value[..., :1] for name, value in of.items()}
-
-    return replace(
-        drawn, given=first(drawn.given), value=drawn.value[:1], right=first(drawn.right),
-        noise=first(drawn.noise), smooth=drawn.smooth[:1],
-    )  # fmt: skip
-
-
-def _proven(question: Question, name: str, trees: Mapping[str, tuple[str, Expression]]) -> bool:
-    """Whether sympy finds a formula equal to the derivative; False where that might take long."""
+def _is_proven(question: Question, name: str, answers: Answers) -> bool:
+    """Return whether sympy proves an answer equal to the derivative; False if it is long."""
     if question.graph.shapes or question.loss:
         return False
     try:
-        inner = {n: tree for n, tree in question.graph.definitions.items() if n != name}
-        if size(substituted(Name(question.of), inner)) > _LARGEST_PROOF:
+        definitions = {n: tree for n, tree in question.graph.definitions.items() if n != name}
+        if size(substituted(Name(question.of), definitions)) > _MAX_NODES_OF_PROOF:
             return False
-        ours = rules(question.graph, name, of=question.of, inner="substitute").derivative
-        theirs = substituted(trees[name][1], inner)
-        if size(ours) + size(theirs) > _LARGEST_PROOF:
+        expected = rules(question.graph, name, of=question.of, inner="substitute").derivative
+        answer = substituted(answers[name].tree, definitions)
+        if size(expected) + size(answer) > _MAX_NODES_OF_PROOF:
             return False
         names = [*question.graph.variables, *question.graph.parameters]
-        return PROVER.equal(unparse(ours), unparse(theirs), names)
+        return PROVER.prove_equal(unparse(expected), unparse(answer), names)
     except CgprimerError:
-        return False  # no rule for it
+        return False  # a function without a rule
+
+
+# --- points --------------------------------------------------------------------------------------
+
+
+def _choose_points_on_both_sides(question: Question, count: int, seed: int) -> Points:
+    """Return points around the declared values and around their opposites.
+
+    Points with both signs refute formulas with a wrong sign.
+
+    Raises:
+        DifferentiationError: the gradient is finite and smooth at too few points.
+    """
+    graph = question.graph
+    opposites = {n: (-np.asarray(v, float)).tolist() for n, v in graph.values.items()}
+    opposites |= {name: graph.values[name] for name in question.kept}
+    mirrored = replace(question, graph=replace(graph, declared_values=FrozenDict(opposites)))
+    sets: list[Points] = []
+    for side, number in ((question, count - count // 2), (mirrored, count // 2)):
+        try:
+            sets += [choose_points(side, number, seed)] if number else []
+        except DifferentiationError as error:
+            failure = error
+    if not sets:
+        raise failure
+
+    def concatenate(attribute: str) -> dict[str, Array]:
+        """Return the values of an attribute for all points, keyed by element."""
+        values = [getattr(points, attribute) for points in sets]
+        return {name: np.concatenate([v[name] for v in values], axis=-1) for name in values[0]}
+
+    return Points(
+        concatenate("arguments"),
+        np.concatenate([points.value for points in sets]),
+        concatenate("gradient"),
+        concatenate("noise"),
+        np.concatenate([points.smooth for points in sets]),
+        is_sequence=False,
+    )
+
+
+def _select_names(question: Question, points: Points) -> Points:
+    """Return the points with only the derivatives that a question has."""
+    sources = {*question.sources}
+    gradient = {e: v for e, v in points.gradient.items() if e in sources}
+    noise = {e: v for e, v in points.noise.items() if e in sources or e not in points.gradient}
+    return replace(points, gradient=gradient, noise=noise)
+
+
+def _select_first_point(points: Points) -> Points:
+    """Return only the first point, which has the declared values if there are any."""
+
+    def select_first(values: Mapping[str, Array]) -> dict[str, Array]:
+        """Return the values at the first point."""
+        return {name: value[..., :1] for name, value in values.items()}
+
+    return replace(
+        points,
+        arguments=select_first(points.arguments),
+        value=points.value[:1],
+        gradient=select_first(points.gradient),
+        noise=select_first(points.noise),
+        smooth=points.smooth[:1],
+    )
 
 
 # --- statements ----------------------------------------------------------------------------------
@@ -317,70 +305,51 @@ def _proven(question: Question, name: str, trees: Mapping[str, tuple[str, Expres
 def _check_statement(
     text: str, at: Mapping[str, float], count: int, seed: int, **limits: Any
 ) -> Result:
-    """A derivative that somebody states for a formula."""
-    left, equals, right = text.partition("=")
-    read = _STATEMENT.fullmatch(left)
-    if not equals or not right.strip() or not read:
-        raise UsageError(
-            f"{text!r} is no statement about a derivative",
-            hint="write d(coth(x)) = -csch(x)^2, or d/dx(x*y) = y, or sin' = cos",
-        )
-    body = read["of"] or read["inside"] or read["dashed"] + (read["behind"] or "")
-    wrt = read["before"] or read["after"]
-    functions, variable = "", ""
-    if is_about_any(body, right):
-        body, right, functions = with_formulas(body, right)
-        wrt = wrt or "x"
-    elif read["dashed"] and (wrt or "x") not in letters_in(body):
-        variable = wrt or "x"
-    tree = _left_side(body, right, wrt, variable)
-    tree = substitute(tree, {n: v for n, v in _CONSTANTS.items() if n != wrt})
-    names = [*names_in(tree)]
-    if wrt is None:
-        wrt = "x" if "x" in names else names[0] if len(names) == 1 else None
-    if wrt not in names:
-        hint = "write d/dx(...), with one of: " + ", ".join(names) if names else "there is no name"
-        raise UsageError(f"the derivative of {unparse(tree)} by what?", hint=hint)
-    ordered = [wrt, *(n for n in names if n != wrt)]
-    usual = {name: _AT[k % len(_AT)] + k // len(_AT) for k, name in enumerate(ordered)}
-    graph = parse(f"input {', '.join(ordered)}; {_VALUE} = {unparse(tree)}")
-    graph = replace(graph, declared_values=FrozenDict(usual | _point(graph, at)))
-    question = ask(graph, wrt=[wrt], **limits)
-    name, said = left.strip(), right.strip()
-    trees = {wrt: (said, tree_of(said, name, question, variable))}
+    """Return the verdict on a statement about a derivative, such as ``sin' = cos``."""
+    statement = read_statement(text)
+    wrt, tree = statement.wrt, statement.function
+    names = [wrt, *(name for name in statement.names if name != wrt)]
+    defaults = {
+        name: _FIRST_POINT[k % len(_FIRST_POINT)] + k // len(_FIRST_POINT)
+        for k, name in enumerate(names)
+    }
+    graph = parse(f"input {', '.join(names)}; {_VALUE} = {unparse(tree)}")
+    graph = replace(graph, declared_values=FrozenDict(defaults | _check_point(graph, at)))
+    question = build_question(graph, wrt=[wrt], **limits)
+    answer = read_answer(
+        statement.answer, statement.name, question, function_argument=statement.function_argument
+    )
     try:
-        drawn = _on_both_sides(question, count, seed)
+        points = _choose_points_on_both_sides(question, count, seed)
     except DifferentiationError:
-        what = f"no points were found where {unparse(tree)} has a slope"
-        raise DifferentiationError(what, hint=f"say where: at=... (--at {wrt}=21)") from None
-    theirs = values_at(question, trees[wrt][1], drawn)
-    unfiled = replace(question, graph=replace(graph, declared_values=FrozenDict({})))
-    (part,) = _formulas(unfiled, drawn, trees, {wrt: theirs})
+        message = f"found no points at which {unparse(tree)} is differentiable"
+        hint = f"give a point in the domain: at=... (--at {wrt}=21)"
+        raise DifferentiationError(message, hint=hint) from None
+    values = evaluate_formula(question, answer.tree, points)
+    undeclared = replace(question, graph=replace(graph, declared_values=FrozenDict({})))
+    (part,) = _grade_formulas(undeclared, points, {wrt: answer}, {wrt: values})
     if part.verdict != "right":
-        errors = relative_errors(theirs, drawn.right[wrt], drawn.noise[wrt])
-        place = int(np.argmax(errors > GOOD))
-        where = join_names([f"{n} = {v[place]:g}" for n, v in drawn.given.items()])
-        gives = "has no value" if np.isnan(theirs[place]) else f"gives {theirs[place]:.5g}"
-        slope = f"the slope is {drawn.right[wrt][place]:.5g}, and this formula {gives}"
-        part = replace(part, points=0.0, evidence=(f"at {where} {slope}",))
+        evidence = _refute_statement(wrt, values, points)
+        part = replace(part, points=0.0, evidence=(evidence,))
+    part = _describe_statement(statement, part)
+    return Result("formula", text.strip(), (part,))
+
+
+def _refute_statement(wrt: str, values: Array, points: Points) -> str:
+    """Return a point at which a statement is wrong, with the slope and the stated value."""
+    correct = points.gradient[wrt]
+    errors = relative_errors(values, correct, points.noise[wrt])
+    index = int(np.argmax(errors > GOOD))
+    where = join_names([f"{n} = {v[index]:g}" for n, v in points.arguments.items()])
+    stated = "has no value" if np.isnan(values[index]) else f"gives {values[index]:.5g}"
+    return f"at {where} the slope is {correct[index]:.5g}, and this formula {stated}"
+
+
+def _describe_statement(statement: DerivativeStatement, part: Part) -> Part:
+    """Return the verdict on a statement under its left-hand side, with a message about it."""
     message = part.message.replace(f" in {_VALUE}", "")
-    if functions:
-        proven = part.verdict == "right"
-        message = f"{'holds' if proven else 'does not hold'} for {functions}"
+    if statement.examples:
+        holds = "holds" if part.verdict == "right" else "does not hold"
+        message = f"{holds} for {statement.examples}"
         part = replace(part, mistake=part.mistake if part.mistake in (PRODUCT, QUOTIENT) else "")
-    return Result("formula", text.strip(), (replace(part, name=name, message=message),))
-
-
-def _left_side(body: str, right: str, wrt: str | None, variable: str) -> Expression:
-    """Return the tree of the function that a statement differentiates.
-
-    Names of several letters are products if all their letters stand alone somewhere in the
-    statement, as in ``d(xy)/dx = y``; where nothing else contains ``wrt``, all of them are.
-    """
-    letters = letters_in(body) | letters_in(right) | {wrt or "x", "e", "pi"}
-    tree = read_formula(body, letters, "<left side>", variable=variable)
-    if wrt and wrt not in names_in(tree):
-        every = letters | {*re.findall(r"[^\W\d_]", body)}
-        products = read_formula(body, every, "<left side>", variable=variable)
-        tree = products if wrt in names_in(products) else tree
-    return tree
+    return replace(part, name=statement.name, message=message)

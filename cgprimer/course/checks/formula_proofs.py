@@ -30,7 +30,9 @@ class Prover:
         self._process: subprocess.Popen[str] | None = None
         self._lines: Queue[str] = Queue()
 
-    def equal(self, left: str, right: str, names: Sequence[str], seconds: float = SECONDS) -> bool:
+    def prove_equal(
+        self, left: str, right: str, names: Sequence[str], seconds: float = SECONDS
+    ) -> bool:
         """Return whether sympy proves two formulas equal within the time limit.
 
         Args:

@@ -25,7 +25,11 @@ from cgprimer.core.loss_expressions import (
     parse_loss_name,
 )
 from cgprimer.core.operations.notation import format_domain
-from cgprimer.course.checks.point_sampling import check_disjoint, input_domains, kept_inputs
+from cgprimer.course.checks.point_sampling import (
+    check_disjoint,
+    resolve_input_domains,
+    resolve_kept_inputs,
+)
 from cgprimer.errors import join_names
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.tapes import Tape, tape
@@ -51,7 +55,7 @@ class Inference(NamedTuple):
     note: str
 
 
-def target_domains(
+def find_target_domains(
     graph: ExpressionGraph, with_loss: ExpressionGraph, loss: str | None
 ) -> dict[str, Domain]:
     """Return the domains of the targets that a named loss adds to the inputs of a graph.
@@ -59,7 +63,7 @@ def target_domains(
     >>> import cgprimer
     >>> from cgprimer.core.loss_attachment import graph_with_loss
     >>> graph = cgprimer.parse("s = w*x + b")
-    >>> target_domains(graph, graph_with_loss(graph, "hinge"), "hinge")
+    >>> find_target_domains(graph, graph_with_loss(graph, "hinge"), "hinge")
     {'target': (-1.0, 1.0)}
     """
     name = parse_loss_name(loss) if loss else ""
@@ -73,7 +77,7 @@ def target_domains(
     return {one: _OF_LOSSES[name] for one in targets if name in _OF_LOSSES}
 
 
-def example_targets(
+def create_example_targets(
     graph: ExpressionGraph, loss: str | None, domain: Mapping[str, Any] | None
 ) -> dict[str, Any] | None:
     """Return an example of the targets if a user's domains say what these look like.
@@ -104,7 +108,7 @@ def check_target_domains(
                 check_target(loss, value, what, sample=False)
 
 
-def inferred_domains(graph: ExpressionGraph, exclude: Collection[str]) -> dict[str, Inference]:
+def infer_domains(graph: ExpressionGraph, exclude: Collection[str]) -> dict[str, Inference]:
     """Return what the losses written out in a graph show about its inputs.
 
     Args:
@@ -113,7 +117,7 @@ def inferred_domains(graph: ExpressionGraph, exclude: Collection[str]) -> dict[s
 
     >>> import cgprimer
     >>> text = "input x, y = 1; p = sigmoid(w*x); l = -(y*log(p) + (1 - y)*log(1 - p))"
-    >>> {name: one.domain for name, one in inferred_domains(cgprimer.parse(text), ()).items()}
+    >>> {name: one.domain for name, one in infer_domains(cgprimer.parse(text), ()).items()}
     {'y': (0.0, 1.0)}
     """
     primal = tape(graph)
@@ -301,7 +305,7 @@ class Restrictions(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def restrictions(
+def resolve_restrictions(
     graph: ExpressionGraph,
     keep: Sequence[str] | str = (),
     domain: Mapping[str, Any] | None = None,
@@ -325,10 +329,10 @@ def restrictions(
         UsageError: a name is not an input, a kept input has no declared value, or a domain is not
             valid.
     """
-    kept = kept_inputs(graph, keep)
+    kept = resolve_kept_inputs(graph, keep)
     check_disjoint(kept, domain or ())
-    domains = {**targets, **input_domains(graph, domain)}
-    inferred = inferred_domains(graph, {*domains, *kept, *wrt})
+    domains = {**targets, **resolve_input_domains(graph, domain)}
+    inferred = infer_domains(graph, {*domains, *kept, *wrt})
     domains |= {name: one.domain for name, one in inferred.items() if one.domain is not None}
     domains = {name: values for name, values in domains.items() if name not in kept}
     return Restrictions(domains, kept, tuple(one.note for one in inferred.values()))

@@ -15,12 +15,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cgprimer.course.checks.gradient_questions import Points, Question
+from cgprimer.course.checks.gradient_questions import Question
 from cgprimer.course.checks.mistakes.gradient_passes import GradientPasses
 from cgprimer.course.checks.mistakes.mistake_rule import Array, Attempt, Gradient, Prediction
 from cgprimer.course.checks.mistakes.mistake_table import MISTAKE_RULES
 from cgprimer.course.checks.mistakes.prediction_matching import MIN_POINTS, agrees
 from cgprimer.course.checks.mistakes.wrong_values import list_second_mistakes
+from cgprimer.course.checks.question_points import Points
 from cgprimer.tapes import Tape
 
 #: The meaning of each mistake, keyed by name, the likeliest mistake first.
@@ -145,7 +146,7 @@ def _predict_by_passes(question: Question, points: Points) -> Iterator[_Candidat
             if passes.work > _MAX_WORK or passes.work - start > _MAX_WORK_PER_RULE:
                 break
     tape = passes.builder.finish(outputs, prune=True)
-    values = question.run(tape, points.given)
+    values = question.evaluate(tape, points.arguments)
     ties = _find_ties(question, points, tape, values) if question.has_kinks else {}
     for number, (order, message, keys) in enumerate(predicted, 1):
         rule = MISTAKE_RULES[order]
@@ -169,13 +170,13 @@ def _find_ties(
     random = np.random.default_rng(0)
     moved = {
         name: v
-        if name in question.restricted
+        if name in question.domain_elements
         else v + random.choice((-1e-9, 1e-9), v.shape) * np.maximum(1.0, np.abs(v))
-        for name, v in points.given.items()
+        for name, v in points.arguments.items()
     }
     ties = {}
     with np.errstate(all="ignore"):
-        for name, other in question.run(tape, moved).items():
+        for name, other in question.evaluate(tape, moved).items():
             jump = np.abs(other - values[name])
             is_tie = jump > 1e-3 * np.maximum(np.abs(other), np.abs(values[name]))
             if is_tie.any() and np.mean(is_tie) <= _MAX_TIES:

@@ -166,19 +166,19 @@ def rewrite(
     return _Rewriter(source, names, variable).whole()
 
 
-def function_named(name: str) -> str:
+def find_function_name(name: str) -> str:
     """Return the language's name of a function; empty if it is not the name of a function.
 
-    >>> function_named("arctan"), function_named("sin"), function_named("xa")
+    >>> find_function_name("arctan"), find_function_name("sin"), find_function_name("xa")
     ('atan', 'sin', '')
     """
     return FUNCTION_NAMES.get(name) or (name if FUNCTIONS[name] else "")
 
 
-def letters_in(text: str) -> set[str]:
+def find_single_letters(text: str) -> set[str]:
     """Return the names of one letter that stand alone in a formula.
 
-    >>> sorted(letters_in("2x² + ab*c"))
+    >>> sorted(find_single_letters("2x² + ab*c"))
     ['c', 'x']
     """
     tokens = _tokens(text.translate(_CHARACTERS))
@@ -188,7 +188,9 @@ def letters_in(text: str) -> set[str]:
 def _is_usual(name: str, names: Collection[str]) -> bool:
     """Return whether an unknown name has a meaning in usual notation."""
     raised = any(map(_is_raised, name))
-    return bool(raised or name in _SYMBOLS or function_named(name) or _segmentations(name, names))
+    return bool(
+        raised or name in _SYMBOLS or find_function_name(name) or _segmentations(name, names)
+    )
 
 
 def _segmentations(name: str, names: Collection[str]) -> list[list[str]]:
@@ -211,7 +213,7 @@ def _segmentations(name: str, names: Collection[str]) -> list[list[str]]:
 
 def _is_piece(text: str, names: Collection[str]) -> bool:
     known = text in names or text in _SYMBOLS or (text in ("e", "pi") and text in names)
-    return known or (len(text) > 1 and bool(function_named(text)))
+    return known or (len(text) > 1 and bool(find_function_name(text)))
 
 
 def _without_latex(text: str) -> str:
@@ -463,7 +465,7 @@ class _Rewriter:
         """Return a name, a call, or the product of the names that it consists of."""
         token, at = self.token, self.index
         called = self.tokens[at + 1].text == "(" and self.tokens[at + 1].kind == "operator"
-        function = function_named(token.text) or _other_case(token.text, called)
+        function = find_function_name(token.text) or _other_case(token.text, called)
         if token.text in self.names:
             self.index += 1
             if called and function:
@@ -507,7 +509,7 @@ class _Rewriter:
         elif self.accept("^", "**"):
             exponent = self.exponent()
         if re.fullmatch(r"\(?-.*", exponent):
-            inverse = function_named(f"a{function}")
+            inverse = find_function_name(f"a{function}")
             hint = f"write 1/{function}(...)" + (f" or {inverse}(...)" if inverse else "")
             self.ambiguous(at, self.index - 1, hint)
         if self.token.text == "(" and self.token.kind == "operator":
@@ -547,12 +549,12 @@ class _Rewriter:
         return self.token.kind == "name" and self.is_function(self.token.text)
 
     def is_function(self, name: str) -> bool:
-        return name not in self.names and bool(function_named(name))
+        return name not in self.names and bool(find_function_name(name))
 
 
 def _other_case(name: str, called: bool) -> str:
     """Return the function that a call such as ``Sin(x)`` means; empty if there is none."""
-    return function_named(name.lower()) if called and name != name.lower() else ""
+    return find_function_name(name.lower()) if called and name != name.lower() else ""
 
 
 def _divided(token: _Token, pieces: list[str]) -> list[_Token]:

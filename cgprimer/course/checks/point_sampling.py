@@ -54,14 +54,14 @@ def sample_values(
     return np.array(columns).T.reshape(samples, *shape)
 
 
-def kept_inputs(graph: ExpressionGraph, keep: Sequence[str] | str = ()) -> tuple[str, ...]:
+def resolve_kept_inputs(graph: ExpressionGraph, keep: Sequence[str] | str = ()) -> tuple[str, ...]:
     """Return the names of the inputs that stay at their declared values.
 
     Raises:
         UsageError: a name is not an input, or has no declared value.
 
     >>> from cgprimer.core.graph import parse
-    >>> kept_inputs(parse("input y = 1; z = k*y"), "y")
+    >>> resolve_kept_inputs(parse("input y = 1; z = k*y"), "y")
     ('y',)
     """
     names = normalize_names(keep, "keep") if keep or not isinstance(keep, Sequence) else ()
@@ -73,7 +73,9 @@ def kept_inputs(graph: ExpressionGraph, keep: Sequence[str] | str = ()) -> tuple
     return names
 
 
-def input_domains(graph: ExpressionGraph, domain: Mapping[str, Any] | None) -> dict[str, Domain]:
+def resolve_input_domains(
+    graph: ExpressionGraph, domain: Mapping[str, Any] | None
+) -> dict[str, Domain]:
     """Return the domains of a graph's inputs: the given ones, else the declared ones.
 
     Args:
@@ -84,7 +86,7 @@ def input_domains(graph: ExpressionGraph, domain: Mapping[str, Any] | None) -> d
         UsageError: a name is not an input, or a domain is not valid for it.
 
     >>> from cgprimer.core.graph import parse
-    >>> input_domains(parse("input y in {0, 1}, t; z = k*y*t"), {"t": (-1, 1)})
+    >>> resolve_input_domains(parse("input y in {0, 1}, t; z = k*y*t"), {"t": (-1, 1)})
     {'y': (0.0, 1.0), 't': (-1.0, 1.0)}
     """
     if domain is not None and not isinstance(domain, Mapping):
@@ -131,7 +133,7 @@ def check_disjoint(keep: Iterable[str], domain: Iterable[str]) -> None:
         raise UsageError(what, hint="give either keep= (--keep) or domain= (--domain)")
 
 
-def is_possible(graph: ExpressionGraph, name: str, domains: Mapping[str, Domain]) -> bool:
+def is_declared_in_domain(graph: ExpressionGraph, name: str, domains: Mapping[str, Domain]) -> bool:
     """Return whether the declared value of a name exists and lies in the name's domain."""
     if name not in graph.values:
         return False

@@ -1,192 +1,168 @@
-"""Answers as they are written by hand: components by name or in order, read and computed.
+"""Read derivatives that are written by hand: by name or in order, as formulas or numbers.
 
-They are read by the package's own parser, usual notation included (see `notation_reader.py`), and
-never run; ``pi`` and ``e`` are known, and so are the graph's inner variables.
+Formulas are read by the package's own parser, usual notation included (see `notation_reader.py`),
+and never run as Python. They may contain ``pi``, ``e`` and the variables of the graph.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
-
-import numpy as np
 
 from cgprimer.analysis.derivation import size
-from cgprimer.core.language.syntax_tree import Operator
-from cgprimer.core.operations import float_arithmetic, symbolic_arithmetic
-from cgprimer.course.checks.gradient_questions import Points, Question
+from cgprimer.course.checks.gradient_questions import Question
 from cgprimer.course.checks.notation_reader import read_formula
 from cgprimer.errors import UsageError, join_names, name_hint
-from cgprimer.expressions import Apply, Expression, Name, fold, names_in, unparse
+from cgprimer.expressions import Expression, names_in
 
-Array = Any
-_DIGITS = 30  # to compute a formula with
-_MAX_EXPONENT = 20_000  # of 2 in an intermediate result; the range of doubles ends at 1024
 _MAX_NODES = 5_000  # of the tree of an answer
+_NUMBER = re.compile(r"[+-]?\d*\.?\d*(?:[eE][+-]?\d+)?")
+_MIN_DIGITS = 3  # of a rounded number: with fewer digits it may be correct by chance
 
 
-def components(answer: str, question: Question) -> dict[str, tuple[str, Expression]]:
-    """Text and tree of each component that an answer has.
+@dataclass(frozen=True)
+class WrittenAnswer:
+    """A derivative with respect to one element, as a string and as a tree."""
+
+    text: str
+    tree: Expression
+
+    @property
+    def is_number(self) -> bool:
+        """Whether the answer contains no names."""
+        return not names_in(self.tree)
+
+    @property
+    def has_decimals(self) -> bool:
+        """Whether the answer contains a decimal number, which may have been rounded."""
+        return bool(re.search(r"\.\d", self.text))
+
+    @property
+    def last_digit_unit(self) -> float:
+        """One unit in the last digit of a decimal number; 0 if it has fewer than three digits."""
+        text = self.text.lower().strip()
+        if not _NUMBER.fullmatch(text) or "." not in text:
+            return 0.0
+        mantissa, _, power = text.partition("e")
+        if len(mantissa.lstrip("+-0.").replace(".", "")) < _MIN_DIGITS:
+            return 0.0
+        return 10.0 ** (int(power or 0) - len(mantissa.partition(".")[2]))
+
+
+def read_answers(text: str, question: Question) -> dict[str, WrittenAnswer]:
+    """Return the answers for the elements of a gradient, keyed by element.
 
     Raises:
-        SourceError: one cannot be read.
-        UsageError: another number of components, or a name that is none.
+        SourceError: a formula cannot be read.
+        UsageError: the number of answers is wrong, or a name is not part of the gradient.
     """
-    sources = question.sources
-    texts = _split(answer)
-    named = [re.split(r"(?<![<>=!])=", text, maxsplit=1) for text in texts]
-    found: dict[str, str] = {}
-    if any(len(pair) > 1 for pair in named):
-        for text, pair in zip(texts, named, strict=True):
-            if len(pair) == 1:
-                raise UsageError(f"{text!r} has no name", hint="name all components, or none")
-            names = _meant(pair[0], question)
-            parts = [pair[1].strip()] if len(names) == 1 else _split(_flat(pair[1]))
-            if len(parts) != len(names):
-                said = f"{len(parts)} numbers for the {len(names)} of {pair[0].strip()}"
-                raise UsageError(said, hint=f"expected {join_names(names)}, in this order")
-            for name, part in zip(names, parts, strict=True):
-                if name in found:
-                    raise UsageError(f"there are two answers for {name}")
-                found[name] = part
-    elif len(texts) != len(sources):
-        raise UsageError(
-            f"{len(texts)} of {len(sources)} components: expected {join_names(sources)},"
-            " in this order",
-            hint=f"or by name: d{sources[0]} = ...; the decimal mark is a point: 3.5",
-        )
+    parts = _split(text)
+    pairs = [re.split(r"(?<![<>=!])=", part, maxsplit=1) for part in parts]
+    if any(len(pair) > 1 for pair in pairs):
+        formulas = _read_named_answers(parts, pairs, question)
     else:
-        found = dict(zip(sources, texts, strict=True))
-    return {name: (text, tree_of(text, name, question)) for name, text in found.items()}
+        formulas = _read_ordered_answers(parts, question)
+    return {name: read_answer(formula, name, question) for name, formula in formulas.items()}
 
 
-def _split(answer: str) -> list[str]:
-    """The components: what commas, semicolons and ends of lines outside of parentheses part."""
-    text = answer.strip()
-    depths = _depths(text)
-    if text[:1] + text[-1:] in ("()", "[]") and "," in text and depths.index(0) == len(text) - 1:
-        text = text[1:-1]
-    texts, begin = [], 0
-    for place, (letter, depth) in enumerate(zip(f"{text},", _depths(text), strict=True)):
-        if letter in ",;\n" and depth <= 0:
-            texts.append(text[begin:place].strip())
-            begin = place + 1
-    return [text for text in texts if text]
+def read_answer(
+    text: str, name: str, question: Question, *, function_argument: str = ""
+) -> WrittenAnswer:
+    """Return the answer for one element.
 
-
-def _depths(text: str) -> list[int]:
-    """How many parentheses are open behind each letter; at the end of the text none."""
-    return [*accumulate((c in "([") - (c in ")]") for c in text), 0]
-
-
-def _flat(text: str) -> str:
-    """The numbers of an array without its brackets; those of an index stay."""
-    return re.sub(r"(?<!\w)\[|\](?=\s*(?:[,;\]]|$))", " ", text)
-
-
-def _meant(text: str, question: Question) -> list[str]:
-    """The numbers that a left side means: ``a``, ``da``, ``dy/da``, ``d/da``, of an array all."""
-    written = re.sub(r"\s", "", text).replace("∂", "d")
-    for name in (written, written.removeprefix("d"), written.rpartition("/d")[2]):
-        if name in question.wrt:
-            return question.elements(name)
-        if name in question.sources:
-            return [name]
-    near = written.rpartition("/")[2].removeprefix("d")
-    hint = name_hint(near, dict.fromkeys((*question.wrt, *question.sources)))
-    raise UsageError(f"{text.strip()!r} is no component of the gradient", hint=hint)
-
-
-def tree_of(text: str, name: str, question: Question, variable: str = "") -> Expression:
-    """Return the tree of one component.
-
-    Functions without an argument are applied to ``variable``, if there is one.
+    Args:
+        text: the formula.
+        name: the element, for messages.
+        question: the question.
+        function_argument: the argument of functions without one, as in ``-csch^2``.
 
     Raises:
-        SourceError: the text cannot be read.
-        UsageError: the text contains a name that the graph does not define.
+        SourceError: the formula cannot be read.
+        UsageError: the formula contains a name that the graph does not define.
     """
     graph = question.graph
     known = {*graph.variables, *graph.parameters, "pi", "e"}
-    tree = read_formula(text, known, f"<answer for {name}>", variable=variable)
+    tree = read_formula(text, known, f"<answer for {name}>", variable=function_argument)
     if size(tree) > _MAX_NODES:
         raise UsageError(f"the answer for {name} has more than {_MAX_NODES:,} operations and names")
     for unknown in [name for name in names_in(tree) if name not in known]:
         message = f"unknown name {unknown!r} in the answer for {name}"
         raise UsageError(message, hint=name_hint(unknown, sorted(known - {"pi", "e", question.of})))
-    return tree
+    return WrittenAnswer(text, tree)
 
 
-def values_at(question: Question, tree: Expression, drawn: Points) -> Array:
-    """A formula at the points, computed with many digits; nan where it has no value."""
-    import mpmath
+# --- formats -------------------------------------------------------------------------------------
 
-    graph, found = question.graph, []
-    inner = names_in(tree).keys() & graph.definitions.keys()
-    if inner and graph.shapes:
+
+def _read_ordered_answers(parts: list[str], question: Question) -> dict[str, str]:
+    """Return the formulas of answers that are given in the order of the elements."""
+    sources = question.sources
+    if len(parts) != len(sources):
         raise UsageError(
-            f"{min(inner)} is computed by a graph of arrays: write inputs and parameters"
+            f"expected {len(sources)} components, {join_names(sources)} in this order, got"
+            f" {len(parts)}",
+            hint=f"or name them: d{sources[0]} = ...; write decimals with a point: 3.5",
         )
-    with mpmath.workdps(_DIGITS):
-        for place in range(len(drawn)):
-            known: dict[str, Any] = {"pi": mpmath.pi(), "e": mpmath.e()}
-            known |= {n: mpmath.mpf(float(v[place])) for n, v in drawn.given.items()}
-            if inner:
-                for name, definition in graph.definitions.items():
-                    known[name] = _value(definition, known)
-            found.append(float(_value(tree, known)))
-    return np.array(found)
+    return dict(zip(sources, parts, strict=True))
 
 
-def _value(tree: Expression, known: Mapping[str, Any]) -> Any:
-    import mpmath
-
-    def leaf(node: Any) -> Any:
-        if isinstance(node, Name):
-            return known.get(node.name, node)  # of an array what its index will look up
-        return mpmath.mpf(repr(node.value))
-
-    def apply(name: str | Operator, arguments: list[Any]) -> Any:
-        if not isinstance(name, str):
-            if not all(isinstance(argument, Name) for argument in arguments):
-                raise UsageError(
-                    f"[{', '.join(name.format_settings())}] stands behind a single number"
-                )
-            element = unparse(Apply(name, tuple(arguments)))
-            if element not in known:
-                raise UsageError(f"{element} is no single number")
-            return known[element]
-        try:
-            return _bounded(name, arguments)
-        except UsageError:  # a function from outside: with the digits of a double
-            return mpmath.mpf(float_arithmetic.float_function(name)(*map(float, arguments)))
-
-    found = fold(tree, leaf, apply)
-    if isinstance(found, Name):
-        raise UsageError(f"{found.name} is an array: write one of its numbers, {found.name}[0]")
-    return found
+def _read_named_answers(
+    parts: list[str], pairs: list[list[str]], question: Question
+) -> dict[str, str]:
+    """Return the formulas of answers such as ``da = 2*x``; an array has a list of formulas."""
+    formulas: dict[str, str] = {}
+    for part, pair in zip(parts, pairs, strict=True):
+        if len(pair) == 1:
+            raise UsageError(f"{part!r} has no name", hint="name all components, or none")
+        names = _resolve_left_side(pair[0], question)
+        values = [pair[1].strip()] if len(names) == 1 else _split(_remove_brackets(pair[1]))
+        if len(values) != len(names):
+            raise UsageError(
+                f"{pair[0].strip()} has {len(names)} elements, got {len(values)} values",
+                hint=f"expected {join_names(names)}, in this order",
+            )
+        for name, value in zip(names, values, strict=True):
+            if name in formulas:
+                raise UsageError(f"{name} has two answers")
+            formulas[name] = value
+    return formulas
 
 
-def _bounded(name: str, arguments: list[Any]) -> Any:
-    """Apply a primitive to mpmath's numbers, whose exponents have no bound of their own.
+def _resolve_left_side(text: str, question: Question) -> list[str]:
+    """Return the elements that ``a``, ``da``, ``dy/da`` or ``d/da`` stands for."""
+    written = re.sub(r"\s", "", text).replace("∂", "d")
+    for name in (written, written.removeprefix("d"), written.rpartition("/d")[2]):
+        if name in question.wrt:
+            return question.list_elements(name)
+        if name in question.sources:
+            return [name]
+    similar = written.rpartition("/")[2].removeprefix("d")
+    hint = name_hint(similar, dict.fromkeys((*question.wrt, *question.sources)))
+    raise UsageError(f"unknown component {text.strip()!r} of the gradient", hint=hint)
 
-    Results far outside of the range of doubles become infinite or 0, so that no power takes long.
-    """
-    import mpmath
 
-    if name == "pow" and all(map(mpmath.isfinite, arguments)) and arguments[0]:
-        base, exponent = arguments
-        bits = exponent * mpmath.log(abs(base), 2)
-        if abs(bits) > _MAX_EXPONENT:
-            odd = base < 0 and exponent % 2 == 1
-            size = mpmath.inf if bits > 0 else mpmath.mpf(0)
-            return mpmath.nan if base < 0 and exponent % 1 else -size if odd else size
-    value = symbolic_arithmetic.mpmath_function(name)(*arguments)
-    if not mpmath.isfinite(value) or not value:
-        return value
-    magnitude = mpmath.mag(value)
-    if abs(magnitude) <= _MAX_EXPONENT:
-        return value
-    return mpmath.sign(value) * mpmath.inf if magnitude > 0 else mpmath.mpf(0)
+def _split(answer: str) -> list[str]:
+    """Split an answer at commas, semicolons and line ends outside parentheses."""
+    text = answer.strip()
+    depths = _count_open_parentheses(text)
+    if text[:1] + text[-1:] in ("()", "[]") and "," in text and depths.index(0) == len(text) - 1:
+        text = text[1:-1]
+    parts, start = [], 0
+    for index, (character, depth) in enumerate(
+        zip(f"{text},", _count_open_parentheses(text), strict=True)
+    ):
+        if character in ",;\n" and depth <= 0:
+            parts.append(text[start:index].strip())
+            start = index + 1
+    return [part for part in parts if part]
+
+
+def _count_open_parentheses(text: str) -> list[int]:
+    """Return the number of open parentheses after each character; 0 at the end of the text."""
+    return [*accumulate((c in "([") - (c in ")]") for c in text), 0]
+
+
+def _remove_brackets(text: str) -> str:
+    """Return the elements of an array without its brackets; the brackets of indices remain."""
+    return re.sub(r"(?<!\w)\[|\](?=\s*(?:[,;\]]|$))", " ", text)

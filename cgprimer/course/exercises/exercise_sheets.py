@@ -11,7 +11,7 @@ from typing import Any
 
 from cgprimer.core.derivatives import resolve_output
 from cgprimer.core.graph.expression_graph import FrozenDict
-from cgprimer.course.checks.label_domains import restrictions
+from cgprimer.course.checks.label_domains import resolve_restrictions
 from cgprimer.course.checks.sheets.answer_forms import format_csv_form
 from cgprimer.course.checks.sheets.sheet_problems import (
     KINDS,
@@ -183,7 +183,7 @@ def _drawer(
         raise UsageError(what, hint="give a graph: a FILE or -e TEXT")
     kept: tuple[str, ...] = ()
     if graph is not None:
-        limits = restrictions(graph, keep, domain)
+        limits = resolve_restrictions(graph, keep, domain)
         kept, graph = limits.kept, replace(graph, domains=FrozenDict(limits.domains))
 
     def draw(seed: str, student: str) -> Exercise:

@@ -17,8 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cgprimer.course.checks.gradient_questions import VALUE, Points, Question
+from cgprimer.course.checks.gradient_questions import VALUE, Question
 from cgprimer.course.checks.mistakes.mistake_rule import Array, Attempt
+from cgprimer.course.checks.question_points import Points
 
 _DIGITS = 9  # after the decimal point, to which values are rounded at most
 _MAX_GOOD_STEP = 1e-4  # of central differences
@@ -45,7 +46,10 @@ def find_rounded_values(attempt: Attempt) -> Iterator[tuple[str, set[str]]]:
     points = attempt.points
     names: dict[int, set[str]] = {}
     for name in attempt.wrong:
-        answers, correct = attempt.answers[name][points.smooth], points.right[name][points.smooth]
+        answers, correct = (
+            attempt.answers[name][points.smooth],
+            points.gradient[name][points.smooth],
+        )
         for digits in range(_DIGITS):
             is_near = np.abs(answers - correct) <= 0.501 * 10.0**-digits
             if is_near.all() and np.array_equal(np.round(answers, digits), answers):
@@ -78,7 +82,7 @@ def is_central_difference(question: Question, points: Points, answers: Array, na
 def _find_steps(attempt: Attempt) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
     """Return the names whose steps are too large, and too small, keyed by message."""
     question, points = attempt.question, attempt.points
-    names = attempt.wrong & points.given.keys()
+    names = attempt.wrong & points.arguments.keys()
     large: dict[str, set[str]] = {}
     small: dict[str, set[str]] = {}
     for name in [name for name in question.sources if name in names]:
@@ -97,7 +101,7 @@ def _find_steps(attempt: Attempt) -> tuple[dict[str, set[str]], dict[str, set[st
 
 def _has_small_errors(points: Points, answers: Array, name: str) -> bool:
     """Return whether the errors are small enough for those of difference quotients."""
-    correct, noise = points.right[name][points.smooth], points.noise[name][points.smooth]
+    correct, noise = points.gradient[name][points.smooth], points.noise[name][points.smooth]
     with np.errstate(all="ignore"):
         errors = np.abs(answers[points.smooth] - correct) / (np.abs(correct) + noise / 1e-7)
     errors = errors[~np.isnan(errors)]
@@ -108,7 +112,7 @@ def _find_small_step(points: Points, answers: Array, name: str) -> float | None:
     """Return the step for which the quotients are integer multiples of the spacing at f."""
     compared = points.smooth & np.isfinite(answers)
     answers, value = answers[compared], points.value[compared]
-    correct, noise = points.right[name][compared], points.noise[VALUE][compared]
+    correct, noise = points.gradient[name][compared], points.noise[VALUE][compared]
     errors = np.abs(answers - correct)
     is_visible = errors[(answers != 0) | (correct != 0)] > 0
     if len(answers) < 2 * _MIN_POINTS or np.ptp(answers) == 0 or np.mean(is_visible) <= 0.5:
@@ -154,7 +158,7 @@ class _Quotients:
 
     def __init__(self, question: Question, points: Points, answers: Array, name: str) -> None:
         self.question, self.points, self.name = question, points, name
-        self.correct, self.noise = points.right[name], points.noise[VALUE]
+        self.correct, self.noise = points.gradient[name], points.noise[VALUE]
         self.errors = answers - self.correct
         self.compared = points.smooth & np.isfinite(answers)
         bound = 1e-7 * np.abs(self.correct) + points.noise[name]
@@ -163,10 +167,10 @@ class _Quotients:
     def truncation(self, scheme: str, step: Array) -> Array:
         """Return the truncation errors of quotients with the given steps."""
         question, points, name = self.question, self.points, self.name
-        x = points.given[name]
+        x = points.arguments[name]
         ends = (step, -step) if scheme == "central" else (step, 0.0 * step)
         after, before = (
-            question.run(question.primal, {**points.given, name: x + shift})[question.of]
+            question.evaluate(question.primal, {**points.arguments, name: x + shift})[question.of]
             for shift in ends
         )
         return (after - before) / ((2 if scheme == "central" else 1) * step) - self.correct
@@ -202,7 +206,7 @@ def _fit_step(question: Question, points: Points, answers: Array, name: str) -> 
     quotients = _Quotients(question, points, answers, name)
     with np.errstate(all="ignore"):
         for scaling, scale_with in _SCALINGS.items():
-            scale = scale_with(points.given[name])
+            scale = scale_with(points.arguments[name])
             for scheme in _ORDERS:
                 step = quotients.fit_step(scheme, scale)
                 if quotients.have_step(scheme, step, scale):

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
-from cgprimer.course.checks.gradient_questions import Points, Question
+from cgprimer.course.checks.gradient_questions import Question
 from cgprimer.course.checks.mistakes.gradient_passes import PredictByPasses
+from cgprimer.course.checks.question_points import Points
 
 Array = Any
 Gradient = Mapping[str, Array]  #: for each name its derivatives at all points

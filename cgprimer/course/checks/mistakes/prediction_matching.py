@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cgprimer.course.checks.gradient_questions import Array, Points
+from cgprimer.course.checks.question_points import Array, Points
 
 TOLERANCE = 1e-9  # relative difference between predicted values and answers
 MIN_POINTS = 4  # smooth points at which answers must agree

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from cgprimer.core.operations.primitive_registry import Applied
-from cgprimer.course.checks.gradient_questions import Points, Question
+from cgprimer.course.checks.gradient_questions import Question
 from cgprimer.course.checks.mistakes.differentiated_tape import Edge
 from cgprimer.course.checks.mistakes.gradient_passes import GradientPasses
 from cgprimer.course.checks.mistakes.mistake_rule import Array, Attempt, Gradient, Prediction
 from cgprimer.course.checks.mistakes.reverse_rules import MEAN, ReversePass, ReverseRules
-from cgprimer.course.checks.mistakes.wrong_points import evaluate_gradient
+from cgprimer.course.checks.question_points import Points
 
 _MAX_DECAY = 1.0
 _MAX_RATE = 2.0
@@ -51,7 +51,7 @@ def add_weight_decay(attempt: Attempt) -> Iterator[Prediction]:
         return
     median = float(np.median([*strengths.values()]))
     values = {
-        name: points.right[name] + median * points.given[name]
+        name: points.gradient[name] + median * points.arguments[name]
         for name, strength in strengths.items()
         if abs(strength - median) <= _CONSTANT * median
     }
@@ -61,8 +61,8 @@ def add_weight_decay(attempt: Attempt) -> Iterator[Prediction]:
 def _fit_decay(attempt: Attempt, name: str) -> float | None:
     """Return the strength of a weight decay that explains the derivatives by one parameter."""
     points, answers = attempt.points, attempt.answers[name]
-    compared = points.smooth & (points.given[name] != 0) & np.isfinite(answers)
-    weight, correct = points.given[name][compared], points.right[name][compared]
+    compared = points.smooth & (points.arguments[name] != 0) & np.isfinite(answers)
+    weight, correct = points.arguments[name][compared], points.gradient[name][compared]
     if np.sum(compared) < _MIN_POINTS or np.ptp(np.abs(weight)) == 0:
         return None
     estimates = (answers[compared] - correct) / weight
@@ -74,7 +74,7 @@ def _fit_decay(attempt: Attempt, name: str) -> float | None:
 
 def _parameter_elements(question: Question) -> set[str]:
     """Return the names of the elements of all parameters."""
-    return {e for name in question.graph.parameters for e in question.elements(name)}
+    return {e for name in question.graph.parameters for e in question.list_elements(name)}
 
 
 # --- updated parameters --------------------------------------------------------------------------
@@ -86,14 +86,18 @@ def return_updated_parameters(attempt: Attempt) -> Iterator[Prediction]:
     names = attempt.wrong & _parameter_elements(attempt.question)
     accuracy, rate = 0.0, 0.0  # a large derivative determines the rate best
     for name in sorted(names):
-        weight, correct, answers = points.given[name], points.right[name], attempt.answers[name]
+        weight, correct, answers = (
+            points.arguments[name],
+            points.gradient[name],
+            attempt.answers[name],
+        )
         accuracies = np.abs(correct) / (np.abs(weight) + 1.0) * points.smooth
         best = int(np.argmax(accuracies))
         if accuracies[best] > accuracy and np.isfinite(answers[best]):
             accuracy = accuracies[best]
             rate = float((weight[best] - answers[best]) / correct[best])
     if 0 < rate < _MAX_RATE:
-        values = {name: points.given[name] - rate * points.right[name] for name in names}
+        values = {name: points.arguments[name] - rate * points.gradient[name] for name in names}
         message = "this is the parameter after a step, not its gradient"
         yield Prediction(message, values, individual=True)
 
@@ -141,10 +145,10 @@ def _list_early_updates(question: Question, points: Points) -> tuple[_EarlyUpdat
             _predict_backward_pass(question, points)
         ),
         "it is the gradient after an update of all parameters": (
-            lambda rate: evaluate_gradient(question, _update(points.given, points.right, rate))
+            lambda rate: _update_all(question, points, rate)
         ),
     }
-    if len(names) * len(question.answering) <= _MAX_WORK:
+    if len(names) * len(question.gradient_tape) <= _MAX_WORK:
         predictors["a parameter is updated before the gradient by the next one is computed"] = (
             lambda rate: _update_one_by_one(question, points, names, rate)
         )
@@ -155,7 +159,7 @@ def _list_early_updates(question: Question, points: Points) -> tuple[_EarlyUpdat
     for message, predict in predictors.items():
         with np.errstate(all="ignore"):
             near = predict(_SMALL_RATE)
-            slopes = {e: (near[e] - points.right[e]) / _SMALL_RATE for e in question.sources}
+            slopes = {e: (near[e] - points.gradient[e]) / _SMALL_RATE for e in question.sources}
             common = tuple(predict(rate) for rate in _COMMON_RATES)
         updates.append(_EarlyUpdate(message, predict, slopes, common))
     return tuple(updates)
@@ -171,7 +175,9 @@ def _fit_rate(attempt: Attempt, update: _EarlyUpdate) -> float | None:
         return np.concatenate([(values[e] - attempt.answers[e])[points.smooth] for e in names])
 
     slopes = np.concatenate([update.slopes[e][points.smooth] for e in names])
-    before = np.concatenate([(points.right[e] - attempt.answers[e])[points.smooth] for e in names])
+    before = np.concatenate(
+        [(points.gradient[e] - attempt.answers[e])[points.smooth] for e in names]
+    )
     estimates = np.where(slopes == 0, np.nan, -before / slopes)
     rate = _find_densest(estimates[np.isfinite(estimates)])
     agreeing = np.abs(estimates - rate) <= _SIMILAR * rate
@@ -204,14 +210,20 @@ def _update(arguments: Gradient, gradient: Gradient, rate: float) -> dict[str, A
     return {**arguments, **{name: arguments[name] - rate * v for name, v in gradient.items()}}
 
 
+def _update_all(question: Question, points: Points, rate: float) -> Gradient:
+    """Return the gradient after an update of all parameters."""
+    updated = _update(points.arguments, points.gradient, rate)
+    return question.evaluate_gradient(updated)[1]
+
+
 def _update_one_by_one(
     question: Question, points: Points, names: list[str], rate: float
 ) -> Gradient:
     """Return the gradient if each parameter is updated before the next derivative is computed."""
-    arguments, gradient = dict(points.given), dict[str, Array]()
+    arguments, gradient = dict(points.arguments), dict[str, Array]()
     for name in names:
-        correct = evaluate_gradient(question, arguments)
-        derivatives = {e: correct[e] for e in question.elements(name)}
+        _, correct, _ = question.evaluate_gradient(arguments)
+        derivatives = {e: correct[e] for e in question.list_elements(name)}
         gradient |= derivatives
         arguments = _update(arguments, derivatives, rate)
     return gradient
@@ -273,8 +285,8 @@ def _predict_backward_pass(question: Question, points: Points) -> Callable[[floa
 
     def predict(value: float) -> Gradient:
         """Return the gradient for a learning rate."""
-        arguments = {**points.given, _RATE: np.full(len(points), value)}
-        result = question.run(tape, arguments)
+        arguments = {**points.arguments, _RATE: np.full(len(points), value)}
+        result = question.evaluate(tape, arguments)
         return {name: result[name] for name in question.sources}
 
     return predict

@@ -352,6 +352,6 @@ def replace_factors(passes: GradientPasses) -> Iterator[PassPrediction]:
 def _list_inputs_and_variables(passes: GradientPasses) -> list[int]:
     """Return the needed elements of inputs, and the variables except the output."""
     question, labels = passes.question, passes.tape.labels
-    inputs = {n for name in question.graph.inputs for n in question.elements(name)}
+    inputs = {n for name in question.graph.inputs for n in question.list_elements(name)}
     elements = [i for i in passes.values if labels.get(i) in inputs]
     return elements + [v for v in passes.list_variables() if v != passes.root]

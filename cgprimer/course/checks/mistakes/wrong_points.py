@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from cgprimer.course.checks.gradient_questions import RIGHT, Points, Question
+from cgprimer.course.checks.gradient_questions import RIGHT, Question
 from cgprimer.course.checks.mistakes.mistake_rule import Array, Gradient, Prediction
+from cgprimer.course.checks.question_points import Points
 from cgprimer.tapes import differentiate
 
 _MAX_VARIABLES = 50  # with respect to which the output may be differentiated by mistake
@@ -21,7 +22,7 @@ def keep_one_sample(question: Question, points: Points) -> Iterator[Prediction]:
     """Yield the gradient of the last or of the first sample of a batch."""
     if question.batch < 2:
         return
-    samples = evaluate_gradient(question, points.given, reduce=False)
+    samples = _evaluate_samples(question, points.arguments)
     for index, name in ((-1, "last"), (0, "first")):
         for scale in (1.0, 1.0 / question.batch):
             values = {source: v[index] * scale for source, v in samples.items()}
@@ -33,7 +34,7 @@ def omit_one_sample(question: Question, points: Points) -> Iterator[Prediction]:
     size = question.batch
     if size < 2:
         return
-    samples = evaluate_gradient(question, points.given, reduce=False)
+    samples = _evaluate_samples(question, points.arguments)
     correct_divisor = size if question.reduction == "mean" else 1
     for others, name in ((slice(None, -1), "last"), (slice(1, None), "first")):
         for divisor in dict.fromkeys((correct_divisor, size - 1, 1)):
@@ -46,10 +47,10 @@ def average_samples(question: Question, points: Points) -> Iterator[Prediction]:
     if question.batch > 1:
         means = {
             name: np.broadcast_to(v.mean(axis=0), v.shape) if v.ndim > 1 else v
-            for name, v in points.given.items()
+            for name, v in points.arguments.items()
         }
         message = "the gradient is taken at the averages of the batch"
-        yield Prediction(message, evaluate_gradient(question, means))
+        yield Prediction(message, question.evaluate_gradient(means)[1])
 
 
 # --- other points --------------------------------------------------------------------------------
@@ -57,10 +58,10 @@ def average_samples(question: Question, points: Points) -> Iterator[Prediction]:
 
 def accumulate_calls(question: Question, points: Points) -> Iterator[Prediction]:
     """Yield the sums of the gradients of all calls so far."""
-    if points.called:
+    if points.is_sequence:
         values, noise = (
             {name: np.cumsum(v) for name, v in gradient.items()}
-            for gradient in (points.right, points.noise)
+            for gradient in (points.gradient, points.noise)
         )
         yield Prediction("the contributions of all calls before are added", values, noise=noise)
 
@@ -72,26 +73,25 @@ def differentiate_at_other_points(question: Question, points: Points) -> Iterato
         "it is that of the point of the call before": [0, *range(count - 1)],
         "it is that of the first point at every point": [0] * count,
     }
-    for message, order in calls.items() if points.called else ():
+    for message, order in calls.items() if points.is_sequence else ():
         values, noise = (
             {name: v[order] for name, v in gradient.items()}
-            for gradient in (points.right, points.noise)
+            for gradient in (points.gradient, points.noise)
         )
         yield Prediction(message, values, noise=noise)
     for message, changes in (*_fix_arguments(question, points), *_swap_arguments(question, points)):
-        if any(not np.array_equal(points.given[name], v) for name, v in changes.items()):
-            results = question.run(question.answering, {**points.given, **changes})
-            values, noise = question.read(results)
+        if any(not np.array_equal(points.arguments[name], v) for name, v in changes.items()):
+            _, values, noise = question.evaluate_gradient({**points.arguments, **changes})
             yield Prediction(message, values, noise=noise)
 
 
 def _fix_arguments(question: Question, points: Points) -> Iterator[tuple[str, dict[str, Array]]]:
     """Yield arguments with declared, constant or rounded values, with a message."""
-    given = points.given
+    given = points.arguments
     declared = {n: _declared_values(question, points, n) for n in question.arguments
                 if n in question.graph.values}  # fmt: skip
     values = {e: v for elements in declared.values() for e, v in elements.items()}
-    inputs = {e for name in question.graph.inputs for e in question.elements(name)}
+    inputs = {e for name in question.graph.inputs for e in question.list_elements(name)}
     parameters = {e: v for e, v in given.items() if e not in inputs}
     choices: dict[str, dict[str, Array]] = {
         "the values in the file": values,
@@ -110,17 +110,17 @@ def _declared_values(question: Question, points: Points, name: str) -> dict[str,
     """Return the declared value of an argument at all points, element by element."""
     value = np.broadcast_to(np.array(question.graph.values[name], float), question.shapes[name])
     return {
-        element: np.broadcast_to(scalar, points.given[element].shape)
-        for element, scalar in zip(question.elements(name), value.ravel(), strict=True)
+        element: np.broadcast_to(scalar, points.arguments[element].shape)
+        for element, scalar in zip(question.list_elements(name), value.ravel(), strict=True)
     }
 
 
 def _swap_arguments(question: Question, points: Points) -> Iterator[tuple[str, dict[str, Array]]]:
     """Yield the arguments with two of them exchanged, with a message."""
-    given, names, pairs = points.given, [*question.arguments], 0
+    given, names, pairs = points.arguments, [*question.arguments], 0
     for k, name in enumerate(names):
         for other in names[k + 1 :]:
-            elements, others = question.elements(name), question.elements(other)
+            elements, others = question.list_elements(name), question.list_elements(other)
             if len(elements) != len(others):
                 continue
             if given[elements[0]].shape == given[others[0]].shape and pairs < _MAX_PAIRS:
@@ -135,19 +135,19 @@ def _swap_arguments(question: Question, points: Points) -> Iterator[tuple[str, d
 def differentiate_by_other_names(question: Question, points: Points) -> Iterator[Prediction]:
     """Yield derivatives with respect to inputs and parameters that are not in the question."""
     others = [name for name in question.arguments if name not in question.wrt]
-    elements = [e for name in others for e in question.elements(name)][:_MAX_VARIABLES]
+    elements = [e for name in others for e in question.list_elements(name)][:_MAX_VARIABLES]
     if not elements:
         return
     program = differentiate(question.primal, question.of, elements, method="reverse")
     reads = {read.wrt: read.output for read in program.passes[0].reads}
-    result = question.run(program.executed, points.given)
+    result = question.evaluate(program.executed, points.arguments)
     for name in others:
-        entries = question.elements(name)
+        entries = question.list_elements(name)
         if len(entries) < 2 or not {*entries} <= {*elements}:
             continue
         for wrt in question.wrt:
             if question.shapes[wrt] == question.shapes[name]:
-                pairs = zip(question.elements(wrt), entries, strict=True)
+                pairs = zip(question.list_elements(wrt), entries, strict=True)
                 values = {e: result[reads[entry]] for e, entry in pairs}
                 yield Prediction(f"this is the derivative with respect to {name}", values)
     for element in elements:
@@ -156,15 +156,7 @@ def differentiate_by_other_names(question: Question, points: Points) -> Iterator
         yield Prediction(message, values, individual=True)
 
 
-def evaluate_gradient(
-    question: Question, arguments: Mapping[str, Array], *, reduce: bool = True
-) -> Gradient:
-    """Return the correct gradient for given arguments.
-
-    Args:
-        question: the question.
-        arguments: the arguments, as :meth:`Question.run` accepts them.
-        reduce: whether the gradients of a batch are added or averaged over its samples.
-    """
-    results = question.run(question.answering, arguments, reduce=reduce)
+def _evaluate_samples(question: Question, arguments: Mapping[str, Array]) -> Gradient:
+    """Return the correct gradient of each sample of a batch."""
+    results = question.evaluate(question.gradient_tape, arguments, reduce=False)
     return {name: results[RIGHT + name] for name in question.sources}

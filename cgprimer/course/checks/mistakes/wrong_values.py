@@ -30,7 +30,7 @@ def multiply_values(factor: float, message: str) -> Callable[[Attempt], Iterator
 
     def predict(attempt: Attempt) -> Iterator[Prediction]:
         """Yield the multiples of the derivatives that are not 0 at all points."""
-        correct = attempt.points.right
+        correct = attempt.points.gradient
         values = {name: factor * v for name, v in correct.items() if np.any(v)}
         yield Prediction(message, values, individual=True)
 
@@ -76,21 +76,21 @@ def list_second_mistakes(attempt: Attempt) -> dict[float, str]:
 
 def take_absolute_values(attempt: Attempt) -> Iterator[Prediction]:
     """Yield derivatives without their signs."""
-    values = {name: np.abs(v) for name, v in attempt.points.right.items()}
+    values = {name: np.abs(v) for name, v in attempt.points.gradient.items()}
     yield Prediction("the sign is lost", values, individual=True)
 
 
 def take_reciprocals(attempt: Attempt) -> Iterator[Prediction]:
     """Yield the reciprocals of the derivatives."""
     with np.errstate(all="ignore"):
-        values = {name: 1.0 / v for name, v in attempt.points.right.items()}
+        values = {name: 1.0 / v for name, v in attempt.points.gradient.items()}
     yield Prediction("it is one over what is right", values, individual=True)
 
 
 def fit_constant_factors(attempt: Attempt) -> Iterator[Prediction]:
     """Yield derivatives times a factor that is constant at all points."""
     for name in attempt.wrong:
-        correct = attempt.points.right[name]
+        correct = attempt.points.gradient[name]
         with np.errstate(all="ignore"):
             ratios = (attempt.answers[name] / correct)[attempt.points.smooth & (correct != 0)]
             if len(ratios) > 3 and np.ptp(ratios) <= TOLERANCE * abs(np.median(ratios)):
@@ -108,7 +108,7 @@ def transpose_values(attempt: Attempt) -> Iterator[Prediction]:
         shape = attempt.question.shapes[name]
         if len(shape) == 2 and shape[0] == shape[1]:
             values = {
-                str(Element(name, (i, j))): attempt.points.right[str(Element(name, (j, i)))]
+                str(Element(name, (i, j))): attempt.points.gradient[str(Element(name, (j, i)))]
                 for i in range(shape[0])
                 for j in range(shape[0])
             }
@@ -143,7 +143,9 @@ def copy_other_derivatives(attempt: Attempt) -> Iterator[Prediction]:
         return
     for name, other in exchange.origins.items():
         is_swapped = exchange.origins.get(other) == name
-        if not is_swapped and np.ptp(attempt.points.right[other]) != 0:  # constants match by chance
+        if (
+            not is_swapped and np.ptp(attempt.points.gradient[other]) != 0
+        ):  # constants match by chance
             message = f"this is the derivative with respect to {other}"
             yield Prediction(message, exchange.values(name))
 
@@ -196,7 +198,7 @@ def _find_exchange(attempt: Attempt) -> _Exchange:
     """Return which wrong derivatives are the correct derivatives by other names."""
     question, points, answers = attempt.question, attempt.points, attempt.answers
     if len(question.sources) > _MAX_EXCHANGED:
-        return _Exchange(points.right, {}, frozenset())
+        return _Exchange(points.gradient, {}, frozenset())
     first_smooth = int(np.argmax(points.smooth))
     names = [name for name in question.sources if name in attempt.wrong]
     options = {
@@ -205,9 +207,9 @@ def _find_exchange(attempt: Attempt) -> _Exchange:
             for other in question.sources
             if other != name
             and np.isclose(
-                answers[name][first_smooth], points.right[other][first_smooth], 1e-6, 0.0
+                answers[name][first_smooth], points.gradient[other][first_smooth], 1e-6, 0.0
             )
-            and agrees(points, answers[name], points.right[other], points.noise[other])
+            and agrees(points, answers[name], points.gradient[other], points.noise[other])
         ]
         for name in names
     }
@@ -216,4 +218,4 @@ def _find_exchange(attempt: Attempt) -> _Exchange:
         unused = (other for other in options[name] if other not in origins.values())
         if options[name]:
             origins[name] = next(unused, options[name][0])
-    return _Exchange(points.right, origins, frozenset(names))
+    return _Exchange(points.gradient, origins, frozenset(names))
