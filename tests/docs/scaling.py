@@ -26,7 +26,9 @@ def scaling(message: float = 1e-3) -> slide.Figure:
     both: Any = figure.subplots(1, 2, sharey=True)
     words = "messages take no time", f"a message takes {format_number(message, 3)} s of the line"
     for axes, curves, word in zip(both, curves_of(message), words, strict=True):
-        slide.dress(axes, look, x="workers", y="" if axes is both[1] else "gradients per second")
+        slide.style_axes(
+            axes, look, x="workers", y="" if axes is both[1] else "gradients per second"
+        )
         axes.set_title(word, **slide.text_style(look))
         for order, curve in enumerate(curves):
             style = slide.curve_style(order, look)
@@ -37,8 +39,8 @@ def scaling(message: float = 1e-3) -> slide.Figure:
             found = [curve.simulated(k, 0) for k in counts]
             axes.plot(counts, found, linestyle="", markerfacecolor="none", markeredgewidth=2.0,
                       **marker, label=f"_{curve.name}")  # fmt: skip
-        slide.log_axis(axes, "x")
-        slide.log_axis(axes, "y")
+        slide.use_log_axis(axes, "x")
+        slide.use_log_axis(axes, "y")
     both[0].plot([], [], linestyle="", marker="o", markersize=11, markerfacecolor="none",
                  markeredgewidth=2.0, color=look.ink, label="simulated")  # fmt: skip
     slide.legend_below(figure, both[0], look)

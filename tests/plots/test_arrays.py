@@ -51,7 +51,7 @@ def test_a_landscape_over_numbers_of_arrays_is_that_of_the_numbers() -> None:
     for ours, theirs in zip(found.paths, alone.paths, strict=True):
         np.testing.assert_allclose(ours.points, theirs.points, rtol=1e-9)
     made = landscape(arrays, ["w[0]", "w[1]"], steps=2, grid=9)
-    assert made.known == (3.0, -1.0)
+    assert made.reference == (3.0, -1.0)
     assert made.lowest == (3.0, -1.0)
 
 

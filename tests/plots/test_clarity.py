@@ -14,9 +14,11 @@ from cgprimer.core.graph.loading import load, parse
 from cgprimer.visualization.diagrams.figure_files import save_figure
 from cgprimer.visualization.plots import slide
 from cgprimer.visualization.plots.error_plot import step_errors
-from cgprimer.visualization.plots.loss_landscape import Relief, landscape
-from cgprimer.visualization.plots.slide import log_places
-from cgprimer.visualization.plots.surface_plot import draw_surface, seen_points
+from cgprimer.visualization.plots.loss_landscape import landscape
+from cgprimer.visualization.plots.loss_surface import LossSurface
+from cgprimer.visualization.plots.slide import log_ticks
+from cgprimer.visualization.plots.surface_3d import find_visible_points
+from cgprimer.visualization.plots.surface_plot import draw_surface
 from tests.approval import refused
 from tests.plots.plot_tools import drawn, entries, numbers, runs_of
 
@@ -194,10 +196,10 @@ def test_the_surface_hides_what_is_behind_it() -> None:
     """A ridge between the eye and half of the points."""
     first = second = np.linspace(-1.0, 1.0, 41)
     heights = np.where(np.abs(second)[:, None] < 0.06, 1.0, 0.0) * np.ones(41)
-    shown = Relief(first, second, heights, 0.0, logarithmic=False)
+    shown = LossSurface(first, second, heights, 0.0, logarithmic=False)
     places = np.array([[0.0, -0.8, 0.0], [0.0, 0.15, 0.0], [0.0, 0.95, 0.0]])
-    assert seen_points(shown, places, (60.0, -90.0)).tolist() == [True, False, True]
-    assert seen_points(shown, places, (60.0, 90.0)).tolist() == [True, True, True]
+    assert find_visible_points(shown, places, (60.0, -90.0)).tolist() == [True, False, True]
+    assert find_visible_points(shown, places, (60.0, 90.0)).tolist() == [True, True, True]
 
 
 def test_the_view_shows_the_truth_also_without_paths() -> None:
@@ -250,7 +252,7 @@ def test_a_scale_of_losses_has_two_numbers_at_least(
 def test_a_logarithmic_axis_has_two_numbers_at_least() -> None:
     for low in np.geomspace(1, 10, 19):
         for high in low * np.array([1.001, 1.3, 2, 5, 20, 99, 1e3, 1e9, 1e200]):
-            places = log_places(low, high)
+            places = log_ticks(low, high)
             assert 2 <= len(places) <= 12, (low, high)
             assert low <= places[0] < places[-1] <= high
 
@@ -265,7 +267,7 @@ def test_declared_values_are_true_only_where_data_were_made_from_them() -> None:
         found = landscape(LINE, ["k", "b"], data, at=at, grid=5, optimizers=())
         assert entries(draw_surface(found)) == [word]
     elsewhere = cgprimer.make_dataset(LINE, samples=20, truth={"k": 1.0, "b": 0.0})
-    assert landscape(LINE, ["k", "b"], elsewhere, grid=5, optimizers=()).known == (1.0, 0.0)
+    assert landscape(LINE, ["k", "b"], elsewhere, grid=5, optimizers=()).reference == (1.0, 0.0)
 
 
 def test_data_are_a_dataset_or_a_file_by_the_name_of_the_option(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def test_the_cheap_gradient_bound_holds_and_forward_mode_breaks_it(family: str) 
 
 
 def test_times_and_where_symbolic_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(costs, "_MOST_SYMBOLIC", 8)
+    monkeypatch.setattr(costs, "_MAX_SYMBOLIC", 8)
     growth = cost_growth("neuron", [1, 9])
     assert math.isnan(growth.primal[0].seconds)
     assert [cost.parameters for cost in growth.methods["symbolic"]] == [1]

@@ -20,9 +20,10 @@ from cgprimer.training.loop import train
 from cgprimer.training.objective import loss_and_gradient
 from cgprimer.training.runs import save_run
 from cgprimer.visualization.plots.function_plot import function_curves
-from cgprimer.visualization.plots.loss_landscape import Landscape, landscape, relief
+from cgprimer.visualization.plots.loss_landscape import Landscape, landscape
 from cgprimer.visualization.plots.loss_plot import over_time, smoothed
-from cgprimer.visualization.plots.plotted_runs import axis_of, common_truth, named_runs
+from cgprimer.visualization.plots.loss_surface import build_loss_surface
+from cgprimer.visualization.plots.plotted_runs import choose_axis, common_truth, named_runs
 from tests.approval import refused
 
 LINE = parse("xw = k*xa + b; parameter k = 3, b = -1")
@@ -31,7 +32,7 @@ LINE = parse("xw = k*xa + b; parameter k = 3, b = -1")
 def test_the_surface_is_lowest_at_the_truth() -> None:
     assert landscape(LINE, ["k", "b"], steps=1).lowest == (3.0, -1.0)
     found = landscape(load("examples/lecture.cg"), ["ab", "cd"], steps=1)
-    assert found.lowest == found.known == (1.0, 3.0)
+    assert found.lowest == found.reference == (1.0, 3.0)
 
 
 def test_a_file_has_the_columns_that_the_loss_needs(tmp_path: Path) -> None:
@@ -61,7 +62,7 @@ def test_between_the_points_of_the_grid_a_parabola_is_exact() -> None:
     unused = lambda two: (0.0, two)  # noqa: E731
     found = Landscape(("k", "b"), side, side, losses, None, "", (), side[:2], unused)
     fine = np.arange(13) / 4
-    assert relief(found).losses == pytest.approx(fine**2 + fine[:, None] ** 2 - 1)
+    assert build_loss_surface(found).losses == pytest.approx(fine**2 + fine[:, None] ** 2 - 1)
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam"])
@@ -87,7 +88,7 @@ def test_a_graph_without_inputs_is_a_function() -> None:
     assert found.function == "f"
     expected = 2 * found.first**2 + 3 * found.second[:, None] ** 2
     assert found.losses == pytest.approx(expected)
-    assert found.known is None  # no data, so no values are true
+    assert found.reference is None  # no data, so no values are true
     assert found.start.tolist() == [4.0, 5.0]
     assert found.holds_minimum
     assert found.lowest == pytest.approx((0.0, 0.0), abs=1e-12)
@@ -123,9 +124,9 @@ def test_data_of_a_user_make_no_values_true() -> None:
     data = make_dataset(LINE, samples=20, truth={"k": 9.0, "b": 0.0})
     own = type(data).from_arrays({"xa": data.columns["xa"]}, {"xw": data.targets["xw"]})
     found = landscape(LINE, ["k", "b"], own, steps=1)
-    assert (found.called, found.known) == ("declared", (3.0, -1.0))
+    assert (found.reference_kind, found.reference) == ("declared", (3.0, -1.0))
     assert found.lowest == pytest.approx((9.0, 0.0), abs=0.11)
-    assert landscape(LINE, ["k", "b"], loss="output", steps=1).called == "declared"
+    assert landscape(LINE, ["k", "b"], loss="output", steps=1).reference_kind == "declared"
 
 
 def test_rates_that_are_chosen_go_down() -> None:
@@ -237,8 +238,8 @@ def test_saved_runs_come_back_by_name(tmp_path: Path) -> None:
     runs = named_runs([tmp_path / "a.json", tmp_path / "b.json"])
     assert list(runs) == ["a", "b"]
     assert common_truth(runs) == {"k": 3.0, "b": -1.0}
-    assert axis_of({"a": runs["a"]}) == "epoch"
-    assert axis_of(runs) == "step"
+    assert choose_axis({"a": runs["a"]}) == "epoch"
+    assert choose_axis(runs) == "step"
     assert {name: len(over_time(run, "step")[1]) for name, run in runs.items()} == {"a": 12, "b": 4}
 
 
@@ -253,7 +254,7 @@ def test_mistakes_with_runs(tmp_path: Path) -> None:
         named_runs([path, path])
     save_run(train(LINE, make_dataset(LINE, samples=9), epochs=0), path, LINE)
     with refused(UsageError):
-        axis_of(named_runs([path]))
+        choose_axis(named_runs([path]))
 
 
 def test_smoothing() -> None:
@@ -272,7 +273,7 @@ def test_smoothing() -> None:
 def test_compiled_code_draws_the_surface_of_many_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = parse("xw = a*tanh(b*xa); parameter a = 2, b = 0.5")
     few = landscape(graph, grid=9, steps=5)
-    monkeypatch.setattr("cgprimer.visualization.plots.loss_landscape._COMPILED", 100)
+    monkeypatch.setattr("cgprimer.visualization.plots.grid_losses.MANY_SAMPLES", 100)
     many = landscape(graph, grid=9, steps=5)
     np.testing.assert_allclose(many.losses, few.losses, rtol=1e-12, atol=1e-20)
     np.testing.assert_allclose(many.paths[0].points, few.paths[0].points, rtol=1e-9, atol=1e-9)

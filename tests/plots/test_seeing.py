@@ -16,7 +16,7 @@ from cgprimer.visualization.pages.learning.learning_page import animation, page
 from cgprimer.visualization.plots.batches_plot import descent_by_batches
 from cgprimer.visualization.plots.boundary_plot import moments_of
 from cgprimer.visualization.plots.descent_plot import descents
-from cgprimer.visualization.plots.gradients_plot import adjoint_sizes, sentence
+from cgprimer.visualization.plots.gradients_plot import adjoint_sizes, describe_change
 from cgprimer.visualization.plots.loss_landscape import landscape
 from cgprimer.visualization.plots.variance_plot import gradient_variances
 from tests.approval import refused
@@ -73,7 +73,7 @@ def test_layers_are_the_longest_ways_and_norms_are_those_of_the_matrix_form() ->
     arrays, numbers = (networks.mlp("3-4-4-1", scalars=s, seed=5) for s in (False, True))
     both = [adjoint_sizes(g, None, "xo") for g in (arrays, numbers)]
     assert [x.size for x in both[0]] == pytest.approx([x.size for x in both[1]])
-    assert sentence(both[0]) == sentence(both[1])
+    assert describe_change(both[0]) == describe_change(both[1])
     several = adjoint_sizes(graph, {"xa": [1.0, 2.0]}, "xd")
     assert [layer.size for layer in several] == [1.0, 1.0, 4.0]
     outer = plot.gradients(graph, {"xa": 1.0, "target": 2.0}, loss="squared-error")

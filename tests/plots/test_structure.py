@@ -237,7 +237,7 @@ def test_cost_axes_and_band() -> None:
 
 
 def test_a_curve_that_stops_earlier_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cost_plot, "_MOST_SYMBOLIC", 4)
+    monkeypatch.setattr(cost_plot, "_MAX_SYMBOLIC", 4)
     figure = plot.cost("sum", [4, 8])
     (last,) = cost_growth("sum", 4, methods="symbolic").methods["symbolic"]
     assert "symbolic, up to 4: slow beyond" in entries(figure)

@@ -472,7 +472,7 @@ def test_a_surface_over_two_numbers_of_arrays() -> None:
     graph = cgprimer.parse("input x[2]; parameter w[2] = [3, -1], b = 1; xo = w @ x + b")
     found = landscape(graph, ["w[1]", "b"], optimizers=["sgd"], steps=50, grid=13)
     assert found.lowest == (-1.0, 1.0)
-    assert found.known == (-1.0, 1.0)
+    assert found.reference == (-1.0, 1.0)
     assert found.paths[0].losses[-1] < found.paths[0].losses[0]
     with refused(UsageError, "'w'"):
         landscape(graph, ["w", "b"])

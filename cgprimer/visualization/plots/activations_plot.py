@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.errors import NonFiniteError, UsageError
+from cgprimer.errors import NonFiniteError, UsageError, pluralize
 from cgprimer.expressions import ExpressionGraph, parse
 from cgprimer.networks import mlp
 from cgprimer.support.number_format import format_number
@@ -27,9 +27,9 @@ _INPUTS = 8
 _SAMPLES = 400
 _BATCH = 50
 _BINS = 61
-_HALF = 0.42  # of the distance between layers: half of the width of a distribution
-_FRACTION = 0.002  # of all activations that may lie outside of the axis, on either side
-_MOST_LAYERS, _MOST_UNITS = 20, 256
+_HALF_WIDTH = 0.42  # of a distribution, over the distance between layers
+_OUTSIDE = 0.002  # fraction of all activations outside of the axis, on either side
+_MAX_LAYERS, _MAX_UNITS = 20, 256
 
 
 def activations(
@@ -44,22 +44,22 @@ def activations(
     dark: bool = False,
     title: str | None = None,
 ) -> slide.Figure:
-    """Distributions of activations by layer, with and without batch normalization.
+    """Draw the distribution of activations in each layer, with and without batch normalization.
 
-    Two networks have the same weights at initialization, sampled from a normal distribution. They
-    learn the same data by SGD: 400 samples of a smooth function of 8 inputs, in batches of 50. Each
-    layer has its histogram at initialization (left half) and after training (right half), scaled to
+    Two networks have the same initial weights, sampled from a normal distribution. They are trained
+    on the same data by SGD: 400 samples of a smooth function of 8 inputs, in batches of 50. Each
+    layer has a histogram at initialization (left half) and after training (right half), scaled to
     its highest bin; activations are those of all samples as one batch. Zeros, as of relu, are
-    counted in the text and left out of the histograms. The axis holds 99.6 % of all activations.
+    counted in the text and omitted from the histograms. The axis shows 99.6 % of all activations.
 
     Args:
         depth: number of hidden layers, up to 20.
         width: units of each hidden layer, up to 256.
-        activation: function of each hidden unit.
+        activation: activation function of the hidden units.
         std: standard deviation of the initial weights.
-        epochs: number of epochs of training.
+        epochs: number of epochs.
         rate: learning rate.
-        seed: of weights, data and batches.
+        seed: random seed of weights, data and batches.
 
     Raises:
         UsageError: an unknown activation, or too many layers or units.
@@ -73,16 +73,16 @@ def activations(
     >>> [axes.get_title() for axes in figure.axes]
     ['without batch normalization', 'with batch normalization']
     """
-    both = activation_distributions(depth, width, activation, std, epochs, rate, seed)
-    usual = f"Activations of {activation} layers, initial weights of standard deviation {std:g}"
-    figure, look = slide.new_figure(dark, title, usual)
-    panels: Any = figure.subplots(1, len(both), sharey=True)
-    every = np.concatenate([part.ravel() for one in both for part in (one.start, one.trained)])
-    low, high = np.quantile(every, [_FRACTION, 1 - _FRACTION])
-    room = 0.05 * (high - low) or 1.0
-    bins = np.linspace(low - room, high + room, _BINS + 1)
-    for axes, one in zip(panels, both, strict=True):
-        _draw_panel(axes, one, bins, look, first=axes is panels[0])
+    networks = activation_distributions(depth, width, activation, std, epochs, rate, seed)
+    default_title = f"Activations of {activation} layers, initial weights with std {std:g}"
+    figure, look = slide.new_figure(dark, title, default_title)
+    panels: Any = figure.subplots(1, len(networks), sharey=True)
+    every = np.concatenate([part.ravel() for n in networks for part in (n.start, n.trained)])
+    low, high = np.quantile(every, [_OUTSIDE, 1 - _OUTSIDE])
+    margin = 0.05 * (high - low) or 1.0
+    bins = np.linspace(low - margin, high + margin, _BINS + 1)
+    for axes, network in zip(panels, networks, strict=True):
+        _draw_panel(axes, network, bins, look, first=axes is panels[0])
     slide.legend_below(figure, panels[0], look)
     return figure
 
@@ -92,8 +92,9 @@ class Activations:
     """Activations of all hidden layers of one network.
 
     Attributes:
-        name: what distinguishes the network.
-        start, trained: at initialization and after training; shape (layers, samples, units).
+        name: name of the network, with or without batch normalization.
+        start, trained: activations at initialization and after training; shape (layers, samples,
+            units).
         epochs: number of epochs of training.
         losses: mean loss before and after training.
     """
@@ -116,8 +117,8 @@ class Activations:
         )
         zeros = [float((part[-1] == 0).mean()) for part in (self.start, self.trained)]
         if max(zeros) > 0:
-            shares = " %, after training ".join(f"{100 * zero:.0f}" for zero in zeros)
-            text += f"\nzeros in layer {len(self.start)}: {shares} %"
+            percentages = " %, after training ".join(f"{100 * zero:.0f}" for zero in zeros)
+            text += f"\nzeros in layer {len(self.start)}: {percentages} %"
         return text
 
 
@@ -130,7 +131,7 @@ def activation_distributions(
     rate: float = 0.05,
     seed: int = 0,
 ) -> tuple[Activations, Activations]:
-    """Compute what :func:`activations` draws; the arguments are the same.
+    """Compute the activations of :func:`activations`, which has the same arguments.
 
     >>> plain, normalized = activation_distributions(depth=6, width=16, epochs=1)
     >>> plain.start.shape, bool(plain.start[-1].std() < 0.01 < normalized.start[-1].std())
@@ -140,11 +141,14 @@ def activation_distributions(
         check_integer("depth", depth, minimum=1),
         check_integer("width", width, minimum=1),
     )
-    if depth > _MOST_LAYERS or width > _MOST_UNITS:
-        raise UsageError(f"at most {_MOST_LAYERS} layers of at most {_MOST_UNITS} units are drawn")
+    if depth > _MAX_LAYERS or width > _MAX_UNITS:
+        raise UsageError(
+            f"`depth` must be at most {_MAX_LAYERS} and `width` at most {_MAX_UNITS},"
+            f" got {depth} and {width}"
+        )
     epochs, seed = check_integer("epochs", epochs, minimum=1), check_integer("the seed", seed)
     std, rate = check_real_number("std", std, above=0), check_real_number("the rate", rate, above=0)
-    mlp([1, 1, 1], activation=activation)  # an unknown activation is refused here
+    mlp([1, 1, 1], activation=activation)  # raises an error for an unknown activation
     random = np.random.default_rng(seed)
     x = random.standard_normal((_SAMPLES, _INPUTS))
     data = Dataset.from_arrays({"x": x}, {"y": np.sin(x[:, 0]) + 0.5 * x[:, 1] * x[:, 2]})
@@ -153,9 +157,9 @@ def activation_distributions(
         for k in range(1, depth + 1)
     }
     weights["w"] = std * random.standard_normal(width)
-    found = []
+    networks = []
     for normalized in (False, True):
-        graph = _network(depth, width, activation, normalized)
+        graph = _build_network(depth, width, activation, normalized)
         start = weights | {
             name: (np.ones if name[0] == "g" else np.zeros)(graph.shapes.get(name, ()))
             for name in graph.parameters
@@ -164,18 +168,19 @@ def activation_distributions(
         settings: dict[str, Any] = {"optimizer": "sgd", "learning_rate": rate, "batch_size": _BATCH}
         run = train(graph, data, start=start, epochs=epochs, seed=seed, **settings)
         if run.stopped == "diverged":
-            raise NonFiniteError(
-                "training diverges", hint="a smaller rate (--rate), or std (--std)"
-            )
-        first, last = (_layers(graph, x, point, depth) for point in (start, run.parameters))
+            hint = "choose a smaller learning rate (--rate) or std (--std)"
+            raise NonFiniteError("training diverges", hint=hint)
+        first, last = (
+            _compute_activations(graph, x, point, depth) for point in (start, run.parameters)
+        )
         losses = (run.start_loss, run.loss)
         name = f"{'with' if normalized else 'without'} batch normalization"
-        found.append(Activations(name, first, last, run.epochs, losses))
-    return found[0], found[1]
+        networks.append(Activations(name, first, last, run.epochs, losses))
+    return networks[0], networks[1]
 
 
-def _network(depth: int, width: int, activation: str, normalized: bool) -> ExpressionGraph:
-    """Return a deep network; its layers are called h1, h2, ..."""
+def _build_network(depth: int, width: int, activation: str, normalized: bool) -> ExpressionGraph:
+    """Return a deep network with the hidden layers h1, h2, ..."""
     lines = [f"input x[{_INPUTS}]", f"parameter w[{width}], b"]
     for k in range(1, depth + 1):
         before = f"h{k - 1}" if k > 1 else "x"
@@ -190,25 +195,28 @@ def _network(depth: int, width: int, activation: str, normalized: bool) -> Expre
     return parse("\n".join([*lines, f"y = w @ h{depth} + b", "output y"]))
 
 
-def _layers(graph: ExpressionGraph, x: Array, point: Mapping[str, Any], depth: int) -> Array:
-    """Return the activations of all layers for all samples as one batch."""
+def _compute_activations(
+    graph: ExpressionGraph, x: Array, point: Mapping[str, Any], depth: int
+) -> Array:
+    """Return the activations of all hidden layers for all samples as one batch."""
     values = graph.evaluate({"x": x, **point})
-    found = np.array([values[f"h{k}"] for k in range(1, depth + 1)])
-    if not np.isfinite(found).all():
-        raise NonFiniteError("an activation is not finite", hint="a smaller std (--std)")
-    return found
+    activations = np.array([values[f"h{k}"] for k in range(1, depth + 1)])
+    if not np.isfinite(activations).all():
+        hint = "choose a smaller std (--std)"
+        raise NonFiniteError("an activation is not finite", hint=hint)
+    return activations
 
 
 def _draw_panel(
-    axes: slide.Axes, one: Activations, bins: Array, look: Theme, *, first: bool
+    axes: slide.Axes, network: Activations, bins: Array, look: Theme, *, first: bool
 ) -> None:
     """Draw two half histograms for each layer: at initialization and after training."""
-    slide.dress(axes, look, x="layer", y="activation" if first else "")
-    axes.set_title(one.name, **slide.text_style(look) | {"weight": "bold"})
-    epochs = f"{one.epochs} epoch{'s' if one.epochs > 1 else ''}"
+    slide.style_axes(axes, look, x="layer", y="activation" if first else "")
+    axes.set_title(network.name, **slide.text_style(look) | {"weight": "bold"})
+    epochs = pluralize(network.epochs, "epoch")
     sides = (
-        (-1, one.start, 0, "", "at initialization"),
-        (1, one.trained, 1, "////", f"after {epochs} of training"),
+        (-1, network.start, 0, "", "at initialization"),
+        (1, network.trained, 1, "////", f"after {epochs} of training"),
     )
     for side, layers, order, hatch, label in sides:
         colour = look.curves[order]
@@ -218,19 +226,19 @@ def _draw_panel(
                 continue
             filled = np.flatnonzero(counts)
             shown = slice(filled[0], filled[-1] + 1)
-            lengths = side * _HALF * counts[shown] / counts.max()
+            lengths = side * _HALF_WIDTH * counts[shown] / counts.max()
             edges = bins[shown.start : shown.stop + 1]
             axes.stairs(
                 k + lengths, edges, baseline=k, orientation="horizontal", fill=True, hatch=hatch,
                 facecolor=mix(colour, look.background, 0.45), edgecolor=colour, linewidth=1.0,
                 label=label if k == 1 else None,
             )  # fmt: skip
-    axes.text(0.5, 0.985, one.sentence, transform=axes.transAxes, ha="center", va="top",
+    axes.text(0.5, 0.985, network.sentence, transform=axes.transAxes, ha="center", va="top",
               **slide.text_style(look))  # fmt: skip
-    axes.set_xlim(0.4, len(one.start) + 0.6)
-    lines = one.sentence.count("\n") + 1
+    axes.set_xlim(0.4, len(network.start) + 0.6)
+    lines = network.sentence.count("\n") + 1
     axes.set_ylim(
         bins[0], bins[-1] + 0.08 * (lines + 0.3) * (bins[-1] - bins[0])
-    )  # above, for the sentence
-    slide.linear_axis(axes, "x", most=12, whole=True)
-    slide.linear_axis(axes, "y", most=7)
+    )  # with room for the sentence
+    slide.use_linear_axis(axes, "x", max_ticks=12, integers=True)
+    slide.use_linear_axis(axes, "y", max_ticks=7)

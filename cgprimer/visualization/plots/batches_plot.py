@@ -1,8 +1,8 @@
-"""Mini-batches: each has a loss surface of its own, and each step goes down that of its batch."""
+"""Mini-batches: each has its own loss surface, which its updates descend."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -17,13 +17,20 @@ from cgprimer.support.number_format import mark_rounding
 from cgprimer.support.validation import check_integer, check_real_number
 from cgprimer.training.data import Dataset, make_dataset
 from cgprimer.training.losses import samples_for
+from cgprimer.visualization.diagrams.theme import Theme
 from cgprimer.visualization.plots import slide
-from cgprimer.visualization.plots.loss_landscape import Landscape, Relief, landscape, relief
-from cgprimer.visualization.plots.surface_plot import fill, shades
+from cgprimer.visualization.plots.loss_landscape import (
+    Landscape,
+    LandscapeOptions,
+    compute_landscape,
+)
+from cgprimer.visualization.plots.loss_surface import LossSurface, build_loss_surface
+from cgprimer.visualization.plots.surface_plot import fill_contours, surface_colours
 
 Array = Any
 _GRID = 25
-_HALVINGS = 40
+_MAX_HALVINGS = 40  # of the learning rate
+_MAX_BATCHES = 5  # panels of a slide, next to the panel of all samples
 _EPOCHS = 2
 
 
@@ -45,28 +52,27 @@ def batches(
     dark: bool = False,
     title: str | None = None,
 ) -> slide.Figure:
-    """The loss surface of each mini-batch with the steps that go down it, and that of all samples.
+    """Draw the loss surface of each mini-batch with its updates, and the surface of all samples.
 
-    Plain descent takes the batches in turn. A panel shows the steps of its batch as arrows and the
-    rest of the path as a thin line; the last panel has all steps on the mean of the surfaces. A
-    star is where the surface of a panel is lowest.
+    Gradient descent takes the batches in turn. A panel shows the updates of its batch as arrows and
+    the rest of the path as a thin line; the last panel shows all updates on the mean surface. A
+    star marks the minimum of the surface of a panel.
 
     Args:
         graph: the graph.
         over: two of the graph's parameters; the first two unless given.
-        data: inputs and targets, of which the first samples are taken; made from the parameters'
-            values unless given.
-        batch_size: samples of a batch.
-        batches: how many there are, up to 5.
-        epochs: how often all of them are gone through.
-        rate: the learning rate; chosen so that the path stays in the picture unless given.
-        ranges: from where to where, once for each of the two; three to either side of its value
-            unless given.
-        at: values of parameters; declared values fill the rest.
-        start: where the path begins; a tenth from the lower left corner unless given.
-        noise: standard deviation of the targets that are made.
+        data: inputs and targets, of which the first samples are used; generated from the values of
+            the parameters unless given.
+        batch_size: samples per batch.
+        batches: number of batches, up to 5.
+        epochs: number of epochs.
+        rate: learning rate; chosen so that the path stays in the picture unless given.
+        ranges: range of each of the two parameters; three to either side of its value unless given.
+        at: values of parameters; other parameters keep their declared values.
+        start: start of the path; a tenth from the lower left corner unless given.
+        noise: standard deviation of the noise of generated targets.
         loss: as for training.
-        seed: of the data.
+        seed: random seed of the data.
 
     Raises:
         UsageError: not two different parameters, too many batches, fewer samples than they need.
@@ -82,118 +88,159 @@ def batches(
     >>> [axes.get_title() for axes in batches(graph).axes[:4]]
     ['batch 1', 'batch 2', 'batch 3', 'all samples']
     """
-    count = check_integer("the number of batches", batches, minimum=1)
-    if count > 5:
-        raise UsageError("a slide has room for 5 batches")
-    own, noise = (
-        check_integer("the batch size", batch_size, minimum=1),
-        check_real_number("noise", noise),
+    parts = _split_samples(graph, data, at, (batch_size, batches), noise, loss, seed)
+    options = LandscapeOptions(
+        over, ranges, at, start, optimizers="none", steps=1, loss=loss, seed=seed, grid=_GRID
     )
-    if data is None:
-        truth = {n: v for n, v in (at or {}).items() if n in graph.parameters}
-        data = make_dataset(graph, truth=truth, samples=count * own, noise=noise, seed=seed)
-    samples = samples_for(graph, data, loss)
-    if len(samples) < count * own:
-        what = f"{count} batches of {own} need {count * own} samples, and there are {len(samples)}"
-        raise UsageError(what, hint="--batch-size, or --batches")
-    parts = [samples.where(np.arange(k * own, (k + 1) * own)) for k in range(count)]
-    parts.append(samples.where(np.arange(count * own)))
-    how = (ranges, at, start, "none", None, 1, loss, seed, _GRID)
-    found = [landscape(graph, over, part, *how) for part in parts]
-    walk = descent_by_batches(found, check_integer("epochs", epochs, minimum=1), rate)
-    usual = f"One step per batch, rate {mark_rounding(walk.rate, 2)}"
-    if not np.isfinite(walk.points).all():
-        usual += ": diverges"
-    figure, look = slide.new_figure(dark, title, usual)
-    columns = -(-len(found) // 2)
+    landscapes = [compute_landscape(graph, part, options) for part in parts]
+    epochs = check_integer("epochs", epochs, minimum=1)
+    path = descent_by_batches(landscapes, epochs, rate)
+    default_title = f"One step per batch, rate {mark_rounding(path.rate, 2)}"
+    if not np.isfinite(path.points).all():
+        default_title += ": diverges"
+    figure, look = slide.new_figure(dark, title, default_title)
+    columns = -(-len(landscapes) // 2)
     grid: Any = figure.subplots(2, columns, sharex=True, sharey=True, squeeze=False)
-    colours, ink = shades(look), look.curves[1]
-    shown, top = _together(found)
-    for k, (axes, one) in enumerate(zip(grid.flat, found, strict=False)):
-        slide.dress(axes, look)
-        fill(axes, shown[k], colours, look, top)
-        whole = k == count
+    surfaces, top = _align_surfaces(landscapes)
+    for k, (axes, landscape) in enumerate(zip(grid.flat, landscapes, strict=False)):
+        slide.style_axes(axes, look)
+        fill_contours(axes, surfaces[k], surface_colours(look), look, top)
         axes.grid(visible=False)
-        axes.plot(*walk.points.T, color=look.ink, linewidth=1.2, label="path", zorder=2)
-        axes.plot(*walk.points[0], marker="o", markersize=15, markerfacecolor="none", linestyle="",
-                  markeredgewidth=2.2, color=look.ink, label="start", zorder=4)  # fmt: skip
-        axes.plot(*one.lowest, marker="*", markersize=17, linestyle="", color=look.curves[2],
-                  markeredgecolor=look.background, label="lowest", zorder=3)  # fmt: skip
-        for step, (a, b) in enumerate(pairwise(walk.points)):
-            if whole or step % count == k:
-                axes.annotate("", b, a, zorder=5, arrowprops={
-                    "arrowstyle": "-|>,head_width=0.3,head_length=0.5", "linewidth": 2.2,
-                    "color": ink, "shrinkA": 0, "shrinkB": 0})  # fmt: skip
-        axes.plot([], [], color=ink, linewidth=2.2, linestyle="-", marker=">",
-                  label="steps of the panel's batch")  # fmt: skip
-        axes.set_title("all samples" if whole else f"batch {k + 1}", **slide.text_style(look) | {
-            "weight": "bold"})  # fmt: skip
-        axes.set_xlim(one.first[0], one.first[-1])
-        axes.set_ylim(one.second[0], one.second[-1])
-        slide.linear_axis(axes, "x", most=6)
-        slide.linear_axis(axes, "y", most=5)
-        if k + columns >= len(found):
-            axes.set_xlabel(one.names[0], **slide.text_style(look))
+        _draw_panel(axes, landscape, path, k, len(landscapes) - 1, look)
+        slide.use_linear_axis(axes, "x", max_ticks=6)
+        slide.use_linear_axis(axes, "y", max_ticks=5)
+        if k + columns >= len(landscapes):
+            axes.set_xlabel(landscape.names[0], **slide.text_style(look))
             axes.tick_params(labelbottom=True)
         if k % columns == 0:
-            axes.set_ylabel(one.names[1], **slide.text_style(look))
-    for axes in grid.flat[len(found) :]:
+            axes.set_ylabel(landscape.names[1], **slide.text_style(look))
+    for axes in grid.flat[len(landscapes) :]:
         axes.set_visible(False)
     slide.legend_below(figure, grid.flat[0], look)
     return figure
 
 
-def _together(found: Sequence[Landscape]) -> tuple[list[Relief], float]:
-    """What is shown of each, with one floor and one kind of scale; and the top of all."""
-    each = [relief(one) for one in found]
-    logarithmic = all(one.logarithmic for one in each)
-    floor = (max if logarithmic else min)(one.floor for one in each)
-    levelled = [
-        replace(one, losses=np.maximum(one.losses, floor), floor=floor, logarithmic=logarithmic)
-        for one in each
-    ]
-    return levelled, max(one.top for one in each)
-
-
 @dataclass(frozen=True, eq=False)
-class Walk:
-    """A path of plain descent: its rate, and the points before each step and after the last."""
+class BatchDescent:
+    """A path of gradient descent with mini-batches.
+
+    Attributes:
+        rate: learning rate.
+        points: values of the two parameters before each update and after the last.
+    """
 
     rate: float
     points: Array
 
 
-def descent_by_batches(
-    found: Sequence[Landscape], epochs: int = _EPOCHS, rate: float | None = None
-) -> Walk:
-    """Steps down the surfaces in turn, but for the last, which is that of all samples.
+def _split_samples(
+    graph: ExpressionGraph,
+    data: Any,
+    at: Mapping[str, float] | None,
+    sizes: tuple[int, int],
+    noise: float,
+    loss: str,
+    seed: int,
+) -> list[Dataset]:
+    """Return the samples of each batch, and last the samples of all batches.
 
-    A rate that is not given is the largest of some halves of another that keeps the path in the
-    picture and ends below its start.
+    `sizes` are the number of samples per batch and the number of batches.
     """
-    *each, whole = found
-    low, high = (np.array([side[k] for side in (whole.first, whole.second)]) for k in (0, -1))
+    count = check_integer("the number of batches", sizes[1], minimum=1)
+    if count > _MAX_BATCHES:
+        raise UsageError(f"`batches` must be at most {_MAX_BATCHES}, got {count}")
+    size = check_integer("the batch size", sizes[0], minimum=1)
+    noise = check_real_number("noise", noise)
+    if data is None:
+        truth = {n: v for n, v in (at or {}).items() if n in graph.parameters}
+        data = make_dataset(graph, truth=truth, samples=count * size, noise=noise, seed=seed)
+    samples = samples_for(graph, data, loss)
+    if len(samples) < count * size:
+        raise UsageError(
+            f"{count} batches of {size} require {count * size} samples, got {len(samples)}",
+            hint="choose a smaller batch size (--batch-size) or fewer batches (--batches)",
+        )
+    parts = [samples.where(np.arange(k * size, (k + 1) * size)) for k in range(count)]
+    return [*parts, samples.where(np.arange(count * size))]
 
-    def walk(rate: float) -> Array:
-        points = [whole.start]
-        for step in range(epochs * len(each)):
+
+def _draw_panel(
+    axes: slide.Axes, landscape: Landscape, path: BatchDescent, k: int, count: int, look: Theme
+) -> None:
+    """Draw the path and the updates of batch `k` of `count`; panel `count` has all updates."""
+    axes.plot(*path.points.T, color=look.ink, linewidth=1.2, label="path", zorder=2)
+    axes.plot(*path.points[0], marker="o", markersize=15, markerfacecolor="none", linestyle="",
+              markeredgewidth=2.2, color=look.ink, label="start", zorder=4)  # fmt: skip
+    axes.plot(*landscape.lowest, marker="*", markersize=17, linestyle="", color=look.curves[2],
+              markeredgecolor=look.background, label="minimum", zorder=3)  # fmt: skip
+    arrow: dict[str, Any] = {
+        "arrowstyle": "-|>,head_width=0.3,head_length=0.5",
+        "linewidth": 2.2,
+        "color": look.curves[1],
+        "shrinkA": 0,
+        "shrinkB": 0,
+    }
+    for step, (a, b) in enumerate(pairwise(path.points)):
+        if k == count or step % count == k:
+            axes.annotate("", b, a, zorder=5, arrowprops=arrow)
+    axes.plot([], [], color=look.curves[1], linewidth=2.2, linestyle="-", marker=">",
+              label="steps of the panel's batch")  # fmt: skip
+    name = "all samples" if k == count else f"batch {k + 1}"
+    axes.set_title(name, **slide.text_style(look) | {"weight": "bold"})
+    axes.set_xlim(landscape.first[0], landscape.first[-1])
+    axes.set_ylim(landscape.second[0], landscape.second[-1])
+
+
+def _align_surfaces(landscapes: Sequence[Landscape]) -> tuple[list[LossSurface], float]:
+    """Return the surfaces with a common floor and a common scale, and their maximum loss."""
+    surfaces = [build_loss_surface(landscape) for landscape in landscapes]
+    logarithmic = all(surface.logarithmic for surface in surfaces)
+    floor = (max if logarithmic else min)(surface.floor for surface in surfaces)
+    aligned = [
+        replace(
+            surface,
+            losses=np.maximum(surface.losses, floor),
+            floor=floor,
+            logarithmic=logarithmic,
+        )
+        for surface in surfaces
+    ]
+    return aligned, max(surface.top for surface in surfaces)
+
+
+def descent_by_batches(
+    landscapes: Sequence[Landscape], epochs: int = _EPOCHS, rate: float | None = None
+) -> BatchDescent:
+    """Return the path of gradient descent that takes the surfaces of the batches in turn.
+
+    The last landscape, that of all samples, is only for the choice of the learning rate. Unless a
+    rate is given, a large rate is halved until the path stays in the picture and ends below its
+    start.
+    """
+    *batches, total = landscapes
+    low, high = (np.array([side[k] for side in (total.first, total.second)]) for k in (0, -1))
+
+    def descend(rate: float) -> Array:
+        """Return the points of the path with a learning rate."""
+        points = [total.start]
+        for step in range(epochs * len(batches)):
             with np.errstate(all="ignore"):
-                slope = each[step % len(each)].at_point(points[-1])[1]
+                slope = batches[step % len(batches)].at_point(points[-1])[1]
                 points.append(points[-1] - rate * slope)
         return np.array(points)
 
     if rate is not None:
-        return Walk(rate, walk(check_real_number("the rate", rate, above=0)))
-    slope = np.abs(whole.at_point(whole.start)[1])
-    steep = float(slope.max())
-    if not 0 < steep < np.inf:
-        raise UsageError("the loss has no finite slope at the start", hint="--start NAME=VALUE")
-    rate = 0.5 * float((high - low)[slope.argmax()]) / steep
-    level: Callable[[Any], float] = lambda point: whole.at_point(point)[0]  # noqa: E731
-    for _ in range(_HALVINGS):
-        points = walk(rate)
-        inside = ((points >= low) & (points <= high)).all()
-        if inside and level(points[-1]) < level(points[0]):
+        return BatchDescent(rate, descend(check_real_number("the rate", rate, above=0)))
+    slope = np.abs(total.at_point(total.start)[1])
+    steepness = float(slope.max())
+    if not 0 < steepness < np.inf:
+        hint = "choose another start (--start NAME=VALUE)"
+        raise UsageError("the loss has no finite, nonzero slope at the start", hint=hint)
+    rate = 0.5 * float((high - low)[slope.argmax()]) / steepness
+    for _ in range(_MAX_HALVINGS):
+        points = descend(rate)
+        is_inside = ((points >= low) & (points <= high)).all()
+        if is_inside and total.at_point(points[-1])[0] < total.at_point(points[0])[0]:
             break
         rate /= 2
-    return Walk(rate, points)
+    return BatchDescent(rate, points)

@@ -1,7 +1,7 @@
-"""What a run says about the plane of its two inputs: classes and the boundaries between them.
+"""The plane of the two inputs of a run: its classes and the decision boundaries between them.
 
-The plane is cut into regions: of one class each, or of values between two levels where the targets
-are no classes. Their outlines are computed once; a slide and a page draw the same.
+The plane is divided into regions: one for each class, or bands of values if the targets are not
+classes. Outlines of regions are computed once; slides and pages draw the same outlines.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.errors import DataError, UsageError, pluralize
+from cgprimer.errors import DataError, UsageError
 from cgprimer.support.number_format import SHORT, format_number
 from cgprimer.tapes import elements
 from cgprimer.training.data import Dataset, normalize_data
@@ -27,11 +27,11 @@ from cgprimer.visualization.plots import slide
 from cgprimer.visualization.plots.plotted_runs import Run, named_runs, steps_per_epoch
 
 Array = Any
-GRID = 101  # points to either side
-BANDS = 6  # of values that are no classes
+GRID = 101  # grid points per side
+BANDS = 6  # bands of values that are not classes
 _MARGIN = 0.08  # of the range of the samples, around them
-_MOST = 1000  # samples that are drawn, evenly chosen
-_TINT = 0.24  # of a class's colour in its region
+_MAX_SAMPLES = 1000  # samples that are drawn, evenly chosen
+_TINT = 0.24  # strength of the color of a class in its region
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,39 +39,39 @@ class Plane:
     """The plane of two inputs, and the samples in it.
 
     Attributes:
-        names: of the inputs.
-        sides: the grid's values of each; shape (GRID,).
+        names: names of the inputs.
+        sides: grid values of each input; shape (GRID,).
         points: the samples; shape (samples, 2).
-        regions: what each region is called.
-        own: the number of the region that each sample belongs to.
-        levels: of one output, ascending: a region lies between two of them; None of several.
-        classes: whether the targets are classes.
+        regions: names of the regions.
+        region_of: index of the region that each sample belongs to.
+        levels: the bounds of the regions of a single output, ascending; None for several outputs.
+        classes: True if the targets are classes.
     """
 
     names: tuple[str, str]
     sides: tuple[Array, Array]
     points: Array
     regions: tuple[str, ...]
-    own: Array
+    region_of: Array
     levels: Array | None
     classes: bool
 
     @property
-    def shown(self) -> Array:
-        """The numbers of the samples that are drawn."""
-        return np.unique(np.linspace(0, len(self.own) - 1, _MOST).astype(int))
+    def drawn_samples(self) -> Array:
+        """The indices of the samples that are drawn."""
+        return np.unique(np.linspace(0, len(self.region_of) - 1, _MAX_SAMPLES).astype(int))
 
 
 @dataclass(frozen=True, eq=False)
-class Moment:
-    """What a run had learnt after a step.
+class Snapshot:
+    """The predictions of a run after some of its steps.
 
     Attributes:
-        step: how many steps had been done.
-        parameters: their values then.
-        loss: the mean over the samples.
-        wrong: which samples are predicted to be of another class; nobody where there are none.
-        areas: for each region its outlines, closed; what lies in an even number of them is outside.
+        step: number of completed steps.
+        parameters: values of the parameters.
+        loss: mean loss over the samples.
+        wrong: True for each sample that is predicted to be of another class; empty without classes.
+        areas: closed outlines of each region; points inside an even number of them are outside.
         lines: the boundaries between the regions.
     """
 
@@ -84,11 +84,11 @@ class Moment:
 
     @property
     def words(self) -> str:
-        """Step, loss and, of classes, the share of right ones."""
-        said = f"step {self.step:,}, loss {format_number(self.loss, SHORT)}"
+        """The step, the loss and, for classes, the accuracy."""
+        text = f"step {self.step:,}, loss {format_number(self.loss, SHORT)}"
         if not len(self.wrong):
-            return said
-        return f"{said}, accuracy {format_number(1 - float(self.wrong.mean()), 3)}"
+            return text
+        return f"{text}, accuracy {format_number(1 - float(self.wrong.mean()), 3)}"
 
 
 def boundary(
@@ -99,23 +99,23 @@ def boundary(
     dark: bool = False,
     title: str | None = None,
 ) -> slide.Figure:
-    """What a run with two inputs says about their plane, with the samples in it.
+    """Draw the regions that a run with two inputs predicts, with the samples.
 
-    Each class has a region; between them lies the decision boundary. Of a few values of one target
-    the one nearest to the output is predicted, of several outputs the largest. Targets that are no
-    classes are shown as bands of values. Samples that are predicted wrongly have a ring. A .gif is
-    the boundary moving while the run learns, a .html file a page with loss, boundary and
-    parameters, to be played.
+    Each class has a region, with the decision boundary between the regions. With one target that
+    has a few values, the value nearest to the output is predicted; with several outputs, the class
+    of the largest. Targets that are not classes are drawn as bands of values. Wrongly predicted
+    samples have a ring. A .gif file is an animation of the boundary during training, a .html file
+    a page with loss, boundary and parameters to be played.
 
     Args:
-        run: a run, or the file of one.
+        run: a run, or the file of a run.
         data: samples: a Dataset, a data frame or a .csv, .npz or .parquet file.
-        columns: where columns have other names in files: y=label.
-        title: above the picture; step, loss and accuracy unless given.
+        columns: names of columns in files: y=label.
+        title: title above the plot. Default: step, loss and accuracy.
 
     Raises:
-        UsageError: the graph has not two numbers as inputs.
-        DataError: the data are not those of the graph.
+        UsageError: the graph does not have two scalar inputs.
+        DataError: the data do not match the graph.
 
     Command line:
         cgprimer new mlp 2-4-1 --output sigmoid -o net.cg
@@ -131,49 +131,56 @@ def boundary(
     >>> boundary(cgprimer.train(graph, data, learning_rate=0.1), data).axes[0].get_xlabel()
     'x1'
     """
-    plane, moments = moments_of(run, data, columns, most=1)
-    (last,) = moments
-    return drawn(plane, last, dark=dark, title=title)
+    plane, (last,) = moments_of(run, data, columns, most=1)
+    return draw_plane(plane, last, dark=dark, title=title)
 
 
-def drawn(
-    plane: Plane, moment: Moment, *, dark: bool = False, title: str | None = None
+def draw_plane(
+    plane: Plane, snapshot: Snapshot, *, dark: bool = False, title: str | None = None
 ) -> slide.Figure:
-    """The plane at one moment."""
+    """Draw the regions of one snapshot, the boundaries between them, and the samples."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
     x, y = plane.names
-    figure, axes, look = slide.framed(dark, title, moment.words, x=x, y=y)
+    figure, axes, look = slide.new_plot(dark, title, snapshot.words, x=x, y=y)
     axes.grid(visible=False)
-    fills, inks = colours(plane, look)
-    for rings, fill in zip(moment.areas, fills, strict=True):
+    fills, inks = region_colours(plane, look)
+    for rings, fill in zip(snapshot.areas, fills, strict=True):
         if rings:
-            whole = Path.make_compound_path(*(Path(ring, closed=True) for ring in rings))
-            axes.add_patch(PathPatch(whole, facecolor=fill, linewidth=0, zorder=1))
-    for line in moment.lines:
+            outline = Path.make_compound_path(*(Path(ring, closed=True) for ring in rings))
+            axes.add_patch(PathPatch(outline, facecolor=fill, linewidth=0, zorder=1))
+    for line in snapshot.lines:
         axes.plot(*line.T, color=look.ink, linewidth=2.6, label="_boundary", zorder=2)
-    points, own = plane.points[plane.shown], plane.own[plane.shown]
-    for k, name in enumerate(plane.regions):
-        marker = slide.MARKERS[k % len(slide.MARKERS)] if plane.classes else "o"
-        axes.plot(*points[own == k].T, linestyle="", color=inks[k], label=slide.plain(name),
-                  markeredgecolor=look.background if plane.classes else look.ink,
-                  zorder=3, marker=marker, markersize=9)  # fmt: skip
-    if plane.classes:  # also where there are none, so that no frame has another legend
-        wrong = points[moment.wrong[plane.shown]]
-        axes.plot(*wrong.T, linestyle="", marker="o", markersize=17, markerfacecolor="none",
-                  markeredgewidth=2.0, linewidth=2.0, color=look.ink, label="predicted wrongly",
-                  zorder=4)  # fmt: skip
+    _draw_samples(axes, plane, snapshot, inks, look)
     axes.set_xlim(plane.sides[0][0], plane.sides[0][-1])
     axes.set_ylim(plane.sides[1][0], plane.sides[1][-1])
     for which in "xy":
-        slide.linear_axis(axes, which)
+        slide.use_linear_axis(axes, which)
     slide.legend_below(figure, axes, look)
     return figure
 
 
-def colours(plane: Plane, look: Theme) -> tuple[list[str], list[str]]:
-    """For each region the colour of its area and of its samples."""
+def _draw_samples(
+    axes: slide.Axes, plane: Plane, snapshot: Snapshot, inks: Sequence[str], look: Theme
+) -> None:
+    """Draw the samples, with a ring around wrongly predicted samples."""
+    points, regions = plane.points[plane.drawn_samples], plane.region_of[plane.drawn_samples]
+    for k, name in enumerate(plane.regions):
+        marker = slide.MARKERS[k % len(slide.MARKERS)] if plane.classes else "o"
+        axes.plot(*points[regions == k].T, linestyle="", color=inks[k],
+                  label=slide.legend_label(name),
+                  markeredgecolor=look.background if plane.classes else look.ink,
+                  zorder=3, marker=marker, markersize=9)  # fmt: skip
+    if plane.classes:  # even without wrong samples, so that all frames have the same legend
+        wrong = points[snapshot.wrong[plane.drawn_samples]]
+        axes.plot(*wrong.T, linestyle="", marker="o", markersize=17, markerfacecolor="none",
+                  markeredgewidth=2.0, linewidth=2.0, color=look.ink, label="predicted wrongly",
+                  zorder=4)  # fmt: skip
+
+
+def region_colours(plane: Plane, look: Theme) -> tuple[list[str], list[str]]:
+    """Return the color of the area of each region, and the color of its samples."""
     count = len(plane.regions)
     if plane.classes:
         inks = [look.curves[k % len(look.curves)] for k in range(count)]
@@ -184,100 +191,106 @@ def colours(plane: Plane, look: Theme) -> tuple[list[str], list[str]]:
 
 def moments_of(
     run: Run, data: Any, columns: Mapping[str, str] | None = None, most: int = 60
-) -> tuple[Plane, list[Moment]]:
-    """The plane, and at most so many moments of a run, evenly chosen; the last is its end."""
-    ((_, learnt),) = named_runs([run]).items()
-    graph = learnt.known_graph
-    loss = learnt.settings.get("loss", "squared-error")
-    data = samples_for(graph, data, loss, columns).block(0)  # of a large file the first samples
+) -> tuple[Plane, list[Snapshot]]:
+    """Return the plane and at most `most` snapshots of a run, evenly spaced, with the last step."""
+    ((_, loaded),) = named_runs([run]).items()
+    graph = loaded.known_graph
+    loss = loaded.settings.get("loss", "squared-error")
+    data = samples_for(graph, data, loss, columns).block(0)  # the first samples of a large file
     data.check_finite()
-    plane = _plane(learnt, data)
-    last = learnt.steps  # or earlier, where validation said so
-    if learnt.best_epoch:
-        last = round(learnt.best_epoch * steps_per_epoch(learnt))
-    earlier = [(0, learnt.start)] + [
-        (step, {name: values[k] for name, values in learnt.recorded_parameters.items()})
-        for k, step in enumerate(learnt.recorded_steps)
+    plane = _build_plane(loaded, data)
+    last = loaded.steps  # or the step of the best epoch, if validation chose it
+    if loaded.best_epoch:
+        last = round(loaded.best_epoch * steps_per_epoch(loaded))
+    earlier = [(0, loaded.start)] + [
+        (step, {name: values[k] for name, values in loaded.recorded_parameters.items()})
+        for k, step in enumerate(loaded.recorded_steps)
         if step < last
     ]
     chosen = np.unique(np.linspace(0, len(earlier) - 1, most - 1).astype(int))
-    points = [*(earlier[k] for k in chosen), (last, learnt.parameters)]
-    scaled = normalize_data(data, learnt.scales)
+    points = [*(earlier[k] for k in chosen), (last, loaded.parameters)]
+    scaled = normalize_data(data, loaded.scales)
     objective = Objective(graph, loss=loss, samples=len(data), mode="training", dataset=scaled)
-    resident, found = Resident(objective, scaled), []
+    resident, snapshots = Resident(objective, scaled), []
     for step, parameters in points:
-        mean = resident.mean_loss(objective.vectors.vector(parameters), learnt.statistics)
-        found.append(_moment(replace(learnt, parameters=parameters), plane, data, step, mean))
-    return plane, found
+        mean = resident.mean_loss(objective.vectors.vector(parameters), loaded.statistics)
+        run_then = replace(loaded, parameters=parameters)
+        snapshots.append(_take_snapshot(run_then, plane, data, step, mean))
+    return plane, snapshots
 
 
-def _plane(run: TrainingRun, data: Dataset) -> Plane:
-    """The plane, its regions, and what the samples are."""
+def _build_plane(run: TrainingRun, data: Dataset) -> Plane:
+    """Return the plane of the inputs, its regions, and the region of each sample."""
     graph = run.graph
     assert graph is not None
     names = [e for n in graph.inputs for e in elements(n, graph.shapes.get(n, ()))]
     if len(names) != 2:
-        hint = "one with two: cgprimer new mlp 2-4-1 --output sigmoid"
-        count = pluralize(len(names), "number")
-        raise UsageError(f"a plane is of two inputs, and this graph has {count}", hint=hint)
+        hint = "create a graph with two inputs: cgprimer new mlp 2-4-1 --output sigmoid"
+        raise UsageError(f"`boundary` requires two scalar inputs, got {len(names)}", hint=hint)
     points = side_by_side(data.inputs, graph.inputs)
     low, high = points.min(axis=0), points.max(axis=0)
-    room = np.where(high > low, _MARGIN * (high - low), 1.0)
-    first, second = np.linspace(low - room, high + room, GRID).T
+    margin = np.where(high > low, _MARGIN * (high - low), 1.0)
+    first, second = np.linspace(low - margin, high + margin, GRID).T
     targets = beside_outputs(graph, run.settings.get("loss", "squared-error"), data)
-    wanted = side_by_side(targets, targets)
+    expected = side_by_side(targets, targets)
     inner: Array = None
     levels, classes = None, True
     try:
-        labels, own = classes_of(targets, targets)
+        labels, region_of = classes_of(targets, targets)
     except DataError:
-        classes, ends = False, np.linspace(wanted.min(), wanted.max(), BANDS + 1)
+        classes, ends = False, np.linspace(expected.min(), expected.max(), BANDS + 1)
         labels, inner = tuple(pairwise(ends)), ends[1:-1]
-        own = np.searchsorted(inner, wanted[:, 0])
+        region_of = np.searchsorted(inner, expected[:, 0])
         regions = tuple(f"{format_number(a, 3)} to {format_number(b, 3)}" for a, b in labels)
     else:
-        of = f"{graph.outputs[0]} = "
-        regions = tuple(k if isinstance(k, str) else of + format_number(k, SHORT) for k in labels)
-        inner = np.mean([*pairwise(labels)], axis=1) if wanted.shape[1] == 1 else None
+        prefix = f"{graph.outputs[0]} = "
+        regions = tuple(
+            k if isinstance(k, str) else prefix + format_number(k, SHORT) for k in labels
+        )
+        inner = np.mean([*pairwise(labels)], axis=1) if expected.shape[1] == 1 else None
     if inner is not None:
         levels = np.array([-np.inf, *inner, np.inf])
     x, y = names
-    return Plane((x, y), (first, second), points, regions, own, levels, classes)
+    return Plane((x, y), (first, second), points, regions, region_of, levels, classes)
 
 
-def _outputs(run: TrainingRun, data: Any) -> Array:
-    """What is predicted, as it is compared with labels; shape (samples, numbers)."""
-    found = beside_labels(run.predict(data), run.settings.get("loss", "squared-error"))
-    return side_by_side(found, found)
+def _predict(run: TrainingRun, data: Any) -> Array:
+    """Return the predictions as they are compared with labels; shape (samples, outputs)."""
+    predictions = beside_labels(run.predict(data), run.settings.get("loss", "squared-error"))
+    return side_by_side(predictions, predictions)
 
 
-def _moment(run: TrainingRun, plane: Plane, data: Dataset, step: int, loss: float) -> Moment:
-    """What a run says with its parameters."""
+def _take_snapshot(
+    run: TrainingRun, plane: Plane, data: Dataset, step: int, loss: float
+) -> Snapshot:
+    """Return the predictions of a run with its current parameters."""
     first, second = np.meshgrid(*plane.sides)
     grid = combine_elements(dict(zip(plane.names, (first.ravel(), second.ravel()), strict=True)))
-    fields = _outputs(run, grid).T.reshape(-1, *first.shape)
-    outputs = _outputs(run, data)
+    fields = _predict(run, grid).T.reshape(-1, *first.shape)
+    outputs = _predict(run, data)
     if plane.levels is not None:
         bounds = [(fields[0], low, high) for low, high in pairwise(plane.levels)]
         labels = plane.levels[1:-1]
         predicted = np.searchsorted(labels, outputs[:, 0])
-    else:  # how far each output is ahead of the others
+    else:  # the lead of each output over the maximum of the other outputs
         others = [np.delete(fields, k, axis=0).max(axis=0) for k in range(len(fields))]
         leads = [field - other for field, other in zip(fields, others, strict=True)]
         bounds = [(lead, 0.0, np.inf) for lead in leads]
         predicted = class_numbers(outputs, np.array([]))
-    wrong = predicted != plane.own if plane.classes else np.zeros(0, bool)
-    areas, lines = outlines(plane.sides, bounds)
-    return Moment(step, run.parameters, loss, wrong, areas, lines)
+    wrong = predicted != plane.region_of if plane.classes else np.zeros(0, bool)
+    areas, lines = outline_regions(plane.sides, bounds)
+    return Snapshot(step, run.parameters, loss, wrong, areas, lines)
 
 
-def outlines(
+def outline_regions(
     sides: tuple[Array, Array], bounds: Sequence[tuple[Array, float, float]]
 ) -> tuple[list[list[Array]], list[Array]]:
-    """The rings around where each field lies between two bounds, and the lines of the lower ones.
+    """Return closed outlines of the regions in which fields lie between two bounds.
+
+    The second result has the lines on which a field equals its lower bound.
 
     >>> field = np.array([[0.0, 1.0], [0.0, 1.0]])
-    >>> areas, lines = outlines((np.arange(2.0), np.arange(2.0)), [(field, 0.5, np.inf)])
+    >>> areas, lines = outline_regions((np.arange(2.0), np.arange(2.0)), [(field, 0.5, np.inf)])
     >>> sorted({tuple(point) for point in areas[0][0].tolist()}), lines[0].tolist()
     ([(0.5, 0.0), (0.5, 1.0), (1.0, 0.0), (1.0, 1.0)], [[0.5, 1.0], [0.5, 0.0]])
     """
@@ -286,10 +299,10 @@ def outlines(
     areas: list[list[Array]] = []
     lines: list[Array] = []
     for field, low, high in bounds:
-        shown = np.ma.masked_invalid(field)
-        made: Any = contour_generator(*sides, shown, fill_type="OuterOffset")
-        points, offsets = made.filled(low, high)
+        finite = np.ma.masked_invalid(field)
+        generator: Any = contour_generator(*sides, finite, fill_type="OuterOffset")
+        points, offsets = generator.filled(low, high)
         parts = zip(points, offsets, strict=True)
         areas.append([ring[a:b] for ring, ends in parts for a, b in pairwise(ends)])
-        lines += made.lines(low) if np.isfinite(low) else []
+        lines += generator.lines(low) if np.isfinite(low) else []
     return areas, lines

@@ -1,8 +1,7 @@
-"""What a gradient costs, against the number of parameters, for each method.
+"""The cost of a gradient as a function of the number of parameters, for each method.
 
-Reverse mode takes a few times the operations of the function itself, whatever the number of
-parameters (the cheap-gradient principle); forward mode and finite differences take a pass for
-each parameter.
+Reverse mode costs a few times as many operations as the function, for any number of parameters (the
+cheap gradient principle); forward mode and finite differences need one pass per parameter.
 
 Source: Griewank and Walther, "Evaluating Derivatives" (2008), section 4.6.
 """
@@ -30,14 +29,14 @@ from cgprimer.visualization.diagrams.theme import Theme
 from cgprimer.visualization.plots import slide
 
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
-_WIDE = 1.06  # times the only size: half the width of its band
+_BAND_FACTOR = 1.06  # half of the width of the band around a single size
 _REPEATS = 5
-_MOST_SYMBOLIC = 256  # parameters, unless asked for: sympy takes ten seconds for twice as many
-_REASONS: dict[type[DifferentiationError], str] = {  # as short as a legend
+_MAX_SYMBOLIC = 256  # parameters, by default: sympy takes ten seconds for twice as many
+_REASONS: dict[type[DifferentiationError], str] = {  # short enough for a legend
     PathLimitError: "too many paths beyond",
     ExpressionSwellError: "too large beyond",
 }
-_WORDS = {
+_FAMILY_NAMES = {
     "network": "a network with one hidden layer",
     "neuron": "one neuron",
     "sum": "a sum of sines",
@@ -54,19 +53,19 @@ def cost(
     dark: bool = False,
     title: str | None = None,
 ) -> slide.Figure:
-    """The cost of a gradient against the number of parameters, for each method.
+    """Draw the cost of a gradient over the number of parameters, for each method.
 
-    Operations are counted on the tapes. The shaded band reaches from the function's own cost to
-    `bound` times that (Griewank and Walther's constant): the cheap gradient lies inside it.
+    Operations are counted on the tapes. The shaded band extends from the cost of the function to
+    `bound` times this cost (Griewank and Walther's constant): a cheap gradient lies inside.
 
     Args:
         family: a network with one hidden layer, one neuron, or a sum of sines.
-        sizes: how many hidden neurons, inputs or terms, a number or several; 1 to 128, doubling,
-            unless given.
-        methods: only this method, or these; all unless given, symbolic then up to 256 parameters,
-            beyond which it takes long.
-        timed: seconds for one sample beside the operations, the least of five runs.
-        bound: upper end of the shaded band, times the function's own cost.
+        sizes: one or several numbers of hidden neurons, inputs or terms. Default: powers of two
+            from 1 to 128.
+        methods: methods to compare. Default: all; symbolic only up to 256 parameters, because it is
+            slow.
+        timed: draw the time for one sample as well, in seconds; the minimum of five runs.
+        bound: upper end of the shaded band, relative to the cost of the function.
 
     Raises:
         UsageError: an unknown family or method, a size that is not positive, a bound below 1.
@@ -80,39 +79,39 @@ def cost(
     >>> figure.axes[0].get_ylabel()
     'operations for the whole gradient'
     """
-    bound = check_real_number("the bound", bound, above=1)  # before the work
-    several = SIZES if isinstance(sizes, Sequence) and not sizes else sizes
-    growth = cost_growth(family, several, methods=methods, timed=timed)
-    figure, look = slide.new_figure(dark, title, f"Cost of a gradient: {_WORDS[family]}")
+    bound = check_real_number("the bound", bound, above=1)  # before the computation
+    chosen_sizes = SIZES if isinstance(sizes, Sequence) and not sizes else sizes
+    growth = cost_growth(family, chosen_sizes, methods=methods, timed=timed)
+    figure, look = slide.new_figure(dark, title, f"Cost of a gradient: {_FAMILY_NAMES[family]}")
     kinds = {"operations": "operations", "seconds": "time in seconds"}
     panels = figure.subplots(1, 2 if timed else 1, squeeze=False)[0]
     for axes, (what, name) in zip(panels, kinds.items(), strict=False):
-        slide.dress(axes, look, x="number of parameters", y=f"{name} for the whole gradient")
+        slide.style_axes(axes, look, x="number of parameters", y=f"{name} for the whole gradient")
         _draw_panel(axes, growth, what, bound, look)
     slide.legend_below(figure, panels[0], look)
     return figure
 
 
-def _plus(term: str, size: int) -> str:
-    """A sum of so many terms, each with its own number in the place of ``#``."""
+def _sum_of_terms(term: str, size: int) -> str:
+    """Return a sum with ``size`` terms, in which ``#`` is the number of the term."""
     return " + ".join(term.replace("#", str(k)) for k in range(1, size + 1))
 
 
-def _network(size: int) -> str:
-    """Two inputs, one hidden layer and one output."""
+def _network_expression(size: int) -> str:
+    """Return the definitions of a network with two inputs, one hidden layer and one output."""
     hidden = [f"xh{k} = tanh(u{k}*x1 + v{k}*x2 + b{k})" for k in range(1, size + 1)]
-    return "\n".join([*hidden, f"xw = {_plus('w#*xh#', size)}"])
+    return "\n".join([*hidden, f"xw = {_sum_of_terms('w#*xh#', size)}"])
 
 
 FAMILIES: dict[str, Callable[[int], str]] = {
-    "network": _network,
-    "neuron": lambda size: f"xw = tanh({_plus('w#*x#', size)})",
-    "sum": lambda size: f"xw = {_plus('sin(w#*xa)', size)}",
+    "network": _network_expression,
+    "neuron": lambda size: f"xw = tanh({_sum_of_terms('w#*x#', size)})",
+    "sum": lambda size: f"xw = {_sum_of_terms('sin(w#*xa)', size)}",
 }
 
 
 class Cost(NamedTuple):
-    """What the whole gradient of one graph costs with one method; `seconds` is nan unless timed."""
+    """The cost of the gradient of one graph with one method; `seconds` is nan unless timed."""
 
     parameters: int
     operations: int
@@ -120,11 +119,17 @@ class Cost(NamedTuple):
 
 
 class CostGrowth(NamedTuple):
-    """Costs over a family of graphs."""
+    """The costs of a family of graphs.
 
-    primal: list[Cost]  # of the function itself
-    methods: dict[str, list[Cost]]  # one per size, as far as the method goes
-    refused: dict[str, str]  # for each method that ends earlier, why, in two or three words
+    Attributes:
+        primal: costs of the function.
+        methods: costs of the gradient for each size, keyed by method.
+        refused: short reasons why methods have no costs for large sizes, keyed by method.
+    """
+
+    primal: list[Cost]
+    methods: dict[str, list[Cost]]
+    refused: dict[str, str]
 
 
 def cost_growth(
@@ -134,7 +139,7 @@ def cost_growth(
     methods: Names = (),
     timed: bool = False,
 ) -> CostGrowth:
-    """Operations, and times, for each method over a family: what :func:`cost` draws.
+    """Count the operations of each method for a family of graphs, and measure times if `timed`.
 
     >>> growth = cost_growth("sum", [1, 10], methods=["forward", "reverse"])
     >>> [cost.operations for cost in growth.primal]
@@ -142,22 +147,25 @@ def cost_growth(
     >>> {name: [cost.operations for cost in costs] for name, costs in growth.methods.items()}
     {'forward': [5, 680], 'reverse': [4, 49]}
     """
-    text_of, counts = FAMILIES[check_choice("family", family, FAMILIES)], as_counts(sizes, "sizes")
-    known = all_methods()
+    write_graph = FAMILIES[check_choice("family", family, FAMILIES)]
+    counts = sorted_counts(sizes, "sizes")
+    available = all_methods()
     chosen = normalize_names(methods, "methods") if methods else ()
     for name in chosen:
-        check_choice("method", name, known)
+        check_choice("method", name, available)
     primal: list[Cost] = []
-    costs: dict[str, list[Cost]] = {name: [] for name in chosen or known}
+    costs: dict[str, list[Cost]] = {name: [] for name in chosen or available}
     refused: dict[str, str] = {}
     for size in counts:
-        graph = parse(text_of(size))
+        graph = parse(write_graph(size))
         tape = tape_of(graph)
         count = len(graph.parameters)
         function = DerivativeProgram("none", tape, tuple(tape.outputs), (), ())
-        primal.append(Cost(count, len(tape), _seconds(function, graph) if timed else math.nan))
+        primal.append(
+            Cost(count, len(tape), _measure_seconds(function, graph) if timed else math.nan)
+        )
         for name in [name for name in costs if name not in refused]:
-            if name == "symbolic" and count > _MOST_SYMBOLIC and not chosen:
+            if name == "symbolic" and count > _MAX_SYMBOLIC and not chosen:
                 refused[name] = "slow beyond"
                 continue
             try:
@@ -165,21 +173,24 @@ def cost_growth(
             except DifferentiationError as error:
                 refused[name] = _REASONS.get(type(error), "refused beyond")
                 continue
-            seconds = _seconds(program, graph) if timed else math.nan
+            seconds = _measure_seconds(program, graph) if timed else math.nan
             costs[name].append(Cost(count, program.operation_count, seconds))
     return CostGrowth(primal, costs, refused)
 
 
-def as_counts(given: int | Iterable[int], what: str) -> list[int]:
-    """How many, one number or several, ascending; numbers of numpy are whole numbers, too."""
-    found = list(given) if isinstance(given, Iterable) else [given]
-    if not found or any(not isinstance(one, Integral) or one < 1 for one in found):
-        raise UsageError(f"{what} must be positive whole numbers")
-    return sorted({int(one) for one in found})
+def sorted_counts(counts: int | Iterable[int], name: str) -> list[int]:
+    """Return one or several positive integers in ascending order; numpy integers are accepted.
+
+    Raises UsageError for other values; `name` names them in the message.
+    """
+    values = list(counts) if isinstance(counts, Iterable) else [counts]
+    if not values or any(not isinstance(value, Integral) or value < 1 for value in values):
+        raise UsageError(f"{name} must be positive integers, got {counts!r}")
+    return sorted({int(value) for value in values})
 
 
-def _seconds(program: DerivativeProgram, graph: ExpressionGraph) -> float:
-    """The least time of a few runs on one sample."""
+def _measure_seconds(program: DerivativeProgram, graph: ExpressionGraph) -> float:
+    """Return the minimum time of several runs on one sample."""
     runner = Runner(program)
     random = np.random.default_rng(0)
     columns = {name: random.random(1) for name in graph.inputs}
@@ -188,41 +199,51 @@ def _seconds(program: DerivativeProgram, graph: ExpressionGraph) -> float:
     return min(repeat(lambda: run(columns, scalars, 1), number=1, repeat=_REPEATS))
 
 
-def _draw_panel(axes: slide.Axes, growth: CostGrowth, what: str, bound: float, look: Theme) -> None:
-    """Draw costs of one kind, ``operations`` or ``seconds``."""
+def _list_points(costs: Sequence[Cost], kind: str) -> list[tuple[int, float]]:
+    """Return pairs of numbers of parameters and costs; `kind` is ``operations`` or ``seconds``."""
+    return [(cost.parameters, float(getattr(cost, kind))) for cost in costs]
 
-    def points(costs: Sequence[Cost]) -> list[tuple[int, float]]:
-        return [(cost.parameters, float(getattr(cost, what))) for cost in costs]
 
-    sizes, own = (list(side) for side in zip(*points(growth.primal), strict=True))
-    wide = (sizes, own)
-    if len(sizes) == 1:  # a band needs a width to be seen
-        wide = ([sizes[0] / _WIDE, sizes[0] * _WIDE], own * 2)
+def _draw_panel(axes: slide.Axes, growth: CostGrowth, kind: str, bound: float, look: Theme) -> None:
+    """Draw the costs of one kind, ``operations`` or ``seconds``."""
+    points = _list_points(growth.primal, kind)
+    sizes, primal = (list(side) for side in zip(*points, strict=True))
+    band = (sizes, primal)
+    if len(sizes) == 1:  # the band of a single size needs a width to be visible
+        band = ([sizes[0] / _BAND_FACTOR, sizes[0] * _BAND_FACTOR], primal * 2)
         axes.set_xlim(sizes[0] / 2, sizes[0] * 2)
     label = f"cheap gradient: up to {format_number(bound, 6)} times the function"
-    axes.fill_between(*wide, bound * np.array(wide[1]), color=look.edge, alpha=0.16, linewidth=0,
+    axes.fill_between(*band, bound * np.array(band[1]), color=look.edge, alpha=0.16, linewidth=0,
                       label=label)  # fmt: skip
-    axes.plot(sizes, own, color=look.ink, linewidth=2.0, marker="x", markersize=8,
+    axes.plot(sizes, primal, color=look.ink, linewidth=2.0, marker="x", markersize=8,
               markeredgewidth=2.4, label="the function alone")  # fmt: skip
     for order, (method, costs) in enumerate(growth.methods.items()):
         style = slide.curve_style(order, look)
         label = method if costs else f"{method}: refused everywhere"
         if costs and method in growth.refused:
-            last, end = points(costs)[-1]
-            label = f"{method}, up to {format_number(last, 6)}: {growth.refused[method]}"
-            others = [growth.primal, *(c for name, c in growth.methods.items() if name != method)]
-            there = [value for c in others for size, value in points(c) if size == last]
-            # The word is on the side where the next curve is farther away.
-            up = min((value / end for value in there if value > end), default=math.inf)
-            down = min((end / value for value in there if 0 < value < end), default=math.inf)
-            word = f"stops at {format_number(last, 6)}"
-            slide.mark_end(axes, (last, end), word, style["color"], look, up=up >= down)
+            last = format_number(costs[-1].parameters, 6)
+            label = f"{method}, up to {last}: {growth.refused[method]}"
+            _mark_last_cost(axes, growth, method, kind, style["color"], look)
         if method == "path-sum":
             style |= {"markersize": 13, "markerfacecolor": "none"}
-        axes.plot(*np.array(points(costs)).reshape(-1, 2).T,
+        axes.plot(*np.array(_list_points(costs, kind)).reshape(-1, 2).T,
                   **{"markersize": 8, "linewidth": 2.2, "markeredgewidth": 2.0, **style},
                   label=label)  # fmt: skip
-    slide.log_axis(axes, "x")
-    slide.log_axis(axes, "y")
+    slide.use_log_axis(axes, "x")
+    slide.use_log_axis(axes, "y")
     if len(sizes) == 1:
         axes.set_xticks(sizes)
+
+
+def _mark_last_cost(
+    axes: slide.Axes, growth: CostGrowth, method: str, kind: str, colour: str, look: Theme
+) -> None:
+    """Mark the end of the curve of a method that refuses larger sizes."""
+    last, cost = _list_points(growth.methods[method], kind)[-1]
+    others = [growth.primal, *(c for name, c in growth.methods.items() if name != method)]
+    values = [v for c in others for size, v in _list_points(c, kind) if size == last]
+    # The text is on the side on which the next curve is farther away.
+    up = min((value / cost for value in values if value > cost), default=math.inf)
+    down = min((cost / value for value in values if 0 < value < cost), default=math.inf)
+    text = f"stops at {format_number(last, 6)}"
+    slide.mark_end(axes, (last, cost), text, colour, look, up=up >= down)

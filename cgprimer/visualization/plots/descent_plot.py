@@ -1,4 +1,4 @@
-"""Least squares by its own method and by optimizers that know a gradient alone, on one problem."""
+"""Least squares by Levenberg-Marquardt and by gradient-based optimizers, on the same problem."""
 
 from __future__ import annotations
 
@@ -41,23 +41,24 @@ def descent(
     dark: bool = False,
     title: str | None = None,
 ) -> slide.Figure:
-    """The mean loss of Levenberg-Marquardt and of optimizers over their steps, from one start.
+    """Draw the mean loss of Levenberg-Marquardt and of optimizers over steps, from the same start.
 
-    Every step sees all samples. Levenberg-Marquardt knows the derivative of each residual, an
-    optimizer only their sum. Of Levenberg-Marquardt steps that were tried and rejected count, too.
+    Every step uses all samples. Levenberg-Marquardt uses the derivative of each residual, an
+    optimizer only the gradient of their sum of squares. Rejected steps of Levenberg-Marquardt count
+    as steps.
 
     Args:
         graph: the graph.
-        data: inputs and targets; 100 samples made from the declared values unless given.
-        start: values to start from; others are drawn from the seed.
-        optimizers: beside Levenberg-Marquardt.
-        rates: learning rates by optimizer; those of training unless given.
-        steps: of each optimizer.
-        seed: of start values and data.
+        data: inputs and targets; 100 samples generated from the declared values unless given.
+        start: initial values of parameters; other values are sampled with the seed.
+        optimizers: optimizers to compare with Levenberg-Marquardt.
+        rates: learning rates keyed by optimizer. Default: those of training.
+        steps: number of steps of each optimizer.
+        seed: random seed of initial values and data.
 
     Raises:
         UsageError: an unknown optimizer or parameter.
-        DataError: the data are not those of the graph.
+        DataError: the data do not match the graph.
 
     Command line:
         cgprimer data saturation --samples 20 --low 0 --high 3 --noise 5 -o rise.csv
@@ -70,30 +71,36 @@ def descent(
     >>> [line.get_label().partition(":")[0] for line in figure.axes[0].lines]
     ['Levenberg-Marquardt', 'adam, rate 0.05']
     """
-    ways = descents(graph, data, start, optimizers, rates, steps, seed)
-    figure, axes, look = slide.framed(
+    curves = descents(graph, data, start, optimizers, rates, steps, seed)
+    figure, axes, look = slide.new_plot(
         dark, title, "Mean loss from one start", x="step (1 is the start)", y="mean loss"
     )
-    for order, way in enumerate(ways):
-        style = slide.line_style(order, look, len(way.losses))
-        if order == 0:  # few steps: each of them is seen
+    for order, curve in enumerate(curves):
+        style = slide.line_style(order, look, len(curve.losses))
+        if order == 0:  # Levenberg-Marquardt has few steps, with a marker each
             style |= {"marker": "o", "markersize": 9, "markevery": 1}
-        axes.plot(way.steps, way.losses, **style, linewidth=2.4, label=way.label)
-    every = np.concatenate([way.losses for way in ways])
+        axes.plot(curve.steps, curve.losses, **style, linewidth=2.4, label=curve.label)
+    every = np.concatenate([curve.losses for curve in curves])
     every = every[np.isfinite(every) & (every > 0)]
     axes.set_xscale("log")
-    slide.log_axis(axes, "x")
+    slide.use_log_axis(axes, "x")
     if len(every):
         axes.set_yscale("log", nonpositive="mask")
-        axes.set_ylim(every.min() / 2, 10 * max(way.losses[0] for way in ways))
-        slide.log_axis(axes, "y")
+        axes.set_ylim(every.min() / 2, 10 * max(curve.losses[0] for curve in curves))
+        slide.use_log_axis(axes, "y")
     slide.legend_below(figure, axes, look)
     return figure
 
 
 @dataclass(frozen=True, eq=False)
-class Way:
-    """What one method did: the mean loss after so many evaluations, the start being the first."""
+class LossCurve:
+    """The mean losses of one method.
+
+    Attributes:
+        label: legend label, with the result.
+        steps: numbers of evaluations; the first is that of the start.
+        losses: mean losses after these evaluations.
+    """
 
     label: str
     steps: Array
@@ -104,44 +111,49 @@ def descents(
     graph: ExpressionGraph, data: Any = None, start: Mapping[str, Any] | None = None,
     optimizers: Names = ("adam",), rates: Mapping[str, float] | None = None,
     steps: int = 10_000, seed: int = 0,
-) -> list[Way]:  # fmt: skip
-    """What :func:`descent` draws, Levenberg-Marquardt first; the arguments are its own."""
+) -> list[LossCurve]:  # fmt: skip
+    """Compute the curves of :func:`descent`, Levenberg-Marquardt first; the arguments are equal."""
     steps, seed = check_integer("steps", steps, minimum=1), check_integer("the seed", seed)
     names = normalize_names(optimizers, "optimizers")
     for name in names:
         check_choice("optimizer", name, OPTIMIZERS)
-    own = check_named_values("rates", rates, "optimizer", OPTIMIZERS, above=0)
-    if stray := [name for name in own if name not in names]:
-        hint = f"--optimizers {','.join([*names, *stray])}"
-        raise UsageError(f"there is a rate for {stray[0]}, which is not asked for", hint=hint)
+    chosen_rates = check_named_values("rates", rates, "optimizer", OPTIMIZERS, above=0)
+    if unused := [name for name in chosen_rates if name not in names]:
+        hint = f"add the optimizer (--optimizers {','.join([*names, *unused])})"
+        message = f"`rates` has {unused[0]!r}, which is not one of the optimizers"
+        raise UsageError(message, hint=hint)
     data = make_dataset(graph, samples=100, seed=seed) if data is None else data
-    data = require_in_memory(samples_for(graph, data, DEFAULT), "every step sees all samples")
+    data = require_in_memory(samples_for(graph, data, DEFAULT), "every step uses all samples")
     vectors = Vectors(graph)
-    given = check_named_values(
+    start_values = check_named_values(
         "start", start, "parameter", graph.parameters, shapes=graph.shapes, parts=True
     )
-    begin = {**vectors.values(np.random.default_rng(seed).random(len(vectors))), **given}
-    found = fit(graph, data, start=begin, algorithm="levenberg-marquardt")
-    tried = [t.residual_sum_of_squares if t.accepted else np.inf for t in found.history]
-    losses = np.minimum.accumulate(tried) / len(data)
-    ended = f"minimum after {len(tried) - 1:,} steps" if found.converged else "no minimum"
-    ways = [Way(f"{_FIT}: {ended}", np.arange(1, len(tried) + 1), losses)]
+    sampled = vectors.values(np.random.default_rng(seed).random(len(vectors)))
+    first = {**sampled, **start_values}
+    result = fit(graph, data, start=first, algorithm="levenberg-marquardt")
+    trials = [t.residual_sum_of_squares if t.accepted else np.inf for t in result.history]
+    losses = np.minimum.accumulate(trials) / len(data)
+    ending = f"minimum after {len(trials) - 1:,} steps" if result.converged else "no minimum"
+    curves = [LossCurve(f"{_FIT}: {ending}", np.arange(1, len(trials) + 1), losses)]
     for name in names:
-        more = {"learning_rate": own[name]} if name in own else {}
-        settings = {"optimizer": name, "batch_size": len(data), "epochs": steps, **more}
+        rate = {"learning_rate": chosen_rates[name]} if name in chosen_rates else {}
+        settings = {"optimizer": name, "batch_size": len(data), "epochs": steps, **rate}
         try:
-            run = train(graph, data, start=begin, seed=seed, **settings)
+            run = train(graph, data, start=first, seed=seed, **settings)
         except NonFiniteError as error:
             if not isinstance(error.run, TrainingRun) or not error.run.steps:
                 raise
             run = error.run
-        places, values = over_time(run, "step")
-        said = (
-            "diverges"
-            if run.stopped == "diverged"
-            else f"{format_number(values[-1], 3)} at the end"
-        )
-        rate = mark_rounding(float(run.settings["learning_rate"]), 2)
-        label = f"{full_batch_name(name)}, rate {rate}: {said}"
-        ways.append(Way(label, np.asarray(places), np.asarray(values)))
-    return ways
+        curves.append(_optimizer_curve(name, run))
+    return curves
+
+
+def _optimizer_curve(name: str, run: TrainingRun) -> LossCurve:
+    """Return the losses of a training run with full-batch steps."""
+    steps, losses = over_time(run, "step")
+    ending = f"{format_number(losses[-1], 3)} at the end"
+    if run.stopped == "diverged":
+        ending = "diverges"
+    rate = mark_rounding(float(run.settings["learning_rate"]), 2)
+    label = f"{full_batch_name(name)}, rate {rate}: {ending}"
+    return LossCurve(label, np.asarray(steps), np.asarray(losses))

@@ -1,8 +1,8 @@
-"""The error of finite differences against their step: the V-shaped curve.
+"""The error of finite differences as a function of the step: the V-shaped curve.
 
-A large step is wrong because the curve is not its tangent (error of order h, or h² for central
-differences); a small one because the difference of two nearly equal numbers has few digits left
-(error of order 1/h). The complex step subtracts nothing, so it has only the first half of the V.
+With a large step, truncation dominates (an error of order h, or h² for central differences); with a
+small step, the difference of two nearly equal numbers has few correct digits (an error of order
+1/h). The complex step has no subtraction, so it has only the first half of the V.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from cgprimer.visualization.plots import slide
 
 Array = Any
 SCHEMES = ("forward", "central", "complex-step")
-_ORDER = {"forward": 1, "central": 2, "complex-step": 2}  # of the error in the step
-_JUMP = 1e20  # times the slope that the rules give: no rounding, but a jump
-_NEIGHBOURS = 4  # steps to either side whose errors are looked at together: rounding is a lottery
-_GUIDES = {  # by slope: times the error, words, and where they stand beside the middle
+_ORDER = {"forward": 1, "central": 2, "complex-step": 2}  # order of the truncation error
+_JUMP = 1e20  # ratio of the exact slope and the slope of reverse mode that indicates a jump
+_NEIGHBOURS = 4  # steps to either side whose maximum error counts, because rounding is random
+_GUIDES = {  # keyed by slope: factor of the error, text, offset in points, and alignment
     -1: (12.0, "rounding: error ~ 1/h", (8, 2), "left", "bottom"),
     1: (12.0, "error ~ h", (-8, 2), "right", "bottom"),
     2: (1 / 12, "error ~ h²", (8, -2), "left", "top"),
 }
-_SHORT = 30  # characters of a formula that fits into the title
-_DECADES = 1.5  # the least length of a guide
-_MOST = 9  # numbers on the axis of errors
+_MAX_FORMULA_LENGTH = 30  # characters of a formula in the title
+_MIN_DECADES = 1.5  # minimum length of a guide
+_MAX_TICKS = 9
 _EXACT = "0 (exact)"
-_STARS = (22.0, 36.0, 50.0)  # points: stars at one place lie within one another
+_STAR_SIZES = (22.0, 36.0, 50.0)  # points; stars at one point are nested
 
 
 def error(
@@ -60,28 +60,28 @@ def error(
     dark: bool = False,
     title: str | None = None,
 ) -> slide.Figure:
-    """The error of finite differences against their step: the V.
+    """Draw the error of finite differences as a function of the step: the V-shaped curve.
 
-    Errors are against a derivative of fifty digits. A star marks the best step of each scheme.
-    Beside the curves run straight lines of the slopes that theory gives: 1 for forward, 2 for
-    central differences, -1 where rounding rules. Errors of exactly 0 lie on a line of their own.
+    The reference is a derivative with fifty digits. A star marks the best step of each scheme.
+    Straight lines show the slopes of the theory: 1 for forward differences, 2 for central
+    differences, -1 if rounding dominates. Errors of exactly 0 are drawn on a separate line.
 
     Args:
         graph: the graph.
-        at: a number for each input and parameter; declared values fill the rest.
-        of: the variable to differentiate; the only output unless given.
-        wrt: with respect to what, of an array to one of its numbers, `W[0,1]`; the only input, or
-            else the only parameter, unless given.
-        loss: a loss of which it is shown instead; the point then has its targets, too.
-        schemes: only this scheme, or these.
-        steps: the step or steps, in the unit of the variable; ten for every power of ten from
-            1e-16 to 1 unless given.
-        title: above the picture; the derivative unless given.
+        at: scalars for inputs and parameters; other names keep their declared values.
+        of: variable to differentiate. Default: the only output.
+        wrt: variable or array element, `W[0,1]`, to differentiate with respect to. Default: the
+            only input, or else the only parameter.
+        loss: loss to differentiate instead; `at` then has its targets as well.
+        schemes: schemes to draw. Default: all.
+        steps: one or several steps, in the unit of the variable. Default: ten per decade from
+            1e-16 to 1.
+        title: title above the plot. Default: the derivative.
 
     Raises:
         UsageError: an unknown name or scheme, or a step that is not positive.
         MissingValueError: a value is missing.
-        DifferentiationError: there is no exact derivative here to compare with.
+        DifferentiationError: the exact derivative is not available.
 
     Command line:
         cgprimer plot error -e "xw = sin(xa)" --at xa=1 -o steps.png
@@ -92,82 +92,104 @@ def error(
     >>> figure.axes[0].get_xlabel(), figure.axes[0].get_xscale()
     ('step h', 'log')
     """
-    found = step_errors(graph, at, of=of, wrt=wrt, loss=loss, schemes=schemes, steps=steps)
-    words = {"x": "step h", "y": "absolute error of the derivative"}
-    figure, axes, look = slide.framed(dark, title, _usual_title(found), **words)
-    axes.set_xlim(float(found.steps[0]) / 2, float(found.steps[-1]) * 2)
-    every = np.concatenate(list(found.errors.values()))
+    errors = step_errors(graph, at, of=of, wrt=wrt, loss=loss, schemes=schemes, steps=steps)
+    labels = {"x": "step h", "y": "absolute error of the derivative"}
+    figure, axes, look = slide.new_plot(dark, title, _default_title(errors), **labels)
+    axes.set_xlim(float(errors.steps[0]) / 2, float(errors.steps[-1]) * 2)
+    every = np.concatenate(list(errors.errors.values()))
     least = min(every[every > 0], default=2.0**-52)
-    floor = 10.0 ** float(np.floor(np.log10(least)) - 1)  # where errors of 0 lie
-    stars: list[tuple[float, float]] = []
-    for order, (scheme, errors) in enumerate(found.errors.items()):
-        shown = np.where(errors == 0, floor, errors)
-        style = slide.curve_style(order, look)
-        axes.plot(found.steps, shown, **style, linewidth=2.0, markersize=5, markevery=(order, 3),
-                  label=_label(found, scheme))  # fmt: skip
-        if (place := _best_place(found, scheme, shown)) is not None:
-            below = stars.count(place)
-            stars.append(place)
-            axes.plot(*place, color=style["color"], marker="*", clip_on=False,
-                      markersize=_STARS[min(below, len(_STARS) - 1)], label=f"_best {scheme}",
-                      markeredgecolor=look.background,
-                      zorder=5 - 0.1 * below)  # fmt: skip  # the smaller on the larger
-    for scheme in found.refused:
+    floor = 10.0 ** float(np.floor(np.log10(least)) - 1)  # where errors of 0 are drawn
+    _draw_curves(axes, errors, floor, look)
+    for scheme in errors.refused:
         axes.plot([], [], linestyle="", label=f"{scheme}: not analytic")
     axes.set_yscale("log")
-    _guides(axes, found, look)
-    slide.log_axis(axes, "x")
-    slide.log_axis(axes, "y", most=_MOST)
+    _draw_guides(axes, errors, look)
+    slide.use_log_axis(axes, "x")
+    slide.use_log_axis(axes, "y", max_ticks=_MAX_TICKS)
     if (every == 0).any():
-        axes.axhline(floor, color=look.edge, linewidth=1.0, zorder=1)
-        high = max(axes.get_ylim()[1], 1e4 * floor)
-        axes.set_ylim(floor / 3, high)
-        axes.set_yticks([floor, *slide.log_places(10 * floor, high, most=_MOST)])
-        axes.yaxis.set_major_formatter(
-            lambda value, _: _EXACT if value < 2 * floor else slide.grouped(value)
-        )
+        _draw_floor(axes, floor, look)
     slide.legend_below(figure, axes, look)
     return figure
 
 
+def _draw_curves(axes: slide.Axes, errors: StepErrors, floor: float, look: Theme) -> None:
+    """Draw the errors of each scheme, with a star at its best step."""
+    stars: list[tuple[float, float]] = []
+    for order, (scheme, values) in enumerate(errors.errors.items()):
+        shown = np.where(values == 0, floor, values)
+        style = slide.curve_style(order, look)
+        axes.plot(errors.steps, shown, **style, linewidth=2.0, markersize=5, markevery=(order, 3),
+                  label=_curve_label(errors, scheme))  # fmt: skip
+        if (point := _best_point(errors, scheme, shown)) is not None:
+            below = stars.count(point)
+            stars.append(point)
+            # Of several stars at one point, a smaller star lies on a larger one.
+            axes.plot(*point, color=style["color"], marker="*", clip_on=False,
+                      markersize=_STAR_SIZES[min(below, len(_STAR_SIZES) - 1)],
+                      label=f"_best {scheme}", markeredgecolor=look.background,
+                      zorder=5 - 0.1 * below)  # fmt: skip
+
+
+def _draw_floor(axes: slide.Axes, floor: float, look: Theme) -> None:
+    """Draw the line of errors that are exactly 0, and its tick."""
+    axes.axhline(floor, color=look.edge, linewidth=1.0, zorder=1)
+    high = max(axes.get_ylim()[1], 1e4 * floor)
+    axes.set_ylim(floor / 3, high)
+    axes.set_yticks([floor, *slide.log_ticks(10 * floor, high, max_ticks=_MAX_TICKS)])
+    axes.yaxis.set_major_formatter(
+        lambda value, _: _EXACT if value < 2 * floor else slide.format_log_tick(value)
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class StepErrors:
-    """Errors of finite differences over a range of steps."""
+    """Errors of finite differences over a range of steps.
+
+    Attributes:
+        of: the variable that is differentiated.
+        wrt: the variable or element with respect to which it is differentiated.
+        formula: the expression of ``of``.
+        at: the point.
+        derivative: the exact derivative, rounded to a double.
+        steps: the steps, ascending, in the unit of ``wrt``; shape (steps,).
+        errors: absolute errors keyed by scheme; shape (steps,); nan outside the domain.
+        refused: reasons why schemes are not available, keyed by scheme.
+    """
 
     of: str
     wrt: str
-    formula: str  # the expression of ``of``
+    formula: str
     at: dict[str, float]
-    derivative: float  # the exact one, rounded to a double
-    steps: Array  # ascending; shape (steps,); unit: that of ``wrt``
-    errors: dict[str, Array]  # by scheme, absolute; shape (steps,); nan outside the domain
-    refused: dict[str, str]  # schemes that cannot be used here, and why
+    derivative: float
+    steps: Array
+    errors: dict[str, Array]
+    refused: dict[str, str]
 
     def as_good(self, scheme: str) -> Array:
-        """At which steps no other step has an error to be expected that is less."""
-        # What one may expect at a step is the largest error of its neighbourhood.
+        """Return which steps have the minimum expected error of a scheme."""
+        # The expected error of a step is the maximum error of its neighbourhood.
         padded = np.pad(self.errors[scheme], _NEIGHBOURS, constant_values=math.nan)
         near = np.lib.stride_tricks.sliding_window_view(padded, 2 * _NEIGHBOURS + 1)
         expected = np.fmax.reduce(near, axis=1)
         if not np.isfinite(expected).any():
-            raise UsageError(f"the scheme {scheme!r} gave no number at any of the steps")
-        # Nothing is better than the last digit of the derivative itself; and where no two numbers
-        # are subtracted, the errors of all small steps are alike up to the luck of rounding.
-        luck = 10.0 if scheme == "complex-step" else 1.0
-        least = max(2.0**-52 * abs(self.derivative), luck * float(np.nanmin(expected)))
+            raise UsageError(f"the scheme {scheme!r} is nan at every step")
+        # No error is better than the last digit of the derivative. Without a subtraction, the
+        # errors of all small steps are equal except for random rounding.
+        tolerance = 10.0 if scheme == "complex-step" else 1.0
+        least = max(2.0**-52 * abs(self.derivative), tolerance * float(np.nanmin(expected)))
         return expected <= least
 
     def best(self, scheme: str) -> float:
-        """The step with the least error to be expected; the largest such where many are as good."""
+        """Return the largest step with the minimum expected error of a scheme."""
         return float(self.steps[np.flatnonzero(self.as_good(scheme))[-1]])
 
     def slope(self, scheme: str, low: float, high: float) -> float:
-        """The slope of the error in the log-log picture between two steps, by least squares."""
+        """Return the slope of the error in the log-log plot between two steps (least squares)."""
         errors = self.errors[scheme]
         inside = (self.steps >= low) & (self.steps <= high) & (errors > 0)
         if inside.sum() < 2:
             raise UsageError(
-                f"fewer than two errors of {scheme!r} lie between {low:g} and {high:g}"
+                f"a slope requires two errors of {scheme!r} between {low:g} and {high:g}"
             )
         return float(np.polyfit(np.log(self.steps[inside]), np.log(errors[inside]), 1)[0])
 
@@ -177,11 +199,11 @@ def step_errors(
     wrt: str | None = None, loss: str | None = None, schemes: Names = (),
     steps: float | Sequence[float] | None = None,
 ) -> StepErrors:  # fmt: skip
-    """The error of each scheme at each step: what :func:`error` draws, with its arguments.
+    """Compute the error of each scheme at each step; the arguments are those of :func:`error`.
 
     >>> from cgprimer.core.graph import parse
-    >>> found = step_errors(parse("xw = sin(xa)"), {"xa": 1}, steps=[1e-12, 1e-8, 1e-4, 1e-1])
-    >>> [f"{error:.1e}" for error in found.errors["forward"]]
+    >>> result = step_errors(parse("xw = sin(xa)"), {"xa": 1}, steps=[1e-12, 1e-8, 1e-4, 1e-1])
+    >>> [f"{error:.1e}" for error in result.errors["forward"]]
     ['4.3e-05', '3.0e-09', '4.2e-05', '4.3e-02']
     """
     for name, value in {"of": of, "wrt": wrt}.items():
@@ -196,110 +218,116 @@ def step_errors(
     several = steps if isinstance(steps, Iterable) and not isinstance(steps, str) else [steps]
     sizes = np.sort([check_real_number("a step", step, above=0) for step in several])
     if not sizes.size:
-        raise UsageError("there must be a step at least")
+        raise UsageError("`steps` must not be empty")
     columns = {n: np.array([point[n]]) for n in graph.inputs}
     scalars = {n: point[n] for n in graph.parameters}
 
     def derivative(method: str, **options: Any) -> float:
+        """Return the derivative at the point by a method."""
         run = Runner(differentiate(primal, target, name, method=method, **options))
         return float(np.ravel(run(columns, scalars, 1).derivatives[target, name])[0])
 
-    known = reference_derivatives(primal, target, (name,), point)
+    references = reference_derivatives(primal, target, (name,), point)
     slope = derivative("reverse")
-    # At a jump whose value is the middle, both sides have one slope, which is enormous.
-    exact = (known or {name: math.nan})[name]
+    # At a jump whose value is the middle of the limits, both sides have the same huge slope.
+    exact = (references or {name: math.nan})[name]
     if not is_known(exact) or abs(exact) > _JUMP * max(1.0, abs(slope)):
         raise DifferentiationError(
-            f"there is no exact derivative of {target} with respect to {name} to compare with",
-            hint="a kink, a pole, an edge of the domain, or a function without a formula"
-            " of its own; choose another point (--at)",
+            f"the exact derivative of {target} with respect to {name} is not available",
+            hint="choose another point (--at): this may be a kink, a pole, the boundary of the"
+            " domain, or a function without a formula",
         )
     errors: dict[str, Array] = {}
     refused: dict[str, str] = {}
     for scheme in normalize_names(schemes or SCHEMES, "schemes"):
         try:
-            found = [derivative("finite-difference", scheme=scheme, step=h) for h in sizes]
+            values = [derivative("finite-difference", scheme=scheme, step=h) for h in sizes]
         except DifferentiationError as error:
             refused[scheme] = error.message
         else:
-            errors[scheme] = np.array([_error(value, exact) for value in found])
+            errors[scheme] = np.array([_absolute_error(value, exact) for value in values])
     if not errors:
         raise DifferentiationError(next(iter(refused.values())))
     formula = str(graph.expression(target)) if target in graph.definitions else target
     return StepErrors(target, name, formula, point, float(exact), sizes, errors, refused)
 
 
-def _error(value: float, exact: Any) -> float:
-    """The distance from the exact derivative, taken in many digits."""
+def _absolute_error(value: float, exact: Any) -> float:
+    """Return the distance from the exact derivative, computed with many digits."""
     import mpmath
 
     if not math.isfinite(value):
         return math.nan
     with mpmath.workdps(60):
         difference = abs(mpmath.mpf(value) - exact)
-        # The reference is good to about fifty digits: anything smaller is zero.
+        # The reference has about fifty digits: a smaller difference is zero.
         return float(difference) if difference > mpmath.mpf("1e-45") * abs(exact) else 0.0
 
 
-def _usual_title(found: StepErrors) -> str:
-    formula = f"{found.of} = {found.formula}: " if len(found.formula) <= _SHORT else ""
-    value = found.at.get(found.wrt)  # none of a variable inside
-    place = (
-        ""
-        if value is None
-        else f" at {found.wrt} {choose_equality_sign(value, digits=6)} {format_number(value, 6)}"
-    )
-    return f"{formula}d {found.of} / d {found.wrt}{place}"
+def _default_title(errors: StepErrors) -> str:
+    """Return the formula, the derivative and the point."""
+    formula = f"{errors.of} = {errors.formula}: "
+    if len(errors.formula) > _MAX_FORMULA_LENGTH:
+        formula = ""
+    value = errors.at.get(errors.wrt)  # inner variables have no value in the point
+    point = ""
+    if value is not None:
+        sign = choose_equality_sign(value, digits=6)
+        point = f" at {errors.wrt} {sign} {format_number(value, 6)}"
+    return f"{formula}d {errors.of} / d {errors.wrt}{point}"
 
 
-def _label(found: StepErrors, scheme: str) -> str:
-    errors = found.errors[scheme]
-    if not np.nanmax(errors, initial=0) > 0:
-        what = "error" if np.isfinite(errors).any() else "number"
+def _curve_label(errors: StepErrors, scheme: str) -> str:
+    """Return the legend label of a scheme, with its best step."""
+    values = errors.errors[scheme]
+    if not np.nanmax(values, initial=0) > 0:
+        what = "error" if np.isfinite(values).any() else "number"
         return f"{scheme}: no {what} at any step"
-    best = found.best(scheme)
-    smaller = found.as_good(scheme)[found.steps <= best]
+    best = errors.best(scheme)
+    smaller = errors.as_good(scheme)[errors.steps <= best]
     which = "every h up to" if len(smaller) > 2 * _NEIGHBOURS + 1 and smaller.all() else "best h"
     return f"{scheme}: {which} about {format_number(best, 1)}"
 
 
-def _best_place(found: StepErrors, scheme: str, shown: Array) -> tuple[float, float] | None:
-    """The best step, on the curve."""
-    if not np.nanmax(found.errors[scheme], initial=0) > 0:
+def _best_point(errors: StepErrors, scheme: str, shown: Array) -> tuple[float, float] | None:
+    """Return the point of the curve at the best step; None if all errors are 0 or nan."""
+    if not np.nanmax(errors.errors[scheme], initial=0) > 0:
         return None
-    apart = np.abs(np.log(found.steps / found.best(scheme)))
-    best = int(np.argmin(np.where(np.isfinite(shown), apart, np.inf)))
-    return found.steps[best], shown[best]
+    distances = np.abs(np.log(errors.steps / errors.best(scheme)))
+    best = int(np.argmin(np.where(np.isfinite(shown), distances, np.inf)))
+    return errors.steps[best], shown[best]
 
 
-def _guides(axes: slide.Axes, found: StepErrors, look: Theme) -> None:
-    """Straight lines of the known slopes beside the curves: above, but below central."""
+def _draw_guides(axes: slide.Axes, errors: StepErrors, look: Theme) -> None:
+    """Draw straight lines with the slopes of the theory: above the curves, but below central."""
     drawn: set[int] = set()
-    for scheme, errors in found.errors.items():
-        if not np.isfinite(errors).any():
+    for scheme, values in errors.errors.items():
+        if not np.isfinite(values).any():
             continue
-        best, order = found.best(scheme), _ORDER[scheme]
-        parts = {order: (best * 20, found.steps[-1] / 10)}
+        best, order = errors.best(scheme), _ORDER[scheme]
+        parts = {order: (best * 20, errors.steps[-1] / 10)}
         if scheme != "complex-step":
-            parts[-1] = (_rounding_begins(found, scheme, best), best / 30)
+            parts[-1] = (_find_rounding_start(errors, scheme, best), best / 30)
         for slope, (low, high) in parts.items():
-            inside = (found.steps >= low) & (found.steps <= high) & (errors > 0)
+            inside = (errors.steps >= low) & (errors.steps <= high) & (values > 0)
             if slope in drawn or inside.sum() < 4:
                 continue
-            ends = found.steps[inside][[0, -1]]  # not beyond the curve that it is to explain
-            if ends[1] < ends[0] * 10**_DECADES or abs(found.slope(scheme, *ends) - slope) > 0.35:
+            ends = errors.steps[inside][[0, -1]]  # not beyond the curve that the guide explains
+            is_short = ends[1] < ends[0] * 10**_MIN_DECADES
+            if is_short or abs(errors.slope(scheme, *ends) - slope) > 0.35:
                 continue
             drawn.add(slope)
-            apart, words, aside, ha, va = _GUIDES[slope]
-            factor = apart * float(np.median(errors[inside] / found.steps[inside] ** slope))
+            distance, text, offset, ha, va = _GUIDES[slope]
+            factor = distance * float(np.median(values[inside] / errors.steps[inside] ** slope))
             axes.plot(ends, factor * ends**slope, color=look.edge, linewidth=1.6,
                       linestyle=(0, (1, 2)), scalex=False)  # fmt: skip
-            middle = float(np.sqrt(ends[0] * ends[1]))
-            slide.beside(axes, words, (middle, factor * middle**slope), aside, look, ha=ha, va=va)
+            x = float(np.sqrt(ends[0] * ends[1]))
+            middle = (x, factor * x**slope)
+            slide.annotate_point(axes, text, middle, offset, look, ha=ha, va=va)
 
 
-def _rounding_begins(found: StepErrors, scheme: str, best: float) -> float:
-    """The step above which the difference is not simply 0, and so all of the derivative missing."""
-    missing = (found.errors[scheme] > 0.3 * abs(found.derivative)) & (found.steps < best)
-    lost = found.steps[missing] if found.derivative else []
-    return float(max(3 * max(lost, default=0.0), 30 * found.steps[0]))
+def _find_rounding_start(errors: StepErrors, scheme: str, best: float) -> float:
+    """Return the step above which differences are not 0: below, all of the derivative is lost."""
+    is_lost = (errors.errors[scheme] > 0.3 * abs(errors.derivative)) & (errors.steps < best)
+    lost = errors.steps[is_lost] if errors.derivative else []
+    return float(max(3 * max(lost, default=0.0), 30 * errors.steps[0]))

@@ -1,4 +1,4 @@
-"""The losses at the end of runs over the size of their training set, or over their models."""
+"""Final losses of the runs of a sweep, over the number of training samples or over models."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ _AXES = {SAMPLES: "training samples", GRAPH: "model"}
 
 
 def axis_of_sweep(sweep: Sweep) -> str | None:
-    """Return what the final losses of a sweep are drawn over: samples, graphs, or nothing."""
+    """Return the setting on the horizontal axis of final losses; None to draw loss curves instead.
+
+    The setting is ``samples`` or ``graph``.
+    """
     values = {name: {of[name] for of in sweep.varied} for name in sweep.varied[0]}
     if len(values.get(SAMPLES, ())) > 1:
         return SAMPLES
@@ -25,10 +28,10 @@ def axis_of_sweep(sweep: Sweep) -> str | None:
 def final_losses(
     sweep: Sweep, axis: str, *, dark: bool = False, title: str | None = None
 ) -> slide.Figure:
-    """Return the picture of training and validation losses over samples or models.
+    """Draw final training and validation losses over the number of samples or over models.
 
-    Training and validation loss of one combination have one color; training losses are dashed.
-    Runs that differ only in the seed are averaged.
+    Training and validation loss of a combination of settings have the same color; training losses
+    are dashed. Runs that differ only in the seed are averaged.
 
     Args:
         sweep: the runs.
@@ -36,33 +39,38 @@ def final_losses(
     """
     rest = [tuple((n, v) for n, v in of.items() if n not in (axis, "seed")) for of in sweep.varied]
     values = list(dict.fromkeys(of[axis] for of in sweep.varied))
-    places = [float(v) for v in values] if axis == SAMPLES else list(map(float, range(len(values))))
-    usual = f"Loss over {'the number of training samples' if axis == SAMPLES else 'models'}"
-    figure, axes, look = slide.framed(dark, title, usual, x=_AXES[axis], y="loss at the end")
+    positions = [float(v) for v in (values if axis == SAMPLES else range(len(values)))]
+    default_title = f"Loss over {'the number of training samples' if axis == SAMPLES else 'models'}"
+    figure, axes, look = slide.new_plot(
+        dark, title, default_title, x=_AXES[axis], y="loss at the end"
+    )
     shown: list[float] = []
     for order, key in enumerate(dict.fromkeys(rest)):
         style = slide.curve_style(order, look)
-        called = ", ".join(format_cell(value) for _, value in key)
+        combination = ", ".join(format_cell(value) for _, value in key)
         for which, kind in enumerate(("validation", "training")):
-            ends = [_mean_end(sweep, rest, key, axis, value, kind) for value in values]
+            ends = [_mean_final_loss(sweep, rest, key, axis, value, kind) for value in values]
             shown += [end for end in ends if isfinite(end)]
-            axes.plot(places, ends, label=slide.plain(f"{called}: {kind}" if called else kind),
-                      linewidth=2.0, **style | {"linestyle": ("-", "--")[which]})  # fmt: skip
+            label = slide.legend_label(f"{combination}: {kind}" if combination else kind)
+            dashes = {"linestyle": ("-", "--")[which]}
+            axes.plot(positions, ends, label=label, linewidth=2.0, **style | dashes)
     if shown and min(shown) > 0:
         axes.set_yscale("log")
-        slide.log_axis(axes, "y", most=6)
+        slide.use_log_axis(axes, "y", max_ticks=6)
     if axis == SAMPLES:
         axes.set_xscale("log")
-        axes.set_xticks(places, [f"{value:,}" for value in values])
+        axes.set_xticks(positions, [f"{value:,}" for value in values])
         axes.minorticks_off()
     else:
-        axes.set_xticks(places, [slide.plain(str(value)) for value in values])
+        axes.set_xticks(positions, [slide.legend_label(str(value)) for value in values])
     slide.legend_below(figure, axes, look)
     return figure
 
 
-def _mean_end(sweep: Sweep, rest: list[Any], key: Any, axis: str, value: Any, kind: str) -> float:
-    """Return the mean loss at the end of the runs of one combination; nan if one diverged."""
+def _mean_final_loss(
+    sweep: Sweep, rest: list[Any], key: Any, axis: str, value: Any, kind: str
+) -> float:
+    """Return the mean final loss of the runs of a combination of settings; nan if one diverged."""
     ends = []
     for of, other, run in zip(sweep.varied, rest, sweep.runs, strict=True):
         if other == key and of[axis] == value:
@@ -73,6 +81,6 @@ def _mean_end(sweep: Sweep, rest: list[Any], key: Any, axis: str, value: Any, ki
 
 
 def _validation_loss(run: TrainingRun) -> float:
-    """Return the validation loss of the parameters that a run returned; nan without one."""
+    """Return the validation loss of the final parameters of a run; nan without validation."""
     losses = run.validation_losses
-    return losses[run.best_epoch - 1] if losses else nan  # without patience that is the last
+    return losses[run.best_epoch - 1] if losses else nan  # the last epoch without patience

@@ -1,4 +1,4 @@
-"""A fit: the data, the curve with its band, and below them the residuals."""
+"""A fit: the data, the fitted curve with its confidence band, and the residuals."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from cgprimer.visualization.diagrams.theme import Theme
 from cgprimer.visualization.plots import slide
 
 Array = Any
-_POINTS = 400  # of a curve
-_BEYOND = 0.03  # share of the data's range that a curve goes on at both ends
-_LONGEST = 20  # letters that fit beside the upper picture
-_VECTORS = 10_000  # data beyond which they are pixels in SVG and PDF, too: 79 megabytes otherwise
-_MANY = 200  # data, from which on their marks are small
+_CURVE_POINTS = 400
+_EXTENSION = 0.03  # of the range of the data, by which the curve is longer at both ends
+_MAX_LABEL_LENGTH = 20  # characters that fit next to the upper axes
+_MAX_VECTORS = 10_000  # with more data, markers are pixels in SVG and PDF: 79 megabytes otherwise
+_MANY = 200  # with more data, markers are small
 
 
 def fit(
     found: Fit, *, level: float = 0.95, dark: bool = False, title: str | None = None
 ) -> slide.Figure:
-    """What :func:`cgprimer.fit` has found, and below it what it leaves of the data.
+    """Draw the result of :func:`cgprimer.fit`, and below it the residuals.
 
-    With one input and one output it is the curve through the data, and the band in which it lies;
-    with several what the graph says against what was measured. Residuals that show a pattern tell
-    that the model is not the right one.
+    With one input and one output, the data, the fitted curve and its confidence band are drawn;
+    otherwise measured values over computed values. A pattern in the residuals indicates a wrong
+    model.
 
     Args:
         found: the fit.
-        level: of the band.
+        level: confidence level of the band.
 
     Raises:
-        UsageError: what is given is no fit, or the level is none.
+        UsageError: an object of another type, or a level outside of 0 to 1.
 
     >>> import cgprimer
     >>> graph = cgprimer.parse("y = a + b*x")
@@ -44,94 +44,103 @@ def fit(
     ['y', 'residual']
     """
     if not isinstance(found, Fit):
-        raise UsageError(f"expected a Fit, not {type(found).__name__}", hint="cgprimer.fit(...)")
+        hint = "pass the result of cgprimer.fit(...)"
+        raise UsageError(f"`found` must be a Fit, got {type(found).__name__}", hint=hint)
     graph, problem = found.graph, found.problem
-    numbers = sum(problem.columns[name][0].size for name in graph.inputs)
-    one = numbers == 1 and problem.sizes == (1,)
-    usual = f"Fit of {join_names(graph.outputs)}" + ("" if found.converged else ", not converged")
-    figure, look = slide.new_figure(dark, title, usual)
-    above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
-    if one:
-        places = [_curve(above, found, level, look)]
+    sizes = [problem.columns[name][0].size for name in graph.inputs]
+    is_curve = sum(sizes) == 1 and problem.sizes == (1,)
+    default_title = f"Fit of {join_names(graph.outputs)}"
+    default_title += "" if found.converged else ", not converged"
+    figure, look = slide.new_figure(dark, title, default_title)
+    top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
+    if is_curve:
+        positions = [_draw_curve(top, found, level, look)]
         name = graph.outputs[0]
-        slide.dress(above, look, y=name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…")
-        slide.dress(below, look, x=graph.inputs[0], y="residual")
+        label = name if len(name) <= _MAX_LABEL_LENGTH else f"{name[: _MAX_LABEL_LENGTH - 1]}…"
+        slide.style_axes(top, look, y=label)
+        slide.style_axes(bottom, look, x=graph.inputs[0], y="residual")
     else:
-        places = _against(above, found, look)
-        slide.dress(above, look, y="measured")
-        slide.dress(below, look, x="computed", y="residual")
-    below.axhline(0.0, color=look.ink, linewidth=1.6)
-    residuals = (
-        problem.target - problem.outputs(found.end.values, problem.columns, problem.samples)[0]
-    )
-    begin = 0
-    for order, place in enumerate(places):
-        part = residuals[begin : begin + place.size]
-        below.plot(place, part, **_marks(order, part.size, look))
-        begin += place.size
-    widest = float(np.abs(residuals).max(initial=0.0)) * 1.2
-    if widest:
-        below.set_ylim(-widest, widest)
-    above.tick_params(axis="x", labelbottom=False)
-    slide.linear_axis(above, "y", most=7)
-    slide.linear_axis(below, "y", most=3)
-    slide.linear_axis(below, "x")
+        positions = _draw_measured_over_computed(top, found, look)
+        slide.style_axes(top, look, y="measured")
+        slide.style_axes(bottom, look, x="computed", y="residual")
+    _draw_residuals(bottom, found, positions, look)
+    top.tick_params(axis="x", labelbottom=False)
+    slide.use_linear_axis(top, "y", max_ticks=7)
+    slide.use_linear_axis(bottom, "y", max_ticks=3)
+    slide.use_linear_axis(bottom, "x")
     figure.align_ylabels()
-    slide.legend_below(figure, above, look)
+    slide.legend_below(figure, top, look)
     return figure
 
 
-def _curve(axes: slide.Axes, found: Fit, level: float, look: Theme) -> Array:
-    """The curve with its band, and the data; returns where the data lie."""
+def _draw_residuals(axes: slide.Axes, found: Fit, positions: list[Array], look: Theme) -> None:
+    """Draw the residuals of each output at their positions on the horizontal axis."""
+    problem = found.problem
+    axes.axhline(0.0, color=look.ink, linewidth=1.6)
+    computed = problem.outputs(found.end.values, problem.columns, problem.samples)[0]
+    residuals = problem.target - computed
+    begin = 0
+    for order, position in enumerate(positions):
+        part = residuals[begin : begin + position.size]
+        axes.plot(position, part, **_marker_style(order, part.size, look))
+        begin += position.size
+    limit = float(np.abs(residuals).max(initial=0.0)) * 1.2
+    if limit:
+        axes.set_ylim(-limit, limit)
+
+
+def _draw_curve(axes: slide.Axes, found: Fit, level: float, look: Theme) -> Array:
+    """Draw the data and the fitted curve with its band; return the inputs of the data."""
     from matplotlib.colors import to_rgba
 
     name, output = found.graph.inputs[0], found.graph.outputs[0]
     shape = found.problem.columns[name].shape[1:]
-    place = found.problem.columns[name].ravel()
-    low, high = float(place.min()), float(place.max())
-    room = _BEYOND * (high - low) or 1.0
-    along = np.linspace(low - room, high + room, _POINTS)
-    some = np.linspace(0, place.size - 1, min(place.size, _POINTS)).astype(int)
-    along = np.unique(np.concatenate([along, np.sort(place)[some]]))
-    inside = (along >= low) & (along <= high)  # beyond, a graph may have no value
-    band = found.band({name: along.reshape(-1, *shape)}, level=level)
+    inputs = found.problem.columns[name].ravel()
+    low, high = float(inputs.min()), float(inputs.max())
+    margin = _EXTENSION * (high - low) or 1.0
+    x = np.linspace(low - margin, high + margin, _CURVE_POINTS)
+    chosen = np.linspace(0, inputs.size - 1, min(inputs.size, _CURVE_POINTS)).astype(int)
+    x = np.unique(np.concatenate([x, np.sort(inputs)[chosen]]))
+    inside = (x >= low) & (x <= high)  # outside, the graph may be undefined
+    band = found.band({name: x.reshape(-1, *shape)}, level=level)
     value, least, most = (part.reshape(-1) for part in (band.value, band.low, band.high))
     if not np.isfinite(value).all():
-        along, value, least, most = (part[inside] for part in (along, value, least, most))
-    share = f"{format_number(100 * level, 3)} % band"
-    above = 4 if place.size <= _MANY else 0.9  # many points would hide the curve and its band
-    marks = _marks(0, place.size, look)
-    axes.plot(place, found.problem.target, **marks, label="data", zorder=above)
+        x, value, least, most = (part[inside] for part in (x, value, least, most))
+    zorder = 4 if inputs.size <= _MANY else 0.9  # many points would hide the curve and its band
+    style = _marker_style(0, inputs.size, look)
+    axes.plot(inputs, found.problem.target, **style, label="data", zorder=zorder)
     curve = slide.curve_style(1, look) | {"marker": "", "linestyle": "-"}
-    axes.plot(along, value, **curve, linewidth=2.6, label=f"fitted {output}", zorder=3)
+    axes.plot(x, value, **curve, linewidth=2.6, label=f"fitted {output}", zorder=3)
     measured = [found.problem.target.min(), found.problem.target.max(), value.min(), value.max()]
     if np.isfinite([least, most]).all():
-        look_of_band = {"facecolor": to_rgba(curve["color"], 0.25), "edgecolor": curve["color"]}
-        axes.fill_between(along, least, most, **look_of_band, linestyle="--", label=share)
-    span = max(measured) - min(measured) or 1.0  # a band that leaves everything open goes beyond
+        band_style = {"facecolor": to_rgba(curve["color"], 0.25), "edgecolor": curve["color"]}
+        label = f"{format_number(100 * level, 3)} % band"
+        axes.fill_between(x, least, most, **band_style, linestyle="--", label=label)
+    span = max(measured) - min(measured) or 1.0  # a very wide band is cut off
     axes.set_ylim(
         max(axes.get_ylim()[0], min(measured) - span), min(axes.get_ylim()[1], max(measured) + span)
     )
-    return place
+    return inputs
 
 
-def _against(axes: slide.Axes, found: Fit, look: Theme) -> list[Array]:
-    """What was measured over what the graph computes; returns the latter, output by output."""
+def _draw_measured_over_computed(axes: slide.Axes, found: Fit, look: Theme) -> list[Array]:
+    """Draw measured values over computed values; return the computed values of each output."""
     problem = found.problem
     computed = problem.outputs(found.end.values, problem.columns, problem.samples)[0]
     both = np.concatenate([computed, problem.target])
     ends = [float(both.min()), float(both.max())]
     axes.plot(ends, ends, color=look.ink, linewidth=1.6, label="measured = computed")
-    places, begin = [], 0
+    positions, begin = [], 0
     for order, (name, size) in enumerate(zip(found.graph.outputs, problem.sizes, strict=True)):
         end = begin + size * problem.samples
-        axes.plot(computed[begin:end], problem.target[begin:end],
-                  **_marks(order, end - begin, look), label=slide.plain(name))  # fmt: skip
-        places.append(computed[begin:end])
+        style = _marker_style(order, end - begin, look) | {"label": slide.legend_label(name)}
+        axes.plot(computed[begin:end], problem.target[begin:end], **style)
+        positions.append(computed[begin:end])
         begin = end
-    return places
+    return positions
 
 
-def _marks(order: int, count: int, look: Theme) -> dict[str, Any]:
+def _marker_style(order: int, count: int, look: Theme) -> dict[str, Any]:
+    """Return the style of the markers of an output with `count` values."""
     style = slide.curve_style(order, look) | {"linestyle": ""}
-    return style | {"markersize": 8 if count <= _MANY else 3, "rasterized": count > _VECTORS}
+    return style | {"markersize": 8 if count <= _MANY else 3, "rasterized": count > _MAX_VECTORS}

@@ -1,8 +1,8 @@
 """A function of one variable, its derivatives over a range, and its tangent at a point.
 
-A derivative may be written down where the function itself is not defined, such as 1/x beside log(x)
-for a negative x: it is no number there. Where values jump, the place of the jump is found by
-halving the interval, so that nobody draws a line through it.
+The formula of a derivative can have values outside of the domain of the function, such as 1/x, the
+derivative of log(x), at a negative x: these values become nan. Jumps are located by bisection, so
+no line is drawn across a jump.
 """
 
 from __future__ import annotations
@@ -26,20 +26,21 @@ from cgprimer.support.validation import check_integer, check_real_number
 from cgprimer.support.value_names import element_hint
 from cgprimer.tapes import Tape, differentiate, values_of
 from cgprimer.tapes import tape as tape_of
+from cgprimer.visualization.diagrams.theme import Theme
 from cgprimer.visualization.plots import slide
 
 Array = Any
-Execute = Callable[[Array], Array]
-_HIGHEST = 6  # order of a derivative
-_HALVINGS = 40  # of an interval with a jump: its place is known to 1e-12 of the interval
-_STEEPER = 4.0  # times the neighbouring differences: where it is worth to look for a jump
-_KEPT = 0.5  # of a difference, after all halvings: what is continuous has lost almost all of it
-_SHORT = 40  # characters of a formula that fits into the title
-_TALL = 8.0  # times the range of the middle 70 % of the values: beyond are poles, and cut off
-_HALVES = (3.0, 2.0, 1.5, 1.0, 0.5, 0.25)  # of a range around a tangent, the first that suits
-_MIDDLE = 0.24  # of the heights in a range: those in its middle half, around a tangent
+Function = Callable[[Array], Array]
+_MAX_ORDER = 6
+_BISECTIONS = 40  # of an interval with a jump, whose place is then known to 1e-12 of the interval
+_STEEPER = 4.0  # ratio of a difference and its neighbors from which on it can be a jump
+_JUMP_FRACTION = 0.5  # of a difference that remains at a jump after all bisections
+_MAX_FORMULA = 40  # characters of a formula in the title
+_POLE_FACTOR = 8.0  # values outside so many times the range of the middle 70 % are cut off
+_HALF_RANGES = (3.0, 2.0, 1.5, 1.0, 0.5, 0.25)  # around a tangent; the first suitable one is used
+_MIDDLE_FRACTION = 0.24  # of the heights in a range, required in its middle half around a tangent
 _POINTS = 201
-_LATE = 1e7  # times the length of an axis: numbers on it would have too many digits
+_OFFSET_FACTOR = 1e7  # ratio of values and the length of their axis from which on ticks are offsets
 
 
 def function(
@@ -56,28 +57,27 @@ def function(
     dark: bool = False,
     title: str | None = None,
 ) -> slide.Figure:
-    """A function of one variable, its derivatives, and the tangent at a point.
+    """Draw a function of one variable, its derivatives, and the tangent at a point.
 
-    Where a function runs off to infinity the picture is cut, so that the rest can be seen, and the
-    legend says so. A line is broken where the values jump.
+    Near poles the plot is cut off, and the legend says so. Lines have gaps where values jump.
 
     Args:
         graph: the graph.
-        low, high: from where to where the variable goes, in its unit; unless given -3 to 3, or as
-            far around the tangent as it can be told from the curve.
-        at: values of all other inputs and parameters; declared values fill the rest.
-        of: the output; the only one unless given.
-        wrt: the variable, an input or a parameter, of an array one of its numbers, `W[0,1]`; the
-            only input, or else the only parameter, unless given.
-        loss: a loss of which it is shown instead; the point then has its targets, too.
-        order: of the highest derivative, up to 6: 0 for the function alone.
-        tangent: where the tangent touches.
-        title: above the picture; the function unless given.
+        low, high: range of the variable, in its unit. Default: -3 to 3, or a range around the
+            tangent in which the tangent differs from the curve.
+        at: values of all other inputs and parameters; other names keep their declared values.
+        of: output to draw. Default: the only output.
+        wrt: variable on the horizontal axis: an input, a parameter or an array element, `W[0,1]`.
+            Default: the only input, or else the only parameter.
+        loss: loss to draw instead; `at` then has its targets as well.
+        order: order of the highest derivative, up to 6; 0 for the function only.
+        tangent: point of tangency.
+        title: title above the plot. Default: the function.
 
     Raises:
         UsageError: an unknown name, an empty range, or an order that is too high.
-        MissingValueError: another name has no value.
-        DifferentiationError: there is no tangent: a kink, a jump, or an edge of the domain.
+        MissingValueError: a value is missing.
+        DifferentiationError: the function has no tangent at the point.
 
     Command line:
         cgprimer plot function -e "xw = tanh(xa)" --tangent 0.5 -o tanh.png
@@ -89,62 +89,93 @@ def function(
     >>> [text.get_text() for text in figure.legends[0].get_texts()]
     ['xw', 'd xw / d xa', 'd² xw / d xa²']
     """
-    found = function_curves(
+    curves = function_curves(
         graph, low, high, at=at, of=of, wrt=wrt, loss=loss, order=order, tangent=tangent
     )
-    places, place = found.places, found.wrt
-    whole = f"{found.of} = {found.formula}"
-    usual = whole if len(whole) <= _SHORT else f"{found.of} and its derivatives"
-    named = found.of if len(found.orders) == 1 else "value"
-    figure, axes, look = slide.framed(dark, title, usual, x=place, y=named)
-    low, high = _window(found)
+    formula = f"{curves.of} = {curves.formula}"
+    default_title = formula if len(formula) <= _MAX_FORMULA else f"{curves.of} and its derivatives"
+    y = curves.of if len(curves.orders) == 1 else "value"
+    figure, axes, look = slide.new_plot(dark, title, default_title, x=curves.wrt, y=y)
+    low, high = _choose_limits(curves)
     axes.axhline(0.0, color=look.edge, linewidth=1.0)
-    if places[0] <= 0 <= places[-1]:
+    if curves.places[0] <= 0 <= curves.places[-1]:
         axes.axvline(0.0, color=look.edge, linewidth=1.0)
-    for k, (values, jumps) in enumerate(zip(found.orders, found.jumps, strict=True)):
-        x, y = _broken(places, values, jumps, (low, high))
-        # What lies far outside is drawn at a distance that matplotlib can compute with.
-        y = np.clip(y, low - 9 * (high - low), high + 9 * (high - low))
-        power = "⁰¹²³⁴⁵⁶"[k] if k > 1 else ""
-        name = f"d{power} {found.of} / d {place}{power}" if k else found.of
-        style = slide.line_style(k, look, len(x))
-        axes.plot(x, y, linewidth=2.4 if k else 3.0, label=name, **style)
-    if found.tangent:
-        touch, value, slope = found.tangent
-        ends = places[[0, -1]]
-        label = f"tangent at {place} = {format_number(touch, 6)}, slope {mark_rounding(slope, 6)}"
-        axes.plot(ends, value + slope * (ends - touch), color=look.ink, linewidth=1.6, label=label)
-        axes.plot(touch, value, linestyle="", marker="o", markersize=12, color=look.ink)
-    axes.set_xlim(float(places[0]), float(places[-1]))
+    _draw_orders(axes, curves, (low, high), look)
+    if curves.tangent:
+        _draw_tangent(axes, curves, curves.tangent, look)
+    axes.set_xlim(float(curves.places[0]), float(curves.places[-1]))
     axes.set_ylim(low, high)
     for which in ("x", "y"):
-        _number_axis(axes, which)
-    for note in _notes(found, low, high):
+        _use_number_axis(axes, which)
+    for note in _cut_notes(curves, low, high):
         axes.plot([], [], linestyle="", label=note)
     slide.legend_below(figure, axes, look)
     return figure
 
 
-class Jump(NamedTuple):
-    """A place between two neighbouring points where values jump."""
+def _draw_orders(
+    axes: slide.Axes, curves: FunctionCurves, limits: tuple[float, float], look: Theme
+) -> None:
+    """Draw the function and its derivatives, with gaps where they jump."""
+    low, high = limits
+    for k, (values, jumps) in enumerate(zip(curves.orders, curves.jumps, strict=True)):
+        x, y = _insert_gaps(curves.places, values, jumps, limits)
+        # Values far outside are drawn at a distance that matplotlib can compute with.
+        y = np.clip(y, low - 9 * (high - low), high + 9 * (high - low))
+        power = "⁰¹²³⁴⁵⁶"[k] if k > 1 else ""
+        name = f"d{power} {curves.of} / d {curves.wrt}{power}" if k else curves.of
+        style = slide.line_style(k, look, len(x))
+        axes.plot(x, y, linewidth=2.4 if k else 3.0, label=name, **style)
 
-    after: int  # the index of the point to the left
-    place: float  # where; in the unit of the variable
-    left: float  # the values on both sides; very large at a pole
+
+def _draw_tangent(
+    axes: slide.Axes, curves: FunctionCurves, tangent: tuple[float, float, float], look: Theme
+) -> None:
+    """Draw a tangent, given its place, value and slope, and mark the point of tangency."""
+    place, value, slope = tangent
+    ends = curves.places[[0, -1]]
+    at = f"{curves.wrt} = {format_number(place, 6)}"
+    label = f"tangent at {at}, slope {mark_rounding(slope, 6)}"
+    axes.plot(ends, value + slope * (ends - place), color=look.ink, linewidth=1.6, label=label)
+    axes.plot(place, value, linestyle="", marker="o", markersize=12, color=look.ink)
+
+
+class Jump(NamedTuple):
+    """A jump of the values between two neighboring points.
+
+    Attributes:
+        after: index of the point to the left.
+        place: location of the jump, in the unit of the variable.
+        left, right: the values on both sides; very large at a pole.
+    """
+
+    after: int
+    place: float
+    left: float
     right: float
 
 
 @dataclass(frozen=True, eq=False)
 class FunctionCurves:
-    """A function and its derivatives over a range."""
+    """A function and its derivatives over a range.
+
+    Attributes:
+        of: the output.
+        wrt: the variable.
+        formula: the expression of ``of``.
+        places: values of the variable; shape (points,).
+        orders: values of the function, its first derivative, and so on; nan outside the domain.
+        jumps: the jumps of the function and of each derivative, ascending.
+        tangent: place, value and slope of the tangent.
+    """
 
     of: str
     wrt: str
-    formula: str  # the expression of ``of``
-    places: Array  # values of ``wrt``; shape (points,)
-    orders: tuple[Array, ...]  # the function, its first derivative, ...; nan where not defined
-    jumps: tuple[tuple[Jump, ...], ...]  # of each of the orders, ascending
-    tangent: tuple[float, float, float] | None  # place, value and slope
+    formula: str
+    places: Array
+    orders: tuple[Array, ...]
+    jumps: tuple[tuple[Jump, ...], ...]
+    tangent: tuple[float, float, float] | None
 
 
 def function_curves(
@@ -152,79 +183,84 @@ def function_curves(
     at: Mapping[str, float] | None = None, of: str | None = None, wrt: str | None = None,
     loss: str | None = None, order: int = 1, tangent: float | None = None, points: int = 801,
 ) -> FunctionCurves:  # fmt: skip
-    """Values at so many points, by repeated reverse mode: what :func:`function` draws.
+    """Compute the curves of :func:`function` at equidistant points, by repeated reverse mode.
 
     >>> from cgprimer.core.graph import parse
-    >>> found = function_curves(parse("xw = xa^3"), 0, 2, order=2, tangent=1.0, points=3)
-    >>> [values.tolist() for values in found.orders], found.tangent
+    >>> curves = function_curves(parse("xw = xa^3"), 0, 2, order=2, tangent=1.0, points=3)
+    >>> [values.tolist() for values in curves.orders], curves.tangent
     ([[0.0, 1.0, 8.0], [0.0, 3.0, 12.0], [0.0, 6.0, 12.0]], (1.0, 1.0, 3.0))
     """
     graph, at = numbers_of(graph_with_loss(graph, loss, at), at, (of, wrt))
     target = resolve_output(graph, of)
     name = single_name(graph, wrt)
-    known = (*graph.inputs, *graph.parameters)
-    if name not in known:
+    leaves = (*graph.inputs, *graph.parameters)
+    if name not in leaves:
         raise UsageError(
-            f"{name!r} is computed: a function is of an input or a parameter",
-            hint=element_hint(name, known),
+            f"the variable of a function must be an input or a parameter, but {name!r} is computed",
+            hint=element_hint(name, leaves),
         )
-    if check_integer("the order of the highest derivative", order) > _HIGHEST:
-        raise UsageError(f"the highest derivative is one of order 0 to {_HIGHEST}, not {order}")
+    if check_integer("the order of the highest derivative", order) > _MAX_ORDER:
+        raise UsageError(f"`order` must be an integer from 0 to {_MAX_ORDER}, got {order}")
     if tangent is not None:
-        tangent = check_real_number("the place of the tangent", tangent)
+        tangent = check_real_number("the point of tangency", tangent)
     others = point_values(graph, {**graph.point(at, needed=()), name: 0.0}, of=target)
     primal = tape_of(graph)
-    executes = _orders(primal, target, name, max(order, tangent is not None), others)
-    low, high = _range(executes[0], low, high, tangent)
+    functions = _build_derivatives(primal, target, name, max(order, tangent is not None), others)
+    low, high = _choose_range(functions[0], low, high, tangent)
     places = np.linspace(low, high, points)
     touch = None
     if tangent is not None:
-        value, slope = (float(execute(np.array([tangent]))[0]) for execute in executes[:2])
+        value, slope = (float(function(np.array([tangent]))[0]) for function in functions[:2])
         exact = reference_derivatives(primal, target, (name,), {**others, name: tangent})
-        if not _touches(executes[0], tangent, value, slope, exact and exact[name]):
+        if not _is_tangent(functions[0], tangent, value, slope, exact and exact[name]):
             raise DifferentiationError(
-                f"there is no tangent of {target} at {name} = {tangent:g}",
-                hint="a kink, a jump, a pole, an edge of the domain, or a derivative that is hidden"
-                " on purpose; choose another place (--tangent)",
+                f"{target} has no tangent at {name} = {tangent:g}",
+                hint="choose another point (--tangent): this may be a kink, a jump, a pole, the"
+                " boundary of the domain, or a point with a custom derivative",
             )
         touch = (tangent, value, slope)
-    shown = tuple(execute(places) for execute in executes[: order + 1])
-    if not np.isfinite(shown[0]).any():
-        raise UsageError(f"{target} is not defined anywhere between {low:g} and {high:g}")
-    jumps = tuple(_jumps(e, places, values) for e, values in zip(executes, shown, strict=False))
+    orders = tuple(function(places) for function in functions[: order + 1])
+    if not np.isfinite(orders[0]).any():
+        raise UsageError(f"{target} is undefined everywhere between {low:g} and {high:g}")
+    pairs = zip(functions, orders, strict=False)
+    jumps = tuple(_find_jumps(function, places, values) for function, values in pairs)
     formula = graph.expression(target) if target in graph.definitions else target
-    return FunctionCurves(target, name, formula, places, shown, jumps, touch)
+    return FunctionCurves(target, name, formula, places, orders, jumps, touch)
 
 
-def _range(
-    function: Execute, low: float | None, high: float | None, tangent: float | None
+def _choose_range(
+    function: Function, low: float | None, high: float | None, tangent: float | None
 ) -> tuple[float, float]:
-    """Return the range given, or else one that suits a tangent: its ends are told from the curve.
+    """Return the given range, or else a range in which a tangent differs visibly from the curve.
 
-    Where the curve is steep far from the tangent, everything near the tangent looks flat: the
-    middle half of the range must keep about a quarter of the heights, as it does of a parabola.
+    If the curve is steep far from the tangent, everything near the tangent looks flat: the middle
+    half of the range must contain about a quarter of the heights, as for a parabola.
     """
     middle = 0.0 if tangent is None or (low, high) != (None, None) else tangent
-    low = check_real_number("the range's beginning", middle - _HALVES[0] if low is None else low)
-    high = check_real_number("the range's end", middle + _HALVES[0] if high is None else high)
+    half = _HALF_RANGES[0]
+    low = check_real_number("the start of the range", middle - half if low is None else low)
+    high = check_real_number("the end of the range", middle + half if high is None else high)
     if not low < high:
-        raise UsageError(f"the range must ascend, not go from {low:g} to {high:g}")
+        raise UsageError(f"the range must ascend, got {low:g} to {high:g}")
     if middle != tangent:
         return low, high
-    for half in _HALVES:
+    for half in _HALF_RANGES:
         heights = function(np.linspace(middle - half, middle + half, _POINTS))
         near = heights[_POINTS // 4 : _POINTS - _POINTS // 4]
         if not np.isfinite(heights).any() or np.isinf(heights).any():
             continue
-        if np.ptp(near[~np.isnan(near)]) >= _MIDDLE * np.ptp(heights[~np.isnan(heights)]):
+        if np.ptp(near[~np.isnan(near)]) >= _MIDDLE_FRACTION * np.ptp(heights[~np.isnan(heights)]):
             return middle - half, middle + half
-    return middle - _HALVES[-1], middle + _HALVES[-1]
+    return middle - _HALF_RANGES[-1], middle + _HALF_RANGES[-1]
 
 
-def _orders(primal: Tape, of: str, wrt: str, order: int, at: Mapping[str, float]) -> list[Execute]:
-    """The function and its derivatives, which are nan where the function is.
+def _build_derivatives(
+    primal: Tape, of: str, wrt: str, order: int, at: Mapping[str, float]
+) -> list[Function]:
+    """Return an output as a function of one variable, and its derivatives up to an order.
 
-    Each tape is the gradient of the one before.
+    The tape of each derivative is the gradient of the previous tape. Derivatives are nan where the
+    function is nan.
     """
     name, tapes = of, [replace(primal, outputs={of: primal.index(of)})]
     for _ in range(order):
@@ -232,112 +268,115 @@ def _orders(primal: Tape, of: str, wrt: str, order: int, at: Mapping[str, float]
         name = program.passes[0].reads[0].output
         tapes.append(replace(program.tape, outputs={name: program.tape.outputs[name]}))
 
-    def values(tape: Tape, places: Array) -> Array:
+    def evaluate(tape: Tape, places: Array) -> Array:
+        """Return the values of a tape at values of the variable."""
         (root,) = tape.outputs.values()
-        found = values_of(tape, {**at, wrt: places}, roots=[root])[root]
-        whole = np.broadcast_to(np.asarray(found, dtype=float), places.shape)
+        result = values_of(tape, {**at, wrt: places}, roots=[root])[root]
+        values = np.broadcast_to(np.asarray(result, dtype=float), places.shape)
         if tape is tapes[0]:
-            return whole
-        return np.where(np.isnan(values(tapes[0], places)), np.nan, whole)
+            return values
+        return np.where(np.isnan(evaluate(tapes[0], places)), np.nan, values)
 
-    return [partial(values, tape) for tape in tapes]
+    return [partial(evaluate, tape) for tape in tapes]
 
 
-def _touches(function: Execute, place: float, value: float, slope: float, exact: Any) -> bool:
-    """Whether this is the slope of both sides; at a kink the rules give some number."""
+def _is_tangent(function: Function, place: float, value: float, slope: float, exact: Any) -> bool:
+    """Tell whether a slope is that of both sides; at a kink, reverse mode returns some value."""
     if not np.isfinite([value, slope]).all():
         return False
     if exact is not None:
-        # At a jump whose value is the middle, both sides have one slope, which is enormous.
+        # At a jump whose value is the middle of the limits, both sides have the same huge slope.
         return is_known(exact) and abs(float(exact) - slope) < 1e-6 * max(1.0, abs(slope))
-    # A function without a form in mpmath, or one that hides its derivative.
+    # The function has no reference, or a custom derivative.
     h, near = 1e-6 * max(1.0, abs(place)), 1e-3 * max(1.0, abs(slope))
     left, right = function(np.array([place - h, place + h])).tolist()
     return all(abs(side / h - slope) < near for side in (value - left, right - value))
 
 
-def _jumps(execute: Execute, places: Array, values: Array) -> tuple[Jump, ...]:
-    """Where values jump: the difference over an interval stays, however often it is halved."""
+def _find_jumps(function: Function, places: Array, values: Array) -> tuple[Jump, ...]:
+    """Return the jumps of a function: differences that remain when their intervals are bisected."""
     with np.errstate(all="ignore"):
         change = np.abs(np.diff(values))
         padded = np.concatenate([[0.0], np.nan_to_num(change, posinf=0.0), [0.0]])
-        # A jump at a point is two: into its value, and out of it. So the lesser neighbour counts.
+        # A jump at a grid point has two differences, so the smaller neighbor counts.
         near = np.minimum(padded[:-2], padded[2:])
         noise = 1e-12 * np.nanmax(np.abs(values), initial=0.0, where=np.isfinite(values))
-        found = np.flatnonzero(np.isfinite(change) & (change > _STEEPER * near) & (change > noise))
-        left, right = places[found].copy(), places[found + 1].copy()
-        before, after = values[found].copy(), values[found + 1].copy()
-        for _ in range(_HALVINGS if found.size else 0):
+        steep = np.flatnonzero(np.isfinite(change) & (change > _STEEPER * near) & (change > noise))
+        left, right = places[steep].copy(), places[steep + 1].copy()
+        before, after = values[steep].copy(), values[steep + 1].copy()
+        for _ in range(_BISECTIONS if steep.size else 0):
             middle = 0.5 * (left + right)
-            value = execute(middle)
+            value = function(middle)
             inside = np.isfinite(value) & (middle > left) & (middle < right)
-            # The half with the greater difference: where it is equal, the left one.
+            # Choose the half with the larger difference; the left half if they are equal.
             lower = np.abs(value - before) >= np.abs(after - value)
             upper, lower = inside & ~lower, inside & lower
             right[lower], after[lower] = middle[lower], value[lower]
             left[upper], before[upper] = middle[upper], value[upper]
-        kept = np.abs(after - before) > _KEPT * change[found]
-    rows = np.stack([found, 0.5 * (left + right), before, after], axis=1)[kept].tolist()
-    return tuple(Jump(int(k), *between) for k, *between in rows)
+        is_jump = np.abs(after - before) > _JUMP_FRACTION * change[steep]
+    rows = np.stack([steep, 0.5 * (left + right), before, after], axis=1)[is_jump].tolist()
+    return tuple(Jump(int(k), *rest) for k, *rest in rows)
 
 
-def _window(found: FunctionCurves) -> tuple[float, float]:
-    """From where to where the values go, without the arms of poles."""
-    values = np.concatenate(found.orders)
+def _choose_limits(curves: FunctionCurves) -> tuple[float, float]:
+    """Return the limits of the vertical axis, which cut off poles."""
+    values = np.concatenate(curves.orders)
     values = values[np.isfinite(values)]
-    if found.tangent:
-        values = np.append(values, found.tangent[1])
+    if curves.tangent:
+        values = np.append(values, curves.tangent[1])
     low, high = float(values.min()), float(values.max())
     near, far = np.quantile(values, [0.15, 0.85]).tolist()
-    if 0 < _TALL * (far - near) < high - low:
+    if 0 < _POLE_FACTOR * (far - near) < high - low:
         low, high = max(low, 1.75 * near - 0.75 * far), min(high, 1.75 * far - 0.75 * near)
-    room = 0.06 * (high - low) or 1.0
-    return low - room, high + room
+    margin = 0.06 * (high - low) or 1.0
+    return low - margin, high + margin
 
 
-def _broken(
-    places: Array, values: Array, jumps: Sequence[Jump], window: tuple[float, float]
+def _insert_gaps(
+    places: Array, values: Array, jumps: Sequence[Jump], limits: tuple[float, float]
 ) -> tuple[Array, Array]:
-    """With a gap at each jump, up to which the line goes from both sides, and at each pole.
+    """Return the points of a curve with a gap at each jump and at each pole.
 
-    A pole is where the line leaves the picture at one side and comes in at the other.
+    At a jump, the curve continues on both sides up to the jump. At a pole, it leaves the plot at
+    the top and returns at the bottom, or vice versa.
     """
     drawn = np.where(np.isfinite(values), values, np.nan)
-    side = (drawn > window[1]).astype(int) - (drawn < window[0])
+    side = (drawn > limits[1]).astype(int) - (drawn < limits[0])
     poles = {*(np.flatnonzero(side[:-1] * side[1:] < 0) + 1)} - {jump.after + 1 for jump in jumps}
     gaps = [(k, places[k], np.nan) for k in poles]
     for after, place, left, right in jumps:
         gaps += [(after + 1, place, end) for end in (left, np.nan, right)]
-    index, between, ends = np.array(gaps).reshape(-1, 3).T
+    index, positions, ends = np.array(gaps).reshape(-1, 3).T
     index = index.astype(int)
-    return np.insert(places, index, between), np.insert(drawn, index, ends)
+    return np.insert(places, index, positions), np.insert(drawn, index, ends)
 
 
-def _number_axis(axes: slide.Axes, which: str) -> None:
-    """Numbers on an axis; where they differ only in late digits its name subtracts the rest."""
-    slide.linear_axis(axes, which)
+def _use_number_axis(axes: slide.Axes, which: str) -> None:
+    """Put ticks on an axis; if they differ only in late digits, the label subtracts an offset."""
+    slide.use_linear_axis(axes, which)
     axis = axes.xaxis if which == "x" else axes.yaxis
     low, high = sorted(axis.get_view_interval())
-    if max(abs(low), abs(high)) < _LATE * (high - low):
+    if max(abs(low), abs(high)) < _OFFSET_FACTOR * (high - low):
         return
-    rough = 10.0 ** np.floor(np.log10(high - low) + 1)
-    start = float(np.round((low + high) / 2 / rough) * rough)
+    unit = 10.0 ** np.floor(np.log10(high - low) + 1)
+    offset = float(np.round((low + high) / 2 / unit) * unit)
     axis.set_major_formatter(
-        lambda value, _: slide.on_axis(value - start, axis.get_majorticklocs() - start)
+        lambda value, _: slide.format_tick(value - offset, axis.get_majorticklocs() - offset)
     )
-    name = f"{axis.get_label_text()} {'-' if start > 0 else '+'} {format_number(abs(start), 15)}"
+    sign = "-" if offset > 0 else "+"
+    name = f"{axis.get_label_text()} {sign} {format_number(abs(offset), 15)}"
     axis.get_label().set_text(name)
 
 
-def _notes(found: FunctionCurves, low: float, high: float) -> list[str]:
-    """What the picture does not show: cut values, and values beyond the largest double."""
-    every = np.concatenate([values[~np.isnan(values)] for values in found.orders])
+def _cut_notes(curves: FunctionCurves, low: float, high: float) -> list[str]:
+    """Return notes on values that are not drawn: outside the limits, or too large for a double."""
+    every = np.concatenate([values[~np.isnan(values)] for values in curves.orders])
     sides = ["top"] * bool(every.max() > high) + ["bottom"] * bool(every.min() < low)
     notes = [f"cut off at the {' and the '.join(sides)}"] if sides else []
-    huge = np.isinf(found.orders[0])
-    for side, way in {"above": 1, "below": -1}.items():
-        where = huge[::way]
-        if where[-1] and where[-2]:
-            last = float(found.places[::way][~where][-1])
-            notes.append(f"too large for a double {side} {found.wrt} = {format_number(last, 3)}")
+    is_huge = np.isinf(curves.orders[0])
+    for side, direction in {"above": 1, "below": -1}.items():
+        ordered = is_huge[::direction]
+        if ordered[-1] and ordered[-2]:
+            last = float(curves.places[::direction][~ordered][-1])
+            notes.append(f"too large for a double {side} {curves.wrt} = {format_number(last, 3)}")
     return notes

@@ -1,4 +1,4 @@
-"""How large the adjoints are on their way back, layer by layer: vanishing and exploding gradients.
+"""The norms of adjoints in the layers of a graph: vanishing and exploding gradients.
 
 Source: Hochreiter 1991, "Untersuchungen zu dynamischen neuronalen Netzen"; Bengio, Simard and
 Frasconi 1994, "Learning long-term dependencies with gradient descent is difficult".
@@ -24,17 +24,17 @@ from cgprimer.visualization.diagrams.text_layout import text_width
 from cgprimer.visualization.diagrams.theme import AXIS_SIZE
 from cgprimer.visualization.plots import slide
 
-LEAST = 1e-3  # of the gradient at the output that arrives: less has vanished, 1/LEAST has exploded
-_ROOM = 800.0  # points for the names of the layers below the axis
+LEAST = 1e-3  # a gradient vanishes if a smaller fraction arrives, and explodes above 1/LEAST
+_NAMES_WIDTH = 800.0  # points for the names of the layers below the axis
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """The inner variables that are equally far from the output.
+    """The inner variables with the same distance to the output.
 
     Attributes:
-        names: of these variables.
-        sizes: the norm of each one's adjoint; of several samples the root of the mean square.
+        names: names of the variables.
+        sizes: norms of their adjoints; for several samples, the root mean square.
     """
 
     names: tuple[str, ...]
@@ -42,7 +42,7 @@ class Layer:
 
     @property
     def size(self) -> float:
-        """The norm of all their adjoints together."""
+        """The norm of the adjoints of all variables."""
         return float(np.linalg.norm(self.sizes))
 
 
@@ -55,19 +55,19 @@ def gradients(
     dark: bool = False,
     title: str | None = None,
 ) -> slide.Figure:
-    """The size of each inner variable's adjoint, by its depth: does the gradient vanish or explode?
+    """Draw the norm of the adjoint of each inner variable over its depth.
 
-    The depth is the number of steps to the output, the longest way. The line joins the norms over
-    all variables of one depth. What arrives at the deepest layer has vanished if it is less than a
-    thousandth of what there is at the output, and exploded if it is more than a thousand times as
-    much; the sentence in the picture says which, and the factor per layer.
+    The plot shows whether the gradient vanishes or explodes. The depth of a variable is the length
+    of the longest path to the output. The line connects the norms over all variables of a depth.
+    The gradient vanishes if less than a thousandth of it arrives at the deepest layer, and explodes
+    if more than a thousand times as much arrives; a sentence says which, and the factor per layer.
 
     Args:
         graph: the graph.
-        at: a number for each input and parameter, the file of a run for what it has learnt;
-            declared values fill the rest.
-        of: the variable to differentiate; the only output unless given.
-        loss: a loss to differentiate instead; the point then has its targets, too.
+        at: scalars for inputs and parameters, or the file of a run for its learned values; other
+            names keep their declared values.
+        of: variable to differentiate. Default: the only output.
+        loss: loss to differentiate instead; `at` then has its targets as well.
 
     Raises:
         UsageError: an unknown name, or fewer than two layers.
@@ -89,9 +89,9 @@ def gradients(
     target = resolve_output(graph, of)
     layers = adjoint_sizes(graph, at, target)
     sizes = np.array([layer.size for layer in layers])
-    usual = f"Adjoints of {target}, layer by layer"
-    figure, axes, look = slide.framed(
-        dark, title, usual, x=f"depth: steps from {target}", y="size of the adjoint"
+    default_title = f"Adjoints of {target}, layer by layer"
+    figure, axes, look = slide.new_plot(
+        dark, title, default_title, x=f"depth: steps from {target}", y="size of the adjoint"
     )
     points = [(k, s) for k, layer in enumerate(layers) for s in layer.sizes if 0 < s < np.inf]
     style = slide.curve_style(0, look)
@@ -102,15 +102,15 @@ def gradients(
     axes.plot(shown, **style, linewidth=2.4, markersize=9, label="all of a depth (norm)")
     axes.set_yscale("log")
     low, high = np.nanmin([s for _, s in points]), np.nanmax([s for _, s in points])
-    room = max(3.0, (high / low) ** 0.12)
-    axes.set_ylim(low / room, high * room * room)  # above, for the sentence
+    margin = max(3.0, (high / low) ** 0.12)
+    axes.set_ylim(low / margin, high * margin * margin)  # with room for the sentence
     axes.set_xlim(-0.5, len(layers) - 0.5)
-    axes.text(0.5, 0.97, sentence(layers), transform=axes.transAxes, ha="center", va="top",
+    axes.text(0.5, 0.97, describe_change(layers), transform=axes.transAxes, ha="center", va="top",
               **slide.text_style(look) | {"weight": "bold"})  # fmt: skip
-    slide.log_axis(axes, "y")
-    slide.linear_axis(axes, "x", most=12, whole=True)
+    slide.use_log_axis(axes, "y")
+    slide.use_linear_axis(axes, "x", max_ticks=12, integers=True)
     names = [join_names(layer.names, 1) for layer in layers]
-    if len(names) * (10 + max(text_width(name, AXIS_SIZE) for name in names)) < _ROOM:
+    if len(names) * (10 + max(text_width(name, AXIS_SIZE) for name in names)) < _NAMES_WIDTH:
         axes.set_xticks(range(len(names)), [f"{k}\n{name}" for k, name in enumerate(names)])
     if len(axes.lines) > 1:
         slide.legend_below(figure, axes, look)
@@ -120,7 +120,7 @@ def gradients(
 def adjoint_sizes(
     graph: ExpressionGraph, at: Mapping[str, Any] | None, target: str
 ) -> tuple[Layer, ...]:
-    """What :func:`gradients` draws: the layers from the target on.
+    """Compute the norms of the adjoints of :func:`gradients`: the layers, beginning at the target.
 
     >>> from cgprimer.core.graph import parse
     >>> graph = parse("xb = 3*xa; xc = 3*xb; xd = 3*xc; output xd")
@@ -133,29 +133,29 @@ def adjoint_sizes(
             if operand in graph.definitions:
                 depths[operand] = max(depths.get(operand, 0), depths[name] + 1)
     if len({*depths.values()}) < 2:
-        hint = "inner variables have names of their own: xh = tanh(a*xa); xw = b*xh"
-        raise UsageError(f"there is nothing between the inputs and {target}", hint=hint)
-    found = compute_derivatives(graph, at, target, [*depths]).derivatives
+        hint = "name inner variables: xh = tanh(a*xa); xw = b*xh"
+        raise UsageError(f"the graph has no variable between the inputs and {target}", hint=hint)
+    derivatives = compute_derivatives(graph, at, target, [*depths]).derivatives
     samples = len(graph.samples(graph.point(at, needed=())))
     layers: list[list[tuple[str, float]]] = [[] for _ in range(1 + max(depths.values()))]
     for name, depth in depths.items():
-        squares = np.asarray(found[target, name], float) ** 2
-        each = squares.sum(axis=tuple(range(samples, squares.ndim)))
-        layers[depth].append((name, float(np.sqrt(each.mean()))))
+        squares = np.asarray(derivatives[target, name], float) ** 2
+        norms = squares.sum(axis=tuple(range(samples, squares.ndim)))
+        layers[depth].append((name, float(np.sqrt(norms.mean()))))
     return tuple(Layer(*map(tuple, zip(*layer, strict=True))) for layer in layers)
 
 
-def sentence(layers: tuple[Layer, ...]) -> str:
-    """What happens to the adjoint on its way, in words."""
+def describe_change(layers: tuple[Layer, ...]) -> str:
+    """Return a sentence about the change of the adjoint from the output to the deepest layer."""
     sizes = [layer.size for layer in layers]
     for depth, size in enumerate(sizes):
         if not 0 < size < np.inf:
             where = f"from depth {depth} on ({join_names(layers[depth].names, 2)})"
             return f"nothing arrives {where}" if size == 0 else f"not finite {where}"
-    left = sizes[-1] / sizes[0]
-    factor, left_over = left ** (1 / (len(sizes) - 1)), format_number(left, 2)
+    ratio = sizes[-1] / sizes[0]
+    factor, fraction = ratio ** (1 / (len(sizes) - 1)), format_number(ratio, 2)
     change = "grows" if factor > 1 else "shrinks"
     what = f"{change} by a factor of {format_number(factor, 2)} per layer"
-    if LEAST <= left <= 1 / LEAST:
-        return f"{what}, {left_over} of it arrives: neither vanishes nor explodes"
-    return f"{what}, {left_over} of it arrives: {'explodes' if left > 1 else 'vanishes'}"
+    if LEAST <= ratio <= 1 / LEAST:
+        return f"{what}, {fraction} of it arrives: neither vanishes nor explodes"
+    return f"{what}, {fraction} of it arrives: {'explodes' if ratio > 1 else 'vanishes'}"

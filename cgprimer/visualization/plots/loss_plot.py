@@ -1,8 +1,9 @@
-"""The losses of training runs: a line per run over its steps or epochs."""
+"""Losses of training runs over steps or epochs, with a curve for each run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from math import inf, isfinite
 from typing import Any
@@ -19,19 +20,19 @@ from cgprimer.visualization.plots.plotted_runs import (
     FAR,
     UNNAMED,
     Run,
-    axis_of,
+    choose_axis,
     named_runs,
     steps_per_epoch,
 )
 
 Array = Any
 LOG = ("auto", "none", "x", "y", "both")
-_FIRST = 9  # losses that say where a run begins
-_AROUND = 30.0  # times the means' least and greatest: what is outside is noise
-_READABLE = 500  # values of a curve that goes up and down at each of them
-_LONG = 1000  # steps beyond which a thick line would hide its own ups and downs
-_STEADY = 10  # times the window: a run that diverges in fewer steps has no means
-_SHORT = 20  # times as long is another run: then each loss has a marker
+_FIRST = 9  # number of losses that count as the start of a run
+_MARGIN = 30.0  # factor around the range of the means; losses outside are noise
+_READABLE = 500  # values of a noisy curve that can be read without smoothing
+_LONG = 1000  # steps from which on a thick line would hide its own noise
+_STEADY = 10  # minimum number of losses of a diverging run, in windows, for it to be smoothed
+_SHORT = 20  # if another run has so many times as many losses, each loss has a marker
 
 
 def loss(
@@ -43,25 +44,25 @@ def loss(
     dark: bool = False,
     title: str | None = None,
 ) -> slide.Figure:
-    """The training losses of one or several runs, and next to them their validation losses.
+    """Draw the training losses and validation losses of one or several runs.
 
-    A star marks the epoch of the least validation loss. Over epochs a curve begins with the loss
-    before the first step, at 0. A run that diverges leaves the picture through its top or ends in
-    a ring, and the legend says so. On a logarithmic axis a loss of 0 leaves a gap, as on any axis
-    does one that is not finite.
+    A star marks the epoch with minimum validation loss. Over epochs, a curve starts at 0 with the
+    loss before the first step. A run that diverges leaves the picture at the top or ends in a ring,
+    and the legend says so. Losses that are not finite leave a gap, and so do losses of 0 on a
+    logarithmic axis.
 
     Args:
-        runs: what :func:`cgprimer.train` returned, files that ``cgprimer train --save`` wrote, or
-            mappings from names to either.
-        by: over steps or epochs; auto: epochs if every run has five.
-        smooth: the mean of so many neighbouring losses, the losses themselves faint behind;
-            unless given 1, and of more than 500 losses a hundredth of them.
-        log: which axes are logarithmic; auto: the loss, where none is negative.
-        validation: draw the validation losses, where a run has some.
+        runs: results of :func:`cgprimer.train`, files written by ``cgprimer train --save``, or
+            mappings from names to results or files.
+        by: horizontal axis, steps or epochs; auto: epochs if every run has five.
+        smooth: window of the moving average; the losses are faint behind it. Default: 1, or a
+            hundredth of the number of losses if there are more than 500.
+        log: logarithmic axes; auto: the loss, unless a loss is negative.
+        validation: draw validation losses.
 
     Raises:
-        UsageError: no run, a run without a step or without a finite loss, an unknown word.
-        DataError: a file holds no run.
+        UsageError: no run, a run without a step or without a finite loss, an unknown choice.
+        DataError: a file is not a run.
 
     Command line:
         cgprimer train lecture --validation 0.2 --save adam.json
@@ -77,122 +78,154 @@ def loss(
     >>> [text.get_text() for text in figure.legends[0].get_texts()]
     ['adam, training', 'adam, validation', 'adam, best epoch 8']
     """
-    given = named_runs(runs)
-    found = {n: run for n, run in given.items() if run.steps or run.stopped != "diverged"} or given
-    by = axis_of(found, check_choice("axis", by, BY))
-    losses = {name: over_time(run, by) for name, run in found.items()}
-    others = {name: validation_curve(run, by) for name, run in found.items() if validation}
-    drawn = (*losses.values(), *others.values())
-    every = [value for _, values in drawn for value in values if isfinite(value)]
-    if not any(isfinite(value) for run in found.values() for value in run.step_losses):
+    named = named_runs(runs)
+    drawn = {n: run for n, run in named.items() if run.steps or run.stopped != "diverged"} or named
+    by = choose_axis(drawn, check_choice("axis", by, BY))
+    curves = [
+        _Curve(
+            name,
+            run,
+            list(named).index(name),
+            over_time(run, by),
+            validation_curve(run, by) if validation else ([], []),
+        )
+        for name, run in drawn.items()
+    ]
+    every = [v for c in curves for v in (*c.losses, *c.validation[1]) if isfinite(v)]
+    if not any(isfinite(value) for run in drawn.values() for value in run.step_losses):
         raise UsageError(
-            "no loss of these runs is finite, so there is nothing to draw",
+            "all losses of these runs are infinite or nan",
             hint="train again with a smaller learning rate (--learning-rate)",
         )
-    longest = max(len(values) for _, values in losses.values())
+    longest = max(len(c.losses) for c in curves)
     if smooth is None:
         smooth = 1 if longest <= _READABLE else longest // 100
     smooth = check_integer("the number of losses in a mean (smooth)", smooth, minimum=1)
-    logarithmic = _log_axes(check_choice("choice of logarithmic axes", log, LOG), every)
-    figure, axes, look = slide.framed(dark, title, "Loss", x=by, y="loss")
-    shown = [v for _, values in others.values() for v in values]
-    for name, run in found.items():
-        order = list(given).index(name)
-        places, values = losses[name]
-        style = slide.line_style(order, look, len(values))
-        explodes = _explodes(values)
-        # The mean of an explosion is the explosion, at every step that it is near to.
-        window = smooth if len(values) >= (_STEADY if explodes else 1) * smooth else 1
-        means = smoothed(values, window)
-        shown += means
-        if window > 1:
-            axes.plot(places, values, color=style["color"], linewidth=1.0, alpha=0.3, label="_raw")
-        if len(values) == 1 or _SHORT * len(values) < longest:
-            # A short run beside long ones is a stroke at the edge: markers make it a curve.
-            style |= {"marker": slide.curve_style(order, look)["marker"], "markevery": 1}
-        width = 2.6 if window > 1 or len(values) < _LONG else 1.3
-        compared = bool(others.get(name, ([], []))[1])
-        label = _curve_name(name, "training") if compared else name
-        label += f", mean of {window}" if window > 1 else ""
-        if run.stopped == "diverged" or explodes:
-            known = run.stopped == "diverged" or any(map(isfinite, values))
-            unknown = "" if any(map(isfinite, values)) else "no finite loss"
-            label += f": {', '.join(filter(None, ['diverges' if known else '', unknown]))}"
-        axes.plot(places, means, linewidth=width, **style, label=slide.plain(label))
-        if run.stopped == "diverged" and isfinite(means[-1]):
-            end = (places[-1], means[-1])
-            slide.mark_end(axes, end, "diverged", style["color"], look, up=means[-1] < means[0])
-        if compared:
-            _draw_validation(axes, name, others[name], order, look)
-    for order, name in enumerate(given):
-        if name not in found:
-            style = slide.line_style(order, look, 1)
-            axes.plot([], [], **style, label=slide.plain(f"{name}: diverges at its first step"))
-    if "x" in logarithmic and longest > 1:
-        slide.log_axis(axes, "x")
+    log_axes = _choose_log_axes(check_choice("choice of logarithmic axes", log, LOG), every)
+    figure, axes, look = slide.new_plot(dark, title, "Loss", x=by, y="loss")
+    shown = [v for c in curves for v in c.validation[1]]
+    for curve in curves:
+        shown += _draw_training(axes, curve, smooth, longest, look)
+        if curve.validation[1]:
+            _draw_validation(axes, curve, look)
+    for order, name in enumerate(named):
+        if name not in drawn:
+            label = slide.legend_label(f"{name}: diverges at its first step")
+            axes.plot([], [], **slide.line_style(order, look, 1), label=label)
+    if "x" in log_axes and longest > 1:
+        slide.use_log_axis(axes, "x")
     else:
-        slide.linear_axis(axes, "x", whole=True)
-    if "y" in logarithmic:
+        slide.use_linear_axis(axes, "x", integers=True)
+    if "y" in log_axes:
         axes.set_yscale("log", nonpositive="mask")  # a loss that is exactly 0 leaves a gap
-        top = FAR * _beginning([values for _, values in losses.values()])
-        axes.set_ylim(*_window(every, shown, top))
-        slide.log_axis(axes, "y")
+        top = FAR * _initial_loss([c.losses for c in curves])
+        axes.set_ylim(*_choose_limits(every, shown, top))
+        slide.use_log_axis(axes, "y")
     else:
-        slide.linear_axis(axes, "y")
+        slide.use_linear_axis(axes, "y")
     labels = axes.get_legend_handles_labels()[1]
-    if len(labels) > 1 or labels[0] != slide.plain(next(iter(found))):
+    if len(labels) > 1 or labels[0] != slide.legend_label(next(iter(drawn))):
         slide.legend_below(figure, axes, look)
     return figure
 
 
-def _curve_name(name: str, what: str) -> str:
-    """Return the legend's text for a curve of a run; a run that is alone has no name of its own."""
-    return what if name == UNNAMED else f"{name}, {what}"
+@dataclass(frozen=True, eq=False)
+class _Curve:
+    """The losses of one run; `training` and `validation` are pairs of steps or epochs and losses.
+
+    `order` is the index of the run, which determines its color.
+    """
+
+    name: str
+    run: TrainingRun
+    order: int
+    training: tuple[list[float], list[float]]
+    validation: tuple[list[float], list[float]]
+
+    @property
+    def losses(self) -> list[float]:
+        """The training losses."""
+        return self.training[1]
+
+    def label(self, kind: str) -> str:
+        """Return the legend label of a curve; a single run without a name has only the kind."""
+        return kind if self.name == UNNAMED else f"{self.name}, {kind}"
 
 
-def _draw_validation(
-    axes: Any, name: str, curve: tuple[list[float], list[float]], order: int, look: Theme
-) -> None:
-    """Draw validation losses thin and with open markers in the run's colour, and mark the least."""
-    places, losses = curve
-    unknown = "" if any(map(isfinite, losses)) else ": no finite loss"
-    style = slide.curve_style(order, look) | {
+def _draw_training(axes: Any, curve: _Curve, smooth: int, longest: int, look: Theme) -> list[float]:
+    """Draw the training losses of a run, smoothed; return the smoothed losses.
+
+    `longest` is the number of losses of the longest run.
+    """
+    positions, losses = curve.training
+    run, count = curve.run, len(losses)
+    style = slide.line_style(curve.order, look, count)
+    explodes = _explodes(losses)
+    # The mean of a window with an explosion is the explosion: such a run needs more losses.
+    window = smooth if count >= (_STEADY if explodes else 1) * smooth else 1
+    means = smoothed(losses, window)
+    if window > 1:
+        colour = style["color"]
+        axes.plot(positions, losses, color=colour, linewidth=1.0, alpha=0.3, label="_raw")
+    if count == 1 or _SHORT * count < longest:
+        # A short run next to long runs is a stroke at the edge: markers make it a curve.
+        marker = slide.curve_style(curve.order, look)["marker"]
+        style |= {"marker": marker, "markevery": 1}
+    width = 2.6 if window > 1 or count < _LONG else 1.3
+    label = curve.label("training") if curve.validation[1] else curve.name
+    label += f", mean of {window}" if window > 1 else ""
+    if run.stopped == "diverged" or explodes:
+        has_finite = any(map(isfinite, losses))
+        remarks = ["diverges"] if run.stopped == "diverged" or has_finite else []
+        remarks += [] if has_finite else ["no finite loss"]
+        label += f": {', '.join(remarks)}"
+    axes.plot(positions, means, linewidth=width, **style, label=slide.legend_label(label))
+    if run.stopped == "diverged" and isfinite(means[-1]):
+        end = (positions[-1], means[-1])
+        slide.mark_end(axes, end, "diverged", style["color"], look, up=means[-1] < means[0])
+    return means
+
+
+def _draw_validation(axes: Any, curve: _Curve, look: Theme) -> None:
+    """Draw validation losses, thin and with open markers in the color of the run."""
+    positions, losses = curve.validation
+    remark = "" if any(map(isfinite, losses)) else ": no finite loss"
+    style = slide.curve_style(curve.order, look) | {
         "linewidth": 1.4,
         "markersize": 8,
         "markeredgewidth": 1.6,
         "markevery": max(1, len(losses) // 20),
         "markerfacecolor": look.background,
     }
-    axes.plot(places, losses, **style, label=slide.plain(_curve_name(name, "validation") + unknown))
-    _mark_best(axes, name, curve, order, look)
+    label = slide.legend_label(curve.label("validation") + remark)
+    axes.plot(positions, losses, **style, label=label)
+    _mark_best(axes, curve, look)
 
 
-def _mark_best(
-    axes: Any, name: str, curve: tuple[list[float], list[float]], order: int, look: Theme
-) -> None:
-    """Mark the first epoch of least validation loss with a star; runs differ by its points."""
-    places, losses = curve
+def _mark_best(axes: Any, curve: _Curve, look: Theme) -> None:
+    """Mark the first epoch with minimum validation loss; stars of runs differ in their points."""
+    positions, losses = curve.validation
     if not any(map(isfinite, losses)):
         return
     index = int(np.nanargmin(np.where(np.isfinite(losses), losses, np.nan)))
     style = {
         "linestyle": "",
-        "marker": (5 + order, 1, 0),
+        "marker": (5 + curve.order, 1, 0),
         "markersize": 24,
-        "color": look.curves[order % len(look.curves)],
+        "color": look.curves[curve.order % len(look.curves)],
         "markeredgecolor": look.ink,
         "markeredgewidth": 1.4,
         "zorder": 6,
         "clip_on": False,
     }
-    label = slide.plain(_curve_name(name, f"best epoch {index + 1}"))
-    axes.plot(places[index], losses[index], **style, label=label)
+    label = slide.legend_label(curve.label(f"best epoch {index + 1}"))
+    axes.plot(positions[index], losses[index], **style, label=label)
 
 
 def over_time(run: TrainingRun, by: str) -> tuple[list[float], list[float]]:
-    """Steps and the losses of their batches, or epochs and their mean loss.
+    """Return the steps and the losses of their batches, or the epochs and their mean losses.
 
-    Epoch 0 is the loss before the first step.
+    The loss of epoch 0 is the loss before the first step.
 
     >>> import cgprimer
     >>> graph = cgprimer.parse("xw = k*xa; parameter k = 2")
@@ -200,24 +233,24 @@ def over_time(run: TrainingRun, by: str) -> tuple[list[float], list[float]]:
     >>> over_time(run, "epoch")[0], over_time(run, "step")[0]
     ([0.0, 1.0, 2.0], [1.0, 2.0, 3.0, 4.0])
     """
-    begins = by == "epoch" and isfinite(run.start_loss)
+    has_start = by == "epoch" and isfinite(run.start_loss)
     losses = run.epoch_losses if by == "epoch" else run.step_losses
-    values = run.losses_by_epoch if begins else list(losses)
-    apart = 1 if by == "epoch" else run.steps_apart
-    return [float(apart * k + (not begins)) for k in range(len(values))], values
+    values = run.losses_by_epoch if has_start else list(losses)
+    distance = 1 if by == "epoch" else run.steps_apart
+    return [float(distance * k + (not has_start)) for k in range(len(values))], values
 
 
 def validation_curve(run: TrainingRun, by: str) -> tuple[list[float], list[float]]:
-    """The steps or epochs after which validation losses were taken, and the losses."""
-    apart = 1.0 if by == "epoch" else steps_per_epoch(run)
+    """Return the steps or epochs after which validation losses were computed, and the losses."""
+    distance = 1.0 if by == "epoch" else steps_per_epoch(run)
     losses = list(run.validation_losses)
-    return [apart * (k + 1) for k in range(len(losses))], losses
+    return [distance * (k + 1) for k in range(len(losses))], losses
 
 
 def smoothed(values: Sequence[float], window: int) -> list[float]:
-    """The mean over `window` neighbouring values around each; fewer at the ends.
+    """Return the moving average over a window around each value, smaller at the ends.
 
-    Values that are not finite are left out of the means.
+    Values that are not finite are omitted from the means.
 
     >>> smoothed([1.0, 2.0, 6.0, 4.0], 3)
     [1.5, 3.0, 4.0, 5.0]
@@ -232,65 +265,66 @@ def smoothed(values: Sequence[float], window: int) -> list[float]:
 
 
 def _window_sums(values: Array, window: int) -> Array:
-    """The sum over the window around each value, with zeros beyond the ends."""
-    # A window is put together from blocks of 1, 2, 4, ... values. Differences of running sums would
-    # be faster, but a loss of 1e50 at the start would swallow all that come after it.
+    """Return the sum over the window around each value, with zeros beyond the ends."""
+    # A window is composed of blocks of 1, 2, 4, ... values. Differences of running sums would be
+    # faster, but the rounding error of a loss of 1e50 would exceed all later losses.
     blocks = np.pad(values, ((window - 1) // 2, window // 2))
-    found = np.zeros(len(values))
-    begun, size = 0, 1
+    sums = np.zeros(len(values))
+    start, size = 0, 1
     while size <= window:
         if window & size:
-            found += blocks[begun : begun + len(values)]
-            begun += size
+            sums += blocks[start : start + len(values)]
+            start += size
         blocks = blocks[:-size] + blocks[size:]
         size *= 2
-    return found
+    return sums
 
 
-def _explodes(run: Sequence[float]) -> bool:
-    """Whether a run ends far above its beginning."""
-    # A run whose every loss is above the one before explodes from its first step.
-    ascends = all(before < after for before, after in pairwise(run[:_FIRST]))
-    start = abs(run[0] if ascends else _usual(run))
-    return not isfinite(run[-1]) or (start > 0 and run[-1] > FAR * start)
+def _explodes(losses: Sequence[float]) -> bool:
+    """Tell whether losses end far above their start."""
+    # If the first losses ascend, the run explodes from its first step.
+    ascends = all(a < b for a, b in pairwise(losses[:_FIRST]))
+    start = abs(losses[0] if ascends else _typical_start(losses))
+    return not isfinite(losses[-1]) or (start > 0 and losses[-1] > FAR * start)
 
 
-def _beginning(runs: Sequence[Sequence[float]]) -> float:
-    """The loss that runs begin with, or 0; of those that do not diverge if there are some."""
-    calm = [run for run in runs if not _explodes(run)]
-    # Beside a lucky sample's first loss there is a usual one.
-    first = [max(run[0], _usual(run)) for run in calm] or [run[0] for run in runs]
+def _initial_loss(runs: Sequence[Sequence[float]]) -> float:
+    """Return the maximum initial loss, of runs that do not explode if there are any; or else 0."""
+    stable = [run for run in runs if not _explodes(run)]
+    # The first loss can be that of a lucky sample, so the typical loss counts as well.
+    first = [max(run[0], _typical_start(run)) for run in stable] or [run[0] for run in runs]
     return max((v for v in first if isfinite(v)), default=0.0)
 
 
-def _usual(run: Sequence[float]) -> float:
-    """What most of the first losses do not exceed."""
-    first = sorted(v if isfinite(v) else inf for v in run[:_FIRST])
+def _typical_start(losses: Sequence[float]) -> float:
+    """Return the upper quartile of the first losses."""
+    first = sorted(v if isfinite(v) else inf for v in losses[:_FIRST])
     return first[(len(first) - 1) * 3 // 4]
 
 
-def _window(
+def _choose_limits(
     losses: Sequence[float], means: Sequence[float], top: float
 ) -> tuple[float | None, float | None]:
-    """From where to where a logarithmic axis goes, None for as far as the curves do.
+    """Return the limits of a logarithmic axis; None for the limits of the curves.
 
-    It ends above the beginning of runs that diverge, and not far outside the means: single
-    samples that happen to fit leave losses of almost 0 behind.
+    The axis ends above the start of runs that diverge, and not far outside the means: samples that
+    are fitted by chance have losses of almost 0.
     """
     positive = [v for v in losses if v > 0]
     inside = [v for v in means if isfinite(v) and v > 0]
     least, most = (min(inside), max(inside)) if inside else (min(positive), max(positive))
-    low = least / _AROUND if min(positive) < least / _AROUND else None
-    high = most * _AROUND if max(positive) > most * _AROUND else None
+    low = least / _MARGIN if min(positive) < least / _MARGIN else None
+    high = most * _MARGIN if max(positive) > most * _MARGIN else None
     if least < top < (high or max(positive)):
         low, high = low or min(positive) / 2, top
     return low, high
 
 
-def _log_axes(log: str, losses: Sequence[float]) -> str:
-    """The letters of the logarithmic axes."""
-    possible = max(losses) > 0 and min(losses) >= 0
-    if log in ("y", "both") and not possible:
-        why = "a loss is negative" if min(losses) < 0 else "no loss is above 0"
-        raise UsageError(f"{why}: it has no place on a logarithmic axis", hint="--log none")
-    return {"auto": "y" if possible else "", "none": "", "both": "xy"}.get(log, log)
+def _choose_log_axes(log: str, losses: Sequence[float]) -> str:
+    """Return the letters of the logarithmic axes."""
+    is_possible = max(losses) > 0 and min(losses) >= 0
+    if log in ("y", "both") and not is_possible:
+        reason = "a loss is negative" if min(losses) < 0 else "no loss is above 0"
+        hint = "use a linear axis: log='none' (--log none)"
+        raise UsageError(f"a logarithmic axis requires positive losses, but {reason}", hint=hint)
+    return {"auto": "y" if is_possible else "", "none": "", "both": "xy"}.get(log, log)

@@ -1,4 +1,4 @@
-"""Memory: how what is kept for the backward pass grows while the forward pass goes on."""
+"""The memory of values saved for the backward pass, during the forward pass."""
 
 from __future__ import annotations
 
@@ -15,41 +15,41 @@ _UNITS = ("bytes", "kB", "MB", "GB")
 def memory(
     kept: Memory | Mapping[str, Memory], *, dark: bool = False, title: str | None = None
 ) -> slide.Figure:
-    """The bytes that are kept after each value of the forward pass, in the order of computing.
+    """Draw the number of saved bytes after each value of the forward pass.
 
     Args:
-        kept: what :func:`cgprimer.memory` found; several by their names, side by side.
+        kept: result of :func:`cgprimer.memory`, or several results keyed by name.
 
     Raises:
-        UsageError: it is nothing of the kind.
+        UsageError: an object of another type.
 
     >>> from cgprimer import Value, memory as kept_by
     >>> x = Value([1.0, 2.0])
     >>> memory({"tanh": kept_by(x.tanh().sum())}).axes[0].get_ylabel()
     'kept so far, bytes'
     """
-    several = kept if isinstance(kept, Mapping) else {"": kept}
-    if not several or not all(isinstance(one, Memory) for one in several.values()):
+    memories = kept if isinstance(kept, Mapping) else {"": kept}
+    if not memories or not all(isinstance(entry, Memory) for entry in memories.values()):
         raise UsageError(
-            "plot.memory shows what cgprimer.memory found",
+            "plot.memory() requires results of cgprimer.memory()",
             hint='plot.memory({"saved": cgprimer.memory(a), "again": cgprimer.memory(b)})',
         )
-    largest = max(one.kept for one in several.values())
+    largest = max(entry.kept for entry in memories.values())
     power = next((p for p in range(3) if largest < 10 * 1000 ** (p + 1)), 3)
     unit = 1000**power
-    figure, axes, look = slide.framed(
+    figure, axes, look = slide.new_plot(
         dark, title, "What is kept for the backward pass",
         x="values kept, in the order of computing", y=f"kept so far, {_UNITS[power]}",
     )  # fmt: skip
-    for order, (name, one) in enumerate(several.items()):
-        sizes = [0.0, *accumulate(row.bytes / unit for row in one.rows if not row.given)]
+    for order, (name, entry) in enumerate(memories.items()):
+        sizes = [0.0, *accumulate(row.bytes / unit for row in entry.rows if not row.given)]
         style = slide.line_style(order, look, len(sizes))
-        total = f"{one.kept:,} bytes" if not power else f"{sizes[-1]:,.1f} {_UNITS[power]}"
-        label = f"{slide.plain(name)}: {total}" if name else total
+        total = f"{entry.kept:,} bytes" if not power else f"{sizes[-1]:,.1f} {_UNITS[power]}"
+        label = f"{slide.legend_label(name)}: {total}" if name else total
         axes.plot(sizes, drawstyle="steps-post", linewidth=2.6, label=label, **style)
     axes.set_xlim(left=0)
     axes.set_ylim(bottom=0)
-    slide.linear_axis(axes, "x", whole=True)
-    slide.linear_axis(axes, "y")
+    slide.use_linear_axis(axes, "x", integers=True)
+    slide.use_linear_axis(axes, "y")
     slide.legend_below(figure, axes, look)
     return figure

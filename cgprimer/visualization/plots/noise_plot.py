@@ -1,4 +1,4 @@
-"""The noise of mini-batches: it can carry gradient descent out of a local minimum.
+"""The noise of mini-batch gradients, which can move SGD out of a local minimum.
 
 Source: Bottou 1991, "Stochastic gradient learning in neural networks"; Keskar et al. 2017, "On
 large-batch training for deep learning: generalization gap and sharp minima".
@@ -24,14 +24,14 @@ from cgprimer.training.losses import samples_for
 from cgprimer.training.objective import Objective
 from cgprimer.visualization.diagrams.theme import Theme
 from cgprimer.visualization.plots import slide
-from cgprimer.visualization.plots.cost_plot import as_counts
+from cgprimer.visualization.plots.cost_plot import sorted_counts
 
 Array = Any
 _SAMPLES = 100
 _GRID = 601  # values of the parameter at which the loss is computed
-_MOST_PANELS = 3
-_CONVERGED = 0.01  # of the range: a descent that has converged is as close to the minimum
-_MARGIN = 0.5  # of the distance between start, truth and minimum, on either side
+_MAX_PANELS = 3
+_CONVERGED = 0.01  # distance to the minimum, over the range, of a converged descent
+_MARGIN = 0.5  # of the distance between start and true value, on either side
 
 
 def noise(
@@ -51,31 +51,32 @@ def noise(
     dark: bool = False,
     title: str | None = None,
 ) -> slide.Figure:
-    """Mini-batch noise at a local minimum: full-batch descent stays there, small batches may leave.
+    """Draw SGD at a local minimum: full-batch descent stays there, small batches may leave.
 
-    The loss is shown over one parameter, and below it the paths: one of gradient descent on all
-    samples, and one run of SGD for each seed. All runs have the same start and learning rate. The
-    title of a panel says how many runs end outside of the valley in which gradient descent ends; a
-    run ends at the median over its last tenth of steps.
+    The loss is drawn over one parameter, and below it the paths: one path of gradient descent with
+    all samples, and one run of SGD for each seed. All runs have the same start and learning rate.
+    The title of a panel says how many runs end outside of the valley in which gradient descent
+    ends; the end of a run is the median over the last tenth of its steps.
 
     Args:
         graph: the graph.
-        data: inputs and targets; 100 samples made from the parameters' values unless given.
-        over: the parameter; the only one unless given.
-        start: its value before the first step; required.
-        batch_sizes: one to three batch sizes, a panel for each; 1 and 4 unless given.
-        rate: learning rate; half of the reciprocal of the largest curvature near the start unless
+        data: inputs and targets; 100 samples generated from the values of the parameters unless
             given.
-        steps: steps of each run.
-        seeds: number of runs for each batch size, each with its own seed.
-        ranges: range of the parameter that is shown.
-        at: values of parameters; declared values fill the rest.
+        over: parameter on the horizontal axis. Default: the only parameter.
+        start: initial value of the parameter; required.
+        batch_sizes: one to three batch sizes, with a panel each.
+        rate: learning rate. Default: half of the reciprocal of the maximum curvature near the
+            start.
+        steps: number of steps per run.
+        seeds: number of runs for each batch size, each with a different seed.
+        ranges: range of the parameter.
+        at: values of parameters; other parameters keep their declared values.
         loss: as for training.
-        seed: of the data, and of the first run; the next ones follow.
+        seed: random seed of the data and of the first run; later runs use the next seeds.
 
     Raises:
         UsageError: an unknown parameter, or no start.
-        DataError: the data are not those of the graph.
+        DataError: the data do not match the graph.
 
     Command line:
         cgprimer plot noise -e "y = sin(k*x); parameter k=6" --start k=-1.8 --rate 1.6 -o noise.png
@@ -87,17 +88,17 @@ def noise(
     >>> figure.axes[0].get_title()
     'batch size 1: 2 of 4 runs leave the valley'
     """
-    found = noisy_descents(
+    descents = noisy_descents(
         graph, data, over, start, batch_sizes, rate, steps, seeds, ranges, at, loss, seed
     )
-    figure, look = slide.new_figure(dark, title, found.sentence)
+    figure, look = slide.new_figure(dark, title, descents.sentence)
     panels: Any = figure.subplots(
-        2, len(found.panels), sharex=True, sharey="row", squeeze=False, height_ratios=(2, 3)
+        2, len(descents.panels), sharex=True, sharey="row", squeeze=False, height_ratios=(2, 3)
     )
-    for column, panel in enumerate(found.panels):
+    for column, panel in enumerate(descents.panels):
         top, bottom = panels[:, column]
-        _draw_loss(top, found, panel, look, first=column == 0)
-        _draw_paths(bottom, found, panel, look, first=column == 0)
+        _draw_loss(top, descents, panel, look, first=column == 0)
+        _draw_paths(bottom, descents, panel, look, first=column == 0)
     slide.legend_below(figure, panels[1, 0], look)
     return figure
 
@@ -107,11 +108,11 @@ class Panel:
     """The runs with one batch size.
 
     Attributes:
-        batch_size: samples of a step.
-        paths: the parameter before each step and after the last; shape (runs, steps + 1).
-        ends: where each run ends: the median over the last tenth of its steps.
-        left: for each run whether it ends outside of the valley.
-        diverged: the number of runs that are not finite at the end; they do not count as left.
+        batch_size: number of samples per step.
+        paths: values of the parameter before each step and after the last; shape (runs, steps + 1).
+        ends: the end of each run: the median over the last tenth of its steps.
+        left: True for each run that ends outside of the valley.
+        diverged: number of runs whose end is not finite; they do not count as left.
     """
 
     batch_size: int
@@ -122,7 +123,7 @@ class Panel:
 
     @property
     def sentence(self) -> str:
-        """How many runs leave the valley, in words."""
+        """The number of runs that leave the valley, in words."""
         count = int(self.left.sum())
         leave = "leaves" if count == 1 else "leave"
         text = f"batch size {self.batch_size}: {count} of {len(self.paths)} runs {leave} the valley"
@@ -135,11 +136,11 @@ class NoisyDescents:
 
     Attributes:
         name: the parameter.
-        values, losses: the mean loss over a range of the parameter.
-        valley: the ends of the valley around the end of gradient descent: the neighbouring maxima.
-        full: the path of gradient descent on all samples; shape (steps + 1,).
+        values, losses: values of the parameter, and the mean loss at each of them.
+        valley: the maxima of the loss on both sides of the end of gradient descent.
+        full: the path of gradient descent with all samples; shape (steps + 1,).
         rate: learning rate of all runs.
-        panels: for each batch size its runs.
+        panels: the runs of each batch size.
     """
 
     name: str
@@ -152,13 +153,13 @@ class NoisyDescents:
 
     @property
     def in_lowest(self) -> bool:
-        """Whether gradient descent ends in the valley of the lowest loss that is shown."""
+        """True if gradient descent ends in the valley with the minimum loss of the range."""
         low, high = self.valley
         return bool(low <= self.values[np.nanargmin(self.losses)] <= high)
 
     @property
     def sentence(self) -> str:
-        """Where gradient descent on all samples ends, in words."""
+        """The end of gradient descent with all samples, in words."""
         where = f"{self.name} ≈ {format_number(float(self.full[-1]), 3)}"
         inside = (self.values >= self.valley[0]) & (self.values <= self.valley[1])
         lowest = self.values[np.nanargmin(np.where(inside, self.losses, np.inf))]
@@ -182,54 +183,60 @@ def noisy_descents(
     loss: str = "squared-error",
     seed: int = 0,
 ) -> NoisyDescents:
-    """Compute what :func:`noise` draws; the arguments are the same."""
+    """Compute the data of :func:`noise`, which has the same arguments."""
     steps = check_integer("steps", steps, minimum=1)
     seed, runs = check_integer("the seed", seed), check_integer("seeds", seeds, minimum=1)
-    sizes = as_counts(batch_sizes, "batch sizes")
-    if len(sizes) > _MOST_PANELS:
-        raise UsageError(f"at most {_MOST_PANELS} batch sizes fit on a slide, got {len(sizes)}")
+    sizes = sorted_counts(batch_sizes, "batch sizes")
+    if len(sizes) > _MAX_PANELS:
+        raise UsageError(f"`batch_sizes` must have at most {_MAX_PANELS} sizes, got {len(sizes)}")
     check_graph(graph)
-    name = _parameter(graph, over)
-    given = check_named_values("at", at, "parameter", graph.parameters)
-    begin = check_named_values("start", start, "parameter", (name,)).get(name)
-    if begin is None:
-        hint = f"choose one near a local minimum: start={{{name!r}: ...}} (--start {name}=...)"
+    name = _choose_parameter(graph, over)
+    given_values = check_named_values("at", at, "parameter", graph.parameters)
+    first = check_named_values("start", start, "parameter", (name,)).get(name)
+    if first is None:
+        hint = f"choose a value near a local minimum: start={{{name!r}: ...}} (--start {name}=...)"
         raise UsageError(f"the start of {name!r} is missing", hint=hint)
     if data is None:
-        data = make_dataset(graph, truth=given, samples=_SAMPLES, seed=seed)
+        data = make_dataset(graph, truth=given_values, samples=_SAMPLES, seed=seed)
     samples = require_in_memory(samples_for(graph, data, loss), "a step needs all samples")
     samples.check_finite()
     if max(sizes) > len(samples):
-        raise UsageError(f"a batch of {max(sizes)} needs as many samples, got {len(samples)}")
-    point = graph.point(given, needed=[n for n in graph.parameters if n != name])
-    slope = _Slope(Objective(graph, loss=loss, dataset=samples), samples, name, point)
+        what = f"a batch of {max(sizes)} requires at least {max(sizes)} samples"
+        raise UsageError(f"{what}, got {len(samples)}")
+    point = graph.point(given_values, needed=[n for n in graph.parameters if n != name])
+    loss_over = _LossOverParameter(
+        Objective(graph, loss=loss, dataset=samples), samples, name, point
+    )
     truth = samples.truth.get(name, point.get(name))
-    values = np.linspace(*_range(ranges, begin, truth), _GRID)
+    values = np.linspace(*_choose_range(ranges, first, truth), _GRID)
     everything = np.arange(len(samples))
     with np.errstate(all="ignore"):
-        losses, slopes = np.transpose([slope(value, everything) for value in values])
-        rate = _rate(values, slopes, begin, rate)
-        full = _descend(slope, begin, rate, [everything] * steps)
+        losses, slopes = np.transpose([loss_over(value, everything) for value in values])
+        rate = _choose_rate(values, slopes, first, rate)
+        full = _descend(loss_over, first, rate, [everything] * steps)
         if not np.isfinite(full[-1]):
-            raise UsageError("gradient descent diverges", hint="a smaller rate (--rate)")
-        valley = _valley(values, losses, full[-1])
+            hint = "choose a smaller learning rate (--rate)"
+            raise UsageError("gradient descent diverges", hint=hint)
+        valley = _find_valley(values, losses, full[-1])
         panels = []
         for size in sizes:
-            paths = np.array(
-                [
-                    _descend(slope, begin, rate, _batches(seed + run, len(samples), size, steps))
-                    for run in range(runs)
-                ]
-            )
-            ends = np.median(paths[:, -max(1, steps // 10) :], axis=1)
-            finite = np.isfinite(ends)
-            left = finite & ((ends < valley[0]) | (ends > valley[1]))
-            panels.append(Panel(size, paths, ends, left, int((~finite).sum())))
+            orders = [_sample_batches(seed + k, len(samples), size, steps) for k in range(runs)]
+            paths = np.array([_descend(loss_over, first, rate, batches) for batches in orders])
+            panels.append(_build_panel(size, paths, valley))
     return NoisyDescents(name, values, losses, valley, full, rate, tuple(panels))
 
 
-class _Slope:
-    """The mean loss over some samples, and its derivative with respect to one parameter."""
+def _build_panel(size: int, paths: Array, valley: tuple[float, float]) -> Panel:
+    """Return the runs with one batch size, given their paths."""
+    steps = paths.shape[1] - 1
+    ends = np.median(paths[:, -max(1, steps // 10) :], axis=1)
+    finite = np.isfinite(ends)
+    left = finite & ((ends < valley[0]) | (ends > valley[1]))
+    return Panel(size, paths, ends, left, int((~finite).sum()))
+
+
+class _LossOverParameter:
+    """The mean loss of chosen samples and its derivative, as a function of one parameter."""
 
     def __init__(
         self, objective: Objective, samples: Dataset, name: str, point: Mapping[str, Any]
@@ -247,44 +254,51 @@ class _Slope:
         return loss / len(chosen), float(gradient[self.index]) / len(chosen)
 
 
-def _parameter(graph: ExpressionGraph, over: str | None) -> str:
+def _choose_parameter(graph: ExpressionGraph, over: str | None) -> str:
+    """Return the scalar parameter of the horizontal axis."""
     scalars = [name for name in graph.parameters if name not in graph.shapes]
     if over is None and len(graph.parameters) == 1 == len(scalars):
         return scalars[0]
     if over not in scalars:
-        hint = element_hint(over, scalars) if over else f"over=NAME (--over {scalars[0]})"
-        what = f"no parameter {over!r} that is a number" if over else "several parameters"
-        raise UsageError(f"the graph has {what}", hint=hint if scalars else "")
+        if over:
+            hint = element_hint(over, scalars) if scalars else ""
+            raise UsageError(f"unknown scalar parameter {over!r}", hint=hint)
+        hint = f"choose one: over=NAME (--over {scalars[0]})" if scalars else ""
+        raise UsageError("`over` is required for a graph with several parameters", hint=hint)
     return over
 
 
-def _range(ranges: Sequence[tuple[float, float]], start: float, truth: Any) -> tuple[float, float]:
+def _choose_range(
+    ranges: Sequence[tuple[float, float]], start: float, truth: Any
+) -> tuple[float, float]:
+    """Return the given range of the parameter, or a range around its start and its true value."""
     if len(ranges) > 1:
-        raise UsageError("the loss is shown over one parameter: give one range")
+        raise UsageError(f"`ranges` must have one range, got {len(ranges)}")
     if ranges:
         low, high = (check_real_number("an end of the range", end) for end in ranges[0])
         if not low < start < high:
-            raise UsageError(f"the range must hold the start, {format_number(start)}")
+            raise UsageError(f"the range must contain the start, {format_number(start)}")
         return low, high
     ends = [start] if truth is None else [start, float(truth)]
     side = _MARGIN * max(max(ends) - min(ends), 1.0)
     return min(ends) - side, max(ends) + side
 
 
-def _rate(values: Array, slopes: Array, start: float, rate: float | None) -> float:
-    """Return the rate that is given, or half the reciprocal of the curvature near the start."""
+def _choose_rate(values: Array, slopes: Array, start: float, rate: float | None) -> float:
+    """Return the given learning rate, or half the reciprocal of the curvature near the start."""
     if rate is not None:
         return check_real_number("the rate", rate, above=0)
     curvature = np.gradient(slopes, values)
     near = np.abs(values - start) <= (values[-1] - values[0]) / 4
     largest = float(np.nanmax(np.where(near, curvature, np.nan)))
     if not 0 < largest < np.inf:
-        raise UsageError("the loss has no minimum near the start", hint="give a rate (--rate)")
+        hint = "choose a learning rate (--rate)"
+        raise UsageError("the loss has no minimum near the start", hint=hint)
     return 0.5 / largest
 
 
-def _batches(seed: int, count: int, size: int, steps: int) -> list[Array]:
-    """Return the samples of each step, epoch by epoch in random order."""
+def _sample_batches(seed: int, count: int, size: int, steps: int) -> list[Array]:
+    """Return the indices of the samples of each step, in a random order in each epoch."""
     random = np.random.default_rng(seed)
     per_epoch = count // size
     orders = [random.permutation(count) for _ in range(-(-steps // per_epoch))]
@@ -292,15 +306,18 @@ def _batches(seed: int, count: int, size: int, steps: int) -> list[Array]:
     return parts[:steps]
 
 
-def _descend(slope: _Slope, start: float, rate: float, batches: Sequence[Array]) -> Array:
+def _descend(
+    loss_over: _LossOverParameter, start: float, rate: float, batches: Sequence[Array]
+) -> Array:
+    """Return the path of gradient descent, given the samples of each step."""
     path = [start]
     for chosen in batches:
-        path.append(path[-1] - rate * slope(path[-1], chosen)[1])
+        path.append(path[-1] - rate * loss_over(path[-1], chosen)[1])
     return np.array(path)
 
 
-def _valley(values: Array, losses: Array, end: float) -> tuple[float, float]:
-    """Return the maxima on both sides of a point; the end of the range where there is none."""
+def _find_valley(values: Array, losses: Array, end: float) -> tuple[float, float]:
+    """Return the nearest maxima on both sides of a point; infinite without a maximum."""
     inner = losses[1:-1]
     maxima = values[1:-1][(inner >= losses[:-2]) & (inner > losses[2:])]
     below, above = maxima[maxima <= end], maxima[maxima > end]
@@ -311,30 +328,31 @@ def _valley(values: Array, losses: Array, end: float) -> tuple[float, float]:
 
 
 def _draw_loss(
-    axes: slide.Axes, found: NoisyDescents, panel: Panel, look: Theme, *, first: bool
+    axes: slide.Axes, descents: NoisyDescents, panel: Panel, look: Theme, *, first: bool
 ) -> None:
-    """Draw the loss, and on it the ends of all runs."""
-    slide.dress(axes, look, y="mean loss" if first else "")
+    """Draw the loss with the ends of all runs."""
+    slide.style_axes(axes, look, y="mean loss" if first else "")
     axes.set_title(panel.sentence, **slide.text_style(look) | {"weight": "bold"})
-    axes.plot(found.values, found.losses, color=look.ink, linewidth=2.4)
-    _mark_valley(axes, found, look)
+    axes.plot(descents.values, descents.losses, color=look.ink, linewidth=2.4)
+    _mark_valley(axes, descents, look)
     marks = (("o", ~panel.left, look.curves[0]), ("^", panel.left, look.curves[1]))
     for marker, chosen, colour in marks:
         ends = panel.ends[chosen]
-        heights = np.interp(ends, found.values, found.losses, left=np.nan, right=np.nan)
+        heights = np.interp(ends, descents.values, descents.losses, left=np.nan, right=np.nan)
         axes.plot(ends, heights, linestyle="", marker=marker, markersize=9, color=colour, alpha=0.8)
-    height = float(np.interp(found.full[-1], found.values, found.losses))
-    axes.plot(found.full[-1], height, linestyle="", marker="s", markersize=15, color=look.ink,
+    end = descents.full[-1]
+    height = float(np.interp(end, descents.values, descents.losses))
+    axes.plot(end, height, linestyle="", marker="s", markersize=15, color=look.ink,
               markerfacecolor="none", markeredgewidth=2.2, zorder=5)  # fmt: skip
-    slide.linear_axis(axes, "y", most=4)
+    slide.use_linear_axis(axes, "y", max_ticks=4)
 
 
 def _draw_paths(
-    axes: slide.Axes, found: NoisyDescents, panel: Panel, look: Theme, *, first: bool
+    axes: slide.Axes, descents: NoisyDescents, panel: Panel, look: Theme, *, first: bool
 ) -> None:
-    """Draw the paths downwards, from the first step to the last."""
-    slide.dress(axes, look, x=found.name, y="step" if first else "")
-    steps = np.arange(len(found.full))
+    """Draw the paths, with time from top to bottom."""
+    slide.style_axes(axes, look, x=descents.name, y="step" if first else "")
+    steps = np.arange(len(descents.full))
     labels = {False: "SGD that stays", True: "SGD that leaves"}
     for path, left in zip(panel.paths, panel.left, strict=True):
         dashes = (0, (5, 1.5)) if left else "-"
@@ -345,27 +363,28 @@ def _draw_paths(
                   marker="^" if left else "o", markersize=9,
                   linestyle=(0, (5, 1.5)) if left else "-")  # fmt: skip
     axes.plot(
-        found.full,
+        descents.full,
         steps,
         color=look.ink,
         linewidth=3.4,
-        label=f"full batch, rate {format_number(found.rate, 2)}",
+        label=f"full batch, rate {format_number(descents.rate, 2)}",
         marker="s",
         markersize=11,
         markerfacecolor="none",
         markevery=[-1],
     )
-    _mark_valley(axes, found, look, label="end of the valley")
-    axes.set_xlim(found.values[0], found.values[-1])
+    _mark_valley(axes, descents, look, label="end of the valley")
+    axes.set_xlim(descents.values[0], descents.values[-1])
     axes.set_ylim(0, len(steps) - 1)
-    slide.linear_axis(axes, "x", most=6)
-    slide.linear_axis(axes, "y", most=5, whole=True)
+    slide.use_linear_axis(axes, "x", max_ticks=6)
+    slide.use_linear_axis(axes, "y", max_ticks=5, integers=True)
     if not axes.yaxis_inverted():  # panels of a row share the axis
         axes.invert_yaxis()
 
 
-def _mark_valley(axes: slide.Axes, found: NoisyDescents, look: Theme, label: str = "") -> None:
-    for end in filter(np.isfinite, found.valley):
+def _mark_valley(axes: slide.Axes, descents: NoisyDescents, look: Theme, label: str = "") -> None:
+    """Draw vertical lines at the ends of the valley."""
+    for end in filter(np.isfinite, descents.valley):
         axes.axvline(end, color=look.edge, linewidth=1.6, linestyle=(0, (1.5, 2)),
                      label=label or None)  # fmt: skip
         label = ""

@@ -1,10 +1,10 @@
-"""Learnt parameters against the truth: over time, a panel each, or all of them in the end."""
+"""Learned parameters and their true values: over time, or all parameters after training."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import inf, isfinite
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from cgprimer.core.methods.derivative_program import Names, normalize_names
 from cgprimer.errors import UsageError
@@ -17,18 +17,18 @@ from cgprimer.visualization.plots.plotted_runs import (
     BY,
     FAR,
     Run,
-    axis_of,
+    choose_axis,
     common_truth,
     named_runs,
     steps_per_epoch,
 )
 
-Values = Mapping[str, float]
-_MOST_PANELS = 9  # whose numbers are still read from the last row
-_MOST_NAMES = 24  # parameters whose names fit under a picture
-_FEW = 24  # values that are shown by a marker each
+Values: TypeAlias = Mapping[str, float]
+_MAX_PANELS = 9  # with more, ticks cannot be read from the last row
+_MAX_NAMES = 24  # names of parameters that fit below a plot
+_FEW = 24  # maximum number of values with a marker each
 _GRID = {1: (1, 1), 2: (1, 2), 3: (1, 3), 4: (2, 2), 5: (2, 3), 6: (2, 3)}
-_TRUE_DASH = (0, (4, 4))
+_TRUE_DASHES = (0, (4, 4))
 
 
 def parameters(
@@ -40,23 +40,24 @@ def parameters(
     dark: bool = False,
     title: str | None = None,
 ) -> slide.Figure:
-    """The parameters of one or several runs over time, and their true values as dashed levels.
+    """Draw the parameters of one or several runs over time, and their true values.
 
-    Every parameter has a panel with its own scale. A run whose values become a thousand times as
-    large as the true one leaves the panel, and the legend says that it diverges.
+    Every parameter has a panel with its own scale; a dashed line is its true value. A run whose
+    values become a thousand times as large as the true value leaves the panel, and the legend says
+    that it diverges.
 
     Args:
         runs: as for :func:`loss`.
-        names: only this parameter, or these, of an array all its numbers (``W``) or some
-            (``W[0,1]``); all unless given, of which over time the first nine are drawn.
-        final: what was learnt in the end, all parameters side by side, instead.
-        by: over steps or epochs; auto: epochs if every run has five.
-        log_steps: a logarithmic axis of steps or epochs; it begins after the start.
+        names: parameters to draw; arrays (``W``) or single elements (``W[0,1]``). Default: all,
+            of which only the first nine are drawn over time.
+        final: draw the learned values of all parameters side by side instead.
+        by: horizontal axis, steps or epochs; auto: epochs if every run has five.
+        log_steps: logarithmic axis of steps or epochs; it begins after the start.
 
     Raises:
-        UsageError: no run, a run without a step, one saved before parameters were recorded, runs
-            with different true values, an unknown name.
-        DataError: a file holds no run.
+        UsageError: no run, a run without a step or without recorded parameters, runs with
+            different true values, an unknown name.
+        DataError: a file is not a run.
 
     Command line:
         cgprimer train lecture --save adam.json
@@ -72,91 +73,102 @@ def parameters(
     >>> [axes.get_title() for axes in figure.axes], figure.axes[0].get_xlabel()
     (['k', 'b'], 'epoch')
     """
-    found = {name: run.in_numbers() for name, run in named_runs(runs).items()}
-    truth = common_truth(found)
-    known = tuple(dict.fromkeys(name for run in found.values() for name in run.parameters))
-    chosen = normalize_names(names, "names") if names else known
-    whole = {n: tuple(e for e in known if e.startswith(f"{n}[")) for n in chosen if n not in known}
-    chosen = tuple(e for name in chosen for e in whole.get(name) or (name,))
-    for name in chosen:
-        if name not in known:
-            raise UsageError(f"no run has a parameter {name!r}", hint=element_hint(name, known))
-    if not chosen:
-        raise UsageError("there are no parameters to draw")
-    chosen = tuple(name for name in known if name in chosen)
+    learned = {name: run.in_numbers() for name, run in named_runs(runs).items()}
+    truth = common_truth(learned)
+    chosen = _choose_parameters(learned, names)
     if final and log_steps:
-        raise UsageError("final values have no axis of steps", hint="without --log-steps")
+        raise UsageError("final values have no axis of steps", hint="omit --log-steps")
     if final:
-        words = {"x": "parameter", "y": "value"}
-        figure, axes, look = slide.framed(dark, title, "Learned values", **words)
-        _draw_final(axes, found, chosen, truth, look)
+        labels = {"x": "parameter", "y": "value"}
+        figure, axes, look = slide.new_plot(dark, title, "Learned values", **labels)
+        _draw_final(axes, learned, chosen, truth, look)
         slide.legend_below(figure, axes, look)
         return figure
-    by = axis_of(found, check_choice("axis", by, BY))
-    drawn = chosen[:_MOST_PANELS]
+    by = choose_axis(learned, check_choice("axis", by, BY))
+    drawn = chosen[:_MAX_PANELS]
     cut = f", the first {len(drawn)} of {len(chosen)}" if len(drawn) < len(chosen) else ""
     figure, look = slide.new_figure(dark, title, f"Parameters over time{cut}")
-    moved = {name: over_time(run, by, drawn) for name, run in found.items()}
-    gone = {name for name, m in moved.items() if any(_far(m, n, truth) for n in drawn)}
-    gone |= {name for name, run in found.items() if run.stopped == "diverged"}
-    if log_steps:  # the start has no place there, and no say in the scales
-        for places, values in moved.values():
-            for begun in (places, *values.values()):
-                del begun[0]
+    histories = {name: over_time(run, by, drawn) for name, run in learned.items()}
+    diverged = {n for n, run in learned.items() if run.stopped == "diverged"}
+    diverged |= {n for n, h in histories.items() if any(_is_far(h, name, truth) for name in drawn)}
+    if log_steps:  # the start is at 0, which a logarithmic axis does not have
+        for positions, values in histories.values():
+            for series in (positions, *values.values()):
+                del series[0]
     rows, columns = _GRID.get(len(drawn), (3, 3))
     panels = list(figure.subplots(rows, columns, squeeze=False, sharex=True).flat)
     for axes in panels[len(drawn) :]:
         axes.remove()
     for number, (name, axes) in enumerate(zip(drawn, panels, strict=False)):
-        lowest = number + columns >= len(drawn)  # no panel below
-        slide.dress(axes, look, x=by if lowest else "", y="value" if number % columns == 0 else "")
+        is_lowest = number + columns >= len(drawn)  # no panel below
+        y = "value" if number % columns == 0 else ""
+        slide.style_axes(axes, look, x=by if is_lowest else "", y=y)
         axes.set_title(name, parse_math=False, fontsize=17, color=look.ink, weight="bold", pad=4)
-        _draw_panel(axes, name, moved, truth, gone, look)
-        axes.tick_params(axis="x", labelbottom=lowest)
+        _draw_panel(axes, name, histories, truth, diverged, look)
+        axes.tick_params(axis="x", labelbottom=is_lowest)
         if log_steps:
-            slide.log_axis(axes, "x", most=9 - columns)
+            slide.use_log_axis(axes, "x", max_ticks=9 - columns)
         else:
-            slide.linear_axis(axes, "x", most=8 // columns + 1, whole=True)
-        slide.linear_axis(axes, "y", most=7 - rows)
+            slide.use_linear_axis(axes, "x", max_ticks=8 // columns + 1, integers=True)
+        slide.use_linear_axis(axes, "y", max_ticks=7 - rows)
     slide.legend_below(figure, panels[0], look)
     return figure
 
 
-class OverTime(NamedTuple):
-    """Parameters over time."""
+def _choose_parameters(runs: Mapping[str, TrainingRun], names: Names) -> tuple[str, ...]:
+    """Return the scalars and elements to draw, in the order of the runs."""
+    elements = tuple(dict.fromkeys(name for run in runs.values() for name in run.parameters))
+    chosen: set[str] = set()
+    for name in normalize_names(names, "names") if names else elements:
+        parts = [name] if name in elements else [e for e in elements if e.startswith(f"{name}[")]
+        if not parts:
+            hint = element_hint(name, elements)
+            raise UsageError(f"unknown parameter {name!r}", hint=hint)
+        chosen.update(parts)
+    if not chosen:
+        raise UsageError("the runs have no parameters to draw")
+    return tuple(name for name in elements if name in chosen)
 
-    places: list[float]  # steps or epochs, ascending, from 0
-    values: dict[str, list[float]]  # of each parameter, at each place
+
+class OverTime(NamedTuple):
+    """The history of the parameters of a run.
+
+    `places` are steps or epochs, ascending from 0; `values` has the values of each parameter.
+    """
+
+    places: list[float]
+    values: dict[str, list[float]]
 
 
 def over_time(run: TrainingRun, by: str, chosen: Sequence[str]) -> OverTime:
-    """The chosen parameters, as far as the run has them, over steps or epochs.
+    """Return the history of the chosen parameters that the run has, over steps or epochs.
 
     >>> import cgprimer
     >>> graph = cgprimer.parse("xw = k*xa; parameter k = 2")
     >>> data = cgprimer.make_dataset(graph, samples=100)
-    >>> found = over_time(cgprimer.train(graph, data, epochs=3, start={"k": 1.0}), "epoch", "k")
-    >>> found.places, found.values["k"][0]
+    >>> history = over_time(cgprimer.train(graph, data, epochs=3, start={"k": 1.0}), "epoch", "k")
+    >>> history.places, history.values["k"][0]
     ([0.0, 1.0, 2.0, 3.0], 1.0)
     """
     last = run.recorded_steps[-1] if run.recorded_steps else 0
-    end = [run.steps] if last < run.steps else []  # ended between two moments
-    apart = 1.0 if by == "step" else steps_per_epoch(run)
+    end = [run.steps] if last < run.steps else []  # the run ended after the last recorded step
+    divisor = 1.0 if by == "step" else steps_per_epoch(run)
     values = {
         n: [run.start[n], *run.recorded_parameters[n]] + [run.parameters[n]] * len(end)
         for n in chosen
         if n in run.parameters
     }
-    return OverTime([step / apart for step in (0, *run.recorded_steps, *end)], values)
+    return OverTime([step / divisor for step in (0, *run.recorded_steps, *end)], values)
 
 
-def _far(moved: OverTime, name: str, truth: Values) -> bool:
-    values = moved.values.get(name, [])
+def _is_far(history: OverTime, name: str, truth: Values) -> bool:
+    """Tell whether some value of a parameter is so far from the true value that it diverged."""
+    values = history.values.get(name, [])
     return any(not abs(value) <= _limit(values, name, truth) for value in values)
 
 
 def _limit(values: Sequence[float], name: str, truth: Values) -> float:
-    """Of the size of a parameter: beyond, a run has diverged."""
+    """Return the magnitude of a parameter beyond which its run has diverged."""
     near = truth.get(name, values[0] if values and isfinite(values[0]) else 0.0)
     return FAR * max(1.0, abs(near))
 
@@ -166,29 +178,30 @@ def _draw_panel(
     name: str,
     runs: Mapping[str, OverTime],
     truth: Values,
-    gone: set[str],
+    diverged: set[str],
     look: Theme,
 ) -> None:
-    level: dict[str, Any] = {"color": look.ink, "linestyle": _TRUE_DASH, "linewidth": 2.0}
-    if truth:  # in every panel, so that the legend of the first has it
+    """Draw one parameter over time: a curve for each run, and the true value."""
+    level: dict[str, Any] = {"color": look.ink, "linestyle": _TRUE_DASHES, "linewidth": 2.0}
+    if truth:  # in every panel, because the legend is that of the first panel
         axes.plot([], [], **level, label="true value")
-    seen = [truth[name]] if name in truth else []
-    calm = list(seen)
-    for value in seen:
+    near = [truth[name]] if name in truth else []
+    stable = list(near)
+    for value in near:
         axes.axhline(value, **level, label="_level")
-    for order, (run, moved) in enumerate(runs.items()):
-        values = moved.values.get(name, [])
-        few, apart = len(values) <= _FEW, max(1, len(values) // 4)
-        label = slide.plain(f"{run}: diverges" if run in gone else run)
-        axes.plot(moved.places if values else [], values, **slide.curve_style(order, look),
-                  linewidth=2.4, markersize=6 if few else 8, label=label,
-                  markevery=1 if few else (order * 3 % apart, apart))  # fmt: skip
-        seen += [value for value in values if abs(value) <= _limit(values, name, truth)]
-        calm += [] if _far(moved, name, truth) else values
-    if seen and any(_far(moved, name, truth) for moved in runs.values()):
-        low, high = min(calm or seen), max(calm or seen)
-        room = 0.1 * (high - low) or 1.0
-        axes.set_ylim(low - room, high + room)
+    for order, (run, history) in enumerate(runs.items()):
+        values = history.values.get(name, [])
+        is_short, between = len(values) <= _FEW, max(1, len(values) // 4)
+        label = slide.legend_label(f"{run}: diverges" if run in diverged else run)
+        axes.plot(history.places if values else [], values, **slide.curve_style(order, look),
+                  linewidth=2.4, markersize=6 if is_short else 8, label=label,
+                  markevery=1 if is_short else (order * 3 % between, between))  # fmt: skip
+        near += [value for value in values if abs(value) <= _limit(values, name, truth)]
+        stable += [] if _is_far(history, name, truth) else values
+    if near and any(_is_far(history, name, truth) for history in runs.values()):
+        low, high = min(stable or near), max(stable or near)
+        margin = 0.1 * (high - low) or 1.0
+        axes.set_ylim(low - margin, high + margin)
 
 
 def _draw_final(
@@ -198,29 +211,32 @@ def _draw_final(
     truth: Values,
     look: Theme,
 ) -> None:
-    """Learnt parameters beside their true values, where those are known.
+    """Draw learned parameters next to their true values.
 
-    A run that has diverged is named but not drawn: nothing else could be told apart beside it.
+    A run that has diverged is named but not drawn: all other values would coincide.
     """
-    known = {k: truth[name] for k, name in enumerate(names) if name in truth}
-    if known:
-        axes.hlines(list(known.values()), [k - 0.35 for k in known], [k + 0.35 for k in known],
+    true_values = {k: truth[name] for k, name in enumerate(names) if name in truth}
+    if true_values:
+        axes.hlines(list(true_values.values()), [k - 0.35 for k in true_values],
+                    [k + 0.35 for k in true_values],
                     color=look.ink, linewidth=2.4, label="true value")  # fmt: skip
-    far = FAR * max(1.0, *map(abs, known.values())) if known else inf
+    far = FAR * max(1.0, *map(abs, true_values.values())) if true_values else inf
     for order, (name, run) in enumerate(runs.items()):
-        aside = 0.5 * ((order + 0.5) / len(runs) - 0.5)
-        learnt = {k + aside: run.parameters[n] for k, n in enumerate(names) if n in run.parameters}
+        offset = 0.5 * ((order + 0.5) / len(runs) - 0.5)
+        learned = {
+            k + offset: run.parameters[n] for k, n in enumerate(names) if n in run.parameters
+        }
         style = {**slide.curve_style(order, look), "linestyle": "", "markersize": 12}
         label = f"{name}, learnt"
-        if run.stopped == "diverged" or any(not abs(value) <= far for value in learnt.values()):
-            learnt, label = {}, f"{name}: diverged, not shown"
+        if run.stopped == "diverged" or any(not abs(v) <= far for v in learned.values()):
+            learned, label = {}, f"{name}: diverged, not shown"
             style["marker"] = ""
-        axes.plot(list(learnt), list(learnt.values()), **style, label=slide.plain(label))
-    shown = range(0, len(names), -(-len(names) // _MOST_NAMES))
+        axes.plot(list(learned), list(learned.values()), **style, label=slide.legend_label(label))
+    shown = range(0, len(names), -(-len(names) // _MAX_NAMES))
     axes.set_xticks(list(shown), [names[k] for k in shown], parse_math=False)
     if sum(len(names[k]) for k in shown) > 80:
         axes.tick_params(axis="x", rotation=90)
     axes.set_xlim(-0.6, len(names) - 0.4)
     axes.grid(visible=False, axis="x")
     axes.margins(y=0.15)
-    slide.linear_axis(axes, "y")
+    slide.use_linear_axis(axes, "y")

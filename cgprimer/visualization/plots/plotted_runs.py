@@ -1,4 +1,4 @@
-"""Training runs that are to be drawn together: read, named, and over steps or epochs."""
+"""Training runs in one plot: read from files, named, and with a common horizontal axis."""
 
 from __future__ import annotations
 
@@ -11,58 +11,60 @@ from cgprimer.training.checkpoint import load_run
 from cgprimer.training.runs import TrainingRun
 
 BY = ("auto", "step", "epoch")
-FAR = 1000.0  # times the loss of the start, or the size of the truth: a run that has diverged
-UNNAMED = "training"  #: name of a run that comes alone and without a name
+FAR = 1000.0  # a run with so many times its initial loss or true values has diverged
+UNNAMED = "training"  #: name of a single run without a name
 _ENOUGH_EPOCHS = 5
 
 Run: TypeAlias = TrainingRun | str | Path
-"""A run, or the file of one."""
+"""A run, or the file of a run."""
 
 
-def named_runs(given: Sequence[Run | Mapping[str, Run]]) -> dict[str, TrainingRun]:
-    """Runs by name: those of a mapping by their keys, files by theirs, others by a number.
+def named_runs(runs: Sequence[Run | Mapping[str, Run]]) -> dict[str, TrainingRun]:
+    """Return runs keyed by name: keys of mappings, names of files, or numbers.
 
-    A file's name is its own without ``.json``, or the whole path where two would be the same. A
-    run that comes alone and without a name is called ``training``.
+    The name of a file is its name without ``.json``, or the whole path if two names would be equal.
+    A single run without a name is called ``training``.
 
     >>> run = TrainingRun(parameters={}, start={}, truth={}, settings={})
     >>> list(named_runs([run, run])), list(named_runs([run])), list(named_runs([{"adam": run}]))
     (['run 1', 'run 2'], ['training'], ['adam'])
     """
-    paths = [Path(one) for one in given if isinstance(one, str | Path)]
+    paths = [Path(run) for run in runs if isinstance(run, str | Path)]
     if len({path.resolve() for path in paths}) < len(paths):
         raise UsageError("the same run is given twice")
     stems = [path.name.removesuffix(".json") for path in paths]
-    files = iter(stems if len(set(stems)) == len(stems) else map(str, paths))
-    found: dict[str, TrainingRun] = {}
-    for number, one in enumerate(given, start=1):
-        usual = UNNAMED if len(given) == 1 else f"run {number}"
-        usual = next(files) if isinstance(one, str | Path) else usual
-        for name, run in (one if isinstance(one, Mapping) else {usual: one}).items():
-            if name in found:
-                raise UsageError(f"two runs are called {name!r}")
-            read = load_run(run) if isinstance(run, str | Path) else run
-            if not isinstance(read, TrainingRun):
+    file_names = iter(stems if len(set(stems)) == len(stems) else map(str, paths))
+    result: dict[str, TrainingRun] = {}
+    for number, entry in enumerate(runs, start=1):
+        default = UNNAMED if len(runs) == 1 else f"run {number}"
+        default = next(file_names) if isinstance(entry, str | Path) else default
+        for name, run in (entry if isinstance(entry, Mapping) else {default: entry}).items():
+            if name in result:
+                raise UsageError(f"two runs have the name {name!r}")
+            loaded = load_run(run) if isinstance(run, str | Path) else run
+            if not isinstance(loaded, TrainingRun):
                 raise UsageError(
-                    f"expected a TrainingRun or a file, not {type(read).__name__}",
-                    hint="cgprimer.train(...) returns one, cgprimer train --save writes one",
+                    f"a run must be a TrainingRun or a file, got {type(loaded).__name__}",
+                    hint="cgprimer.train(...) returns a run, cgprimer train --save writes a file",
                 )
-            found[str(name)] = read
-    if not found:
-        raise UsageError("which runs? Give files that cgprimer train --save wrote, or runs")
-    return found
+            result[str(name)] = loaded
+    if not result:
+        hint = "pass files written by cgprimer train --save, or runs"
+        raise UsageError("a plot of runs requires at least one run", hint=hint)
+    return result
 
 
-def axis_of(runs: Mapping[str, TrainingRun], by: str = "auto") -> str:
-    """`step` or `epoch`; `auto` is epochs where every run has at least five."""
+def choose_axis(runs: Mapping[str, TrainingRun], by: str = "auto") -> str:
+    """Return `step` or `epoch`; `auto` is epochs if every run has at least five."""
     for name, run in runs.items():
         if not run.steps:
             raise UsageError(
                 f"the run {name!r} has no step, so there is nothing to draw over time",
-                hint="train it for an epoch at least (--epochs 1)",
+                hint="train it for at least one epoch (--epochs 1)",
             )
         if by == "epoch" and not run.epoch_losses:
-            raise UsageError(f"the run {name!r} has no whole epoch", hint="by step (--by step)")
+            hint = "draw it over steps (--by step)"
+            raise UsageError(f"the run {name!r} has no complete epoch", hint=hint)
     if by == "auto":
         enough = all(len(run.epoch_losses) >= _ENOUGH_EPOCHS for run in runs.values())
         return "epoch" if enough else "step"
@@ -70,18 +72,22 @@ def axis_of(runs: Mapping[str, TrainingRun], by: str = "auto") -> str:
 
 
 def steps_per_epoch(run: TrainingRun) -> float:
-    """Steps of an epoch; files from before this was written have whole epochs, or none."""
+    """Return the number of steps per epoch; old run files without it have complete epochs only."""
     return float(run.settings.get("steps_per_epoch") or run.steps / max(1, run.epochs))
 
 
 def common_truth(runs: Mapping[str, TrainingRun]) -> dict[str, float]:
-    """The true values on which all runs that know them agree: one picture cannot show others."""
+    """Return the true values of the parameters.
+
+    Raises:
+        UsageError: two runs have different true values of a parameter.
+    """
     truth: dict[str, float] = {}
     for name, run in runs.items():
         for parameter, value in run.truth.items():
             if truth.setdefault(parameter, value) != value:
                 raise UsageError(
-                    f"the run {name!r} had another true value of {parameter} than the runs before",
-                    hint="draw them one by one",
+                    f"the true value of {parameter} in the run {name!r} differs from earlier runs",
+                    hint="draw the runs one by one",
                 )
     return truth

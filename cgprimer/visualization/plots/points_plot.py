@@ -1,4 +1,4 @@
-"""A value and its derivatives at many points: curves with a marker at each of them."""
+"""A value and its derivatives at many points, as curves with a marker at each point."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ def points(
     dark: bool = False,
     title: str | None = None,
 ) -> slide.Figure:
-    """A value and its derivatives over the points of a range.
+    """Draw a value and its derivatives at the points of a range.
 
-    The first name with several values is the horizontal axis; others go along with it.
+    The first name with several values is the horizontal axis; other names vary with it.
 
     Args:
         graph: the graph.
-        at: a number for each input and parameter, or several, such as 0:6.283:25 for 25 from 0
-            to 6.283; declared values fill the rest.
-        of: the variable to differentiate; the only output unless given.
-        wrt: with respect to which names; those that vary unless given.
-        loss: a loss of which it is shown instead; the point then has its targets, too.
-        method: how to differentiate.
-        title: above the picture; the formula unless given.
+        at: one or several values for each input and parameter, such as 0:6.283:25 for 25 values
+            from 0 to 6.283; other names keep their declared values.
+        of: variable to differentiate. Default: the only output.
+        wrt: names to differentiate with respect to. Default: the names that vary.
+        loss: loss to draw instead; `at` then has its targets as well.
+        method: method of differentiation.
+        title: title above the plot. Default: the formula.
 
     Raises:
-        UsageError: an unknown name, nothing varies, or what is drawn has more than one number.
+        UsageError: an unknown name, no name varies, or the value or a derivative is an array.
         MissingValueError: a value is missing.
 
     Command line:
@@ -60,37 +60,42 @@ def points(
     varied = varied_names(graph, at)
     if not varied:
         first = next((n for n in graph.inputs if n not in graph.shapes), "NAME")
-        hint = f"--at {first}=0:1:25"
-        raise UsageError("nothing varies: every value is one number", hint=hint)
-    along = np.asarray((at or {})[varied[0]], float)
-    found = compute_derivatives(graph, at, target, wrt or varied, method=method)
-    curves = {target: found.values[target]}
-    curves |= {f"d {target} / d {name}": value for (_, name), value in found.derivatives.items()}
-    alike = [n for n in varied[1:] if np.array_equal((at or {})[n], along)]
+        hint = f"vary a name: --at {first}=0:1:25"
+        raise UsageError("`at` must have several values for at least one name", hint=hint)
+    x = np.asarray((at or {})[varied[0]], float)
+    result = compute_derivatives(graph, at, target, wrt or varied, method=method)
+    curves = {target: result.values[target]}
+    curves |= {f"d {target} / d {name}": value for (_, name), value in result.derivatives.items()}
+    equal = [n for n in varied[1:] if np.array_equal((at or {})[n], x)]
     ends = [
         f"{name} from {format_number(value[0])} to {format_number(value[-1])}"
         for name in varied[1:]
-        if name not in alike and len(value := np.ravel((at or {})[name]))
+        if name not in equal and len(value := np.ravel((at or {})[name]))
     ]
-    axis = " = ".join([varied[0], *alike]) + (f"   (with {join_names(ends)})" if ends else "")
+    axis = " = ".join([varied[0], *equal]) + (f"   (with {join_names(ends)})" if ends else "")
     text = graph.expression(target) if target in graph.definitions else target
-    figure, axes, look = slide.framed(dark, title, f"{target} = {text}", x=axis, y="")
+    figure, axes, look = slide.new_plot(dark, title, f"{target} = {text}", x=axis, y="")
     for order, (name, values) in enumerate(curves.items()):
         shown = np.asarray(values, float)
-        if shown.ndim and shown.shape != along.shape:
-            raise UsageError(f"{name} is an array at each point", hint="choose an element: W[0,0]")
-        shown = np.broadcast_to(shown, along.shape)
-        axes.plot(along, np.where(np.isfinite(shown), shown, np.nan), linewidth=2.0, markersize=8,
-                  label=slide.plain(name), **slide.curve_style(order, look))  # fmt: skip
+        if shown.ndim and shown.shape != x.shape:
+            hint = "choose an element, such as W[0,0]"
+            raise UsageError(f"{name} must be a scalar at each point", hint=hint)
+        shown = np.broadcast_to(shown, x.shape)
+        axes.plot(x, np.where(np.isfinite(shown), shown, np.nan), linewidth=2.0, markersize=8,
+                  label=slide.legend_label(name), **slide.curve_style(order, look))  # fmt: skip
     for which in "xy":
-        slide.linear_axis(axes, which)
+        slide.use_linear_axis(axes, which)
     slide.legend_below(figure, axes, look)
     return figure
 
 
 def varied_names(graph: ExpressionGraph, at: Mapping[str, Any] | None) -> list[str]:
-    """The names of numbers that a point has several values of, in one row."""
+    """Return the names of scalars that have several values in a point."""
     free = {*graph.inputs, *graph.parameters}
-    several = [name for name, value in (at or {}).items() if np.ndim(value) == 1]
-    places = [(name, *parse_element(name)) for name in several]  # of W[0,1] a number
-    return [n for n, own, at in places if own in free and len(at) == len(graph.shapes.get(own, ()))]
+    rows = [name for name, value in (at or {}).items() if np.ndim(value) == 1]
+    elements = [(name, *parse_element(name)) for name in rows]
+    return [
+        name
+        for name, array, index in elements
+        if array in free and len(index) == len(graph.shapes.get(array, ()))
+    ]

@@ -1,33 +1,36 @@
-"""The runs of a sweep on one slide: a panel for each value of what varies first."""
+"""The runs of a sweep on one slide, with a panel for each value of the first setting."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
 from cgprimer.errors import join_names
 from cgprimer.training.runs import TrainingRun
 from cgprimer.training.sweeps import Sweep, format_cell
+from cgprimer.visualization.diagrams.theme import Theme
 from cgprimer.visualization.plots import slide
 from cgprimer.visualization.plots.final_losses import axis_of_sweep, final_losses
 from cgprimer.visualization.plots.loss_plot import loss, over_time
-from cgprimer.visualization.plots.plotted_runs import axis_of, steps_per_epoch
+from cgprimer.visualization.plots.plotted_runs import choose_axis, steps_per_epoch
 
-_PANELS = 9
-_IN_A_ROW, _IN_TWO = 3, 8  # panels
-_WIDEST = 60  # letters above all panels of a row
+_MAX_PANELS = 9
+_PANELS_PER_ROW, _PANELS_IN_TWO_ROWS = 3, 8
+_TITLE_LENGTH = 60  # characters above all panels of a row
 
 
 def sweep(found: Sweep, *, dark: bool = False, title: str | None = None) -> slide.Figure:
-    """The losses of all runs over one scale: panels by what varies first, lines by the rest.
+    """Draw the losses of all runs of a sweep on a common scale.
 
-    What has more than nine values is no panel's. Where one setting varies, all lines are in one.
-    A run that diverges leaves through the top, and the legend of its panel says so.
-    If the number of samples varies, or the graph alone (with validation samples), the picture
-    shows training and validation loss at the end over the number of samples, or over the graphs.
+    Each value of the first setting has a panel, each combination of other settings a line. A
+    setting with more than nine values has no panels. If only one setting varies, all lines are in
+    one panel. A run that diverges leaves the plot at the top, and the title of its panel says so.
+    If the number of samples varies, or only the graph (with validation samples), the plot shows
+    final training and validation losses over the number of samples or over the graphs.
 
     Args:
-        found: what :func:`cgprimer.sweep` returned.
+        found: result of :func:`cgprimer.sweep`.
 
     >>> import cgprimer
     >>> graph = cgprimer.parse("xw = k*xa; parameter k = 3")
@@ -39,59 +42,78 @@ def sweep(found: Sweep, *, dark: bool = False, title: str | None = None) -> slid
     """
     if (axis := axis_of_sweep(found)) is not None:
         return final_losses(found, axis, dark=dark, title=title)
-    values_of = {
-        n: list(dict.fromkeys(format_cell(v[n]) for v in found.varied)) for n in found.varied[0]
-    }
-    few = [name for name, values in values_of.items() if 1 < len(values) <= _PANELS]
+    values_of = {n: list(dict.fromkeys(format_cell(v[n]) for v in found.varied)) for n in found.varied[0]}
+    few = [name for name, values in values_of.items() if 1 < len(values) <= _MAX_PANELS]
     if len(values_of) == 1 or not few:
         return loss(found.named, dark=dark, title=title)
-    first, panels = few[0], values_of[few[0]]
-    calm = {name: run for name, run in found.named.items() if run.stopped != "diverged"}
-    by = axis_of(calm or found.named)
-    rows = -(-len(panels) // _IN_A_ROW) if len(panels) > _IN_TWO else 1 + (len(panels) > _IN_A_ROW)
-    rest = [", ".join(format_cell(v) for n, v in of.items() if n != first) for of in found.varied]
-    names = ", ".join(name.replace("_", " ") for name in found.varied[0] if name != first)
-    figure, look = slide.new_figure(dark, title, f"Loss by {first.replace('_', ' ')} and {names}")
+    first, names = few[0], values_of[few[0]]
+    stable = {name: run for name, run in found.named.items() if run.stopped != "diverged"}
+    by = choose_axis(stable or found.named)
+    others = ", ".join(name.replace("_", " ") for name in found.varied[0] if name != first)
+    default_title = f"Loss by {first.replace('_', ' ')} and {others}"
+    figure, look = slide.new_figure(dark, title, default_title)
+    rows = 1 + (len(names) > _PANELS_PER_ROW)
+    if len(names) > _PANELS_IN_TWO_ROWS:
+        rows = -(-len(names) // _PANELS_PER_ROW)
     grid: Any = figure.subplots(
-        rows, -(-len(panels) // rows), sharex=True, sharey=True, squeeze=False
+        rows, -(-len(names) // rows), sharex=True, sharey=True, squeeze=False
     )
-    order = list(dict.fromkeys(rest))
-    shown = dict(zip(panels, grid.flat, strict=False))
-    away: dict[str, list[str]] = {name: [] for name in panels}
-    for of, other, run in zip(found.varied, rest, found.runs, strict=True):
-        panel, (places, values) = format_cell(of[first]), _curve(run, by)
-        style = slide.line_style(order.index(other), look, len(values))
-        shown[panel].plot(places, values, linewidth=2.0, label=slide.plain(other), **style)
-        if run.stopped == "diverged":
-            away[panel].append(other)
-    every = [v for run in calm.values() for v in _curve(run, by)[1] if isfinite(v)]
+    panels = dict(zip(names, grid.flat, strict=False))
+    diverged = _draw_lines(panels, found, first, by, look)
+    every = [v for run in stable.values() for v in _loss_curve(run, by)[1] if isfinite(v)]
     every += [run.start_loss for run in found.runs if isfinite(run.start_loss)]
-    logarithmic = bool(every) and min(every) > 0
-    for place, (name, axes) in enumerate(shown.items()):
-        lowest, leftmost = place + grid.shape[1] >= len(panels), place % grid.shape[1] == 0
-        slide.dress(axes, look, x=by if lowest else "", y="loss" if leftmost else "")
-        if lowest:  # below it may be a place without a panel
+    for position, (name, axes) in enumerate(panels.items()):
+        is_lowest = position + grid.shape[1] >= len(names)
+        y = "loss" if position % grid.shape[1] == 0 else ""
+        slide.style_axes(axes, look, x=by if is_lowest else "", y=y)
+        if is_lowest:  # below it there can be an empty cell of the grid
             axes.tick_params(labelbottom=True)
-        says = name
-        if gone := away[name]:  # a long list would reach into the panel beside it
-            short = len(", ".join(gone)) * grid.shape[1] <= _WIDEST
-            many = f"{len(gone)} of {len(axes.lines)} diverge"
-            says += f"\ndiverges: {join_names(gone)}" if short else f"\n{many}"
-        axes.set_title(says, **slide.text_style(look) | {"weight": "bold"})
-        if logarithmic:
-            # Limits come first: on losses of 1e300 a logarithmic axis chooses infinite ones.
-            axes.set_ylim(min(every) / 2, (10 if any(away.values()) else 2) * max(every))
+        label = _panel_title(name, diverged[name], len(axes.lines), grid.shape[1])
+        axes.set_title(label, **slide.text_style(look) | {"weight": "bold"})
+        if every and min(every) > 0:
+            # Limits come first: for losses of 1e300 a logarithmic axis chooses infinite limits.
+            factor = 10 if any(diverged.values()) else 2
+            axes.set_ylim(min(every) / 2, factor * max(every))
             axes.set_yscale("log", nonpositive="mask")
-            slide.log_axis(axes, "y", most=6)
-        slide.linear_axis(axes, "x", most=5, whole=True)
-    for axes in grid.flat[len(panels) :]:
+            slide.use_log_axis(axes, "y", max_ticks=6)
+        slide.use_linear_axis(axes, "x", max_ticks=5, integers=True)
+    for axes in grid.flat[len(names) :]:
         axes.set_visible(False)
-    slide.legend_below(figure, max(shown.values(), key=lambda axes: len(axes.lines)), look)
+    slide.legend_below(figure, max(panels.values(), key=lambda axes: len(axes.lines)), look)
     return figure
 
 
-def _curve(run: TrainingRun, by: str) -> tuple[list[float], list[float]]:
-    """Places and losses; of a run that diverged each step's, however far it came."""
+def _draw_lines(
+    panels: Mapping[str, Any], found: Sweep, first: str, by: str, look: Theme
+) -> dict[str, list[str]]:
+    """Draw each run in the panel of its first setting; return the diverged runs of each panel."""
+    labels = [", ".join(format_cell(v) for n, v in of.items() if n != first) for of in found.varied]
+    order = list(dict.fromkeys(labels))
+    diverged: dict[str, list[str]] = {name: [] for name in panels}
+    for settings, label, run in zip(found.varied, labels, found.runs, strict=True):
+        panel, (positions, losses) = format_cell(settings[first]), _loss_curve(run, by)
+        style = slide.line_style(order.index(label), look, len(losses))
+        style |= {"linewidth": 2.0, "label": slide.legend_label(label)}
+        panels[panel].plot(positions, losses, **style)
+        if run.stopped == "diverged":
+            diverged[panel].append(label)
+    return diverged
+
+
+def _panel_title(name: str, diverged: list[str], lines: int, columns: int) -> str:
+    """Return the title of a panel: the value of the first setting, and the diverged runs.
+
+    `lines` is the number of runs of the panel, `columns` the number of panels in a row.
+    """
+    if not diverged:
+        return name
+    if len(", ".join(diverged)) * columns <= _TITLE_LENGTH:  # fits above the panel
+        return f"{name}\ndiverges: {join_names(diverged)}"
+    return f"{name}\n{len(diverged)} of {lines} diverge"
+
+
+def _loss_curve(run: TrainingRun, by: str) -> tuple[list[float], list[float]]:
+    """Return steps or epochs, and losses; the losses of each step for a run that diverged."""
     if run.stopped != "diverged" or by == "step":
         return over_time(run, by)
     steps, losses = over_time(run, "step")

@@ -1,8 +1,8 @@
-"""Expression swell: how the formula of a derivative grows with the depth of nesting.
+"""Expression swell: the growth of the formula of a derivative with the depth of nesting.
 
-A value that is used twice is written twice in a formula, and the product rule copies it once
-more, so the formula grows by a factor at each level. Reverse mode names every value once, and
-grows by a few operations at each level.
+A value that is used twice is written twice in a formula, and the product rule copies it once more,
+so the formula grows by a factor at each level. Reverse mode names every value once and grows by a
+few operations at each level.
 
 Source: Baydin, Pearlmutter, Radul and Siskind, "Automatic differentiation in machine learning: a
 survey" (2018), table 1, for the logistic map.
@@ -22,12 +22,12 @@ from cgprimer.expressions import parse
 from cgprimer.support.validation import check_choice
 from cgprimer.tapes import Tape, differentiate
 from cgprimer.tapes import tape as tape_of
-from cgprimer.visualization.diagrams.theme import AXIS_SIZE
+from cgprimer.visualization.diagrams.theme import AXIS_SIZE, Theme
 from cgprimer.visualization.plots import slide
-from cgprimer.visualization.plots.cost_plot import as_counts
+from cgprimer.visualization.plots.cost_plot import sorted_counts
 
-LIMIT = 20_000  # operations beyond which a formula is not written out
-_CURVES = {  # the curves, and which count of a `Swell` each shows
+LIMIT = 20_000  # maximum number of operations of a formula
+_CURVES = {  # legend labels, and the attributes of `Swell` with their counts
     "derivative as a formula (symbolic)": "formula",
     "expression as a formula": "written_out",
     "symbolic, equal parts shared": "shared",
@@ -43,13 +43,13 @@ def swell(
     dark: bool = False,
     title: str | None = None,
 ) -> slide.Figure:
-    """The growth of a symbolic derivative with the depth of nesting, beside reverse mode.
+    """Draw the growth of symbolic derivatives and of reverse mode with the depth of nesting.
 
-    Formulas of more than 20,000 operations are left out; a ring stands where their curve ends.
+    Formulas of more than 20,000 operations are omitted; a ring marks the end of their curve.
 
     Args:
-        family: what is nested.
-        depths: levels of nesting, a number or several; up to 10, for softmax up to 5, unless given.
+        family: function that is nested.
+        depths: one or several depths of nesting. Default: up to 10, for softmax up to 5.
 
     Raises:
         UsageError: an unknown family, or a depth that is not positive.
@@ -62,12 +62,13 @@ def swell(
     'depth of nesting'
     """
     rows = swell_counts(family, depths)
-    usual = f"Expression swell: nested {family}"
-    words = {"x": "depth of nesting", "y": "operations"}
-    figure, axes, look = slide.framed(dark, title, usual, **words)
+    labels = {"x": "depth of nesting", "y": "operations"}
+    default_title = f"Expression swell: nested {family}"
+    figure, axes, look = slide.new_plot(dark, title, default_title, **labels)
     ends: list[tuple[float, float]] = []
-    for order, (name, what) in enumerate(_CURVES.items()):
-        points = [(row.depth, getattr(row, what)) for row in rows if getattr(row, what) is not None]
+    for order, (name, count) in enumerate(_CURVES.items()):
+        values = [(row.depth, getattr(row, count)) for row in rows]
+        points = [(depth, value) for depth, value in values if value is not None]
         if not points:
             continue
         style = slide.curve_style(order, look)
@@ -75,7 +76,7 @@ def swell(
         label = name
         if last == rows[-1].depth:
             ends.append((last, end))
-        else:  # other curves go on to the right
+        else:  # other curves continue to the right
             slide.mark_end(axes, (last, end), f"{end:,}", style["color"], look)
             label = f"{name}: too large a formula beyond depth {last}"
         axes.plot(*zip(*points, strict=True), **style, linewidth=2.4, markersize=9, label=label)
@@ -83,74 +84,92 @@ def swell(
     axes.set_xlim(least - 0.3, most + 0.06 * (most - least + 1) + 0.3)
     axes.set_yscale("log")
     axes.set_ylim(top=2 * axes.get_ylim()[1])  # room for the number over the highest point
-    slide.log_axis(axes, "y")
-    slide.linear_axis(axes, "x", most=12, whole=True)
+    slide.use_log_axis(axes, "y")
+    slide.use_linear_axis(axes, "x", max_ticks=12, integers=True)
     slide.legend_below(figure, axes, look)
-    figure.draw_without_rendering()  # the layout says where the points are
-    ends.sort(key=lambda end: end[1])
-    levels = [72 / figure.dpi * float(axes.transData.transform(end)[1]) for end in ends]
-    # Numbers to the right of the last points, moved apart where they would overlap.
-    for end, level, moved in zip(ends, levels, apart(levels, 1.15 * AXIS_SIZE), strict=True):
-        aside = (12, moved - level)
-        slide.beside(axes, f"{end[1]:,}", end, aside, look, ha="left", va="center")
+    _label_ends(figure, axes, ends, look)
     return figure
 
 
-def _nested(level: str, depth: int) -> str:
-    """Variables x1, x2, ..., each a formula of the one before, which ``@`` stands for."""
+def _label_ends(
+    figure: slide.Figure, axes: slide.Axes, ends: list[tuple[float, float]], look: Theme
+) -> None:
+    """Write the counts to the right of the last points, at a distance from each other."""
+    figure.draw_without_rendering()  # computes the positions of the points
+    ends = sorted(ends, key=lambda end: end[1])
+    heights = [72 / figure.dpi * float(axes.transData.transform(end)[1]) for end in ends]
+    for end, height, new in zip(ends, heights, spread(heights, 1.15 * AXIS_SIZE), strict=True):
+        offset = (12, new - height)
+        slide.annotate_point(axes, f"{end[1]:,}", end, offset, look, ha="left", va="center")
+
+
+def _nested_expression(level: str, depth: int) -> str:
+    """Return definitions of x1, x2, ...; ``@`` in a level stands for the previous variable."""
     names = ["xa", *(f"x{k}" for k in range(1, depth + 1))]
     return "\n".join(f"{new} = {level.replace('@', old)}" for old, new in pairwise(names))
 
 
-def _softmax(depth: int) -> str:
-    """The softmax of a softmax of ... of three numbers; the output is the first component."""
+def _softmax_expression(depth: int) -> str:
+    """Return definitions of nested softmax functions of three scalars.
+
+    The output is the first component of the outermost softmax.
+    """
     names = ["xa", "xb", "xc"]
     lines = []
     for level in range(1, depth + 1):
         total = " + ".join(f"exp({name})" for name in names)
-        made = [f"x{letter}{level}" for letter in "abc"]
-        kept = made if level < depth else made[:1]
-        lines += [f"{new} = exp({old})/({total})" for new, old in zip(kept, names, strict=False)]
-        names = made
+        results = [f"x{letter}{level}" for letter in "abc"]
+        defined = results if level < depth else results[:1]
+        lines += [f"{new} = exp({old})/({total})" for new, old in zip(defined, names, strict=False)]
+        names = results
     return "\n".join(lines)
 
 
 FAMILIES: dict[str, Callable[[int], str]] = {
-    "product": partial(_nested, "@*sin(@)"),
-    "logistic": partial(_nested, "4*@*(1 - @)"),
-    "softmax": _softmax,
+    "product": partial(_nested_expression, "@*sin(@)"),
+    "logistic": partial(_nested_expression, "4*@*(1 - @)"),
+    "softmax": _softmax_expression,
 }
 
 
 class Swell(NamedTuple):
-    """Counts of operations for one depth; None where the formula is larger than the limit."""
+    """Numbers of operations for one depth; None for formulas above the limit.
+
+    Attributes:
+        depth: depth of nesting.
+        expression: operations of the function if each value is named once.
+        written_out: operations of the function as one formula.
+        formula: operations of the function and its derivative, as one formula each.
+        shared: operations of the same formulas if equal parts are computed once.
+        reverse: operations of the function and its derivative in reverse mode.
+    """
 
     depth: int
-    expression: int  # each value named once
-    written_out: int  # the expression as one formula
-    formula: int | None  # with its derivative as one formula: symbolic without sharing
-    shared: int | None  # the same with equal parts computed once
-    reverse: int  # with its derivative by reverse mode
+    expression: int
+    written_out: int
+    formula: int | None
+    shared: int | None
+    reverse: int
 
 
 def swell_counts(
     family: str = "product", depths: int | Sequence[int] = (), *, limit: int = LIMIT
 ) -> tuple[Swell, ...]:
-    """Counts for each depth: what :func:`swell` draws; formulas above the limit are not made.
+    """Count the operations of :func:`swell` for each depth; formulas above the limit have None.
 
     >>> [(row.depth, row.formula, row.reverse) for row in swell_counts("product", [1, 4])]
     [(1, 6, 5), (4, 280, 26)]
     """
-    text_of = FAMILIES[check_choice("family", family, FAMILIES)]
-    usual = range(1, 6 if family == "softmax" else 11)
-    given = usual if isinstance(depths, Sequence) and not depths else depths
+    write_graph = FAMILIES[check_choice("family", family, FAMILIES)]
+    default = range(1, 6 if family == "softmax" else 11)
+    chosen = default if isinstance(depths, Sequence) and not depths else depths
     rows = []
     too_large = False
-    for depth in as_counts(given, "depths"):
-        tape = tape_of(parse(text_of(depth)))
+    for depth in sorted_counts(chosen, "depths"):
+        tape = tape_of(parse(write_graph(depth)))
         (root,) = tape.outputs.values()
-        formula = None if too_large else _symbolic(tape, False, limit)
-        shared = None if formula is None else _symbolic(tape, True, limit)
+        formula = None if too_large else _count_symbolic(tape, False, limit)
+        shared = None if formula is None else _count_symbolic(tape, True, limit)
         too_large = formula is None
         reverse = differentiate(tape, wrt="xa", method="reverse").operation_count
         rows.append(
@@ -159,8 +178,8 @@ def swell_counts(
     return tuple(rows)
 
 
-def _symbolic(tape: Tape, share: bool, limit: int) -> int | None:
-    """Operations of the symbolic derivative; None where it is too large."""
+def _count_symbolic(tape: Tape, share: bool, limit: int) -> int | None:
+    """Count the operations of the symbolic derivative; None if there are more than the limit."""
     try:
         program = differentiate(tape, wrt="xa", method="symbolic", share=share, limit=limit)
     except ExpressionSwellError:
@@ -168,13 +187,13 @@ def _symbolic(tape: Tape, share: bool, limit: int) -> int | None:
     return program.operation_count if program.operation_count <= limit else None
 
 
-def apart(levels: Sequence[float], least: float) -> list[float]:
-    """Ascending levels, moved as little as is needed to be `least` from one another.
+def spread(levels: Sequence[float], least: float) -> list[float]:
+    """Return ascending values moved as little as possible to have a minimum distance.
 
-    >>> apart([0.0, 4.0, 30.0], 10.0)
+    >>> spread([0.0, 4.0, 30.0], 10.0)
     [-3.0, 7.0, 30.0]
     """
-    # What ascends and is nearest to given numbers lies, at each place, between means around it.
+    # Isotonic regression: each value of the nearest ascending sequence is a minimax of means.
     free = [level - least * k for k, level in enumerate(levels)]
     ends = range(1, len(free) + 1)
     return [

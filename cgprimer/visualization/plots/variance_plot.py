@@ -1,4 +1,4 @@
-"""The variance of a mini-batch gradient against the batch size: it falls like 1/B.
+"""The variance of a mini-batch gradient as a function of the batch size: it falls like 1/B.
 
 Source: Bottou, Curtis and Nocedal 2018, "Optimization methods for large-scale machine learning",
 section 5.2.
@@ -21,10 +21,10 @@ from cgprimer.training.data import Dataset, make_dataset, require_in_memory
 from cgprimer.training.losses import samples_for
 from cgprimer.training.objective import Objective
 from cgprimer.visualization.plots import slide
-from cgprimer.visualization.plots.cost_plot import as_counts
+from cgprimer.visualization.plots.cost_plot import sorted_counts
 
-_MOST = 1024  # samples of a batch, unless more are asked for
-_SAMPLES = 4000  # whose variance is taken for that of one sample
+_MAX_BATCH = 1024  # default maximum batch size
+_MAX_SAMPLES = 4000  # used to estimate the variance of the gradient of one sample
 
 
 def variance(
@@ -39,25 +39,27 @@ def variance(
     dark: bool = False,
     title: str | None = None,
 ) -> slide.Figure:
-    """The variance of a mini-batch gradient against the batch size, beside the line 1/B.
+    """Draw the variance of a mini-batch gradient over the batch size, and the line 1/B.
 
-    It is the mean squared distance from the gradient over all samples, summed over the parameters.
-    Samples of a batch are drawn with repeats; without them it is less by the factor (N-B)/(N-1).
-    Where it is below the square of that gradient, a batch mostly knows the way.
+    The variance is the mean squared distance to the gradient over all samples, summed over the
+    parameters. The samples of a batch are sampled with replacement; without replacement the
+    variance is smaller by the factor (N-B)/(N-1). If it is below the squared norm of the full
+    gradient, the gradient of a batch usually points in the right direction.
 
     Args:
         graph: the graph.
-        data: inputs and targets; 10,000 samples made from the parameters' values unless given.
-        at: values of parameters; the others are where training with this seed begins.
-        sizes: of batches, a number or several; powers of two up to 1024 unless given.
-        batches: drawn of each size.
+        data: inputs and targets; 10,000 samples generated from the values of the parameters unless
+            given.
+        at: values of parameters; other parameters have the initial values of a training run with
+            the same seed.
+        sizes: one or several batch sizes. Default: powers of two up to 1024.
+        batches: number of batches of each size.
         loss: as for training.
-        seed: of data, start and batches.
+        seed: random seed of data, initial values and batches.
 
     Raises:
         UsageError: no parameters, or fewer than two batches.
         NonFiniteError: a gradient is not finite.
-        DataError: the data are not those of the graph.
 
     Command line:
         cgprimer plot variance lecture -o variance.png
@@ -69,41 +71,46 @@ def variance(
     >>> [text.get_text() for text in figure.legends[0].get_texts()][:2]
     ['measured over 20,000 batches: slope -0.993', '1/B']
     """
-    found = gradient_variances(graph, data, at, sizes, batches, loss, seed)
-    x = np.array(found.sizes, float)
-    figure, axes, look = slide.framed(
+    result = gradient_variances(graph, data, at, sizes, batches, loss, seed)
+    x = np.array(result.sizes, float)
+    figure, axes, look = slide.new_plot(
         dark, title, "Variance of a mini-batch gradient", x="batch size B", y="variance"
     )
+    slope = format_number(result.slope, 3)
     lines = [
-        (
-            found.variances,
-            f"measured over {batches:,} batches: slope {format_number(found.slope, 3)}",
-        ),
-        (found.of_one / x, "1/B"),
-        (np.full(len(x), found.square), "square of the gradient over all samples"),
+        (result.variances, f"measured over {batches:,} batches: slope {slope}"),
+        (result.of_one / x, "1/B"),
+        (np.full(len(x), result.square), "square of the gradient over all samples"),
     ]
     for order, (values, label) in enumerate(lines):
         style = slide.curve_style(order, look) | ({} if order == 0 else {"marker": ""})
         if values.min() > 0:
             axes.plot(x, values, **style, linewidth=2.4, markersize=10, label=label)
     for which in "xy":
-        slide.log_axis(axes, which)
+        slide.use_log_axis(axes, which)
     slide.legend_below(figure, axes, look)
     return figure
 
 
 @dataclass(frozen=True, eq=False)
 class Variances:
-    """Variances of mini-batch gradients at one point."""
+    """Variances of mini-batch gradients at one point.
+
+    Attributes:
+        sizes: batch sizes.
+        variances: measured variances; shape (sizes,).
+        of_one: variance of the gradient of one sample, the numerator of the line 1/B.
+        square: squared norm of the gradient over all samples.
+    """
 
     sizes: tuple[int, ...]
-    variances: Any  # measured, shape (sizes,)
-    of_one: float  # variance of the gradient of one sample: what falls as 1/B
-    square: float  # of the norm of the gradient over all samples
+    variances: Any
+    of_one: float
+    square: float
 
     @property
     def slope(self) -> float:
-        """Of the straight line through logarithms of variance and size; nan of one size."""
+        """The slope of log variance over log batch size; nan for a single size."""
         if len(self.sizes) < 2 or not (self.variances > 0).all():
             return float("nan")
         return float(np.polyfit(np.log(self.sizes), np.log(self.variances), 1)[0])
@@ -113,50 +120,59 @@ def gradient_variances(
     graph: ExpressionGraph, data: Any = None, at: Mapping[str, Any] | None = None,
     sizes: int | Sequence[int] = (), batches: int = 400, loss: str = "squared-error", seed: int = 0,
 ) -> Variances:  # fmt: skip
-    """What :func:`variance` draws; the arguments are its own.
+    """Measure the variances of :func:`variance`, which has the same arguments.
 
     >>> from cgprimer.core.graph import parse
     >>> data = Dataset.from_arrays({"xa": [1.0, 1.0]}, {"xw": [1.0, 3.0]})
-    >>> found = gradient_variances(parse("xw = k*xa"), data, {"k": 2.0}, [1, 4])
-    >>> found.of_one, found.square
+    >>> result = gradient_variances(parse("xw = k*xa"), data, {"k": 2.0}, [1, 4])
+    >>> result.of_one, result.square
     (4.0, 0.0)
     """
     batches = check_integer("the number of batches", batches, minimum=2)
     seed = check_integer("the seed", seed)
     data = make_dataset(graph, seed=seed) if data is None else samples_for(graph, data, loss)
-    data = require_in_memory(data, "gradients are drawn from all samples")
+    data = require_in_memory(data, "gradients are sampled from all samples")
     data.check_finite()
     count = len(data)
-    powers = [2**k for k in range(11) if 2**k <= min(_MOST, count)]
-    wanted = as_counts(powers if isinstance(sizes, Sequence) and not sizes else sizes, "sizes")
+    powers = [2**k for k in range(11) if 2**k <= min(_MAX_BATCH, count)]
+    chosen = sorted_counts(powers if isinstance(sizes, Sequence) and not sizes else sizes, "sizes")
     objective = Objective(graph, loss=loss, dataset=data)
     vectors, random = objective.vectors, np.random.default_rng(seed)
-    own = check_named_values("at", at, "parameter", graph.parameters, shapes=graph.shapes)
-    drawn = vectors.values(random.random(len(vectors)))  # the start that `train` draws
-    values = vectors.vector({**drawn, **own}).astype(objective.precision)
+    given_values = check_named_values("at", at, "parameter", graph.parameters, shapes=graph.shapes)
+    start = vectors.values(random.random(len(vectors)))  # the initial values of `train`
+    values = vectors.vector({**start, **given_values}).astype(objective.precision)
     columns = objective.columns(data)
 
-    def gradient(chosen: Any) -> Any:
-        part = {name: column[chosen] for name, column in columns.items()}
-        return np.asarray(objective.sums(part, values, len(chosen))[1], float) / len(chosen)
+    def compute_gradient(indices: Any) -> Any:
+        """Return the mean gradient over chosen samples."""
+        part = {name: column[indices] for name, column in columns.items()}
+        return np.asarray(objective.sums(part, values, len(indices))[1], float) / len(indices)
 
     with np.errstate(all="ignore"):
-        whole = gradient(np.arange(count))
+        full = compute_gradient(np.arange(count))
+
+        def squared_error(indices: Any) -> float:
+            """Return the squared distance between the gradient of a batch and the full gradient."""
+            return _squared_norm(compute_gradient(indices) - full)
+
         measured = [
-            np.mean([_square(gradient(random.integers(0, count, size)) - whole)
-                     for _ in range(batches)])
-            for size in wanted
-        ]  # fmt: skip
-        one = np.mean([_square(gradient(np.array([k])) - whole) for k in _some(count, random)])
-    if not np.isfinite([*measured, one]).all():
-        raise NonFiniteError("a gradient is not finite there", hint="other values: --at NAME=VALUE")
-    return Variances(tuple(wanted), np.array(measured), float(one), _square(whole))
+            np.mean([squared_error(random.integers(0, count, size)) for _ in range(batches)])
+            for size in chosen
+        ]
+        of_one = np.mean([squared_error(np.array([k])) for k in _choose_samples(count, random)])
+    if not np.isfinite([*measured, of_one]).all():
+        hint = "choose other values (--at NAME=VALUE)"
+        raise NonFiniteError("a gradient is not finite at this point", hint=hint)
+    return Variances(tuple(chosen), np.array(measured), float(of_one), _squared_norm(full))
 
 
-def _square(vector: Any) -> float:
+def _squared_norm(vector: Any) -> float:
+    """Return the squared Euclidean norm."""
     return float(vector @ vector)
 
 
-def _some(count: int, random: Any) -> Any:
-    """All samples, or so many of them that their mean is known well."""
-    return np.arange(count) if count <= _SAMPLES else random.choice(count, _SAMPLES, replace=False)
+def _choose_samples(count: int, random: Any) -> Any:
+    """Return the indices of all samples, or of enough samples for an accurate mean."""
+    if count <= _MAX_SAMPLES:
+        return np.arange(count)
+    return random.choice(count, _MAX_SAMPLES, replace=False)

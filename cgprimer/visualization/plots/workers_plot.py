@@ -1,4 +1,4 @@
-"""Many workers: who computed and who waited, how old gradients were, loss over steps and time."""
+"""Training with several workers: timelines, staleness, and losses over steps and time."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from cgprimer.visualization.plots.loss_plot import smoothed
 from cgprimer.visualization.plots.plotted_runs import Run, named_runs
 
 SHOW = ("auto", "timeline", "loss", "staleness")
-_GAP = 400  # of such a part of the picture is what stands between two spans
-_NUMBERED = 72  # of such a part of the picture a span has room for the number of its micro-batch
-_ROWS = 16  # workers in a timeline
-_STEPS = 60  # whose moments are lines in a timeline
-_AGES = 40  # bars of a histogram
-_SMOOTH = 40  # parts of a curve, of each of which the mean is drawn
-_TOGETHER = ("sync", "backup", "layers")  # protocols whose steps end what all workers do
-_LOOKS = {  # of a span: which colour of the curves, how much of it, what is drawn into it
+_GAP = 400  # width of the plot over the gap between two spans
+_NUMBERED = 72  # width of the plot over the minimum width of a span with a number
+_MAX_ROWS = 16  # workers in a timeline
+_MAX_STEPS = 60  # steps in a timeline that are drawn as lines
+_MAX_BARS = 40  # bars of a histogram
+_SMOOTH = 40  # windows of a smoothed curve
+_SYNCHRONOUS = ("sync", "backup", "layers")  # protocols in which all workers end a step together
+_SPAN_STYLES = {  # index of the color, strength of the color, and hatch of each kind of span
     "compute": (0, 0.75, ""),
     "forward": (0, 0.75, ""),
     "backward": (2, 0.55, "//"),
@@ -43,20 +43,19 @@ def workers(
     dark: bool = False,
     title: str | None = None,
 ) -> slide.Figure:
-    """What many workers did in one run or several.
+    """Draw the activities of the workers, the losses or the staleness of one or several runs.
 
     Args:
-        runs: what :func:`cgprimer.train` returned for many workers, files that ``cgprimer train
-            --workers 8 --simulate --save`` wrote, or mappings from names to either.
-        show: timeline (what each worker of one run was at, from the beginning on, and which share
-            of its time was used), loss (over steps, and over time), or staleness (how many steps
-            were made while a gradient was computed); auto: the timeline of one run, or the losses
-            of several.
-        until: the seconds at which a timeline ends.
+        runs: results of :func:`cgprimer.train` with workers, files written by ``cgprimer train
+            --workers 8 --simulate --save``, or mappings from names to results or files.
+        show: timeline (the activities of each worker of one run, and the fraction of its time that
+            is used), loss (over steps and over time), or staleness (number of steps during the
+            computation of a gradient); auto: the timeline of one run, or the losses of several.
+        until: end of the timeline, in seconds.
 
     Raises:
         UsageError: a timeline of several runs, a run without a step.
-        DataError: a run had no workers.
+        DataError: a run has no workers.
 
     Command line:
         cgprimer train lecture --workers 4 --simulate --save sync.json
@@ -72,69 +71,47 @@ def workers(
     >>> workers(run).axes[0].get_title()
     '2 workers, sync: 2 s per step'
     """
-    given = named_runs(runs)
-    found = {name: record_of(run) for name, run in given.items()}
+    named = named_runs(runs)
+    records = {name: record_of(run) for name, run in named.items()}
     if check_choice("way to show workers", show, SHOW) == "auto":
-        show = "timeline" if len(given) == 1 else "loss"
-    for name, run in given.items():
+        show = "timeline" if len(named) == 1 else "loss"
+    for name, run in named.items():
         if not run.steps:
             raise UsageError(f"the run {name!r} has no step, so there is nothing to draw")
-    if show == "timeline":
-        if len(found) > 1:
-            raise UsageError("a timeline is of one run, and there are several")
-        ((record, run),) = zip(found.values(), given.values(), strict=True)
-        end = (
-            None if until is None else check_real_number("the end of the timeline", until, above=0)
-        )
-        return timeline(record, run.steps, end, dark=dark, title=title)
     if show == "loss":
-        return _losses(given, found, dark=dark, title=title)
-    return _staleness(found, dark=dark, title=title)
+        return _draw_losses(named, records, dark=dark, title=title)
+    if show == "staleness":
+        return _draw_staleness(records, dark=dark, title=title)
+    if len(records) > 1:
+        raise UsageError(f"a timeline requires exactly one run, got {len(records)}")
+    ((record, run),) = zip(records.values(), named.values(), strict=True)
+    if until is not None:
+        until = check_real_number("the end of the timeline", until, above=0)
+    return timeline(record, run.steps, until, dark=dark, title=title)
 
 
 def timeline(
     record: TeamRecord, steps: int, until: float | None = None, *, dark: bool, title: str | None
 ) -> slide.Figure:
-    """A row for each worker; the lines are steps."""
+    """Draw a row with the activities of each worker, and vertical lines at the ends of steps."""
     end = until or record.timeline_end()
-    rows = min(record.workers, _ROWS)
+    rows = min(record.workers, _MAX_ROWS)
     pace = format_number(record.clock / steps, 4)
-    usual = f"{pluralize(record.workers, 'worker')}, {record.protocol}: {pace} s per step"
+    default_title = f"{pluralize(record.workers, 'worker')}, {record.protocol}: {pace} s per step"
     if record.has_stages:
-        usual += f", bubble {100 * record.time_fractions()['wait']:.0f} %"
+        default_title += f", bubble {100 * record.time_fractions()['wait']:.0f} %"
     clock = "seconds of the virtual clock" if record.is_simulated else "seconds"
-    figure, axes, look = slide.framed(dark, title, usual, x=clock, y="")
-    seen, alone = dict[str, Any](), record.protocol.partition(":")[0] not in _TOGETHER
-    for span in record.spans:
-        if span.worker < rows and span.begin < end:
-            width = min(span.end, end) - span.begin
-            width -= min(0.3 * width, end / _GAP)  # one gradient after the other, and not one bar
-            seen[span.kind] = axes.barh(
-                span.worker, width, left=span.begin, height=0.62, **_look(span.kind, look)
-            )
-            if record.has_stages and width > end / _NUMBERED:
-                place = span.begin + width / 2, span.worker
-                slide.beside(axes, str(span.version), place, (0, 0), look, ha="center",
-                             va="center", zorder=4, weight="bold")  # fmt: skip
-    made = [time for time in record.times if time <= end]
-    if len(made) <= _STEPS:
-        last = "send" if "send" in seen else "compute"  # the end of what makes a step
-        ends = {span.end: span.worker for span in record.spans if span.kind == last}
-        for time in made:
-            row = ends.get(time, 0)
-            from_to = (row - 0.42, row + 0.42) if alone else (-0.5, rows - 0.5)
-            axes.plot([time] * 2, from_to, color=look.ink, linewidth=3.0 if alone else 1.4,
-                      linestyle="-" if alone else (0, (2, 2)), zorder=3)  # fmt: skip
-        mark: dict[str, Any] = {"marker": "|", "markersize": 18, "markeredgewidth": 2.0}
-        says = "makes a step" if alone else "a step"
-        axes.plot([], [], color=look.ink, linestyle="", **mark, label=says)
+    figure, axes, look = slide.new_plot(dark, title, default_title, x=clock, y="")
+    bars = _draw_spans(axes, record, rows, end, look)
+    last = "send" if "send" in bars else "compute"  # the activity whose end is the end of a step
+    _draw_steps(axes, record, last, (rows, end), look)
     for worker in range(rows):
         axes.plot([0, end], [worker, worker], color=look.edge, linewidth=1.0, zorder=0)
         text = f"{100 * record.utilization[worker]:.0f} %"
-        slide.beside(axes, text, (end, worker), (8, 0), look, ha="left", va="center")
-    slide.beside(axes, "used", (end, -0.5), (8, 4), look, ha="left", va="bottom")
-    for kind, bars in seen.items():
-        bars.set_label(record.label(kind))
+        slide.annotate_point(axes, text, (end, worker), (8, 0), look, ha="left", va="center")
+    slide.annotate_point(axes, "used", (end, -0.5), (8, 4), look, ha="left", va="bottom")
+    for kind, bar in bars.items():
+        bar.set_label(record.label(kind))
     axes.plot([], [], color=look.edge, linewidth=1.0, label=record.label("wait"))
     axes.set_xlim(0, end)
     axes.set_ylim(rows - 0.5, -0.5)
@@ -143,35 +120,73 @@ def timeline(
         names[-1] += f" of {record.workers:,}"
     axes.set_yticks(range(rows), names)
     axes.grid(visible=False)
-    slide.linear_axis(axes, "x")
+    slide.use_linear_axis(axes, "x")
     slide.legend_below(figure, axes, look)
     return figure
 
 
-def _look(kind: str, look: Theme) -> dict[str, Any]:
-    """Colour and hatch of a span: told apart without colours, too."""
-    order, share, hatch = _LOOKS[kind]
+def _draw_spans(
+    axes: slide.Axes, record: TeamRecord, rows: int, end: float, look: Theme
+) -> dict[str, Any]:
+    """Draw a bar for each activity of a worker; return the last bars of each kind."""
+    bars = dict[str, Any]()
+    for span in record.spans:
+        if span.worker >= rows or span.begin >= end:
+            continue
+        width = min(span.end, end) - span.begin
+        width -= min(0.3 * width, end / _GAP)  # a gap separates consecutive bars
+        style = _span_style(span.kind, look)
+        bars[span.kind] = axes.barh(span.worker, width, left=span.begin, height=0.62, **style)
+        if record.has_stages and width > end / _NUMBERED:
+            middle = span.begin + width / 2, span.worker
+            style = {"ha": "center", "va": "center", "zorder": 4, "weight": "bold"}
+            slide.annotate_point(axes, str(span.version), middle, (0, 0), look, **style)
+    return bars
+
+
+def _draw_steps(
+    axes: slide.Axes, record: TeamRecord, last: str, size: tuple[int, float], look: Theme
+) -> None:
+    """Draw a line at the end of each step: across all rows if all workers end a step together.
+
+    `last` is the last activity of a step, and `size` the number of rows and the end of the time.
+    """
+    rows, end = size
+    times = [time for time in record.times if time <= end]
+    if len(times) > _MAX_STEPS:
+        return
+    is_single = record.protocol.partition(":")[0] not in _SYNCHRONOUS
+    worker_at = {span.end: span.worker for span in record.spans if span.kind == last}
+    for time in times:
+        row = worker_at.get(time, 0)
+        limits = (row - 0.42, row + 0.42) if is_single else (-0.5, rows - 0.5)
+        axes.plot([time] * 2, limits, color=look.ink, linewidth=3.0 if is_single else 1.4,
+                  linestyle="-" if is_single else (0, (2, 2)), zorder=3)  # fmt: skip
+    mark: dict[str, Any] = {"marker": "|", "markersize": 18, "markeredgewidth": 2.0}
+    label = "makes a step" if is_single else "a step"
+    axes.plot([], [], color=look.ink, linestyle="", **mark, label=label)
+
+
+def _span_style(kind: str, look: Theme) -> dict[str, Any]:
+    """Return the color and the hatch of a span; hatches distinguish spans without colors."""
+    order, strength, hatch = _SPAN_STYLES[kind]
     colour = look.curves[order]
     return {
-        "facecolor": mix(colour, look.background, share), "edgecolor": colour, "hatch": hatch,
+        "facecolor": mix(colour, look.background, strength), "edgecolor": colour, "hatch": hatch,
         "linewidth": 1.2, "zorder": 2,
     }  # fmt: skip
 
 
-def _losses(
-    runs: Mapping[str, TrainingRun],
-    records: Mapping[str, TeamRecord],
-    *,
-    dark: bool,
-    title: str | None,
+def _draw_losses(
+    runs: Mapping[str, TrainingRun], records: Mapping[str, TeamRecord], *, dark: bool, title: str | None
 ) -> slide.Figure:
-    """Two pictures of the same curves: over steps, and over time."""
+    """Draw the losses of runs over steps, and next to them over time."""
     figure, look = slide.new_figure(dark, title, "The same runs over steps and over time")
     both: Any = figure.subplots(1, 2, sharey=True)
     virtual = all(record.is_simulated for record in records.values())
     clock = f"seconds{virtual * ' of the virtual clock'}"
     for axes, name in zip(both, ("step", clock), strict=True):
-        slide.dress(axes, look, x=name, y="loss" if axes is both[0] else "")
+        slide.style_axes(axes, look, x=name, y="loss" if axes is both[0] else "")
     positive = True
     for order, (name, run) in enumerate(runs.items()):
         losses = list(run.step_losses)
@@ -179,43 +194,46 @@ def _losses(
         steps = [1.0 + k * run.steps_apart for k in range(len(losses))]
         times = list(records[name].times)
         positive = positive and all(v > 0 for v in means if isfinite(v))
-        for axes, places in (both[0], steps), (both[1], times):
-            known = min(len(places), len(means))
-            style = slide.line_style(order, look, known) | {"label": slide.plain(name)}
-            axes.plot(places[:known], means[:known], linewidth=2.4, **style)
+        for axes, positions in (both[0], steps), (both[1], times):
+            count = min(len(positions), len(means))
+            style = slide.line_style(order, look, count) | {"label": slide.legend_label(name)}
+            axes.plot(positions[:count], means[:count], linewidth=2.4, **style)
     for axes in both:
-        slide.linear_axis(axes, "x", most=5)
+        slide.use_linear_axis(axes, "x", max_ticks=5)
         if positive:
-            slide.log_axis(axes, "y")
+            slide.use_log_axis(axes, "y")
         else:
-            slide.linear_axis(axes, "y")
+            slide.use_linear_axis(axes, "y")
     slide.legend_below(figure, both[0], look)
     return figure
 
 
-def _staleness(records: Mapping[str, TeamRecord], *, dark: bool, title: str | None) -> slide.Figure:
-    """Of each run the share of the gradients that were so many steps old."""
-    figure, axes, look = slide.framed(
+def _draw_staleness(
+    records: Mapping[str, TeamRecord], *, dark: bool, title: str | None
+) -> slide.Figure:
+    """Draw a histogram of the staleness of gradients for each run."""
+    figure, axes, look = slide.new_plot(
         dark, title, "How old gradients are when they are used",
-        x="staleness: steps between a gradient's parameters and its own", y="share of gradients",
+        x="staleness: steps between a gradient's parameters and its own", y="fraction of gradients",
     )  # fmt: skip
     oldest = max((max(r.staleness, default=0) for r in records.values()), default=0)
-    wide = -(-(oldest + 1) // _AGES)
+    bin_width = -(-(oldest + 1) // _MAX_BARS)
     count = len(records)
     for order, (name, record) in enumerate(records.items()):
-        shares = dict[int, float]()
-        whole = sum(record.staleness.values()) or 1
+        fractions = dict[int, float]()
+        total = sum(record.staleness.values()) or 1
         for age, n in record.staleness.items():
-            shares[age // wide] = shares.get(age // wide, 0.0) + n / whole
-        places = [wide * (k + (order + 0.5) / count) - 0.5 for k in shares]
+            position = age // bin_width
+            fractions[position] = fractions.get(position, 0.0) + n / total
+        positions = [bin_width * (k + (order + 0.5) / count) - 0.5 for k in fractions]
         colour = look.curves[order % len(look.curves)]
         mean = format_number(record.mean_staleness, 3)
         axes.bar(
-            places, list(shares.values()), width=0.86 * wide / count, edgecolor=colour,
+            positions, list(fractions.values()), width=0.86 * bin_width / count, edgecolor=colour,
             facecolor=mix(colour, look.background, 0.55), hatch=("", "//", "xx", "..")[order % 4],
-            label=slide.plain(f"{name}, mean {mean}"),
+            label=slide.legend_label(f"{name}, mean {mean}"),
         )  # fmt: skip
-    slide.linear_axis(axes, "x", whole=True)
-    slide.linear_axis(axes, "y")
+    slide.use_linear_axis(axes, "x", integers=True)
+    slide.use_linear_axis(axes, "y")
     slide.legend_below(figure, axes, look)
     return figure

@@ -11,7 +11,7 @@ from cgprimer.core.tape.scalarization import split_arrays
 from cgprimer.visualization.diagrams.animation import gif
 from cgprimer.visualization.diagrams.theme import theme
 from cgprimer.visualization.pages.page_rendering import encode_script_data, render_page
-from cgprimer.visualization.plots.boundary_plot import Plane, colours, drawn, moments_of
+from cgprimer.visualization.plots.boundary_plot import Plane, draw_plane, moments_of, region_colours
 from cgprimer.visualization.plots.plotted_runs import Run
 
 Array = Any
@@ -32,7 +32,7 @@ def animation(
 ) -> bytes:
     """The boundary moving, as a GIF; the arguments are those of ``cgprimer.plot.boundary``."""
     plane, moments = moments_of(run, data, columns, _FRAMES)
-    figures = (drawn(plane, moment, dark=dark, title=title) for moment in moments)
+    figures = (draw_plane(plane, moment, dark=dark, title=title) for moment in moments)
     return gif(figures, speed=_SPEED)
 
 
@@ -59,7 +59,7 @@ def page(
         for moment in moments
     ]
     names = [*numbers[0]]
-    shown = plane.shown
+    shown = plane.drawn_samples
     read = {
         "names": plane.names,
         "ends": [[float(side[0]), float(side[-1])] for side in plane.sides],
@@ -67,7 +67,7 @@ def page(
         "classes": plane.classes,
         "samples": [
             [*_scaled(plane, point[None])[0].tolist(), int(own)]
-            for point, own in zip(plane.points[shown], plane.own[shown], strict=True)
+            for point, own in zip(plane.points[shown], plane.region_of[shown], strict=True)
         ],
         "weights": names[:_WEIGHTS],
         "more": max(0, len(names) - _WEIGHTS),
@@ -92,7 +92,7 @@ def page(
         default_title if title is None else title,
         dark=dark,
         region_colors={
-            scheme: list(zip(*colours(plane, theme(scheme == "dark")), strict=True))
+            scheme: list(zip(*region_colours(plane, theme(scheme == "dark")), strict=True))
             for scheme in ("light", "dark")
         },
         data=encode_script_data(read),
