@@ -42,7 +42,9 @@ def sweep(found: Sweep, *, dark: bool = False, title: str | None = None) -> slid
     """
     if (axis := axis_of_sweep(found)) is not None:
         return final_losses(found, axis, dark=dark, title=title)
-    values_of = {n: list(dict.fromkeys(format_cell(v[n]) for v in found.varied)) for n in found.varied[0]}
+    values_of = {
+        n: list(dict.fromkeys(format_cell(v[n]) for v in found.varied)) for n in found.varied[0]
+    }
     few = [name for name, values in values_of.items() if 1 < len(values) <= _MAX_PANELS]
     if len(values_of) == 1 or not few:
         return loss(found.named, dark=dark, title=title)
