@@ -178,7 +178,11 @@ def _span_style(kind: str, look: Theme) -> dict[str, Any]:
 
 
 def _draw_losses(
-    runs: Mapping[str, TrainingRun], records: Mapping[str, TeamRecord], *, dark: bool, title: str | None
+    runs: Mapping[str, TrainingRun],
+    records: Mapping[str, TeamRecord],
+    *,
+    dark: bool,
+    title: str | None,
 ) -> slide.Figure:
     """Draw the losses of runs over steps, and next to them over time."""
     figure, look = slide.new_figure(dark, title, "The same runs over steps and over time")
