@@ -11,7 +11,7 @@ from cgprimer import check_formula
 from cgprimer.core.language.syntax_tree import names_in
 from cgprimer.core.operations.notation import parse_expression, unparse
 from cgprimer.course.checks.notation_reader import read_formula
-from cgprimer.course.checks.sheets.sheet_answers import parse_number
+from cgprimer.course.checks.sheets.answer_values import parse_number
 from tests.approval import refused
 
 NAMES = ("x", "y", "z", "e", "pi", "W", "ab")

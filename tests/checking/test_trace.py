@@ -24,13 +24,9 @@ from cgprimer.course.checks.check_results import Result
 from cgprimer.course.checks.sandbox import Limits
 from cgprimer.course.checks.sheet_check import FOLLOWS, build_trace_check, check_trace
 from cgprimer.course.checks.sheets import formula_mistakes as s
+from cgprimer.course.checks.sheets.answer_files import BlankKey, normalize_name, read_answers
 from cgprimer.course.checks.sheets.answer_forms import format_python_form
-from cgprimer.course.checks.sheets.sheet_answers import (
-    BlankKey,
-    normalize_name,
-    parse_number,
-    read_answers,
-)
+from cgprimer.course.checks.sheets.answer_values import parse_number
 from cgprimer.course.checks.sheets.sheet_problems import (
     KINDS,
     Blank,
@@ -293,7 +289,8 @@ def test_matrices() -> None:
     assert parts["1 y_pred value"].points == 1, "a matrix of one number"
     answers[1, "h", "value"] = "[[1, 2], [3]]"
     assert (
-        "no matrix" in {p.name: p for p in check_trace(sheet, answers).parts}["1 h value"].message
+        "a matrix must have"
+        in {p.name: p for p in check_trace(sheet, answers).parts}["1 h value"].message
     )
 
 
@@ -525,7 +522,7 @@ def test_a_folder_goes_on_where_one_file_is_broken(tmp_path: Path) -> None:
 
 
 def test_arrays_are_read_as_they_are_printed() -> None:
-    from cgprimer.course.checks.sheets.sheet_answers import parse_array
+    from cgprimer.course.checks.sheets.answer_values import parse_array
 
     matrix = np.array([[1.0, -0.5], [0.0, 2.0]])
     assert np.array_equal(parse_array(format_array(matrix)), matrix)

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import cgprimer
+from cgprimer.course.checks.sheets.optimizer_worksheet import RULES
 from cgprimer.course.checks.sheets.sheet_problems import Problem, Worksheet
-from cgprimer.course.checks.sheets.sheet_questions import RULES, build_worksheet
+from cgprimer.course.checks.sheets.sheet_questions import build_worksheet
 from cgprimer.course.checks.sheets.sheet_tables import evaluate_formula
 from cgprimer.support.files import find_examples
 from cgprimer.training.optimizers import optimizer
@@ -41,7 +42,7 @@ def test_of_a_softmax_no_row_is_asked_that_no_student_writes() -> None:
             np.testing.assert_allclose(evaluate_formula(blank.tree, known), blank.value, rtol=1e-12)
     t = known["t"]
     np.testing.assert_allclose(values["bar_x"], values["xp"] * t.sum() - t, rtol=1e-12)
-    told_before = replace(problem, settings={"digits": 4, "of": "xL"})  # sheets that are handed out
+    told_before = replace(problem, asked={"digits": 4, "of": "xL"})  # sheets that are handed out
     assert "v4" in column(build_worksheet(told_before), "value")
 
 

@@ -24,19 +24,21 @@ from cgprimer.course.checks.check_results import (
 )
 from cgprimer.course.checks.sandbox import Limits, Submission
 from cgprimer.course.checks.sheets import formula_mistakes as s
-from cgprimer.course.checks.sheets.answer_forms import format_python_form
-from cgprimer.course.checks.sheets.sheet_answers import (
+from cgprimer.course.checks.sheets.answer_files import (
     ENDINGS,
     Answers,
     BlankKey,
-    is_empty_answer,
     normalize_name,
+    parse_namespace,
+    read_answers,
+)
+from cgprimer.course.checks.sheets.answer_forms import format_python_form
+from cgprimer.course.checks.sheets.answer_values import (
+    is_empty_answer,
     parse_array,
     parse_names,
-    parse_namespace,
     parse_number,
     parse_shape,
-    read_answers,
     truncate_answer,
 )
 from cgprimer.course.checks.sheets.sheet_problems import (

@@ -10,11 +10,11 @@ from typing import Any
 from cgprimer.core.language.syntax_tree import operator_name
 from cgprimer.course.checks.point_sampling import sample_values
 from cgprimer.course.checks.sheets import formula_mistakes as s
+from cgprimer.course.checks.sheets.optimizer_worksheet import parse_rule
 from cgprimer.course.checks.sheets.sheet_problems import KINDS, Problem, Worksheet
 from cgprimer.course.checks.sheets.sheet_questions import (
     build_worksheet,
     is_same_number,
-    parse_rule,
 )
 from cgprimer.course.checks.sheets.sheet_tables import (
     build_trace_table,

@@ -1,4 +1,4 @@
-"""Forms for answers, as CSV and Python: a place for each blank of a sheet."""
+"""Forms for answers, as CSV and Python, with an empty field for each blank of a sheet."""
 
 from __future__ import annotations
 
@@ -6,41 +6,49 @@ import csv
 import io
 import json
 
-from cgprimer.course.checks.sheets.sheet_answers import COLUMNS
+from cgprimer.course.checks.sheets.answer_files import COLUMNS
 from cgprimer.course.checks.sheets.sheet_problems import Blank, Sheet, Worksheet
 from cgprimer.course.checks.sheets.sheet_questions import build_worksheets
 
 
-def _list_blank_columns(made: Worksheet) -> dict[str, list[str]]:
-    """Of each row the columns that are asked for, in the order of the table."""
-    found = {str(row[0]): [c.column for c in row if isinstance(c, Blank)] for row in made.rows}
-    return {row: columns for row, columns in found.items() if columns}
+def _list_blank_columns(worksheet: Worksheet) -> dict[str, list[str]]:
+    """Return the columns with blanks of each row, keyed by row, in the order of the table."""
+    columns = {
+        str(row[0]): [cell.column for cell in row if isinstance(cell, Blank)]
+        for row in worksheet.rows
+    }
+    return {row: names for row, names in columns.items() if names}
 
 
 def format_csv_form(sheet: Sheet) -> str:
-    """A line for each blank; the last column is filled in."""
+    """Format a CSV form: one line per blank, with an empty last column for the answer."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
-    for place, made in build_worksheets(sheet):
-        for row, columns in _list_blank_columns(made).items():
-            writer.writerows((sheet.identifier, place, row, column, "") for column in columns)
+    for number, worksheet in build_worksheets(sheet):
+        for row, columns in _list_blank_columns(worksheet).items():
+            writer.writerows((sheet.identifier, number, row, column, "") for column in columns)
     return out.getvalue()
 
 
 def format_python_form(sheet: Sheet) -> str:
-    """Dictionaries, as in the cells of the notebook."""
-    made = [format_dictionary(place, one) for place, one in build_worksheets(sheet)]
-    return "\n\n".join([f'sheet = "{sheet.identifier}"', *made]) + "\n"
+    """Format a Python form: one dictionary per problem, as in the cells of the notebook."""
+    dictionaries = [format_dictionary(number, one) for number, one in build_worksheets(sheet)]
+    return "\n\n".join([f'sheet = "{sheet.identifier}"', *dictionaries]) + "\n"
 
 
-def format_dictionary(place: int, made: Worksheet) -> str:
-    """A dictionary to fill in, for one problem."""
+def format_dictionary(number: int, worksheet: Worksheet) -> str:
+    """Format a dictionary with empty answers to a problem.
+
+    Args:
+        number: the number of the problem.
+        worksheet: the worksheet of the problem.
+    """
     lines = [
-        '# Write numbers, or texts such as "3/4"; this cell need not be run.',
-        f"answers_{place} = {{",
+        '# Write numbers, or strings such as "3/4". You need not run this cell.',
+        f"answers_{number} = {{",
     ]
-    for row, columns in _list_blank_columns(made).items():
+    for row, columns in _list_blank_columns(worksheet).items():
         inner = ", ".join(f'{json.dumps(c, ensure_ascii=False)}: ""' for c in columns)
         lines.append(f"    {json.dumps(row, ensure_ascii=False)}: {{{inner}}},")
     return "\n".join([*lines, "}"])

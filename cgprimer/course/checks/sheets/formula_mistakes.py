@@ -1,6 +1,9 @@
-"""What typical slips would give: a formula with a sign, an addend or a factor gone wrong.
+"""Wrong answers that typical mistakes in the formula of a blank lead to.
 
-They are read off the formula of a blank, with the numbers that a student had before it.
+A mistake changes the formula of one blank: a sign, a term, a factor, a position. The changed
+formula is evaluated at the numbers that the student wrote in earlier blanks. Mistakes of whole
+reverse passes (:mod:`cgprimer.course.checks.mistakes`) cannot be used, because values, tangents and
+paths have formulas too, and because later blanks depend on the student's numbers.
 """
 
 from __future__ import annotations
@@ -32,64 +35,82 @@ SWAPPED = "swapped rows"
 SHAPE = "transposed"
 ROUNDED = "rounded too much"
 ZERO = "zero after an earlier mistake"
-_OTHERS = {"add": ("sub", "mul"), "sub": ("add",), "mul": ("add", "div"), "div": ("mul",)}
-_MOST_OTHERS = 12  # values that a partial may have been taken at
+_CONFUSED_OPERATIONS = {
+    "add": ("sub", "mul"),
+    "sub": ("add",),
+    "mul": ("add", "div"),
+    "div": ("mul",),
+}
+_MAX_POINTS = 12  # other values at which a partial may have been evaluated
 _DERIVATIVES = ("bar", "dot")
 
 
-def predict_wrong_answers(blank: Blank, known: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Names of slips with what they give, the likeliest first; some may give the right value.
+def predict_wrong_answers(blank: Blank, values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield mistakes with the wrong answers that they predict, the most likely mistake first.
+
+    Some predictions may be equal to the correct value.
+
+    Args:
+        blank: the blank.
+        values: the values of the names in its formula.
 
     >>> tree = Apply("add", (Apply("mul", (Name("bar.xz"), Name("xy"))), Name("bar.xw")))
     >>> blank = Blank("xx", "adjoint", "bar.xx", 7.0, tree)
-    >>> list(slips(blank, {"bar.xz": 2.0, "xy": 3.0, "bar.xw": 1.0, "xx": 5.0}))[:3]
+    >>> list(predict_wrong_answers(blank, {"bar.xz": 2.0, "xy": 3.0, "bar.xw": 1.0, "xx": 5.0}))[:3]
     [('sign', -7.0), ('= instead of +=', 6.0), ('= instead of +=', 1.0)]
     """
     tree = blank.tree
     if tree is None:
         return
-    right = evaluate_formula(tree, known)
-    yield SIGN, -right
-    flows = _get_kind(blank) in (*_DERIVATIVES, "gradient") or blank.name == "sum"
-    for name, changed in _change_formula(tree, blank, flows):
+    correct = evaluate_formula(tree, values)
+    yield SIGN, -correct
+    is_derivative = _get_kind(blank) in (*_DERIVATIVES, "gradient") or blank.name == "sum"
+    for name, changed in _change_formula(tree, blank, is_derivative):
         try:
-            yield name, evaluate_formula(changed, known)
-        except (KeyError, ValueError):  # nothing of that name here, or matrices that do not fit
+            yield name, evaluate_formula(changed, values)
+        except (KeyError, ValueError):  # an unknown name, or incompatible shapes
             continue
-    yield TWICE, 2 * right
-    yield TWICE, right / 2
-    if flows:
-        yield from _evaluate_partials_elsewhere(tree, known)
+    yield TWICE, 2 * correct
+    yield TWICE, correct / 2
+    if is_derivative:
+        yield from _evaluate_partials_elsewhere(tree, values)
 
 
 def _evaluate_partials_elsewhere(
-    tree: Expression, known: Mapping[str, Any]
+    tree: Expression, values: Mapping[str, Any]
 ) -> Iterator[tuple[str, Any]]:
-    """Yield partials at any other value of the table: the least likely of all."""
+    """Yield predictions with one partial evaluated at another value of the table."""
     for name in sorted(n for n in names_in(tree) if not is_internal(n)):
-        for other in [n for n in known if not is_internal(n) and n != name][:_MOST_OTHERS]:
+        for other in [n for n in values if not is_internal(n) and n != name][:_MAX_POINTS]:
             try:
-                yield POINT, evaluate_formula(substitute(tree, {name: Name(other)}), known)
+                yield POINT, evaluate_formula(substitute(tree, {name: Name(other)}), values)
             except (KeyError, ValueError):
                 continue
 
 
 def _change_formula(
-    tree: Expression, blank: Blank, flows: bool
+    tree: Expression, blank: Blank, is_derivative: bool
 ) -> Iterator[tuple[str, Expression]]:
-    addends = _flatten(tree, "add")
-    if flows and len(addends) > 1:
+    """Yield mistakes with the changed formulas.
+
+    Args:
+        tree: the formula.
+        blank: the blank.
+        is_derivative: whether the blank asks for a derivative.
+    """
+    terms = _flatten(tree, "add")
+    if is_derivative and len(terms) > 1:
         several = _name_missing_term(blank)
-        yield from ((several, one) for one in addends)
-        for k in range(len(addends) if len(addends) > 2 else 0):
-            yield several, add_terms(addends[:k] + addends[k + 1 :])
-        if len(addends) == 2:
+        yield from ((several, one) for one in terms)
+        for k in range(len(terms) if len(terms) > 2 else 0):
+            yield several, add_terms(terms[:k] + terms[k + 1 :])
+        if len(terms) == 2:
             yield from _multiply_derivatives(tree, blank)
-    for k, addend in enumerate(addends):
-        for name, other in _change_term(addend, blank, flows):
-            yield name, add_terms([*addends[:k], other, *addends[k + 1 :]])
-    if not flows and isinstance(tree, Apply):
-        for operation in _OTHERS.get(operator_name(tree.primitive), ()):
+    for k, term in enumerate(terms):
+        for name, other in _change_term(term, blank, is_derivative):
+            yield name, add_terms([*terms[:k], other, *terms[k + 1 :]])
+    if not is_derivative and isinstance(tree, Apply):
+        for operation in _CONFUSED_OPERATIONS.get(operator_name(tree.primitive), ()):
             yield OPERATION, Apply(operation, tree.arguments)
         if len(tree.arguments) == 2 and tree.primitive in ("sub", "div"):
             yield OPERATION, Apply(tree.primitive, tree.arguments[::-1])
@@ -98,9 +119,9 @@ def _change_formula(
 
 
 def _name_missing_term(blank: Blank) -> str:
-    """Return the name of a mistake that keeps only a part of a sum.
+    """Return the mistake that keeps only some terms of a sum.
 
-    A tangent adds up the operands of one operation, an adjoint the uses of one value.
+    A tangent is a sum over the operands of an operation, an adjoint a sum over the uses of a value.
     """
     if _get_kind(blank) == "dot":
         return {"mul": PRODUCT, "div": QUOTIENT}.get(blank.operation, TERM)
@@ -108,7 +129,7 @@ def _name_missing_term(blank: Blank) -> str:
 
 
 def _multiply_derivatives(tree: Expression, blank: Blank) -> Iterator[tuple[str, Expression]]:
-    """Yield ``f'*g'`` for the tangent of ``f*g``, ``f'/g'`` for that of ``f/g``."""
+    """Yield ``f'*g'`` for the tangent of ``f*g``, and ``f'/g'`` for the tangent of ``f/g``."""
     tangents = [Name(n) for n in names_in(tree) if parse_internal(n).kind == "dot"]
     if blank.operation in ("mul", "div") and _get_kind(blank) == "dot":
         pairs = {1: [(tangents * 2)[:2]], 2: [tangents, tangents[::-1]]}
@@ -116,13 +137,18 @@ def _multiply_derivatives(tree: Expression, blank: Blank) -> Iterator[tuple[str,
             yield _name_missing_term(blank), Apply(blank.operation, tuple(pair))
 
 
-def _change_term(addend: Expression, blank: Blank, flows: bool) -> Iterator[tuple[str, Expression]]:
-    factors = _flatten(addend, "mul")
-    for k, factor in enumerate(factors if flows else []):  # of a + a, and of a*a
+def _change_term(
+    term: Expression, blank: Blank, is_derivative: bool
+) -> Iterator[tuple[str, Expression]]:
+    """Yield mistakes with the changed term of a sum."""
+    factors = _flatten(term, "mul")
+    for k, factor in enumerate(
+        factors if is_derivative else []
+    ):  # the partial of a + a or of a*a is a sum
         parts = _flatten(factor, "add")
         for one in parts if len(parts) > 1 else []:
             yield _name_missing_term(blank), multiply_all([*factors[:k], one, *factors[k + 1 :]])
-    if len(factors) > 1 and (flows or _get_kind(blank) == "path"):
+    if len(factors) > 1 and (is_derivative or _get_kind(blank) == "path"):
         upstream = [f for f in factors if _is_derivative(f)]
         if len(upstream) == 1:
             rest = [f for f in factors if f is not upstream[0]]
@@ -132,8 +158,8 @@ def _change_term(addend: Expression, blank: Blank, flows: bool) -> Iterator[tupl
             yield ADDED, add_terms(factors)
         for k in range(len(factors)):
             yield NO_FACTOR, multiply_all(factors[:k] + factors[k + 1 :])
-    if flows or _get_kind(blank) == "edge":
-        here = {
+    if is_derivative or _get_kind(blank) == "edge":
+        near = {
             blank.row,
             *(
                 parse_internal(f.name).variable
@@ -141,15 +167,15 @@ def _change_term(addend: Expression, blank: Blank, flows: bool) -> Iterator[tupl
                 if _is_derivative(f) and isinstance(f, Name)
             ),
         }
-        here |= set(parse_internal(blank.name).variables) if _get_kind(blank) == "edge" else set()
-        for name in sorted(n for n in names_in(addend) if not is_internal(n)):
-            for other in sorted(here - {name}):
-                yield POINT, substitute(addend, {name: Name(other)})
-        for node in postorder(addend):
+        near |= set(parse_internal(blank.name).variables) if _get_kind(blank) == "edge" else set()
+        for name in sorted(n for n in names_in(term) if not is_internal(n)):
+            for other in sorted(near - {name}):
+                yield POINT, substitute(term, {name: Name(other)})
+        for node in postorder(term):
             if isinstance(node, Apply) and node.primitive == "pow":
-                yield EXPONENT, _raise_exponent(addend, node)
+                yield EXPONENT, _raise_exponent(term, node)
         if len(factors) == 2 and any(map(_is_value, factors)):
-            # d(x^2)/dx is written with no exponent: 2*x that became 2*x^2
+            # 2*x, the derivative of x^2, became 2*x^2
             squared = [Apply("pow", (f, Number(2.0))) if _is_value(f) else f for f in factors]
             yield EXPONENT, multiply_all(squared)
 
@@ -160,30 +186,32 @@ def _get_kind(blank: Blank) -> str:
 
 
 def _is_derivative(node: Expression) -> bool:
+    """Return whether a node is the name of an adjoint or a tangent."""
     return isinstance(node, Name) and parse_internal(node.name).kind in _DERIVATIVES
 
 
 def _is_value(node: Expression) -> bool:
+    """Return whether a node is the name of a value of the graph."""
     return isinstance(node, Name) and not is_internal(node.name)
 
 
 def _flatten(tree: Expression, operation: str) -> list[Expression]:
-    """The addends of a sum, or the factors of a product; a sign is a factor."""
-    stack, found = [tree], list[Expression]()
+    """Return the terms of a sum, or the factors of a product; a minus sign is a factor -1."""
+    stack, parts = [tree], list[Expression]()
     while stack:
         node = stack.pop()
         if isinstance(node, Apply) and node.primitive == operation:
             stack += reversed(node.arguments)
         elif isinstance(node, Apply) and (operation, node.primitive) == ("mul", "neg"):
-            found.append(Number(-1.0))
+            parts.append(Number(-1.0))
             stack += node.arguments
         else:
-            found.append(node)
-    return found
+            parts.append(node)
+    return parts
 
 
 def _raise_exponent(tree: Expression, power: Apply) -> Expression:
-    """The formula in which one power has an exponent larger by one."""
+    """Return a formula in which the exponent of one power is increased by 1."""
     if not isinstance(tree, Apply):
         return tree
     if tree is not power:

@@ -227,12 +227,12 @@ _INSTRUCTIONS = {
     "trace": ("Evaluation trace", "Compute the value of each row, down to `{last}`."),
     "tangent": (
         "Tangents: forward mode with respect to `{wrt}`",
-        "Next to each value write its tangent, its derivative with respect to `{wrt}`; from the"
+        "Next to each value write its tangent, its derivative with respect to `{wrt}`, from the"
         " first row to the last.",
     ),
     "adjoint": (
         "Adjoints: reverse mode from `{last}`",
-        "Next to each value write its adjoint, the derivative of `{last}` with respect to it; from"
+        "Next to each value write its adjoint, the derivative of `{last}` with respect to it, from"
         " the last row to the first.",
     ),
 }
@@ -317,8 +317,9 @@ def _build_path_worksheet(graph: ExpressionGraph, settings: Values) -> Worksheet
     # More digits than the answers need, since the partials are computed from these values.
     point = quote_values(known_values, (*graph.parameters, *graph.variables), digits and 2 * digits)
     text = (
-        "Write the local partial derivative on each edge: how its head moves with its tail, the"
-        " other operands held. Then the product along each path, and their sum.",
+        "Write the local partial derivative on each edge: the derivative of its head with respect"
+        " to its tail, with the other operands fixed. Then write the product along each path, and"
+        " the sum of the products.",
         f"The values are {point}.",
     )
     look = {"parameters": "vertices"} if wrt in graph.parameters else {}
