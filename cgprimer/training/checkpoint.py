@@ -1,4 +1,4 @@
-"""Reading of saved runs: every field is checked, and nothing in the file is executed."""
+"""Load saved runs: every field is checked, and nothing in the file is executed."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from cgprimer.support.files import convert_path
 from cgprimer.tapes import elements
 from cgprimer.training.data.data_sources import report_read_errors
 from cgprimer.training.parameter_vector import Vectors
-from cgprimer.training.runs import FORMAT, RUN, VERSION, TrainingRun, differences
+from cgprimer.training.runs import FORMAT, RUN, VERSION, TrainingRun, explain_difference
 from cgprimer.training.settings import SETTING_NAMES, validate_setting
 
-_WRONG = ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError
-_MOST = 2**53  # of a number of steps
+_READ_ERRORS = ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError
+_MAX_COUNT = 2**53  # integers up to here are exact in JSON
 
 
 def load_run(path: str | Path, graph: ExpressionGraph | None = None) -> TrainingRun:
-    """Read a run that :func:`save_run` wrote, to be given to ``train(..., resume=run)``.
+    """Read a run that :func:`save_run` wrote, for example for ``train(..., resume=run)``.
 
     Args:
-        path: where it is, or the folder of a run.
-        graph: the graph that it must be a run of; the one in the file unless given.
+        path: the path of the file, or the folder of a run.
+        graph: the graph that the run must have; the graph in the file unless given.
 
     Raises:
         UsageError: the file cannot be read.
-        DataError: it holds no run, or a run of another graph.
+        DataError: the file does not contain a run, or a run of another graph.
     """
     path = convert_path(path)
     path = path / RUN if (path / RUN).is_file() else path
@@ -45,62 +45,59 @@ def load_run(path: str | Path, graph: ExpressionGraph | None = None) -> Training
         fields = json.loads(text)
         if fields["format"] != FORMAT or fields["version"] != VERSION:
             raise ValueError
-        run = _run(fields)
+        run = _parse_run(fields)
         run.graph = parse(str(fields["graph"]), name=str(path))
-    except (*_WRONG, CgprimerError):
-        hint = "such files are written by train --save"
+    except (*_READ_ERRORS, CgprimerError):
+        hint = "save a run with train --save"
         if '"format": "cgprimer-fit"' in text:
-            hint = f"it holds a fit, whose parameters are a point: --at {path}"
-        raise DataError(f"{path} does not hold a run of cgprimer", hint=hint) from None
-    names, graph = list(run.parameters), graph or run.graph
-    if differs := differences(run, graph):
-        raise DataError(f"{path} is a run of another graph: {differs}")
-    for of in (run.statistics, run.last_statistics):
+            hint = f"the file contains a fit; use its parameters as a point: --at {path}"
+        raise DataError(f"{path} does not contain a run of cgprimer", hint=hint) from None
+    graph = graph or run.graph
+    _check_graph(run, graph, path)
+    _reorder_parameters(run, graph)
+    run.graph = graph
+    return run
+
+
+def _check_graph(run: TrainingRun, graph: ExpressionGraph, path: Path) -> None:
+    """Raise DataError unless a run belongs to a graph."""
+    if reason := explain_difference(run, graph):
+        raise DataError(f"{path} is a run of another graph: {reason}")
+    for statistics in (run.statistics, run.last_statistics):
         try:
-            if of.keys() != running_statistics(graph, of).keys() and of:
-                raise UsageError(f"it has statistics of {join_names(of)}")
+            if statistics.keys() != running_statistics(graph, statistics).keys() and statistics:
+                raise UsageError(f"it has statistics of {join_names(statistics)}")
         except UsageError as error:
             raise DataError(f"{path} is a run of another graph: {error.message}") from None
-    run.graph, vectors = graph, Vectors(graph)
-    each = (e for name in names for e in elements(name, vectors.shapes[name]))
-    place = {element: k for k, element in enumerate(each)}
-    order = [place[element] for element in vectors.elements]
+
+
+def _reorder_parameters(run: TrainingRun, graph: ExpressionGraph) -> None:
+    """Put the parameters and the state of a run into the order of a graph's parameters."""
+    names, vectors = list(run.parameters), Vectors(graph)
+    saved_elements = (e for name in names for e in elements(name, vectors.shapes[name]))
+    positions = {element: k for k, element in enumerate(saved_elements)}
+    order = [positions[element] for element in vectors.elements]
     run.parameters = {name: run.parameters[name] for name in graph.parameters}
     run.recorded_parameters = {name: run.recorded_parameters[name] for name in graph.parameters}
     run.last_parameters = {n: run.last_parameters[n] for n in names if run.last_parameters}
     run.state = tuple(part[order] if part.ndim else part for part in run.state)
-    return run
 
 
-def _run(fields: dict[str, Any]) -> TrainingRun:
-    """A run from a file's fields, each turned into what its annotation says or refused.
+def _parse_run(entries: dict[str, Any]) -> TrainingRun:
+    """Return the run in a file, with each field converted according to its annotation.
 
-    A field that came later than the file has its default.
+    A field that older files do not have gets its default.
+
+    Raises:
+        ValueError, KeyError, TypeError, UsageError: an invalid field.
     """
-    own = {field.name: field for field in dataclass_fields(TrainingRun) if field.name != "graph"}
-    needed = {n for n, one in own.items() if one.default is one.default_factory is MISSING}
-    given = {n: fields[n] for n in own if n in fields or n in needed}
-    run = TrainingRun(**{name: _READ[str(own[name].type)](of) for name, of in given.items()})
-    recorded, steps, shapes = run.recorded_parameters, run.recorded_steps, run.shapes
-    size = sum(map(np.size, run.parameters.values()))
-    per_epoch = _count(run.settings.get("steps_per_epoch", 0)) or run.steps
-    if not (
-        all(part.shape in ((), (size,)) for part in run.state)
-        and run.start.keys() == recorded.keys() == run.parameters.keys()
-        and run.last_parameters.keys() in ({*()}, run.parameters.keys())
-        and all(np.shape(v) == shapes[n] for n, v in (run.start | run.last_parameters).items())
-        and all(len(values) == len(steps) for values in recorded.values())
-        and all(np.shape(v) == shapes[n] for n, values in recorded.items() for v in values)
-        and all(later > step for step, later in pairwise(steps))
-        and len(run.epoch_losses) == run.epochs >= run.best_epoch
-        and 0 <= run.steps - run.epochs * per_epoch <= per_epoch
-        and run.steps_apart > 0
-        and isinstance(run.settings.setdefault("loss", "squared-error"), str)
-        and len(run.step_losses) == -(-run.steps // run.steps_apart)
-        and all(len(of) == run.epochs for of in run.metrics.values())
-        and len(run.validation_losses) in (0, run.epochs)
-        and len(run.validation_losses) >= run.best_epoch
-    ):
+    fields = {field.name: field for field in dataclass_fields(TrainingRun) if field.name != "graph"}
+    required = {n for n, f in fields.items() if f.default is f.default_factory is MISSING}
+    values = {n: entries[n] for n in fields if n in entries or n in required}
+    run = TrainingRun(
+        **{name: _READERS[str(fields[name].type)](value) for name, value in values.items()}
+    )
+    if not (_has_consistent_parameters(run) and _has_consistent_losses(run)):
         raise ValueError
     if run.team:
         from cgprimer.training.distributed.worker_record import check_record
@@ -111,40 +108,75 @@ def _run(fields: dict[str, Any]) -> TrainingRun:
             value = run.settings[name] = tuple(value)
         validate_setting(name, value)
         if isinstance(value, int):
-            _count(value)
+            _read_count(value)
     return run
 
 
-def _list(entries: list[Any], read: Callable[[Any], Any] = float) -> list[Any]:
+def _has_consistent_parameters(run: TrainingRun) -> bool:
+    """Return whether the shapes and numbers of all parameter values of a run match."""
+    recorded, steps, shapes = run.recorded_parameters, run.recorded_steps, run.shapes
+    size = sum(map(np.size, run.parameters.values()))
+    return (
+        all(part.shape in ((), (size,)) for part in run.state)
+        and run.start.keys() == recorded.keys() == run.parameters.keys()
+        and run.last_parameters.keys() in ({*()}, run.parameters.keys())
+        and all(np.shape(v) == shapes[n] for n, v in (run.start | run.last_parameters).items())
+        and all(len(values) == len(steps) for values in recorded.values())
+        and all(np.shape(v) == shapes[n] for n, values in recorded.items() for v in values)
+        and all(later > step for step, later in pairwise(steps))
+    )
+
+
+def _has_consistent_losses(run: TrainingRun) -> bool:
+    """Return whether the numbers of epochs, steps, losses and metrics of a run match."""
+    updates_per_epoch = _read_count(run.settings.get("steps_per_epoch", 0)) or run.steps
+    return (
+        len(run.epoch_losses) == run.epochs >= run.best_epoch
+        and 0 <= run.steps - run.epochs * updates_per_epoch <= updates_per_epoch
+        and run.steps_apart > 0
+        and isinstance(run.settings.setdefault("loss", "squared-error"), str)
+        and len(run.step_losses) == -(-run.steps // run.steps_apart)
+        and all(len(values) == run.epochs for values in run.metrics.values())
+        and len(run.validation_losses) in (0, run.epochs)
+        and len(run.validation_losses) >= run.best_epoch
+    )
+
+
+def _read_list(entries: list[Any], read: Callable[[Any], Any] = float) -> list[Any]:
+    """Return a list with each entry converted."""
     if not isinstance(entries, list):
         raise TypeError
-    return [read(value) for value in entries]
+    return [read(entry) for entry in entries]
 
 
-def _value(given: Any) -> Any:
-    if not isinstance(given, list):
-        return float(given)
-    found = np.array(given)
-    if found.dtype.kind not in "ifU":  # nan and the infinities are texts
+def _read_value(entry: Any) -> Any:
+    """Return the value of a parameter; nan and infinities in arrays are strings."""
+    if not isinstance(entry, list):
+        return float(entry)
+    array = np.array(entry)
+    if array.dtype.kind not in "ifU":
         raise TypeError
-    return found.astype(float)
+    return array.astype(float)
 
 
-def _count(value: Any) -> int:
-    if not isinstance(value, int) or not 0 <= value <= _MOST:
+def _read_count(value: Any) -> int:
+    """Return a non-negative integer."""
+    if not isinstance(value, int) or not 0 <= value <= _MAX_COUNT:
         raise TypeError
     return value
 
 
-_READ: dict[str, Callable[[Any], Any]] = {  # by annotation
+_READERS: dict[str, Callable[[Any], Any]] = {  # annotation of a field -> its conversion
     "str": str,
-    "int": _count,
+    "int": _read_count,
     "float": float,
-    "list[int]": lambda entries: _list(entries, _count),
-    "list[float]": _list,
+    "list[int]": lambda entries: _read_list(entries, _read_count),
+    "list[float]": _read_list,
     "dict[str, Any]": dict,
-    "dict[str, Value]": lambda of: {str(name): _value(value) for name, value in of.items()},
-    "dict[str, list[float]]": lambda of: {str(n): _list(part) for n, part in of.items()},
-    "dict[str, list[Value]]": lambda of: {str(n): _list(part, _value) for n, part in of.items()},
+    "dict[str, Value]": lambda entries: {str(n): _read_value(v) for n, v in entries.items()},
+    "dict[str, list[float]]": lambda entries: {str(n): _read_list(v) for n, v in entries.items()},
+    "dict[str, list[Value]]": lambda entries: {
+        str(n): _read_list(values, _read_value) for n, values in entries.items()
+    },
     "State": lambda parts: tuple(np.array(part, dtype=float) for part in parts),
 }

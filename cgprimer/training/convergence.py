@@ -1,9 +1,9 @@
-"""Whether a run has converged: how far its loss could still fall.
+"""Convergence of a run: how far its loss could still fall.
 
 For squared errors a linear model answers this whatever the optimizer did. The projection of the
 residuals onto the columns of the Jacobian is what one Gauss-Newton step would remove. At a minimum
 the residuals are orthogonal to these columns, with noise in the data as well as without. For other
-losses the history of the run has to do: whether the loss fell in its second half.
+losses the history of the run decides: whether the loss fell in its second half.
 
 Source: Bates and Watts 1981, "A relative offset orthogonality convergence criterion for nonlinear
 least squares".
@@ -67,7 +67,7 @@ def _gauss_newton_decrease(
         return None
     values = graph.evaluate({**inputs, **run.point})
     residuals = np.concatenate(
-        [_residuals(values[name], dataset.targets[name][chosen]) for name in graph.outputs]
+        [_compute_residuals(values[name], dataset.targets[name][chosen]) for name in graph.outputs]
     )
     total = float(residuals @ residuals)
     if not np.isfinite(total) or total == 0.0:
@@ -79,7 +79,8 @@ def _gauss_newton_decrease(
     return float(projection @ projection) / total
 
 
-def _residuals(values: Any, targets: Any) -> Any:
+def _compute_residuals(values: Any, targets: Any) -> Any:
+    """Return the differences between values and targets as a vector."""
     return np.ravel(np.broadcast_to(values, np.shape(targets)) - targets)
 
 

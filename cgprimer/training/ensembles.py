@@ -29,7 +29,7 @@ from cgprimer.training.model_variations import (
     output_shapes,
     renamed_for,
 )
-from cgprimer.training.runs import TrainingRun, differences
+from cgprimer.training.runs import TrainingRun, explain_difference
 from cgprimer.training.settings import SETTING_NAMES, create_settings
 from cgprimer.training.sweeps import run_in_parallel
 
@@ -166,7 +166,7 @@ class Ensemble:
         """
         first = self.runs[0]
         for run in self.runs[1:]:
-            if differences(run, first.known_graph):
+            if explain_difference(run, first.known_graph):
                 hint = "use members of one graph; predict() averages the outputs of any members"
                 raise UsageError("cannot average the parameters of different graphs", hint=hint)
             if run.scales.keys() != first.scales.keys() or any(

@@ -13,7 +13,7 @@ import numpy as np
 from cgprimer.errors import TrainingError
 from cgprimer.training.epoch_strategy import EpochStrategy, Progress
 from cgprimer.training.layer_states import as_values
-from cgprimer.training.parameter_snapshots import MOST_LOSSES, Moments
+from cgprimer.training.parameter_snapshots import MAX_STEP_LOSSES, RecordingSchedule
 from cgprimer.training.runs import TrainingRun
 from cgprimer.training.settings import parse_checkpoint_interval
 
@@ -85,7 +85,7 @@ class EpochLoop:
         self._best = BestEpoch(run, progress, self.vectors.vector(run.parameters))
         self._start_time = time.perf_counter() - run.seconds
 
-    def train(self, moments: Moments) -> Array | None:
+    def train(self, schedule: RecordingSchedule) -> Array | None:
         """Train all remaining epochs.
 
         Returns:
@@ -97,7 +97,7 @@ class EpochLoop:
             self.strategy.open()
             self._start_time += time.perf_counter() - opening_time
             self._save_checkpoint()
-            return self._train_epochs(moments)
+            return self._train_epochs(schedule)
         except KeyboardInterrupt:
             run.stopped = "interrupted"
         except TrainingError as error:
@@ -110,7 +110,7 @@ class EpochLoop:
                 self.strategy.close()
         return None
 
-    def _train_epochs(self, moments: Moments) -> Array | None:
+    def _train_epochs(self, schedule: RecordingSchedule) -> Array | None:
         """Train epoch by epoch until a stopping rule applies or a number is not finite."""
         run, strategy = self.run, self.strategy
         seconds, epochs = parse_checkpoint_interval(self.settings.checkpoint_every)
@@ -119,7 +119,7 @@ class EpochLoop:
             if strategy.has_converged(epoch, self._position[0]):
                 run.stopped = "converged"
                 break
-            halts = moments.of_epoch(epoch)
+            halts = schedule.list_steps(epoch)
             for progress in strategy.train_epoch(epoch, self._position[0], halts):
                 self._record_progress(progress, halts)
                 if progress.failed_samples is not None:
@@ -231,12 +231,12 @@ class EpochLoop:
         }
 
 
-def thin_records(run: TrainingRun, moments: Moments, steps: int) -> None:
+def thin_records(run: TrainingRun, schedule: RecordingSchedule, steps: int) -> None:
     """Remove records of a resumed run that a run of this many steps would not have."""
-    remaining = [k for k, step in enumerate(run.recorded_steps) if step in moments]
+    remaining = [k for k, step in enumerate(run.recorded_steps) if step in schedule]
     run.recorded_steps = [run.recorded_steps[k] for k in remaining]
     for name, values in run.recorded_parameters.items():
         run.recorded_parameters[name] = [values[k] for k in remaining]
-    while steps > MOST_LOSSES * run.steps_apart:
+    while steps > MAX_STEP_LOSSES * run.steps_apart:
         run.steps_apart *= 2
         del run.step_losses[1::2], run.team.get("times", [])[1::2]

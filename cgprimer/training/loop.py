@@ -25,8 +25,8 @@ from cgprimer.training.epochs import Callbacks, EpochLoop, Measure, thin_records
 from cgprimer.training.losses import beside_outputs, data_for
 from cgprimer.training.metrics import METRICS
 from cgprimer.training.objective import Objective, Resident
-from cgprimer.training.parameter_snapshots import plan_moments
-from cgprimer.training.predictions import beside_targets
+from cgprimer.training.parameter_snapshots import plan_recording
+from cgprimer.training.predictions import pair_outputs_with_targets
 from cgprimer.training.resumption import resume_run
 from cgprimer.training.run_outcome import (
     measure_final_loss,
@@ -192,10 +192,10 @@ def train(
     strategy = choose_strategy(objective, data, plan, observed=on_step is not None)
     progress = _first_progress(run, strategy)
     steps = settings.epochs * plan.updates_per_epoch
-    moments = plan_moments(
+    schedule = plan_recording(
         settings.epochs, plan.updates_per_epoch, len(progress.values), settings.short_run_records
     )
-    thin_records(run, moments, steps)
+    thin_records(run, schedule, steps)
     measures = _create_measures(objective, samples, settings)
     if resume is None:
         run.start_loss = data.mean_loss(progress.values, progress.statistics)
@@ -207,7 +207,7 @@ def train(
                 listener(progress.updates, steps, progress.losses[-1])
 
     callbacks = Callbacks(report_progress, on_epoch, on_checkpoint)
-    failed_samples = EpochLoop(run, strategy, progress, measures, callbacks).train(moments)
+    failed_samples = EpochLoop(run, strategy, progress, measures, callbacks).train(schedule)
     return _finish_run(run, strategy, failed_samples)
 
 
@@ -318,6 +318,6 @@ def _create_metrics(
     def measure(name: str, values: Array, statistics: Mapping[str, Array]) -> float:
         """Return a metric of the outputs at the given parameters and statistics."""
         point = {**vectors.values(values), **statistics}
-        return METRICS[name](*beside_targets(graph, data, point, loss, scales))
+        return METRICS[name](*pair_outputs_with_targets(graph, data, point, loss, scales))
 
     return {name: partial(measure, name) for name in settings.metrics}

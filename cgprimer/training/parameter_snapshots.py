@@ -1,68 +1,86 @@
-"""Parameters over time: recorded at moments that do not slow a run down, and not too often.
+"""Schedules for recording parameters during training, without slowing it down.
 
-A record is kept at the end of an epoch, where the loop stands still anyway; only runs of a few
-long epochs are halted on the way. Thinning leaves out every second record, so that the moments
-of a longer run are some of those of a shorter one: a run that is taken up again keeps the same
-records as one that was never interrupted.
+Parameters are recorded at the ends of epochs, where the loop stops anyway; only runs of a few long
+epochs are stopped in between. Longer runs leave out every second record, so that a run that is
+resumed has the same records as a run that was never interrupted.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-MOST = 1000  # records of a run
-MOST_LOSSES = 100_000  # of steps: two megabytes of a file
-_NUMBERS = 200_000  # in all records together, so that a large network's file stays small
-_LEAST = 8  # records, however many parameters there are
-_FEW = 5  # epochs; from so many on their ends are enough to draw a curve
-WITHIN = 8  # records of a run of one epoch, unless more are asked for
-_APART = 1024  # steps, over the records asked for: between two records within an epoch, at least
+MAX_RECORDS = 1000  #: of a run
+MAX_STEP_LOSSES = 100_000  #: of a run: two megabytes of a file
+DEFAULT_SHORT_RUN_RECORDS = 8  #: of a run of fewer than five epochs
+_MAX_NUMBERS = 200_000  # in all records of a run, so that the file of a large network stays small
+_MIN_RECORDS = 8  # whatever the number of parameters
+_FEW_EPOCHS = 5  # from this number on, the ends of epochs are enough to draw a curve
+_MIN_DISTANCE = 1024  # steps between two records within an epoch, times the number of records
 
 
 @dataclass(frozen=True, slots=True)
-class Moments:
-    """When parameters are recorded."""
+class RecordingSchedule:
+    """The steps after which parameters are recorded.
 
-    per_epoch: int  # steps of an epoch
-    parts: int = 1  # records in an epoch, evenly spaced, the last at its end; a power of two
-    every: int = 1  # epochs from one record to the next; a power of two
+    Attributes:
+        steps_per_epoch: the number of steps of an epoch.
+        records_per_epoch: the number of records in a recorded epoch, evenly spaced, the last one at
+            its end; a power of two.
+        epoch_interval: the number of epochs from one recorded epoch to the next; a power of two.
+    """
 
-    def of_epoch(self, epoch: int) -> tuple[int, ...]:
-        """The steps, counted from the beginning of the run, after which to record.
+    steps_per_epoch: int
+    records_per_epoch: int = 1
+    epoch_interval: int = 1
 
-        >>> Moments(200, parts=4).of_epoch(0), Moments(200, every=2).of_epoch(0)
-        ((50, 100, 150, 200), ())
+    def list_steps(self, epoch: int) -> tuple[int, ...]:
+        """Return the recorded steps of an epoch, counted from the start of the run.
+
+        >>> RecordingSchedule(200, records_per_epoch=4).list_steps(0)
+        (50, 100, 150, 200)
+        >>> RecordingSchedule(200, epoch_interval=2).list_steps(0)
+        ()
         """
-        if (epoch + 1) % self.every:
+        if (epoch + 1) % self.epoch_interval:
             return ()
-        first = epoch * self.per_epoch
-        return tuple(
-            first + self.per_epoch * part // self.parts for part in range(1, self.parts + 1)
-        )
+        first = epoch * self.steps_per_epoch
+        count = self.records_per_epoch
+        return tuple(first + self.steps_per_epoch * k // count for k in range(1, count + 1))
 
     def __contains__(self, step: int) -> bool:
-        return step in self.of_epoch((step - 1) // self.per_epoch)
+        """Return whether the parameters are recorded after a step."""
+        return step in self.list_steps((step - 1) // self.steps_per_epoch)
 
 
-def plan_moments(epochs: int, per_epoch: int, parameters: int, within: int = WITHIN) -> Moments:
-    """The moments of a run of so many epochs, of so many steps each.
+def plan_recording(
+    epochs: int,
+    steps_per_epoch: int,
+    parameters: int,
+    short_run_records: int = DEFAULT_SHORT_RUN_RECORDS,
+) -> RecordingSchedule:
+    """Return the recording schedule of a run.
 
-    A record has a number for each of the parameters. A run of fewer than five epochs has about
-    `within` records; whoever asks for many gets them in short epochs, too.
+    Args:
+        epochs: the number of epochs.
+        steps_per_epoch: the number of steps of an epoch.
+        parameters: the number of scalars in a record.
+        short_run_records: the approximate number of records of a run of fewer than five epochs; a
+            larger number is also reached in short epochs.
 
-    >>> plan_moments(30, 200, 4)
-    Moments(per_epoch=200, parts=1, every=1)
-    >>> plan_moments(1, 10_000, 4, within=128)
-    Moments(per_epoch=10000, parts=128, every=1)
-    >>> plan_moments(3000, 200, 4)
-    Moments(per_epoch=200, parts=1, every=4)
+    >>> plan_recording(30, 200, 4)
+    RecordingSchedule(steps_per_epoch=200, records_per_epoch=1, epoch_interval=1)
+    >>> plan_recording(1, 10_000, 4, short_run_records=128).records_per_epoch
+    128
+    >>> plan_recording(3000, 200, 4).epoch_interval
+    4
     """
-    most = max(_LEAST, min(MOST, _NUMBERS // max(1, parameters)))
-    parts = every = 1
-    if 0 < epochs < _FEW:
-        apart = max(1, _APART // within)
-        while 2 * parts * apart <= per_epoch and 2 * parts * epochs <= min(within, most):
-            parts *= 2
-    while epochs > most * every:
-        every *= 2
-    return Moments(per_epoch, parts, every)
+    most = max(_MIN_RECORDS, min(MAX_RECORDS, _MAX_NUMBERS // max(1, parameters)))
+    count = interval = 1
+    if 0 < epochs < _FEW_EPOCHS:
+        distance = max(1, _MIN_DISTANCE // short_run_records)
+        most_records = min(short_run_records, most)
+        while 2 * count * distance <= steps_per_epoch and 2 * count * epochs <= most_records:
+            count *= 2
+    while epochs > most * interval:
+        interval *= 2
+    return RecordingSchedule(steps_per_epoch, count, interval)

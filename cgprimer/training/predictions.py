@@ -1,9 +1,10 @@
-"""What a graph with learnt parameters says about samples, and how good that is."""
+"""Predictions of a graph with learned parameters, and their score."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,18 +26,22 @@ from cgprimer.training.metrics import Confusion, beside_labels, confusion, r_squ
 Array = Any
 
 
-def outputs_of(
+def compute_outputs(
     graph: ExpressionGraph, inputs: Mapping[str, Array], samples: int, parameters: Mapping[str, Any]
 ) -> dict[str, Array]:
-    """Each output's column for the columns of inputs; other columns are left alone.
+    """Return the column of each output for columns of inputs; other columns are ignored.
 
-    Running statistics of ``batchnorm`` stand among the parameters.
+    Args:
+        graph: the graph.
+        inputs: the columns.
+        samples: the number of samples.
+        parameters: the parameters, and the running statistics of ``batchnorm``.
 
     Raises:
-        DataError: an input has no column, or one of another shape.
+        DataError: the column of an input is missing or has another shape.
 
     >>> from cgprimer.core.graph import parse
-    >>> outputs_of(parse("xw = k*xa"), {"xa": np.array([1.0, 2.0])}, 2, {"k": 3.0})
+    >>> compute_outputs(parse("xw = k*xa"), {"xa": np.array([1.0, 2.0])}, 2, {"k": 3.0})
     {'xw': array([3., 6.])}
     """
     columns = {n: np.asarray(find_column(inputs, n, "input"), float) for n in graph.inputs}
@@ -45,36 +50,43 @@ def outputs_of(
     scalars = {name: parameters[name] for name in graph.parameters}
     scalars |= running_statistics(graph, parameters)
     execute = compile_tape(select_engine("numpy"), tape(graph), reduction="none", dtype="float64")
-    found = execute(columns, scalars, samples)
-    return {name: found[name] for name in graph.outputs}
+    outputs = execute(columns, scalars, samples)
+    return {name: outputs[name] for name in graph.outputs}
 
 
-def over_blocks(
-    data: Dataset | Blocks, of: Callable[[Dataset], tuple[dict[str, Array], ...]]
+def concatenate_blocks(
+    data: Dataset | Blocks, compute: Callable[[Dataset], tuple[dict[str, Array], ...]]
 ) -> list[dict[str, Array]]:
-    """Columns that are made of each block, put together to those of all."""
-    found = map(of, map(data.block, range(len(data.lengths))))
-    return list(map(concatenate_columns, zip(*found, strict=True)))
+    """Compute columns from each block and concatenate the columns of all blocks."""
+    columns = map(compute, map(data.block, range(len(data.lengths))))
+    return list(map(concatenate_columns, zip(*columns, strict=True)))
 
 
-def beside_targets(
+def pair_outputs_with_targets(
     graph: ExpressionGraph,
     data: Dataset | Blocks,
     parameters: Mapping[str, Any],
     loss: str,
     scales: Scales,
 ) -> tuple[dict[str, Array], dict[str, Array]]:
-    """All outputs, as they are compared with labels, and the targets, of all blocks.
+    """Return the outputs, as they are compared with labels, and the targets of all blocks.
 
-    Both are in the units of before the data were normalised by these scales.
+    Both are in the units that the data had before they were normalized.
+
+    Args:
+        graph: the graph.
+        data: the normalized samples.
+        parameters: the parameters and the running statistics.
+        loss: the name of the loss.
+        scales: the scales of the normalization.
 
     Raises:
         DataError: an output has no target.
     """
-    outputs, targets = over_blocks(
+    outputs, targets = concatenate_blocks(
         data,
         lambda block: (
-            outputs_of(graph, block.inputs, len(block), parameters),
+            compute_outputs(graph, block.inputs, len(block), parameters),
             beside_outputs(graph, loss, block),
         ),
     )
@@ -84,14 +96,14 @@ def beside_targets(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Score:
-    """How well a run predicts samples.
+    """The score of predictions on samples.
 
     Attributes:
-        samples: how many they are.
-        loss: their mean loss, by the loss that was minimised.
-        r2: the share of the targets' variance that is explained; nan where outputs have no
-            targets, as with a loss in other columns.
-        confusion: who is taken for whom; None where the targets are no classes.
+        samples: the number of samples.
+        loss: the mean of the loss that was minimized.
+        r2: the fraction of the targets' variance that is explained; nan if outputs have no targets,
+            as with a loss in other columns.
+        confusion: the confusion matrix; None if the targets are not classes.
     """
 
     samples: int
@@ -101,38 +113,42 @@ class Score:
 
     @property
     def accuracy(self) -> float | None:
-        """The share of samples whose class is predicted; None where there are no classes."""
+        """The fraction of samples whose class is predicted correctly; None without classes."""
         return None if self.confusion is None else self.confusion.accuracy
 
     def as_dict(self) -> dict[str, Any]:
-        """The same as plain data."""
-        found = {"samples": self.samples, "loss": self.loss, "r2": self.r2}
+        """Return the score as plain data."""
+        values = {"samples": self.samples, "loss": self.loss, "r2": self.r2}
         if (table := self.confusion) is None:
-            return found
-        shown = {"labels": list(table.labels), "counts": table.counts.tolist()}
-        return {**found, "accuracy": table.accuracy, "confusion": shown}
+            return values
+        matrix = {"labels": list(table.labels), "counts": table.counts.tolist()}
+        return {**values, "accuracy": table.accuracy, "confusion": matrix}
 
 
-def score_of(
+def compute_score(
     graph: ExpressionGraph,
     data: Dataset | Blocks,
     parameters: Mapping[str, Any],
-    loss: float,
+    mean_loss: float,
     scales: Scales,
-    name: str,
+    loss: str,
 ) -> Score:
-    """The score of parameters on samples, normalised by these scales, whose mean loss is known.
+    """Return the score of parameters on samples whose mean loss is known.
 
-    The name is that of the loss.
+    Args:
+        graph: the graph.
+        data: the normalized samples.
+        parameters: the parameters and the running statistics.
+        mean_loss: the mean loss of the samples.
+        scales: the scales of the normalization.
+        loss: the name of the loss.
     """
     try:
-        given, targets = beside_targets(graph, data, parameters, name, scales)
-    except DataError:  # the loss, whose columns are there, compares no output with a target
-        return Score(len(data), loss, math.nan, None)
+        outputs, targets = pair_outputs_with_targets(graph, data, parameters, loss, scales)
+    except DataError:  # the loss does not compare outputs with targets
+        return Score(len(data), mean_loss, math.nan, None)
     table = None
-    if all(np.isfinite(column).all() for column in given.values()):
-        try:
-            table = confusion(given, targets)
-        except DataError:  # numbers, no classes
-            table = None
-    return Score(len(data), loss, r_squared(given, targets), table)
+    if all(np.isfinite(column).all() for column in outputs.values()):
+        with suppress(DataError):  # the targets are not classes
+            table = confusion(outputs, targets)
+    return Score(len(data), mean_loss, r_squared(outputs, targets), table)

@@ -10,7 +10,7 @@ import numpy as np
 
 from cgprimer.errors import DataError, UsageError
 from cgprimer.expressions import ExpressionGraph
-from cgprimer.training.runs import TrainingRun, differences
+from cgprimer.training.runs import TrainingRun, explain_difference
 from cgprimer.training.settings import DEFAULT_SETTINGS, FIXED_ON_RESUME, RESUME_HINT
 from cgprimer.training.written_rules import State
 
@@ -34,7 +34,7 @@ def resume_run(
         raise UsageError(
             f"resume must be a TrainingRun (from load_run), got {type(earlier).__name__}"
         )
-    if reason := differences(earlier, graph):
+    if reason := explain_difference(earlier, graph):
         raise UsageError(f"the run to resume belongs to another graph: {reason}")
     _check_settings(earlier, settings)
     if earlier.steps and [np.shape(p) for p in earlier.state] != [np.shape(p) for p in state]:

@@ -1,13 +1,13 @@
-"""A run's own folder: what decided it, how it went, and what it learnt.
+"""The folder of a run.
 
-    run.toml         what decided it; ``cgprimer train run.toml`` does it again
+    run.toml         the settings; ``cgprimer train run.toml`` repeats the run
     graph.cg         the graph
-    metrics.jsonl    a line of JSON for each epoch, written as it ends
-    run.json         the run, as :func:`cgprimer.save_run` writes it; before its end a checkpoint
-    parameters.json  what was learnt
+    metrics.jsonl    one line of JSON per epoch, written at its end
+    run.json         the run, as :func:`cgprimer.save_run` writes it; a checkpoint until its end
+    parameters.json  the learned parameters
 
-A process that is killed leaves the last checkpoint and perhaps more lines than that has epochs;
-whoever goes on writes the lines anew.
+A process that is killed leaves the last checkpoint, and possibly more lines in ``metrics.jsonl``
+than the checkpoint has epochs; a run that is resumed writes these lines again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PARAMETERS, LOSS = "parameters.json", "loss.png"
 
 
 class RunDirectory:
-    """Writes a run into a folder while it goes on; ``train`` calls `epoch` and `checkpoint`.
+    """Write a run into a folder during training: ``train`` calls `epoch` and `checkpoint`.
 
     Raises:
         UsageError: a file cannot be written.
@@ -32,28 +32,29 @@ class RunDirectory:
     >>> graph = cgprimer.parse("xw = k*xa; parameter k = 3")
     >>> data = cgprimer.make_dataset(graph, samples=100)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     kept = RunDirectory(folder)
+    ...     directory = RunDirectory(folder)
     ...     run = cgprimer.train(
-    ...         graph, data, epochs=2, on_epoch=kept.epoch, on_checkpoint=kept.checkpoint
+    ...         graph, data, epochs=2, on_epoch=directory.epoch, on_checkpoint=directory.checkpoint
     ...     )
-    ...     kept.end(run)
+    ...     directory.end(run)
     ...     [path.name for path in sorted(Path(folder).iterdir())]
     ['metrics.jsonl', 'parameters.json', 'run.json']
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self._written = -1  # epochs whose lines are written; -1 before the first
+        self._written_epochs = -1  # -1 before the file is created
 
     def checkpoint(self, run: TrainingRun) -> None:
-        """Save the run as it stands."""
+        """Save the current state of the run."""
         save_run(run, self.path / RUN)
 
     def epoch(self, run: TrainingRun) -> None:
-        """Write the lines of the epochs that have ended since."""
+        """Append the lines of the epochs that have ended since the last call."""
         path = self.path / METRICS
-        text = "".join(_line(run, k) for k in range(max(0, self._written), run.epochs))
-        if self._written < 0:
+        epochs = range(max(0, self._written_epochs), run.epochs)
+        text = "".join(_format_epoch(run, epoch) for epoch in epochs)
+        if self._written_epochs < 0:
             write_atomically(path, text)
         elif text:
             try:
@@ -61,21 +62,21 @@ class RunDirectory:
                     file.write(text)
             except OSError as error:
                 raise UsageError(f"cannot write {path}: {error.strerror or error}") from None
-        self._written = run.epochs
+        self._written_epochs = run.epochs
 
     def end(self, run: TrainingRun) -> None:
-        """Write all that is known now."""
+        """Write the run, the lines of all epochs and the learned parameters."""
         self.checkpoint(run)
         self.epoch(run)
-        learnt = run_as_dict(run, run.graph)["parameters"]
-        write_atomically(self.path / PARAMETERS, format_json(learnt) + "\n")
+        parameters = run_as_dict(run, run.graph)["parameters"]
+        write_atomically(self.path / PARAMETERS, format_json(parameters) + "\n")
 
 
-def _line(run: TrainingRun, epoch: int) -> str:
-    """What is known of an epoch, counted from 0; the same whenever it is written."""
+def _format_epoch(run: TrainingRun, epoch: int) -> str:
+    """Return the line of JSON with the losses and metrics of an epoch, counted from 0."""
     steps = (epoch + 1) * run.settings["steps_per_epoch"]
-    found = {"epoch": epoch + 1, "step": steps, "loss": run.epoch_losses[epoch]}
+    entry = {"epoch": epoch + 1, "step": steps, "loss": run.epoch_losses[epoch]}
     if run.validation_losses:
-        found["validation_loss"] = run.validation_losses[epoch]
-    found |= {name: values[epoch] for name, values in run.metrics.items()}
-    return format_json(found, indent=None) + "\n"
+        entry["validation_loss"] = run.validation_losses[epoch]
+    entry |= {name: values[epoch] for name, values in run.metrics.items()}
+    return format_json(entry, indent=None) + "\n"

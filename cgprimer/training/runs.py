@@ -1,4 +1,4 @@
-"""What training did: its parameters, its losses, and what it needs to be taken up again."""
+"""The result of training: parameters, losses, and the state from which the run can be resumed."""
 
 from __future__ import annotations
 
@@ -20,60 +20,64 @@ from cgprimer.support.type_checks import check_type
 from cgprimer.training.data import Dataset, denormalize_outputs, normalize_data, resolve_dataset
 from cgprimer.training.losses import samples_for
 from cgprimer.training.objective import Objective, Resident
-from cgprimer.training.predictions import Score, outputs_of, over_blocks, score_of
+from cgprimer.training.predictions import (
+    Score,
+    compute_outputs,
+    compute_score,
+    concatenate_blocks,
+)
 from cgprimer.training.written_rules import State
 
 FORMAT = "cgprimer-run"
 VERSION = 1
-RUN = "run.json"  #: in the folder of a run
+RUN = "run.json"  #: the file of the run in the folder of a run
 Array = Any
 Value = Any  # a float, or an array of a parameter's shape
 
 
 @dataclass(eq=False, repr=False)
 class TrainingRun:
-    """What training did.
+    """The result of a training run.
 
-    A parameter is a number, or an array of its shape.
+    The value of a parameter is a scalar, or an array of its shape.
 
     Attributes:
-        parameters: learnt values.
-        start: values before the first step.
-        truth: values that the data were made with; empty for data that came from elsewhere.
-        start_loss, loss: mean loss over the whole dataset before and after.
-        penalty: what l1 and l2 add to ``loss``, which is that of the data, at the end.
-        step_losses: mean loss of the batch at each step, before the step; of runs of more than
-            100,000 steps every second, fourth, ... of them, from the first on.
-        epoch_losses: mean over the samples of each epoch, each taken in its step.
-        validation_losses: mean loss over the validation samples after each epoch; nan for an
-            epoch without, and where the loss is no number, as outside the domain of a logarithm.
-            Empty where no epoch had any.
-        metrics: for each metric that was asked for, its value after each epoch, over the validation
-            samples where there are some.
-        recorded_steps: ascending; steps after which the parameters were recorded: the end of each
-            epoch; in runs of few epochs moments between, too; in long ones every second, fourth...
-        recorded_parameters: for each parameter its values then.
-        epochs, steps: how many were done.
-        seconds: time spent in steps.
-        stopped: why training ended: ``finished``, ``converged``, ``patience`` (the validation loss
-            no longer fell), ``interrupted``, or ``diverged``
-            where a number was not finite (the error that says so has this run) or the loss ended
-            ten times above that of the start.
-        reason: what diverged, or no longer fell, in words; empty for other runs.
-        settings: what decided the run; the keys are those of ``training/settings.py`` and some
+        parameters: the learned values.
+        start: the values before the first step.
+        truth: the values from which the data were generated; empty for other data.
+        start_loss, loss: the mean loss over the whole dataset before and after training.
+        penalty: the value that l1 and l2 add to ``loss`` at the end.
+        step_losses: the mean loss of the batch of each step, before the step; in runs of more than
+            100,000 steps that of every second, fourth, ... step, starting with the first one.
+        epoch_losses: the mean over the samples of each epoch, each at the parameters of its step.
+        validation_losses: the mean loss over the validation samples after each epoch; nan for an
+            epoch without validation, and where the loss is undefined. Empty without validation.
+        metrics: the value of each metric after each epoch, over the validation samples if given.
+        recorded_steps: the steps after which the parameters were recorded, in ascending order: the
+            end of each epoch, in runs of few epochs also steps in between, in long runs the end of
+            every second, fourth, ... epoch.
+        recorded_parameters: the values of each parameter at these steps.
+        epochs, steps: the number of epochs and steps so far.
+        seconds: the time spent on training, without metrics and checkpoints.
+        stopped: the reason for the end of training: ``finished``, ``converged``, ``patience`` (the
+            validation loss no longer fell), ``interrupted``, or ``diverged`` (a number was not
+            finite, in which case the error has this run, or the final loss is more than ten times
+            the initial loss).
+        reason: an explanation for runs that diverged or ran out of patience; empty otherwise.
+        settings: the settings of the run, with the names of the arguments of ``train``, and some
             numbers that follow from them.
-        state: the optimizer's state, for taking the run up again.
-        best_epoch: the epoch, counted from 1, of the least validation loss, whose parameters these
-            are; 0 of a run without patience: there they are those of the last step.
-        last_parameters: those of the last step, where they are others.
-        steps_apart: steps from one of the step losses to the next; a power of two.
-        epoch_total: the sum of the losses of the steps of an epoch that has not ended.
-        statistics: the running mean and variance of each batchnorm, by names such as ``mean.xy``.
-        last_statistics: those of the last step, where they are others.
-        scales: mean and standard deviation of columns that were normalised (``inputs/xa``); losses
-            and parameters are those of normalised columns.
+        state: the state of the optimizer, to resume the run.
+        best_epoch: the epoch, counted from 1, with the lowest validation loss, whose parameters
+            these are; 0 for a run without patience, whose parameters are those of the last step.
+        last_parameters: the parameters of the last step if they differ.
+        steps_apart: the number of steps between two recorded step losses; a power of two.
+        epoch_total: the sum of the losses of an epoch that has not ended.
+        statistics: the running mean and variance of each batchnorm, with names such as ``mean.xy``.
+        last_statistics: the running statistics of the last step if they differ.
+        scales: the mean and standard deviation of columns that were normalized (``inputs/xa``);
+            losses and parameters refer to the normalized columns.
         team: the record of the workers; ``WorkerEpochs.worker_record`` explains its keys.
-        graph: whose parameters they are.
+        graph: the graph.
     """
 
     parameters: dict[str, Value]
@@ -107,26 +111,26 @@ class TrainingRun:
 
     @property
     def point(self) -> dict[str, Value]:
-        """What was learnt, as `at` of `graph.evaluate` and the like: parameters and statistics."""
+        """The learned parameters and statistics, as a point for ``graph.evaluate``."""
         return {**self.parameters, **self.statistics}
 
     @property
     def losses_by_epoch(self) -> list[float]:
-        """The curve of the run: the loss before the first step, then that of each epoch."""
+        """The loss curve of the run: the loss before the first step, then that of each epoch."""
         return [self.start_loss, *self.epoch_losses]
 
     @property
     def interrupted(self) -> bool:
-        """Whether Ctrl-C ended the run, or nothing did: a file of one that was killed says so."""
+        """Whether the run ended before it was finished, by Ctrl-C or because it was killed."""
         return self.stopped == "interrupted"
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """The shape of each parameter; ``()`` of a number."""
+        """The shape of each parameter; ``()`` for a scalar."""
         return {name: np.shape(value) for name, value in self.parameters.items()}
 
     def save(self, path: str | Path) -> None:
-        """Write the run, with the text of its graph, as JSON that :func:`load_run` reads.
+        """Write the run with its graph as JSON, for :func:`load_run`.
 
         Raises:
             UsageError: the file cannot be written.
@@ -134,14 +138,14 @@ class TrainingRun:
         save_run(self, path)
 
     def predict(self, data: Any) -> dict[str, Array]:
-        """The outputs for other inputs, by the learnt parameters; a column for each output.
+        """Return the outputs for other inputs at the learned parameters, a column per output.
 
         Args:
-            data: a dataset, columns of inputs by name, a file's path or a data frame; targets are
-                not looked at.
+            data: a dataset, columns of inputs keyed by name, the path of a file, or a data frame;
+                targets are ignored.
 
         Raises:
-            DataError: an input has no column.
+            DataError: the column of an input is missing.
 
         >>> import cgprimer
         >>> graph = cgprimer.parse("xw = k*xa; parameter k = 3")
@@ -150,15 +154,15 @@ class TrainingRun:
         array([3., 6.])
         """
         graph = self.known_graph
-        given = Dataset.from_arrays(data) if isinstance(data, Mapping) else data
-        given = normalize_data(resolve_dataset(given, graph, targets=()), self.scales)
-        (outputs,) = over_blocks(
-            given, lambda block: (outputs_of(graph, block.inputs, len(block), self.point),)
+        dataset = Dataset.from_arrays(data) if isinstance(data, Mapping) else data
+        dataset = normalize_data(resolve_dataset(dataset, graph, targets=()), self.scales)
+        (outputs,) = concatenate_blocks(
+            dataset, lambda block: (compute_outputs(graph, block.inputs, len(block), self.point),)
         )
         return denormalize_outputs(outputs, self.scales)
 
     def score(self, data: Any) -> Score:
-        """How well the learnt parameters predict samples: loss, R^2, classes where there are some.
+        """Return loss, R^2 and, for classes, accuracy of the learned parameters on samples.
 
         >>> import cgprimer
         >>> graph = cgprimer.parse("xw = k*xa; parameter k = 3")
@@ -171,17 +175,18 @@ class TrainingRun:
         objective = Objective(graph, loss=loss, samples=len(data), mode="training", dataset=data)
         values = objective.vectors.vector(self.parameters)
         mean = Resident(objective, data).mean_loss(values, self.statistics)
-        return score_of(graph, data, self.point, mean, self.scales, loss)
+        return compute_score(graph, data, self.point, mean, self.scales, loss)
 
     @property
     def known_graph(self) -> ExpressionGraph:
-        """The graph, or a UsageError where the run does not know it."""
+        """The graph of the run; UsageError if the run has none."""
         if self.graph is None:
-            raise UsageError("the run does not know its graph", hint="load_run(path) reads it, too")
+            hint = "load the run with load_run(path), which reads the graph"
+            raise UsageError("the run has no graph", hint=hint)
         return self.graph
 
     def in_numbers(self) -> TrainingRun:
-        """The same run with a name for each number: ``W[0,1]``. What is drawn are numbers.
+        """Return the run with each element of an array as a scalar parameter, such as ``W[0,1]``.
 
         >>> TrainingRun({"w": np.array([1.0, 2.0])}, {}, {}, {}).in_numbers().parameters
         {'w[0]': 1.0, 'w[1]': 2.0}
@@ -189,32 +194,37 @@ class TrainingRun:
         shapes = self.shapes
         if not any(shapes.values()):
             return self
-        each = [
-            split_arrays(values, shapes) for values in (self.parameters, self.start, self.truth)
-        ]
-        every = self.recorded_parameters.items()
-        recorded = {n: np.array(v).reshape(len(v), *shapes[n]) for n, v in every}
-        over_time = {name: part.tolist() for name, part in split_arrays(recorded, shapes).items()}
+        recorded = {
+            name: np.array(values).reshape(len(values), *shapes[name])
+            for name, values in self.recorded_parameters.items()
+        }
         return replace(
-            self, parameters=each[0], start=each[1], truth=each[2], recorded_parameters=over_time
+            self,
+            parameters=split_arrays(self.parameters, shapes),
+            start=split_arrays(self.start, shapes),
+            truth=split_arrays(self.truth, shapes),
+            recorded_parameters={
+                name: column.tolist() for name, column in split_arrays(recorded, shapes).items()
+            },
         )
 
     def __repr__(self) -> str:
-        learnt = join_names(
+        """Return the status, the losses and the learned values, for display."""
+        learned = join_names(
             n + (format_shape(value.shape) if np.ndim(value) else f"={format_number(value, 6)}")
             for n, value in self.parameters.items()
         )
         losses = f"loss {format_number(self.start_loss, 6)} -> {format_number(self.loss, 6)}"
-        return f"<TrainingRun {self.stopped}: {self.steps} steps, {losses}, {learnt}>"
+        return f"<TrainingRun {self.stopped}: {self.steps} steps, {losses}, {learned}>"
 
 
 def save_run(run: TrainingRun, path: str | Path, graph: ExpressionGraph | None = None) -> None:
-    """Write a run, with the text of its graph, as JSON.
+    """Write a run with its graph as JSON.
 
     Args:
         run: the run.
-        path: the file; it is written whole or not at all.
-        graph: whose text is written; the run's own unless given.
+        path: the path of the file, which is written atomically.
+        graph: the graph to write; the graph of the run unless given.
 
     Raises:
         UsageError: the file cannot be written.
@@ -223,61 +233,75 @@ def save_run(run: TrainingRun, path: str | Path, graph: ExpressionGraph | None =
 
 
 def run_as_dict(run: TrainingRun, graph: ExpressionGraph | None = None) -> dict[str, Any]:
-    """A run as plain data; the keys are documented in ``docs/getting-started.md``."""
+    """Return a run as plain data; ``docs/getting-started.md`` explains the keys."""
     check_type("run", run, TrainingRun, "a TrainingRun")
     if (graph := graph or run.graph) is None:
-        raise UsageError("whose run is it? Give its graph: save_run(run, path, graph)")
+        raise UsageError("the run has no graph", hint="pass it: save_run(run, path, graph)")
     check_graph(graph)
     fields = asdict(replace(run, graph=None))
     del fields["graph"]
     fields["state"] = [np.asarray(part).tolist() for part in run.state]
     mappings = ("parameters", "start", "truth", "last_parameters", "recorded_parameters")
     for name in (*mappings, "statistics", "last_statistics", "scales"):
-        fields[name] = {n: np.asarray(of).tolist() for n, of in fields[name].items()}
+        fields[name] = {n: np.asarray(value).tolist() for n, value in fields[name].items()}
     return {"format": FORMAT, "version": VERSION, "graph": graph.text, **fields}
 
 
-def differences(run: TrainingRun, graph: ExpressionGraph) -> str:
-    """In words, what a graph differs in from that of a run; empty if it computes the same.
+def explain_difference(run: TrainingRun, graph: ExpressionGraph) -> str:
+    """Return how a graph differs from that of a run; empty if it computes the same outputs.
 
     >>> from cgprimer.core.graph import parse
     >>> run = TrainingRun({"k": 2.0}, {}, {}, {}, graph=parse("xw = k*xa"))
-    >>> differences(run, parse("xw = xa*k"))
+    >>> explain_difference(run, parse("xw = xa*k"))
     ''
-    >>> differences(run, parse("xw = k*xa^2"))
+    >>> explain_difference(run, parse("xw = k*xa^2"))
     'it has xw = k*xa, this graph xw = k*xa^2'
     """
     shapes = {name: graph.shapes.get(name, ()) for name in graph.parameters}
     if run.parameters.keys() != shapes.keys():
-        here = f"this graph's are {', '.join(graph.parameters)}"
-        return f"its parameters are {', '.join(run.parameters)}, {here}"
-    for of in (run.parameters, run.start, run.truth):
-        for name, value in of.items():
+        names = f"this graph has {', '.join(graph.parameters)}"
+        return f"it has the parameters {', '.join(run.parameters)}, {names}"
+    for values in (run.parameters, run.start, run.truth):
+        for name, value in values.items():
             if np.shape(value) != shapes.get(name, np.shape(value)):
-                given, wanted = np.shape(value), shapes[name]
-                return f"{name} has the shape {list(given)}, in this graph {list(wanted)}"
-    own = run.graph
-    if own is None or own.text == graph.text or _same_function(own, graph):
+                shape = list(np.shape(value))
+                return f"{name} has shape {shape}, in this graph {list(shapes[name])}"
+    own_graph = run.graph
+    if own_graph is None or own_graph.text == graph.text or _compute_same(own_graph, graph):
         return ""
+    return _compare_definitions(own_graph, graph)
+
+
+def _compare_definitions(first: ExpressionGraph, second: ExpressionGraph) -> str:
+    """Return how the inputs, outputs or definitions of two graphs differ."""
     for role in ("inputs", "outputs"):
-        if {*getattr(own, role)} != {*getattr(graph, role)}:
-            names = [", ".join(getattr(one, role)) or "none" for one in (own, graph)]
-            return f"its {role} are {names[0]}, this graph's are {names[1]}"
-    texts = [{n: f"{n} = {one.expression(n)}" for n in one.definitions} for one in (own, graph)]
-    other = [n for n in {**texts[0], **texts[1]} if texts[0].get(n) != texts[1].get(n)]
-    has = [join_names([of.get(n, f"no {n}") for n in other], 3) for of in texts]
-    return f"it has {has[0]}, this graph {has[1]}"
+        if {*getattr(first, role)} != {*getattr(second, role)}:
+            names = [", ".join(getattr(graph, role)) or "none" for graph in (first, second)]
+            return f"it has the {role} {names[0]}, this graph has {names[1]}"
+    definitions = [
+        {name: f"{name} = {graph.expression(name)}" for name in graph.definitions}
+        for graph in (first, second)
+    ]
+    names = [
+        name
+        for name in {**definitions[0], **definitions[1]}
+        if definitions[0].get(name) != definitions[1].get(name)
+    ]
+    lists = [join_names([texts.get(n, f"no {n}") for n in names], 3) for texts in definitions]
+    return f"it has {lists[0]}, this graph {lists[1]}"
 
 
-def _same_function(first: ExpressionGraph, second: ExpressionGraph) -> bool:
-    """Whether two graphs compute the same outputs, at some points chosen at random."""
+def _compute_same(first: ExpressionGraph, second: ExpressionGraph) -> bool:
+    """Return whether two graphs compute the same outputs at a few random points."""
     if {*first.outputs} != {*second.outputs} or {*first.inputs} != {*second.inputs}:
         return False
     if first.shapes != second.shapes:
         return False
-    random, shapes = np.random.default_rng(0), second.shapes
+    generator, shapes = np.random.default_rng(0), second.shapes
     names = (*second.inputs, *second.parameters)
-    point = {name: random.normal(size=(5, *shapes.get(name, ()))) for name in names}
-    here, there = first.evaluate(point), second.evaluate(point)
-    pairs = ((here[name], there[name]) for name in second.outputs)
-    return all(np.allclose(one, other, rtol=1e-9, equal_nan=True) for one, other in pairs)
+    point = {name: generator.normal(size=(5, *shapes.get(name, ()))) for name in names}
+    values, other_values = first.evaluate(point), second.evaluate(point)
+    return all(
+        np.allclose(values[name], other_values[name], rtol=1e-9, equal_nan=True)
+        for name in second.outputs
+    )

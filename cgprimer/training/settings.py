@@ -22,7 +22,7 @@ from cgprimer.core.methods.derivative_program import normalize_names
 from cgprimer.errors import UsageError, did_you_mean
 from cgprimer.support.validation import check_choice, check_integer, check_real_number
 from cgprimer.training.metrics import METRICS
-from cgprimer.training.parameter_snapshots import WITHIN
+from cgprimer.training.parameter_snapshots import DEFAULT_SHORT_RUN_RECORDS
 from cgprimer.training.schedules import list_hyperparameters
 from cgprimer.training.worker_options import (
     PROTOCOLS,
@@ -227,7 +227,9 @@ class Settings:
     place: str | None = _field(None, _check_placement)
     micro_batches: int = _field(1, partial(_check_count, "micro_batches"))
     # Recording
-    short_run_records: int = _field(WITHIN, partial(check_integer, "short_run_records", minimum=1))
+    short_run_records: int = _field(
+        DEFAULT_SHORT_RUN_RECORDS, partial(check_integer, "short_run_records", minimum=1)
+    )
 
     def for_samples(self, samples: int) -> Settings:
         """Return the settings with a number of epochs, computed from the number of samples."""

@@ -15,7 +15,7 @@ from cgprimer.errors import DataError, NonFiniteError, UsageError
 from cgprimer.training.checkpoint import load_run
 from cgprimer.training.data import Dataset
 from cgprimer.training.loop import TrainingRun, train
-from cgprimer.training.parameter_snapshots import MOST, Moments, plan_moments
+from cgprimer.training.parameter_snapshots import MAX_RECORDS, RecordingSchedule, plan_recording
 from cgprimer.training.runs import save_run
 from tests.approval import refused
 from tests.training.training_graphs import lecture, lecture_data, line, line_data
@@ -267,8 +267,8 @@ def test_a_step_that_fails_is_not_recorded_twice(
 
 
 def test_there_are_never_too_many_records() -> None:
-    run = train(line(), line_data(), epochs=2 * MOST + 1, batch_size=None)
-    assert MOST // 2 <= len(run.recorded_steps) <= MOST
+    run = train(line(), line_data(), epochs=2 * MAX_RECORDS + 1, batch_size=None)
+    assert MAX_RECORDS // 2 <= len(run.recorded_steps) <= MAX_RECORDS
     assert len({b - a for a, b in pairwise(run.recorded_steps)}) == 1
 
 
@@ -276,27 +276,27 @@ def test_there_are_never_too_many_records() -> None:
 @pytest.mark.parametrize("epochs", [1, 2, 4, 5, 100, 5_000, 10**6])
 @pytest.mark.parametrize("within", [1, 8, 128, 10**6])
 def test_records_and_their_numbers_are_bounded(epochs: int, parameters: int, within: int) -> None:
-    found = plan_moments(epochs, 100_000, parameters, within)
-    count = found.parts * (epochs // found.every)
-    assert 1 <= count <= MOST
+    found = plan_recording(epochs, 100_000, parameters, within)
+    count = found.records_per_epoch * (epochs // found.epoch_interval)
+    assert 1 <= count <= MAX_RECORDS
     assert count * parameters <= max(200_000, 8 * parameters)
 
 
 def test_moments_of_a_longer_run_are_some_of_those_of_a_shorter_one() -> None:
     for per_epoch in (1, 7, 200, 10_000):
         kinds = [
-            plan_moments(epochs, per_epoch, 4, 128) for epochs in (1, 2, 3, 4, 5, 900, 1001, 4000)
+            plan_recording(epochs, per_epoch, 4, 128) for epochs in (1, 2, 3, 4, 5, 900, 1001, 4000)
         ]
         for fine, coarse in pairwise(kinds):
             for epoch in (0, 1, 3, 7):
-                assert set(coarse.of_epoch(epoch)) <= set(fine.of_epoch(epoch))
+                assert set(coarse.list_steps(epoch)) <= set(fine.list_steps(epoch))
 
 
 def test_no_epochs_no_records() -> None:
     run = train(line(), line_data(), epochs=0)
     assert (run.recorded_steps, run.validation_losses) == ([], [])
     assert run.recorded_parameters == {"k": [], "b": []}
-    assert plan_moments(0, 5, 2) == Moments(5)
+    assert plan_recording(0, 5, 2) == RecordingSchedule(5)
     with pytest.raises(UsageError, match="short_run_records"):
         train(line(), line_data(), short_run_records=0)
 

@@ -13,7 +13,7 @@ from cgprimer.core.evaluation.evaluator import values_of
 from cgprimer.core.tape.tape_entries import Leaf
 from cgprimer.training.checkpoint import load_run
 from cgprimer.training.layer_states import Masks
-from cgprimer.training.predictions import outputs_of
+from cgprimer.training.predictions import compute_outputs
 from cgprimer.training.runs import save_run
 from tests.approval import approved, refused
 from tests.cli.cli_tools import bad, good, read_json
@@ -196,7 +196,7 @@ def test_batch_normalization_trains_as_in_torch(small, method):
     found = NORMALIZED.evaluate({"x": data.inputs["x"], **made.point})["xo"]
     error = ((found - data.targets["xo"]) ** 2).mean()
     assert error == pytest.approx(TORCH_LOSS_IN_USE, rel=1e-10)
-    predicted = outputs_of(NORMALIZED, data.inputs, 12, made.point)["xo"]
+    predicted = compute_outputs(NORMALIZED, data.inputs, 12, made.point)["xo"]
     np.testing.assert_allclose(predicted, found, rtol=1e-14)
 
 

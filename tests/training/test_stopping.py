@@ -12,7 +12,7 @@ import pytest
 import cgprimer
 from cgprimer.errors import DataError, UsageError
 from cgprimer.training.metrics import accuracy, confusion, r_squared
-from cgprimer.training.parameter_snapshots import MOST_LOSSES
+from cgprimer.training.parameter_snapshots import MAX_STEP_LOSSES
 from tests.approval import refused
 
 LINE = cgprimer.parse("xw = k*xa + b")
@@ -98,7 +98,7 @@ def test_the_losses_of_a_long_run_are_thinned() -> None:
     known = cgprimer.train(LINE, data, epochs=5, **settings)
     assert (len(known.step_losses), known.steps_apart) == (100_000, 1)
     longer = cgprimer.train(LINE, data, epochs=12, **settings)
-    assert len(longer.step_losses) <= MOST_LOSSES
+    assert len(longer.step_losses) <= MAX_STEP_LOSSES
     assert longer.steps_apart == 4
     assert longer.step_losses[:25_000] == known.step_losses[::4]
     taken_up = cgprimer.train(LINE, data, epochs=12, resume=known, **settings)
