@@ -79,8 +79,8 @@ from cgprimer.training.checkpoint import load_run as load_run
 from cgprimer.training.curvature import stable_learning_rate as stable_learning_rate
 from cgprimer.training.data import Blocks as Blocks
 from cgprimer.training.data import Dataset as Dataset
-from cgprimer.training.data import make_classes as make_classes
 from cgprimer.training.data import make_dataset as make_dataset
+from cgprimer.training.data.class_samples import make_classes as make_classes
 from cgprimer.training.ensembles import Ensemble as Ensemble
 from cgprimer.training.ensembles import ensemble as ensemble
 from cgprimer.training.estimators import Estimator as Estimator

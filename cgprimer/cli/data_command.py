@@ -41,7 +41,8 @@ def command(
       cgprimer data -e "xw = k*xa" --truth k=2 --low 0 --high 10 -o line.npz
       cgprimer data --classes moons --samples 200 -o moons.csv
     """
-    from cgprimer.training.data import make_classes, make_dataset
+    from cgprimer.training.data import make_dataset
+    from cgprimer.training.data.class_samples import make_classes
 
     output = None if output == "-" else output
     check_outputs(force, output)

@@ -32,7 +32,6 @@ from cgprimer.expressions import (
     names_in,
     unparse,
 )
-from cgprimer.recording.value import Value
 from cgprimer.support.array_values import all_finite, find_nonfinite
 from cgprimer.support.caller_warnings import warn_user
 from cgprimer.tapes import Builder, Tape, elements, tape, values_of
@@ -163,6 +162,8 @@ def slopes(
     Returns:
         Losses, and the derivatives under the names of the targets.
     """
+    from cgprimer.recording.value import Value  # recording is loaded only for such losses
+
     found = values_of(whole, {**columns, **parameters})
     total, counts = np.zeros(()), dict[str, Array]()
     for leaf, column in needed.items():

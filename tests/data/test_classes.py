@@ -16,10 +16,9 @@ from cgprimer.training.data import (
     Dataset,
     compute_scales,
     denormalize_outputs,
-    make_classes,
     normalize_data,
 )
-from cgprimer.training.data.class_samples import CLASSES
+from cgprimer.training.data.class_samples import CLASSES, make_classes
 from tests.approval import approved, refused
 from tests.cli.cli_tools import bad, good
 

@@ -11,7 +11,8 @@ from cgprimer.course.lecture_class.training_messages import print_losses
 from cgprimer.errors import UsageError
 from cgprimer.expressions import parse
 from cgprimer.recording.custom_functions import Context, Function
-from cgprimer.training.data import Dataset, make_classes
+from cgprimer.training.data import Dataset
+from cgprimer.training.data.class_samples import make_classes
 from cgprimer.training.loop import train
 from cgprimer.training.runs import TrainingRun
 

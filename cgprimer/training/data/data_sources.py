@@ -5,21 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from cgprimer.errors import DataError, UsageError, name_hint
 from cgprimer.support.files import convert_path
 from cgprimer.support.value_names import Element
-from cgprimer.training.data.arrow_tables import DataFrameSource, ParquetFile
-from cgprimer.training.data.csv_files import CsvFile
 from cgprimer.training.data.dataset_columns import Source, array_name
-from cgprimer.training.data.numpy_files import NumpyFile
 
 FILES = "use a .csv, .npz or .parquet file"
-_KINDS: dict[str, Any] = {
-    ".csv": CsvFile, ".npz": NumpyFile, ".npy": NumpyFile, ".parquet": ParquetFile,
-}  # fmt: skip
+_READERS = {  # extension -> module and class, imported when a file is opened
+    ".csv": ("cgprimer.training.data.csv_files", "CsvFile"),
+    ".npz": ("cgprimer.training.data.numpy_files", "NumpyFile"),
+    ".npy": ("cgprimer.training.data.numpy_files", "NumpyFile"),
+    ".parquet": ("cgprimer.training.data.arrow_tables", "ParquetFile"),
+}
 _MOST_NAMES, _LONGEST_NAME = 40, 100  # limits of the list of columns in a message
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zip", ".zst")
 
@@ -27,7 +28,7 @@ _COMPRESSED = (".gz", ".bz2", ".xz", ".zip", ".zst")
 def data_file_extension(path: str | Path) -> str:
     """Return the extension of a dataset file in lower case; raise UsageError if it is unknown."""
     kind = convert_path(path).suffix.lower()
-    if kind not in _KINDS:
+    if kind not in _READERS:
         hint = "decompress the file first" if kind in _COMPRESSED else FILES
         raise UsageError(f"{path}: unknown file extension {kind!r}", hint=hint)
     return kind
@@ -42,12 +43,15 @@ def open_source(source: Any) -> Source:
         OSError: the file cannot be read.
     """
     if isinstance(source, str | Path):
-        opened: Source = _KINDS[data_file_extension(source)](Path(source))
+        module, name = _READERS[data_file_extension(source)]
+        opened: Source = getattr(import_module(module), name)(Path(source))
         return opened
     if not hasattr(source, "__arrow_c_stream__"):
         hint = "use cgprimer.make_dataset(graph), Dataset.load(path), Dataset.from_arrays(...), or"
         hint += " a data frame of pandas, polars or Arrow"
         raise UsageError(f"data must be a Dataset, got {type(source).__name__}", hint=hint)
+    from cgprimer.training.data.arrow_tables import DataFrameSource
+
     return DataFrameSource(source)
 
 

@@ -18,7 +18,6 @@ from cgprimer.support.array_values import find_nonfinite
 from cgprimer.support.files import write_atomically
 from cgprimer.support.validation import check_fraction, check_integer
 from cgprimer.tapes import elements
-from cgprimer.training.data.arrow_tables import encode_parquet
 from cgprimer.training.data.data_sources import (
     FILES,
     ColumnRoles,
@@ -191,6 +190,8 @@ class Dataset:
         if kind == ".csv":
             write_atomically(path, self.to_csv())
         elif kind == ".parquet":
+            from cgprimer.training.data.arrow_tables import encode_parquet
+
             write_atomically(path, encode_parquet(self.to_arrow()))
         elif kind == ".npz":
             arrays = {f"inputs/{n}": c for n, c in self.inputs.items()}
