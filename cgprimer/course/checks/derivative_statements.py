@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from cgprimer.analysis.rules import ABSTRACT, rules, with_any
 from cgprimer.core.language import parser
 from cgprimer.core.language.syntax_tree import Operator, Symbol
-from cgprimer.course.checks.notation_reader import find_single_letters, read_formula
+from cgprimer.course.checks.notation_reader import read_formula
+from cgprimer.course.checks.notation_tokens import find_single_letters
 from cgprimer.errors import UsageError
 from cgprimer.expressions import (
     Apply,

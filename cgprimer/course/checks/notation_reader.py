@@ -1,11 +1,11 @@
-"""Usual mathematical notation, as people write formulas by hand, in the package's language.
+"""Read formulas in the usual notation of mathematics.
 
-`read_formula` reads an answer. A text that follows the grammar of the language and whose names are
-all known means what the grammar says. Any other text is rewritten first: ``2x``, ``x e^x``,
-``sin^2(x)``, ``ln x``, ``√2``, ``x²``, ``|x|``, ``a·b`` and the commands of LaTeX for these. What
-has two usual readings, such as ``1/2x``, is an error whose hint shows both.
+`read_formula` reads an answer. A text that follows the grammar of the language and contains only
+known names is read by that grammar. Any other text is rewritten first: ``2x``, ``x e^x``,
+``sin^2(x)``, ``ln x``, ``√2``, ``x²``, ``|x|``, ``a·b`` and the LaTeX commands for these. A text
+with two usual readings, such as ``1/2x``, is an error whose hint shows both.
 
-A known name is never taken apart: ``xy`` is a product only if no ``xy`` is known, and if it
+A known name is never divided: ``xy`` is a product only if ``xy`` is not a known name and if it
 consists of known names in exactly one way.
 """
 
@@ -13,100 +13,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import NoReturn
-from unicodedata import decomposition, normalize
 
-from cgprimer.core.operations.primitive_registry import FUNCTIONS
+from cgprimer.course.checks.notation_tokens import (
+    CHARACTERS,
+    MAX_DEPTH,
+    MAX_LENGTH,
+    SYMBOLS,
+    Token,
+    find_function_name,
+    is_superscript,
+    replace_latex,
+    split_tokens,
+)
 from cgprimer.errors import ExpressionSyntaxError, Source, SourceError, Span, UnknownFunctionError
 from cgprimer.expressions import Expression, names_in, parse_expression
 
-_MAX_LENGTH = 10_000  # characters of a text that is rewritten
-_MAX_DEPTH = 40  # parentheses, powers and functions within each other
-_MAX_NAME = 40  # characters of a name that is taken apart
-
-#: Other names of functions.
-FUNCTION_NAMES = {
-    "ln": "log",
-    "lg": "log10",
-    "lb": "log2",
-    "ld": "log2",
-    "log_2": "log2",
-    "log_10": "log10",
-    "tg": "tan",
-    "ctg": "cot",
-    "cotg": "cot",
-    "cotan": "cot",
-    "cosec": "csc",
-    "sh": "sinh",
-    "ch": "cosh",
-    "th": "tanh",
-    "cth": "coth",
-    "cosech": "csch",
-    "sgn": "sign",
-    "signum": "sign",
-    "fabs": "abs",
-    "logistic": "sigmoid",
-    "σ": "sigmoid",
-}
-FUNCTION_NAMES |= {
-    f"{prefix}{name}": f"a{name}"
-    for name in (
-        "sin",
-        "cos",
-        "tan",
-        "cot",
-        "sec",
-        "csc",
-        "sinh",
-        "cosh",
-        "tanh",
-        "coth",
-        "sech",
-        "csch",
-    )
-    for prefix in ("arc", "ar", "arg")
-}
-_CHARACTERS = str.maketrans(
-    {
-        **dict.fromkeys("−–—‐‑﹣－", "-"),
-        **dict.fromkeys("·×⋅∙•∗✕＊⋆", "*"),
-        "＋": "+",
-        **dict.fromkeys("÷∕⁄／", "/"),
-        "（": "(",
-        "）": ")",
-        "∣": "|",
-        "｜": "|",
-        "＾": "^",
-        **dict.fromkeys("\u2009\u200a\u2002\u2003\u202f\u2061\u2062\u2063\u200b", " "),
-    }
-)
-_SYMBOLS = {"π": "pi", "ℯ": "e", "𝑒": "e"}
-_COMMANDS = {
-    "cdot": "*",
-    "times": "*",
-    "ast": "*",
-    "div": "/",
-    "left": "",
-    "right": "",
-    "lvert": "|",
-    "rvert": "|",
-    "vert": "|",
-    "displaystyle": "",
-}
-_INNER = r"\{([^{}]*)\}"
-_TOKEN = re.compile(r"\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|\*\*|.", re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class _Token:
-    """A piece of the text: its kind, what it stands for, and its position."""
-
-    kind: str  # number, name, superscript, operator, end
-    text: str
-    start: int
-    end: int
-    spaced: bool  # whether white space precedes it
+_MAX_NAME = 40  # characters of a name that is divided into known names
 
 
 def read_formula(
@@ -116,10 +39,10 @@ def read_formula(
 
     Args:
         text: the formula.
-        names: the names that a product without a sign may consist of.
-        source_name: what messages call the text.
-        variable: the argument of functions that have none, as in ``-csch^2``; such functions
-            are an error without it.
+        names: the known names, which products without a sign may consist of.
+        source_name: the name of the text in messages.
+        variable: the argument of functions without one, as in ``-csch^2``; empty if such
+            functions are errors.
 
     Raises:
         SourceError: the text cannot be read or has two usual readings.
@@ -131,115 +54,88 @@ def read_formula(
     try:
         tree = parse_expression(text, source_name)
     except SourceError as error:
-        refused: SourceError | None = error
+        parse_error: SourceError | None = error
     else:
-        refused = None
+        parse_error = None
         unknown = [name for name in names_in(tree) if name not in names]
-        if not any(_is_usual(name, names) for name in unknown):
+        if not any(_has_usual_meaning(name, names) for name in unknown):
             return tree
-    if len(text) > _MAX_LENGTH:
-        if refused:
-            raise refused
+    if len(text) > MAX_LENGTH:
+        if parse_error:
+            raise parse_error
         return tree
-    plain = rewrite(text, names, source_name, variable=variable)
-    if refused and "".join(plain.split()) == "".join(
-        text.split()
-    ):  # the positions of the original are better
-        raise refused
+    rewritten = rewrite_notation(text, names, source_name, variable=variable)
+    is_unchanged = "".join(rewritten.split()) == "".join(text.split())
+    if parse_error and is_unchanged:  # its positions are those of the original text
+        raise parse_error
     try:
-        return parse_expression(plain, source_name)
+        return parse_expression(rewritten, source_name)
     except SourceError:
-        if isinstance(refused, UnknownFunctionError):  # it names the function that is meant
-            raise refused from None
+        if isinstance(parse_error, UnknownFunctionError):  # its hint suggests a function
+            raise parse_error from None
         raise
 
 
-def rewrite(
+def rewrite_notation(
     text: str, names: Collection[str], source_name: str = "<answer>", *, variable: str = ""
 ) -> str:
-    """Return a formula in usual notation as text in the language; see :func:`read_formula`.
+    """Rewrite a formula in usual notation as a formula in the language; see `read_formula`.
 
-    >>> rewrite("|x|√2 − ½x²", ["x"])
+    >>> rewrite_notation("|x|√2 − ½x²", ["x"])
     'abs(x)*sqrt(2) - (1/2)*x^(2)'
     """
-    source = Source(source_name, _without_latex(text).translate(_CHARACTERS))
-    return _Rewriter(source, names, variable).whole()
+    source = Source(source_name, replace_latex(text).translate(CHARACTERS))
+    return _Rewriter(source, names, variable).rewrite_formula()
 
 
-def find_function_name(name: str) -> str:
-    """Return the language's name of a function; empty if it is not the name of a function.
-
-    >>> find_function_name("arctan"), find_function_name("sin"), find_function_name("xa")
-    ('atan', 'sin', '')
-    """
-    return FUNCTION_NAMES.get(name) or (name if FUNCTIONS[name] else "")
-
-
-def find_single_letters(text: str) -> set[str]:
-    """Return the names of one letter that stand alone in a formula.
-
-    >>> sorted(find_single_letters("2x² + ab*c"))
-    ['c', 'x']
-    """
-    tokens = _tokens(text.translate(_CHARACTERS))
-    return {token.text for token in tokens if token.kind == "name" and len(token.text) == 1}
-
-
-def _is_usual(name: str, names: Collection[str]) -> bool:
+def _has_usual_meaning(name: str, names: Collection[str]) -> bool:
     """Return whether an unknown name has a meaning in usual notation."""
-    raised = any(map(_is_raised, name))
-    return bool(
-        raised or name in _SYMBOLS or find_function_name(name) or _segmentations(name, names)
-    )
+    if name in SYMBOLS or any(map(is_superscript, name)):
+        return True
+    return bool(find_function_name(name) or _divide_name(name, names))
 
 
-def _segmentations(name: str, names: Collection[str]) -> list[list[str]]:
+def _divide_name(name: str, names: Collection[str]) -> list[list[str]]:
     """Return at most two ways to divide a name into known names and functions."""
     if len(name) > _MAX_NAME:
         return []
-    ways: list[list[list[str]]] = [[[]]]
+    divisions: list[list[list[str]]] = [[[]]]  # of the first 0, 1, 2, ... characters
     for end in range(1, len(name) + 1):
-        ways.append(
+        divisions.append(
             [
                 [*before, name[start:end]]
                 for start in range(end)
-                if _is_piece(name[start:end], names)
-                for before in ways[start]
+                if _is_name_or_function(name[start:end], names)
+                for before in divisions[start]
                 if before[-1:] != [name[start:end]]  # xx is a misspelled name, not x*x
             ][:2]
         )
-    return ways[-1]
+    return divisions[-1]
 
 
-def _is_piece(text: str, names: Collection[str]) -> bool:
-    known = text in names or text in _SYMBOLS or (text in ("e", "pi") and text in names)
-    return known or (len(text) > 1 and bool(find_function_name(text)))
-
-
-def _without_latex(text: str) -> str:
-    """Return a text with the commands of LaTeX replaced; braces become parentheses."""
-    if "\\" not in text and "{" not in text:
-        return text
-    text = text[:_MAX_LENGTH]
-    text = re.sub(r"\\[,;:! ]", " ", text)
-    for _ in range(_MAX_DEPTH):  # from the inside out
-        before = text
-        text = re.sub(rf"\\[dt]?frac\s*{_INNER}\s*{_INNER}", r"((\1)/(\2))", text)
-        text = re.sub(rf"\\sqrt\s*{_INNER}", r" sqrt(\1)", text)
-        text = re.sub(rf"\\(?:mathrm|operatorname|text)\s*{_INNER}", r" \1 ", text)
-        text = re.sub(rf"_{_INNER}", r"_\1", text)
-        text = re.sub(rf"(?<!frac)(?<!sqrt)(?<!\}}){_INNER}", r"(\1)", text)
-        if text == before:
-            break
-    return re.sub(r"\\([A-Za-z]+)", lambda m: f" {_COMMANDS.get(m[1], m[1])} ", text)
+def _is_name_or_function(text: str, names: Collection[str]) -> bool:
+    """Return whether a part of a name is a known name, a symbol or a function."""
+    return text in names or text in SYMBOLS or (len(text) > 1 and bool(find_function_name(text)))
 
 
 class _Rewriter:
-    """One pass over the tokens of a formula, by recursive descent of bounded depth."""
+    """Rewrites the tokens of a formula by recursive descent of bounded depth.
+
+    Attributes:
+        source: the formula.
+        names: the known names.
+        variable: the argument of functions without one.
+        tokens: the tokens of the formula.
+        index: the index of the next token.
+        depth: the number of nested operands.
+        open_bar: whether a ``|`` that begins an absolute value is open.
+        seen_bar: whether the formula contains an absolute value so far.
+        in_exponent: whether the next token belongs to an exponent.
+    """
 
     def __init__(self, source: Source, names: Collection[str], variable: str, depth: int = 0):
         self.source, self.names, self.variable = source, names, variable
-        self.tokens = _tokens(source.text)
+        self.tokens = split_tokens(source.text)
         self.index, self.depth = 0, depth
         self.open_bar, self.seen_bar = False, False
         self.in_exponent = False
@@ -247,32 +143,37 @@ class _Rewriter:
     # --- tokens --------------------------------------------------------------------------------
 
     @property
-    def token(self) -> _Token:
+    def token(self) -> Token:
+        """The next token."""
         return self.tokens[self.index]
 
     @property
-    def previous(self) -> _Token:
+    def previous(self) -> Token:
+        """The last token that was read."""
         return self.tokens[self.index - 1]
 
     def accept(self, *texts: str) -> str:
-        """Return the next token's text and advance if it is one of these operators."""
+        """Return the next token's text and advance if the token is one of some operators."""
         token = self.token
         if token.kind == "operator" and token.text in texts:
             self.index += 1
             return token.text
         return ""
 
-    def fail(self, message: str, first: int, last: int, *, hint: str = "") -> NoReturn:
+    def raise_error(self, message: str, first: int, last: int, *, hint: str = "") -> NoReturn:
+        """Raise an error with a caret under some tokens."""
         start, end = self.tokens[first].start, self.tokens[last].end
         raise ExpressionSyntaxError(
             message, Span(self.source, start, max(end, start + 1)), hint=hint
         )
 
-    def ambiguous(self, first: int, last: int, hint: str) -> NoReturn:
+    def raise_ambiguous(self, first: int, last: int, hint: str) -> NoReturn:
+        """Raise an error because some tokens have two usual readings."""
         text = self.source.text[self.tokens[first].start : self.tokens[last].end]
-        self.fail(f"{text!r} has two usual readings", first, last, hint=hint)
+        self.raise_error(f"{text!r} has two usual readings", first, last, hint=hint)
 
-    def begins_operand(self) -> bool:
+    def is_at_operand(self) -> bool:
+        """Return whether the next token begins an operand."""
         token = self.token
         if token.kind in ("number", "name"):
             return True
@@ -282,32 +183,35 @@ class _Rewriter:
 
     # --- the grammar, from loose to tight ------------------------------------------------------
 
-    def whole(self) -> str:
-        text = self.sum()
+    def rewrite_formula(self) -> str:
+        """Return the whole formula."""
+        text = self.rewrite_sum()
         if self.token.kind != "end":  # the parser of the language says what is wrong
             return text + self.source.text[self.previous.end :]
         return text
 
-    def sum(self) -> str:
-        parts = [self.term()]
+    def rewrite_sum(self) -> str:
+        """Return a sum: terms with signs between them."""
+        parts = [self.rewrite_term()]
         while sign := self.accept("+", "-"):
-            parts.append(f" {sign} {self.term()}")
+            parts.append(f" {sign} {self.rewrite_term()}")
         return "".join(parts)
 
-    def term(self) -> str:
+    def rewrite_term(self) -> str:
+        """Return a product or quotient; products may have no sign."""
         first = self.index
-        text, divided = self.signed(), 0
+        text, divided = self.rewrite_signed_power(), 0
         while True:
             if operator := self.accept("*", "/", "@"):
                 divided = self.index if operator == "/" else 0
-                text += operator + self.signed()
-            elif self.begins_operand():
-                self.check_product(first, divided)
-                text += "*" + self.power()
+                text += operator + self.rewrite_signed_power()
+            elif self.is_at_operand():
+                self.check_implicit_product(first, divided)
+                text += "*" + self.rewrite_power()
             else:
                 return text
 
-    def check_product(self, first: int, divided: int) -> None:
+    def check_implicit_product(self, first: int, divided: int) -> None:
         """Refuse a product without a sign that has no single usual reading."""
         text = self.source.text
         token = self.token
@@ -315,9 +219,9 @@ class _Rewriter:
             upper = text[self.tokens[first].start : self.tokens[divided - 2].end]
             lower = text[self.tokens[divided].start : self.previous.end]
             hint = f"write ({upper}/{lower})*{token.text} or {upper}/({lower}*{token.text})"
-            self.ambiguous(first, self.index, hint)
+            self.raise_ambiguous(first, self.index, hint)
         if token.kind == "number":
-            self.fail(
+            self.raise_error(
                 f"missing operator between {self.previous.text!r} and {token.text!r}",
                 self.index - 1,
                 self.index,
@@ -325,42 +229,44 @@ class _Rewriter:
             )
         after_bar = self.previous.text == "|" and self.previous.kind == "operator"
         if token.text == "|" and self.seen_bar and not after_bar:
-            self.ambiguous(first, self.index, "write abs(...) instead of |...|")
+            self.raise_ambiguous(first, self.index, "write abs(...) instead of |...|")
 
-    def signed(self) -> str:
+    def rewrite_signed_power(self) -> str:
+        """Return a power with the signs before it."""
         signs = ""
         while sign := self.accept("+", "-"):
             signs += sign
-        return signs.replace("+", "") + self.power()
+        return signs.replace("+", "") + self.rewrite_power()
 
-    def power(self) -> str:
+    def rewrite_power(self) -> str:
+        """Return an operand with its exponents."""
         first = self.index
-        base = self.atom()
-        return self.raised(base, first)
+        base = self.rewrite_operand()
+        return self.append_exponent(base, first)
 
-    def raised(self, base: str, first: int) -> str:
-        """Return a base with the exponents that follow it."""
+    def append_exponent(self, base: str, first: int) -> str:
+        """Return a base with the exponents that follow."""
         if self.token.kind == "superscript":
-            base += f"^({self.superscript()})"
+            base += f"^({self.rewrite_superscript()})"
             if self.token.text in ("^", "**") or self.token.kind == "superscript":
-                self.ambiguous(first, self.index, "write the powers with parentheses")
+                self.raise_ambiguous(first, self.index, "write the powers with parentheses")
             return base
         if not self.accept("^", "**"):
             return base
         start = self.index
-        exponent = self.exponent()
+        exponent = self.rewrite_exponent()
         if (base == "e" or base[:1].isdigit()) and self.tokens[start].text != "(":
             self.check_exponent(base, exponent, first)
         return f"{base}^{exponent}"
 
-    def exponent(self) -> str:
-        """Return what stands behind ``^``: signs and one power."""
+    def rewrite_exponent(self) -> str:
+        """Return the exponent after ``^``: signs and a power."""
         signs = ""
         while sign := self.accept("+", "-"):
             signs += sign
-        self.enter()
+        self.enter_level()
         before, self.in_exponent = self.in_exponent, True
-        text = signs.replace("+", "") + self.power()
+        text = signs.replace("+", "") + self.rewrite_power()
         self.in_exponent = before
         self.depth -= 1
         return text
@@ -368,60 +274,63 @@ class _Rewriter:
     def check_exponent(self, base: str, exponent: str, first: int) -> None:
         """Refuse ``e^2x``: a product after the exponent of a number, without a space."""
         token = self.token
-        if token.spaced or not self.begins_operand():
+        if token.spaced or not self.is_at_operand():
             return
         if token.text == "(" and not exponent.lstrip("-")[:1].isdigit():
             return
         hint = f"write {base}^({exponent}*...) or {base}^{exponent.strip()}*..."
-        self.ambiguous(first, self.index, hint)
+        self.raise_ambiguous(first, self.index, hint)
 
-    def superscript(self) -> str:
+    def rewrite_superscript(self) -> str:
+        """Return the formula in a superscript."""
         token = self.token
         self.index += 1
         source = Source(self.source.name, token.text)
         inner = _Rewriter(source, self.names, "", self.depth + 1)
-        return inner.whole()
+        return inner.rewrite_formula()
 
     # --- operands ------------------------------------------------------------------------------
 
-    def atom(self) -> str:
-        self.enter()
-        text = self.operand()
+    def rewrite_operand(self) -> str:
+        """Return an operand, one level deeper."""
+        self.enter_level()
+        text = self.rewrite_operand_at_level()
         self.depth -= 1
         return text
 
-    def enter(self) -> None:
-        """Count a level of nesting, so that no text exhausts the stack."""
+    def enter_level(self) -> None:
+        """Count a level of nesting; raise an error if a formula is nested too deeply."""
         self.depth += 1
-        if self.depth > _MAX_DEPTH:
-            self.fail(
-                f"more than {_MAX_DEPTH} parentheses and powers within each other",
+        if self.depth > MAX_DEPTH:
+            self.raise_error(
+                f"more than {MAX_DEPTH} nested parentheses and powers",
                 self.index,
                 self.index,
                 hint="write the formula with * between all factors",
             )
 
-    def operand(self) -> str:
+    def rewrite_operand_at_level(self) -> str:
+        """Return a number, a name, a call, or a formula in parentheses."""
         token, at = self.token, self.index
         if token.kind == "number":
             self.index += 1
             self.check_mixed_number(at)
             return token.text
         if token.kind == "name":
-            return self.name()
+            return self.rewrite_name()
         if self.accept("("):
-            return f"({self.inside(')')})"
+            return f"({self.rewrite_arguments(')')})"
         if self.accept("|"):
             self.seen_bar, before, self.open_bar = True, self.open_bar, True
-            text = self.sum()
+            text = self.rewrite_sum()
             if not self.accept("|"):
-                self.fail("this | has no partner", at, at, hint="write abs(...)")
+                self.raise_error("unmatched |", at, at, hint="write abs(...)")
             self.open_bar = before
             return f"abs({text})"
         if self.accept("√"):
-            return self.root(at)
+            return self.rewrite_root(at)
         if token.kind == "superscript":
-            self.fail("this exponent has no base", at, at)
+            self.raise_error("missing base of an exponent", at, at)
         self.index += token.kind != "end"  # the parser of the language says what is wrong
         return token.text
 
@@ -430,69 +339,75 @@ class _Rewriter:
         token, other = self.tokens[at], self.token
         if other.kind == "number" and not other.spaced and "(" in token.text + other.text:
             hint = "write 2.5 or 2*(1/2)"
-            self.ambiguous(at, self.index, hint)
+            self.raise_ambiguous(at, self.index, hint)
 
-    def inside(self, close: str) -> str:
-        """Return what stands up to a closing parenthesis, commas included."""
+    def rewrite_arguments(self, close: str) -> str:
+        """Return the formulas up to a closing parenthesis, separated by commas."""
         bar, self.open_bar = self.open_bar, False
         exponent, self.in_exponent = self.in_exponent, False
-        parts = [self.sum()]
+        parts = [self.rewrite_sum()]
         while self.accept(","):
-            parts.append(self.sum())
+            parts.append(self.rewrite_sum())
         self.open_bar, self.in_exponent = bar, exponent
         if not self.accept(close) and self.token.kind != "end":
-            self.fail(f"expected {close!r}, found {self.token.text!r}", self.index, self.index)
+            self.raise_error(
+                f"expected {close!r}, found {self.token.text!r}", self.index, self.index
+            )
         if self.previous.text != close:
-            self.fail(
-                "this parenthesis is never closed",
+            self.raise_error(
+                "the parenthesis is never closed",
                 self.index - 1,
                 self.index - 1,
                 hint="add the missing ')'",
             )
         return ", ".join(parts)
 
-    def root(self, at: int) -> str:
+    def rewrite_root(self, at: int) -> str:
+        """Return the square root whose sign was read."""
         if self.token.text == "(":
-            return f"sqrt{self.atom()}"
-        argument = self.atom()
+            return f"sqrt{self.rewrite_operand()}"
+        argument = self.rewrite_operand()
         token = self.token
-        joined = self.begins_operand() and not token.spaced and token.text != "√"
+        joined = self.is_at_operand() and not token.spaced and token.text != "√"
         if joined or token.kind == "superscript" or token.text in ("^", "**"):
-            self.ambiguous(at, self.index, "write √(...) with parentheses")
+            self.raise_ambiguous(at, self.index, "write √(...) with parentheses")
         return f"sqrt({argument})"
 
-    def name(self) -> str:
-        """Return a name, a call, or the product of the names that it consists of."""
+    def rewrite_name(self) -> str:
+        """Return a name, a call, or a product of the known names in a name."""
         token, at = self.token, self.index
-        called = self.tokens[at + 1].text == "(" and self.tokens[at + 1].kind == "operator"
-        function = find_function_name(token.text) or _other_case(token.text, called)
+        is_call = self.tokens[at + 1].text == "(" and self.tokens[at + 1].kind == "operator"
+        function = find_function_name(token.text) or _find_function_in_other_case(
+            token.text, is_call=is_call
+        )
         if token.text in self.names:
             self.index += 1
-            if called and function:
-                hint = f"{token.text} is a name here: write {token.text}*(...) or {function}(...)"
-                self.ambiguous(at, at + 1, hint)
-            return token.text + self.places()
+            if is_call and function:
+                hint = f"{token.text} is a known name: write {token.text}*(...) or {function}(...)"
+                self.raise_ambiguous(at, at + 1, hint)
+            return token.text + self.copy_index()
         if function:
             self.index += 1
-            return self.application(function, at)
-        if token.text in _SYMBOLS and _SYMBOLS[token.text] in (*self.names, "pi", "e"):
+            return self.rewrite_call(function, at)
+        if token.text in SYMBOLS and SYMBOLS[token.text] in (*self.names, "pi", "e"):
             self.index += 1
-            return _SYMBOLS[token.text]
-        ways = _segmentations(token.text, self.names)
-        if not ways:
+            return SYMBOLS[token.text]
+        products = _divide_name(token.text, self.names)
+        if not products:
             self.index += 1
-            return token.text + self.places()
-        if len(ways) > 1:
-            products = " or ".join("*".join(way) for way in ways)
-            self.ambiguous(at, at, f"write {products}")
+            return token.text + self.copy_index()
+        if len(products) > 1:
+            readings = " or ".join("*".join(product) for product in products)
+            self.raise_ambiguous(at, at, f"write {readings}")
+        factors = products[0]
         if self.in_exponent:
-            product = "*".join(ways[0])
-            self.ambiguous(at - 1, at, f"write ^({product}) or ^{ways[0][0]}*...")
-        self.tokens[at : at + 1] = _divided(token, ways[0])
-        return self.name()
+            hint = f"write ^({'*'.join(factors)}) or ^{factors[0]}*..."
+            self.raise_ambiguous(at - 1, at, hint)
+        self.tokens[at : at + 1] = _divide_token(token, factors)
+        return self.rewrite_name()
 
-    def places(self) -> str:
-        """Return the index of an array as it is written."""
+    def copy_index(self) -> str:
+        """Return the index of an array unchanged."""
         text = ""
         while self.token.text == "[" and self.token.kind == "operator":
             start = self.token.start
@@ -501,118 +416,69 @@ class _Rewriter:
             text += self.source.text[start : self.previous.end]
         return text
 
-    def application(self, function: str, at: int) -> str:
-        """Return the call of a function from the token behind its name on."""
+    def rewrite_call(self, function: str, at: int) -> str:
+        """Return a call to a function whose name was read."""
         exponent = ""
         if self.token.kind == "superscript":
-            exponent = self.superscript()
+            exponent = self.rewrite_superscript()
         elif self.accept("^", "**"):
-            exponent = self.exponent()
+            exponent = self.rewrite_exponent()
         if re.fullmatch(r"\(?-.*", exponent):
             inverse = find_function_name(f"a{function}")
             hint = f"write 1/{function}(...)" + (f" or {inverse}(...)" if inverse else "")
-            self.ambiguous(at, self.index - 1, hint)
+            self.raise_ambiguous(at, self.index - 1, hint)
         if self.token.text == "(" and self.token.kind == "operator":
             self.index += 1
-            argument = self.inside(")")
-        elif self.begins_operand() and not (self.variable and self.at_function()):
-            argument = self.bare_argument(function, at)
+            argument = self.rewrite_arguments(")")
+        elif self.is_at_operand() and not (self.variable and self.is_at_function()):
+            argument = self.rewrite_bare_argument(function, at)
         elif self.variable:
             argument = self.variable
         else:
-            self.fail(f"{function} has no argument", at, at, hint=f"write {function}(x)")
+            self.raise_error(f"missing argument of {function}", at, at, hint=f"write {function}(x)")
         if not exponent:
             return f"{function}({argument})"
         if self.token.text in ("^", "**") or self.token.kind == "superscript":
-            self.ambiguous(at, self.index, f"write ({function}(...)^{exponent})^...")
+            self.raise_ambiguous(at, self.index, f"write ({function}(...)^{exponent})^...")
         return f"{function}({argument})^({exponent})"
 
-    def bare_argument(self, function: str, at: int) -> str:
+    def rewrite_bare_argument(self, function: str, at: int) -> str:
         """Return the argument of a function without parentheses: ``x``, ``2x``, ``x^2``."""
         hint = f"write the argument in parentheses: {function}(...)"
         if self.in_exponent:
-            self.ambiguous(at, self.index, hint)
+            self.raise_ambiguous(at, self.index, hint)
         numeric = self.token.kind == "number"
-        text = self.power()
-        while self.begins_operand() and not self.at_function():
+        text = self.rewrite_power()
+        while self.is_at_operand() and not self.is_at_function():
             token = self.token
             if token.kind == "number" or token.text in ("(", "|") or (token.spaced and not numeric):
-                self.ambiguous(at, self.index, hint)
-            text += "*" + self.power()
+                self.raise_ambiguous(at, self.index, hint)
+            text += "*" + self.rewrite_power()
         follows = self.tokens[min(self.index + 1, len(self.tokens) - 1)]
         tight = self.token.text in ("*", "/") and not self.token.spaced
         if tight and not (follows.kind == "name" and self.is_function(follows.text)):
-            self.ambiguous(at, self.index, hint)
+            self.raise_ambiguous(at, self.index, hint)
         return text
 
-    def at_function(self) -> bool:
+    def is_at_function(self) -> bool:
+        """Return whether the next token is the name of a function."""
         return self.token.kind == "name" and self.is_function(self.token.text)
 
     def is_function(self, name: str) -> bool:
+        """Return whether a name is the name of a function, and not a known name."""
         return name not in self.names and bool(find_function_name(name))
 
 
-def _other_case(name: str, called: bool) -> str:
-    """Return the function that a call such as ``Sin(x)`` means; empty if there is none."""
-    return find_function_name(name.lower()) if called and name != name.lower() else ""
+def _find_function_in_other_case(name: str, *, is_call: bool) -> str:
+    """Return the function in a call such as ``Sin(x)``; empty if the name is not a function."""
+    return find_function_name(name.lower()) if is_call and name != name.lower() else ""
 
 
-def _divided(token: _Token, pieces: list[str]) -> list[_Token]:
+def _divide_token(token: Token, pieces: list[str]) -> list[Token]:
     """Return a token for each piece of a name."""
     start, tokens = token.start, []
     for piece in pieces:
         spaced = token.spaced if start == token.start else False
-        tokens.append(_Token("name", piece, start, start + len(piece), spaced))
+        tokens.append(Token("name", piece, start, start + len(piece), spaced))
         start += len(piece)
     return tokens
-
-
-def _tokens(text: str) -> list[_Token]:
-    """Return the tokens of a text, with one of kind ``end`` after the last."""
-    tokens: list[_Token] = []
-    index, spaced = 0, False
-    while index < len(text):
-        start = index
-        if text[index].isspace():
-            index, spaced = index + 1, True
-            continue
-        kind, shown, index = _token_at(text, index)
-        tokens.append(_Token(kind, shown, start, index, spaced))
-        spaced = False
-    return [*tokens, _Token("end", "", len(text), len(text), spaced)]
-
-
-def _token_at(text: str, start: int) -> tuple[str, str, int]:
-    """Return the kind and the text of the token at an offset, and where it ends."""
-    end = start
-    if _is_raised(text[start]):
-        while end < len(text) and _is_raised(text[end]):
-            end += 1
-        return "superscript", normalize("NFKC", text[start:end]).translate(_CHARACTERS), end
-    if decomposition(text[start]).startswith("<fraction>"):
-        fraction = normalize("NFKC", text[start]).translate(_CHARACTERS)
-        return "number", f"({fraction})", start + 1
-    if text[start].isidentifier():
-        while end < len(text) and _is_in_name(text[end]):
-            end += 1
-        name = text[start:end]
-        lowered = "".join(normalize("NFKC", c) if _is_lowered(c) else c for c in name)
-        return "name", lowered, end
-    match = _TOKEN.match(text, start)
-    assert match
-    kind = "number" if match[0][0] in "0123456789." and match[0] != "." else "operator"
-    return kind, match[0], match.end()
-
-
-def _is_raised(character: str) -> bool:
-    return decomposition(character).startswith("<super>")
-
-
-def _is_lowered(character: str) -> bool:
-    return decomposition(character).startswith("<sub>")
-
-
-def _is_in_name(character: str) -> bool:
-    if _is_raised(character):
-        return False
-    return f"a{character}".isidentifier() or (_is_lowered(character) and character.isalnum())
