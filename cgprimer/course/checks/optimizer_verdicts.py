@@ -13,7 +13,7 @@ import numpy as np
 from cgprimer.course.checks.check_results import Failure, Part, show_position
 from cgprimer.course.checks.optimizer_mistakes import DECAYS
 from cgprimer.course.checks.optimizer_variants import Variant, list_variants, simulate
-from cgprimer.course.checks.verdicts import doubtful, right, scored, waiting, wrong
+from cgprimer.course.checks.verdicts import accept, assign_points, postpone, reject, suspect
 from cgprimer.errors import Source
 from cgprimer.training.optimizers import optimizer as rule_of
 
@@ -77,13 +77,13 @@ def parts_of(
 ) -> list[Part]:
     """What was reached, part by part, from what the driver reported."""
     if isinstance(plain, Failure):
-        verdicts = [waiting(str(plain))] * len(PARTS)
+        verdicts = [postpone(str(plain))] * len(PARTS)
     elif not plain["moved"] and not plain["runs"][0]["error"].get("arithmetic"):
         verdicts = _unmoved(plain["runs"][0], plain["tries"], source)
     else:
         verdicts = _moved(rule, tests, plain, with_decay, source)
     names = {**PARTS, "weight decay": DECAY_POINTS}.items()
-    return [scored(one, *named) for one, named in zip(verdicts, names, strict=False)]
+    return [assign_points(one, *named) for one, named in zip(verdicts, names, strict=False)]
 
 
 def _moved(
@@ -102,15 +102,15 @@ def _moved(
     parts = []
     for good, run in passed:
         if good:
-            parts.append(right(_conventions(right_one, plain)))
+            parts.append(accept(_conventions(right_one, plain)))
         elif found and _doubtful(found):
-            parts.append(doubtful(name, says))
+            parts.append(suspect(name, says))
         else:
             evidence = _where(did[run], _simulated(right_one, tests[run]), tests[run])
             error = did[run]["error"]
             if error:
                 evidence = (error["message"], *_line(source, error))
-            parts.append(wrong(name, says, *evidence))
+            parts.append(reject(name, says, *evidence))
     decay = _decay(rule, tests, with_decay, found or right_one, ahead)
     return [*parts, decay] if decay else parts
 
@@ -123,13 +123,13 @@ def _unmoved(run: Mapping[str, Any], tries: Mapping[str, str], source: Source) -
     error = run["error"]
     if not error or run["steps"]:
         says = "step neither changes the parameters in place nor returns new ones"
-        return [wrong("parameters never moved", says)] * len(PARTS)
+        return [reject("parameters never moved", says)] * len(PARTS)
     evidence, said = _line(source, error), error["message"]
     if re.match("(Type|Key|Index|Attribute)Error", said):  # perhaps of the form alone
         others = [f"as {form}: {why}" for form, why in tries.items() if why != said]
         evidence = (evidence + others)[:3]
     said = "not written yet" if said.startswith("NotImplementedError") else said
-    return [waiting(said, *evidence)] + [waiting(said)] * (len(PARTS) - 1)
+    return [postpone(said, *evidence)] + [postpone(said)] * (len(PARTS) - 1)
 
 
 def _explained(
@@ -298,7 +298,7 @@ def _decay(rule: str, tests: Sequence[Run], answer: Any, best: _Match, ahead: bo
     """Weight decay, judged by what the optimizer does without it."""
     if isinstance(answer, Failure) or "weight_decay" not in answer["taken"]:
         says = "there is no argument weight_decay"
-        return wrong("no weight decay", says) if rule == "adamw" else None
+        return reject("no weight decay", says) if rule == "adamw" else None
     did = answer["runs"]
 
     def fits(variant: Variant) -> bool:
@@ -308,12 +308,12 @@ def _decay(rule: str, tests: Sequence[Run], answer: Any, best: _Match, ahead: bo
         if not fits(replace(best.variant, text=decay.apply(best.variant.text))):
             continue
         if not decay.kind:
-            return wrong(decay.name, decay.message)
+            return reject(decay.name, decay.message)
         if decay.kind == "coupled" and rule == "adamw":
             hint = f"{decay.message}; in AdamW, the parameters shrink separately"
-            return wrong("coupled weight decay", hint)
-        return right(f"{decay.name}: {decay.message}")
+            return reject("coupled weight decay", hint)
+        return accept(f"{decay.name}: {decay.message}")
     if fits(best.variant):
-        return wrong("decay not applied", "the argument weight_decay is taken and not used")
+        return reject("decay not applied", "the argument weight_decay is taken and not used")
     says = "the numbers are those of no way of weight decay that is known here"
-    return wrong("", says, *_where(did[0], _simulated(best, tests[0]), tests[0]))
+    return reject("", says, *_where(did[0], _simulated(best, tests[0]), tests[0]))

@@ -33,52 +33,52 @@ def rename_hint(expected: str, defined: Iterable[str], write: str = "`{}`") -> s
     return f"rename {write.format(names[close[0]])} to {write.format(expected)}" if close else ""
 
 
-def scored(part: Part, name: str, possible: float) -> Part:
+def assign_points(part: Part, name: str, possible: float) -> Part:
     """A verdict as a part with a name, and all points or none."""
     points = possible if part.verdict in ("right", "suspicious") else 0
     return replace(part, name=name, possible=possible, points=points)
 
 
-def right(message: str = "") -> Part:
+def accept(message: str = "") -> Part:
     """All is right."""
     return Part("", 0, 0, "right", "", message)
 
 
-def noted(label: str, message: str) -> Part:
+def accept_with_note(label: str, message: str) -> Part:
     """Return a right answer with a note: worth knowing, but not a mistake."""
     return Part("", 0, 0, "right", "", message, note=label)
 
 
-def doubtful(mistake: str, message: str) -> Part:
+def suspect(mistake: str, message: str) -> Part:
     """Right here, and will not be elsewhere."""
     return Part("", 0, 0, "suspicious", mistake, message)
 
 
-def wrong(mistake: str, message: str, *evidence: str) -> Part:
+def reject(mistake: str, message: str, *evidence: str) -> Part:
     """No points."""
     return Part("", 0, 0, "wrong", mistake, message, evidence)
 
 
-def waiting(message: str, *evidence: str) -> Part:
+def postpone(message: str, *evidence: str) -> Part:
     """Nothing to judge yet."""
     return Part("", 0, 0, "not run", "", message, evidence)
 
 
-def failed(failure: Failure, about: Sequence[str]) -> Part:
+def judge_failure(failure: Failure, about: Sequence[str]) -> Part:
     """It ended with an error, with its place in the submission; others of ``about`` failed, too."""
     said, lines = failure.message, failure.where.split("\n") if failure.where else []
     if said.startswith("NotImplementedError"):
-        return waiting("not written yet", *lines)
+        return postpone("not written yet", *lines)
     if not lines:  # what the driver did itself has no line
         if re.search("unsupported operand.*: '(int|float)' and", said):
             which = ", ".join(text.removeprefix("c = ") for text in about)
             says = f"no operator for a number on the left: {which}"
-            return wrong("reflected operator missing", says)
+            return reject("reflected operator missing", says)
         if re.match("AttributeError: .?Value|TypeError: (unsupported|bad) operand", said):
-            return waiting(f"not written yet: {said.partition(': ')[2]}, in {about[0]}")
+            return postpone(f"not written yet: {said.partition(': ')[2]}, in {about[0]}")
     mistake = {"time": "out of time", "exit": "ends the program"}.get(failure.kind, "")
     name, _, text = said.partition(": ")
     mistake = _RAISED.get(name, mistake)
     if mistake in ("cyclic graph", "graph too large"):
         said = text
-    return wrong(mistake, f"{said}{f' in {about[0]}' if about[0] else ''}", *lines)
+    return reject(mistake, f"{said}{f' in {about[0]}' if about[0] else ''}", *lines)

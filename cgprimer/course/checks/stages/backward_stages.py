@@ -19,7 +19,7 @@ from cgprimer.course.checks.stages.value_stages import (
     SQUARE,
     build_long_chain_task,
 )
-from cgprimer.course.checks.verdicts import doubtful, noted, right, wrong
+from cgprimer.course.checks.verdicts import accept, accept_with_note, reject, suspect
 from cgprimer.errors import join_names
 from cgprimer.expressions import parse
 
@@ -58,22 +58,22 @@ def _judge_single_operations(answers: Sequence[Any]) -> Finding:
     pairs = list(zip(SINGLE_OPERATIONS, answers, strict=True))
     incorrect = [(case, a) for case, a in pairs if not is_close(a["grads"], case.gradient)]
     if not incorrect:
-        return create_finding(right())
+        return create_finding(accept())
     if not any(_are_finite(a["grads"]) for _, a in incorrect):
         message = "after a backward pass, grad must be a finite number"
-        return create_finding(wrong("gradient is no number", message))
+        return create_finding(reject("gradient is no number", message))
     explanations = [_explain(*pair).matching for pair in incorrect]
     for matching in explanations:
         matching.pop("another graph", "")  # the operation that causes it is reported instead
     causes = _select_common(explanations)
     if causes:
         mistake, message = next(iter(causes.items()))
-        return create_finding(wrong(mistake, message), causes)
+        return create_finding(reject(mistake, message), causes)
     single = [pair for pair in incorrect if not _is_composed(pair[1])]
     for (case, _), matching in zip(incorrect, () if single else explanations, strict=False):
         if matching:
             mistake, message = next(iter(matching.items()))
-            part = wrong(mistake, message, case.text.removeprefix("c = "))
+            part = reject(mistake, message, case.text.removeprefix("c = "))
             return create_finding(part, matching)
     return create_finding(_report_wrong_operations(single or incorrect))
 
@@ -85,8 +85,8 @@ def _report_wrong_operations(incorrect: Sequence[tuple[Case, Any]]) -> Part:
         reasons.setdefault(_name_operation(case), _explain_partials(case, answer["grads"]))
     message = "; ".join(f"{operation}: {reason}" for operation, reason in reasons.items())
     if len(reasons) == len({_name_operation(case) for case in SINGLE_OPERATIONS}):
-        return wrong("", f"every operation is wrong, so check backward itself: {message}")
-    return wrong("wrong derivative of " + ", ".join(reasons), message)
+        return reject("", f"every operation is wrong, so check backward itself: {message}")
+    return reject("wrong derivative of " + ", ".join(reasons), message)
 
 
 def _name_operation(case: Case) -> str:
@@ -172,7 +172,7 @@ def _build_gradient_task(
             if not is_close(answer["grads"], case.gradient)
         ]
         if not incorrect:
-            return create_finding(right())
+            return create_finding(accept())
         case, answer = incorrect[0]
         explained = {
             case: _explain(case, answer)
@@ -187,7 +187,7 @@ def _build_gradient_task(
         grads = zip(case.names, answer["grads"], case.gradient, strict=True)
         names = join_names([n for n, grad, correct in grads if not is_close(grad, correct)])
         where = f"{case}: wrong with respect to {names}"
-        return create_finding(wrong(mistake, message, where), causes)
+        return create_finding(reject(mistake, message, where), causes)
 
     calls, further_calls = (
         tuple(case.call("build_values", "backward") for case in group)
@@ -256,13 +256,13 @@ def _judge_zeroed(case: Case, answer: Any) -> Part:
     """Judge the gradients and data of leaves after zeroing."""
     zeroed = answer["zeroed"]
     if any(isinstance(value, str) for value in zeroed):
-        return wrong("gradient is no number", "grad must be 0.0 after zeroing")
+        return reject("gradient is no number", "grad must be 0.0 after zeroing")
     if not is_close(zeroed, [0.0, 0.0]):
         which = "some" if 0 in zeroed else "the"
-        return wrong("gradients not zeroed", f"{which} gradients are not 0 after zeroing")
+        return reject("gradients not zeroed", f"{which} gradients are not 0 after zeroing")
     if answer["data"] != [case.at[n] for n in case.names]:
-        return wrong("data zeroed", "data has changed; zero_grad must only set grad to 0")
-    return right()
+        return reject("data zeroed", "data has changed; zero_grad must only set grad to 0")
+    return accept()
 
 
 def _are_finite(values: Sequence[Any]) -> bool:
@@ -273,38 +273,40 @@ def _are_finite(values: Sequence[Any]) -> bool:
 def _judge_second_pass(case: Case, answer: Any) -> Finding:
     """Judge the gradients of a pass after zeroing, compared with those of a first pass."""
     if is_close(answer["second"], case.gradient):
-        return create_finding(right())
+        return create_finding(accept())
     first = answer["first"]["grads"]
     if not (_are_finite(first) and _are_finite(answer["second"])):
         message = "after a backward pass, grad must be a finite number"
-        return create_finding(wrong("gradient is no number", message))
+        return create_finding(reject("gradient is no number", message))
     if is_close(answer["second"], _double(first)) and any(first):
         message = "the gradient of the second pass includes that of the first pass"
-        return create_finding(wrong("gradients not zeroed", message))
+        return create_finding(reject("gradients not zeroed", message))
     if not is_close(first, case.gradient):
         causes = _explain(case, answer["first"]).matching
         mistake, message = next(iter(causes.items()), ("", "backward computes a wrong gradient"))
-        return create_finding(wrong(mistake, f"already wrong in the first pass: {message}"), causes)
-    return create_finding(wrong("", "the gradient of a second pass after zeroing is wrong"))
+        return create_finding(
+            reject(mistake, f"already wrong in the first pass: {message}"), causes
+        )
+    return create_finding(reject("", "the gradient of a second pass after zeroing is wrong"))
 
 
 def _judge_without_zeroing(case: Case, answer: Any) -> Part:
     """Judge whether the gradients of two passes add up if they are not zeroed."""
     first, second, unzeroed = answer["first"]["grads"], answer["second"], answer["unzeroed"]
     if not _are_finite(first) or not any(first):
-        return wrong("", "a backward pass leaves no gradient")
+        return reject("", "a backward pass leaves no gradient")
     if is_close(unzeroed, first):
         message = (
             "backward discards the gradients of earlier passes: they cannot be accumulated over"
             " samples"
         )
-        return doubtful("backward zeroes", message)
+        return suspect("backward zeroes", message)
     if not is_close(unzeroed, _double(first)) and is_close(second, first):
-        return wrong("passes do not add up", "the gradients of two passes must add up")
+        return reject("passes do not add up", "the gradients of two passes must add up")
     if not any(is_close(answer["again"], expected) for expected in (_double(first), first)):
         message = "a second backward on the same graph reuses gradients of inner values"
-        return noted("inner gradients kept", message)
-    return right()
+        return accept_with_note("inner gradients kept", message)
+    return accept()
 
 
 def _double(gradient: Sequence[float]) -> list[float]:

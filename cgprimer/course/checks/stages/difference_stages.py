@@ -10,7 +10,7 @@ from typing import Any
 from cgprimer.core.second_derivatives import hessian
 from cgprimer.course.checks.check_results import Part
 from cgprimer.course.checks.stages.stage import Case, Stage, Task, build_task, is_close
-from cgprimer.course.checks.verdicts import doubtful, right, wrong
+from cgprimer.course.checks.verdicts import accept, reject, suspect
 from cgprimer.tapes import values_of
 
 # --- 1: the difference quotient -------------------------------------------------------------------
@@ -61,9 +61,9 @@ _MESSAGES = {
 def _report_kind(kind: str) -> Part:
     """Return the verdict on a kind of difference quotient."""
     if kind in _CORRECT_KINDS:
-        return right(f"{kind} differences")
+        return accept(f"{kind} differences")
     mistake = "sign" if kind.startswith("sign") else kind
-    return wrong(mistake, _MESSAGES.get(mistake, f"the difference is {kind}"))
+    return reject(mistake, _MESSAGES.get(mistake, f"the difference is {kind}"))
 
 
 def _judge_quotients(answers: Sequence[Any]) -> Part:
@@ -127,8 +127,8 @@ def _judge_numerical_gradient(case: Case, answer: Any) -> Part:
 def _judge_point(case: Case, answer: Any) -> Part:
     """Judge whether the list of inputs is unchanged."""
     if answer["point"] == [case.at[n] for n in case.names]:
-        return right()
-    return wrong("point changed", "the list of inputs contains other numbers after the call")
+        return accept()
+    return reject("point changed", "the list of inputs contains other numbers after the call")
 
 
 QUOTIENTS = Stage(1, "difference quotient", ("difference_quotient", "numerical_gradient"), (
@@ -156,25 +156,27 @@ def _judge_derivatives(case: Case, answer: Any) -> Part:
     expected = [*case.gradient, second, *_HIGHER_DERIVATIVES.get(case.text, [])]
     numbers = answer["value"]
     if is_close(numbers, expected):
-        return right()
+        return accept()
     if len(numbers) != len(expected) or not all(isinstance(value, float) for value in numbers):
         message = "derivatives must return one number per order, from the first order on"
-        return wrong("wrong length", message)
+        return reject("wrong length", message)
     orders = range(len(expected))
     sums = [sum(expected[: k + 1]) for k in orders]
     sums_of_sums = [sum(comb(k, j) * expected[j] for j in range(k + 1)) for k in orders]
     if is_close(numbers, sums) or is_close(numbers, sums_of_sums):
         message = f"each derivative includes the lower orders: {_NOT_ZEROED}"
-        return wrong("gradients not zeroed", message)
+        return reject("gradients not zeroed", message)
     if is_close(numbers, [value / factorial(k + 1) for k, value in enumerate(expected)]):
-        return wrong("Taylor coefficients", "the k-th derivative is k! times the coefficient")
+        return reject("Taylor coefficients", "the k-th derivative is k! times the coefficient")
     if is_close(numbers, [expected[0]] * len(expected)):
-        return wrong("first derivative again", "every order is equal to the first derivative")
+        return reject("first derivative again", "every order is equal to the first derivative")
     if is_close(numbers[0], expected[0]) and all(value == 0 for value in numbers[1:]):
-        return wrong("second derivative lost", _NO_GRAPH)
+        return reject("second derivative lost", _NO_GRAPH)
     if is_close(numbers, expected, 1e-2):
-        return wrong("difference quotient", "these numbers have the errors of difference quotients")
-    return wrong("", f"these are not the derivatives of {case}")
+        return reject(
+            "difference quotient", "these numbers have the errors of difference quotients"
+        )
+    return reject("", f"these are not the derivatives of {case}")
 
 
 def _judge_hessian(case: Case, answer: Any) -> Part:
@@ -183,24 +185,24 @@ def _judge_hessian(case: Case, answer: Any) -> Part:
     expected = [[float(rows[a][b]) for b in case.names] for a in case.names]
     matrix = answer["value"]
     if is_close(matrix, expected):
-        return right()
+        return accept()
     if len(matrix) != 3 or any(len(row) != 3 for row in matrix):
-        return wrong("wrong shape", "the Hessian must have one row and one column per input")
+        return reject("wrong shape", "the Hessian must have one row and one column per input")
     if not all(isinstance(v, float) and isfinite(v) for row in matrix for v in row):
-        return wrong("", "the entries must be finite numbers")
+        return reject("", "the entries must be finite numbers")
     diagonal = [[e * (i == j) for j, e in enumerate(row)] for i, row in enumerate(expected)]
     if is_close(matrix, diagonal):
-        return wrong("mixed derivatives missing", "all entries off the diagonal are 0")
+        return reject("mixed derivatives missing", "all entries off the diagonal are 0")
     if reason := _explain_unzeroed_hessian(case, matrix, expected):
-        return wrong("gradients not zeroed", reason)
+        return reject("gradients not zeroed", reason)
     if not any(any(row) for row in matrix):
-        return wrong("second derivative lost", _NO_GRAPH)
+        return reject("second derivative lost", _NO_GRAPH)
     if is_close(matrix, expected, 1e-3):
         message = "these numbers have the errors of difference quotients"
-        return doubtful("difference quotient", message)
+        return suspect("difference quotient", message)
     if not is_close(matrix, [list(column) for column in zip(*matrix, strict=True)]):
-        return wrong("not symmetric", "the Hessian must be symmetric")
-    return wrong("", f"this is not the Hessian of {case}")
+        return reject("not symmetric", "the Hessian must be symmetric")
+    return reject("", f"this is not the Hessian of {case}")
 
 
 def _explain_unzeroed_hessian(

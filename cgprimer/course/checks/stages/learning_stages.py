@@ -10,7 +10,7 @@ from typing import Any
 from cgprimer.course.checks.check_results import Failure, Part
 from cgprimer.course.checks.stages.optimizer_stage import WRONG_DIRECTION, descend
 from cgprimer.course.checks.stages.stage import Case, DriverCall, Stage, Task, is_close
-from cgprimer.course.checks.verdicts import right, wrong
+from cgprimer.course.checks.verdicts import accept, reject
 from cgprimer.expressions import parse
 
 _TAUGHT = (  # the lecture's 4-2-1 network
@@ -87,12 +87,12 @@ def _forward(answers: Sequence[Any]) -> Part:
             continue
         zero = [[0.0] * len(rows) for rows in weights]
         if is_close(answer["outputs"], _outputs((weights, zero, inputs))):
-            return wrong("no bias", _NEURON)
+            return reject("no bias", _NEURON)
         for mistake, functions in _OTHERS.items():
             if is_close(answer["outputs"], _outputs(network, *functions)):
-                return wrong(mistake, _NEURON)
-        return wrong("", "the outputs are not those of this network")
-    return right()
+                return reject(mistake, _NEURON)
+        return reject("", "the outputs are not those of this network")
+    return accept()
 
 
 _WANTED = Case(network_text(_DISTINCT[0]) + "\noutput x2_1",
@@ -114,13 +114,13 @@ def _parameters(answers: Sequence[Any]) -> Part:
     wanted = sum(not name.startswith("x") for name in _WANTED.at)
     if len(found) < wanted:
         says = f"{len(found)} parameters: every weight and every bias is one"
-        return wrong("parameters missing", says)
+        return reject("parameters missing", says)
     slopes = _slopes(found)
     if slopes is None:
-        return wrong("wrong parameters", "every weight and every bias, each once")
+        return reject("wrong parameters", "every weight and every bias, each once")
     if not is_close(grads, slopes):
-        return wrong("", "the gradient of the first output by its parameters is wrong")
-    return right()
+        return reject("", "the gradient of the first output by its parameters is wrong")
+    return accept()
 
 
 def _learned(answers: Sequence[Any]) -> Part:
@@ -144,11 +144,11 @@ def _learned(answers: Sequence[Any]) -> Part:
         return _of_samples(several)
     slopes = None if isinstance(network, Failure) else _slopes(network["parameters"])
     if slopes and not is_close(network["grads"], slopes):
-        return wrong("", "training follows gradients that are wrong")
+        return reject("", "training follows gradients that are wrong")
     for mistake, (says, *how) in _TRAININGS.items():
         if ends(*how):
-            return wrong(mistake, says)
-    return wrong("", f"after {_EPOCHS} epochs the network is not where it should be")
+            return reject(mistake, says)
+    return reject("", f"after {_EPOCHS} epochs the network is not where it should be")
 
 
 # --- epochs of several samples --------------------------------------------------------------------
@@ -208,19 +208,19 @@ def _of_samples(answer: Any) -> Part:
         for way in ("mean step per epoch", *_EPOCHS_WRONG):
             if any(is_close(value, _epochs(way)[0], 1e-8) for value in found):
                 mistake = way.replace("mean", "one")
-                return wrong(mistake, _EPOCHS_WRONG[mistake])
-        return wrong("", "after several samples the network is not where it should be:"
+                return reject(mistake, _EPOCHS_WRONG[mistake])
+        return reject("", "after several samples the network is not where it should be:"
                      f" {_SAMPLE_BY_SAMPLE}")  # fmt: skip
     if len(losses) != _SHORT:
         if len(losses) == _SHORT * len(_SAMPLES):
-            return wrong("loss of each step", "train returns one loss for each epoch: sum over the"
+            return reject("loss of each step", "train returns one loss for each epoch: sum over the"
                          " samples")  # fmt: skip
-        return wrong("losses missing", "train returns the loss of every epoch")
+        return reject("losses missing", "train returns the loss of every epoch")
     if any(isinstance(loss, str) for loss in losses):
-        return wrong("losses are no numbers", "a loss is data, not a value")
+        return reject("losses are no numbers", "a loss is data, not a value")
     if any(_proportional(losses, [sum(row) for row in rows]) for rows in (running, after)):
-        return right()
-    return wrong(*_wrong_losses(losses, running, after))
+        return accept()
+    return reject(*_wrong_losses(losses, running, after))
 
 
 def _proportional(numbers: Sequence[float], expected: Sequence[float]) -> bool:

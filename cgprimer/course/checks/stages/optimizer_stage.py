@@ -11,7 +11,7 @@ import numpy as np
 from cgprimer.course.checks.check_results import Part
 from cgprimer.course.checks.optimizer_variants import RuleSimulation, Variant, simulate
 from cgprimer.course.checks.stages.stage import Case, Stage, build_task, is_close
-from cgprimer.course.checks.verdicts import right, wrong
+from cgprimer.course.checks.verdicts import accept, reject
 from cgprimer.tapes import differentiate, values_of
 from cgprimer.tapes import tape as tape_of
 from cgprimer.training.optimizers import OPTIMIZER_TABLE
@@ -103,14 +103,14 @@ def _simulate_updates(
 def _check_usable(answer: Any) -> Part | None:
     """Return a verdict if the gradients or parameters of a submission cannot be judged."""
     if not _are_finite(answer["grads"][0]):
-        return wrong("", "backward leaves a gradient that is not a finite number")
+        return reject("", "backward leaves a gradient that is not a finite number")
     if any(isinstance(value, str) for row in answer["rows"] for value in row):
         message = "data is not a number after an update: compute with data, not with values"
-        return wrong("data is no number", message)
+        return reject("data is no number", message)
     if not all(map(_are_finite, (*answer["rows"], *answer["grads"]))):
-        return wrong("", "data or grad is not finite after an update")
+        return reject("", "data or grad is not finite after an update")
     if not any(map(any, answer["grads"])):
-        return wrong("", "backward leaves no gradient, so no update is possible")
+        return reject("", "backward leaves no gradient, so no update is possible")
     return None
 
 
@@ -130,13 +130,13 @@ def _judge_updates(case: Case, answer: Any) -> Part:
     if unusable:
         return unusable
     if matches():
-        return right()
+        return accept()
     for mistake, (rule, message) in _WRONG_RULES.items():
         if matches(rule):
-            return wrong(mistake, message)
+            return reject(mistake, message)
     if any(matches(fixed=name) for name in case.names):
-        return wrong("parameter left out", "one of the parameters is never updated")
-    return wrong("", "the parameters differ from those of gradient descent")
+        return reject("parameter left out", "one of the parameters is never updated")
+    return reject("", "the parameters differ from those of gradient descent")
 
 
 def _judge_decaying_rate(case: Case, answer: Any) -> Part:
@@ -151,11 +151,11 @@ def _judge_decaying_rate(case: Case, answer: Any) -> Part:
     if unusable:
         return unusable
     if matches(SCHEDULES["exponential"].formula):
-        return right()
+        return accept()
     for mistake, (formula, message) in _WRONG_RATES.items():
         if matches(formula):
-            return wrong(mistake, message)
-    return wrong("", "the learning rates differ from rate*decay^t for t = 0, 1, 2, ...")
+            return reject(mistake, message)
+    return reject("", "the learning rates differ from rate*decay^t for t = 0, 1, 2, ...")
 
 
 OPTIMIZER = Stage(7, "optimizer", ("Value", "SGD"), (

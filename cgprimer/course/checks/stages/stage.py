@@ -14,7 +14,7 @@ from cgprimer.course.checks.stages.stage_diagnosis import (
     attribute_to_causes,
     create_finding,
 )
-from cgprimer.course.checks.verdicts import failed, scored, wrong
+from cgprimer.course.checks.verdicts import assign_points, judge_failure, reject
 from cgprimer.errors import CgprimerError
 from cgprimer.expressions import ExpressionGraph, parse
 from cgprimer.tapes import Tape, values_of
@@ -72,14 +72,14 @@ class Task:
         failures = [(answer, call.subject) for call, answer in pairs if isinstance(answer, Failure)]
         verdict: Verdict
         if failures:
-            verdict = failed(failures[0][0], [subject for _, subject in failures])
+            verdict = judge_failure(failures[0][0], [subject for _, subject in failures])
         else:
             try:
                 verdict = self.judge(answers)
             except _UNEXPECTED:
-                verdict = wrong("", UNREADABLE)
+                verdict = reject("", UNREADABLE)
         result = verdict if isinstance(verdict, Finding) else create_finding(verdict)
-        return replace(result, part=scored(result.part, self.name, self.points))
+        return replace(result, part=assign_points(result.part, self.name, self.points))
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from cgprimer.course.checks.stages.stage import (
 )
 from cgprimer.course.checks.stages.student_graphs import parse_operation
 from cgprimer.course.checks.stages.visiting_orders import find_order_mistake
-from cgprimer.course.checks.verdicts import doubtful, right, wrong
+from cgprimer.course.checks.verdicts import accept, reject, suspect
 
 COMPOUND = Case(
     "c = (a + b)*(b + 1)", {"a": 2.0, "b": 1.0}
@@ -46,18 +46,18 @@ def _judge_data(cases: Sequence[Case], answers: Sequence[Any]) -> Part:
         text = case.text.removeprefix("c = ")
         data = answer["nodes"][answer["at"][-1]]["data"]
         if not is_close(answer["inputs"], [float(case.at[n]) for n in case.names]):
-            return wrong("operand changed", f"{text} changes the data of its operand")
+            return reject("operand changed", f"{text} changes the data of its operand")
         if isinstance(data, str):
-            return wrong("data is no number", f"the data of {text} must be a number, got {data}")
+            return reject("data is no number", f"the data of {text} must be a number, got {data}")
         if is_close(data, case.values[-1]):
             continue
         if text in ("2 - a", "2/a") and any(is_close(data, v) for v in (1.25 - 2.0, 1.25 / 2.0)):
             message = f"the operands of {text} are swapped"
-            return wrong("reflected operands swapped", message)
+            return reject("reflected operands swapped", message)
         incorrect.append(text)
     if incorrect:
-        return wrong("wrong value", f"wrong result: {', '.join(incorrect)}")
-    return right()
+        return reject("wrong value", f"wrong result: {', '.join(incorrect)}")
+    return accept()
 
 
 def _judge_links(_: Case, answer: Any) -> Part:
@@ -65,15 +65,15 @@ def _judge_links(_: Case, answer: Any) -> Part:
     root = answer["nodes"][answer["at"][-1]]
     if not root["parents"]:
         message = "a result must record its operands: parents is missing or empty"
-        return wrong("no parents", message)
+        return reject("no parents", message)
     if -1 in answer["at"][:2]:
-        return wrong("parents missing", "some inputs cannot be reached from the result")
+        return reject("parents missing", "some inputs cannot be reached from the result")
     if not root["op"]:
-        return wrong("no operation", "a result must record its operation: op is missing or empty")
+        return reject("no operation", "a result must record its operation: op is missing or empty")
     if parse_operation(root["op"])[0] != "mul":
         message = f"the operation of a product is called {root['op']!r} instead of '*' or 'mul'"
-        return doubtful("unusual operation", message)
-    return right()
+        return suspect("unusual operation", message)
+    return accept()
 
 
 def _judge_repeated_operand(_: Case, answer: Any) -> Part:
@@ -81,17 +81,17 @@ def _judge_repeated_operand(_: Case, answer: Any) -> Part:
     root = answer["nodes"][answer["at"][-1]]
     if root["set"]:
         message = "parents is a set: a*a has only one parent, and a - b loses the operand order"
-        return doubtful("parents in a set", message)
+        return suspect("parents in a set", message)
     if len(root["parents"]) != 2:
-        return wrong("operand dropped", "a*a must have two parents, both of them a")
-    return right()
+        return reject("operand dropped", "a*a must have two parents, both of them a")
+    return accept()
 
 
 def _judge_initial_gradients(_: Case, answer: Any) -> Part:
     """Judge whether gradients are 0 before a backward pass."""
     if all(node["grad"] == 0 for node in answer["nodes"]):
-        return right()
-    return wrong("no gradient", "grad must be 0.0 before a backward pass")
+        return accept()
+    return reject("no gradient", "grad must be 0.0 before a backward pass")
 
 
 VALUE = Stage(2, "values", ("Value",), (
@@ -121,9 +121,9 @@ def _judge_order(case: Case, answer: Any) -> Part:
     kinds = [kind for kind, _ in case.program["leaves"]]
     if any(at < 0 for at, kind in zip(answer["at"], kinds, strict=False) if kind == "input"):
         message = "some inputs cannot be reached from the result: their parents are missing"
-        return wrong("parents missing", message)
+        return reject("parents missing", message)
     fault = find_order_mistake(nodes, order)
-    return wrong(*fault, f"in {case.text}") if fault else right()
+    return reject(*fault, f"in {case.text}") if fault else accept()
 
 
 def build_long_chain_task(action: str) -> Task:
@@ -136,11 +136,11 @@ def build_long_chain_task(action: str) -> Task:
     def judge(answers: Sequence[Any]) -> Part:
         """Judge whether a long sum ends in a RecursionError."""
         if not answers[0]["error"]:
-            return right()
+            return accept()
         message = (
             f"a sum of {CHAIN_LENGTH:,} terms raises a RecursionError; a loop with a stack does not"
         )
-        return doubtful("recursion too deep", message)
+        return suspect("recursion too deep", message)
 
     call = DriverCall("run_chain", (CHAIN_LENGTH, action), f"a sum of {CHAIN_LENGTH:,} terms")
     return Task("a long chain", 1, (call,), judge)
