@@ -1,4 +1,4 @@
-"""Verdicts on a part of a submission; its name and its points are added by :func:`scored`."""
+"""Verdicts on a part of a submission; :func:`assign_points` adds the name and the points."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from itertools import islice
 
 from cgprimer.course.checks.check_results import Failure, Part
 
-_RAISED = {  # by the name of the exception; the driver raises those about graphs
+_MISTAKE_OF_ERROR = {  # the stage driver raises the last two
     "RecursionError": "recursion too deep",
     "CyclicGraph": "cyclic graph",
     "GraphTooLarge": "graph too large",
 }
+_MISTAKE_OF_FAILURE = {"time": "out of time", "exit": "ends the program"}
 
 
 def rename_hint(expected: str, defined: Iterable[str], write: str = "`{}`") -> str:
-    """Return the advice to rename what a submission calls nearly as it should, or an empty text.
+    """Return the advice to rename a similar name to the expected one; empty if none is similar.
 
     Args:
-        expected: the name that the check asks for.
-        defined: names that the submission has; only the first hundred are compared.
-        write: how a name is written in the message.
+        expected: the name that the check requires.
+        defined: the names that the submission defines; the first hundred are compared.
+        write: the format of a name in the message.
 
     >>> rename_hint("gradient", ["helper", "grad"]), rename_hint("gradient", ["helper"])
     ('rename `grad` to `gradient`', '')
@@ -34,51 +35,59 @@ def rename_hint(expected: str, defined: Iterable[str], write: str = "`{}`") -> s
 
 
 def assign_points(part: Part, name: str, possible: float) -> Part:
-    """A verdict as a part with a name, and all points or none."""
+    """Return a part with its name, and with all points or none according to its verdict."""
     points = possible if part.verdict in ("right", "suspicious") else 0
     return replace(part, name=name, possible=possible, points=points)
 
 
 def accept(message: str = "") -> Part:
-    """All is right."""
+    """Return the verdict on a correct answer."""
     return Part("", 0, 0, "right", "", message)
 
 
 def accept_with_note(label: str, message: str) -> Part:
-    """Return a right answer with a note: worth knowing, but not a mistake."""
+    """Return the verdict on a correct answer, with a note that does not affect the points."""
     return Part("", 0, 0, "right", "", message, note=label)
 
 
 def suspect(mistake: str, message: str) -> Part:
-    """Right here, and will not be elsewhere."""
+    """Return the verdict on an answer that is correct in this case, but not in others."""
     return Part("", 0, 0, "suspicious", mistake, message)
 
 
 def reject(mistake: str, message: str, *evidence: str) -> Part:
-    """No points."""
+    """Return the verdict on a wrong answer."""
     return Part("", 0, 0, "wrong", mistake, message, evidence)
 
 
 def postpone(message: str, *evidence: str) -> Part:
-    """Nothing to judge yet."""
+    """Return the verdict on a function that is not written yet."""
     return Part("", 0, 0, "not run", "", message, evidence)
 
 
-def judge_failure(failure: Failure, about: Sequence[str]) -> Part:
-    """It ended with an error, with its place in the submission; others of ``about`` failed, too."""
-    said, lines = failure.message, failure.where.split("\n") if failure.where else []
-    if said.startswith("NotImplementedError"):
+def judge_failure(failure: Failure, cases: Sequence[str]) -> Part:
+    """Return the verdict on a call that ended with an error.
+
+    Args:
+        failure: the error, with its position in the submission.
+        cases: the cases that failed; the first one is named in the message.
+    """
+    message = failure.message
+    lines = failure.where.split("\n") if failure.where else []
+    if message.startswith("NotImplementedError"):
         return postpone("not written yet", *lines)
-    if not lines:  # what the driver did itself has no line
-        if re.search("unsupported operand.*: '(int|float)' and", said):
-            which = ", ".join(text.removeprefix("c = ") for text in about)
-            says = f"no operator for a number on the left: {which}"
-            return reject("reflected operator missing", says)
-        if re.match("AttributeError: .?Value|TypeError: (unsupported|bad) operand", said):
-            return postpone(f"not written yet: {said.partition(': ')[2]}, in {about[0]}")
-    mistake = {"time": "out of time", "exit": "ends the program"}.get(failure.kind, "")
-    name, _, text = said.partition(": ")
-    mistake = _RAISED.get(name, mistake)
+    if not lines:  # the error was raised by the driver
+        if re.search("unsupported operand.*: '(int|float)' and", message):
+            operations = ", ".join(text.removeprefix("c = ") for text in cases)
+            return reject(
+                "reflected operator missing",
+                f"no operator for a number on the left: {operations}",
+            )
+        if re.match("AttributeError: .?Value|TypeError: (unsupported|bad) operand", message):
+            return postpone(f"not written yet: {message.partition(': ')[2]}, in {cases[0]}")
+    error, _, description = message.partition(": ")
+    mistake = _MISTAKE_OF_ERROR.get(error, _MISTAKE_OF_FAILURE.get(failure.kind, ""))
     if mistake in ("cyclic graph", "graph too large"):
-        said = text
-    return reject(mistake, f"{said}{f' in {about[0]}' if about[0] else ''}", *lines)
+        message = description
+    case = f" in {cases[0]}" if cases[0] else ""
+    return reject(mistake, f"{message}{case}", *lines)
