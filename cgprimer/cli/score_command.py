@@ -40,11 +40,11 @@ def command(
     several outputs the largest.
     """
     from cgprimer.cli.training_report import score_lines
-    from cgprimer.training.losses import samples_for
+    from cgprimer.training.losses import load_samples
 
     check_outputs(force, plot=plot)
     learnt = run_or_fit(run)
-    samples = samples_for(learnt.known_graph, data, learnt.settings["loss"], columns)
+    samples = load_samples(learnt.known_graph, data, learnt.settings["loss"], columns)
     score = learnt.score(samples)
     if as_json:
         echo_json(score.as_dict())

@@ -41,7 +41,7 @@ from cgprimer.training.data import Blocks, Dataset, make_dataset, normalize_data
 from cgprimer.training.data.data_sources import column_names
 from cgprimer.training.identifiability import identifiability
 from cgprimer.training.loop import train
-from cgprimer.training.losses import DEFAULT, samples_for
+from cgprimer.training.losses import DEFAULT, load_samples
 from cgprimer.training.run_directory import CONFIG, LOSS, METRICS, PARAMETERS
 from cgprimer.training.runs import RUN, TrainingRun, run_as_dict
 
@@ -315,7 +315,7 @@ def data_of(
         if both := [n for n in column_names(path, columns) if n in graph.parameters]:
             hint = f"'input {both[0]}' in the graph would make it an input"
             note(f"note: {both[0]} is a parameter, and a column that is not used; {hint}")
-        return samples_for(graph, path, loss, columns)
+        return load_samples(graph, path, loss, columns)
 
     others = load(others) if isinstance(others, str) else others
     if origin["data"] is None:

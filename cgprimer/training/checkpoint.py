@@ -18,7 +18,7 @@ from cgprimer.expressions import ExpressionGraph, parse
 from cgprimer.support.files import convert_path
 from cgprimer.tapes import elements
 from cgprimer.training.data.data_sources import report_read_errors
-from cgprimer.training.parameter_vector import Vectors
+from cgprimer.training.parameter_vector import ParameterVectors
 from cgprimer.training.runs import FORMAT, RUN, VERSION, TrainingRun, explain_difference
 from cgprimer.training.settings import SETTING_NAMES, validate_setting
 
@@ -73,7 +73,7 @@ def _check_graph(run: TrainingRun, graph: ExpressionGraph, path: Path) -> None:
 
 def _reorder_parameters(run: TrainingRun, graph: ExpressionGraph) -> None:
     """Put the parameters and the state of a run into the order of a graph's parameters."""
-    names, vectors = list(run.parameters), Vectors(graph)
+    names, vectors = list(run.parameters), ParameterVectors(graph)
     saved_elements = (e for name in names for e in elements(name, vectors.shapes[name]))
     positions = {element: k for k, element in enumerate(saved_elements)}
     order = [positions[element] for element in vectors.elements]

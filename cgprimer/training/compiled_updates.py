@@ -10,7 +10,7 @@ import numpy as np
 
 from cgprimer.backends.interfaces import SampleBatches, Trainer
 from cgprimer.training.epoch_strategy import Block, BlockStrategy, Progress
-from cgprimer.training.objective import Objective, Resident
+from cgprimer.training.objective import Objective, ResidentData
 from cgprimer.training.update_plan import UpdatePlan
 
 _OPERATIONS_PER_SECOND = 2e7  # a lower bound for the speed of an engine
@@ -29,7 +29,7 @@ class CompiledUpdates(BlockStrategy):
     """
 
     def __init__(
-        self, objective: Objective, data: Resident, plan: UpdatePlan, trainer: Trainer
+        self, objective: Objective, data: ResidentData, plan: UpdatePlan, trainer: Trainer
     ) -> None:
         super().__init__(objective, data, plan)
         self.trainer = trainer
@@ -43,18 +43,18 @@ class CompiledUpdates(BlockStrategy):
         work = self.objective.program.operation_count * batch_size
         count = max(1, int(_CALL_SECONDS * _OPERATIONS_PER_SECOND / max(work, 1)))
         epoch, index = divmod(updates, self.updates_per_epoch)
-        draw = self.masks.stream(epoch, index * batch_size)
+        draw = self.masks.create_stream(epoch, index * batch_size)
         while updates < block.end_update:
             next_halt = bisect_right(halts, updates)
             until = halts[next_halt] if next_halt < len(halts) else block.end_update
-            most = max(1, self.masks.at_once // batch_size)
+            most = max(1, self.masks.max_samples // batch_size)
             count = min(count, until - updates, block.end_update - updates, most)
             first = block.first_sample(updates, batch_size)
             samples = block.order[first : first + count * batch_size]
             start, columns, order = time.perf_counter(), block.resident, samples
             if self.masks.leaves:  # masks are in the order of the updates, so copy the columns
                 columns = {name: column[samples] for name, column in columns.items()}
-                columns |= self.objective.layers.apart(draw(len(samples)))
+                columns |= self.objective.layers.split_masks(draw(len(samples)))
                 order = np.arange(len(samples))
             values, state, losses, failed = self.trainer.run_updates(
                 SampleBatches(columns, order, batch_size),

@@ -26,25 +26,25 @@ from cgprimer.errors import UsageError, name_hint
 from cgprimer.expressions import ExpressionGraph, parse_element
 from cgprimer.support.number_format import format_array
 from cgprimer.support.validation import check_real_number
-from cgprimer.training.parameter_vector import Vectors
+from cgprimer.training.parameter_vector import ParameterVectors
 from cgprimer.training.update_rules import Array, Optimizer
 from cgprimer.training.written_rules import State
 
 _INFINITE = (-math.inf, math.inf, "-inf", "inf", "-Infinity", "Infinity")
 
 
-def shrunk(values: Array, by: Array) -> Array:
+def shrink_towards_zero(values: Array, by: Array) -> Array:
     """Values moved towards 0, and not across: the proximal step of l1.
 
     Source: Parikh and Boyd 2014, "Proximal algorithms", section 6.5.2 (soft thresholding).
 
-    >>> shrunk(np.array([0.4, -0.01]), 0.02).tolist()
+    >>> shrink_towards_zero(np.array([0.4, -0.01]), 0.02).tolist()
     [0.38, -0.0]
     """
     return np.sign(values) * np.maximum(np.abs(values) - by, 0.0)
 
 
-def within_norm(values: Array, most: float, p: float) -> Array:
+def project_to_norm_ball(values: Array, most: float, p: float) -> Array:
     """The nearest values whose p-norm is at most so much, for p = 1, 2 and infinity.
 
     For other p, values times the factor that brings the norm down: in the ball, on the same ray,
@@ -52,11 +52,11 @@ def within_norm(values: Array, most: float, p: float) -> Array:
 
     Source: Duchi et al. 2008, "Efficient projections onto the l1-ball", figure 1.
 
-    >>> within_norm(np.array([3.0, 4.0]), 1.0, 2.0).tolist()
+    >>> project_to_norm_ball(np.array([3.0, 4.0]), 1.0, 2.0).tolist()
     [0.6, 0.8]
-    >>> within_norm(np.array([3.0, 1.0]), 2.5, 1.0).tolist()
+    >>> project_to_norm_ball(np.array([3.0, 1.0]), 2.5, 1.0).tolist()
     [2.25, 0.25]
-    >>> within_norm(np.array([3.0, -1.0]), 2.0, math.inf).tolist()
+    >>> project_to_norm_ball(np.array([3.0, -1.0]), 2.0, math.inf).tolist()
     [2.0, -1.0]
     """
     if p == math.inf:
@@ -68,7 +68,7 @@ def within_norm(values: Array, most: float, p: float) -> Array:
         return values * most / size
     falling = np.sort(np.abs(values))[::-1]
     off = (np.cumsum(falling) - most) / np.arange(1, len(values) + 1)
-    return shrunk(values, off[np.flatnonzero(falling > off)[-1]])
+    return shrink_towards_zero(values, off[np.flatnonzero(falling > off)[-1]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,18 +95,22 @@ class Constraints:
             total += float(2 * np.sum(self.columns["l1"] * np.abs(values)))
         return total
 
-    def projected(self, values: Array) -> Array:
+    def project(self, values: Array) -> Array:
         """Values as they are after norms and bounds."""
         if self.norms:
             values = np.array(values)
             for places, most in self.norms:
-                values[places] = within_norm(values[places], most, self.p)
+                values[places] = project_to_norm_ball(values[places], most, self.p)
         if "low" in self.columns:
             values = np.minimum(np.maximum(values, self.columns["low"]), self.columns["high"])
         return values
 
-    def begun(
-        self, vectors: Vectors, drawn: Array, given: Mapping[str, Any], declared: Mapping[str, Any]
+    def choose_start(
+        self,
+        vectors: ParameterVectors,
+        drawn: Array,
+        given: Mapping[str, Any],
+        declared: Mapping[str, Any],
     ) -> dict[str, Any]:
         """Where a run begins: at what is given; frozen parameters at what the graph declares.
 
@@ -115,7 +119,7 @@ class Constraints:
         Raises:
             UsageError: what is given lies outside of them, or a frozen parameter has no value.
         """
-        values, own = vectors.values(self.projected(drawn)), self.columns.get("free")
+        values, own = vectors.values(self.project(drawn)), self.columns.get("free")
         if own is not None:
             for name, free in vectors.parts(own).items():
                 if name in given or free.all():
@@ -125,9 +129,9 @@ class Constraints:
                     raise UsageError(f"{name} is frozen, and has no value", hint=hint)
                 found = np.where(free, values[name], declared[name])
                 values[name] = found if free.ndim else float(found)
-        values = vectors.values(put_into(vectors.vector(values), vectors, given))
+        values = vectors.values(set_start_values(vectors.vector(values), vectors, given))
         parts = vectors.parts(vectors.vector(values))
-        within = vectors.parts(self.projected(vectors.vector(values)))
+        within = vectors.parts(self.project(vectors.vector(values)))
         for name in values:
             if not np.allclose(parts[name], within[name], rtol=1e-9, atol=0):
                 hint = f"another start: --start {name}=... (start={{{name!r}: ...}})"
@@ -137,7 +141,7 @@ class Constraints:
                 )
         return values
 
-    def around(self, rule: Optimizer) -> Optimizer:
+    def constrain_rule(self, rule: Optimizer) -> Optimizer:
         """A rule whose steps end with this; its own state is followed by the columns."""
         if not (self.columns or self.norms):
             return rule
@@ -153,9 +157,9 @@ class Constraints:
                 gradient = gradient + 2 * held["l2"] * parameters
             moved, own = rule.update(parameters, gradient, own, rate)
             if "l1" in held:
-                moved = shrunk(moved, 2 * rate * held["l1"])
+                moved = shrink_towards_zero(moved, 2 * rate * held["l1"])
             if norms:
-                moved = Constraints(norms=norms, p=p).projected(moved)
+                moved = Constraints(norms=norms, p=p).project(moved)
             if "low" in held:
                 moved = np.minimum(np.maximum(moved, held["low"]), held["high"])
             if "free" in held:
@@ -169,7 +173,7 @@ class Constraints:
         return Optimizer(rule.name, update, start, rule.rate, kind=rule.kind)
 
 
-def constraints_of(settings: Any, graph: ExpressionGraph) -> Constraints:
+def create_constraints(settings: Any, graph: ExpressionGraph) -> Constraints:
     """What the settings of a run ask for."""
     names = ("scale", "l2", "l1", "max_norm", "norm", "bounds", "freeze")
     given = {name: getattr(settings, name) for name in names}
@@ -177,11 +181,11 @@ def constraints_of(settings: Any, graph: ExpressionGraph) -> Constraints:
         what = f"norm {settings.norm:g} is p of max_norm, and there is none"
         raise UsageError(what, hint="--max-norm 1 (max_norm=1)")
     asked = any(given[name] not in (None, (), {}) for name in names if name != "norm")
-    return constraints(Vectors(graph), **given) if asked else Constraints()
+    return constraints(ParameterVectors(graph), **given) if asked else Constraints()
 
 
 def constraints(
-    vectors: Vectors,
+    vectors: ParameterVectors,
     *,
     scale: Mapping[str, Any] | None = None,
     l2: Any = None,
@@ -200,7 +204,7 @@ def constraints(
         UsageError: an unknown name, a number out of its range, nothing left to learn.
 
     >>> import cgprimer
-    >>> vectors = Vectors(cgprimer.parse("xw = a*xa + b"))
+    >>> vectors = ParameterVectors(cgprimer.parse("xw = a*xa + b"))
     >>> constraints(vectors, l2={"a": 0.5}, freeze=["b"]).columns
     {'l2': array([0.5, 0. ]), 'free': array([1., 0.])}
     """
@@ -209,24 +213,24 @@ def constraints(
         if given is None:
             continue
         column = np.full(count, 1.0 if what == "scale" else 0.0)
-        for name, value in _by_name(what, given, vectors):
-            column[places_of(vectors, what, name)] = check_real_number(what, value, minimum=0)
+        for name, value in _list_named_values(what, given, vectors):
+            column[find_indices(vectors, what, name)] = check_real_number(what, value, minimum=0)
         if (column != (what == "scale")).any():
             columns[what] = column
     if bounds:
         low, high = np.full(count, -np.inf), np.full(count, np.inf)
-        for name, value in _by_name("bounds", bounds, vectors):
-            places = places_of(vectors, "bounds", name)
-            low[places], high[places] = _ends(name, value)
+        for name, value in _list_named_values("bounds", bounds, vectors):
+            places = find_indices(vectors, "bounds", name)
+            low[places], high[places] = _read_bounds(name, value)
         columns |= {"low": low, "high": high}
     names = [freeze] if isinstance(freeze, str) else list(freeze or ())
     if names:
         columns["free"] = np.ones(count)
         for name in names:
-            columns["free"][places_of(vectors, "freeze", name)] = 0.0
+            columns["free"][find_indices(vectors, "freeze", name)] = 0.0
         if not columns["free"].any():
             raise UsageError("all parameters are frozen: there is nothing to learn")
-    norms = [] if max_norm is None else _groups(vectors, max_norm)
+    norms = [] if max_norm is None else _group_norms(vectors, max_norm)
     if "free" in columns:
         norms = [(places[columns["free"][places] != 0], most) for places, most in norms]
         norms = [(places, most) for places, most in norms if len(places)]
@@ -247,14 +251,14 @@ def constraints(
     return Constraints(columns, tuple(norms), norm)
 
 
-def _by_name(what: str, given: Any, vectors: Vectors) -> list[tuple[str, Any]]:
+def _list_named_values(what: str, given: Any, vectors: ParameterVectors) -> list[tuple[str, Any]]:
     """A number for all, or values by name."""
     if isinstance(given, Mapping):
         return list(given.items())
     return [(name, given) for name in vectors.shapes]
 
 
-def places_of(vectors: Vectors, what: str, name: str) -> Array:
+def find_indices(vectors: ParameterVectors, what: str, name: str) -> Array:
     """Where a parameter, or an element of one, stands in the vector."""
     own, at = parse_element(name) if isinstance(name, str) else (name, ())
     if own not in vectors.shapes:
@@ -267,17 +271,17 @@ def places_of(vectors: Vectors, what: str, name: str) -> Array:
         raise UsageError(f"{what}: {own} has the shape {list(found.shape)}, no {name}") from None
 
 
-def put_into(values: Array, vectors: Vectors, start: Mapping[str, Any]) -> Array:
+def set_start_values(values: Array, vectors: ParameterVectors, start: Mapping[str, Any]) -> Array:
     """Start values, of which whole arrays come first, then rows, then elements."""
     for name in sorted(start, key=lambda n: len(parse_element(n)[1])):
-        places, value = places_of(vectors, "start", name), np.ravel(start[name])
+        places, value = find_indices(vectors, "start", name), np.ravel(start[name])
         if len(value) not in (1, len(places)):
             raise UsageError(f"start: {name} has {len(places)} numbers, not {len(value)}")
         values[places] = value
     return values
 
 
-def _ends(name: str, value: Any) -> tuple[float, float]:
+def _read_bounds(name: str, value: Any) -> tuple[float, float]:
     if np.shape(value) != (2,):
         raise UsageError(f"bounds of {name}: two numbers are needed", hint="as in k=0:1")
     low, high = (
@@ -289,7 +293,7 @@ def _ends(name: str, value: Any) -> tuple[float, float]:
     return low, high
 
 
-def _groups(vectors: Vectors, max_norm: Any) -> list[tuple[Array, float]]:
+def _group_norms(vectors: ParameterVectors, max_norm: Any) -> list[tuple[Array, float]]:
     """Which numbers of the vector have a norm together, and its largest value."""
     if isinstance(max_norm, Mapping):
         wanted = dict(max_norm)
@@ -299,6 +303,6 @@ def _groups(vectors: Vectors, max_norm: Any) -> list[tuple[Array, float]]:
         wanted = dict.fromkeys([*([single] if single else []), *arrays], max_norm)
     found = []
     for names, most in wanted.items():
-        parts = [places_of(vectors, "max_norm", name.strip()) for name in str(names).split("+")]
+        parts = [find_indices(vectors, "max_norm", name.strip()) for name in str(names).split("+")]
         found.append((np.concatenate(parts), check_real_number("max_norm", most, above=0)))
     return found

@@ -17,7 +17,7 @@ _MOST = 2000  # numbers: a program of forward mode has a seed for each, and a pa
 _STREAM = 1 << 32  # keeps these random numbers apart from the orders of the samples
 
 
-class Chosen:
+class CoordinateChoice:
     """The parameters of each step: each once, in a random order, before any comes again.
 
     So a function without mixed terms, with the step that fits each parameter, is at its minimum
@@ -27,8 +27,8 @@ class Chosen:
 
     >>> import cgprimer
     >>> objective = Objective(cgprimer.parse("xw = a*xa + b*xa^2 + c"), method="forward")
-    >>> choice = Chosen(objective, 1, 0)
-    >>> [choice.of_step(step).tolist() for step in range(6)]
+    >>> choice = CoordinateChoice(objective, 1, 0)
+    >>> [choice.choose_parameters(step).tolist() for step in range(6)]
     [[0], [2], [1], [1], [2], [0]]
 
     Raises:
@@ -44,17 +44,17 @@ class Chosen:
         self.places = np.asarray(free)
         self._orders: dict[int, Any] = {}
 
-    def of_step(self, step: int) -> Array:
+    def choose_parameters(self, step: int) -> Array:
         """Which of the numbers that are not frozen; none twice."""
         first = step * self.block
         found: dict[int, None] = {}
         position = first
         while len(found) < self.block:
-            found[int(self._order(position // self.count)[position % self.count])] = None
+            found[int(self._sample_order(position // self.count)[position % self.count])] = None
             position += 1
         return np.array([*found])
 
-    def _order(self, sweep: int) -> Any:
+    def _sample_order(self, sweep: int) -> Any:
         if sweep not in self._orders:
             self._orders.clear()
             random = np.random.default_rng([self.seed, sweep, _STREAM])
@@ -77,14 +77,14 @@ class Chosen:
             total, gradient[self.places[k]] = float(found[LOSS]), found[one.reads[0].output]
         return total if losses is None else float(losses.sum()), gradient
 
-    def moved(self, values: Array, updated: Array, chosen: Array) -> Array:
+    def apply_update(self, values: Array, updated: Array, chosen: Array) -> Array:
         """The values, the chosen ones updated: nothing else moves, whatever regularizers say."""
         made = values.copy()
         made[self.places[chosen]] = updated[self.places[chosen]]
         return made
 
 
-def check_count(numbers: int) -> None:
+def check_coordinate_count(numbers: int) -> None:
     """Raise UsageError where there are too many parameters for a seed and a pass each."""
     if numbers > _MOST:
         raise UsageError(

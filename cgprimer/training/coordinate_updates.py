@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cgprimer.training.coordinate_descent import Chosen
+from cgprimer.training.coordinate_descent import CoordinateChoice
 from cgprimer.training.gradient_forms import Point
-from cgprimer.training.objective import Objective, Resident
+from cgprimer.training.objective import Objective, ResidentData
 from cgprimer.training.python_updates import ArrayUpdates
 from cgprimer.training.update_plan import UpdatePlan
 
@@ -17,20 +17,22 @@ Array = Any
 class CoordinateUpdates(ArrayUpdates):
     """Differentiate with respect to a few parameters and update only them."""
 
-    def __init__(self, objective: Objective, data: Resident, plan: UpdatePlan) -> None:
+    def __init__(self, objective: Objective, data: ResidentData, plan: UpdatePlan) -> None:
         super().__init__(objective, data, plan)
         block_size = int(plan.rule.hyper["block"])
-        self._choice = Chosen(objective, block_size, plan.settings.seed)
+        self._choice = CoordinateChoice(objective, block_size, plan.settings.seed)
 
     def _sum_gradients(
         self, columns: Mapping[str, Array], values: Array, size: int, update: int
     ) -> Point:
         """Return the sums of the losses and of the chosen derivatives over a batch."""
-        return self._choice.sums(columns, values, size, self._choice.of_step(update))
+        return self._choice.sums(columns, values, size, self._choice.choose_parameters(update))
 
     def _update_values(
         self, values: Array, gradient: Array, state: Any, rate: float, update: int
     ) -> tuple[Array, Any]:
         """Return the parameter vector with only the chosen parameters updated, and the state."""
         moved, state = super()._update_values(values, gradient, state, rate, update)
-        return self._choice.moved(values, moved, self._choice.of_step(update)), state
+        return self._choice.apply_update(
+            values, moved, self._choice.choose_parameters(update)
+        ), state

@@ -20,7 +20,7 @@ from cgprimer.errors import CgprimerError
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.training.constraints import Constraints
 from cgprimer.training.data import Blocks, Dataset
-from cgprimer.training.losses import sample_columns
+from cgprimer.training.losses import convert_sample_columns
 from cgprimer.training.objective import Objective
 from cgprimer.training.runs import TrainingRun
 from cgprimer.training.update_plan import UpdatePlan
@@ -127,7 +127,7 @@ def find_maximum_eigenvalue(
     vectors.vector(parameters)  # raises an error if a parameter is missing
     spacing = max(1, len(dataset) // _MOST_SAMPLES)
     subset = dataset.where(np.arange(0, len(dataset), spacing)[:_MOST_SAMPLES])
-    columns, _ = sample_columns(
+    columns, _ = convert_sample_columns(
         objective.graph, objective.loss, objective.terms.columns, subset, "float64"
     )
     available = {*columns, *names}

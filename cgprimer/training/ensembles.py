@@ -20,14 +20,14 @@ from cgprimer.support.type_checks import check_functions
 from cgprimer.support.validation import check_integer
 from cgprimer.training.data import Dataset, require_in_memory
 from cgprimer.training.loop import train
-from cgprimer.training.losses import beside_outputs, data_for
-from cgprimer.training.metrics import beside_labels, classes_of, side_by_side
+from cgprimer.training.losses import align_targets, load_training_data
+from cgprimer.training.metrics import convert_to_probabilities, find_classes, stack_elements
 from cgprimer.training.model_variations import (
     GRAPH,
-    combinations,
-    matched,
-    output_shapes,
-    renamed_for,
+    find_output_shapes,
+    iterate_combinations,
+    match_columns,
+    match_columns_to_graph,
 )
 from cgprimer.training.runs import TrainingRun, explain_difference
 from cgprimer.training.settings import SETTING_NAMES, create_settings
@@ -97,10 +97,12 @@ class Ensemble:
         graph = run.known_graph
         if isinstance(data, Mapping) and graph is not self.graph:
             data = Dataset.from_arrays(data)
-        outputs = run.predict(renamed_for(graph, data) if isinstance(data, Dataset) else data)
+        outputs = run.predict(
+            match_columns_to_graph(graph, data) if isinstance(data, Dataset) else data
+        )
         if graph is self.graph:
             return outputs
-        renamed = matched(outputs, output_shapes(self.graph))
+        renamed = match_columns(outputs, find_output_shapes(self.graph))
         assert renamed is not None  # `ensemble` has compared the numbers of outputs
         return {name: renamed[name] for name in self.graph.outputs}
 
@@ -121,14 +123,16 @@ class Ensemble:
             DataError: the targets are not classes, or the column of an input is missing.
         """
         predicted = [
-            classes_of(outputs, self.data.targets) for outputs in self._comparable_outputs(data)
+            find_classes(outputs, self.data.targets) for outputs in self._comparable_outputs(data)
         ]
         labels = predicted[0][0]
         return np.asarray(labels)[find_majority(np.stack([indices for _, indices in predicted]))]
 
     def _comparable_outputs(self, data: Dataset | Mapping[str, Any]) -> list[dict[str, Array]]:
         """Compute the outputs of each member, with logits converted to probabilities."""
-        return [beside_labels(self._outputs(r, data), r.settings["loss"]) for r in self.runs]
+        return [
+            convert_to_probabilities(self._outputs(r, data), r.settings["loss"]) for r in self.runs
+        ]
 
     def spread(self, data: Dataset) -> Spread:
         """Compute the errors of the members and of their average, preferably on test samples."""
@@ -136,10 +140,10 @@ class Ensemble:
 
     def _errors(self, data: Dataset, outputs: Sequence[dict[str, Array]]) -> list[Array]:
         """Return the errors of each member's outputs, as one vector per member."""
-        data = renamed_for(self.graph, data)
-        targets = beside_outputs(self.graph, self.runs[0].settings["loss"], data)
-        expected = side_by_side(targets, targets)
-        return [(side_by_side(member, targets) - expected).ravel() for member in outputs]
+        data = match_columns_to_graph(self.graph, data)
+        targets = align_targets(self.graph, self.runs[0].settings["loss"], data)
+        expected = stack_elements(targets, targets)
+        return [(stack_elements(member, targets) - expected).ravel() for member in outputs]
 
     def squared_errors(self, data: Dataset) -> list[float]:
         """Compute the mean squared error of each member."""
@@ -187,7 +191,7 @@ class Ensemble:
     def averaged_weights_error(self, data: Dataset) -> float:
         """Compute the mean squared error of :meth:`averaged_weights`; it raises the same errors."""
         run = self.averaged_weights()
-        outputs = beside_labels(self._outputs(run, data), run.settings["loss"])
+        outputs = convert_to_probabilities(self._outputs(run, data), run.settings["loss"])
         return float((self._errors(data, [outputs])[0] ** 2).mean())
 
     def out_of_bag(self) -> dict[str, float]:
@@ -217,10 +221,10 @@ class Ensemble:
             total += float(((mean - data.targets[name]) ** 2).mean())
         result["squared-error"] = total / len(predictions)
         try:
-            labels, expected = classes_of(data.targets, self.data.targets)
+            labels, expected = find_classes(data.targets, self.data.targets)
         except DataError:  # the targets are not classes
             return result
-        predicted = np.stack([classes_of(outputs, self.data.targets)[1] for outputs in members])
+        predicted = np.stack([find_classes(outputs, self.data.targets)[1] for outputs in members])
         votes = find_majority(predicted, unseen, len(labels))
         return result | {"accuracy": float((votes == expected).mean())}
 
@@ -272,12 +276,12 @@ def ensemble(
     check_functions(on_run=on_run)
     members = check_integer("members", members, minimum=1)
     seed = check_integer("the seed", seed)
-    varied = list(combinations(vary, _VARIED)) if vary else [{}]
+    varied = list(iterate_combinations(vary, _VARIED)) if vary else [{}]
     if len(varied) > members:
         hint = f"use at least members={len(varied)} (--members {len(varied)})"
         raise UsageError(f"{members} members cannot cover {len(varied)} combinations", hint=hint)
     common = {name: value for name, value in settings.items() if name in SETTING_NAMES}
-    dataset, checked = data_for(graph, dataset, create_settings(common)[0])
+    dataset, checked = load_training_data(graph, dataset, create_settings(common)[0])
     dataset = require_in_memory(dataset, "bootstrap samples require a dataset in memory")
     graphs = {None: graph, **(vary or {}).get(GRAPH, {})}
     for model in graphs.values():
@@ -290,13 +294,17 @@ def ensemble(
             name: value for name, value in combination.items() if name in SETTING_NAMES
         }
         return partial(
-            train, model, renamed_for(model, data), seed=seed, **(settings | member_settings)
+            train,
+            model,
+            match_columns_to_graph(model, data),
+            seed=seed,
+            **(settings | member_settings),
         )
 
     for combination in varied:  # report mistakes before any run
         prepare_call(combination, dataset, seed)(epochs=0)
-    dataset = renamed_for(graph, dataset)
-    dataset = replace(dataset, targets=beside_outputs(graph, checked.loss, dataset))
+    dataset = match_columns_to_graph(graph, dataset)
+    dataset = replace(dataset, targets=align_targets(graph, checked.loss, dataset))
     drawn = _draw_samples(len(dataset), members, seed, bootstrap)
     calls = [
         prepare_call(varied[k % len(varied)], dataset.where(indices), seed + k)
@@ -323,7 +331,7 @@ def _draw_samples(samples: int, members: int, seed: int, bootstrap: bool) -> lis
 
 def _check_outputs(graph: ExpressionGraph, other: ExpressionGraph) -> None:
     """Raise UsageError if the outputs of two graphs cannot be averaged."""
-    sizes = [sum(map(prod, output_shapes(g).values())) for g in (graph, other)]
+    sizes = [sum(map(prod, find_output_shapes(g).values())) for g in (graph, other)]
     if sizes[0] != sizes[1]:
         first = f"{graph.source.name} has {pluralize(sizes[0], 'output value')} per sample"
         raise UsageError(f"cannot average: {first}, {other.source.name} has {sizes[1]}")

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cgprimer.training.layer_states import Masks
-from cgprimer.training.objective import Objective, Resident
+from cgprimer.training.objective import Objective, ResidentData
 from cgprimer.training.runs import TrainingRun
 from cgprimer.training.update_plan import UpdatePlan
 from cgprimer.training.update_rules import Optimizer
@@ -54,7 +54,7 @@ class EpochStrategy(ABC):
         plan: the batch size, learning rates and update rule.
     """
 
-    def __init__(self, objective: Objective, data: Resident, plan: UpdatePlan) -> None:
+    def __init__(self, objective: Objective, data: ResidentData, plan: UpdatePlan) -> None:
         self.objective, self.data, self.plan = objective, data, plan
         self.settings = plan.settings
         self.updates_per_epoch = plan.updates_per_epoch
@@ -62,7 +62,7 @@ class EpochStrategy(ABC):
         self.block_lengths = data.dataset.lengths
         self.samples = sum(self.block_lengths)
         for length in self.block_lengths:
-            objective.layers.check(length, plan.batch_size)
+            objective.layers.check_batches(length, plan.batch_size)
         self.rule = plan.constrained_rule
         self.masks = Masks(objective.layers.masks, self.settings.seed, objective.dtype)
 
@@ -221,9 +221,9 @@ class BlockStrategy(EpochStrategy):
         """Return the dropout masks of an update, or expected masks for more samples than it has."""
         epoch, index = divmod(update, self.updates_per_epoch)
         if count > self.batch_size:
-            return self.objective.layers.apart(self.masks.expected(count))
-        draw = self.masks.stream(epoch, index * self.batch_size)
-        return self.objective.layers.apart(draw(count))
+            return self.objective.layers.split_masks(self.masks.compute_expected_masks(count))
+        draw = self.masks.create_stream(epoch, index * self.batch_size)
+        return self.objective.layers.split_masks(draw(count))
 
 
 def update_parameters(

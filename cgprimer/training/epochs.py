@@ -12,7 +12,7 @@ import numpy as np
 
 from cgprimer.errors import TrainingError
 from cgprimer.training.epoch_strategy import EpochStrategy, Progress
-from cgprimer.training.layer_states import as_values
+from cgprimer.training.layer_states import convert_statistics
 from cgprimer.training.parameter_snapshots import MAX_STEP_LOSSES, RecordingSchedule
 from cgprimer.training.runs import TrainingRun
 from cgprimer.training.settings import parse_checkpoint_interval
@@ -209,12 +209,12 @@ class EpochLoop:
             del values[run.epochs :]
         self._update_recorded_parameters()
         run.parameters, run.last_parameters = self.vectors.values(progress.values), {}
-        run.statistics, run.last_statistics = as_values(progress.statistics), {}
+        run.statistics, run.last_statistics = convert_statistics(progress.statistics), {}
         if 0 < self._best.epoch <= run.epochs:
             run.best_epoch, run.last_parameters = self._best.epoch, run.parameters
             run.parameters = self.vectors.values(self._best.values)
             run.last_statistics = run.statistics
-            run.statistics = as_values(self._best.statistics)
+            run.statistics = convert_statistics(self._best.statistics)
 
     def _update_recorded_parameters(self) -> None:
         """Write the snapshots of the parameters so far into the run."""

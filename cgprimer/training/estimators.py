@@ -16,9 +16,14 @@ from cgprimer.support.validation import check_integer
 from cgprimer.training.data import Dataset
 from cgprimer.training.data.dataset_columns import list_scalar_names
 from cgprimer.training.loop import train
-from cgprimer.training.losses import samples_for
-from cgprimer.training.metrics import beside_labels, class_numbers, r_squared, side_by_side
-from cgprimer.training.objective import Objective, Resident
+from cgprimer.training.losses import load_samples
+from cgprimer.training.metrics import (
+    convert_to_probabilities,
+    find_class_indices,
+    r_squared,
+    stack_elements,
+)
+from cgprimer.training.objective import Objective, ResidentData
 from cgprimer.training.runs import TrainingRun
 
 Array = Any
@@ -60,11 +65,11 @@ def flat_objective(
     (('k', 'b'), [3.0, -1.0])
     """
     chosen: dict[str, Any] = {"loss": loss, "method": method, "engine": engine}
-    samples = len(data := samples_for(graph, data, loss))
+    samples = len(data := load_samples(graph, data, loss))
     if not samples:
         raise DataError("there are no samples to learn from")
     objective = Objective(graph, options=options, samples=samples, dataset=data, **chosen)
-    resident, vectors = Resident(objective, data), objective.vectors
+    resident, vectors = ResidentData(objective, data), objective.vectors
 
     def fun(vector: Array) -> tuple[float, Array]:
         total, gradient = resident.sums(np.asarray(vector, float))
@@ -163,12 +168,12 @@ class Estimator:
         graph = self.run_.known_graph
         found = self.run_.predict(_columns(graph, graph.inputs, X, "X"))
         if self.classify:
-            found = beside_labels(found, self.run_.settings["loss"])
-        rows = side_by_side(found, graph.outputs)
+            found = convert_to_probabilities(found, self.run_.settings["loss"])
+        rows = stack_elements(found, graph.outputs)
         if not self.classify:
             return rows[:, 0] if rows.shape[1] == 1 else rows
         known = self.classes_ if self.classes_.dtype.kind in "fiub" else range(len(self.classes_))
-        return self.classes_[class_numbers(rows, np.asarray(known, float))]
+        return self.classes_[find_class_indices(rows, np.asarray(known, float))]
 
     def score(self, X: Any, y: Any) -> float:
         """The share of right labels, or R^2, as scikit-learn has it."""

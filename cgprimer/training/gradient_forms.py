@@ -14,7 +14,7 @@ from cgprimer.core.loss_expressions import LOSS
 from cgprimer.core.methods import WITH_SHAPES
 from cgprimer.core.tape.scalarization import estimate_scalar_cost
 from cgprimer.tapes import Tape
-from cgprimer.training.parameter_vector import Vectors
+from cgprimer.training.parameter_vector import ParameterVectors
 
 Array: TypeAlias = npt.NDArray[np.floating[Any]]
 Point: TypeAlias = tuple[float, Array]  #: loss and gradient
@@ -41,8 +41,8 @@ def prefers_scalars(
     return limit > 0 and (scalars_only or operations <= limit)
 
 
-def vector_runner(
-    runner: Runner, parameters: tuple[str, ...], wrt: tuple[str, ...], vectors: Vectors
+def create_vector_runner(
+    runner: Runner, parameters: tuple[str, ...], wrt: tuple[str, ...], vectors: ParameterVectors
 ) -> Callable[..., Point] | None:
     """Return a function from the vector of all parameters to the summed loss and its gradient.
 

@@ -24,7 +24,7 @@ from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.number_format import format_number
 from cgprimer.support.validation import check_choice
 from cgprimer.training.data import Blocks, Dataset
-from cgprimer.training.parameter_vector import Vectors
+from cgprimer.training.parameter_vector import ParameterVectors
 
 Array = Any
 _TOLERANCE = 1e-9  # singular values below this fraction of the maximum are zero
@@ -145,7 +145,7 @@ def identifiability(
     (1, ({'ab': 1.0, 'bc': -1.0},), ({'ab': 1.0, 'bc': 1.0},))
     """
     check_graph(graph)
-    vectors = Vectors(graph)
+    vectors = ParameterVectors(graph)
     for name in wrt:
         check_choice("parameter", name, vectors.elements)
     names = tuple(wrt) or vectors.elements

@@ -39,7 +39,7 @@ class Masks:
 
     The leaves are columns of a tape, each with its probability as value.
 
-    >>> draw = Masks([Leaf("column", "mask.xh", 0.5)], seed=1, dtype="float64").stream(0, 0)
+    >>> draw = Masks([Leaf("column", "mask.xh", 0.5)], seed=1, dtype="float64").create_stream(0, 0)
     >>> draw(6)["mask.xh"], draw(2)["mask.xh"]
     (array([0., 0., 0., 1., 0., 1.]), array([1., 0.]))
     """
@@ -47,9 +47,9 @@ class Masks:
     def __init__(self, leaves: Iterable[Leaf], seed: int, dtype: str) -> None:
         self.leaves, self.seed, self.dtype = tuple(leaves), seed, dtype
         self.width = sum(prod(leaf.shape) for leaf in self.leaves)  # numbers for a sample
-        self.at_once = max(1, _AT_ONCE // max(1, self.width))  #: samples to draw for, at most
+        self.max_samples = max(1, _AT_ONCE // max(1, self.width))  #: samples to draw for, at most
 
-    def stream(self, epoch: int, sample: int) -> Draw:
+    def create_stream(self, epoch: int, sample: int) -> Draw:
         """Masks from a sample of an epoch's order on, for so many of them at each call."""
         if not self.leaves:
             return lambda count: {}
@@ -70,7 +70,7 @@ class Masks:
 
         return draw
 
-    def expected(self, count: int) -> dict[str, Array]:
+    def compute_expected_masks(self, count: int) -> dict[str, Array]:
         """What masks are on average."""
         return {f.name: np.full((count, *f.shape), f.value, self.dtype) for f in self.leaves}
 
@@ -99,7 +99,7 @@ class Layers:
         """Whether there are any."""
         return bool(self.masks or self.statistics)
 
-    def check(self, samples: int, batch: int) -> None:
+    def check_batches(self, samples: int, batch: int) -> None:
         """No batch has one sample; who knows PyTorch may have meant the other probability."""
         if self.statistics and 1 in (batch, samples % batch):
             left = f": in batches of {batch}, {samples} samples leave one" if batch > 1 else ""
@@ -115,7 +115,7 @@ class Layers:
                     " the probability that it is kept; PyTorch's p is that of dropping it"
                 )
 
-    def apart(self, masks: dict[str, Array]) -> dict[str, Array]:
+    def split_masks(self, masks: dict[str, Array]) -> dict[str, Array]:
         """Masks as the columns that the engine wants."""
         return (
             split_arrays(masks, {f.name: f.shape for f in self.masks}) if self.in_numbers else masks
@@ -125,9 +125,9 @@ class Layers:
         self, columns: Mapping[str, Array], scalars: Mapping[str, Any], samples: int
     ) -> float:
         """The mean loss of the graph as it is used; statistics are among the scalars."""
-        return float(self._used(columns, scalars, samples)[LOSS]) / samples
+        return float(self._inference_program(columns, scalars, samples)[LOSS]) / samples
 
-    def moved(
+    def update_statistics(
         self,
         running: Mapping[str, Array],
         columns: Mapping[str, Array],
@@ -138,31 +138,34 @@ class Layers:
 
         Source: PyTorch, ``torch.nn.BatchNorm1d``.
         """
-        batch, unbiased = self._of_batch(columns, scalars, samples), samples / (samples - 1)
+        batch, unbiased = (
+            self._batch_statistics_program(columns, scalars, samples),
+            samples / (samples - 1),
+        )
         return {
             name: (1 - MOMENTUM) * before
             + MOMENTUM * (unbiased if _is_variance(name) else 1.0) * batch[name][0]
             for name, before in running.items()
         }
 
-    def first(self) -> dict[str, Array]:
+    def create_initial_statistics(self) -> dict[str, Array]:
         """Running statistics before the first step: mean 0 and variance 1."""
         return {n: np.full(shape, float(_is_variance(n))) for n, shape in self.statistics.items()}
 
     @cached_property
-    def _used(self) -> Execute:
+    def _inference_program(self) -> Execute:
         made = attach_to_tape(tape(self.graph), self.loss)
         made = scalarize(made) if self.in_numbers else made
         return compile_tape(self.engine, made, reduction="sum", dtype=self.dtype)
 
     @cached_property
-    def _of_batch(self) -> Execute:
+    def _batch_statistics_program(self) -> Execute:
         places = {name: self.whole.index(name) for name in self.statistics}
         made = remove_dead_code(replace(self.whole, outputs=places))
         return compile_tape(self.engine, made, reduction="none", dtype=self.dtype)
 
 
-def as_values(running: Mapping[str, Array]) -> dict[str, Any]:
+def convert_statistics(running: Mapping[str, Array]) -> dict[str, Any]:
     """Statistics as a run has them: floats, or arrays of a shape."""
     return {name: convert_value(name, np.asarray(value)) for name, value in running.items()}
 

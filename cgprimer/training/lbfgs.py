@@ -15,7 +15,7 @@ Array = Any
 _WITH = ("l2", "low", "high", "free")  # what SciPy's method can be told
 
 
-class Iterations:
+class LbfgsIterations:
     """The steps of L-BFGS from a point.
 
     Source: SciPy's ``minimize(method="L-BFGS-B")``; Byrd, Lu, Nocedal and Zhu 1995.
@@ -35,7 +35,7 @@ class Iterations:
         UsageError: a constraint that the method cannot keep to.
 
     >>> rule = Optimizer("l-bfgs", lambda p, g, state, rate, memory=10: (p, state))
-    >>> found = Iterations(
+    >>> found = LbfgsIterations(
     ...     lambda p: (float((p**2).sum()), 2*p), rule, Constraints(), np.array([3.0, 4.0]), 9
     ... )
     >>> (found.points[-1].round(6) + 0.0).tolist(), found.losses[0]
@@ -63,7 +63,7 @@ class Iterations:
         begin = np.array(values, float)
         losses: dict[bytes, float] = {}
 
-        def penalised(part: Array) -> tuple[float, Array]:
+        def compute_penalized_loss(part: Array) -> tuple[float, Array]:
             whole = begin.copy()
             whole[free] = part
             with np.errstate(all="ignore"):
@@ -74,7 +74,7 @@ class Iterations:
 
         self.points, self.interrupted = [begin], False
 
-        def keep(part: Array) -> None:
+        def store_point(part: Array) -> None:
             whole = begin.copy()
             whole[free] = part
             self.points.append(whole)
@@ -83,9 +83,14 @@ class Iterations:
         steps = {"maxcor": int(rule.hyper["memory"]), "maxiter": most, "ftol": 1e-15, "gtol": 1e-10}
         try:
             minimize(
-                penalised, begin[free], jac=True, method="L-BFGS-B", bounds=ends, callback=keep,
+                compute_penalized_loss,
+                begin[free],
+                jac=True,
+                method="L-BFGS-B",
+                bounds=ends,
+                callback=store_point,
                 options={**steps, "maxfun": 20 * most + 20},
-            )  # fmt: skip
+            )
         except KeyboardInterrupt:
             self.interrupted = True
         self.losses = [losses.get(point.tobytes(), np.nan) for point in self.points]

@@ -10,8 +10,8 @@ import numpy as np
 
 from cgprimer.errors import UsageError
 from cgprimer.training.epoch_strategy import EpochStrategy, Progress
-from cgprimer.training.lbfgs import Iterations
-from cgprimer.training.objective import Objective, Resident
+from cgprimer.training.lbfgs import LbfgsIterations
+from cgprimer.training.objective import Objective, ResidentData
 from cgprimer.training.update_plan import UpdatePlan
 
 Array = Any
@@ -24,7 +24,7 @@ class LbfgsEpochs(EpochStrategy):
         UsageError: the graph has dropout or batchnorm.
     """
 
-    def __init__(self, objective: Objective, data: Resident, plan: UpdatePlan) -> None:
+    def __init__(self, objective: Objective, data: ResidentData, plan: UpdatePlan) -> None:
         super().__init__(objective, data, plan)
         if objective.layers:
             raise UsageError(
@@ -32,7 +32,7 @@ class LbfgsEpochs(EpochStrategy):
                 hint="use another optimizer (--optimizer)",
             )
         self._first_epoch = 0
-        self._iterations: Iterations | None = None
+        self._iterations: LbfgsIterations | None = None
 
     def train_epoch(
         self, epoch: int, progress: Progress, halts: Sequence[int] = ()
@@ -68,7 +68,7 @@ class LbfgsEpochs(EpochStrategy):
         """Return no masks: graphs with dropout are rejected."""
         return {}
 
-    def _run_iterations(self, epoch: int, progress: Progress) -> Iterations:
+    def _run_iterations(self, epoch: int, progress: Progress) -> LbfgsIterations:
         """Return all iterations, which are computed at the first call."""
         if self._iterations is None:
             resident = self.data.block(0)[1]
@@ -80,7 +80,7 @@ class LbfgsEpochs(EpochStrategy):
 
             plan, epochs_left = self.plan, self.settings.epochs - epoch
             self._first_epoch = epoch
-            self._iterations = Iterations(
+            self._iterations = LbfgsIterations(
                 mean_gradient, plan.rule, plan.constraints, progress.values, epochs_left
             )
         return self._iterations

@@ -22,9 +22,9 @@ from cgprimer.support.validation import check_named_values
 from cgprimer.training.data import Blocks, Dataset, denormalize_outputs
 from cgprimer.training.epoch_strategy import EpochStrategy, Progress
 from cgprimer.training.epochs import Callbacks, EpochLoop, Measure, thin_records
-from cgprimer.training.losses import beside_outputs, data_for
+from cgprimer.training.losses import align_targets, load_training_data
 from cgprimer.training.metrics import METRICS
-from cgprimer.training.objective import Objective, Resident
+from cgprimer.training.objective import Objective, ResidentData
 from cgprimer.training.parameter_snapshots import plan_recording
 from cgprimer.training.predictions import pair_outputs_with_targets
 from cgprimer.training.resumption import resume_run
@@ -163,7 +163,7 @@ def train(
         on_step=on_step, on_progress=on_progress, on_epoch=on_epoch, on_checkpoint=on_checkpoint
     )
     settings, options = create_settings(settings_and_options)
-    dataset, settings = data_for(graph, dataset, settings)
+    dataset, settings = load_training_data(graph, dataset, settings)
     settings = settings.for_samples(len(dataset))
     scales = resume.scales if isinstance(resume, TrainingRun) else {}
     samples = prepare_samples(graph, dataset, validation, settings, scales)
@@ -188,7 +188,7 @@ def train(
         run = resume_run(resume, recorded, graph, initial_state)
     truth = samples.training.truth
     run.truth = {name: truth[name] for name in truth if name in graph.parameters}
-    data = Resident(objective, samples.training)
+    data = ResidentData(objective, samples.training)
     strategy = choose_strategy(objective, data, plan, observed=on_step is not None)
     progress = _first_progress(run, strategy)
     steps = settings.epochs * plan.updates_per_epoch
@@ -241,7 +241,7 @@ def _begin_run(
         "start", start, "parameter", graph.parameters, shapes=graph.shapes, parts=True
     )
     random_start = vectors.sampled_start(plan.settings.seed)
-    values = plan.constraints.begun(vectors, random_start, given, graph.values)
+    values = plan.constraints.choose_start(vectors, random_start, given, graph.values)
     run = TrainingRun(values, {**values}, {}, recorded, scales=samples.scales, graph=graph)
     run.recorded_parameters = {name: [] for name in graph.parameters}
     return run
@@ -253,7 +253,9 @@ def _first_progress(run: TrainingRun, strategy: EpochStrategy) -> Progress:
     vector = objective.vectors.vector(run.last_parameters or run.parameters)
     values = vector.astype(objective.precision)
     state = tuple(p.astype(values.dtype) if p.ndim else p for p in run.state)
-    statistics = run.last_statistics or run.statistics or objective.layers.first()
+    statistics = (
+        run.last_statistics or run.statistics or objective.layers.create_initial_statistics()
+    )
     initial_state = strategy.initial_state(values, state)
     return Progress(run.steps, values, initial_state, [], statistics=statistics)
 
@@ -287,7 +289,7 @@ def _create_measures(
     """
     measures: dict[str, Measure] = {}
     if samples.validation is not None:
-        measures[""] = Resident(objective, samples.validation).mean_loss
+        measures[""] = ResidentData(objective, samples.validation).mean_loss
     if settings.metrics:
         data = samples.validation or samples.training
         measures |= _create_metrics(objective, data, settings, samples.scales)
@@ -307,7 +309,7 @@ def _create_metrics(
     """
     graph, vectors, loss = objective.graph, objective.vectors, settings.loss
     try:
-        targets = denormalize_outputs(beside_outputs(graph, loss, data.block(0)), scales)
+        targets = denormalize_outputs(align_targets(graph, loss, data.block(0)), scales)
     except DataError as error:
         what = f"metrics require a target with the name of each output: {error.message}"
         hint = f"add --columns {graph.outputs[0]}=..., or leave out --metrics"

@@ -138,13 +138,13 @@ def _written(recorded: Tape) -> str:
     return unparse(trees[index])
 
 
-def function_of(loss: str) -> LossFunction | None:
+def find_loss_function(loss: str) -> LossFunction | None:
     """The function of Python that a loss is; None of one that a text says."""
     found = LOSSES[loss] if isinstance(loss, str) and loss in LOSSES else None
     return found if callable(found) else None
 
 
-def slopes(
+def compute_loss_derivatives(
     function: LossFunction,
     whole: Tape,
     needed: Mapping[str, Column],
@@ -189,7 +189,7 @@ def slopes(
 # --- what a loss takes from a dataset ------------------------------------------------------------
 
 
-def data_for(
+def load_training_data(
     graph: ExpressionGraph, given: Any, settings: Settings
 ) -> tuple[Dataset | Blocks, Settings]:
     """What is given for data, with the columns that the loss of settings needs, and the settings.
@@ -197,7 +197,7 @@ def data_for(
     The loss is ``output``, and a warning says so, for data without targets where no loss but the
     default was asked for.
     """
-    data = samples_for(graph, given, settings.loss)
+    data = load_samples(graph, given, settings.loss)
     targets = data.targets if isinstance(data, Dataset) else data.roles["targets"]
     if settings.loss != DEFAULT or targets or len(graph.outputs) != 1 or not graph.parameters:
         return data, settings
@@ -206,7 +206,7 @@ def data_for(
     return data, replace(settings, loss=OUTPUT)
 
 
-def samples_for(
+def load_samples(
     graph: ExpressionGraph,
     given: Any,
     loss: str | Sequence[str],
@@ -218,16 +218,16 @@ def samples_for(
     """
     if isinstance(given, Dataset | Blocks):
         return given
-    targets = targets_in(graph, given, loss, columns)
+    targets = find_target_columns(graph, given, loss, columns)
     return resolve_dataset(given, graph, columns=columns, targets=targets)
 
 
-def column_shapes(data: Dataset | Blocks) -> dict[str, Shape]:
+def find_column_shapes(data: Dataset | Blocks) -> dict[str, Shape]:
     """The shapes of a dataset's columns, per sample."""
     return {name: column.shape[1:] for name, column in data.block(0).columns.items()}
 
 
-def targets_in(
+def find_target_columns(
     graph: ExpressionGraph,
     given: Any,
     loss: str | Sequence[str],
@@ -238,13 +238,13 @@ def targets_in(
     None of one that has nothing but inputs, where no loss but the default is asked for.
     """
     if not isinstance(loss, str):
-        each = (targets_in(graph, given, one, columns) for one in loss)
+        each = (find_target_columns(graph, given, one, columns) for one in loss)
         return tuple(dict.fromkeys(name for names in each for name in names))
     known = column_names(given, columns)
     others = [name for name in known if name not in graph.inputs]
     if loss == DEFAULT and len(graph.outputs) == 1 and not others:
         return ()
-    if loss == DEFAULT or function_of(loss) is not None:
+    if loss == DEFAULT or find_loss_function(loss) is not None:
         return graph.outputs
     needed = build_loss(tape(graph), loss, extra=dict.fromkeys(known, ())).columns
     names = [c.name for c in needed.values() if c.name not in graph.inputs]
@@ -253,7 +253,7 @@ def targets_in(
     return tuple(names)
 
 
-def loss_column(graph: ExpressionGraph, loss: str, column: Column, dataset: Dataset) -> Array:
+def find_loss_column(graph: ExpressionGraph, loss: str, column: Column, dataset: Dataset) -> Array:
     """A column that a loss needs, checked.
 
     Of ``softmax-cross-entropy`` with classes it is made of their numbers: 1 for the class, else 0.
@@ -283,16 +283,18 @@ def loss_column(graph: ExpressionGraph, loss: str, column: Column, dataset: Data
     return values
 
 
-def point_of(
+def create_loss_point(
     graph: ExpressionGraph, loss: str, needed: Mapping[str, Column], sample: Dataset
 ) -> dict[str, Any]:
     """A sample as a point of the graph with its loss."""
     point = {name: sample.inputs[name][0] for name in graph.inputs}
-    targets = {input_name(graph, c): loss_column(graph, loss, c, sample) for c in needed.values()}
+    targets = {
+        input_name(graph, c): find_loss_column(graph, loss, c, sample) for c in needed.values()
+    }
     return point | {name: column[0] for name, column in targets.items()}
 
 
-def beside_outputs(graph: ExpressionGraph, loss: str, block: Dataset) -> dict[str, Array]:
+def align_targets(graph: ExpressionGraph, loss: str, block: Dataset) -> dict[str, Array]:
     """The targets that outputs are compared with, by the names of the outputs.
 
     Classes of ``softmax-cross-entropy`` are 1 for the class, 0 for all others.
@@ -302,17 +304,17 @@ def beside_outputs(graph: ExpressionGraph, loss: str, block: Dataset) -> dict[st
 
     >>> import cgprimer
     >>> data = cgprimer.Dataset.from_arrays({"x": [1.0, 2.0]}, {"label": [1, 0]})
-    >>> found = beside_outputs(cgprimer.parse("xa = a*x; xb = b*x"), "softmax-cross-entropy", data)
+    >>> found = align_targets(cgprimer.parse("xa = a*x; xb = b*x"), "softmax-cross-entropy", data)
     >>> {name: column.tolist() for name, column in found.items()}
     {'xa': [0.0, 1.0], 'xb': [1.0, 0.0]}
     """
     whole = tape(graph)
     shapes = {name: whole.shapes[index] for name, index in whole.outputs.items()}
     columns = {name: Column(name, shape, is_target=True) for name, shape in shapes.items()}
-    return {name: loss_column(graph, loss, column, block) for name, column in columns.items()}
+    return {name: find_loss_column(graph, loss, column, block) for name, column in columns.items()}
 
 
-def sample_columns(
+def convert_sample_columns(
     graph: ExpressionGraph, loss: str, needed: Mapping[str, Column], dataset: Dataset, dtype: str
 ) -> tuple[dict[str, Array], dict[str, Shape]]:
     """The inputs, and the columns that a loss needs, in a type; and the shapes of their samples.
@@ -327,12 +329,12 @@ def sample_columns(
     for name, shape in shapes.items():
         if column := needed.get(name):
             role, own = "target" if column.is_target else "column", column.name
-            values = loss_column(graph, loss, column, dataset)
+            values = find_loss_column(graph, loss, column, dataset)
         else:
             role, own, values = "input", name, find_column(dataset.inputs, name, "input")
         with np.errstate(over="ignore"):
             columns[name] = np.ascontiguousarray(values, dtype=dtype)
-        check_shape(role, own, columns[name].shape[1:], shape)
+        check_column_shape(role, own, columns[name].shape[1:], shape)
         bad = dtype == "float32" and find_nonfinite(columns[name], len(shape))
         if bad and all_finite(np.asarray(values)):
             what = f"sample {bad[1]} of the {role} {own + bad[2]!r} is beyond {dtype}"
@@ -340,7 +342,7 @@ def sample_columns(
     return columns, shapes
 
 
-def check_shape(role: str, name: str, given: Shape, wanted: Shape) -> None:
+def check_column_shape(role: str, name: str, given: Shape, wanted: Shape) -> None:
     """Raise DataError if a column has another shape than the graph has it."""
     if given == wanted:
         return

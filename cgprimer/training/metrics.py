@@ -39,12 +39,12 @@ class Confusion:
         return float(np.trace(self.counts) / self.counts.sum())
 
 
-def class_numbers(rows: Array, labels: Array) -> Array:
+def find_class_indices(rows: Array, labels: Array) -> Array:
     """The number of each row's class: of the largest number, or of the label nearest to the one.
 
-    >>> class_numbers(np.array([[0.1, 0.7]]), np.array([])).tolist()
+    >>> find_class_indices(np.array([[0.1, 0.7]]), np.array([])).tolist()
     [1]
-    >>> class_numbers(np.array([[0.5], [0.6]]), np.array([0.0, 1.0])).tolist()
+    >>> find_class_indices(np.array([[0.5], [0.6]]), np.array([0.0, 1.0])).tolist()
     [0, 1]
     """
     if rows.shape[1] > 1:
@@ -63,14 +63,14 @@ def confusion(outputs: Columns, targets: Columns) -> Confusion:
     >>> found.labels, found.counts.tolist()
     ((0.0, 1.0), [[1, 0], [1, 1]])
     """
-    labels, predicted = classes_of(outputs, targets)
-    _, true = classes_of(targets, targets)
+    labels, predicted = find_classes(outputs, targets)
+    _, true = find_classes(targets, targets)
     counts = np.zeros((len(labels), len(labels)), int)
     np.add.at(counts, (true, predicted), 1)
     return Confusion(labels, counts)
 
 
-def classes_of(outputs: Columns, targets: Columns) -> tuple[tuple[Any, ...], Array]:
+def find_classes(outputs: Columns, targets: Columns) -> tuple[tuple[Any, ...], Array]:
     """The labels that the targets have, and for each sample of the outputs the predicted one.
 
     Returns:
@@ -79,18 +79,18 @@ def classes_of(outputs: Columns, targets: Columns) -> tuple[tuple[Any, ...], Arr
     Raises:
         DataError: the targets are no classes, which are at most thirty different whole numbers.
     """
-    given, wanted = side_by_side(outputs, targets), side_by_side(targets, targets)
+    given, wanted = stack_elements(outputs, targets), stack_elements(targets, targets)
     if wanted.shape[1] > 1:
         if (wanted % 1).any() and not np.allclose(wanted.sum(axis=1), 1):
             raise DataError("the targets are no classes: those are whole numbers, or add up to 1")
         names = [e for n, column in targets.items() for e in elements(n, np.shape(column)[1:])]
-        return tuple(names), class_numbers(given, wanted[:0])
+        return tuple(names), find_class_indices(given, wanted[:0])
     values = np.unique(wanted)
     values = next((np.array(two) for two in _USUAL if {*values[:3]} <= {*two}), values)
     if len(values) > _MOST_CLASSES or (values % 1).any():
         what = f"the target {next(iter(targets))!r} are no classes: those are a few whole"
         raise DataError(f"the values of {what} numbers", hint="r2 is for other numbers")
-    return tuple(values.tolist()), class_numbers(given, values)
+    return tuple(values.tolist()), find_class_indices(given, values)
 
 
 def accuracy(outputs: Columns, targets: Columns) -> float:
@@ -112,7 +112,7 @@ def r_squared(outputs: Columns, targets: Columns) -> float:
     >>> r_squared({"xw": np.array([1.0, 2.0, 3.5])}, {"xw": np.array([1.0, 2.0, 3.0])})
     0.875
     """
-    given, wanted = side_by_side(outputs, targets), side_by_side(targets, targets)
+    given, wanted = stack_elements(outputs, targets), stack_elements(targets, targets)
     left = ((wanted - given) ** 2).sum(axis=0)
     with np.errstate(all="ignore"):
         found = 1 - left / ((wanted - wanted.mean(axis=0)) ** 2).sum(axis=0)
@@ -124,10 +124,10 @@ METRICS: dict[str, Callable[[Columns, Columns], float]] = {
 }  # fmt: skip
 
 
-def beside_labels(outputs: Columns, loss: str) -> dict[str, Array]:
+def convert_to_probabilities(outputs: Columns, loss: str) -> dict[str, Array]:
     """Outputs as they are compared with labels: of logits the probabilities.
 
-    >>> beside_labels({"xo": np.array([0.0])}, "cross-entropy-logit")
+    >>> convert_to_probabilities({"xo": np.array([0.0])}, "cross-entropy-logit")
     {'xo': array([0.5])}
     """
     if loss == "softmax-cross-entropy":
@@ -146,7 +146,7 @@ def _softmax(rows: Array) -> Array:
     return shares / shares.sum(axis=-1, keepdims=True)
 
 
-def side_by_side(columns: Columns, order: Iterable[str]) -> Array:
+def stack_elements(columns: Columns, order: Iterable[str]) -> Array:
     """All numbers of a sample in a row; shape (samples, numbers)."""
     parts = [np.asarray(columns[name], float) for name in order]
     return np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)

@@ -25,7 +25,7 @@ _MOST = 10_000  # runs
 _STREAM = 1_000_033  # a stream of the seed that neither epochs nor validation use
 
 
-def combinations(
+def iterate_combinations(
     vary: Mapping[str, Any], allowed: Sequence[str] = (*SETTING_NAMES, GRAPH, SAMPLES)
 ) -> Iterator[dict[str, Any]]:
     """Return all combinations of values, the last name varying fastest.
@@ -67,7 +67,7 @@ def _graph_names(graphs: Any) -> list[str]:
     return list(map(str, graphs))
 
 
-def subset(data: Dataset, samples: int, seed: int) -> Dataset:
+def sample_subset(data: Dataset, samples: int, seed: int) -> Dataset:
     """Return some of the samples, determined by the seed; a smaller subset is part of a larger one.
 
     Raises:
@@ -86,7 +86,7 @@ def subset(data: Dataset, samples: int, seed: int) -> Dataset:
     return data.where(np.random.default_rng([seed, _STREAM]).permutation(len(data))[:samples])
 
 
-def renamed_for(graph: ExpressionGraph, data: Dataset) -> Dataset:
+def match_columns_to_graph(graph: ExpressionGraph, data: Dataset) -> Dataset:
     """Return the same samples with the columns that a graph has names for.
 
     Columns are matched by name; if the names or shapes of the inputs differ, the inputs are
@@ -98,12 +98,12 @@ def renamed_for(graph: ExpressionGraph, data: Dataset) -> Dataset:
 
     >>> from cgprimer.core.graph import parse
     >>> data = Dataset.from_arrays({"a": [1.0], "b": [2.0]}, {"label": [0.0]})
-    >>> renamed_for(parse("input x[2]; xo = x[0]*k + x[1]"), data).columns
+    >>> match_columns_to_graph(parse("input x[2]; xo = x[0]*k + x[1]"), data).columns
     {'x': array([[1., 2.]]), 'xo': array([0.])}
     """
     shapes = {name: graph.shapes.get(name, ()) for name in graph.inputs}
-    inputs = matched(data.inputs, shapes)
-    targets = matched(data.targets, output_shapes(graph))
+    inputs = match_columns(data.inputs, shapes)
+    targets = match_columns(data.targets, find_output_shapes(graph))
     if inputs is None:
         sizes = [sum(math.prod(c.shape[1:]) for c in data.inputs.values())]
         sizes.append(sum(math.prod(graph.shapes.get(name, ())) for name in graph.inputs))
@@ -114,13 +114,13 @@ def renamed_for(graph: ExpressionGraph, data: Dataset) -> Dataset:
     return replace(data, inputs=inputs, targets=data.targets if targets is None else targets)
 
 
-def output_shapes(graph: ExpressionGraph) -> dict[str, tuple[int, ...]]:
+def find_output_shapes(graph: ExpressionGraph) -> dict[str, tuple[int, ...]]:
     """Return the shape of each output for one sample."""
     whole = tape(graph)
     return {name: whole.shapes[index] for name, index in whole.outputs.items()}
 
 
-def matched(
+def match_columns(
     columns: Mapping[str, Array], shapes: Mapping[str, tuple[int, ...]]
 ) -> dict[str, Array] | None:
     """Return columns of these names and shapes, by name or by position; None if they do not fit."""

@@ -16,7 +16,7 @@ from cgprimer.support.array_values import find_nonfinite
 from cgprimer.support.number_format import format_array
 from cgprimer.tapes import elements, scalarize, values_of
 from cgprimer.training.data import Blocks, Dataset
-from cgprimer.training.losses import point_of
+from cgprimer.training.losses import create_loss_point
 from cgprimer.training.objective import Objective
 
 Array = Any
@@ -25,7 +25,7 @@ _LINE = 1_000  # letters: arrays in a message are not broken into lines
 _NUMBERS = 4_000_000  # of all parameters' derivatives in that many samples: 32 megabytes
 
 
-def not_finite(
+def explain_nonfinite_update(
     objective: Objective,
     dataset: Dataset | Blocks,
     parameters: Mapping[str, Any],
@@ -77,6 +77,6 @@ def not_finite(
                 sample = batch[begin + bad[1]]
                 said = f"{what}{own}{bad[2]}{ending} is {bad[0]} for sample {sample}{shown}"
                 one, needed = part.where(np.array([bad[1]])), objective.terms.columns
-                point = given | point_of(graph, objective.loss, needed, one)
+                point = given | create_loss_point(graph, objective.loss, needed, one)
                 return said, why(graph, point, loss=None if objective.function else objective.loss)
     return "the sum over the samples is not finite", None

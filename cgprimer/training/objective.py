@@ -32,10 +32,16 @@ from cgprimer.support.type_checks import check_type
 from cgprimer.support.validation import check_choice, check_real_number
 from cgprimer.tapes import DerivativeProgram, Tape, scalarize, tape
 from cgprimer.training.data import Blocks, Dataset
-from cgprimer.training.gradient_forms import FEW, Point, prefers_scalars, vector_runner
+from cgprimer.training.gradient_forms import FEW, Point, create_vector_runner, prefers_scalars
 from cgprimer.training.layer_states import Layers
-from cgprimer.training.losses import column_shapes, function_of, sample_columns, samples_for, slopes
-from cgprimer.training.parameter_vector import Vectors
+from cgprimer.training.losses import (
+    compute_loss_derivatives,
+    convert_sample_columns,
+    find_column_shapes,
+    find_loss_function,
+    load_samples,
+)
+from cgprimer.training.parameter_vector import ParameterVectors
 from cgprimer.training.update_rules import Optimizer, record_update
 
 Array = Any
@@ -95,9 +101,9 @@ class Objective:
             "loss": loss, "method": method, "engine": engine, "dtype": dtype, "options": options,
             "samples": samples, "mode": mode, "free": free,
         }  # fmt: skip
-        self.graph, self.vectors, self.dtype = graph, Vectors(graph), dtype
-        self.loss, self.function = loss, function_of(loss)
-        given = None if dataset is None else column_shapes(dataset)
+        self.graph, self.vectors, self.dtype = graph, ParameterVectors(graph), dtype
+        self.loss, self.function = loss, find_loss_function(loss)
+        given = None if dataset is None else find_column_shapes(dataset)
         term = "out*target" if self.function else loss  # how much an output counts is the target
         self.whole = tape(graph, mode)
         self.terms = build_loss(self.whole, term, extra=given)
@@ -108,7 +114,9 @@ class Objective:
             if graph.layered:
                 raise UsageError(f"the loss {loss!r} cannot be recorded, as layers need it to be")
             engine = "plain" if shaped else engine
-            self.counts = partial(slopes, self.function, self.whole, self.terms.columns)
+            self.counts = partial(
+                compute_loss_derivatives, self.function, self.whole, self.terms.columns
+            )
             said = f"the loss {loss!r} cannot be recorded; Python runs it sample by sample"
             warn_user(said)
         self.in_numbers = shaped and prefers_scalars(
@@ -147,7 +155,9 @@ class Objective:
         )
         # Matrices in single precision are updated in it, too: half the memory to go through.
         self.precision = np.dtype(dtype if shaped and not self.in_numbers else float)
-        self._run_vectors = vector_runner(self.runner, self.parameters, self.wrt, self.vectors)
+        self._run_vectors = create_vector_runner(
+            self.runner, self.parameters, self.wrt, self.vectors
+        )
         numbers = self.in_numbers
         engine_used = self.runner.selected_engine
         self.layers = Layers(graph, self.whole, self.terms, engine_used, numbers, dtype)
@@ -159,7 +169,7 @@ class Objective:
         """
         if free is None or np.all(free):
             return self.parameters, None
-        if self.in_numbers or self.vectors.of_numbers:
+        if self.in_numbers or self.vectors.has_scalars_only:
             at = np.flatnonzero(free)
             return tuple(self.vectors.elements[k] for k in at), at
         whole = self.vectors.parts(np.asarray(free) != 0)
@@ -184,9 +194,9 @@ class Objective:
         """The dataset's columns under the tape's names, in the dtype of the computation.
 
         Raises:
-            DataError: as :func:`cgprimer.training.losses.sample_columns`.
+            DataError: as :func:`cgprimer.training.losses.convert_sample_columns`.
         """
-        columns, shapes = sample_columns(
+        columns, shapes = convert_sample_columns(
             self.graph, self.loss, self.terms.columns, dataset, self.dtype
         )
         return split_arrays(columns, shapes) if self.in_numbers else columns
@@ -287,7 +297,7 @@ class Objective:
 
     def scalars(self, values: Array) -> dict[str, Any]:
         """The parameters by their names on the tape."""
-        if self.in_numbers or self.vectors.of_numbers:
+        if self.in_numbers or self.vectors.has_scalars_only:
             return dict(zip(self.parameters, np.asarray(values, float).tolist(), strict=True))
         return self.vectors.parts(values)
 
@@ -307,7 +317,7 @@ def _built_in(row: str | Operator) -> bool:
     return isinstance(row, str) and find_primitive(row).built_in
 
 
-class Resident:
+class ResidentData:
     """A dataset's columns where the engine wants them, of blocks those of one at a time."""
 
     def __init__(self, objective: Objective, dataset: Dataset | Blocks) -> None:
@@ -388,9 +398,9 @@ def loss_and_gradient(
     check_graph(graph)
     check_choice("reduction", reduction, ("sum", "mean"))
     given = {"loss": loss, "method": method, "engine": engine, "dtype": dtype}
-    samples = len(dataset := samples_for(graph, dataset, loss))
+    samples = len(dataset := load_samples(graph, dataset, loss))
     objective = Objective(graph, options=options, samples=samples, dataset=dataset, **given)
-    resident = Resident(objective, dataset)
+    resident = ResidentData(objective, dataset)
     if reduction == "mean" and samples == 0:
         raise DataError("the mean over no samples is not defined")
     scale = 1.0 / samples if reduction == "mean" else 1.0

@@ -19,7 +19,7 @@ from cgprimer.tapes import elements
 Array = Any
 
 
-class Vectors:
+class ParameterVectors:
     """A graph's parameters, one after the other: from names and values to a vector, and back.
 
     Attributes:
@@ -27,7 +27,7 @@ class Vectors:
         elements: what the numbers are called, in the vector's order.
 
     >>> import cgprimer
-    >>> made = Vectors(cgprimer.parse("parameter w[2]; input x[2]; xw = w @ x + b"))
+    >>> made = ParameterVectors(cgprimer.parse("parameter w[2]; input x[2]; xw = w @ x + b"))
     >>> made.elements, made.vector({"w": 1.0, "b": 2.0})
     (('w[0]', 'w[1]', 'b'), array([1., 1., 2.]))
     """
@@ -39,7 +39,7 @@ class Vectors:
         ends = list(accumulate(map(prod, self.shapes.values())))
         parts = map(slice, [0, *ends], ends)
         self._parts = list(zip(names, parts, self.shapes.values(), strict=True))
-        self.of_numbers = not any(self.shapes.values())
+        self.has_scalars_only = not any(self.shapes.values())
         # Of 25,000 weights, each would be looked up by Python otherwise.
         self._chosen: Callable[[Any], Any] = itemgetter(*names) if names else lambda given: ()
 
@@ -56,7 +56,7 @@ class Vectors:
         """
         try:
             given = self._chosen(values)
-            if not self.of_numbers:
+            if not self.has_scalars_only:
                 given = given if len(self.shapes) > 1 else (given,)
                 named = zip(self.shapes.items(), given, strict=True)
                 return np.concatenate([_flat(name, v, shape) for (name, shape), v in named])
@@ -85,7 +85,7 @@ class Vectors:
 
     def values(self, vector: Array) -> dict[str, Any]:
         """For each parameter a float, or an array of its shape."""
-        if self.of_numbers:
+        if self.has_scalars_only:
             return dict(zip(self.elements, vector.tolist(), strict=True))
         parts = self.parts(vector).items()
         return {n: part.astype(float) if part.ndim else float(part) for n, part in parts}

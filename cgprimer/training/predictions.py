@@ -20,8 +20,8 @@ from cgprimer.training.data import Blocks, Dataset, denormalize_outputs
 from cgprimer.training.data.dataset import concatenate_columns
 from cgprimer.training.data.dataset_columns import find_column
 from cgprimer.training.data.normalization import Scales
-from cgprimer.training.losses import beside_outputs, check_shape
-from cgprimer.training.metrics import Confusion, beside_labels, confusion, r_squared
+from cgprimer.training.losses import align_targets, check_column_shape
+from cgprimer.training.metrics import Confusion, confusion, convert_to_probabilities, r_squared
 
 Array = Any
 
@@ -46,7 +46,7 @@ def compute_outputs(
     """
     columns = {n: np.asarray(find_column(inputs, n, "input"), float) for n in graph.inputs}
     for name, column in columns.items():
-        check_shape("input", name, column.shape[1:], graph.shapes.get(name, ()))
+        check_column_shape("input", name, column.shape[1:], graph.shapes.get(name, ()))
     scalars = {name: parameters[name] for name in graph.parameters}
     scalars |= running_statistics(graph, parameters)
     execute = compile_tape(select_engine("numpy"), tape(graph), reduction="none", dtype="float64")
@@ -87,11 +87,11 @@ def pair_outputs_with_targets(
         data,
         lambda block: (
             compute_outputs(graph, block.inputs, len(block), parameters),
-            beside_outputs(graph, loss, block),
+            align_targets(graph, loss, block),
         ),
     )
     outputs, targets = denormalize_outputs(outputs, scales), denormalize_outputs(targets, scales)
-    return beside_labels(outputs, loss), targets
+    return convert_to_probabilities(outputs, loss), targets
 
 
 @dataclass(frozen=True, slots=True, eq=False)

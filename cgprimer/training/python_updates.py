@@ -11,7 +11,7 @@ import numpy as np
 
 from cgprimer.training.epoch_strategy import Block, BlockStrategy, Progress, update_parameters
 from cgprimer.training.gradient_forms import Point
-from cgprimer.training.objective import Objective, Resident
+from cgprimer.training.objective import Objective, ResidentData
 from cgprimer.training.update_plan import UpdatePlan
 
 Array = Any
@@ -78,7 +78,7 @@ class PythonUpdates(BlockStrategy):
 class FloatUpdates(PythonUpdates):
     """Compute the gradients of single samples on Python floats, without numpy's call overhead."""
 
-    def __init__(self, objective: Objective, data: Resident, plan: UpdatePlan) -> None:
+    def __init__(self, objective: Objective, data: ResidentData, plan: UpdatePlan) -> None:
         super().__init__(objective, data, plan)
         self._sample_gradient = objective.single(list(data.block(0)[0]))
 
@@ -99,7 +99,7 @@ Batch = tuple[Mapping[str, Array], int]  # columns with their dropout masks, num
 class ArrayUpdates(PythonUpdates):
     """Compute each gradient by one call of the engine on the arrays of a batch."""
 
-    def __init__(self, objective: Objective, data: Resident, plan: UpdatePlan) -> None:
+    def __init__(self, objective: Objective, data: ResidentData, plan: UpdatePlan) -> None:
         super().__init__(objective, data, plan)
         self._mean_gradient = plan.settings.reduction != "sum"
 
@@ -113,13 +113,13 @@ class ArrayUpdates(PythonUpdates):
             yield block.resident, samples
             return
         epoch, index = divmod(updates, self.updates_per_epoch)
-        draw = self.masks.stream(epoch, index * batch_size)
+        draw = self.masks.create_stream(epoch, index * batch_size)
         for columns, count in self._copy_chunks(block, updates):
             for start in range(0, count, batch_size):
                 size = min(batch_size, count - start)
                 batch = {n: column[start : start + size] for n, column in columns.items()}
                 if self.masks.leaves:
-                    batch |= self.objective.layers.apart(draw(size))
+                    batch |= self.objective.layers.split_masks(draw(size))
                 yield batch, size
 
     def _compute_gradient(self, batch: Batch, values: Array, update: int) -> Point:
@@ -141,4 +141,4 @@ class ArrayUpdates(PythonUpdates):
         """Return the running statistics of batchnorm after a batch."""
         columns, size = batch
         scalars = self.objective.scalars(values)
-        return self.objective.layers.moved(statistics, columns, scalars, size)
+        return self.objective.layers.update_statistics(statistics, columns, scalars, size)

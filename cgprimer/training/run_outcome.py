@@ -44,11 +44,13 @@ def nonfinite_error(
         samples: the indices of the samples of the batch that failed.
         moment: a description of when the run stopped.
     """
-    from cgprimer.training.nonfinite_steps import not_finite
+    from cgprimer.training.nonfinite_steps import explain_nonfinite_update
 
     masks = strategy.sample_masks(run.steps, len(samples))
     dataset = strategy.data.dataset
-    description, origin = not_finite(strategy.objective, dataset, run.parameters, samples, masks)
+    description, origin = explain_nonfinite_update(
+        strategy.objective, dataset, run.parameters, samples, masks
+    )
     message = f"training stopped {moment}: {description}"
     run.stopped, run.reason = "diverged", message
     hint = (

@@ -18,8 +18,8 @@ from cgprimer.support.files import format_json, write_atomically
 from cgprimer.support.number_format import format_number
 from cgprimer.support.type_checks import check_type
 from cgprimer.training.data import Dataset, denormalize_outputs, normalize_data, resolve_dataset
-from cgprimer.training.losses import samples_for
-from cgprimer.training.objective import Objective, Resident
+from cgprimer.training.losses import load_samples
+from cgprimer.training.objective import Objective, ResidentData
 from cgprimer.training.predictions import (
     Score,
     compute_outputs,
@@ -171,10 +171,10 @@ class TrainingRun:
         1.0
         """
         graph, loss = self.known_graph, self.settings.get("loss", "squared-error")
-        data = normalize_data(samples_for(graph, data, loss), self.scales)
+        data = normalize_data(load_samples(graph, data, loss), self.scales)
         objective = Objective(graph, loss=loss, samples=len(data), mode="training", dataset=data)
         values = objective.vectors.vector(self.parameters)
-        mean = Resident(objective, data).mean_loss(values, self.statistics)
+        mean = ResidentData(objective, data).mean_loss(values, self.statistics)
         return compute_score(graph, data, self.point, mean, self.scales, loss)
 
     @property

@@ -11,7 +11,7 @@ from cgprimer.errors import DataError, UsageError
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.validation import check_real_number
 from cgprimer.training.data import Blocks, Dataset, compute_scales, normalize_data
-from cgprimer.training.losses import samples_for
+from cgprimer.training.losses import load_samples
 from cgprimer.training.settings import Settings
 
 Array = Any
@@ -90,7 +90,7 @@ def _split(
         raise UsageError("patience requires validation samples", hint=hint)
     other = None
     if validation is not None and not isinstance(validation, Real):
-        other = samples_for(graph, validation, settings.loss)
+        other = load_samples(graph, validation, settings.loss)
     _check_samples(dataset, "training")
     if other is not None:
         _check_samples(other, "validation")

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.training.compiled_updates import CompiledUpdates
 from cgprimer.training.epoch_strategy import EpochStrategy
-from cgprimer.training.objective import Objective, Resident
+from cgprimer.training.objective import Objective, ResidentData
 from cgprimer.training.python_updates import ArrayUpdates, FloatUpdates
 from cgprimer.training.settings import Settings
 from cgprimer.training.update_plan import UpdatePlan, plan_updates
@@ -43,7 +43,7 @@ def plan_training(
 
 
 def choose_strategy(
-    objective: Objective, data: Resident, plan: UpdatePlan, *, observed: bool
+    objective: Objective, data: ResidentData, plan: UpdatePlan, *, observed: bool
 ) -> EpochStrategy:
     """Choose how to train the epochs of a run.
 
@@ -79,7 +79,7 @@ def choose_strategy(
     return ArrayUpdates(objective, data, plan)
 
 
-def _compilation_pays(objective: Objective, data: Resident, plan: UpdatePlan) -> bool:
+def _compilation_pays(objective: Objective, data: ResidentData, plan: UpdatePlan) -> bool:
     """Return whether compiled updates are possible and faster than updates in Python.
 
     One large batch of all samples is as fast in Python, without a copy of the samples.

@@ -21,14 +21,14 @@ from cgprimer.support.type_checks import check_functions
 from cgprimer.support.validation import check_integer, check_real_number
 from cgprimer.training.data import Dataset, require_in_memory
 from cgprimer.training.loop import train
-from cgprimer.training.losses import DEFAULT, data_for, samples_for
+from cgprimer.training.losses import DEFAULT, load_samples, load_training_data
 from cgprimer.training.model_variations import (
     GRAPH,
     SAMPLES,
     TEST_SHARE,
-    combinations,
-    renamed_for,
-    subset,
+    iterate_combinations,
+    match_columns_to_graph,
+    sample_subset,
 )
 from cgprimer.training.runs import TrainingRun
 from cgprimer.training.settings import SETTING_NAMES, create_settings
@@ -167,7 +167,7 @@ def sweep(
     """
     check_graph(graph)
     check_functions(on_run=on_run)
-    grid = list(combinations(vary))
+    grid = list(iterate_combinations(vary))
     for combination in grid:
         settings = {**given, **combination}
         create_settings({name: value for name, value in settings.items() if name in SETTING_NAMES})
@@ -176,7 +176,7 @@ def sweep(
     if SAMPLES in vary:
         dataset, given["validation"] = _with_test_samples(graph, dataset, given)
     if GRAPH in vary:
-        data = samples_for(graph, dataset, given.get("loss", DEFAULT))
+        data = load_samples(graph, dataset, given.get("loss", DEFAULT))
         dataset = require_in_memory(data, "several graphs require a dataset in memory")
     graphs: Mapping[Any, ExpressionGraph] = dict(vary.get(GRAPH, {}))
     names = [combination.get(GRAPH) for combination in grid]
@@ -199,7 +199,9 @@ def _with_test_samples(
     """Split the data into samples for training sets and validation samples common to all runs."""
     reason = "training sets of several sizes require a dataset in memory"
     settings = {name: value for name, value in common.items() if name in SETTING_NAMES}
-    dataset = require_in_memory(data_for(graph, data, create_settings(settings)[0])[0], reason)
+    dataset = require_in_memory(
+        load_training_data(graph, data, create_settings(settings)[0])[0], reason
+    )
     validation = common.get("validation")
     if validation is None or isinstance(validation, Real):
         fraction = TEST_SHARE if validation is None else float(validation)
@@ -213,11 +215,11 @@ def _prepare_call(
     """Return the call to :func:`cgprimer.train` for one combination of settings."""
     settings = dict(common) | {n: v for n, v in varied.items() if n in SETTING_NAMES}
     if SAMPLES in varied:
-        data = subset(data, varied[SAMPLES], settings.get("seed", 0))
+        data = sample_subset(data, varied[SAMPLES], settings.get("seed", 0))
     if GRAPH in varied:
-        data = renamed_for(graph, data)
+        data = match_columns_to_graph(graph, data)
         if isinstance(others := settings.get("validation"), Dataset):
-            settings["validation"] = renamed_for(graph, others)
+            settings["validation"] = match_columns_to_graph(graph, others)
     return partial(train, graph, data, **settings)
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from cgprimer.errors import UsageError
 from cgprimer.expressions import ExpressionGraph
-from cgprimer.training.constraints import Constraints, constraints_of
+from cgprimer.training.constraints import Constraints, create_constraints
 from cgprimer.training.optimizers import optimizer
-from cgprimer.training.parameter_vector import Vectors
+from cgprimer.training.parameter_vector import ParameterVectors
 from cgprimer.training.schedules import rates, split_hyperparameters
 from cgprimer.training.settings import DEFAULT_SETTINGS, Settings
 from cgprimer.training.update_rules import Optimizer
@@ -48,7 +48,7 @@ class UpdatePlan:
     @cached_property
     def constrained_rule(self) -> Optimizer:
         """The optimizer with the constraints in each of its updates."""
-        return self.constraints.around(self.rule)
+        return self.constraints.constrain_rule(self.rule)
 
 
 def configure_optimizer(settings: Settings) -> Optimizer:
@@ -91,16 +91,16 @@ def plan_updates(
             raise UsageError(f"{rule.name} needs all samples in memory, not blocks", hint=hint)
         batch_size = sum(block_lengths)
     if rule.kind == "coordinates":  # forward mode with a pass for each updated parameter
-        from cgprimer.training.coordinate_descent import check_count
+        from cgprimer.training.coordinate_descent import check_coordinate_count
 
-        check_count(len(Vectors(graph)))
+        check_coordinate_count(len(ParameterVectors(graph)))
         method = "forward"
     samples_per_update = batch_size * gradients_per_update
     updates_per_epoch = sum(-(-length // samples_per_update) for length in block_lengths)
     return UpdatePlan(
         settings=settings,
         rule=rule,
-        constraints=constraints_of(settings, graph),
+        constraints=create_constraints(settings, graph),
         method=method,
         learning_rate=rate,
         batch_size=batch_size,

@@ -11,10 +11,15 @@ import pytest
 
 import cgprimer
 from cgprimer.errors import CgprimerError, UsageError
-from cgprimer.training.constraints import Constraints, constraints, shrunk, within_norm
+from cgprimer.training.constraints import (
+    Constraints,
+    constraints,
+    project_to_norm_ball,
+    shrink_towards_zero,
+)
 from cgprimer.training.data import Dataset
 from cgprimer.training.optimizers import OPTIMIZERS, optimizer
-from cgprimer.training.parameter_vector import Vectors
+from cgprimer.training.parameter_vector import ParameterVectors
 from cgprimer.training.schedules import rates
 from cgprimer.training.update_rules import record_update
 from tests.approval import refused
@@ -80,7 +85,7 @@ def test_projections_are_the_nearest_points(p: float) -> None:
     random = np.random.default_rng(3)
     for _ in range(20):
         values, most = random.normal(size=4) * 3, random.uniform(0.5, 3)
-        found = within_norm(values, most, p)
+        found = project_to_norm_ball(values, most, p)
         assert np.linalg.norm(found, p) <= most * (1 + 1e-12)
         away = np.linalg.norm(found - values)
         for _ in range(50):
@@ -92,15 +97,15 @@ def test_projections_are_the_nearest_points(p: float) -> None:
 @pytest.mark.parametrize("p", [1.5, 3.0])
 def test_other_norms_are_scaled_down(p: float) -> None:
     values = np.array([3.0, -1.0])
-    found = within_norm(values, 1.0, p)
+    found = project_to_norm_ball(values, 1.0, p)
     assert np.linalg.norm(found, p) == pytest.approx(1.0)
     assert found[0] / found[1] == pytest.approx(-3.0)
-    assert within_norm(values, 9.0, p) is values
+    assert project_to_norm_ball(values, 9.0, p) is values
 
 
 def test_the_proximal_step_is_where_its_sum_is_least() -> None:
     for value in (-2.0, -0.05, 0.0, 0.03, 1.0):
-        found = float(shrunk(np.array(value), 0.1))
+        found = float(shrink_towards_zero(np.array(value), 0.1))
         near = [found - 1e-4, found, found + 1e-4]
         sums = [(w - value) ** 2 / 2 + 0.1 * abs(w) for w in near]
         assert sums[1] == min(sums)
@@ -138,13 +143,13 @@ def test_engines_agree(settings: dict[str, Any], batch: int | None) -> None:
 
 
 def test_engines_run_constraints_in_their_own_code() -> None:
-    vectors = Vectors(lecture())
+    vectors = ParameterVectors(lecture())
     asked = {"l2": 0.1, "l1": 0.1, "bounds": {"ab": (0, 1)}, "freeze": ["cd"], "scale": {"ab": 2}}
     made = constraints(vectors, **asked)  # type: ignore[arg-type]
     for name in ("sgd", "adam", "nesterov"):
-        rule = record_update(made.around(optimizer(name)))
+        rule = record_update(made.constrain_rule(optimizer(name)))
         assert len(rule.columns) == 2 + 6 + {"sgd": 0, "nesterov": 1, "adam": 2}[name]
-    assert Constraints().around(OPTIMIZERS["sgd"]) is OPTIMIZERS["sgd"]
+    assert Constraints().constrain_rule(OPTIMIZERS["sgd"]) is OPTIMIZERS["sgd"]
 
 
 def test_frozen_parameters_are_not_differentiated() -> None:

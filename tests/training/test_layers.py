@@ -145,18 +145,21 @@ def test_dropout_in_use_is_a_factor_in_every_method(method):
 def test_masks_depend_on_seed_epoch_and_place_alone():
     leaves = [Leaf("column", "mask.a", 0.3, (5,)), Leaf("column", "mask.b", 0.8)]
     masks = Masks(leaves, seed=4, dtype="float32")
-    whole = masks.stream(2, 0)(1000)
+    whole = masks.create_stream(2, 0)(1000)
     assert whole["mask.a"].shape == (1000, 5)
     assert whole["mask.b"].dtype == np.float32
-    draw = masks.stream(2, 333)
+    draw = masks.create_stream(2, 333)
     parts = [draw(count)["mask.a"] for count in (1, 3, 100)]
     np.testing.assert_array_equal(np.concatenate(parts), whole["mask.a"][333:437])
     assert whole["mask.a"].mean() == pytest.approx(0.3, abs=0.02)
     assert whole["mask.b"].mean() == pytest.approx(0.8, abs=0.04)
-    for other in (masks.stream(3, 0), Masks(leaves, seed=5, dtype="float32").stream(2, 0)):
+    for other in (
+        masks.create_stream(3, 0),
+        Masks(leaves, seed=5, dtype="float32").create_stream(2, 0),
+    ):
         assert (other(1000)["mask.a"] != whole["mask.a"]).any()
     wide = Masks([Leaf("column", "mask.a", 0.5, (4096,))], seed=0, dtype="float64")
-    assert wide.at_once * wide.width <= 2**21  # numbers that are in memory at a time
+    assert wide.max_samples * wide.width <= 2**21  # numbers that are in memory at a time
 
 
 # --- training ------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 import cgprimer
 from cgprimer import networks, plot
 from cgprimer.errors import DataError, UsageError
-from cgprimer.training.model_variations import renamed_for, subset
+from cgprimer.training.model_variations import match_columns_to_graph, sample_subset
 from tests.approval import approved, refused
 from tests.cli.cli_tools import bad, good, read_json
 
@@ -23,7 +23,7 @@ def test_training_sets_of_several_sizes_share_their_validation_samples() -> None
     assert [run.settings["samples"] for run in result.runs] == [10, 150]
     assert [run.settings["validation_samples"] for run in result.runs] == [50, 50]
     rest, kept = DATA.split(0.25, 0)
-    alone = cgprimer.train(LINE, subset(rest, 10, 0), epochs=5, validation=kept)
+    alone = cgprimer.train(LINE, sample_subset(rest, 10, 0), epochs=5, validation=kept)
     assert result.runs[0].parameters == alone.parameters
     assert result.runs[0].validation_losses == alone.validation_losses
 
@@ -44,13 +44,13 @@ def test_more_samples_lower_the_validation_loss() -> None:
 
 def test_columns_are_matched_by_name_or_by_position() -> None:
     data = cgprimer.Dataset.from_arrays({"a": [1.0, 2.0], "b": [3.0, 4.0]}, {"y": [0.0, 1.0]})
-    network = renamed_for(networks.mlp("2-3-1"), data)
+    network = match_columns_to_graph(networks.mlp("2-3-1"), data)
     assert network.inputs["x"].tolist() == [[1.0, 3.0], [2.0, 4.0]]
     assert network.targets["xo"].tolist() == [[0.0], [1.0]]
-    swapped = renamed_for(cgprimer.parse("input b, a; y = k*a*b"), data)
+    swapped = match_columns_to_graph(cgprimer.parse("input b, a; y = k*a*b"), data)
     assert swapped.inputs["a"].tolist() == [1.0, 2.0]
     with refused(DataError, "3 ... 2"):
-        renamed_for(networks.mlp("3-1"), data)
+        match_columns_to_graph(networks.mlp("3-1"), data)
 
 
 def test_graphs_are_trained_on_the_same_samples() -> None:
@@ -60,7 +60,10 @@ def test_graphs_are_trained_on_the_same_samples() -> None:
     part, others = DATA.split(0.25, 0)
     graph = models["1-8-1"]
     alone = cgprimer.train(
-        graph, renamed_for(graph, part), epochs=3, validation=renamed_for(graph, others)
+        graph,
+        match_columns_to_graph(graph, part),
+        epochs=3,
+        validation=match_columns_to_graph(graph, others),
     )
     np.testing.assert_allclose(result.runs[1].validation_losses, alone.validation_losses)
     ticks = [text.get_text() for text in plot.sweep(result).axes[0].get_xticklabels()]
@@ -133,9 +136,14 @@ def test_members_of_different_models_are_averaged() -> None:
     assert [one["graph"] for one in bag.varied] == ["line", "line", "network", "network", "line"]
     assert [run.settings["learning_rate"] for run in bag.runs] == [0.05, 0.1, 0.05, 0.1, 0.05]
     mean = np.mean(
-        [run.predict(renamed_for(run.known_graph, DATA))[run.known_graph.outputs[0]].ravel()
-         for run in bag.runs], axis=0,
-    )  # fmt: skip
+        [
+            run.predict(match_columns_to_graph(run.known_graph, DATA))[
+                run.known_graph.outputs[0]
+            ].ravel()
+            for run in bag.runs
+        ],
+        axis=0,
+    )
     np.testing.assert_allclose(bag.predict(DATA)["xw"], mean)
     np.testing.assert_allclose(bag.predict({"xa": DATA.inputs["xa"]})["xw"], mean)
     spread = bag.spread(DATA)
@@ -148,7 +156,9 @@ def test_members_of_different_models_are_averaged() -> None:
 
 def test_averaged_weights_are_the_mean_and_not_the_averaged_outputs() -> None:
     graph = networks.mlp("1-4-1")
-    data = renamed_for(graph, cgprimer.make_dataset(cgprimer.parse("y = sin(3*x)"), samples=100))
+    data = match_columns_to_graph(
+        graph, cgprimer.make_dataset(cgprimer.parse("y = sin(3*x)"), samples=100)
+    )
     bag = cgprimer.ensemble(graph, data, members=3, bootstrap=False, epochs=150)
     assert all(rows.tolist() == list(range(100)) for rows in bag.drawn)
     mean = bag.averaged_weights()

@@ -24,7 +24,7 @@ from cgprimer.training.distributed import cluster as clusters
 from cgprimer.training.distributed.gradient_tasks import Gradients
 from cgprimer.training.distributed.protocols import Task
 from cgprimer.training.distributed.worker_record import record_of, summarize_record
-from cgprimer.training.objective import Objective, Resident
+from cgprimer.training.objective import Objective, ResidentData
 from cgprimer.training.worker_options import check_cluster_address
 from tests.approval import refused
 from tests.workers.test_protocols import differ, lecture
@@ -96,7 +96,7 @@ def test_divided_blocks_have_each_sample_once(tmp_path: Path, parts: int, size: 
     cut = cgprimer.Blocks(Cut(blocks.source), blocks.roles, [300, 300, 400], [300, 300, 400])
     objective = Objective(graph, samples=1000, dataset=cut)
     gradients = Gradients(
-        objective, Resident(objective, cut), seed=0, shuffle=True, parts=parts, size=size
+        objective, ResidentData(objective, cut), seed=0, shuffle=True, parts=parts, size=size
     )
     tasks = [Task(k, 1, a, min(a + size, 1000)) for k, a in enumerate(range(0, 1000, size))]
     chosen = [gradients.sample_indices(task) for task in tasks]

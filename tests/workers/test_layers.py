@@ -19,7 +19,7 @@ from cgprimer.training.distributed.layer_cuts import adjoint_name, cut
 from cgprimer.training.distributed.layer_stages import Stages
 from cgprimer.training.distributed.protocols import Task
 from cgprimer.training.distributed.worker_record import record_of, summarize_record
-from cgprimer.training.objective import Objective, Resident
+from cgprimer.training.objective import Objective, ResidentData
 from tests.approval import refused
 from tests.workers.test_protocols import differ
 
@@ -63,7 +63,7 @@ def test_stages_give_the_gradient_of_the_whole(name: str, count: int, engine: st
     graph = GRAPHS[name]
     data, numbers = made(graph)
     objective = Objective(graph, samples=len(data), dataset=data, mode="training", engine=engine)
-    gradients = Gradients(objective, Resident(objective, data), seed=0, shuffle=True)
+    gradients = Gradients(objective, ResidentData(objective, data), seed=0, shuffle=True)
     values, task = numbers.normal(size=len(objective.vectors)) * 0.4, Task(0, 0, 2, 19)
     loss, gradient = gradients(values, task)
     found, own = by_stages(Stages(gradients, count), values, task)
@@ -76,7 +76,7 @@ def test_an_adjoint_that_is_lost_on_the_way_is_noticed() -> None:
     graph = GRAPHS["network"]
     data, numbers = made(graph)
     objective = Objective(graph, samples=len(data), dataset=data, mode="training")
-    gradients = Gradients(objective, Resident(objective, data), seed=0, shuffle=True)
+    gradients = Gradients(objective, ResidentData(objective, data), seed=0, shuffle=True)
     values, task = numbers.normal(size=len(objective.vectors)), Task(0, 0, 0, 9)
     stages = Stages(gradients, 2)
     given = stages.run_forward(0, values, task, {})

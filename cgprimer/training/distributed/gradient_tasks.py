@@ -15,7 +15,7 @@ from cgprimer.training.data.dataset import concatenate_columns
 from cgprimer.training.distributed.protocols import Task
 from cgprimer.training.gradient_forms import Point
 from cgprimer.training.layer_states import Masks
-from cgprimer.training.objective import Objective, Resident
+from cgprimer.training.objective import Objective, ResidentData
 
 Array = Any
 _CACHED_ORDERS = 2  # an epoch, or block, can end while another begins
@@ -49,7 +49,7 @@ class Gradients:
     def __init__(
         self,
         objective: Objective,
-        data: Resident,
+        data: ResidentData,
         *,
         seed: int,
         shuffle: bool,
@@ -77,8 +77,8 @@ class Gradients:
 
     def sample_masks(self, task: Task) -> dict[str, Array]:
         """Return the dropout masks of the samples of a task."""
-        draw = self.masks.stream(task.epoch, task.start)
-        return self.objective.layers.apart(draw(task.samples))
+        draw = self.masks.create_stream(task.epoch, task.start)
+        return self.objective.layers.split_masks(draw(task.samples))
 
     def __call__(self, values: Array, task: Task) -> Point:
         """Return the sums at the given parameters; zeros for a task without samples."""
@@ -149,4 +149,4 @@ def create_gradients(
         order_arguments: further arguments of :class:`Gradients`.
     """
     objective = Objective(graph, dataset=dataset, **objective_arguments)
-    return Gradients(objective, Resident(objective, dataset), **order_arguments)
+    return Gradients(objective, ResidentData(objective, dataset), **order_arguments)

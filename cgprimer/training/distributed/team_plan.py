@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from cgprimer.errors import UsageError
 from cgprimer.training.distributed.protocols import TeamPlan, plan_protocol
-from cgprimer.training.losses import function_of
+from cgprimer.training.losses import find_loss_function
 from cgprimer.training.settings import Settings
 from cgprimer.training.update_plan import configure_optimizer
 from cgprimer.training.worker_options import WorkerOptions
@@ -114,6 +114,6 @@ def _check_cluster_settings(options: WorkerOptions, settings: Settings) -> None:
         raise UsageError("delays are only for simulated workers, not for a cluster", hint=hint)
     for name in ("loss", "method", "engine"):
         value = getattr(settings, name)
-        if not isinstance(value, str) or (name == "loss" and function_of(value)):
+        if not isinstance(value, str) or (name == "loss" and find_loss_function(value)):
             what = f"the {name} {value!r} is a Python function and cannot be sent to workers"
             raise UsageError(what, hint="use an expression, or --simulate")

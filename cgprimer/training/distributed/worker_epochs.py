@@ -23,7 +23,7 @@ from cgprimer.training.distributed.protocols import Arrival, Task, Team, UpdateG
 from cgprimer.training.distributed.simulator import SimulatedTeam
 from cgprimer.training.distributed.team_plan import plan_team
 from cgprimer.training.epoch_strategy import EpochStrategy, Progress, update_parameters
-from cgprimer.training.objective import Objective, Resident
+from cgprimer.training.objective import Objective, ResidentData
 from cgprimer.training.runs import TrainingRun
 from cgprimer.training.update_plan import UpdatePlan
 from cgprimer.training.worker_options import WorkerOptions
@@ -48,7 +48,7 @@ class WorkerEpochs(EpochStrategy):
     """
 
     def __init__(
-        self, objective: Objective, data: Resident, plan: UpdatePlan, options: WorkerOptions
+        self, objective: Objective, data: ResidentData, plan: UpdatePlan, options: WorkerOptions
     ) -> None:
         super().__init__(objective, data, plan)
         if objective.layers.statistics:

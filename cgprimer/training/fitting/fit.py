@@ -24,7 +24,7 @@ from cgprimer.support.validation import (
 )
 from cgprimer.support.value_names import element_hint
 from cgprimer.tapes import differentiate, tape
-from cgprimer.training.constraints import constraints, places_of, put_into
+from cgprimer.training.constraints import constraints, find_indices, set_start_values
 from cgprimer.training.data import Dataset, require_in_memory, resolve_dataset
 from cgprimer.training.fitting.damping import DAMPINGS
 from cgprimer.training.fitting.fit_result import Fit, covariance_factor, find_undetermined
@@ -36,10 +36,10 @@ from cgprimer.training.fitting.least_squares_descent import (
 )
 from cgprimer.training.fitting.residuals import RANK, Linearization, Residuals, stack_targets
 from cgprimer.training.fitting.scipy_minimizers import METHODS, minimize_with_scipy
-from cgprimer.training.losses import sample_columns
-from cgprimer.training.nonfinite_steps import not_finite
+from cgprimer.training.losses import convert_sample_columns
+from cgprimer.training.nonfinite_steps import explain_nonfinite_update
 from cgprimer.training.objective import Objective, check_learnable
-from cgprimer.training.parameter_vector import Vectors
+from cgprimer.training.parameter_vector import ParameterVectors
 
 Array = Any
 ALGORITHMS = ("auto", "gauss-newton", "levenberg-marquardt", *METHODS)
@@ -237,7 +237,7 @@ def _build_residuals(
 ) -> tuple[Residuals, Array]:
     """Build the compiled residuals, and the vector of start values."""
     check_learnable(graph)
-    vectors = Vectors(graph)
+    vectors = ParameterVectors(graph)
     limits = constraints(vectors, bounds=bounds, freeze=freeze).columns
     low = limits.get("low", np.full(len(vectors), -math.inf))
     high = limits.get("high", np.full(len(vectors), math.inf))
@@ -249,7 +249,7 @@ def _build_residuals(
     if lowered.combines_samples:
         method = "forward"  # reverse mode gives only the sum over dependent samples
     needed = build_loss(lowered, _LOSS).columns
-    columns, _ = sample_columns(graph, _LOSS, needed, dataset, "float64")
+    columns, _ = convert_sample_columns(graph, _LOSS, needed, dataset, "float64")
     target, samples = stack_targets(columns, graph.outputs), len(dataset)
     if len(target) < len(free):
         raise DataError(
@@ -276,7 +276,7 @@ def _build_residuals(
 def _resolve_start(
     graph: ExpressionGraph,
     dataset: Dataset,
-    vectors: Vectors,
+    vectors: ParameterVectors,
     given: Mapping[str, Any] | None,
     seed: int,
     low: Array,
@@ -295,8 +295,8 @@ def _resolve_start(
     declared = graph.point(needed=()) if not dataset.truth else {}
     for name, value in declared.items():
         if name in vectors.shapes and name not in graph.initializers:
-            values[places_of(vectors, "start", name)] = np.ravel(value)
-    put_into(values, vectors, start)
+            values[find_indices(vectors, "start", name)] = np.ravel(value)
+    set_start_values(values, vectors, start)
     for name, value, least, most in zip(vectors.elements, values, low, high, strict=True):
         if not least <= value <= most:
             rule = f"the start of {name} must lie within its bounds {least:g} and {most:g}"
@@ -330,7 +330,7 @@ def _explain_nonfinite(
 ) -> tuple[str, Any]:
     """Explain which vertex and sample are not finite at the given values."""
     point, samples = problem.vectors.values(values), np.arange(len(dataset))
-    return not_finite(Objective(graph), dataset, point, samples, {})
+    return explain_nonfinite_update(Objective(graph), dataset, point, samples, {})
 
 
 def _explain_nonfinite_trials(

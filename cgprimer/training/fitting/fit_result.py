@@ -28,7 +28,7 @@ from cgprimer.support.validation import check_fraction
 from cgprimer.training.data import Dataset
 from cgprimer.training.fitting.least_squares_descent import Trial
 from cgprimer.training.fitting.residuals import Linearization, Residuals
-from cgprimer.training.parameter_vector import Vectors
+from cgprimer.training.parameter_vector import ParameterVectors
 from cgprimer.training.runs import TrainingRun
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def load_fit_as_run(path: str | Path) -> TrainingRun | None:
         return None
     try:
         graph = parse(str(fields["graph"]), name=str(path))
-        vectors = Vectors(graph)
+        vectors = ParameterVectors(graph)
         numbers = [float(fields["parameters"][name]) for name in vectors.elements]
     except (KeyError, TypeError, ValueError, CgprimerError):
         hint = "write such files with fit --save"

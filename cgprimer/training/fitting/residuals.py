@@ -19,7 +19,7 @@ from cgprimer.core.evaluation.runner import Runner
 from cgprimer.core.loss_expressions import target_column_name
 from cgprimer.expressions import parse_element
 from cgprimer.tapes import reachable
-from cgprimer.training.parameter_vector import Vectors
+from cgprimer.training.parameter_vector import ParameterVectors
 
 Array = Any
 RANK = 1e-12  # singular values below this fraction of the maximum are zero (columns scaled to 1)
@@ -30,7 +30,7 @@ class Residuals:
     """The weighted residuals of a graph over a dataset as a function of the parameters."""
 
     runner: Runner  # outputs and their derivatives with respect to the free parameters
-    vectors: Vectors  # conversion of parameters to vectors
+    vectors: ParameterVectors  # conversion of parameters to vectors
     columns: Mapping[str, Array]  # inputs
     samples: int
     free: Array  # indices of the vector's free elements

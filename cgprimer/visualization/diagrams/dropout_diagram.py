@@ -101,7 +101,7 @@ def _masks(leaves: Sequence[Leaf], mask: Mask) -> dict[str, Any]:
                 f" got {mask!r}",
                 hint=f"mask={{{next(iter(shapes))!r}: ...}} or mask=0 (--mask 0)",
             )
-        sampled = Masks(leaves, int(mask), "float64").stream(0, 0)(1)
+        sampled = Masks(leaves, int(mask), "float64").create_stream(0, 0)(1)
         return {name: sampled[internal_name(MASK, name)][0] for name in shapes}
     for name in mask:
         if name not in shapes:

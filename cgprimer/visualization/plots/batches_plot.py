@@ -16,7 +16,7 @@ from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.number_format import mark_rounding
 from cgprimer.support.validation import check_integer, check_real_number
 from cgprimer.training.data import Dataset, make_dataset
-from cgprimer.training.losses import samples_for
+from cgprimer.training.losses import load_samples
 from cgprimer.visualization.diagrams.theme import Theme
 from cgprimer.visualization.plots import slide
 from cgprimer.visualization.plots.loss_landscape import (
@@ -154,7 +154,7 @@ def _split_samples(
     if data is None:
         truth = {n: v for n, v in (at or {}).items() if n in graph.parameters}
         data = make_dataset(graph, truth=truth, samples=count * size, noise=noise, seed=seed)
-    samples = samples_for(graph, data, loss)
+    samples = load_samples(graph, data, loss)
     if len(samples) < count * size:
         raise UsageError(
             f"{count} batches of {size} require {count * size} samples, got {len(samples)}",

@@ -18,9 +18,14 @@ from cgprimer.support.number_format import SHORT, format_number
 from cgprimer.tapes import elements
 from cgprimer.training.data import Dataset, normalize_data
 from cgprimer.training.data.dataset_columns import combine_elements
-from cgprimer.training.losses import beside_outputs, samples_for
-from cgprimer.training.metrics import beside_labels, class_numbers, classes_of, side_by_side
-from cgprimer.training.objective import Objective, Resident
+from cgprimer.training.losses import align_targets, load_samples
+from cgprimer.training.metrics import (
+    convert_to_probabilities,
+    find_class_indices,
+    find_classes,
+    stack_elements,
+)
+from cgprimer.training.objective import Objective, ResidentData
 from cgprimer.training.runs import TrainingRun
 from cgprimer.visualization.diagrams.theme import Theme, mix
 from cgprimer.visualization.plots import slide
@@ -196,7 +201,7 @@ def moments_of(
     ((_, loaded),) = named_runs([run]).items()
     graph = loaded.known_graph
     loss = loaded.settings.get("loss", "squared-error")
-    data = samples_for(graph, data, loss, columns).block(0)  # the first samples of a large file
+    data = load_samples(graph, data, loss, columns).block(0)  # the first samples of a large file
     data.check_finite()
     plane = _build_plane(loaded, data)
     last = loaded.steps  # or the step of the best epoch, if validation chose it
@@ -211,7 +216,7 @@ def moments_of(
     points = [*(earlier[k] for k in chosen), (last, loaded.parameters)]
     scaled = normalize_data(data, loaded.scales)
     objective = Objective(graph, loss=loss, samples=len(data), mode="training", dataset=scaled)
-    resident, snapshots = Resident(objective, scaled), []
+    resident, snapshots = ResidentData(objective, scaled), []
     for step, parameters in points:
         mean = resident.mean_loss(objective.vectors.vector(parameters), loaded.statistics)
         run_then = replace(loaded, parameters=parameters)
@@ -227,16 +232,16 @@ def _build_plane(run: TrainingRun, data: Dataset) -> Plane:
     if len(names) != 2:
         hint = "create a graph with two inputs: cgprimer new mlp 2-4-1 --output sigmoid"
         raise UsageError(f"`boundary` requires two scalar inputs, got {len(names)}", hint=hint)
-    points = side_by_side(data.inputs, graph.inputs)
+    points = stack_elements(data.inputs, graph.inputs)
     low, high = points.min(axis=0), points.max(axis=0)
     margin = np.where(high > low, _MARGIN * (high - low), 1.0)
     first, second = np.linspace(low - margin, high + margin, GRID).T
-    targets = beside_outputs(graph, run.settings.get("loss", "squared-error"), data)
-    expected = side_by_side(targets, targets)
+    targets = align_targets(graph, run.settings.get("loss", "squared-error"), data)
+    expected = stack_elements(targets, targets)
     inner: Array = None
     levels, classes = None, True
     try:
-        labels, region_of = classes_of(targets, targets)
+        labels, region_of = find_classes(targets, targets)
     except DataError:
         classes, ends = False, np.linspace(expected.min(), expected.max(), BANDS + 1)
         labels, inner = tuple(pairwise(ends)), ends[1:-1]
@@ -256,8 +261,10 @@ def _build_plane(run: TrainingRun, data: Dataset) -> Plane:
 
 def _predict(run: TrainingRun, data: Any) -> Array:
     """Return the predictions as they are compared with labels; shape (samples, outputs)."""
-    predictions = beside_labels(run.predict(data), run.settings.get("loss", "squared-error"))
-    return side_by_side(predictions, predictions)
+    predictions = convert_to_probabilities(
+        run.predict(data), run.settings.get("loss", "squared-error")
+    )
+    return stack_elements(predictions, predictions)
 
 
 def _take_snapshot(
@@ -276,7 +283,7 @@ def _take_snapshot(
         others = [np.delete(fields, k, axis=0).max(axis=0) for k in range(len(fields))]
         leads = [field - other for field, other in zip(fields, others, strict=True)]
         bounds = [(lead, 0.0, np.inf) for lead in leads]
-        predicted = class_numbers(outputs, np.array([]))
+        predicted = find_class_indices(outputs, np.array([]))
     wrong = predicted != plane.region_of if plane.classes else np.zeros(0, bool)
     areas, lines = outline_regions(plane.sides, bounds)
     return Snapshot(step, run.parameters, loss, wrong, areas, lines)

@@ -17,9 +17,9 @@ from cgprimer.support.validation import check_choice, check_integer, check_named
 from cgprimer.training.data import Dataset, make_dataset, require_in_memory
 from cgprimer.training.fitting.fit import fit
 from cgprimer.training.loop import train
-from cgprimer.training.losses import DEFAULT, samples_for
+from cgprimer.training.losses import DEFAULT, load_samples
 from cgprimer.training.optimizers import OPTIMIZERS
-from cgprimer.training.parameter_vector import Vectors
+from cgprimer.training.parameter_vector import ParameterVectors
 from cgprimer.training.runs import TrainingRun
 from cgprimer.visualization.plots import slide
 from cgprimer.visualization.plots.loss_landscape import full_batch_name
@@ -123,8 +123,8 @@ def descents(
         message = f"`rates` has {unused[0]!r}, which is not one of the optimizers"
         raise UsageError(message, hint=hint)
     data = make_dataset(graph, samples=100, seed=seed) if data is None else data
-    data = require_in_memory(samples_for(graph, data, DEFAULT), "every step uses all samples")
-    vectors = Vectors(graph)
+    data = require_in_memory(load_samples(graph, data, DEFAULT), "every step uses all samples")
+    vectors = ParameterVectors(graph)
     start_values = check_named_values(
         "start", start, "parameter", graph.parameters, shapes=graph.shapes, parts=True
     )

@@ -22,11 +22,11 @@ from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.validation import check_integer, check_named_values, check_real_number
 from cgprimer.support.value_names import element_hint
 from cgprimer.training.data import Dataset, make_dataset, require_in_memory
-from cgprimer.training.losses import DEFAULT, samples_for
+from cgprimer.training.losses import DEFAULT, load_samples
 from cgprimer.training.objective import Objective
 from cgprimer.training.optimizers import OPTIMIZERS
 from cgprimer.training.optimizers import optimizer as find_optimizer
-from cgprimer.training.parameter_vector import Vectors
+from cgprimer.training.parameter_vector import ParameterVectors
 from cgprimer.visualization.plots.grid_losses import MANY_SAMPLES, LossAtPoint, MeanLoss
 
 Array = Any
@@ -164,11 +164,11 @@ def compute_landscape(
     if data is None:
         samples = 200 if graph.inputs else 1
         data = make_dataset(graph, samples=samples, truth=values, seed=options.seed)
-    dataset = require_in_memory(samples_for(graph, data, loss), "a surface is of all samples")
+    dataset = require_in_memory(load_samples(graph, data, loss), "a surface is of all samples")
     elements = split_arrays(values, graph.shapes)
     scalars = {name: float(value) for name, value in elements.items()}
     engine = "numpy" if len(dataset) < MANY_SAMPLES else "auto"
-    free = np.isin(Vectors(graph).elements, names)
+    free = np.isin(ParameterVectors(graph).elements, names)
     objective = Objective(graph, loss=loss, engine=engine, free=free)
     mean_loss = MeanLoss(objective, dataset, names, scalars)
     truth = {} if loss == FUNCTION else split_arrays(dataset.truth, graph.shapes)
@@ -272,7 +272,7 @@ def _descend(
 
 def _choose_parameters(graph: ExpressionGraph, over: Names) -> tuple[str, str]:
     """Return the two parameters of a surface; the first two elements unless names are given."""
-    elements = Vectors(graph).elements
+    elements = ParameterVectors(graph).elements
     chosen = over or elements[:2]
     names = normalize_names(chosen, "over") if chosen else ()
     for name in names:

@@ -20,7 +20,7 @@ from cgprimer.support.number_format import format_number
 from cgprimer.support.validation import check_integer, check_named_values, check_real_number
 from cgprimer.support.value_names import element_hint
 from cgprimer.training.data import Dataset, make_dataset, require_in_memory
-from cgprimer.training.losses import samples_for
+from cgprimer.training.losses import load_samples
 from cgprimer.training.objective import Objective
 from cgprimer.visualization.diagrams.theme import Theme
 from cgprimer.visualization.plots import slide
@@ -198,7 +198,7 @@ def noisy_descents(
         raise UsageError(f"the start of {name!r} is missing", hint=hint)
     if data is None:
         data = make_dataset(graph, truth=given_values, samples=_SAMPLES, seed=seed)
-    samples = require_in_memory(samples_for(graph, data, loss), "a step needs all samples")
+    samples = require_in_memory(load_samples(graph, data, loss), "a step needs all samples")
     samples.check_finite()
     if max(sizes) > len(samples):
         what = f"a batch of {max(sizes)} requires at least {max(sizes)} samples"

@@ -18,7 +18,7 @@ from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.number_format import format_number
 from cgprimer.support.validation import check_integer, check_named_values
 from cgprimer.training.data import Dataset, make_dataset, require_in_memory
-from cgprimer.training.losses import samples_for
+from cgprimer.training.losses import load_samples
 from cgprimer.training.objective import Objective
 from cgprimer.visualization.plots import slide
 from cgprimer.visualization.plots.cost_plot import sorted_counts
@@ -130,7 +130,7 @@ def gradient_variances(
     """
     batches = check_integer("the number of batches", batches, minimum=2)
     seed = check_integer("the seed", seed)
-    data = make_dataset(graph, seed=seed) if data is None else samples_for(graph, data, loss)
+    data = make_dataset(graph, seed=seed) if data is None else load_samples(graph, data, loss)
     data = require_in_memory(data, "gradients are sampled from all samples")
     data.check_finite()
     count = len(data)
