@@ -16,7 +16,7 @@ from cgprimer.course.checks.sandbox import Limits, Request, Submission, run_subm
 from cgprimer.course.checks.stages import (
     backward_stages,
     difference_stages,
-    learning_stages,
+    network_stage,
     optimizer_stage,
     tape_stage,
     value_stages,
@@ -38,7 +38,7 @@ STAGES: tuple[Stage, ...] = (
     optimizer_stage.OPTIMIZER,
     tape_stage.TAPE,
     difference_stages.SECOND,
-    learning_stages.NETWORK,
+    network_stage.NETWORK,
 )
 _MOST_STARTS = 4  # of a submission whose stages end the process
 _PAGES = Path(__file__).parent / "stages"

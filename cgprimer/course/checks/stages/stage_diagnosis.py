@@ -1,8 +1,7 @@
-"""Causes before consequences: one mistake is named once, at the earliest part that shows it.
+"""Attribution of wrong parts to causes: each mistake is named once, at the first part with it.
 
-Parts are judged on their own first (a :class:`Finding` each). :func:`attribute` then reads the
-findings from the bottom of the ladder to its top and attributes what is wrong to the causes that
-are already established.
+Each part is first judged independently (a :class:`Finding`). :func:`attribute_to_causes` then reads
+the findings from the first stage to the last and attributes wrong parts to earlier mistakes.
 """
 
 from __future__ import annotations
@@ -12,8 +11,8 @@ from dataclasses import dataclass, field, replace
 
 from cgprimer.course.checks.check_results import Part
 
-#: What a mistake of an earlier stage looks like in a later one that uses the wrong function.
-_LOOKS_LIKE: Mapping[str, tuple[str, ...]] = {
+#: The mistakes that a mistake of an earlier stage appears as in later stages.
+_APPEARS_AS: Mapping[str, tuple[str, ...]] = {
     "order reversed": ("child before parent", "result not last", "second derivative lost"),
     "values listed twice": ("child before parent", "rows do not replay", "sent on again and again"),
     "= instead of +=": ("backward zeroes",),
@@ -23,16 +22,16 @@ _LOOKS_LIKE: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Finding:
-    """The verdict on a part, and every mistake that gives the same answers.
+    """The verdict on a part, and every mistake that predicts its answers.
 
     Attributes:
-        part: the verdict that the answers of this part suggest alone.
-        causes: mistakes that predict these answers, each with a sentence; the earliest in the
-            ladder first.
-        stage: number of the stage.
-        builds_on: numbers of the stages whose functions this part uses; its own number if it uses
-            functions that earlier parts of the same stage check.
-        reported: whether the part is shown; parts of other stages only establish causes.
+        part: the verdict based only on the answers of this part.
+        causes: explanations of the mistakes that predict these answers, keyed by mistake; the
+            earliest in the ladder first.
+        stage: the number of the stage.
+        builds_on: the numbers of the stages whose functions this part uses; includes ``stage`` if
+            earlier parts of the stage check functions that this part uses.
+        reported: whether the part is shown; other parts only establish causes.
     """
 
     part: Part
@@ -49,7 +48,7 @@ class Finding:
 
 @dataclass
 class _Cause:
-    """A mistake that is established, and where it shows first."""
+    """An established mistake and the first part that shows it."""
 
     mistake: str
     stage: int
@@ -61,26 +60,26 @@ class _Cause:
         return f"'{self.mistake}' ({where})" if self.mistake else where
 
     def predicts(self, finding: Finding) -> bool:
-        """Return whether this cause gives the answers of a finding."""
-        known = (self.mistake, *_LOOKS_LIKE.get(self.mistake, ()))
-        return bool(self.mistake) and any(name in finding.causes for name in known)
+        """Return whether this mistake predicts the answers of a finding."""
+        names = (self.mistake, *_APPEARS_AS.get(self.mistake, ()))
+        return bool(self.mistake) and any(name in finding.causes for name in names)
 
 
 def create_finding(part: Part, causes: Mapping[str, str] | None = None) -> Finding:
-    """Return a verdict as a finding; a named mistake predicts its own answers."""
-    named = {part.mistake: part.message} if part.mistake else {}
-    return Finding(part, {**(causes or {}), **named})
+    """Create the finding of a verdict; a named mistake is one of its causes."""
+    mistake = {part.mistake: part.message} if part.mistake else {}
+    return Finding(part, {**(causes or {}), **mistake})
 
 
 def attribute_to_causes(findings: Sequence[Finding]) -> list[Part]:
-    """Return the reported parts, each mistake named only where it shows first.
+    """Return the reported parts, with each mistake named only at the first part that shows it.
 
-    A part whose answers an established cause predicts is a consequence. Another named mistake of a
-    wrong part is a new cause. A wrong part without a name may follow from the earliest cause in
-    what it builds on, and says so.
+    A part is a consequence if an established cause predicts its answers. Another named mistake of a
+    wrong part is a new cause. The message of a wrong part without a named mistake refers to the
+    earliest cause in the stages that it builds on.
 
     Args:
-        findings: in the order of the ladder, those that are not reported included.
+        findings: all findings in the order of the ladder, including those that are not reported.
     """
     causes: list[_Cause] = []
     parts = []
@@ -102,10 +101,10 @@ def attribute_to_causes(findings: Sequence[Finding]) -> list[Part]:
 
 
 def _consequence(part: Part, cause: _Cause, reported: bool, *, certain: bool) -> Part:
-    """Return a wrong part as a consequence; a cause that was not shown yet is named here."""
-    named = "" if cause.reported else cause.mistake
+    """Return a wrong part as a consequence; it names the cause if no reported part has named it."""
+    mistake = "" if cause.reported else cause.mistake
     cause.reported = cause.reported or reported
     if certain:
-        return replace(part, mistake=named, message=f"this follows from {cause}", evidence=())
+        return replace(part, mistake=mistake, message=f"this follows from {cause}", evidence=())
     message = f"{part.message}; " if part.message else ""
-    return replace(part, mistake=named, message=f"{message}this may follow from {cause}")
+    return replace(part, mistake=mistake, message=f"{message}this may follow from {cause}")
