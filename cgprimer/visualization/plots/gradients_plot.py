@@ -21,7 +21,7 @@ from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.number_format import format_number
 from cgprimer.tapes import tape
 from cgprimer.visualization.diagrams.text_layout import text_width
-from cgprimer.visualization.diagrams.theme import AXIS_SIZE
+from cgprimer.visualization.diagrams.theme import AXIS_SIZE, Theme
 from cgprimer.visualization.plots import slide
 
 LEAST = 1e-3  # a gradient vanishes if a smaller fraction arrives, and explodes above 1/LEAST
@@ -88,11 +88,24 @@ def gradients(
     graph, of = add_element_output(graph, of)
     target = resolve_output(graph, of)
     layers = adjoint_sizes(graph, at, target)
-    sizes = np.array([layer.size for layer in layers])
     default_title = f"Adjoints of {target}, layer by layer"
     figure, axes, look = slide.new_plot(
         dark, title, default_title, x=f"depth: steps from {target}", y="size of the adjoint"
     )
+    _draw_norms(axes, layers, look)
+    slide.use_log_axis(axes, "y")
+    slide.use_linear_axis(axes, "x", max_ticks=12, integers=True)
+    names = [join_names(layer.names, 1) for layer in layers]
+    if len(names) * (10 + max(text_width(name, AXIS_SIZE) for name in names)) < _NAMES_WIDTH:
+        axes.set_xticks(range(len(names)), [f"{k}\n{name}" for k, name in enumerate(names)])
+    if len(axes.lines) > 1:
+        slide.legend_below(figure, axes, look)
+    return figure
+
+
+def _draw_norms(axes: slide.Axes, layers: tuple[Layer, ...], look: Theme) -> None:
+    """Draw the norms of adjoints over depth, with a sentence about their change."""
+    sizes = np.array([layer.size for layer in layers])
     points = [(k, s) for k, layer in enumerate(layers) for s in layer.sizes if 0 < s < np.inf]
     style = slide.curve_style(0, look)
     shown = np.where((sizes > 0) & np.isfinite(sizes), sizes, np.nan)
@@ -107,14 +120,6 @@ def gradients(
     axes.set_xlim(-0.5, len(layers) - 0.5)
     axes.text(0.5, 0.97, describe_change(layers), transform=axes.transAxes, ha="center", va="top",
               **slide.text_style(look) | {"weight": "bold"})  # fmt: skip
-    slide.use_log_axis(axes, "y")
-    slide.use_linear_axis(axes, "x", max_ticks=12, integers=True)
-    names = [join_names(layer.names, 1) for layer in layers]
-    if len(names) * (10 + max(text_width(name, AXIS_SIZE) for name in names)) < _NAMES_WIDTH:
-        axes.set_xticks(range(len(names)), [f"{k}\n{name}" for k, name in enumerate(names)])
-    if len(axes.lines) > 1:
-        slide.legend_below(figure, axes, look)
-    return figure
 
 
 def adjoint_sizes(

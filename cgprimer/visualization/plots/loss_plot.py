@@ -81,17 +81,7 @@ def loss(
     named = named_runs(runs)
     drawn = {n: run for n, run in named.items() if run.steps or run.stopped != "diverged"} or named
     by = choose_axis(drawn, check_choice("axis", by, BY))
-    curves = [
-        _Curve(
-            name,
-            run,
-            list(named).index(name),
-            over_time(run, by),
-            validation_curve(run, by) if validation else ([], []),
-        )
-        for name, run in drawn.items()
-    ]
-    every = [v for c in curves for v in (*c.losses, *c.validation[1]) if isfinite(v)]
+    curves = [_build_curve(name, run, [*named], by, validation) for name, run in drawn.items()]
     if not any(isfinite(value) for run in drawn.values() for value in run.step_losses):
         raise UsageError(
             "all losses of these runs are infinite or nan",
@@ -101,6 +91,7 @@ def loss(
     if smooth is None:
         smooth = 1 if longest <= _READABLE else longest // 100
     smooth = check_integer("the number of losses in a mean (smooth)", smooth, minimum=1)
+    every = [v for c in curves for v in (*c.losses, *c.validation[1]) if isfinite(v)]
     log_axes = _choose_log_axes(check_choice("choice of logarithmic axes", log, LOG), every)
     figure, axes, look = slide.new_plot(dark, title, "Loss", x=by, y="loss")
     shown = [v for c in curves for v in c.validation[1]]
@@ -112,21 +103,27 @@ def loss(
         if name not in drawn:
             label = slide.legend_label(f"{name}: diverges at its first step")
             axes.plot([], [], **slide.line_style(order, look, 1), label=label)
-    if "x" in log_axes and longest > 1:
+    top = FAR * _initial_loss([c.losses for c in curves])
+    limits = _choose_limits(every, shown, top) if "y" in log_axes else (None, None)
+    _scale_axes(axes, log_axes if longest > 1 else log_axes.replace("x", ""), limits)
+    labels = axes.get_legend_handles_labels()[1]
+    if len(labels) > 1 or labels[0] != slide.legend_label(next(iter(drawn))):
+        slide.legend_below(figure, axes, look)
+    return figure
+
+
+def _scale_axes(axes: Any, log_axes: str, limits: tuple[float | None, float | None]) -> None:
+    """Make axes linear or logarithmic; `limits` are those of a logarithmic axis of losses."""
+    if "x" in log_axes:
         slide.use_log_axis(axes, "x")
     else:
         slide.use_linear_axis(axes, "x", integers=True)
     if "y" in log_axes:
         axes.set_yscale("log", nonpositive="mask")  # a loss that is exactly 0 leaves a gap
-        top = FAR * _initial_loss([c.losses for c in curves])
-        axes.set_ylim(*_choose_limits(every, shown, top))
+        axes.set_ylim(*limits)
         slide.use_log_axis(axes, "y")
     else:
         slide.use_linear_axis(axes, "y")
-    labels = axes.get_legend_handles_labels()[1]
-    if len(labels) > 1 or labels[0] != slide.legend_label(next(iter(drawn))):
-        slide.legend_below(figure, axes, look)
-    return figure
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,6 +147,14 @@ class _Curve:
     def label(self, kind: str) -> str:
         """Return the legend label of a curve; a single run without a name has only the kind."""
         return kind if self.name == UNNAMED else f"{self.name}, {kind}"
+
+
+def _build_curve(
+    name: str, run: TrainingRun, names: list[str], by: str, validation: bool
+) -> _Curve:
+    """Return the losses of a run; `names` are those of all runs, in their order."""
+    validation_losses = validation_curve(run, by) if validation else ([], [])
+    return _Curve(name, run, names.index(name), over_time(run, by), validation_losses)
 
 
 def _draw_training(axes: Any, curve: _Curve, smooth: int, longest: int, look: Theme) -> list[float]:

@@ -88,31 +88,48 @@ def parameters(
     drawn = chosen[:_MAX_PANELS]
     cut = f", the first {len(drawn)} of {len(chosen)}" if len(drawn) < len(chosen) else ""
     figure, look = slide.new_figure(dark, title, f"Parameters over time{cut}")
-    histories = {name: over_time(run, by, drawn) for name, run in learned.items()}
-    diverged = {n for n, run in learned.items() if run.stopped == "diverged"}
-    diverged |= {n for n, h in histories.items() if any(_is_far(h, name, truth) for name in drawn)}
-    if log_steps:  # the start is at 0, which a logarithmic axis does not have
+    panels = _draw_panels(figure, learned, drawn, truth, (by, log_steps), look)
+    slide.legend_below(figure, panels[0], look)
+    return figure
+
+
+def _draw_panels(
+    figure: slide.Figure,
+    runs: Mapping[str, TrainingRun],
+    names: Sequence[str],
+    truth: Values,
+    axis: tuple[str, bool],
+    look: Theme,
+) -> list[slide.Axes]:
+    """Draw a panel for each parameter over time; return the panels.
+
+    `axis` has `step` or `epoch`, and True for a logarithmic axis.
+    """
+    by, is_log = axis
+    histories = {name: over_time(run, by, names) for name, run in runs.items()}
+    diverged = {n for n, run in runs.items() if run.stopped == "diverged"}
+    diverged |= {n for n, h in histories.items() if any(_is_far(h, name, truth) for name in names)}
+    if is_log:  # the start is at 0, which a logarithmic axis does not have
         for positions, values in histories.values():
             for series in (positions, *values.values()):
                 del series[0]
-    rows, columns = _GRID.get(len(drawn), (3, 3))
+    rows, columns = _GRID.get(len(names), (3, 3))
     panels = list(figure.subplots(rows, columns, squeeze=False, sharex=True).flat)
-    for axes in panels[len(drawn) :]:
+    for axes in panels[len(names) :]:
         axes.remove()
-    for number, (name, axes) in enumerate(zip(drawn, panels, strict=False)):
-        is_lowest = number + columns >= len(drawn)  # no panel below
+    for number, (name, axes) in enumerate(zip(names, panels, strict=False)):
+        is_lowest = number + columns >= len(names)  # no panel below
         y = "value" if number % columns == 0 else ""
         slide.style_axes(axes, look, x=by if is_lowest else "", y=y)
         axes.set_title(name, parse_math=False, fontsize=17, color=look.ink, weight="bold", pad=4)
         _draw_panel(axes, name, histories, truth, diverged, look)
         axes.tick_params(axis="x", labelbottom=is_lowest)
-        if log_steps:
+        if is_log:
             slide.use_log_axis(axes, "x", max_ticks=9 - columns)
         else:
             slide.use_linear_axis(axes, "x", max_ticks=8 // columns + 1, integers=True)
         slide.use_linear_axis(axes, "y", max_ticks=7 - rows)
-    slide.legend_below(figure, panels[0], look)
-    return figure
+    return panels
 
 
 def _choose_parameters(runs: Mapping[str, TrainingRun], names: Names) -> tuple[str, ...]:

@@ -66,13 +66,7 @@ def points(
     result = compute_derivatives(graph, at, target, wrt or varied, method=method)
     curves = {target: result.values[target]}
     curves |= {f"d {target} / d {name}": value for (_, name), value in result.derivatives.items()}
-    equal = [n for n in varied[1:] if np.array_equal((at or {})[n], x)]
-    ends = [
-        f"{name} from {format_number(value[0])} to {format_number(value[-1])}"
-        for name in varied[1:]
-        if name not in equal and len(value := np.ravel((at or {})[name]))
-    ]
-    axis = " = ".join([varied[0], *equal]) + (f"   (with {join_names(ends)})" if ends else "")
+    axis = _axis_label(varied, at or {})
     text = graph.expression(target) if target in graph.definitions else target
     figure, axes, look = slide.new_plot(dark, title, f"{target} = {text}", x=axis, y="")
     for order, (name, values) in enumerate(curves.items()):
@@ -87,6 +81,18 @@ def points(
         slide.use_linear_axis(axes, which)
     slide.legend_below(figure, axes, look)
     return figure
+
+
+def _axis_label(varied: list[str], at: Mapping[str, Any]) -> str:
+    """Return the label of the horizontal axis: the first name, and the names that vary with it."""
+    x = np.asarray(at[varied[0]], float)
+    equal = [name for name in varied[1:] if np.array_equal(at[name], x)]
+    ranges = [
+        f"{name} from {format_number(value[0])} to {format_number(value[-1])}"
+        for name in varied[1:]
+        if name not in equal and len(value := np.ravel(at[name]))
+    ]
+    return " = ".join([varied[0], *equal]) + (f"   (with {join_names(ranges)})" if ranges else "")
 
 
 def varied_names(graph: ExpressionGraph, at: Mapping[str, Any] | None) -> list[str]:
