@@ -14,7 +14,7 @@ import pytest
 import cgprimer
 from cgprimer.visualization.diagrams.diagram import Diagram, Edge, Node
 from cgprimer.visualization.diagrams.diagram_figure import draw_diagram
-from cgprimer.visualization.diagrams.geometry import Box, sampled
+from cgprimer.visualization.diagrams.geometry import Box, sample_line
 from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
 from cgprimer.visualization.diagrams.slide_layout import slide_layout
 from cgprimer.visualization.diagrams.text_layout import wrap_expression
@@ -41,7 +41,7 @@ def test_nothing_overlaps_and_edges_lead_from_vertex_to_vertex(diagram: Diagram)
     assert picture.labels.touching == 0
     assert len(labels) == sum(bool(edge.label) for edge in diagram.edges)
     for edge, line in zip(diagram.edges, picture.layout.lines, strict=True):
-        points = sampled(line, 2.0)
+        points = sample_line(line, 2.0)
         for key, box in boxes.items():
             if key not in (edge.tail, edge.head):
                 assert not any(contains(box, point) for point in points), (edge, key)
@@ -223,7 +223,7 @@ def test_labels_of_a_small_network_stand_on_their_own_edges_only() -> None:
     picture = slide_layout(graph_diagram(graph))
     for box, line in zip(picture.labels.boxes, picture.layout.lines, strict=True):
         assert box is not None
-        assert min(math.dist((box.x, box.y), point) for point in sampled(line, 1.0)) < 16
+        assert min(math.dist((box.x, box.y), point) for point in sample_line(line, 1.0)) < 16
         assert not contains(box, line[-1])
     assert picture.labels.touching == 0
     assert picture.labels.covering == 0

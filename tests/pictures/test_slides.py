@@ -12,11 +12,11 @@ import cgprimer
 from cgprimer.cli.draw_command import command
 from cgprimer.visualization.diagrams.diagram import Diagram, Edge, Node
 from cgprimer.visualization.diagrams.diagram_figure import draw_diagram
-from cgprimer.visualization.diagrams.geometry import crowded
+from cgprimer.visualization.diagrams.geometry import overlap_length
 from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
 from cgprimer.visualization.diagrams.layer_summary import is_readable
 from cgprimer.visualization.diagrams.slide_layout import slide_layout, text_on_slide
-from cgprimer.visualization.diagrams.text_layout import fewer_digits, wrap_expression
+from cgprimer.visualization.diagrams.text_layout import round_results, wrap_expression
 from cgprimer.visualization.diagrams.theme import DETAIL_SIZE, READABLE_SIZE
 from tests.approval import approved
 
@@ -59,21 +59,21 @@ def test_adjoints_of_the_lecture_fit_a_slide_without_losing_text() -> None:
     picture = slide_layout(diagram)
     assert picture.captions.smallest_text >= READABLE_SIZE - 0.5
     for edge, lines in zip(diagram.edges, picture.label_texts, strict=True):
-        assert "".join("".join(lines).split()) == "".join(fewer_digits(edge.label).split())
+        assert "".join("".join(lines).split()) == "".join(round_results(edge.label).split())
     for node in diagram.nodes:
         written = "".join("".join(picture.details[node.key]).split())
-        assert written == "".join("".join(map(fewer_digits, node.detail)).split())
+        assert written == "".join("".join(map(round_results, node.detail)).split())
 
 
 def test_results_get_fewer_digits_and_expressions_do_not() -> None:
-    assert fewer_digits("= -0.046746235") == "≈ -0.046746"
-    assert fewer_digits("= 1.2345678e-7") == "≈ 1.2346e-7"
-    assert fewer_digits("= 161812500.0") == "≈ 1.6181e8"
-    assert fewer_digits("22.6875 × 4 = 90.75") == "22.688 × 4 ≈ 90.75"
-    assert fewer_digits("0.19661 × (-2) ≈ -0.39322") == "0.19661 × (-2) ≈ -0.39322"
+    assert round_results("= -0.046746235") == "≈ -0.046746"
+    assert round_results("= 1.2345678e-7") == "≈ 1.2346e-7"
+    assert round_results("= 161812500.0") == "≈ 1.6181e8"
+    assert round_results("22.6875 × 4 = 90.75") == "22.688 × 4 ≈ 90.75"
+    assert round_results("0.19661 × (-2) ≈ -0.39322") == "0.19661 × (-2) ≈ -0.39322"
     for text in ("= nan", "= -inf", "= 1234567", "v1 = xa*3.14159265", "3.14159265", "x=1.23456789",
                  "= 0.25", "3 × 0.5 = 1.5"):  # fmt: skip
-        assert fewer_digits(text) == text
+        assert round_results(text) == text
 
 
 def test_an_equals_sign_stands_between_equal_numbers_only() -> None:
@@ -100,9 +100,9 @@ def test_lines_on_top_of_each_other_are_a_fault() -> None:
     edges = [("a", "b"), ("a", "c")]
     together = [[(0.0, 0.0), (200.0, 0.0)], [(0.0, 0.0), (200.0, 4.0)]]
     apart = [[(0.0, 0.0), (200.0, 0.0)], [(0.0, 0.0), (200.0, 200.0)]]
-    assert crowded(edges, together) > 100
-    assert crowded(edges, apart) == 0
-    assert crowded([("a", "b"), ("d", "b")], [line[::-1] for line in together]) > 100
+    assert overlap_length(edges, together) > 100
+    assert overlap_length(edges, apart) == 0
+    assert overlap_length([("a", "b"), ("d", "b")], [line[::-1] for line in together]) > 100
 
 
 def test_a_dense_graph_is_not_drawn_as_a_smudge() -> None:

@@ -14,7 +14,9 @@ _DPI = 96.0  # 1280 times 720 pixels
 _LAST_FRAME = 3  # times as long as the others
 
 
-def gif(figures: Iterable[Figure], palette: Image | None = None, *, speed: float = 1.0) -> bytes:
+def encode_gif(
+    figures: Iterable[Figure], palette: Image | None = None, *, speed: float = 1.0
+) -> bytes:
     """All frames, so many a second, as one GIF of 1280 times 720 pixels.
 
     One palette for all frames, so that no colour changes from frame to frame: the given one, or

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 
 from cgprimer.visualization.diagrams.geometry import Box, Point, Size
-from cgprimer.visualization.diagrams.layer_summary import layers
+from cgprimer.visualization.diagrams.layer_summary import assign_layers
 from cgprimer.visualization.diagrams.theme import Shape
-from cgprimer.visualization.diagrams.vertex_shapes import meet
+from cgprimer.visualization.diagrams.vertex_shapes import clip_to_outline
 
 _MOST_EDGES = 400  # crossings are counted pair by pair
 _PORT, _PORTS = 18.0, 0.75  # between edges at one side of a vertex, and the share of that side
@@ -30,7 +30,7 @@ Route = list[Point]
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class ColumnLayout:
     """Where vertices stand and edges run; routes begin and end at the outlines of vertices."""
 
     boxes: dict[str, Box]
@@ -38,18 +38,18 @@ class Columns:
     layers: int
 
 
-def columns_of(keys: Sequence[str], edges: Edges) -> list[list[str]] | None:
+def find_columns(keys: Sequence[str], edges: Edges) -> list[list[str]] | None:
     """Return the vertices of each layer; None where an edge joins layers that are no neighbours.
 
-    >>> columns_of(["a", "b", "c"], [("a", "c"), ("b", "c")])
+    >>> find_columns(["a", "b", "c"], [("a", "c"), ("b", "c")])
     [['a', 'b'], ['c']]
-    >>> columns_of(["a", "b", "c"], [("a", "b"), ("b", "c"), ("a", "c")]) is None
+    >>> find_columns(["a", "b", "c"], [("a", "b"), ("b", "c"), ("a", "c")]) is None
     True
     """
     joined = {key for edge in edges for key in edge}
     if len(joined) < len(keys) or not 0 < len(edges) <= _MOST_EDGES:
         return None
-    layer = layers(keys, edges)
+    layer = assign_layers(keys, edges)
     if any(layer[head] != layer[tail] + 1 for tail, head in edges):
         return None
     found: dict[int, list[str]] = defaultdict(list)
@@ -76,15 +76,15 @@ def is_network(columns: Sequence[Sequence[str]], edges: Edges) -> bool:
     return False
 
 
-def ordered(columns: Sequence[Sequence[str]], edges: Edges) -> list[list[str]]:
+def order_columns(columns: Sequence[Sequence[str]], edges: Edges) -> list[list[str]]:
     """Return the columns with few crossings of edges, in the given order where that has as few.
 
     >>> edges = [("p", "d"), ("a", "c"), ("a", "d"), ("b", "c"), ("b", "d")]
-    >>> ordered([["p", "a", "b"], ["c", "d"]], edges)
+    >>> order_columns([["p", "a", "b"], ["c", "d"]], edges)
     [['a', 'b', 'p'], ['c', 'd']]
     """
     best = [list(column) for column in columns]
-    fewest = _crossings(best, edges)
+    fewest = _count_crossings(best, edges)
     found = [list(column) for column in columns]
     for along in (1, 0, 1, 0):  # heads first: units keep their order, what leads to them moves
         neighbours: dict[str, list[str]] = defaultdict(list)
@@ -102,12 +102,12 @@ def ordered(columns: Sequence[Sequence[str]], edges: Edges) -> list[list[str]]:
             }
             middle = (len(beside) - 1) / 2
             found[number].sort(key=lambda key: (mean.get(key, middle), before[key]))
-        if (crossings := _crossings(found, edges)) < fewest:
+        if (crossings := _count_crossings(found, edges)) < fewest:
             best, fewest = [list(column) for column in found], crossings
     return best
 
 
-def _crossings(columns: Sequence[Sequence[str]], edges: Edges) -> int:
+def _count_crossings(columns: Sequence[Sequence[str]], edges: Edges) -> int:
     """Return how many pairs of edges cross."""
     rank = {key: place for column in columns for place, key in enumerate(column)}
     layer = {key: number for number, column in enumerate(columns) for key in column}
@@ -131,7 +131,7 @@ def lay_out_columns(
     node_gap: float,
     label_gap: float,
     aspect: float = 0.0,
-) -> Columns | None:
+) -> ColumnLayout | None:
     """Lay out a graph in columns.
 
     Args:
@@ -148,20 +148,20 @@ def lay_out_columns(
     Returns:
         The layout; None for a graph that has none of this kind.
     """
-    columns = columns_of(list(sizes), edges)
+    columns = find_columns(list(sizes), edges)
     if columns is None or is_network(columns, edges) == (aspect > 0):
         return None
     layer = {key: number for number, column in enumerate(columns) for key in column}
-    wide = _gaps(columns, layer, edges, label_sizes, layer_gap, label_gap)
+    wide = _column_gaps(columns, layer, edges, label_sizes, layer_gap, label_gap)
     if aspect:
-        return _in_rows(columns, sizes, edges, shapes, wide, node_gap, aspect)
-    columns = ordered(columns, edges)
-    boxes = _network(columns, sizes, edges, wide, node_gap)
-    routes = _straight(boxes, edges, shapes)
-    return Columns(boxes, routes, len(columns)) if routes else None
+        return _lay_out_rows(columns, sizes, edges, shapes, wide, node_gap, aspect)
+    columns = order_columns(columns, edges)
+    boxes = _place_network(columns, sizes, edges, wide, node_gap)
+    routes = _route_straight(boxes, edges, shapes)
+    return ColumnLayout(boxes, routes, len(columns)) if routes else None
 
 
-def _gaps(
+def _column_gaps(
     columns: Sequence[Sequence[str]],
     layer: Mapping[str, int],
     edges: Edges,
@@ -181,7 +181,7 @@ def _gaps(
     return wide
 
 
-def _network(
+def _place_network(
     columns: Sequence[Sequence[str]],
     sizes: Mapping[str, Size],
     edges: Edges,
@@ -208,7 +208,7 @@ def _network(
     return boxes
 
 
-def _straight(
+def _route_straight(
     boxes: Mapping[str, Box],
     edges: Edges,
     shapes: Mapping[str, Shape],
@@ -218,23 +218,23 @@ def _straight(
 
     Edges between vertices of `level` join the middles of their sides.
     """
-    leaving, arriving = (_ports(boxes, edges, side, level) for side in (0, 1))
+    leaving, arriving = (_port_offsets(boxes, edges, side, level) for side in (0, 1))
     routes = []
     for number, (tail, head) in enumerate(edges):
         a, b = boxes[tail], boxes[head]
         start = (a.x + a.width / 2, a.y + leaving[number])
         end = (b.x - b.width / 2, b.y + arriving[number])
         route = [
-            meet(shapes.get(tail, "rectangle"), a, start),
-            meet(shapes.get(head, "rectangle"), b, end),
+            clip_to_outline(shapes.get(tail, "rectangle"), a, start),
+            clip_to_outline(shapes.get(head, "rectangle"), b, end),
         ]
-        if any(_cuts(route, box) for key, box in boxes.items() if key not in (tail, head)):
+        if any(_crosses_box(route, box) for key, box in boxes.items() if key not in (tail, head)):
             return None
         routes.append(route)
     return routes
 
 
-def _ports(
+def _port_offsets(
     boxes: Mapping[str, Box], edges: Edges, side: int, level: Collection[str]
 ) -> dict[int, float]:
     """Return for each edge how far from the middle of a vertex's side it leaves or arrives."""
@@ -252,7 +252,7 @@ def _ports(
     return found
 
 
-def _cuts(route: Route, box: Box) -> bool:
+def _crosses_box(route: Route, box: Box) -> bool:
     """Tell whether a straight route runs through a box (method of Liang and Barsky)."""
     (x, y), (end_x, end_y) = route
     near, far = 0.0, 1.0
@@ -270,7 +270,7 @@ def _cuts(route: Route, box: Box) -> bool:
     return near < far
 
 
-def _in_rows(
+def _lay_out_rows(
     columns: Sequence[Sequence[str]],
     sizes: Mapping[str, Size],
     edges: Edges,
@@ -278,9 +278,9 @@ def _in_rows(
     wide: Mapping[int, float],
     node_gap: float,
     aspect: float,
-) -> Columns | None:
+) -> ColumnLayout | None:
     """Return a chain over the number of rows that suits the aspect best."""
-    main = _main_path(columns, edges)
+    main = _find_main_path(columns, edges)
     heads: dict[str, list[str]] = defaultdict(list)
     for tail, head in edges:
         heads[tail].append(head)
@@ -294,7 +294,7 @@ def _in_rows(
     best: tuple[float, list[list[list[str]]]] | None = None
     for count in range(1, _MOST_ROWS):
         for breaks in combinations(places, count):
-            rows = _cut(columns, breaks, main, tails)
+            rows = _split_into_rows(columns, breaks, main, tails)
             width = max(_row_width(row, sizes, wide, columns) for row in rows) + 2 * _LANE
             height = sum(map(sum, (_row_height(row, sizes, main, node_gap) for row in rows)))
             height += _ROW_GAP * count
@@ -303,10 +303,10 @@ def _in_rows(
                 best = size, rows
     if best is None:
         return None
-    return _drawn_rows(best[1], columns, sizes, edges, shapes, wide, node_gap, main)
+    return _place_rows(best[1], columns, sizes, edges, shapes, wide, node_gap, main)
 
 
-def _main_path(columns: Sequence[Sequence[str]], edges: Edges) -> list[str]:
+def _find_main_path(columns: Sequence[Sequence[str]], edges: Edges) -> list[str]:
     """Return one vertex of each column: a path to the last column from one in the first."""
     tails: dict[str, list[str]] = defaultdict(list)
     for tail, head in edges:
@@ -321,7 +321,7 @@ def _main_path(columns: Sequence[Sequence[str]], edges: Edges) -> list[str]:
     return path[::-1]
 
 
-def _cut(
+def _split_into_rows(
     columns: Sequence[Sequence[str]], breaks: Sequence[int], main: Sequence[str], tails: set[str]
 ) -> list[list[list[str]]]:
     """Return the columns of each row; what begins before a break moves behind it."""
@@ -360,7 +360,7 @@ def _row_height(
     return above, below
 
 
-def _drawn_rows(
+def _place_rows(
     rows: Sequence[Sequence[Sequence[str]]],
     columns: Sequence[Sequence[str]],
     sizes: Mapping[str, Size],
@@ -369,7 +369,7 @@ def _drawn_rows(
     wide: Mapping[int, float],
     node_gap: float,
     main: Sequence[str],
-) -> Columns | None:
+) -> ColumnLayout | None:
     """Return the layout of some rows, of which the main path goes from one to the next."""
     layer = {key: number for number, column in enumerate(columns) for key in column}
     boxes: dict[str, Box] = {}
@@ -391,7 +391,7 @@ def _drawn_rows(
         top = level + below + _ROW_GAP
     row_of = {key: number for number, row in enumerate(rows) for column in row for key in column}
     inside = [edge for edge in edges if row_of[edge[0]] == row_of[edge[1]]]
-    straight = _straight(boxes, inside, shapes, main)
+    straight = _route_straight(boxes, inside, shapes, main)
     if straight is None:
         return None
     right = max(end for end, _ in ends) + _LANE
@@ -401,8 +401,8 @@ def _drawn_rows(
             routes.append(next(left))
             continue
         a, b, between = boxes[tail], boxes[head], ends[row_of[tail]][1]
-        start = meet(shapes.get(tail, "rectangle"), a, (a.x + a.width / 2, a.y))
-        end = meet(shapes.get(head, "rectangle"), b, (b.x - b.width / 2, b.y))
+        start = clip_to_outline(shapes.get(tail, "rectangle"), a, (a.x + a.width / 2, a.y))
+        end = clip_to_outline(shapes.get(head, "rectangle"), b, (b.x - b.width / 2, b.y))
         corners = [(right, a.y), (right, between), (-_LANE, between), (-_LANE, b.y)]
         routes.append([start, *corners, end])
-    return Columns(boxes, routes, len(columns))
+    return ColumnLayout(boxes, routes, len(columns))

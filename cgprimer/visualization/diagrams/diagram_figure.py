@@ -10,7 +10,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from cgprimer.visualization.diagrams.diagram import Diagram, Edge, Node, Part
-from cgprimer.visualization.diagrams.geometry import Box, Point, shortened
+from cgprimer.visualization.diagrams.geometry import Box, Point, shorten_line
 from cgprimer.visualization.diagrams.part_frames import PADDING, header_lines
 from cgprimer.visualization.diagrams.slide_layout import (
     MARGIN,
@@ -27,10 +27,10 @@ from cgprimer.visualization.diagrams.theme import (
     LABEL_SIZE,
     LINE_SPACING,
     TITLE_SIZE,
-    faint,
-    faint_ink,
+    fade_colour,
+    faded_ink,
 )
-from cgprimer.visualization.diagrams.vertex_shapes import patches
+from cgprimer.visualization.diagrams.vertex_shapes import shape_patches
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -114,7 +114,7 @@ def _draw_label(pen: Pen, edge: Edge, box: Box, lines: tuple[str, ...]) -> None:
         left, right = (box.x + side * (text_width(text, DETAIL_SIZE) / 2 + 4) for side in (-1, 1))
         corners = [(left, y - high), (right, y - high), (right, y + high), (left, y + high)]
         pen.polygon(corners, pen.look.background, zorder=3)
-        ink = faint_ink(pen.look) if edge.dropped else pen.look.ink
+        ink = faded_ink(pen.look) if edge.dropped else pen.look.ink
         pen.write(box.x, y, text, DETAIL_SIZE, align="center", color=ink)
 
 
@@ -122,9 +122,9 @@ def _draw_line(pen: Pen, line: tuple[Point, ...], emphasis: bool, dropped: bool)
     """Draw a line with its arrow head: wide and double on a path, faint and dashed if dropped."""
     large = 1.5 if emphasis else 1.0
     colour = pen.look.path if emphasis else pen.look.edge
-    colour = faint(colour, pen.look) if dropped else colour
+    colour = fade_colour(colour, pen.look) if dropped else colour
     dashes = {"linestyle": DROPPED} if dropped else {}
-    shaft = shortened(line, _HEAD_LENGTH * large - 1.0)
+    shaft = shorten_line(line, _HEAD_LENGTH * large - 1.0)
     inside = (pen.look.background, 2.0, 1.5)
     for ink, width, order in [(colour, 6.0, 1.4), inside] if emphasis else [(colour, 1.8, 1.0)]:
         pen.line(
@@ -136,7 +136,7 @@ def _draw_line(pen: Pen, line: tuple[Point, ...], emphasis: bool, dropped: bool)
             solid_joinstyle="round",
             **dashes,
         )
-    (bx, by), (tx, ty) = shortened(line, _HEAD_LENGTH * large)[-1], line[-1]
+    (bx, by), (tx, ty) = shorten_line(line, _HEAD_LENGTH * large)[-1], line[-1]
     half = large * _HEAD_HALF_WIDTH / max(math.dist((bx, by), (tx, ty)), 1e-9)
     side = (half * (by - ty), half * (tx - bx))
     corners = [(tx, ty), (bx + side[0], by + side[1]), (bx - side[0], by - side[1])]
@@ -146,22 +146,22 @@ def _draw_line(pen: Pen, line: tuple[Point, ...], emphasis: bool, dropped: bool)
 def _draw_stack(pen: Pen, node: Node, box: Box, step: float) -> None:
     """Draw outlines behind a vertex, for the others that it stands for, away from arrow heads."""
     for behind in (2, 1):
-        moved = box.moved(step * behind, -_STACK * behind)
-        for patch in patches(pen.look.roles[node.role], moved):
+        moved = box.translate(step * behind, -_STACK * behind)
+        for patch in shape_patches(pen.look.roles[node.role], moved):
             patch.set(zorder=3.9 - behind / 10, linewidth=pen.scale * patch.get_linewidth())
             pen.axes.add_patch(patch)
 
 
 def _draw_node(pen: Pen, node: Node, box: Box, detail: tuple[str, ...]) -> None:
-    for number, patch in enumerate(patches(pen.look.roles[node.role], box)):
+    for number, patch in enumerate(shape_patches(pen.look.roles[node.role], box)):
         if node.emphasis:  # of a double outline the outer one gets wide, and two are still seen
             patch.set(linewidth=1.2 if number else 4.2, edgecolor=pen.look.path)
         if node.dropped:
-            outline = faint(pen.look.roles[node.role].outline, pen.look)
+            outline = fade_colour(pen.look.roles[node.role].outline, pen.look)
             patch.set(edgecolor=outline, facecolor=pen.look.background, linestyle=DROPPED)
         patch.set(zorder=4, linewidth=pen.scale * patch.get_linewidth())
         pen.axes.add_patch(patch)
-    ink = faint_ink(pen.look) if node.dropped else pen.look.ink
+    ink = faded_ink(pen.look) if node.dropped else pen.look.ink
     style: dict[str, Any] = {"align": "center", "color": ink}
     y = box.y - LINE_SPACING * (LABEL_SIZE + len(detail) * DETAIL_SIZE) / 2
     y = pen.lines(box.x, y, [node.label], LABEL_SIZE, weight="bold", **style)

@@ -14,7 +14,7 @@ from cgprimer.visualization.diagrams.diagram import Diagram
 from cgprimer.visualization.diagrams.figure_files import (
     FORMATS,
     check_picture_path,
-    printable,
+    replace_control_characters,
     save_figure,
 )
 
@@ -80,7 +80,7 @@ def diagram_text(diagram: Diagram, kind: str, *, dark: bool = False) -> str:
     >>> diagram_text(Diagram((Node("xa", "xa", "input"),), ()), "gv").split()[0]
     'digraph'
     """
-    return printable(TEXTS[kind](diagram, dark=dark))
+    return replace_control_characters(TEXTS[kind](diagram, dark=dark))
 
 
 def check_output(output: str | Path) -> Path:

@@ -34,7 +34,7 @@ from cgprimer.training.layer_states import Masks
 from cgprimer.visualization.diagrams.diagram import Diagram
 
 Mask: TypeAlias = "int | float | Mapping[str, Any]"
-_MOST_WRITTEN = 16  # numbers of a mask that the note below a picture lists
+_MAX_LISTED = 16  # numbers of a mask that the note below a picture lists
 
 
 @dataclass(frozen=True)
@@ -77,20 +77,20 @@ def thin_graph(graph: ExpressionGraph, mask: Mask) -> ThinnedGraph:
         raise UsageError(
             "a mask needs a graph with dropout", hint="write it as xh = dropout(tanh(xz), 0.5)"
         )
-    masks = _masks(leaves, mask)
+    masks = _resolve_masks(leaves, mask)
     flat = tape_of_elements(primal)
     shown = assign_printed_names(primal)
     given = {shown[internal_name(MASK, vertex)]: value for vertex, value in masks.items()}
     numbers = split_arrays(given, {name: np.shape(value) for name, value in given.items()})
     trees, names = build_expression_trees(flat, inline=True), labels(flat)
-    written = {index: _with_masks(tree, numbers) for index, tree in trees.items()}
+    written = {index: _substitute_masks(tree, numbers) for index, tree in trees.items()}
     thin = graph_of_elements(graph, flat, written, without=numbers)
-    live = {names[index]: _influences(tree, numbers) for index, tree in trees.items()}
+    live = {names[index]: _find_influences(tree, numbers) for index, tree in trees.items()}
     used = {names[index]: {*names_in(tree)} - {*numbers} for index, tree in trees.items()}
-    return ThinnedGraph(thin, masks, *_removed(used, live, thin.outputs))
+    return ThinnedGraph(thin, masks, *_find_removed(used, live, thin.outputs))
 
 
-def _masks(leaves: Sequence[Leaf], mask: Mask) -> dict[str, Any]:
+def _resolve_masks(leaves: Sequence[Leaf], mask: Mask) -> dict[str, Any]:
     """Return the masks by vertex, of the shapes of the graph."""
     shapes = {parse_internal(leaf.name).variable: leaf.shape for leaf in leaves}
     if not isinstance(mask, Mapping):
@@ -118,12 +118,12 @@ def _masks(leaves: Sequence[Leaf], mask: Mask) -> dict[str, Any]:
     return masks
 
 
-def _with_masks(tree: Expression, masks: Mapping[str, float]) -> Expression:
+def _substitute_masks(tree: Expression, masks: Mapping[str, float]) -> Expression:
     """Return an expression with the numbers of masks in place of their names."""
     return substitute(tree, {name: Number(float(value)) for name, value in masks.items()})
 
 
-def _influences(tree: Expression, masks: Mapping[str, float]) -> set[str] | None:
+def _find_influences(tree: Expression, masks: Mapping[str, float]) -> set[str] | None:
     """Return the names that change an expression; None for an expression that is dropped."""
 
     def leaf(node: Number | Name) -> set[str] | None:
@@ -139,7 +139,7 @@ def _influences(tree: Expression, masks: Mapping[str, float]) -> set[str] | None
     return fold(tree, leaf, apply)
 
 
-def _removed(
+def _find_removed(
     used: Mapping[str, set[str]], live: Mapping[str, set[str] | None], outputs: Collection[str]
 ) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
     """Return the vertices and the edges that a mask removes; heads come after their tails."""
@@ -164,14 +164,14 @@ def mark_dropped(diagram: Diagram, thin: ThinnedGraph) -> Diagram:
     """Return a diagram in which the vertices and edges that a mask removes are marked."""
     nodes = (replace(node, dropped=node.key in thin.vertices) for node in diagram.nodes)
     edges = (replace(edge, dropped=(edge.tail, edge.head) in thin.edges) for edge in diagram.edges)
-    notes = (*_notes(thin.masks), *diagram.notes)
+    notes = (*_mask_notes(thin.masks), *diagram.notes)
     return replace(diagram, nodes=tuple(nodes), edges=tuple(edges), notes=notes)
 
 
-def _notes(masks: Mapping[str, Any]) -> Iterable[str]:
+def _mask_notes(masks: Mapping[str, Any]) -> Iterable[str]:
     """Return a sentence for each mask: its numbers, and how many units it drops."""
     for name, mask in masks.items():
         numbers = [f"{value:g}" for value in np.ravel(mask)]
-        listed = " " + " ".join(numbers) if len(numbers) <= _MOST_WRITTEN else ""
+        listed = " " + " ".join(numbers) if len(numbers) <= _MAX_LISTED else ""
         units = pluralize(len(numbers), "unit")
         yield f"mask of {name}:{listed} ({numbers.count('0')} of {units} dropped)"

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from cgprimer.visualization.diagrams.geometry import Array, Box, length, point_at, sampled
+from cgprimer.visualization.diagrams.geometry import Array, Box, line_length, point_at, sample_line
 from cgprimer.visualization.diagrams.layout import Layout
 
 _GAP = 4.0  # points that are free around a label
@@ -27,7 +27,7 @@ _BESIDE = 0.5
 _ROUNDS = 3
 
 
-class Labels(NamedTuple):
+class PlacedLabels(NamedTuple):
     """Where labels of edges stand."""
 
     boxes: tuple[Box | None, ...]  # one per edge; None where it has no label
@@ -35,32 +35,33 @@ class Labels(NamedTuple):
     covering: int = 0  # labels over the line of another edge or over an arrow head
 
 
-def free_labels(layout: Layout, margin: float = 1.0, *, backward: bool = False) -> Labels:
+def move_labels(layout: Layout, margin: float = 1.0, *, backward: bool = False) -> PlacedLabels:
     """Move the labels of a layout that touch or cover something, if that helps.
 
     They may stand beyond the layout's frame as far as the margin. With `backward` the arrow heads
     are at the beginnings of lines.
 
     >>> lines = (((0, 30), (100, 30)), ((50, 0), (50, 60)))
-    >>> free_labels(Layout({}, lines, lines, (Box(50, 30, 20, 10), None), 1, 100, 60))
-    Labels(boxes=(Box(x=66.6..., y=30.0, width=20.0, height=10.0), None), touching=0, covering=0)
+    >>> labels = move_labels(Layout({}, lines, lines, (Box(50, 30, 20, 10), None), 1, 100, 60))
+    >>> labels.boxes, labels.touching, labels.covering
+    ((Box(x=66.6..., y=30.0, width=20.0, height=10.0), None), 0, 0)
     """
     labels, lines = layout.labels, layout.lines
-    obstacles = [*layout.boxes.values(), *_frame_sides(layout.frames)]
-    rows, fixed = _rows(labels), _Grid(_rows(obstacles))
-    taken = [sampled(line, _STEP) for line in lines]
+    obstacles = [*layout.boxes.values(), *_split_frame_sides(layout.frames)]
+    rows, fixed = _box_rows(labels), _BoxGrid(_box_rows(obstacles))
+    taken = [sample_line(line, _STEP) for line in lines]
     points = np.array([(*point, 0.0, 0.0) for line in taken for point in line]).reshape(-1, 4)
     owners = np.repeat(np.arange(len(lines)), [len(line) for line in taken])
-    others, of_lines = _Grid(rows), _Grid(points, owners)
+    others, of_lines = _BoxGrid(rows), _BoxGrid(points, owners)
 
     whole = np.array([layout.width / 2, layout.height / 2])  # a label stays inside
     ends = [line[0 if backward else -1] for line in lines]
-    heads = _Grid(np.array([(*end, _HEAD, _HEAD) for end in ends]).reshape(-1, 4))
+    heads = _BoxGrid(np.array([(*end, _HEAD, _HEAD) for end in ends]).reshape(-1, 4))
 
     def costs(number: int, places: Array) -> Array:
         # Another label may move out of the way, a vertex does not.
-        touched = others.near(places, number) + 2 * fixed.near(places)
-        covered = (of_lines.near(places, number) > 0) + 1.0 * (heads.near(places) > 0)
+        touched = others.count_near(places, number) + 2 * fixed.count_near(places)
+        covered = (of_lines.count_near(places, number) > 0) + 1.0 * (heads.count_near(places) > 0)
         beyond = (np.abs(places[:, :2] - whole) + places[:, 2:] / 2 > whole + margin).any(axis=1)
         return np.asarray(_TOUCHING * (touched + beyond) + covered, dtype=float)
 
@@ -70,7 +71,7 @@ def free_labels(layout: Layout, margin: float = 1.0, *, backward: bool = False) 
         moved = False
         for number in [number for number in shown if found[number]]:
             places = np.tile(rows[number], (len(_SIDES) * len(_SHARES), 1))
-            line, far = lines[number], length(lines[number])
+            line, far = lines[number], line_length(lines[number])
             on_line = [point_at(line, share * far) for share in _SHARES]
             places[:, :2] = np.tile(on_line, (len(_SIDES), 1))
             aside = np.repeat(_SIDES, len(_SHARES))
@@ -79,18 +80,18 @@ def free_labels(layout: Layout, margin: float = 1.0, *, backward: bool = False) 
             best = int(np.argmin(cost))
             if cost[best] < found[number]:
                 rows[number], moved = places[best], True
-                others = _Grid(rows)
+                others = _BoxGrid(rows)
         if not moved:
             break
         found = {number: float(costs(number, rows[[number]])[0]) for number in shown}
-    return Labels(
+    return PlacedLabels(
         tuple(Box(*row) if box else None for row, box in zip(rows.tolist(), labels, strict=True)),
         sum(cost >= _TOUCHING for cost in found.values()),
         sum(cost % _TOUCHING > 0 for cost in found.values()),
     )
 
 
-def _frame_sides(frames: Iterable[Box]) -> list[Box]:
+def _split_frame_sides(frames: Iterable[Box]) -> list[Box]:
     """Return small boxes along the left and right sides of frames."""
     return [
         Box(box.x + side * box.width / 2, box.y - box.height / 2 + k * _STEP, 1.0, _STEP)
@@ -100,13 +101,13 @@ def _frame_sides(frames: Iterable[Box]) -> list[Box]:
     ]
 
 
-def _rows(boxes: Iterable[Box | None]) -> Array:
+def _box_rows(boxes: Iterable[Box | None]) -> Array:
     missing = (math.nan,) * 4  # touches nothing
     rows = [(b.x, b.y, b.width, b.height) if b else missing for b in boxes]
     return np.array(rows, dtype=float).reshape(-1, 4)
 
 
-class _Grid:
+class _BoxGrid:
     """Boxes by the cells that their middles are in: what is near is found without asking all.
 
     Args:
@@ -118,26 +119,26 @@ class _Grid:
         there = np.flatnonzero(~np.isnan(rows[:, 0]))
         cells = np.floor(rows[there, :2] / _CELL).astype(int)
         order = np.lexsort((cells[:, 1], cells[:, 0]))
-        self.rows, self.keys = rows[there[order]], _keys(*cells[order].T)
+        self.rows, self.keys = rows[there[order]], _cell_keys(*cells[order].T)
         self.owners = there[order] if owners is None else owners[there[order]]
         self.reach = self.rows[:, 2:].max(axis=0, initial=0.0) / 2 + _GAP
 
-    def near(self, places: Array, apart_from: int = -1) -> npt.NDArray[np.int_]:
+    def count_near(self, places: Array, exclude: int = -1) -> npt.NDArray[np.int_]:
         """For each place how many come closer to it than the gap, one owner's apart."""
         around = places[:, 2:] / 2 + self.reach
         first, last = (np.floor((places[:, :2] + s * around) / _CELL).astype(int) for s in (-1, 1))
         columns = first[:, :1] + np.arange((last - first)[:, 0].max() + 1)
-        begin = np.searchsorted(self.keys, _keys(columns, first[:, 1:]))
-        end = np.searchsorted(self.keys, _keys(columns, last[:, 1:]), side="right")
+        begin = np.searchsorted(self.keys, _cell_keys(columns, first[:, 1:]))
+        end = np.searchsorted(self.keys, _cell_keys(columns, last[:, 1:]), side="right")
         many = np.where(columns <= last[:, :1], end - begin, 0).ravel()
         place = np.repeat(np.arange(len(places)).repeat(columns.shape[1]), many)
         one = np.arange(many.sum()) + np.repeat(begin.ravel() - many.cumsum() + many, many)
         apart = 2 * np.abs(places[place, :2] - self.rows[one, :2])
         room = places[place, 2:] + self.rows[one, 2:] + 2 * _GAP
-        close = (apart < room).all(axis=1) & (self.owners[one] != apart_from)
+        close = (apart < room).all(axis=1) & (self.owners[one] != exclude)
         return np.bincount(place[close], minlength=len(places))
 
 
-def _keys(x: npt.NDArray[np.int_], y: npt.NDArray[np.int_]) -> npt.NDArray[np.int_]:
+def _cell_keys(x: npt.NDArray[np.int_], y: npt.NDArray[np.int_]) -> npt.NDArray[np.int_]:
     """Cells as numbers in the order of their columns."""
     return np.asarray(x * 2**32 + y)

@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from cgprimer.errors import UsageError
 from cgprimer.support.files import check_writable, write_atomically
-from cgprimer.visualization.diagrams.text_layout import quiet, warn_of_unknown_letters
+from cgprimer.visualization.diagrams.text_layout import (
+    ignore_missing_glyphs,
+    warn_of_missing_glyphs,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -54,21 +57,21 @@ def figure_bytes(figure: Figure, kind: str) -> bytes:
     from matplotlib.text import Text
 
     picture = io.BytesIO()
-    warn_of_unknown_letters(text.get_text() for text in figure.findobj(Text))
+    warn_of_missing_glyphs(text.get_text() for text in figure.findobj(Text))
     width, height = (float(side) for side in figure.get_size_inches())
     dense = math.sqrt(_MOST_PIXELS / (width * height))
     dpi = min(_DPI, _LONGEST_SIDE / max(width, height), dense)
     look: Any = {"facecolor": figure.get_facecolor(), "bbox_inches": None}
-    with rc_context({"svg.hashsalt": "cgprimer", "svg.fonttype": "path"}), quiet():
+    with rc_context({"svg.hashsalt": "cgprimer", "svg.fonttype": "path"}), ignore_missing_glyphs():
         figure.savefig(picture, format=kind, dpi=dpi, metadata=_METADATA.get(kind), **look)
     content = picture.getvalue()
-    return printable(content.decode()).encode() if kind == "svg" else content
+    return replace_control_characters(content.decode()).encode() if kind == "svg" else content
 
 
-def printable(text: str) -> str:
+def replace_control_characters(text: str) -> str:
     r"""Text without the control characters that XML, DOT and LaTeX do not know.
 
-    >>> printable("a\x07b\n")
+    >>> replace_control_characters("a\x07b\n")
     'a?b\n'
     """
     return re.sub(r"[\x00-\x08\x0b\x0c\x0e-\x1f]", "?", text)

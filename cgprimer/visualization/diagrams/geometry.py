@@ -34,15 +34,15 @@ class Box:
     width: float
     height: float
 
-    def moved(self, x: float, y: float) -> Box:
-        """The same box so much further to the right and down."""
+    def translate(self, x: float, y: float) -> Box:
+        """Return the box moved to the right and down."""
         return Box(self.x + x, self.y + y, self.width, self.height)
 
 
-def frame(boxes: Iterable[Box], points: Iterable[Point] = ()) -> Box:
+def bounding_box(boxes: Iterable[Box], points: Iterable[Point] = ()) -> Box:
     """The smallest rectangle around boxes and points, of which there is at least one.
 
-    >>> frame([Box(0, 0, 10, 10)], [(25, 0)])
+    >>> bounding_box([Box(0, 0, 10, 10)], [(25, 0)])
     Box(x=10.0, y=0.0, width=30.0, height=10.0)
     """
     corners = [(b.x + k * b.width, b.y + k * b.height) for b in boxes for k in (-0.5, 0.5)]
@@ -51,32 +51,34 @@ def frame(boxes: Iterable[Box], points: Iterable[Point] = ()) -> Box:
     return Box((left + right) / 2, (top + bottom) / 2, right - left, bottom - top)
 
 
-def rounded(points: Sequence[Point], radius: float) -> tuple[Point, ...]:
+def round_corners(points: Sequence[Point], radius: float) -> tuple[Point, ...]:
     """Replace every corner of a polyline by a quadratic Bezier curve, sampled.
 
     The curve leaves the line at most `radius` before the corner and never before the middle of
     a segment, so it stays inside the corner and the ends keep their directions.
 
-    >>> len(rounded([(0, 0), (50, 0), (50, 50)], 10)), rounded([(0, 0), (9, 0)], 10)
+    >>> len(round_corners([(0, 0), (50, 0), (50, 50)], 10)), round_corners([(0, 0), (9, 0)], 10)
     (11, ((0, 0), (9, 0)))
     """
     if len(points) < 3:
         return tuple(points)
     line = [points[0]]
     for before, corner, after in zip(points, points[1:], points[2:], strict=False):
-        start = _toward(corner, before, min(radius, math.dist(before, corner) / 2))
-        end = _toward(corner, after, min(radius, math.dist(after, corner) / 2))
+        start = _move_toward(corner, before, min(radius, math.dist(before, corner) / 2))
+        end = _move_toward(corner, after, min(radius, math.dist(after, corner) / 2))
         for step in range(_CORNER_STEPS + 1):  # de Casteljau's construction
             t = step / _CORNER_STEPS
-            line.append(_between(_between(start, corner, t), _between(corner, end, t), t))
+            line.append(
+                _interpolate(_interpolate(start, corner, t), _interpolate(corner, end, t), t)
+            )
     line.append(points[-1])
     return tuple(line)
 
 
-def length(line: Sequence[Point]) -> float:
+def line_length(line: Sequence[Point]) -> float:
     """Return the length of a polyline.
 
-    >>> length([(0, 0), (3, 4), (3, 5)])
+    >>> line_length([(0, 0), (3, 4), (3, 5)])
     6.0
     """
     return sum(math.dist(a, b) for a, b in pairwise(line))
@@ -92,51 +94,51 @@ def point_at(line: Sequence[Point], distance: float) -> Point:
     for a, b in pairwise(line):
         step = math.dist(a, b)
         if step > 0 and left <= step:
-            return _toward(a, b, left)
+            return _move_toward(a, b, left)
         left -= step
     return line[-1]
 
 
-def shortened(line: Sequence[Point], cut: float) -> tuple[Point, ...]:
+def shorten_line(line: Sequence[Point], cut: float) -> tuple[Point, ...]:
     """Cut `cut` points off the end of a polyline; at least half of its length is kept.
 
-    >>> shortened([(0, 0), (10, 0), (10, 10)], 4)
+    >>> shorten_line([(0, 0), (10, 0), (10, 10)], 4)
     ((0, 0), (10, 0), (10.0, 6.0))
     """
-    keep = max(length(line) - cut, length(line) / 2)
+    keep = max(line_length(line) - cut, line_length(line) / 2)
     covered = accumulate(math.dist(a, b) for a, b in pairwise(line))
     kept = (point for point, far in zip(line[1:], covered, strict=True) if far < keep)
     return (line[0], *kept, point_at(line, keep))
 
 
-def sampled(line: Sequence[Point], step: float) -> tuple[Point, ...]:
+def sample_line(line: Sequence[Point], step: float) -> tuple[Point, ...]:
     """Return points about `step` apart along the polyline, both ends included.
 
-    >>> sampled([(0, 0), (10, 0)], 5)
+    >>> sample_line([(0, 0), (10, 0)], 5)
     ((0.0, 0.0), (5.0, 0.0), (10.0, 0.0))
     """
     points: list[Point] = []
     for a, b in pairwise(line):
         parts = max(1, math.ceil(math.dist(a, b) / step))
-        points.extend(_between(a, b, k / parts) for k in range(parts))
+        points.extend(_interpolate(a, b, k / parts) for k in range(parts))
     return (*points, (float(line[-1][0]), float(line[-1][1])))
 
 
-def crowded(edges: Sequence[tuple[str, str]], lines: Sequence[Sequence[Point]]) -> float:
+def overlap_length(edges: Sequence[tuple[str, str]], lines: Sequence[Sequence[Point]]) -> float:
     """The length in points over which lines run closer together than a reader can tell.
 
     Lines that begin or end at the same vertex may come together there, and any two may cross
     once at a steep angle.
 
     >>> edges = [("a", "b"), ("c", "d")]
-    >>> crowded(edges, [[(0, 0), (100, 0)], [(0, 3), (100, 3)]])
+    >>> overlap_length(edges, [[(0, 0), (100, 0)], [(0, 3), (100, 3)]])
     85.0
-    >>> crowded(edges, [[(0, 0), (100, 0)], [(50, 50), (50, -50)]])
+    >>> overlap_length(edges, [[(0, 0), (100, 0)], [(50, 50), (50, -50)]])
     0.0
     """
     if not lines:
         return 0.0
-    taken = [np.array(sampled(line, _STEP)) for line in lines]
+    taken = [np.array(sample_line(line, _STEP)) for line in lines]
     points = np.concatenate(taken)
     owners = np.repeat(np.arange(len(taken)), [len(line) for line in taken])
     cells = np.floor(points / _APART).astype(int) @ (1 << 32, 1)
@@ -147,25 +149,25 @@ def crowded(edges: Sequence[tuple[str, str]], lines: Sequence[Sequence[Point]]) 
         others = np.flatnonzero(around.all(axis=1) & (owners > number))
         beside = (cells[owners == number, None] + next_ones).ravel()
         others = others[np.isin(cells[others], beside)]
-        near = _distances(line, points[others]) < _APART
+        near = _pairwise_distances(line, points[others]) < _APART
         for other in np.unique(owners[others[near.any(axis=0)]]):
             close = line[near[:, owners[others] == other].any(axis=1)]
             for side in (0, 1):
                 if edges[number][side] == edges[other][side]:
-                    close = close[_distances(close, line[[-side]])[:, 0] >= _NEAR_END]
+                    close = close[_pairwise_distances(close, line[[-side]])[:, 0] >= _NEAR_END]
             total += max(0.0, len(close) * _STEP - _CROSSING)
     return total
 
 
-def _distances(points: Array, others: Array) -> Array:
+def _pairwise_distances(points: Array, others: Array) -> Array:
     apart = points[:, None] - others
     return np.asarray(np.hypot(apart[..., 0], apart[..., 1]))
 
 
-def _toward(start: Point, goal: Point, distance: float) -> Point:
+def _move_toward(start: Point, goal: Point, distance: float) -> Point:
     whole = math.dist(start, goal)
-    return _between(start, goal, distance / whole if whole > 0 else 0.0)
+    return _interpolate(start, goal, distance / whole if whole > 0 else 0.0)
 
 
-def _between(start: Point, goal: Point, share: float) -> Point:
+def _interpolate(start: Point, goal: Point, share: float) -> Point:
     return (start[0] + (goal[0] - start[0]) * share, start[1] + (goal[1] - start[1]) * share)

@@ -30,7 +30,7 @@ def is_readable(diagram: Diagram, readable: int = READABLE) -> bool:
     if vertices + max(0, edges - vertices) / 3 > readable:
         return False
     joined = {key for edge in diagram.edges for key in (edge.tail, edge.head)}
-    layer = layers([n.key for n in diagram.nodes], [(e.tail, e.head) for e in diagram.edges])
+    layer = assign_layers([n.key for n in diagram.nodes], [(e.tail, e.head) for e in diagram.edges])
     return max(Counter(layer[key] for key in joined).values(), default=0) <= _MOST_SIDE_BY_SIDE
 
 
@@ -49,7 +49,7 @@ def summarize(diagram: Diagram, readable: int = READABLE) -> Diagram:
     """
     if is_readable(diagram, readable):
         return diagram
-    layer = layers([n.key for n in diagram.nodes], [(e.tail, e.head) for e in diagram.edges])
+    layer = assign_layers([n.key for n in diagram.nodes], [(e.tail, e.head) for e in diagram.edges])
     count = max(layer.values()) + 1
     groups = count if count <= _MOST_LAYERS else _GROUPS
     group = {key: number * groups // count for key, number in layer.items()}
@@ -57,7 +57,9 @@ def summarize(diagram: Diagram, readable: int = READABLE) -> Diagram:
     for node in diagram.nodes:
         members[group[node.key], node.role].append(node)
     place = {node.key: f"{g} {role}" for (g, role), found in members.items() for node in found}
-    nodes = [_vertex(f"{g} {role}", role, members[g, role], layer) for g, role in sorted(members)]
+    nodes = [
+        _summary_vertex(f"{g} {role}", role, members[g, role], layer) for g, role in sorted(members)
+    ]
     ends = ((place[edge.tail], place[edge.head]) for edge in diagram.edges)
     counts = Counter((tail, head) for tail, head in ends if tail != head)
     edges = tuple(Edge(*ends, f"{number:,}") for ends, number in counts.items())
@@ -72,9 +74,9 @@ def summarize(diagram: Diagram, readable: int = READABLE) -> Diagram:
     return replace(short, backward_arrows=diagram.backward_arrows)
 
 
-def _vertex(key: str, role: Role, found: list[Node], layer: Mapping[str, int]) -> Node:
-    layers = [layer[node.key] + 1 for node in found]
-    first, last = min(layers), max(layers)
+def _summary_vertex(key: str, role: Role, found: list[Node], layer: Mapping[str, int]) -> Node:
+    assign_layers = [layer[node.key] + 1 for node in found]
+    first, last = min(assign_layers), max(assign_layers)
     where = f"layer {first}" if first == last else f"layers {first} to {last}"
     kinds = Counter(node.label for node in found)
     if role == "operation":
@@ -85,7 +87,7 @@ def _vertex(key: str, role: Role, found: list[Node], layer: Mapping[str, int]) -
     return Node(key, pluralize(len(found), noun), role, (where, *named), count=len(found))
 
 
-def layers(keys: Iterable[str], edges: Sequence[tuple[str, str]]) -> dict[str, int]:
+def assign_layers(keys: Iterable[str], edges: Sequence[tuple[str, str]]) -> dict[str, int]:
     """The layer of each vertex, counted from 0; they come in topological order."""
     heads: dict[str, list[str]] = defaultdict(list)
     for tail, head in edges:

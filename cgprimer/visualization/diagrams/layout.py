@@ -22,15 +22,15 @@ from cgprimer.visualization.diagrams.geometry import (
     Box,
     Point,
     Size,
-    frame,
-    length,
+    bounding_box,
+    line_length,
     point_at,
-    rounded,
+    round_corners,
 )
 from cgprimer.visualization.diagrams.spine_layout import lay_out_spine
 from cgprimer.visualization.diagrams.theme import Shape
-from cgprimer.visualization.diagrams.vertex_order import equal_sizes, natural_order
-from cgprimer.visualization.diagrams.vertex_shapes import meet
+from cgprimer.visualization.diagrams.vertex_order import equalize_sizes, natural_order
+from cgprimer.visualization.diagrams.vertex_shapes import clip_to_outline
 
 _CORNER = 36.0  # rounding of the bends of edges
 _MOST_ROWS = 12
@@ -88,18 +88,18 @@ def lay_out(
     if not sizes:
         return Layout({}, (), (), (), 0, 0.0, 0.0)
     _check_size(sizes, edges)
-    sizes = equal_sizes(sizes, shapes or {}, edges)
-    request = _request(sizes, edges, label_sizes, gaps.clear)
-    answer = _answer(request, gaps, down, "straight_main")
+    sizes = equalize_sizes(sizes, shapes or {}, edges)
+    request = _build_request(sizes, edges, label_sizes, gaps.clear)
+    answer = _run_graphlay(request, gaps, down, "straight_main")
     layer = {key: raw["rank"] for key, raw in zip(sizes, answer["nodes"], strict=True)}
     network = not down and _is_network(layer, edges)
     if network:
-        answer = _answer(request, gaps, down, "symmetric")
+        answer = _run_graphlay(request, gaps, down, "symmetric")
     places = zip(sizes, (node["center"] for node in answer["nodes"]), strict=True)
     boxes = {key: Box(place["x"], place["y"], *sizes[key]) for key, place in places}
     routes = [[(p["x"], p["y"]) for p in raw["points"]] for raw in answer["edges"]]
     if network and all(len(route) == 2 for route in routes):
-        _centre(layer, boxes, edges, routes)
+        _center_layers(layer, boxes, edges, routes)
     outline = shapes or {}
     looks = {key: (sizes[key], outline.get(key)) for key in sizes}
     height = {key: box.x if down else box.y for key, box in boxes.items()}
@@ -108,9 +108,11 @@ def lay_out(
         of_slot = dict(zip(edges, routes, strict=True))
         routes = [of_slot[slots[tail], slots[head]] for tail, head in edges]
     for (tail, head), route in zip(edges, routes, strict=True):
-        route[0] = meet(outline.get(tail, "rectangle"), boxes[tail], route[0], down=down)
-        route[-1] = meet(outline.get(head, "rectangle"), boxes[head], route[-1], down=down)
-    return _framed(boxes, routes, label_sizes, int(answer["layer_count"]))
+        route[0] = clip_to_outline(outline.get(tail, "rectangle"), boxes[tail], route[0], down=down)
+        route[-1] = clip_to_outline(
+            outline.get(head, "rectangle"), boxes[head], route[-1], down=down
+        )
+    return _build_layout(boxes, routes, label_sizes, int(answer["layer_count"]))
 
 
 def lay_out_straight(
@@ -158,32 +160,32 @@ def lay_out_straight(
         )
     if found is None:
         return None
-    return _framed(found.boxes, found.routes, label_sizes, found.layers)
+    return _build_layout(found.boxes, found.routes, label_sizes, found.layers)
 
 
-def _framed(
+def _build_layout(
     boxes: Mapping[str, Box],
     routes: Sequence[Sequence[Point]],
     label_sizes: Sequence[Size | None],
     layers: int,
 ) -> Layout:
     """Return a layout whose left and upper ends are at 0, with labels on the middles of lines."""
-    lines = [rounded(route, _CORNER) for route in routes]
+    lines = [round_corners(route, _CORNER) for route in routes]
     # graphlay makes room for labels, but puts some of them far from their edges.
     both = zip(lines, label_sizes, strict=True)
-    labels = [size and Box(*point_at(line, length(line) / 2), *size) for line, size in both]
+    labels = [size and Box(*point_at(line, line_length(line) / 2), *size) for line, size in both]
     shown = [*boxes.values(), *filter(None, labels)]
-    whole = frame(shown, [point for line in lines for point in line])
+    whole = bounding_box(shown, [point for line in lines for point in line])
     left, top = whole.x - whole.width / 2, whole.y - whole.height / 2
 
     def moved(line: Sequence[Point]) -> tuple[Point, ...]:
         return tuple((x - left, y - top) for x, y in line)
 
     return Layout(
-        {key: box.moved(-left, -top) for key, box in boxes.items()},
+        {key: box.translate(-left, -top) for key, box in boxes.items()},
         tuple(map(moved, routes)),
         tuple(map(moved, lines)),
-        tuple(box and box.moved(-left, -top) for box in labels),
+        tuple(box and box.translate(-left, -top) for box in labels),
         layers,
         whole.width,
         whole.height,
@@ -207,7 +209,7 @@ def _check_size(sizes: Mapping[str, Size], edges: Sequence[tuple[str, str]]) -> 
         )
 
 
-def _request(
+def _build_request(
     sizes: Mapping[str, Size],
     edges: Sequence[tuple[str, str]],
     label_sizes: Sequence[Size | None],
@@ -233,7 +235,7 @@ def _request(
     return graph
 
 
-def _answer(request: Any, gaps: Gaps, down: bool, branches: str) -> dict[str, Any]:
+def _run_graphlay(request: Any, gaps: Gaps, down: bool, branches: str) -> dict[str, Any]:
     from graphlay import layout
 
     # graphlay folds a layout into rows only with orthogonal routes.
@@ -267,7 +269,7 @@ def _is_network(layer: Mapping[str, int | None], edges: Sequence[tuple[str, str]
     return neighbours and len(pairs) == full and max(members.values()) > 1
 
 
-def _centre(
+def _center_layers(
     layer: Mapping[str, int | None],
     boxes: dict[str, Box],
     edges: Sequence[tuple[str, str]],
@@ -277,9 +279,9 @@ def _centre(
     columns: dict[int | None, list[Box]] = defaultdict(list)
     for key, box in boxes.items():
         columns[layer[key]].append(box)
-    middle = {key: frame(columns[rank]).y for key, rank in layer.items()}
+    middle = {key: bounding_box(columns[rank]).y for key, rank in layer.items()}
     for (tail, head), route in zip(edges, routes, strict=True):
         (x, y), (last_x, last_y) = route
         route[:] = [(x, y - middle[tail]), (last_x, last_y - middle[head])]
     for key, up in middle.items():
-        boxes[key] = boxes[key].moved(0.0, -up)
+        boxes[key] = boxes[key].translate(0.0, -up)

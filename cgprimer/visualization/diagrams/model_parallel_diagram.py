@@ -48,10 +48,10 @@ def frame_parts(
             f"a graph that is cut must have one output, and this one has {len(graph.outputs)}",
             hint="add a loss: loss='squared-error' (--loss squared-error)",
         )
-    names = _names(workers, count)
+    names = _part_names(workers, count)
     stages = cut(tape(graph), count, graph.definitions, graph.parameters)
-    owner = _owners(diagram, graph, stages)
-    crossing = [_crossing(edge, owner, stages) for edge in diagram.edges]
+    owner = _find_parts(diagram, graph, stages)
+    crossing = [_label_crossing(edge, owner, stages) for edge in diagram.edges]
     marked = sum(after is not edge for after, edge in zip(crossing, diagram.edges, strict=True))
     edges = tuple(crossing) if marked <= _MOST_MARKED else diagram.edges
     parts = tuple(
@@ -61,11 +61,11 @@ def frame_parts(
         )
         for number, (name, stage) in enumerate(zip(names, stages, strict=True))
     )
-    notes = (*_messages(names, stages), *diagram.notes)
+    notes = (*_list_messages(names, stages), *diagram.notes)
     return replace(diagram, edges=edges, parts=parts, notes=notes)
 
 
-def _names(workers: Names | None, count: int) -> Sequence[str]:
+def _part_names(workers: Names | None, count: int) -> Sequence[str]:
     if workers is None:
         return [f"part {number}" for number in range(1, count + 1)]
     names = normalize_names(workers, "workers")
@@ -75,7 +75,9 @@ def _names(workers: Names | None, count: int) -> Sequence[str]:
     return names
 
 
-def _owners(diagram: Diagram, graph: ExpressionGraph, stages: Sequence[Stage]) -> dict[str, int]:
+def _find_parts(
+    diagram: Diagram, graph: ExpressionGraph, stages: Sequence[Stage]
+) -> dict[str, int]:
     """Return the part of each vertex: a leaf belongs to the first part that uses it."""
     computed: dict[str, int] = {}
     primal = tape(graph)
@@ -105,7 +107,7 @@ def _owners(diagram: Diagram, graph: ExpressionGraph, stages: Sequence[Stage]) -
     return owner
 
 
-def _crossing(edge: Edge, owner: Mapping[str, int], stages: Sequence[Stage]) -> Edge:
+def _label_crossing(edge: Edge, owner: Mapping[str, int], stages: Sequence[Stage]) -> Edge:
     """Return an edge with the name of what it sends, if it leads from one part to another."""
     head = owner[edge.head]
     name = parse_element(edge.tail)[0]
@@ -115,7 +117,7 @@ def _crossing(edge: Edge, owner: Mapping[str, int], stages: Sequence[Stage]) -> 
     return replace(edge, label="\n".join(lines))
 
 
-def _messages(names: Sequence[str], stages: Sequence[Stage]) -> Iterator[str]:
+def _list_messages(names: Sequence[str], stages: Sequence[Stage]) -> Iterator[str]:
     """Return a sentence for each pair of parts: what goes forward and what comes back."""
     for head, stage in enumerate(stages):
         for tail, earlier in enumerate(stages[:head]):

@@ -10,7 +10,14 @@ from dataclasses import replace
 from itertools import pairwise
 
 from cgprimer.visualization.diagrams.diagram import Part
-from cgprimer.visualization.diagrams.geometry import Box, Point, Size, length, point_at, sampled
+from cgprimer.visualization.diagrams.geometry import (
+    Box,
+    Point,
+    Size,
+    line_length,
+    point_at,
+    sample_line,
+)
 from cgprimer.visualization.diagrams.layout import Layout
 from cgprimer.visualization.diagrams.text_layout import text_width
 from cgprimer.visualization.diagrams.theme import DETAIL_SIZE, LINE_SPACING
@@ -47,10 +54,10 @@ def lay_out_parts(
     parts keep them separate.
     """
     found = lay_out(sizes, edges, label_sizes)
-    framed = found and _with_frames(found, parts, edges)
+    framed = found and _add_frames(found, parts, edges)
     if framed is not None or found is None:
         return framed
-    order, barriers = _with_barriers(parts, sizes, edges)
+    order, barriers = _add_barriers(parts, sizes, edges)
     found = lay_out(order, [*edges, *barriers], [*label_sizes, *(None for _ in barriers)])
     if found is None:
         return None
@@ -62,10 +69,10 @@ def lay_out_parts(
         lines=found.lines[:count],
         labels=found.labels[:count],
     )
-    return _with_frames(visible, parts, edges)
+    return _add_frames(visible, parts, edges)
 
 
-def _with_barriers(
+def _add_barriers(
     parts: Sequence[Part], sizes: Mapping[str, Size], edges: Sequence[tuple[str, str]]
 ) -> tuple[dict[str, Size], list[tuple[str, str]]]:
     """Return the vertices, with a barrier between parts, and the edges to and from barriers."""
@@ -86,7 +93,7 @@ def _with_barriers(
     return order, barriers
 
 
-def _with_frames(
+def _add_frames(
     found: Layout, parts: Sequence[Part], edges: Sequence[tuple[str, str]]
 ) -> Layout | None:
     """Return a layout with room for frames; None if the ranges of parts overlap."""
@@ -135,7 +142,7 @@ def _with_frames(
         routes=tuple(map(points, found.routes)),
         lines=lines,
         labels=tuple(
-            label and _between_frames(label, ends_of_edge, line, parts, frames)
+            label and _place_label(label, ends_of_edge, line, parts, frames)
             for label, ends_of_edge, line in zip(found.labels, edges, lines, strict=True)
         ),
         width=frames[-1].x + frames[-1].width / 2,
@@ -144,7 +151,7 @@ def _with_frames(
     )
 
 
-def _between_frames(
+def _place_label(
     label: Box,
     edge: tuple[str, str],
     line: Sequence[Point],
@@ -154,9 +161,9 @@ def _between_frames(
     """Return a label on its line: between two frames if the edge leads from one to another."""
     tail, head = (next(k for k, part in enumerate(parts) if key in part.keys) for key in edge)
     if tail == head:
-        x, y = point_at(line, length(line) / 2)
+        x, y = point_at(line, line_length(line) / 2)
     else:
         left, right = frames[tail], frames[tail + 1]
         middle = (left.x + left.width / 2 + right.x - right.width / 2) / 2
-        x, y = min(sampled(line, 4.0), key=lambda point: abs(point[0] - middle))
+        x, y = min(sample_line(line, 4.0), key=lambda point: abs(point[0] - middle))
     return replace(label, x=x, y=y)

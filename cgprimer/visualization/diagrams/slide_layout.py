@@ -15,8 +15,8 @@ from functools import lru_cache, partial
 
 from cgprimer.errors import UsageError
 from cgprimer.visualization.diagrams.diagram import Diagram
-from cgprimer.visualization.diagrams.edge_labels import Labels, free_labels
-from cgprimer.visualization.diagrams.geometry import Size, crowded
+from cgprimer.visualization.diagrams.edge_labels import PlacedLabels, move_labels
+from cgprimer.visualization.diagrams.geometry import Size, overlap_length
 from cgprimer.visualization.diagrams.layout import (
     COMFORTABLE,
     Gaps,
@@ -28,7 +28,7 @@ from cgprimer.visualization.diagrams.part_frames import lay_out_parts
 from cgprimer.visualization.diagrams.slide_pen import Entry, Legend
 from cgprimer.visualization.diagrams.text_layout import (
     block_size,
-    fewer_digits,
+    round_results,
     row_widths,
     wrap_lines,
     wrap_words,
@@ -171,11 +171,11 @@ class SlideLayout:
     """Everything about a diagram's drawing but the ink."""
 
     layout: Layout
-    labels: Labels
+    labels: PlacedLabels
     captions: Captions
     details: Mapping[str, tuple[str, ...]]  # of every vertex, broken into lines
     label_texts: tuple[tuple[str, ...], ...]  # of every edge, broken into lines
-    crowded: float  # points over which edges lie on top of each other
+    overlap_length: float  # points over which edges lie on top of each other
     cut: bool = False  # whether rows of matrices go over several lines
 
     @property
@@ -184,7 +184,7 @@ class SlideLayout:
         # Text of half the size is more than twice as hard to read.
         small = READABLE_SIZE * max(0.0, READABLE_SIZE / self.captions.smallest_text - 1.0)
         wrong = _TOUCHING * self.labels.touching + _COVERING * self.labels.covering
-        return small + wrong + _CROWDED * self.crowded + _CUT * self.cut
+        return small + wrong + _CROWDED * self.overlap_length + _CUT * self.cut
 
 
 def fits_slide(diagram: Diagram) -> bool:
@@ -221,7 +221,7 @@ def slide_layout(diagram: Diagram) -> SlideLayout:
     size = len(diagram.nodes) + len(diagram.edges)
     best, least = None, math.inf
     for number, setting in enumerate(_NETWORK if size <= _LARGE else ()):
-        found = _laid_out(diagram, setting, least)
+        found = _try_setting(diagram, setting, least)
         if found is not None and (badness := found.badness + _LATER * number) < least:
             best, least = found, badness
     if best is not None and not best.badness:
@@ -233,31 +233,31 @@ def _best_of_graph(
     diagram: Diagram, size: int, network: SlideLayout | None, least: float
 ) -> SlideLayout:
     """Return the least bad layout of a graph; that as a network unless one is less bad."""
-    best = _laid_out(diagram, _SETTINGS[0])
+    best = _try_setting(diagram, _SETTINGS[0])
     assert best is not None  # every graph has it
     wide = _widest_row(diagram) > _WRAP
     few = size > _SMALL or (best.captions.smallest_text <= _HOPELESS and not wide)
     tried = _SETTINGS[1:3] if few else (*_SETTINGS[1:], *_ROWS)
-    if best.badness == _CROWDED * best.crowded:  # narrower ones are for text and labels
+    if best.badness == _CROWDED * best.overlap_length:  # narrower ones are for text and labels
         tried = tuple(setting for setting in tried if setting.gaps.square)
     best, least = (best, best.badness) if best.badness < least or not network else (network, least)
     for number, setting in enumerate((*(tried if size <= _LARGE else ()), *_ROOMY), 1):
         if not best.badness or (setting in _ROOMY and not best.labels.touching):
             break
-        found = _laid_out(diagram, setting, least)
+        found = _try_setting(diagram, setting, least)
         if found is not None and (badness := found.badness + _LATER * number) < least:
             best, least = found, badness
     return best
 
 
-def _laid_out(diagram: Diagram, setting: Setting, least: float = math.inf) -> SlideLayout | None:
+def _try_setting(diagram: Diagram, setting: Setting, least: float = math.inf) -> SlideLayout | None:
     """Return the picture with a setting; None where the graph is of another kind.
 
     Labels stay on the middles of lines where the picture is worse than `least` without them.
     """
     styles = theme(dark=False).roles  # shapes, and so sizes, are the same in both themes
     shapes = {node.key: styles[node.role].shape for node in diagram.nodes}
-    details = {node.key: _broken(node.detail, setting, setting.wrap) for node in diagram.nodes}
+    details = {node.key: _break_texts(node.detail, setting, setting.wrap) for node in diagram.nodes}
     sizes = {}
     for node in diagram.nodes:
         label = block_size([node.label], LABEL_SIZE, bold=True)
@@ -265,7 +265,7 @@ def _laid_out(diagram: Diagram, setting: Setting, least: float = math.inf) -> Sl
         text = (max(label[0], below[0]), label[1] + below[1])
         sizes[node.key] = shape_size(shapes[node.key], text, tight=setting.terse)
     parts = ([part for part in edge.label.split("\n") if part.strip()] for edge in diagram.edges)
-    texts = tuple(_broken(lines, setting, setting.edge_wrap) for lines in parts)
+    texts = tuple(_break_texts(lines, setting, setting.edge_wrap) for lines in parts)
     blocks = (block_size(lines, DETAIL_SIZE) for lines in texts)
     label_sizes = [(wide + 8.0, high + 2.0) if high else None for wide, high in blocks]
     edges = [(edge.tail, edge.head) for edge in diagram.edges]
@@ -280,7 +280,7 @@ def _laid_out(diagram: Diagram, setting: Setting, least: float = math.inf) -> Sl
     found = placed(gaps)
     if found is None:
         return None
-    wider = _wider(gaps.layer, found, Captions(diagram, (found.width, found.height)))
+    wider = _widen_gap(gaps.layer, found, Captions(diagram, (found.width, found.height)))
     if setting.straight and (gaps.fold or gaps.spine):
         pass  # it is as long as suits its texts
     elif wider > gaps.layer + _WORTHWHILE:
@@ -293,15 +293,15 @@ def _laid_out(diagram: Diagram, setting: Setting, least: float = math.inf) -> Sl
         folded = placed(replace(gaps, square=True, fold=SLIDE_ASPECT))
         found = folded if folded and folded.width < 0.8 * found.width else found
     around = Captions(diagram, (found.width, found.height))
-    on_top = crowded(edges, found.lines)
+    on_top = overlap_length(edges, found.lines)
     cut = _widest_row(diagram) > setting.wrap and not setting.whole_rows
-    picture = SlideLayout(found, Labels(found.labels), around, details, texts, on_top, cut)
+    picture = SlideLayout(found, PlacedLabels(found.labels), around, details, texts, on_top, cut)
     if picture.badness >= least:
         return picture
-    return replace(picture, labels=free_labels(found, backward=diagram.backward_arrows))
+    return replace(picture, labels=move_labels(found, backward=diagram.backward_arrows))
 
 
-def _wider(gap: float, found: Layout, around: Captions) -> float:
+def _widen_gap(gap: float, found: Layout, around: Captions) -> float:
     """The gap between layers with which a picture uses a slide's width."""
     if found.layers < 2:
         return gap
@@ -313,8 +313,8 @@ def _wider(gap: float, found: Layout, around: Captions) -> float:
     return max(fan, min(room, COMFORTABLE.layer))
 
 
-def _broken(texts: Iterable[str], setting: Setting, limit: int) -> tuple[str, ...]:
-    texts = [*map(fewer_digits, texts)] if setting.terse else [*texts]
+def _break_texts(texts: Iterable[str], setting: Setting, limit: int) -> tuple[str, ...]:
+    texts = [*map(round_results, texts)] if setting.terse else [*texts]
     return wrap_lines(texts, limit, whole_rows=setting.whole_rows)
 
 

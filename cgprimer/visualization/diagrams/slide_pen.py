@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from cgprimer.visualization.diagrams.diagram import Role
 from cgprimer.visualization.diagrams.geometry import Box, Point, Size
-from cgprimer.visualization.diagrams.text_layout import block_size, families, text_width, wrap_words
+from cgprimer.visualization.diagrams.text_layout import (
+    block_size,
+    font_families,
+    text_width,
+    wrap_words,
+)
 from cgprimer.visualization.diagrams.theme import (
     DETAIL_SIZE,
     DROPPED,
@@ -16,11 +21,11 @@ from cgprimer.visualization.diagrams.theme import (
     SLIDE_HEIGHT,
     SLIDE_WIDTH,
     Theme,
-    faint,
+    fade_colour,
     mix,
     theme,
 )
-from cgprimer.visualization.diagrams.vertex_shapes import patches
+from cgprimer.visualization.diagrams.vertex_shapes import shape_patches
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,7 +62,7 @@ class Pen:
         wide, high = (72 * float(side) for side in figure.get_size_inches())
         corner = (left / wide, 1 - (top + height) / high)
         place = (*corner, width / wide, height / high)
-        return Pen(_axes(figure, place, width / scale, height / scale), self.look, scale)
+        return Pen(_add_axes(figure, place, width / scale, height / scale), self.look, scale)
 
     def write(
         self, x: float, y: float, text: str, size: float = TEXT, *, align: str = "left", **more: Any
@@ -67,7 +72,7 @@ class Pen:
             return
         style: dict[str, Any] = {"color": self.look.ink, "zorder": 5, "clip_on": True, **more}
         # parse_math=False and usetex=False: `$`, `_` and `^` are a user's characters, not markup.
-        style |= {"parse_math": False, "usetex": False, "family": list(families())}
+        style |= {"parse_math": False, "usetex": False, "family": list(font_families())}
         style |= {"horizontalalignment": align, "verticalalignment": "center_baseline"}
         self.axes.text(x, y, text, fontsize=self.scale * size, **style)
 
@@ -146,10 +151,10 @@ def sheet(
 
     look = theme(dark)
     figure = Figure(figsize=(width / 72, height / 72), facecolor=look.background)
-    return figure, Pen(_axes(figure, (0.0, 0.0, 1.0, 1.0), width, height), look)
+    return figure, Pen(_add_axes(figure, (0.0, 0.0, 1.0, 1.0), width, height), look)
 
 
-def _axes(
+def _add_axes(
     figure: Figure, place: tuple[float, float, float, float], width: float, height: float
 ) -> Axes:
     axes = figure.add_axes(place)
@@ -159,10 +164,10 @@ def _axes(
     return axes
 
 
-def shortened(text: str, room: float, size: float = TEXT, *, bold: bool = False) -> str:
+def shorten_text(text: str, room: float, size: float = TEXT, *, bold: bool = False) -> str:
     """A text that fits: itself, or with dots in its middle.
 
-    >>> shortened("dxw/dab", 100), shortened("d" + 40 * "x" + "/dab", 120)
+    >>> shorten_text("dxw/dab", 100), shorten_text("d" + 40 * "x" + "/dab", 120)
     ('dxw/dab', 'dxxxxx…xx/dab')
     """
     if text_width(text, size, bold) <= room:
@@ -175,12 +180,12 @@ def shortened(text: str, room: float, size: float = TEXT, *, bold: bool = False)
     return "…"
 
 
-def broken(text: str, width: float, size: float = TEXT, *, bold: bool = False) -> list[str]:
+def break_lines(text: str, width: float, size: float = TEXT, *, bold: bool = False) -> list[str]:
     """Break a text into lines of at most so many points: at spaces, and inside what is too long.
 
     A word that is too long is broken after a sign of the language, where it has one.
 
-    >>> broken("path 1: xa → xw", 60.0), broken("temperature*pressure", 110.0)
+    >>> break_lines("path 1: xa → xw", 60.0), break_lines("temperature*pressure", 110.0)
     (['path 1:', 'xa → xw'], ['temperature*', 'pressure'])
     """
     found = []
@@ -227,11 +232,11 @@ class Table:
     note: str = ""  # stands below
 
 
-class DrawnTable:
+class MeasuredTable:
     """A table that is measured, and drawn when its place is known; all in points.
 
     >>> table = Table(("name", "value"), (Row("xa", (Cell("0.5"),)),), (False,))
-    >>> measured = DrawnTable(table, 300.0)
+    >>> measured = MeasuredTable(table, 300.0)
     >>> measured.height, measured.width < 300.0
     (46.0, True)
     """
@@ -253,8 +258,8 @@ class DrawnTable:
         names = [table.header[0], *(r.title for r in table.rows)]
         self.first = max(first, block_size(names, TEXT, bold=True)[0]) + _GAP
         beside = room - self.first
-        broken = [wrap_words(r.instead, beside, TEXT) for r in table.rows]
-        self.instead = [[shortened(line, beside) for line in lines] for lines in broken]
+        break_lines = [wrap_words(r.instead, beside, TEXT) for r in table.rows]
+        self.instead = [[shorten_text(line, beside) for line in lines] for lines in break_lines]
         self.rows = [row + LINE * max(0, len(lines) - 1) for lines in self.instead]  # heights
         # At least, bars of any length included.
         self.width = self.first + sum(self.wide) + _GAP * (len(self.wide) - 1)
@@ -345,11 +350,11 @@ class Legend:
         elif entry == "dropped":
             a, b, low, high = x, x + wide, y - high / 2, y + high / 2
             corners = [(a, low), (b, low), (b, high), (a, high), (a, low)]
-            pen.line(corners, faint(look.edge, look), 1.8, linestyle=DROPPED)
+            pen.line(corners, fade_colour(look.edge, look), 1.8, linestyle=DROPPED)
         else:
             style = look.roles[entry]
             box = Box(x + wide / 2, y, high if style.shape == "circle" else wide, high)
-            for patch in patches(style, box, small=True):
+            for patch in shape_patches(style, box, small=True):
                 patch.set_zorder(4)
                 pen.axes.add_patch(patch)
         pen.write(x + wide + _NEAR * self.scale, y, _WORDS[entry], self.scale * DETAIL_SIZE)

@@ -10,10 +10,10 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from cgprimer.visualization.diagrams.column_layout import Columns, Edges, Route
+from cgprimer.visualization.diagrams.column_layout import ColumnLayout, Edges, Route
 from cgprimer.visualization.diagrams.geometry import Box, Size
 from cgprimer.visualization.diagrams.theme import Shape
-from cgprimer.visualization.diagrams.vertex_shapes import meet
+from cgprimer.visualization.diagrams.vertex_shapes import clip_to_outline
 
 _MOST_ARCS = 6
 _LIFT = 12.0  # from the vertices to the lowest arc, beside half of a label
@@ -31,7 +31,7 @@ def lay_out_spine(
     layer_gap: float,
     node_gap: float,
     label_gap: float,
-) -> Columns | None:
+) -> ColumnLayout | None:
     """Lay out a graph along its longest path; arguments are those of `columns.lay_out_columns`.
 
     Returns None for a graph of another kind.
@@ -43,7 +43,7 @@ def lay_out_spine(
     ([0.0, 0.0, 0.0], True)
     """
     path = _longest_path(list(sizes), edges)
-    below = _leaves(list(sizes), edges, path)
+    below = _find_leaves(list(sizes), edges, path)
     along = set(pairwise(path))
     on_path = set(path)
     arcs = [n for n, edge in enumerate(edges) if edge not in along and {*edge} <= on_path]
@@ -70,7 +70,9 @@ def lay_out_spine(
             top = half + written + 2 * _STUB
             boxes[key] = Box(left + slot / 2, top + sizes[key][1] / 2, *sizes[key])
             left += slot
-    return Columns(boxes, _routes(boxes, edges, arcs, path, below, label, shapes), len(path))
+    return ColumnLayout(
+        boxes, _route_edges(boxes, edges, arcs, path, below, label, shapes), len(path)
+    )
 
 
 def _longest_path(keys: Sequence[str], edges: Edges) -> list[str]:
@@ -88,7 +90,9 @@ def _longest_path(keys: Sequence[str], edges: Edges) -> list[str]:
     return path[::-1]
 
 
-def _leaves(keys: Sequence[str], edges: Edges, path: Sequence[str]) -> dict[str, list[str]] | None:
+def _find_leaves(
+    keys: Sequence[str], edges: Edges, path: Sequence[str]
+) -> dict[str, list[str]] | None:
     """Return for each vertex of the path what else leads to it; None if that is computed."""
     heads: dict[str, list[str]] = defaultdict(list)
     computed = {head for _, head in edges}
@@ -104,7 +108,7 @@ def _leaves(keys: Sequence[str], edges: Edges, path: Sequence[str]) -> dict[str,
     return found
 
 
-def _routes(
+def _route_edges(
     boxes: Mapping[str, Box],
     edges: Edges,
     arcs: Sequence[int],
@@ -117,8 +121,8 @@ def _routes(
     place = {key: number for number, key in enumerate(path)}
     half = max(boxes[key].height for key in path) / 2
     tallest = max((label[edges[number]][1] for number in arcs), default=0.0)
-    lanes = _lanes(arcs, edges, place)
-    at_top = _ports_above(arcs, edges, place)
+    lanes = _assign_lanes(arcs, edges, place)
+    at_top = _arc_ports(arcs, edges, place)
     routes: list[Route] = []
     for number, (tail, head) in enumerate(edges):
         a, b = boxes[tail], boxes[head]
@@ -126,22 +130,27 @@ def _routes(
         if number in lanes:
             y = -half - _LIFT - tallest / 2 - lanes[number] * (tallest + _LANE)
             out, in_ = at_top[number]
-            up = meet(first, a, (a.x + out, a.y - a.height), down=True)
-            down = meet(last, b, (b.x + in_, b.y - b.height), down=True)
+            up = clip_to_outline(first, a, (a.x + out, a.y - a.height), down=True)
+            down = clip_to_outline(last, b, (b.x + in_, b.y - b.height), down=True)
             routes.append([up, (up[0], y), (down[0], y), down])
         elif tail in place:
             start, end = (a.x + a.width, a.y), (b.x - b.width, b.y)
-            routes.append([meet(first, a, start), meet(last, b, end)])
+            routes.append([clip_to_outline(first, a, start), clip_to_outline(last, b, end)])
         else:
             others = below[head]
             step = min(0.7 * b.width / len(others), 2 * _PORT)
             beside = (others.index(tail) - (len(others) - 1) / 2) * step
             start, end = (a.x, a.y - a.height), (b.x + beside, b.y + b.height)
-            routes.append([meet(first, a, start, down=True), meet(last, b, end, down=True)])
+            routes.append(
+                [
+                    clip_to_outline(first, a, start, down=True),
+                    clip_to_outline(last, b, end, down=True),
+                ]
+            )
     return routes
 
 
-def _lanes(arcs: Sequence[int], edges: Edges, place: Mapping[str, int]) -> dict[int, int]:
+def _assign_lanes(arcs: Sequence[int], edges: Edges, place: Mapping[str, int]) -> dict[int, int]:
     """Return the lane of each arc, from the lowest: longer ones lie above those they overlap."""
     span = {number: tuple(place[key] for key in edges[number]) for number in arcs}
     found: dict[int, int] = {}
@@ -152,7 +161,7 @@ def _lanes(arcs: Sequence[int], edges: Edges, place: Mapping[str, int]) -> dict[
     return found
 
 
-def _ports_above(
+def _arc_ports(
     arcs: Sequence[int], edges: Edges, place: Mapping[str, int]
 ) -> dict[int, tuple[float, float]]:
     """Return where arcs leave their tails, and arrive: so far from the middles of the vertices.

@@ -37,10 +37,10 @@ _OTHERS = (
 
 
 @lru_cache(maxsize=1)
-def families() -> tuple[str, ...]:
+def font_families() -> tuple[str, ...]:
     """The pictures' font, and installed fonts that have letters which it has not.
 
-    >>> families()[0]
+    >>> font_families()[0]
     'DejaVu Sans'
     """
     from matplotlib.font_manager import fontManager
@@ -49,10 +49,10 @@ def families() -> tuple[str, ...]:
     return (FONT, *(name for name in _OTHERS if name in installed))
 
 
-def warn_of_unknown_letters(texts: Iterable[str]) -> None:
+def warn_of_missing_glyphs(texts: Iterable[str]) -> None:
     """One warning for all letters that no installed font has, not one from matplotlib for each."""
     missing = list(dict.fromkeys(c for text in texts for c in text if not c.isascii()))
-    for family in families() if missing else ():
+    for family in font_families() if missing else ():
         from matplotlib.font_manager import findfont, get_font
 
         known = get_font(findfont(family)).get_charmap()
@@ -66,7 +66,7 @@ def warn_of_unknown_letters(texts: Iterable[str]) -> None:
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def ignore_missing_glyphs() -> Iterator[None]:
     """Without matplotlib's own warnings of missing letters."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r"Glyph \d+ .* missing from")
@@ -80,8 +80,8 @@ def text_width(text: str, size: float, bold: bool = False) -> float:
     from matplotlib.textpath import text_to_path
 
     weight = "bold" if bold else "normal"
-    font = FontProperties(family=list(families()), size=size, weight=weight)
-    with quiet():
+    font = FontProperties(family=list(font_families()), size=size, weight=weight)
+    with ignore_missing_glyphs():
         width, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
     return float(width)
 
@@ -108,7 +108,7 @@ def wrap_expression(text: str, limit: int = 18) -> tuple[str, ...]:
     text = " ".join(text.split())
     limit = max(limit, round(1.6 * math.sqrt(len(text))))
     for signs, depth in _BREAKS:
-        lines = _evenly(_pieces(text, signs, depth), limit)
+        lines = _fill_evenly(_split_pieces(text, signs, depth), limit)
         if max(map(len, lines)) <= _LONGER * limit:
             break
     return lines
@@ -135,14 +135,14 @@ def wrap_lines(
     return tuple(line for text in texts for line in wrap_expression(text, limit))
 
 
-def fewer_digits(text: str) -> str:
+def round_results(text: str) -> str:
     """Round what stands after the last equals sign to five digits, and the factors before it.
 
     Expressions stay as they are.
 
-    >>> fewer_digits("adjoint = 5.671875"), fewer_digits("3.14159265*xa")
+    >>> round_results("adjoint = 5.671875"), round_results("3.14159265*xa")
     ('adjoint ≈ 5.6719', '3.14159265*xa')
-    >>> fewer_digits("22.6875 × 0.25 = 5.671875")
+    >>> round_results("22.6875 × 0.25 = 5.671875")
     '22.688 × 0.25 ≈ 5.6719'
     """
     if not (found := _EQUATION.fullmatch(text)):
@@ -155,11 +155,11 @@ def fewer_digits(text: str) -> str:
     return f"{left}{sign if same else '≈'} {format_number(value, SHORT)}"
 
 
-def _evenly(pieces: list[str], limit: int) -> tuple[str, ...]:
-    lines = _fill(pieces, limit)
+def _fill_evenly(pieces: list[str], limit: int) -> tuple[str, ...]:
+    lines = _fill_lines(pieces, limit)
     # The same number of lines, evenly filled, makes a narrower box than a full and a short one.
     for narrower in range(limit - 1, 0, -1):
-        candidate = _fill(pieces, narrower)
+        candidate = _fill_lines(pieces, narrower)
         if len(candidate) > len(lines):
             break
         lines = candidate
@@ -178,7 +178,7 @@ def wrap_words(text: str, width: float, size: float, bold: bool = False) -> tupl
     return tuple(lines)
 
 
-def _pieces(text: str, signs: frozenset[str], depth: float) -> list[str]:
+def _split_pieces(text: str, signs: frozenset[str], depth: float) -> list[str]:
     """Cut `text` at every place where a line may end; the pieces join to `text` again."""
     pieces = [""]
     opened = 0
@@ -196,7 +196,7 @@ def _pieces(text: str, signs: frozenset[str], depth: float) -> list[str]:
     return pieces
 
 
-def _fill(pieces: Iterable[str], limit: int) -> tuple[str, ...]:
+def _fill_lines(pieces: Iterable[str], limit: int) -> tuple[str, ...]:
     lines = [""]
     for piece in pieces:
         if lines[-1] and len(lines[-1]) + len(piece.rstrip()) > limit:

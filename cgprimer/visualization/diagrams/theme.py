@@ -127,16 +127,16 @@ FRAME = (0, (8.0, 3.0, 1.5, 3.0))  #: dashes of a frame around a part of a graph
 DROPPED = (0, (4.0, 3.0))  #: dashes of what dropout removes
 
 
-def faint(colour: str, look: Theme) -> str:
+def fade_colour(colour: str, look: Theme) -> str:
     """Return the colour of a vertex or an edge that dropout removes.
 
-    >>> faint("#000000", LIGHT)
+    >>> fade_colour("#000000", LIGHT)
     '#8c8c8c'
     """
     return mix(colour, look.background, 0.45)
 
 
-def faint_ink(look: Theme) -> str:
+def faded_ink(look: Theme) -> str:
     """Return the colour of the text of what dropout removes, which still can be read."""
     return mix(look.ink, look.background, 0.6)
 

@@ -32,7 +32,7 @@ from cgprimer.visualization.diagrams.theme import (
     roles_in,
     theme,
 )
-from cgprimer.visualization.diagrams.vertex_shapes import hexagon, pill_radius
+from cgprimer.visualization.diagrams.vertex_shapes import hexagon_corners, pill_radius
 
 _LONGEST = 12_000.0  # points; TeX's and PDF's largest pages are a little larger
 _BORDER = 18.0
@@ -172,7 +172,7 @@ def _vertex(node: Node, picture: SlideLayout, look: Theme, pen: _Pen) -> list[st
     style = f"{node.role}, path vertex" if node.emphasis else node.role
     style += ", dashed, fill=background, draw opacity=0.5" if node.dropped else ""
     if shape == "hexagon":
-        path = " -- ".join(map(pen.point, hexagon(box))) + " -- cycle"
+        path = " -- ".join(map(pen.point, hexagon_corners(box))) + " -- cycle"
     else:
         path = pen.rectangle(box, 0.0)
     radius = {"rounded": 10.0, "circle": pill_radius(box) - 0.1}.get(shape)

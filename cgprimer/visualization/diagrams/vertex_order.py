@@ -39,7 +39,7 @@ def natural_order(
     """
     if len(layer) + len(edges) > _MOST:
         return {}
-    colours = _refined({key: (layer[key], looks[key]) for key in layer}, edges)
+    colours = _refine_colours({key: (layer[key], looks[key]) for key in layer}, edges)
     alike: dict[int, list[str]] = defaultdict(list)
     for key in layer:
         alike[colours[key]].append(key)
@@ -53,17 +53,17 @@ def natural_order(
     return {key: found[key] for key in layer}
 
 
-def equal_sizes(
+def equalize_sizes(
     sizes: Mapping[str, Size], shapes: Mapping[str, Hashable], edges: Edges
 ) -> dict[str, Size]:
     """Return sizes that are equal for vertices which could be exchanged, if they are similar.
 
-    >>> equal_sizes({"a": (40, 20), "b": (44, 20), "s": (9, 9)}, {}, [("a", "s"), ("b", "s")])
+    >>> equalize_sizes({"a": (40, 20), "b": (44, 20), "s": (9, 9)}, {}, [("a", "s"), ("b", "s")])
     {'a': (44, 20), 'b': (44, 20), 's': (9, 9)}
     """
     if len(sizes) + len(edges) > _MOST:
         return dict(sizes)
-    colours = _refined({key: shapes.get(key) for key in sizes}, edges)
+    colours = _refine_colours({key: shapes.get(key) for key in sizes}, edges)
     alike: dict[int, list[Size]] = defaultdict(list)
     for key, size in sizes.items():
         alike[colours[key]].append(size)
@@ -77,7 +77,7 @@ def equal_sizes(
     return {key: largest[c] if (c := colours[key]) in similar else sizes[key] for key in sizes}
 
 
-def _refined(colours: Mapping[str, Hashable], edges: Edges) -> dict[str, int]:
+def _refine_colours(colours: Mapping[str, Hashable], edges: Edges) -> dict[str, int]:
     """Return colours that differ where vertices or their neighbourhoods do.
 
     Source: Weisfeiler and Leman (1968), colour refinement.
@@ -87,25 +87,25 @@ def _refined(colours: Mapping[str, Hashable], edges: Edges) -> dict[str, int]:
     for tail, head in edges:
         into[head].append(tail)
         onto[tail].append(head)
-    numbers = _numbered(colours)
+    numbers = _number_colours(colours)
     count = 0
     while count < len(set(numbers.values())):
         count = len(set(numbers.values()))
-        numbers = _numbered(
+        numbers = _number_colours(
             {
-                key: (own, _sorted(numbers, into[key]), _sorted(numbers, onto[key]))
+                key: (own, _sorted_colours(numbers, into[key]), _sorted_colours(numbers, onto[key]))
                 for key, own in numbers.items()
             }
         )
     return numbers
 
 
-def _sorted(numbers: Mapping[str, int], keys: Sequence[str]) -> tuple[int, ...]:
+def _sorted_colours(numbers: Mapping[str, int], keys: Sequence[str]) -> tuple[int, ...]:
     """Return the colours of some vertices, in order."""
     return tuple(sorted(map(numbers.__getitem__, keys)))
 
 
-def _numbered(colours: Mapping[str, Hashable]) -> dict[str, int]:
+def _number_colours(colours: Mapping[str, Hashable]) -> dict[str, int]:
     """Return small integers in the place of colours."""
     known: dict[Hashable, int] = {}
     return {key: known.setdefault(colour, len(known)) for key, colour in colours.items()}

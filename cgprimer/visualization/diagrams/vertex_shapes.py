@@ -45,11 +45,11 @@ def shape_size(shape: Shape, text: Size, *, tight: bool = False) -> Size:
     return (max(across, _SMALLEST), max(along, _SMALLEST))
 
 
-def inside(shape: Shape, box: Box, point: Point) -> bool:
+def contains_point(shape: Shape, box: Box, point: Point) -> bool:
     """Tell whether a point lies in the shape that fills `box`.
 
-    >>> inside("circle", Box(0, 0, 10, 10), (4, 4)), inside("rectangle", Box(0, 0, 10, 10), (4, 4))
-    (False, True)
+    >>> [contains_point(shape, Box(0, 0, 10, 10), (4, 4)) for shape in ("circle", "rectangle")]
+    [False, True]
     """
     across, along = abs(point[0] - box.x) * 2, abs(point[1] - box.y) * 2
     if shape == "circle":
@@ -60,13 +60,13 @@ def inside(shape: Shape, box: Box, point: Point) -> bool:
     return along <= box.height and across <= box.width - slant * along / box.height
 
 
-def meet(shape: Shape, box: Box, port: Point, *, down: bool = False) -> Point:
+def clip_to_outline(shape: Shape, box: Box, port: Point, *, down: bool = False) -> Point:
     """Where a line meets the outline of its vertex, to which it comes from the side.
 
     `port` is a point beside the vertex, with `down` above or below it. Corners are kept free: an
     arrow head on a corner could point to either side.
 
-    >>> [meet("rectangle", Box(0, 0, 100, 40), (-58, y)) for y in (10, 24)]
+    >>> [clip_to_outline("rectangle", Box(0, 0, 100, 40), (-58, y)) for y in (10, 24)]
     [(-50.0, 10.0), (-50.0, 11.0)]
     """
     middle, half = (box.x, box.width / 2) if down else (box.y, box.height / 2)
@@ -76,7 +76,7 @@ def meet(shape: Shape, box: Box, port: Point, *, down: bool = False) -> Point:
     outer = (beside, port[1]) if down else (port[0], beside)
     for _ in range(24):
         point = ((inner[0] + outer[0]) / 2, (inner[1] + outer[1]) / 2)
-        inner, outer = (point, outer) if inside(shape, box, point) else (inner, point)
+        inner, outer = (point, outer) if contains_point(shape, box, point) else (inner, point)
     return (round(inner[0], 3), round(inner[1], 3))
 
 
@@ -90,10 +90,10 @@ def pill_radius(box: Box) -> float:
     return half if box.width == box.height else min(half, _PILL_RADIUS)
 
 
-def hexagon(box: Box, slant: float = _SLANT) -> list[Point]:
+def hexagon_corners(box: Box, slant: float = _SLANT) -> list[Point]:
     """Return the corners of the hexagon that fills a box, from the left one on.
 
-    >>> hexagon(Box(0, 0, 100, 40))[:2]
+    >>> hexagon_corners(Box(0, 0, 100, 40))[:2]
     [(-50.0, 0), (-38.0, 20.0)]
     """
     right, top = box.width / 2, box.height / 2
@@ -102,7 +102,7 @@ def hexagon(box: Box, slant: float = _SLANT) -> list[Point]:
     return [(box.x + x, box.y + y) for x, y in corners]
 
 
-def patches(style: RoleStyle, box: Box, small: bool = False) -> list[Patch]:
+def shape_patches(style: RoleStyle, box: Box, small: bool = False) -> list[Patch]:
     """Return the patches that draw a vertex; `small` thins the details for the legend."""
     from matplotlib.patches import FancyBboxPatch, Polygon, Rectangle
 
@@ -110,7 +110,7 @@ def patches(style: RoleStyle, box: Box, small: bool = False) -> list[Patch]:
     look: Any = {"facecolor": style.fill, "edgecolor": style.outline}
     look["linewidth"] = style.line_width
     if style.shape == "hexagon":
-        return [Polygon(hexagon(box, 6.0 if small else _SLANT), closed=True, **look)]
+        return [Polygon(hexagon_corners(box, 6.0 if small else _SLANT), closed=True, **look)]
     if style.shape in ("circle", "rounded"):
         radius = pill_radius(box) if style.shape == "circle" else 5.0 if small else 10.0
         round_box = f"round,pad=0,rounding_size={radius}"

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from cgprimer.visualization.diagrams.geometry import Box, Point
-from cgprimer.visualization.diagrams.vertex_shapes import meet
+from cgprimer.visualization.diagrams.vertex_shapes import clip_to_outline
 
 from .measures import Drawing
 from .problems import Problem
@@ -73,7 +73,7 @@ def _ports(
 def _level(problem: Problem, key: str, box: Box, y: float, side: float) -> Point:
     """Where a level line meets the outline from the right (`side` 1) or the left (-1)."""
     edge = box.x + side * (box.width / 2 + 1.0)
-    return meet(problem.shapes[key], box, (edge + side, y), (edge, y))
+    return clip_to_outline(problem.shapes[key], box, (edge + side, y), (edge, y))
 
 
 def straight(problem: Problem, centres: Mapping[str, Point]) -> Drawing:
@@ -89,7 +89,7 @@ def straight(problem: Problem, centres: Mapping[str, Point]) -> Drawing:
 
 def _on_outline(problem: Problem, key: str, box: Box, toward: Point) -> Point:
     """Where a line from `toward` to the middle of a vertex meets its outline."""
-    return meet(problem.shapes[key], box, toward, _near(box, toward))
+    return clip_to_outline(problem.shapes[key], box, toward, _near(box, toward))
 
 
 def _near(box: Box, toward: Point) -> Point:

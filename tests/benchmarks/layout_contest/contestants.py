@@ -15,10 +15,10 @@ from typing import Any
 
 import networkx
 
-from cgprimer.visualization.diagrams.geometry import Box, Point, Size, rounded
+from cgprimer.visualization.diagrams.geometry import Box, Point, Size, round_corners
 from cgprimer.visualization.diagrams.layout import COMFORTABLE
 from cgprimer.visualization.diagrams.slide_layout import slide_layout
-from cgprimer.visualization.diagrams.vertex_shapes import meet
+from cgprimer.visualization.diagrams.vertex_shapes import clip_to_outline
 
 from .columns import LABEL_MARGIN, LAYER_GAP, NODE_GAP, in_columns, least_scale, straight
 from .measures import Drawing
@@ -70,9 +70,9 @@ def graphlay(*, even: bool = False, **options: Any) -> Contestant:
                 before, after = (x + 1.0, y), (last_x - 1.0, last_y)
             else:
                 before, after = route[1], route[-2]
-            start = meet(problem.shapes[edge.tail], boxes[edge.tail], before, route[0])
-            end = meet(problem.shapes[edge.head], boxes[edge.head], after, route[-1])
-            lines.append(rounded((start, *route[1:-1], end), _CORNER))
+            start = clip_to_outline(problem.shapes[edge.tail], boxes[edge.tail], before, route[0])
+            end = clip_to_outline(problem.shapes[edge.head], boxes[edge.head], after, route[-1])
+            lines.append(round_corners((start, *route[1:-1], end), _CORNER))
         return Drawing(boxes, tuple(lines))
 
     return draw

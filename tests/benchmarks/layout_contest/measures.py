@@ -9,8 +9,14 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
-from cgprimer.visualization.diagrams.geometry import Box, Point, crowded, length, sampled
-from cgprimer.visualization.diagrams.vertex_shapes import inside
+from cgprimer.visualization.diagrams.geometry import (
+    Box,
+    Point,
+    line_length,
+    overlap_length,
+    sample_line,
+)
+from cgprimer.visualization.diagrams.vertex_shapes import contains_point
 from tests.pictures.drawing_graphs import overlaps
 
 from .problems import Problem
@@ -69,12 +75,12 @@ def measured(problem: Problem, drawing: Drawing) -> Measured:
             for edge, line in zip(edges, drawing.lines, strict=True)
         ),
         overlaps=sum(overlaps(a, b, -0.5) for a, b in combinations(boxes.values(), 2)),
-        close=crowded(edges, drawing.lines),
+        close=overlap_length(edges, drawing.lines),
         backward=sum(boxes[e.head].x <= boxes[e.tail].x for e in edges),
         width=width,
         height=height,
         text=_SMALLEST_TEXT * scale,
-        ink=sum(map(length, drawing.lines)),
+        ink=sum(map(line_length, drawing.lines)),
     )
 
 
@@ -121,7 +127,7 @@ def _segments(line: Sequence[Point]) -> np.ndarray:
 
 def _trimmed(line: Sequence[Point]) -> list[Point]:
     """The line without its first and last `_TRIM` points, of a short one less."""
-    trim = min(_TRIM, length(line) / 4)
+    trim = min(_TRIM, line_length(line) / 4)
     return _cut(_cut(list(line), trim)[::-1], trim)
 
 
@@ -139,7 +145,7 @@ def _cut(line: list[Point], left: float) -> list[Point]:
 def _through(
     line: Sequence[Point], ends: set[str], problem: Problem, boxes: Mapping[str, Box]
 ) -> int:
-    points = np.asarray(sampled(line, _STEP))
+    points = np.asarray(sample_line(line, _STEP))
     low, high = points.min(axis=0), points.max(axis=0)
     count = 0
     for key, box in boxes.items():
@@ -152,7 +158,7 @@ def _through(
             (np.abs(points[:, 0] - box.x) < across) & (np.abs(points[:, 1] - box.y) < along)
         ]
         smaller = Box(box.x, box.y, 2 * across, 2 * along)
-        count += any(inside(problem.shapes[key], smaller, (x, y)) for x, y in near)
+        count += any(contains_point(problem.shapes[key], smaller, (x, y)) for x, y in near)
     return count
 
 

@@ -17,11 +17,11 @@ from cgprimer.visualization.diagrams.slide_pen import (
     LINE,
     ROW,
     TEXT,
-    DrawnTable,
     Legend,
+    MeasuredTable,
     Pen,
     sheet,
-    shortened,
+    shorten_text,
 )
 from cgprimer.visualization.diagrams.text_layout import text_width, wrap_words
 from cgprimer.visualization.diagrams.theme import (
@@ -71,7 +71,7 @@ class Slide:
     """
 
     graph: FittedGraph | None = None
-    tables: tuple[DrawnTable, ...] = ()
+    tables: tuple[MeasuredTable, ...] = ()
     descriptions: tuple[tuple[str, tuple[str, ...]], ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -177,7 +177,7 @@ def _lay_out_slides(comparison: Comparison, title: str | None) -> tuple[Slide, .
     room = _BOTTOM - _lay_out_heading(comparison, title).bottom
     texts = [*comparison_text.explain_missing_errors(comparison), "; ".join(comparison_text.NOTES)]
     wrapped = (line for text in texts for line in wrap_words(text, _ROOM, TEXT))
-    notes = tuple(shortened(line, _ROOM) for line in wrapped)
+    notes = tuple(shorten_text(line, _ROOM) for line in wrapped)
     diagram = complete_diagram(comparison)
     for row in (ROW, _NARROW_ROW) if is_readable(diagram) else ():
         numbers = Slide(None, _tables(comparison, len(comparison.wrt), row), (), notes)
@@ -200,15 +200,19 @@ def _lay_out_slides(comparison: Comparison, title: str | None) -> tuple[Slide, .
     return (last,) if graph is None else (Slide(graph), last)
 
 
-def _tables(comparison: Comparison, most: int, row: float = ROW) -> tuple[DrawnTable, ...]:
+def _tables(comparison: Comparison, most: int, row: float = ROW) -> tuple[MeasuredTable, ...]:
     """Return the tables of derivatives, with as many digits as fit, and of costs."""
-    costs = DrawnTable(comparison_text.cost_table(comparison), _ROOM, row=row, first=_INDENT - 18.0)
+    costs = MeasuredTable(
+        comparison_text.cost_table(comparison), _ROOM, row=row, first=_INDENT - 18.0
+    )
     for digits in _DIGITS:
         table = comparison_text.derivative_table(comparison, most, digits)
         if table is None:
             return (costs,)
-        rows = (r._replace(title=shortened(r.title, _WIDEST_NAME, bold=True)) for r in table.rows)
-        drawn = DrawnTable(replace(table, rows=tuple(rows)), _ROOM, row=row)
+        rows = (
+            r._replace(title=shorten_text(r.title, _WIDEST_NAME, bold=True)) for r in table.rows
+        )
+        drawn = MeasuredTable(replace(table, rows=tuple(rows)), _ROOM, row=row)
         if drawn.width <= _ROOM:
             break
     return (drawn, costs)
@@ -250,8 +254,8 @@ def _lay_out_heading(comparison: Comparison, title: str | None) -> _Heading:
     wrapped = wrap_words(text, _ROOM, TITLE_SIZE, bold=True)
     if len(wrapped) > _MOST_TITLE_LINES:
         wrapped = (*wrapped[: _MOST_TITLE_LINES - 1], f"{wrapped[_MOST_TITLE_LINES - 1]} …")
-    lines = tuple(shortened(line, _ROOM, TITLE_SIZE, bold=True) for line in wrapped)
-    subtitle = shortened(comparison_text.subtitle(comparison), _ROOM, TEXT + 1)
+    lines = tuple(shorten_text(line, _ROOM, TITLE_SIZE, bold=True) for line in wrapped)
+    subtitle = shorten_text(comparison_text.subtitle(comparison), _ROOM, TEXT + 1)
     used = text_width(lines[0], TITLE_SIZE, bold=True) if lines else 0.0
     is_one_line = len(lines) == 1 and used + 40 + text_width(subtitle, TEXT + 1) <= _ROOM
     bottom = 18.0 + _TITLE_LINE * len(lines) + (0.0 if is_one_line else 22.0) + 4.0

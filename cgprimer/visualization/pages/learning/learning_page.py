@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cgprimer.core.tape.scalarization import split_arrays
-from cgprimer.visualization.diagrams.animation import gif
+from cgprimer.visualization.diagrams.animation import encode_gif
 from cgprimer.visualization.diagrams.theme import theme
 from cgprimer.visualization.pages.page_rendering import encode_script_data, render_page
 from cgprimer.visualization.plots.boundary_plot import Plane, draw_plane, moments_of, region_colours
@@ -33,7 +33,7 @@ def animation(
     """The boundary moving, as a GIF; the arguments are those of ``cgprimer.plot.boundary``."""
     plane, moments = moments_of(run, data, columns, _FRAMES)
     figures = (draw_plane(plane, moment, dark=dark, title=title) for moment in moments)
-    return gif(figures, speed=_SPEED)
+    return encode_gif(figures, speed=_SPEED)
 
 
 def page(

@@ -17,12 +17,19 @@ from numpy.typing import NDArray
 
 from cgprimer.core.operations.array_shapes import format_shape
 from cgprimer.support.number_format import SHORT, mark_rounding
-from cgprimer.visualization.diagrams.geometry import Box, Point, Size, length, point_at, sampled
-from cgprimer.visualization.diagrams.geometry import frame as around
+from cgprimer.visualization.diagrams.geometry import (
+    Box,
+    Point,
+    Size,
+    line_length,
+    point_at,
+    sample_line,
+)
+from cgprimer.visualization.diagrams.geometry import bounding_box as around
 from cgprimer.visualization.diagrams.slide_pen import Legend, Pen
 from cgprimer.visualization.diagrams.text_layout import text_width
 from cgprimer.visualization.diagrams.theme import READABLE_SIZE, SLIDE_HEIGHT, mix, theme
-from cgprimer.visualization.diagrams.vertex_shapes import patches
+from cgprimer.visualization.diagrams.vertex_shapes import shape_patches
 from cgprimer.visualization.pages.stepping.scene import Scene, Vertex
 from cgprimer.visualization.pages.stepping.slide_tables import known, missing, moved, so_far
 from cgprimer.visualization.pages.stepping.step_frames import Frame
@@ -111,7 +118,7 @@ def _graph(pen: Pen, scene: Scene, frame: Frame, place: Placed, chosen: Window, 
         elif {tail, head} & shown:
             way = points if tail in shown else points[::-1]
             kept = way_out(chosen, way, math.inf if lit else _STUB)
-            written = lit and math.dist(kept[0], kept[-1]) > 0.5 * length([*points, tip])
+            written = lit and math.dist(kept[0], kept[-1]) > 0.5 * line_length([*points, tip])
             _fading(pen, kept, lit)
         if head in shown:
             _head(pen, points[-1], tip, lit)
@@ -139,7 +146,7 @@ def _fading(pen: Pen, points: list[Point], lit: bool) -> None:
     """A line that goes over into the background: it leads to a vertex that is left out."""
     from matplotlib.collections import LineCollection
 
-    whole = length(points)
+    whole = line_length(points)
     if whole < _DASH:
         return
     colour, width, dash, pause = pen.look.edge, _PLAIN, _DASH / 2, 0.0
@@ -164,14 +171,14 @@ def _head(pen: Pen, end: Point, tip: Point, lit: bool) -> None:
 
 def _vertex(pen: Pen, vertex: Vertex, box: Box, lit: bool, look: tuple[bool, float]) -> None:
     style = pen.look.roles[vertex.role]
-    for patch in patches(style, box):
+    for patch in shape_patches(style, box):
         patch.set_zorder(4)
         pen.axes.add_patch(patch)
     if not lit:
         return
     across, scale = look
     grown = 2 * RING * scale
-    ring = patches(style, Box(box.x, box.y, box.width + grown, box.height + grown))[0]
+    ring = shape_patches(style, Box(box.x, box.y, box.width + grown, box.height + grown))[0]
     ring.set(facecolor="none", edgecolor=pen.lit, linewidth=3.2, linestyle="-", zorder=4)
     pen.axes.add_patch(ring)
     away = (RING + 4.0) * scale
@@ -183,7 +190,11 @@ def _vertex(pen: Pen, vertex: Vertex, box: Box, lit: bool, look: tuple[bool, flo
 
 def _texts(pen: Pen, vertex: Vertex, box: Box, scale: float, frame: Frame, mark: str) -> None:
     k = vertex.row
-    value, derivative, so_far_at = frame.values[k], frame.derivatives[k], frame.sums[k]
+    value, derivative, so_far_at = (
+        frame.values[k],
+        frame.derivatives[k],
+        frame.sums[k],
+    )
     below = "" if derivative is None else f"{mark} {known(derivative)}"
     cut = len(below) > 12 and theme(False).roles[vertex.role].shape == "hexagon"  # its corners
     if cut or text_width(below, LETTER) > box.width / scale - 12:
@@ -281,10 +292,10 @@ def way_out(window: Window, line: Sequence[Point], most: float) -> list[Point]:
     that is left out.
     """
     left, top, right, bottom = window.inner
-    reach = min(length(line) - 14.0, most)
+    reach = min(line_length(line) - 14.0, most)
     kept: list[Point] = [line[0]]
     done = 0.0
-    for a, b in pairwise(sampled(line, 2.0)):
+    for a, b in pairwise(sample_line(line, 2.0)):
         done += math.dist(a, b)
         if done > reach or not (left <= b[0] <= right and top <= b[1] <= bottom):
             break
@@ -294,7 +305,7 @@ def way_out(window: Window, line: Sequence[Point], most: float) -> list[Point]:
 
 def dashes(line: Sequence[Point], dash: float, gap: float) -> list[list[Point]]:
     """Cut a line into pieces of one length."""
-    starts = np.arange(0.0, length(line) - dash + 1e-9, dash + gap).tolist()
+    starts = np.arange(0.0, line_length(line) - dash + 1e-9, dash + gap).tolist()
     return [[point_at(line, at), point_at(line, at + dash)] for at in starts]
 
 

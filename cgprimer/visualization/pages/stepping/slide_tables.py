@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from cgprimer.errors import pluralize
 from cgprimer.support.number_format import SHORT, format_number, is_exact, mark_rounding
-from cgprimer.visualization.diagrams.slide_pen import TEXT, Pen, broken
+from cgprimer.visualization.diagrams.slide_pen import TEXT, Pen, break_lines
 from cgprimer.visualization.diagrams.text_layout import text_width
 from cgprimer.visualization.pages.stepping.step_frames import Frame, Stepping
 from cgprimer.visualization.pages.stepping.step_values import Walk
@@ -155,7 +155,7 @@ def _draw_lines(
     pen.write(start, y, named[0], weight="bold")
     for column, (title, _, _) in columns.items():
         pen.write(ends[column], y, title, align="right", weight="bold")
-    lines = [broken(text, x - start, bold=True) for text in texts]
+    lines = [break_lines(text, x - start, bold=True) for text in texts]
     first, last = around([len(some) for some in lines], lit, int((bottom - top) / ROW) - 1)
     if first:
         y += ROW

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from cgprimer.support.number_format import choose_equality_sign, format_number, mark_rounding
-from cgprimer.visualization.diagrams.animation import gif
+from cgprimer.visualization.diagrams.animation import encode_gif
 from cgprimer.visualization.diagrams.figure_files import figure_bytes
-from cgprimer.visualization.diagrams.slide_pen import TEXT, broken, sheet
+from cgprimer.visualization.diagrams.slide_pen import TEXT, break_lines, sheet
 from cgprimer.visualization.diagrams.text_layout import text_width
 from cgprimer.visualization.diagrams.theme import SLIDE_HEIGHT as HEIGHT
 from cgprimer.visualization.diagrams.theme import SLIDE_WIDTH as WIDTH
@@ -86,7 +86,7 @@ def animation(
 
     ``on_frame`` is as in `slides`.
     """
-    return gif(_figures(shown, method, dark, on_frame), _palette(dark), speed=speed)
+    return encode_gif(_figures(shown, method, dark, on_frame), _palette(dark), speed=speed)
 
 
 def _figures(
@@ -139,18 +139,18 @@ def slide(
     counted = f"step {frame.number + 1} of {len(walk.steps)}"
     room = right - left - text_width(counted, TEXT) - 20
     pen.write(right, y, counted, align="right")
-    for line in broken(shown.title, room, LARGE, bold=True) or [""]:
+    for line in break_lines(shown.title, room, LARGE, bold=True) or [""]:
         pen.write(left, y, line, LARGE, weight="bold")
         y += ROW
     scheme = f" ({walk.scheme})" if walk.scheme else ""
-    for line in broken(f"{method}{scheme}, {frame.phase}", right - left):
+    for line in break_lines(f"{method}{scheme}, {frame.phase}", right - left):
         pen.write(left, y, line)
         y += ROW
     y += 4
-    for line in broken(headline(frame), (right - left) / 1.1, LARGE, bold=True):
+    for line in break_lines(headline(frame), (right - left) / 1.1, LARGE, bold=True):
         pen.write(left, y, line, LARGE, weight="bold")
         y += 1.1 * ROW
-    for line in broken(frame.step.note, right - left):
+    for line in break_lines(frame.step.note, right - left):
         pen.write(left, y, line, color=pen.faint)
         y += ROW
     parts = [
@@ -210,9 +210,9 @@ def _results(parts: list[str], width: float) -> list[str]:
         if text_width(longer, TEXT) <= width:
             lines[-1] = longer
         else:
-            lines += broken(part, width)
+            lines += break_lines(part, width)
     if len(lines) <= 3:
         return [line for line in lines if line]
     done = [part for part in parts if not part.endswith(known(None))]
     rest = f"{len(done)} of {len(parts)} derivatives are computed"
-    return [*(broken(done[-1], width) if done else []), rest]
+    return [*(break_lines(done[-1], width) if done else []), rest]

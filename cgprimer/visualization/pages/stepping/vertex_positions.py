@@ -11,9 +11,16 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from cgprimer.errors import UsageError
-from cgprimer.visualization.diagrams.edge_labels import free_labels
-from cgprimer.visualization.diagrams.geometry import Box, Point, frame, length, point_at, shortened
-from cgprimer.visualization.diagrams.layer_summary import layers
+from cgprimer.visualization.diagrams.edge_labels import move_labels
+from cgprimer.visualization.diagrams.geometry import (
+    Box,
+    Point,
+    bounding_box,
+    line_length,
+    point_at,
+    shorten_line,
+)
+from cgprimer.visualization.diagrams.layer_summary import assign_layers
 from cgprimer.visualization.diagrams.layout import Gaps, lay_out
 from cgprimer.visualization.diagrams.theme import theme
 from cgprimer.visualization.diagrams.vertex_shapes import pill_radius
@@ -72,7 +79,7 @@ def placed(
     Raises:
         UsageError: a layer has so many vertices that laying them out would take minutes.
     """
-    layer = layers((vertex.name for vertex in scene.vertices), scene.edges)
+    layer = assign_layers((vertex.name for vertex in scene.vertices), scene.edges)
     if (widest := max(Counter(layer.values()).values())) > _WIDEST:
         said = f"{widest:,} vertices stand side by side, more than the {_WIDEST} of one picture"
         hint = "a part of the graph: --of NAME (in Python of=...); cgprimer trace has every number"
@@ -100,18 +107,18 @@ def _placed(scene: Scene, down: bool, gap: float, label: tuple[float, float]) ->
     without = [None] * len(scene.edges)
     found = lay_out(sizes, list(scene.edges), without, shapes=shapes, gaps=gaps, down=down)
     # Room for the labels is not reserved: a picture with it would be much larger.
-    middles = (point_at(line, length(line) / 2) for line in found.lines)
+    middles = (point_at(line, line_length(line) / 2) for line in found.lines)
     found = replace(found, labels=tuple(Box(*middle, *label) for middle in middles))
 
-    labels = free_labels(found, label[0] / 2)
+    labels = move_labels(found, label[0] / 2)
     width, height = found.width + 2 * _MARGIN, found.height + 2 * _MARGIN
     around = Box(found.width / 2, found.height / 2, width, height)
-    whole = frame([around, *(box for box in labels.boxes if box)])
+    whole = bounding_box([around, *(box for box in labels.boxes if box)])
     left, top = whole.x - whole.width / 2, whole.y - whole.height / 2
     lines = [tuple((x - left, y - top) for x, y in line) for line in found.lines]
     return labels.touching, Placed(
-        tuple(box.moved(-left, -top) for box in found.boxes.values()),
-        tuple(shortened(line, _ARROW) for line in lines),
+        tuple(box.translate(-left, -top) for box in found.boxes.values()),
+        tuple(shorten_line(line, _ARROW) for line in lines),
         tuple(line[-1] for line in lines),
         tuple((box.x - left, box.y - top) for box in labels.boxes if box),
         whole.width,
