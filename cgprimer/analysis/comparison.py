@@ -1,4 +1,4 @@
-"""The methods side by side: each derivative, its error, and what it cost."""
+"""Comparison of differentiation methods: derivatives, errors and costs."""
 
 from __future__ import annotations
 
@@ -9,10 +9,15 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from typing import Any
 
-from cgprimer.analysis.element_graph import numbers_of
+from cgprimer.analysis.element_graph import expand_with_point
 from cgprimer.analysis.latex import latex_name
-from cgprimer.analysis.reference import digits_of, is_known, reference_derivatives, relative_error
-from cgprimer.analysis.scalar_points import point_values
+from cgprimer.analysis.reference import (
+    format_reference,
+    is_defined,
+    reference_derivatives,
+    relative_error,
+)
+from cgprimer.analysis.scalar_points import complete_point
 from cgprimer.analysis.text_tables import table
 from cgprimer.core.derivatives import (
     parse_element_of,
@@ -34,31 +39,31 @@ from cgprimer.expressions import ExpressionGraph, Shape, parse_element
 from cgprimer.support.array_values import Value
 from cgprimer.support.number_format import DIGITS, format_latex_number, format_number
 from cgprimer.support.validation import check_choice
-from cgprimer.tapes import differentiate, elements, scalarize, values_of
+from cgprimer.tapes import Tape, differentiate, elements, scalarize, values_of
 
-_REPEATS = 5
+_TIMED_RUNS = 5
 _EXACT = ("forward", "reverse", "path-sum")
-_FLAT = {"coth", "sigmoid", "tanh"}  # slopes made of the result: see their edges
-_MOST_WORK = 200_000  # derivatives times operations beyond which there is no reference
-_MOST_NUMBERS = 2_000  # of arrays
-_MOST_COLUMNS = 5  # derivatives beyond which they get a table of their own
+_FLAT = {"coth", "sigmoid", "tanh"}  # partials computed from the result lose digits
+_MAX_REFERENCE_WORK = 200_000  # derivatives times operations
+_MAX_ELEMENTS = 2_000  # of arrays
+_MAX_COLUMNS = 5  # more derivatives are shown in a separate table
 
 
 @dataclass(frozen=True, slots=True)
 class MethodResult:
-    """What one method gave and what it cost.
+    """The derivatives that one method computes, and their cost.
 
     Attributes:
-        method: its name.
-        derivatives: name to derivative; empty where the method refused. Arrays are there by their
-            elements, ``W[0,1]``.
-        errors: name to relative error against the reference.
-        passes: runs over the graph; paths, for the sum over paths.
-        operations: instructions executed for the whole gradient.
-        live_values: the most values alive at one time.
-        seconds: for the whole gradient, once compiled: the least of five runs.
-        refused: why the method could not do it; empty if it could.
-        scheme: which difference quotient, if several were compared.
+        method: the name of the method.
+        derivatives: the derivatives, keyed by name, or by element (``W[0,1]``) for arrays; empty if
+            the method refuses.
+        errors: the relative errors with respect to the reference, keyed by name.
+        passes: the number of passes, or of paths for path-sum.
+        operations: the number of instructions executed for the whole gradient.
+        live_values: the maximum number of values in memory at the same time.
+        seconds: the time for the whole gradient without compilation, the minimum of five runs.
+        refused: the reason why the method refuses; empty if it does not.
+        scheme: the difference quotient, if several are compared.
     """
 
     method: str
@@ -73,7 +78,7 @@ class MethodResult:
 
     @property
     def name(self) -> str:
-        """The method with its scheme, as tables show it: ``finite-difference (forward)``."""
+        """The method with its scheme, such as ``finite-difference (forward)``."""
         return f"{self.method} ({self.scheme})" if self.scheme else self.method
 
     @property
@@ -85,18 +90,19 @@ class MethodResult:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """All methods on one graph at one point.
+    """A comparison of methods on one graph at one point.
 
     Attributes:
-        of: what is differentiated; ``value`` is its value.
-        wrt: with respect to which names: those of the elements, where there are arrays.
-        at: the point; arrays are whole.
-        reference: derivatives to fifty digits, as texts; None where there are none.
-        primal_operations: instructions of the graph's own tape.
-        results: one per method.
-        graph: what was differentiated, for pictures.
-        flat: functions whose slope lost digits here, because they are flat.
-        shapes: of the arrays whose elements are in ``wrt``, whole ones only.
+        of: the differentiated variable.
+        value: the value of this variable.
+        wrt: the names with respect to which it is differentiated; the names of elements for arrays.
+        at: the point; arrays are not split into elements.
+        reference: the derivatives as strings of fifty digits; None if they are unknown.
+        primal_operations: the number of instructions of the graph's own tape.
+        results: one result for each method.
+        graph: the differentiated graph.
+        flat: functions whose derivatives lost digits at this point because they are flat.
+        shapes: the shapes of the arrays whose elements are all in ``wrt``.
     """
 
     of: str
@@ -111,50 +117,51 @@ class Comparison:
     shapes: dict[str, Shape] = field(default_factory=dict, repr=False)
 
     def __repr__(self) -> str:
-        made = pluralize(len(self.results), "method")
-        return f"<Comparison d{self.of}/d({join_names(self.wrt)}): {made}>"
+        count = pluralize(len(self.results), "method")
+        return f"<Comparison d{self.of}/d({join_names(self.wrt)}): {count}>"
 
     def result(self, method: str) -> MethodResult:
-        """The result of a method.
+        """Return the result of a method.
 
         Raises:
-            UsageError: it is none of those that were compared.
+            UsageError: the method is not part of this comparison.
         """
-        found = {result.name: result for result in self.results}
-        if str(method) not in found:
-            raise UsageError(f"there is no method {method!r} here", hint=name_hint(method, found))
-        return found[method]
+        results = {result.name: result for result in self.results}
+        if str(method) not in results:
+            hint = name_hint(method, results)
+            raise UsageError(f"method {method!r} was not compared", hint=hint)
+        return results[method]
 
     def to_table(self, style: str = "text") -> str:
-        """Derivatives, then costs, as ``text``, ``markdown``, ``latex`` or ``csv``."""
-        if len(self.wrt) > _MOST_COLUMNS:
-            return f"{self._derivative_rows(style)}\n\n{self._cost_rows(style, ())}"
-        return self._cost_rows(style, self.wrt)
+        """Format derivatives and costs as ``text``, ``markdown``, ``latex`` or ``csv``."""
+        if len(self.wrt) > _MAX_COLUMNS:
+            return f"{self._format_derivatives(style)}\n\n{self._format_costs(style, ())}"
+        return self._format_costs(style, self.wrt)
 
-    def _derivative_rows(self, style: str) -> str:
-        """A row per name, a column per method."""
-        able = [r for r in self.results if not r.refused]
-        heads, show = self._headings(self.wrt, style), _shown_in(style)
-        pairs = zip(heads, self.wrt, strict=True)
-        rows = [[head, *(show(r.derivatives[n]) for r in able)] for head, n in pairs]
-        return table(["", *(r.name for r in able)], rows, style=style)
+    def _format_derivatives(self, style: str) -> str:
+        """Format the derivatives, with a row for each name and a column for each method."""
+        results = [r for r in self.results if not r.refused]
+        headings, show = self._list_headings(self.wrt, style), _choose_number_format(style)
+        pairs = zip(headings, self.wrt, strict=True)
+        rows = [[heading, *(show(r.derivatives[n]) for r in results)] for heading, n in pairs]
+        return table(["", *(r.name for r in results)], rows, style=style)
 
-    def _headings(self, names: tuple[str, ...], style: str) -> list[str]:
-        """What the derivatives are called."""
+    def _list_headings(self, names: tuple[str, ...], style: str) -> list[str]:
+        """Return the headings of derivatives, such as ``dxw/dab``."""
         if style == "latex":
             of = latex_name(self.of)
             return [rf"$\partial {of} / \partial {latex_name(n)}$" for n in names]
         return [f"d{self.of}/d{n}" for n in names]
 
-    def _cost_rows(self, style: str, shown: tuple[str, ...]) -> str:
-        """A row per method: the derivatives shown, and what they cost."""
-        names, show = self._headings(shown, style), _shown_in(style)
+    def _format_costs(self, style: str, names: tuple[str, ...]) -> str:
+        """Format selected derivatives and the costs, with a row for each method."""
+        headings, show = self._list_headings(names, style), _choose_number_format(style)
         rows = [
-            [r.name, *["refused"] * len(names), *[""] * 5]
+            [r.name, *["refused"] * len(headings), *[""] * 5]
             if r.refused
             else [
                 r.name,
-                *(show(r.derivatives[n]) for n in shown),
+                *(show(r.derivatives[n]) for n in names),
                 "no reference" if r.worst_error is None else show(r.worst_error, 2),
                 pluralize(r.passes, "path") if r.method == "path-sum" else str(r.passes),
                 str(r.operations),
@@ -165,67 +172,68 @@ class Comparison:
         ]
         costs = ["largest relative error", "passes", "operations", "live values"]
         costs.append(r"time/$\mu$s" if style == "latex" else "time/us")
-        return table(["method", *names, *costs], rows, style=style)
+        return table(["method", *headings, *costs], rows, style=style)
 
     def __str__(self) -> str:
         cost = f"computed with {self.primal_operations} operations"
         lines = [f"{self.of} = {format_number(self.value)}, {cost}", "", self.to_table()]
-        refused = [f"{r.name}: {r.refused}" for r in self.results if r.refused]
+        notes = [f"{r.name}: {r.refused}" for r in self.results if r.refused]
         kinks = [n for n in self.wrt if self.reference and self.reference[n] == "nan"]
         if kinks:
-            refused.append(
-                f"there is no derivative with respect to {', '.join(kinks)} here (a kink, a pole or"
-                " an edge of the domain), so no error is counted; each method has its convention"
+            notes.append(
+                f"no derivative with respect to {', '.join(kinks)} at this point (a kink, a pole or"
+                " the edge of a domain): errors are not computed, and methods may differ"
             )
         if self.flat:
-            refused.append(
-                f"{' and '.join(self.flat)}: slopes lose digits where a function is flat"
+            notes.append(
+                f"{' and '.join(self.flat)}: derivatives lose digits where a function is flat"
                 f" (cgprimer primitives {self.flat[0]})"
             )
-        return "\n".join([*lines, *([""] if refused else []), *refused])
+        return "\n".join([*lines, *([""] if notes else []), *notes])
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, arrays as nested lists; ``docs/command-line.md`` has the keys."""
-        own = ("of", "value", "wrt", "at", "reference", "primal_operations")
+        """Return plain data, with nested lists for arrays; see ``docs/command-line.md``."""
+        fields = ("of", "value", "wrt", "at", "reference", "primal_operations")
         methods = [
-            {"relative_errors" if name == "errors" else name: self._nested(value)
-             for name, value in one.items() if name != "scheme" or value}
-            for one in map(asdict, self.results)
+            {"relative_errors" if name == "errors" else name: self._join_elements(value)
+             for name, value in result.items() if name != "scheme" or value}
+            for result in map(asdict, self.results)
         ]  # fmt: skip
-        found = {n: self._nested(getattr(self, n)) for n in own}
-        return found | {"wrt": list(self._nested(dict.fromkeys(self.wrt))), "methods": methods}
+        data = {name: self._join_elements(getattr(self, name)) for name in fields}
+        names = list(self._join_elements(dict.fromkeys(self.wrt)))
+        return data | {"wrt": names, "methods": methods}
 
-    def _nested(self, table: Any) -> Any:
-        """A table with whole arrays as nested lists in the place of their elements."""
-        if not isinstance(table, dict) or not table:
-            return table
-        made, left = {}, dict(table)
+    def _join_elements(self, values: Any) -> Any:
+        """Join the elements of each array in a dictionary to nested lists."""
+        if not isinstance(values, dict) or not values:
+            return values
+        arrays, scalars = {}, dict(values)
         for name, shape in self.shapes.items():
-            flat = [left.pop(one, None) for one in elements(name, shape) if one in table]
-            for size in shape[:0:-1] if len(flat) == math.prod(shape) else ():
-                flat = [flat[i : i + size] for i in range(0, len(flat), size)]
-            if flat:
-                made[name] = flat
-        return {**made, **left}
+            items = [scalars.pop(e, None) for e in elements(name, shape) if e in values]
+            for size in shape[:0:-1] if len(items) == math.prod(shape) else ():
+                items = [items[i : i + size] for i in range(0, len(items), size)]
+            if items:
+                arrays[name] = items
+        return {**arrays, **scalars}
 
 
-def _shown_in(style: str) -> Callable[..., str]:
-    """How numbers are written in a table."""
+def _choose_number_format(style: str) -> Callable[..., str]:
+    """Return the function that formats numbers in a table of the given style."""
     if style != "latex":
         return format_number
     return lambda value, digits=DIGITS: f"${format_latex_number(value, digits)}$"
 
 
-def checked_comparison(found: object) -> Comparison:
-    """What was given for a comparison, which must be one.
+def require_comparison(value: object) -> Comparison:
+    """Return a comparison, and reject other objects.
 
     Raises:
-        UsageError: it is something else, such as the graph to be compared.
+        UsageError: the object is not a comparison, but a graph, for example.
     """
-    if isinstance(found, Comparison):
-        return found
-    hint = "cgprimer.compare(graph) makes one"
-    raise UsageError(f"expected a Comparison, not {type(found).__name__}", hint=hint)
+    if isinstance(value, Comparison):
+        return value
+    hint = "use cgprimer.compare(graph)"
+    raise UsageError(f"expected a Comparison, got {type(value).__name__}", hint=hint)
 
 
 def compare(
@@ -239,126 +247,185 @@ def compare(
     schemes: Names = (),
     engine: str = "auto",
 ) -> Comparison:
-    """All methods (or those named) on the same derivatives.
+    """Compare the derivatives that several methods compute, their errors and costs.
 
-    The reference is computed to fifty digits by a way of its own, see
+    The reference has fifty digits and is computed independently, see
     :mod:`cgprimer.analysis.reference`.
 
     Args:
         graph: the graph.
-        at: a value for each input and parameter; declared values fill the rest.
-        of: the variable to differentiate; the only output unless given. Of an array an element,
-            such as ``s[0]``.
-        wrt: with respect to which names; all parameters unless given (all inputs where there
-            are no parameters). Arrays are compared element by element.
-        loss: a loss to put behind the outputs, as in :func:`cgprimer.graph_with_loss`.
-        methods: which methods; all unless given.
-        schemes: difference quotients, each with a row of its own in place of one for
+        at: values of inputs and parameters; declared values are the defaults.
+        of: the variable to differentiate, by default the only output; an element such as ``s[0]``
+            if the variable is an array.
+        wrt: names with respect to which it is differentiated, by default all parameters, or all
+            inputs of a graph without parameters. Arrays are compared element by element.
+        loss: a loss to add after the outputs, as in :func:`cgprimer.graph_with_loss`.
+        methods: the methods to compare, by default all.
+        schemes: difference quotients to compare, instead of the default one for
             ``finite-difference``: ``forward`` (n + 1 evaluations), ``central`` (2n) and
             ``complex-step`` (n).
-        engine: what runs them.
+        engine: the engine that runs the methods.
 
     Raises:
-        UsageError: an unknown name or method. A method that refuses is a row that says so.
+        UsageError: a name or method is unknown. If a method refuses, its result has the reason.
         MissingValueError: a value is missing.
 
     >>> from cgprimer.core.graph import parse
-    >>> side_by_side = compare(parse("xw = sin(k*xa)"), {"xa": 1, "k": 2})
-    >>> [(r.method, r.passes, round(r.derivatives["k"], 6)) for r in side_by_side.results[2:]]
+    >>> comparison = compare(parse("xw = sin(k*xa)"), {"xa": 1, "k": 2})
+    >>> [(r.method, r.passes, round(r.derivatives["k"], 6)) for r in comparison.results[2:]]
     [('forward', 1, -0.416147), ('reverse', 1, -0.416147), ('path-sum', 1, -0.416147)]
     """
     graph = graph_with_loss(graph, loss, check_point(at))
     target = resolve_output(graph, of)
-    asked = resolve_wrt(graph, wrt or graph.parameters or graph.inputs)
-    primal = tape_with_elements(graph, (target, *asked))
-    if shape := primal.shapes[primal.index(target)]:
-        one = next(elements(target, shape)).replace("][", ",")
+    requested = resolve_wrt(graph, wrt or graph.parameters or graph.inputs)
+    primal = tape_with_elements(graph, (target, *requested))
+    _check_scalar(target, primal.shapes[primal.index(target)])
+    point = complete_point(graph, at, of=target)
+    arrays = tuple(dict.fromkeys(parse_element_of(graph, name)[0] for name in requested))
+    shapes = {name: primal.shapes[primal.index(name)] for name in arrays}
+    names = tuple(dict.fromkeys(e for n in requested for e in _list_elements(n, shapes)))
+    if any(shapes.values()) and len(names) > _MAX_ELEMENTS:
         raise UsageError(
-            f"{target!r} is an array of shape {format_shape(shape)}: one of its elements is"
-            " compared",
-            hint=f"such as of={one!r} (--of {one!r}), or their sum as an output of its own",
+            f"cannot compare {len(names):,} elements of {join_names(requested)}: the maximum is"
+            f" {_MAX_ELEMENTS:,}",
+            hint="name a smaller array with wrt=... (--wrt NAME), or use a smaller network",
         )
-    point = point_values(graph, at, of=target)
-    columns = {name: point[name] for name in graph.inputs}
-    scalars = {name: value for name, value in point.items() if name not in columns}
-    own = {name: primal.shapes[primal.index(name)] for name in point}
-    whole = tuple(dict.fromkeys(parse_element_of(graph, name)[0] for name in asked))
-    shapes = {name: primal.shapes[primal.index(name)] for name in whole}
-    names = tuple(dict.fromkeys(e for n in asked for e in _elements_of(n, shapes)))
-    if any(shapes.values()) and len(names) > _MOST_NUMBERS:
-        raise UsageError(
-            f"{join_names(asked)}: {len(names):,} numbers are more than the {_MOST_NUMBERS:,}"
-            " by which all methods differentiate one after the other",
-            hint="name a smaller array with wrt=... (--wrt NAME), or take a smaller network",
+    has_elements = any(parse_element_of(graph, name)[1] for name in requested)
+    if has_elements and not primal.custom:  # differentiate with respect to these elements only
+        expanded, expanded_point = expand_with_point(graph, at)
+        comparison = compare(
+            expanded,
+            expanded_point,
+            of=target,
+            wrt=names,
+            methods=methods,
+            schemes=schemes,
+            engine=engine,
         )
-    if any(parse_element_of(graph, name)[1] for name in asked) and not primal.custom:
-        numbers, inside = numbers_of(graph, at)  # in which they are moved alone
-        alone = compare(
-            numbers, inside, of=target, wrt=names, methods=methods, schemes=schemes, engine=engine
-        )
-        return replace(alone, graph=graph, at=point)
-    flat = primal if primal.custom else scalarize(primal)
-    if len(names) * len(flat) <= _MOST_WORK and not primal.custom:
-        reference = reference_derivatives(flat, target, names, split_arrays(point, own))
-    else:
-        reference = None
-    certain = {n: exact for n, exact in (reference or {}).items() if is_known(exact)}
-    value = float(values_of(primal, point, roots=[primal.index(target)])[primal.index(target)])
-    results = []
-    for method, scheme in _rows(methods, schemes):
-        options = {"scheme": scheme} if scheme else {}
-        try:
-            program = differentiate(primal, target, whole, method=method, **options)
-        except DifferentiationError as error:
-            results.append(MethodResult(method, refused=error.message, scheme=scheme))
-            continue
-        runner = Runner(program, engine="plain" if engine == "auto" else engine)
-        best = math.inf
-        for _ in range(_REPEATS):
-            start = time.perf_counter()
-            found = runner(columns, scalars, 1)
-            best = min(best, time.perf_counter() - start)
-        every = split_arrays({n: found.derivatives[target, n] for n in whole}, shapes)
-        derivatives = {n: reshape_to_samples(every[n], ()) for n in names}
-        errors = {n: relative_error(derivatives[n], exact) for n, exact in certain.items()}
-        if program.tape.has_arrays and not primal.custom:  # counted in numbers, as the others are
-            program = replace(program, tape=scalarize(program.tape))
-        cost = (program.pass_count, program.operation_count, program.live_values, best)
-        results.append(MethodResult(method, derivatives, errors, *cost, scheme=scheme))
-    digits = reference and {n: digits_of(v) for n, v in reference.items()}
-    lossy = [r for r in results if r.method in _EXACT and 1e-12 < (r.worst_error or 0.0) < 1.0]
-    slopes = (
-        tuple(sorted({operator_name(s.primitive) for s in flat.instructions} & _FLAT))
-        if lossy
-        else ()
+        return replace(comparison, graph=graph, at=point)
+    scalar_tape = primal if primal.custom else scalarize(primal)
+    reference = None
+    if len(names) * len(scalar_tape) <= _MAX_REFERENCE_WORK and not primal.custom:
+        point_shapes = {name: primal.shapes[primal.index(name)] for name in point}
+        scalar_point = split_arrays(point, point_shapes)
+        reference = reference_derivatives(scalar_tape, target, names, scalar_point)
+    task = _Task(graph, primal, target, names, shapes, point, reference or {}, engine)
+    results = tuple(_run_method(task, *row) for row in _list_methods(methods, schemes))
+    root = primal.index(target)
+    return Comparison(
+        target,
+        float(values_of(primal, point, roots=[root])[root]),
+        names,
+        point,
+        reference and {name: format_reference(v) for name, v in reference.items()},
+        len(scalar_tape),
+        results,
+        graph,
+        _find_flat_functions(scalar_tape, results),
+        {name: shapes[name] for name in requested if shapes.get(name)},
     )
-    made, arrays = tuple(results), {n: shapes[n] for n in asked if shapes.get(n)}
-    count = len(flat)
-    return Comparison(target, value, names, point, digits, count, made, graph, slopes, arrays)
 
 
-def _rows(methods: Names, schemes: Names) -> list[tuple[str, str]]:
-    """Return the methods to compare, each with its scheme, or with none."""
-    asked = (
+def _check_scalar(target: str, shape: Shape) -> None:
+    """Raise UsageError if the differentiated variable is an array."""
+    if shape:
+        element = next(elements(target, shape)).replace("][", ",")
+        raise UsageError(
+            f"{target!r} has shape {format_shape(shape)}: only scalars can be compared",
+            hint=f"choose an element, of={element!r} (--of {element!r}), or add the sum of the"
+            " elements as an output",
+        )
+
+
+@dataclass(frozen=True)
+class _Task:
+    """The derivatives that all methods compute.
+
+    Attributes:
+        graph: the graph.
+        tape: the tape of the graph.
+        of: the variable to differentiate.
+        names: the names of the scalars with respect to which it is differentiated.
+        shapes: the shapes of the variables and parameters that contain these scalars.
+        point: the values of inputs and parameters.
+        reference: the reference derivatives; empty if they are unknown.
+        engine: the engine that runs the methods.
+    """
+
+    graph: ExpressionGraph
+    tape: Tape
+    of: str
+    names: tuple[str, ...]
+    shapes: Mapping[str, Shape]
+    point: Mapping[str, Value]
+    reference: Mapping[str, Any]
+    engine: str
+
+
+def _run_method(task: _Task, method: str, scheme: str) -> MethodResult:
+    """Compute the derivatives with one method, and measure errors and costs."""
+    options = {"scheme": scheme} if scheme else {}
+    try:
+        program = differentiate(task.tape, task.of, tuple(task.shapes), method=method, **options)
+    except DifferentiationError as error:
+        return MethodResult(method, refused=error.message, scheme=scheme)
+    columns = {name: task.point[name] for name in task.graph.inputs}
+    scalars = {name: value for name, value in task.point.items() if name not in columns}
+    runner = Runner(program, engine="plain" if task.engine == "auto" else task.engine)
+    seconds = math.inf
+    for _ in range(_TIMED_RUNS):
+        start = time.perf_counter()
+        result = runner(columns, scalars, 1)
+        seconds = min(seconds, time.perf_counter() - start)
+    arrays = {name: result.derivatives[task.of, name] for name in task.shapes}
+    values = split_arrays(arrays, task.shapes)
+    derivatives = {name: reshape_to_samples(values[name], ()) for name in task.names}
+    errors = {
+        name: relative_error(derivatives[name], exact)
+        for name, exact in task.reference.items()
+        if is_defined(exact)
+    }
+    if program.tape.has_arrays and not task.tape.custom:  # operations on scalars are comparable
+        program = replace(program, tape=scalarize(program.tape))
+    cost = (program.pass_count, program.operation_count, program.live_values, seconds)
+    return MethodResult(method, derivatives, errors, *cost, scheme=scheme)
+
+
+def _find_flat_functions(tape: Tape, results: tuple[MethodResult, ...]) -> tuple[str, ...]:
+    """Return the flat functions of a tape if an exact method lost digits."""
+    errors = [result.worst_error or 0.0 for result in results if result.method in _EXACT]
+    if not any(1e-12 < error < 1.0 for error in errors):
+        return ()
+    names = {operator_name(instruction.primitive) for instruction in tape.instructions}
+    return tuple(sorted(names & _FLAT))
+
+
+def _list_methods(methods: Names, schemes: Names) -> list[tuple[str, str]]:
+    """Return the methods to compare, each with its scheme or an empty string."""
+    requested = (
         [check_choice("scheme", s, SCHEMES) for s in normalize_names(schemes, "schemes")]
         if schemes
         else []
     )
     names = normalize_names(methods or all_methods(), "methods")
-    if asked and "finite-difference" not in names:
-        hint = "leave it out, or compare finite-difference as well"
-        raise UsageError("a scheme belongs to the method finite-difference", hint=hint)
+    if requested and "finite-difference" not in names:
+        hint = "omit the scheme, or compare finite-difference as well"
+        raise UsageError("a scheme requires the method finite-difference", hint=hint)
     return [
         (name, scheme)
         for name in names
-        for scheme in (asked if name == "finite-difference" and asked else [""])
+        for scheme in (requested if name == "finite-difference" and requested else [""])
     ]
 
 
-def _elements_of(name: str, shapes: Mapping[str, Shape]) -> list[str]:
-    """The numbers of an array, or those of a row or an element of it."""
-    array, place = (name, ()) if name in shapes else parse_element(name)
+def _list_elements(name: str, shapes: Mapping[str, Shape]) -> list[str]:
+    """Return the names of the scalars in an array, or in a row or element of an array."""
+    array, indices = (name, ()) if name in shapes else parse_element(name)
     shape = shapes[array]
-    wanted = tuple(k % n for k, n in zip(place, shape, strict=False))
-    every = zip(elements(array, shape), product(*map(range, shape)), strict=True)
-    return [one for one, at in every if at[: len(wanted)] == wanted]
+    start = tuple(index % size for index, size in zip(indices, shape, strict=False))
+    positions = product(*map(range, shape))
+    return [
+        element
+        for element, position in zip(elements(array, shape), positions, strict=True)
+        if position[: len(start)] == start
+    ]

@@ -1,6 +1,6 @@
-"""A graph with arrays as the graph of their numbers: ``W[0,1]`` is a vertex of its own.
+"""Expansion of a graph with arrays into a graph of their elements, with vertices like ``W[0,1]``.
 
-It is an ordinary graph, so every picture, page and curve that knows numbers alone takes it.
+The result is an ordinary graph of scalars, for pictures, pages and plots that need scalars.
 """
 
 from __future__ import annotations
@@ -33,54 +33,55 @@ from cgprimer.support.array_values import Value, convert_value
 from cgprimer.support.value_names import format_name
 from cgprimer.tapes import Tape, elements, labels, scalarize, tape
 
-MOST = 50_000  #: operations of a graph that is written out: some seconds of work
+MAX_OPERATIONS = 50_000  #: of an expanded graph, which takes some seconds
 
 
-def in_elements(graph: ExpressionGraph) -> ExpressionGraph:
-    """The graph of the numbers; a graph without arrays is itself.
+def expand_elements(graph: ExpressionGraph) -> ExpressionGraph:
+    """Return the graph of the elements; a graph without arrays is returned unchanged.
 
-    What several elements share, as the sum in a softmax, is a vertex called ``v1``, ``v2``, ...
+    Values that several elements share, such as the sum in a softmax, become vertices ``v1``, ...
 
     Raises:
-        UsageError: it would have more operations than anybody draws.
+        UsageError: the graph would have more than `MAX_OPERATIONS` operations.
 
     >>> from cgprimer.core.graph import parse
-    >>> found = in_elements(parse("input x[2]; parameter W[2,2] = [[1, 2], [3, 4]]; xh = W @ x"))
-    >>> found.expression("xh[1]"), found.values["W[1,0]"]
+    >>> graph = parse("input x[2]; parameter W[2,2] = [[1, 2], [3, 4]]; xh = W @ x")
+    >>> expanded = expand_elements(graph)
+    >>> expanded.expression("xh[1]"), expanded.values["W[1,0]"]
     ('W[1,0]*x[0] + W[1,1]*x[1]', 3.0)
     """
     return (
-        compute_once(graph, "elements", lambda: _in_elements(graph))
+        compute_once(graph, "elements", lambda: _build_expanded_graph(graph))
         if tape(graph).has_arrays
         else graph
     )
 
 
-def _in_elements(graph: ExpressionGraph) -> ExpressionGraph:
-    flat = tape_of_elements(tape(graph))
-    return graph_of_elements(graph, flat, build_expression_trees(flat, inline=True))
+def _build_expanded_graph(graph: ExpressionGraph) -> ExpressionGraph:
+    """Build the graph of the elements of a graph with arrays."""
+    flat = build_element_tape(tape(graph))
+    return build_element_graph(graph, flat, build_expression_trees(flat, inline=True))
 
 
-def tape_of_elements(primal: Tape) -> Tape:
+def build_element_tape(primal: Tape) -> Tape:
     """Return a tape that computes the elements of arrays one by one, with printable names.
 
     Raises:
-        UsageError: it would have more than `MOST` operations.
+        UsageError: the tape would have more than `MAX_OPERATIONS` operations.
     """
     sizes = list(map(math.prod, primal.shapes))
-    for number, (name, operands) in enumerate(primal.instructions, len(primal.leaves)):
+    for index, (name, operands) in enumerate(primal.instructions, len(primal.leaves)):
         if operator_name(name) == "matmul":
-            sizes[number] *= primal.shapes[operands[0]][-1]
-    if (count := sum(sizes)) > MOST:
+            sizes[index] *= primal.shapes[operands[0]][-1]
+    if (count := sum(sizes)) > MAX_OPERATIONS:
         raise UsageError(
-            f"written out in numbers, the graph has about {count:,} vertices, more than the"
-            f" {MOST:,} that are worked with",
-            hint="draw the arrays themselves, or a smaller network of the same kind",
+            f"the expanded graph has about {count:,} vertices: the maximum is {MAX_OPERATIONS:,}",
+            hint="keep the arrays, or use a smaller network",
         )
     return apply_printed_names(scalarize(primal))
 
 
-def graph_of_elements(
+def build_element_graph(
     graph: ExpressionGraph,
     flat: Tape,
     trees: Mapping[int, Expression],
@@ -90,18 +91,16 @@ def graph_of_elements(
 
     Args:
         graph: the original graph.
-        flat: a tape from :func:`tape_of_elements`.
-        trees: the expressions of the graph, by the values of the tape that they define.
-        without: leaves of the tape that the expressions do not use.
+        flat: a tape from :func:`build_element_tape`.
+        trees: the expressions of the graph, keyed by the index of the value that they define.
+        without: names of leaves that the expressions do not use.
     """
     names = labels(flat)
-    values = (
-        element_values(graph, {**graph.point(needed=()), **running_statistics(graph, {})}) or {}
-    )
-    learnt = {e for name in graph.parameters for e in elements_of(graph, name)}
+    values = split_point(graph, {**graph.point(needed=()), **running_statistics(graph, {})}) or {}
+    parameters = {e for name in graph.parameters for e in list_element_names(graph, name)}
     statements: list[Declaration | Definition] = [
         Declaration(
-            "parameter" if leaf.name in learnt else "input",
+            "parameter" if leaf.name in parameters else "input",
             leaf.name,
             values.get(leaf.name),
             0,
@@ -117,68 +116,69 @@ def graph_of_elements(
 
 
 def _element_domain(graph: ExpressionGraph, element: str) -> Domain | None:
-    """The domain of one number of an input; numbers of a one-hot input have none of their own."""
+    """Return the domain of an element of an input; None for an element of a one-hot input."""
     domain = graph.domains.get(parse_element(element)[0])
     return None if domain == ONE_HOT else domain
 
 
-def numbers_of(
+def expand_with_point(
     graph: ExpressionGraph, at: Mapping[str, Value] | None, names: Iterable[str | None] = ()
 ) -> tuple[ExpressionGraph, dict[str, Value] | None]:
-    """The graph of the numbers and a point for it, where names must be those of numbers.
+    """Return the graph of the elements and a point for it.
+
+    Args:
+        graph: the graph.
+        at: a point for the graph.
+        names: names that must be scalars.
 
     Raises:
-        UsageError: a name is that of an array, or what :func:`in_elements` says.
+        UsageError: a name is an array, or the expanded graph would be too large.
 
     >>> from cgprimer.core.graph import parse
-    >>> numbers_of(parse("input x[2]; xw = k*sum(x)"), {"x": [3, 4], "k": 2})[1]
+    >>> expand_with_point(parse("input x[2]; xw = k*sum(x)"), {"x": [3, 4], "k": 2})[1]
     {'x[0]': 3.0, 'x[1]': 4.0, 'k': 2}
     """
-    known = {*graph.variables, *graph.parameters}
+    variables = {*graph.variables, *graph.parameters}
     for name in names:
-        if name in known and name is not None and (shape := shape_in(graph, name)):
+        if name in variables and name is not None and (shape := find_shape(graph, name)):
             raise UsageError(
-                f"{name!r} is an array, of the shape [{','.join(map(str, shape))}]",
-                hint=f"name one of its numbers, as {elements_of(graph, name)[0]}",
+                f"{name!r} has shape [{','.join(map(str, shape))}], expected a scalar",
+                hint=f"choose an element, such as {list_element_names(graph, name)[0]}",
             )
-    return in_elements(graph), element_values(graph, at)
+    return expand_elements(graph), split_point(graph, at)
 
 
-def shape_in(graph: ExpressionGraph, name: str) -> Shape:
-    """The shape of a variable or parameter."""
+def find_shape(graph: ExpressionGraph, name: str) -> Shape:
+    """Return the shape of a variable or parameter."""
     primal = tape(graph)
     return primal.shapes[primal.index(name)]
 
 
-def elements_of(graph: ExpressionGraph, name: str) -> tuple[str, ...]:
-    """What the numbers of a variable or parameter are called.
+def list_element_names(graph: ExpressionGraph, name: str) -> tuple[str, ...]:
+    """Return the names of the elements of a variable or parameter.
 
     >>> from cgprimer.core.graph import parse
-    >>> elements_of(parse("input x[2]; xw = sum(x)"), "x")
+    >>> list_element_names(parse("input x[2]; xw = sum(x)"), "x")
     ('x[0]', 'x[1]')
     """
-    return tuple(elements(name, shape_in(graph, name)))
+    return tuple(elements(name, find_shape(graph, name)))
 
 
-def element_values(
-    graph: ExpressionGraph, at: Mapping[str, Value] | None
-) -> dict[str, Value] | None:
-    """A point for the graph of the numbers: arrays are taken apart."""
+def split_point(graph: ExpressionGraph, at: Mapping[str, Value] | None) -> dict[str, Value] | None:
+    """Return a point for the graph of the elements, in which arrays are split into elements."""
     if at is None or not isinstance(at, Mapping):
         return at
     running = {n: value for n, value in at.items() if n not in (*graph.inputs, *graph.parameters)}
-    found = (
-        running_statistics(graph, running) if running else {}
-    )  # they are called as they are shown
-    shapes = {**graph.shapes, **{format_name(n): getattr(v, "shape", ()) for n, v in found.items()}}
-    given = {n: v for n, v in at.items() if n not in found}
-    given |= {format_name(n): v for n, v in found.items()}
-    arrays = {n: convert_value(n, v, shapes[n]) if shapes.get(n) else v for n, v in given.items()}
+    internal = running_statistics(graph, running) if running else {}
+    statistics = {format_name(n): v for n, v in internal.items()}
+    shapes = {**graph.shapes, **{n: getattr(v, "shape", ()) for n, v in statistics.items()}}
+    values = {n: v for n, v in at.items() if n not in internal} | statistics
+    arrays = {n: convert_value(n, v, shapes[n]) if shapes.get(n) else v for n, v in values.items()}
     return split_arrays(arrays, shapes)
 
 
 def element_names(graph: ExpressionGraph, names: Names | None) -> Names | None:
-    """Names of the graph's numbers, for names of the graph or of its numbers.
+    """Replace the names of arrays by the names of their elements.
 
     >>> from cgprimer.core.graph import parse
     >>> element_names(parse("input x[2]; xw = k*sum(x)"), ["x", "k"])
@@ -186,6 +186,9 @@ def element_names(graph: ExpressionGraph, names: Names | None) -> Names | None:
     """
     if names is None:
         return None
-    known = {*graph.variables, *graph.parameters}
-    parts = (elements_of(graph, n) if n in known else (n,) for n in normalize_names(names, "wrt"))
+    variables = {*graph.variables, *graph.parameters}
+    parts = (
+        list_element_names(graph, name) if name in variables else (name,)
+        for name in normalize_names(names, "wrt")
+    )
     return tuple(itertools.chain.from_iterable(parts))

@@ -77,7 +77,7 @@ def _latex_text(text: str) -> str:
     return escaped.replace("->", r"$\to$").replace("*", r"$\cdot$")
 
 
-def method_steps(
+def tabulate_method_steps(
     method: str,
     graph: ExpressionGraph,
     primal: Tape,

@@ -1,19 +1,19 @@
 """Derivatives to fifty digits: central differences in arithmetic of many digits.
 
 Central differences are poor in double precision because rounding drowns the difference. With
-enough digits the step can be so small that both errors are far below the fiftieth digit. How many
-are enough depends on the numbers: they are doubled until two results agree. The tape is run in
-mpmath's arithmetic; the doubles of the point are taken as exact numbers. Nothing here reads the
-table's derivatives. Where the slopes to the left and to the right differ (a kink, an edge of the
-domain) there is no derivative to compare with.
+enough digits, the step can be so small that both errors are far below the fiftieth digit. The
+number of digits is doubled until two results agree. The tape runs in mpmath's arithmetic, and the
+doubles of the point are exact numbers. This module does not use the partials of the primitive
+table. If the slopes to the left and to the right differ (a kink, the edge of a domain), the
+reference derivative is not defined.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from cgprimer.core.evaluation.passes import run_passes
 from cgprimer.core.language.syntax_tree import operator_name
@@ -26,38 +26,39 @@ from cgprimer.tapes import Tape, reachable, values_of
 try:
     import mpmath
 except ImportError:
-    mpmath = None  # then there is no reference
+    mpmath = None  # references are not available
 
-_DIGITS = 50  # of a reference; differences beyond it are none
-_FEWEST, _MOST = 120, 6_000  # digits to compute with
+_DIGITS = 50  # of a reference
+_MIN_DIGITS, _MAX_DIGITS = 120, 6_000  # of the computation
 
 
 @dataclass(frozen=True)
-class _Relative(StepRule):
-    """A step that is relative to the variable: a tiny one is not moved across an edge."""
+class _RelativeStep(StepRule):
+    """A step that is proportional to the variable, so that small variables keep their sign."""
 
-    share: Any = 0.0
+    fraction: Any = 0.0
 
     def choose_step(self, value: Any, bits: int = 52) -> Any:
-        return self.share * (abs(value) if value else 1)
+        """Return the step for a value of the variable."""
+        return self.fraction * (abs(value) if value else 1)
 
 
 def reference_derivatives(
     tape: Tape, of: str, wrt: tuple[str, ...], at: Mapping[str, float]
 ) -> dict[str, Any] | None:
-    """The derivatives of ``of`` as mpmath numbers.
+    """Compute derivatives to fifty digits as mpmath numbers, by difference quotients.
 
     Args:
-        tape: the primal.
-        of: what is differentiated.
-        wrt: with respect to which names.
+        tape: the tape of a graph.
+        of: the variable to differentiate.
+        wrt: the names with respect to which it is differentiated.
         at: values of the tape's columns and scalars.
 
     Returns:
-        None where a function has no form in mpmath (a registered primitive without ``sympy``),
-        or hides its derivative on purpose (``stop_gradient``, unless nothing would flow there, as
-        in a softmax), and where mpmath is missing; nan where it is not defined, or cannot be had
-        with the most digits that are tried.
+        The derivatives, keyed by name; nan where a derivative is not defined, or does not converge
+        with the maximum number of digits. None if mpmath is not installed, if a function has no
+        form in mpmath (a registered primitive without ``sympy``), or if ``stop_gradient`` hides a
+        derivative that is not zero.
 
     >>> import cgprimer
     >>> tape = cgprimer.tape(cgprimer.parse("xw = exp(xa)"))
@@ -68,95 +69,152 @@ def reference_derivatives(
     if mpmath is None:
         return None
     root = tape.index(of)
-    wanted = reachable(tape, [root])[len(tape.leaves) :]
-    pairs = list(zip(tape.instructions, wanted, strict=True))
-    hidden = {
-        internal_name("hidden", str(index)): index
-        for index, (instruction, needed) in enumerate(pairs, len(tape.leaves))
-        if needed and instruction.primitive == "stop_gradient"
-    }
-    if hidden:  # what would flow, if it were not stopped?
-        steps = [i._replace(primitive="copy") if i.primitive == "stop_gradient" else i
-                 for i in tape.instructions]  # fmt: skip
-        open_tape = replace(tape, instructions=tuple(steps), names={**tape.names, **hidden})
-        all_of_them = reference_derivatives(open_tape, of, (*wrt, *hidden), at)
-        if all_of_them is None or any(all_of_them[name] != 0 for name in hidden):
-            return None
-        return {name: all_of_them[name] for name in wrt}
-    names = {operator_name(instruction.primitive) for instruction, needed in pairs if needed}
-    rows = {find_primitive(name) for name in names}
+    needed = reachable(tape, [root])[len(tape.leaves) :]
+    used = [i for i, is_needed in zip(tape.instructions, needed, strict=True) if is_needed]
+    if any(instruction.primitive == "stop_gradient" for instruction in used):
+        return _pass_stopped_gradients(tape, of, wrt, at, needed)
+    rows = {find_primitive(operator_name(instruction.primitive)) for instruction in used}
     if any(symbolic_arithmetic.get_sympy_form(row) is None for row in rows):
         return None
     central = differentiate(tape, (of,), wrt)
-    one_sided = None  # slopes to the right, where there may be kinks
+    one_sided = None  # difference quotients to the right detect kinks
     if not all(row.analytic for row in rows):
         one_sided = differentiate(tape, (of,), wrt, scheme="forward")
 
-    def slopes(digits: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    def estimate(digits: int) -> _Estimate:
+        """Compute the difference quotients with the given number of digits."""
         with mpmath.workdps(digits):
             point = {name: mpmath.mpf(value) for name, value in at.items()}
-            size = mpmath.mpf(10) ** -(digits // 3)
-            both = _run(central, size, point)
-            right = _run(one_sided, size, point) if one_sided else both
-            return both, {name: abs(right[name] - both[name]) for name in wrt}
+            step = mpmath.mpf(10) ** -(digits // 3)
+            slopes = _run_differences(central, step, point)
+            right = _run_differences(one_sided, step, point) if one_sided else slopes
+            gaps = {name: abs(right[name] - slopes[name]) for name in wrt}
+            return _Estimate(digits, slopes, gaps)
 
-    digits = _first_digits(tape, root, at)
-    found = dict.fromkeys(wrt, mpmath.nan)
-    waiting = set(wrt) if digits <= _MOST else set()
-    before = slopes(digits) if waiting else ({}, {})
-    while waiting and digits <= _MOST:
-        digits *= 2
-        here = slopes(digits)
-        with mpmath.workdps(digits):
-            for name in sorted(waiting):
-                old, new = before[0][name], here[0][name]
-                finite = mpmath.isfinite(old) and mpmath.isfinite(new)
-                settled = abs(new - old) <= abs(new) * mpmath.mpf(10) ** -_DIGITS
-                vanishing = abs(new) <= abs(old) * mpmath.mpf(10) ** -(digits // 8)
-                if finite and (settled or vanishing):
-                    apart, were_apart = here[1][name], before[1][name]
-                    if apart <= were_apart * 1e-10 or apart <= abs(new) * 1e-20:  # smooth
-                        found[name] = new if settled else mpmath.mpf(0)
-                if settled or vanishing or not finite:
-                    waiting.discard(name)
-        before = here
-    return found
+    return _increase_digits(estimate, wrt, _choose_first_digits(tape, root, at))
 
 
-def _run(program: Any, size: Any, point: Mapping[str, Any]) -> dict[str, Any]:
+def _pass_stopped_gradients(
+    tape: Tape, of: str, wrt: tuple[str, ...], at: Mapping[str, float], needed: list[bool]
+) -> dict[str, Any] | None:
+    """Differentiate as if gradients were not stopped.
+
+    Returns:
+        The derivatives, or None if the gradient at a ``stop_gradient`` is not zero, as it is in a
+        softmax.
+    """
+    stopped = {
+        internal_name("hidden", str(index)): index
+        for index, (instruction, is_needed) in enumerate(
+            zip(tape.instructions, needed, strict=True), len(tape.leaves)
+        )
+        if is_needed and instruction.primitive == "stop_gradient"
+    }
+    instructions = tuple(
+        i._replace(primitive="copy") if i.primitive == "stop_gradient" else i
+        for i in tape.instructions
+    )
+    open_tape = replace(tape, instructions=instructions, names={**tape.names, **stopped})
+    derivatives = reference_derivatives(open_tape, of, (*wrt, *stopped), at)
+    if derivatives is None or any(derivatives[name] != 0 for name in stopped):
+        return None
+    return {name: derivatives[name] for name in wrt}
+
+
+class _Estimate(NamedTuple):
+    """Difference quotients that were computed with a number of digits.
+
+    Attributes:
+        digits: the number of decimal digits.
+        slopes: the central difference quotients, keyed by name.
+        gaps: the distances between central and right difference quotients.
+    """
+
+    digits: int
+    slopes: dict[str, Any]
+    gaps: dict[str, Any]
+
+    def converge_to(self, better: _Estimate, name: str) -> Any:
+        """Return the limit of two estimates of a derivative.
+
+        Args:
+            better: the estimate with more digits.
+            name: the variable with respect to which the derivative is taken.
+
+        Returns:
+            The derivative, nan if it does not exist, or None if more digits are needed.
+        """
+        old, new = self.slopes[name], better.slopes[name]
+        if not (mpmath.isfinite(old) and mpmath.isfinite(new)):
+            return mpmath.nan
+        has_settled = abs(new - old) <= abs(new) * mpmath.mpf(10) ** -_DIGITS
+        is_vanishing = abs(new) <= abs(old) * mpmath.mpf(10) ** -(better.digits // 8)
+        if not (has_settled or is_vanishing):
+            return None
+        gap = better.gaps[name]
+        is_smooth = gap <= self.gaps[name] * 1e-10 or gap <= abs(new) * 1e-20
+        if not is_smooth:
+            return mpmath.nan
+        return new if has_settled else mpmath.mpf(0)
+
+
+def _increase_digits(
+    estimate: Callable[[int], _Estimate], wrt: tuple[str, ...], digits: int
+) -> dict[str, Any]:
+    """Double the number of digits until all derivatives have converged, or are not defined."""
+    derivatives = dict.fromkeys(wrt, mpmath.nan)
+    if digits > _MAX_DIGITS:
+        return derivatives
+    pending = set(wrt)
+    current = estimate(digits)
+    while pending and current.digits <= _MAX_DIGITS:
+        better = estimate(2 * current.digits)
+        with mpmath.workdps(better.digits):
+            for name in sorted(pending):
+                limit = current.converge_to(better, name)
+                if limit is not None:
+                    derivatives[name] = limit
+                    pending.discard(name)
+        current = better
+    return derivatives
+
+
+def _run_differences(program: Any, step: Any, point: Mapping[str, Any]) -> dict[str, Any]:
+    """Run a program of difference quotients with a relative step, on mpmath numbers."""
     tape = program.tape
 
     def execute(columns: Any, scalars: Any, samples: int) -> dict[str, Any]:
+        """Evaluate the outputs of the tape at one shifted point."""
         values = values_of(tape, columns, roots=tape.outputs.values())
         return {name: values[index] for name, index in tape.outputs.items()}
 
-    program = replace(program, step_rule=_Relative(None, 1, size))
-    found = run_passes(program, execute, point, {}, 1).derivatives
-    return {wrt: value for (_, wrt), value in found.items()}
+    program = replace(program, step_rule=_RelativeStep(None, 1, step))
+    derivatives = run_passes(program, execute, point, {}, 1).derivatives
+    return {wrt: value for (_, wrt), value in derivatives.items()}
 
 
-def _first_digits(tape: Tape, root: int, at: Mapping[str, float]) -> int:
-    """Digits to begin with: the numbers on the tape must be seen beside each other."""
+def _choose_first_digits(tape: Tape, root: int, at: Mapping[str, float]) -> int:
+    """Return a number of digits that covers the magnitudes of all values on the tape."""
     with mpmath.workdps(20):
         point = {name: mpmath.mpf(value) for name, value in at.items()}
         values = values_of(tape, point, roots=[root])
-        sizes = [mpmath.mag(v) for v in values if mpmath.isfinite(v) and v != 0]
-    spread = 0.302 * (max(sizes) - min(sizes)) if sizes else 0.0
-    return _FEWEST + 3 * int(spread)
+        magnitudes = [mpmath.mag(v) for v in values if mpmath.isfinite(v) and v != 0]
+    spread = 0.302 * (max(magnitudes) - min(magnitudes)) if magnitudes else 0.0
+    return _MIN_DIGITS + 3 * int(spread)
 
 
-def is_known(reference: Any) -> bool:
-    """Whether there is a derivative to compare with."""
+def is_defined(reference: Any) -> bool:
+    """Return whether a reference derivative is defined."""
     return bool(mpmath.isfinite(reference))
 
 
-def digits_of(reference: Any) -> str:
-    """Fifty digits as text; ``nan`` where there is no derivative."""
-    return str(mpmath.nstr(reference, _DIGITS)) if is_known(reference) else "nan"
+def format_reference(reference: Any) -> str:
+    """Format a reference derivative with fifty digits, or as ``nan`` if it is not defined."""
+    return str(mpmath.nstr(reference, _DIGITS)) if is_defined(reference) else "nan"
 
 
 def relative_error(value: float, reference: Any) -> float:
-    """``|value - reference| / |reference|``, with the difference taken in many digits.
+    """Compute ``|value - reference| / |reference|`` without cancellation.
 
     >>> relative_error(1.0, 1), relative_error(0.0, 0), relative_error(1.0, 0)
     (0.0, 0.0, inf)
@@ -168,6 +226,6 @@ def relative_error(value: float, reference: Any) -> float:
         if mpmath.isinf(exact) or math.isinf(value):
             return 0.0 if exact == value else math.inf
         difference = abs(mpmath.mpf(value) - exact)
-        if difference <= abs(exact) * mpmath.mpf("1e-45"):  # as good as the reference itself
+        if difference <= abs(exact) * mpmath.mpf("1e-45"):  # within the accuracy of the reference
             return 0.0
         return float(difference / abs(exact)) if exact else math.inf

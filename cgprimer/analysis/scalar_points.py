@@ -1,4 +1,4 @@
-"""A point of plain numbers, and the one name that is asked for."""
+"""Completion of a single point, and the choice of the variable to differentiate."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from cgprimer.support.array_values import Value, convert_value, count_axes
 from cgprimer.tapes import reachable, tape
 
 
-def point_values(
+def complete_point(
     graph: ExpressionGraph, at: Mapping[str, Value] | None = None, *, of: str | None = None
 ) -> dict[str, Value]:
-    """A value for every input and parameter; zero for those that nothing asked for needs.
+    """Return a value for every input and parameter, zero for those that are not needed.
 
     Args:
         graph: the graph.
         at: values, as in :func:`gradient`, but of one sample only.
-        of: the variable that is asked for; all variables unless given.
+        of: the variable to compute, by default all variables.
 
     Raises:
         MissingValueError: a needed value is missing.
@@ -31,28 +31,29 @@ def point_values(
     )
     leaves = zip(primal.leaves, needed, strict=False)
     point = graph.point(at, needed=[leaf.name for leaf, wanted in leaves if wanted])
-    own = {name: graph.shapes.get(name, ()) for name in (*graph.inputs, *graph.parameters)}
-    arrays = [name for name in own if count_axes(point.get(name, 0.0)) > len(own[name])]
+    shapes = {name: graph.shapes.get(name, ()) for name in (*graph.inputs, *graph.parameters)}
+    arrays = [name for name in shapes if count_axes(point.get(name, 0.0)) > len(shapes[name])]
     if arrays:
-        name, batch = arrays[0], "batchnorm" in graph.layers
-        one = f"give one sample: at={{{name!r}: ...}} (--at {name}=...)"
-        many = "trace(method='reverse') (cgprimer trace --method reverse) shows a whole batch"
+        name = arrays[0]
+        hint = f"give one sample: at={{{name!r}: ...}} (--at {name}=...)"
+        if "batchnorm" in graph.layers:
+            hint += "; trace(method='reverse') (cgprimer trace --method reverse) shows a batch"
         raise UsageError(
             f"expected one sample, got an array of samples for {name!r}",
-            hint=f"{one}; {many}" if batch else one,
+            hint=hint,
         )
-    found = {name: convert_value(name, point.get(name, 0.0), shape) for name, shape in own.items()}
-    return found | running_statistics(graph, point)
+    values = {name: convert_value(name, point.get(name, 0.0), s) for name, s in shapes.items()}
+    return values | running_statistics(graph, point)
 
 
-def single_name(graph: ExpressionGraph, wrt: str | None) -> str:
-    """The one name asked for, or the only input, or else the only parameter.
+def choose_variable(graph: ExpressionGraph, wrt: str | None) -> str:
+    """Return the given variable, or by default the only input or the only parameter.
 
     Raises:
-        UsageError: an unknown name, or none is given where there are several.
+        UsageError: the name is unknown, or it is missing and there are several candidates.
 
     >>> from cgprimer.core.graph import parse
-    >>> single_name(parse("y = tanh(k); output y"), None)
+    >>> choose_variable(parse("y = tanh(k); output y"), None)
     'k'
     """
     if wrt is not None:
@@ -60,5 +61,5 @@ def single_name(graph: ExpressionGraph, wrt: str | None) -> str:
     for names in (graph.inputs, graph.parameters):
         if len(names) == 1:
             return names[0]
-    known = join_names((*graph.inputs, *graph.parameters)) or "none"
-    raise UsageError(f"with respect to which name? There are {known}", hint="wrt=... (--wrt NAME)")
+    candidates = join_names((*graph.inputs, *graph.parameters)) or "none"
+    raise UsageError("`wrt` is required", hint=f"choose wrt=... (--wrt NAME) from {candidates}")

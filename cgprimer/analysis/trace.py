@@ -1,4 +1,4 @@
-"""Evaluation traces as in a textbook: a line per step, its value, and its tangent or adjoint."""
+"""Evaluation traces as in a textbook: one row per operation, with value and tangent or adjoint."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from math import prod
 from typing import Any
 
 from cgprimer.analysis.latex import latex, latex_name
-from cgprimer.analysis.method_steps import MethodSteps, method_steps
-from cgprimer.analysis.scalar_points import point_values
+from cgprimer.analysis.method_steps import MethodSteps, tabulate_method_steps
+from cgprimer.analysis.scalar_points import complete_point
 from cgprimer.analysis.text_tables import table
 from cgprimer.core.derivatives import (
     Point,
@@ -44,16 +44,16 @@ LEVELS = ("operations", "variables")
 
 @dataclass(frozen=True, slots=True)
 class TraceRow:
-    """One step.
+    """One row of a trace.
 
     Attributes:
-        name: of the value; ``v1``, ``v2``, ... where the text gives none.
-        expression: how it is computed; ``input`` or ``parameter`` for what is given.
-        value: the primal.
+        name: the name of the value; ``v1``, ``v2``, ... for values without a name.
+        expression: the expression of the value; ``input`` or ``parameter`` for given values.
+        value: the value.
         derivative: the tangent (derivative of this value along the seed) or the adjoint
-            (derivative of the output with respect to this value); both are arrays of the value's
-            shape. None in the backward part, where the value is an adjoint.
-        tree: the expression's syntax tree; None for what is given.
+            (derivative of the output with respect to this value), in the shape of the value. None
+            in the backward sweep, whose values are adjoints.
+        tree: the syntax tree of the expression; None for given values.
     """
 
     name: str
@@ -65,20 +65,20 @@ class TraceRow:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """A whole evaluation.
+    """An evaluation trace with derivatives.
 
     Attributes:
-        method: the differentiator.
+        method: the differentiation method.
         kind: ``tangent`` or ``adjoint``.
-        of: the variable whose derivative the adjoints are; the last row's, for tangents.
-        wrt: the variable with respect to which the tangents are; empty for adjoints.
-        rows: the steps in execution order. Adjoints are computed from the last row to the first.
-        backward: where values are arrays, the steps of reverse mode's backward sweep in its order.
-        samples: of a batch how many there are, else 0. The values of a batch have an axis of
-            samples, where samples differ; adjoints are those of the sum of ``of`` over them, and
-            what all of them share has one adjoint.
-        steps: what the method does instead of propagating tangents or adjoints, for finite
-            differences, symbolic differentiation and path-sum; None for the other methods.
+        of: the differentiated variable, in the last row.
+        wrt: the variable with respect to which tangents are computed; empty for adjoints.
+        rows: the rows in the order of evaluation; adjoints are computed from last to first.
+        backward: the backward sweep of reverse mode in its order, if values are arrays.
+        samples: the number of samples of a batch, or 0 for a single point. Values that differ
+            between samples have a leading axis of samples. Adjoints are derivatives of the sum of
+            ``of`` over the samples.
+        steps: the table of finite differences, symbolic differentiation or path-sum; None for
+            methods that propagate tangents or adjoints.
     """
 
     method: str
@@ -91,14 +91,14 @@ class Trace:
     steps: MethodSteps | None = None
 
     def row(self, name: str) -> TraceRow:
-        """The row of a name.
+        """Return the row with the given name.
 
         Raises:
-            UsageError: there is none.
+            UsageError: the trace has no such row.
         """
         rows = {row.name: row for row in self.rows}
         if str(name) not in rows:
-            raise UsageError(f"the trace has no row {name!r}", hint=element_hint(name, rows))
+            raise UsageError(f"unknown row {name!r} of the trace", hint=element_hint(name, rows))
         return rows[name]
 
     def __repr__(self) -> str:
@@ -108,18 +108,18 @@ class Trace:
 
     @property
     def heading(self) -> str:
-        """What the derivative column holds, as a title."""
+        """The title of the derivative column."""
         if self.kind == "tangent":
             return f"tangent d/d{self.wrt}"
         return f"adjoint d{f'(sum {self.of})' if self.samples else self.of}/d(name)"
 
     def to_table(self, style: str = "text") -> str:
-        """As ``text``, ``markdown``, ``latex`` or ``csv`` (which has all digits).
+        """Format the trace as ``text``, ``markdown``, ``latex`` or ``csv`` (with all digits).
 
-        Arrays are written as small matrices; of large ones come their shape and first numbers.
+        Small arrays are shown as matrices, large ones by their shape and first elements.
 
         Raises:
-            UsageError: another style.
+            UsageError: the style is unknown.
         """
         if self.steps is not None:
             return self.steps.to_table(style)
@@ -129,41 +129,41 @@ class Trace:
             over = rf" {chr(92) + 'sum ' if self.samples else ''}{latex_name(over)}" if over else ""
             header[3] = rf"$\partial{over} / \partial {latex_name(under)}$"
         arrays = {r.name for r in (*self.rows, *self.backward) if not isinstance(r.value, float)}
-        rows = [_cells(r, style, arrays) for r in self.rows]
-        made = table(header, rows, style=style, left=(0, 1))
+        rows = [_format_cells(r, style, arrays) for r in self.rows]
+        forward = table(header, rows, style=style, left=(0, 1))
         if not self.backward or style == "csv":
-            return made
+            return forward
         header = ["backward", *header[1:3]]
-        steps = [_cells(r, style, arrays)[:3] for r in self.backward]
-        return f"{made}\n\n{table(header, steps, style=style, left=(0, 1))}"
+        rows = [_format_cells(r, style, arrays)[:3] for r in self.backward]
+        return f"{forward}\n\n{table(header, rows, style=style, left=(0, 1))}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data with stable keys: method, kind, of, wrt, rows, and backward of arrays."""
+        """Return plain data with the keys method, kind, of, wrt, rows and, for arrays, backward."""
         names = ("name", "expression", "value", self.kind)
         values = ((r.name, r.expression, r.value, r.derivative) for r in self.rows)
         rows = [dict(zip(names, row, strict=True)) for row in values]
-        own = {"method": self.method, "kind": self.kind, "of": self.of, "wrt": self.wrt}
-        steps = [{n: getattr(r, n) for n in names[:3]} for r in self.backward]
-        data = {**own, "rows": rows, **({"backward": steps} if steps else {})}
+        fields = {"method": self.method, "kind": self.kind, "of": self.of, "wrt": self.wrt}
+        backward = [{n: getattr(r, n) for n in names[:3]} for r in self.backward]
+        data = {**fields, "rows": rows, **({"backward": backward} if backward else {})}
         return data if self.steps is None else {**data, "steps": self.steps.to_dict()}
 
     def __str__(self) -> str:
         return self.to_table()
 
 
-def _cells(row: TraceRow, style: str, arrays: set[str]) -> list[str]:
-    """The cells of a row in a table of that style."""
-    numbers_of = (row.value, row.derivative)
+def _format_cells(row: TraceRow, style: str, arrays: set[str]) -> list[str]:
+    """Format the cells of a row in the given style; ``arrays`` are the names of arrays."""
+    values = (row.value, row.derivative)
     if style == "latex":
-        shown = [f"${format_latex_array(n)}$" for n in numbers_of if n is not None]
+        cells = [f"${format_latex_array(v)}$" for v in values if v is not None]
         formula = f"${latex(row.tree, arrays)}$" if row.tree else row.expression
-        return [f"${latex_name(row.name)}$", formula, *shown]
+        return [f"${latex_name(row.name)}$", formula, *cells]
     if style == "csv":
-        plain = [n if isinstance(n, float) else n.tolist() for n in numbers_of if n is not None]
+        plain = [v if isinstance(v, float) else v.tolist() for v in values if v is not None]
         return [row.name, row.expression, *map(repr, plain)]
     # A star between spaces would turn into emphasis in Markdown.
     text = f"`{row.expression}`" if style == "markdown" and row.tree else row.expression
-    return [row.name, text, *map(format_array, numbers_of)]
+    return [row.name, text, *map(format_array, values)]
 
 
 def trace(
@@ -177,28 +177,28 @@ def trace(
     level: str = "operations",
     **options: Any,
 ) -> Trace:
-    """Return the evaluation of a variable, step by step.
+    """Trace the evaluation of a variable, with tangents or adjoints of all values.
+
+    Several samples are traced only if they depend on each other (``batchnorm``, ``batch_mean``), in
+    reverse mode, or in forward mode with respect to a parameter.
 
     Args:
         graph: the graph.
-        at: a value for each input and parameter; declared values fill the rest.
-        of: the variable that is evaluated; the only output unless given. Reverse mode needs a
-            number: an element such as ``s[0]`` where the variable is an array.
-        wrt: the variable that is seeded, or the element of an array: tangents are derivatives with
-            respect to it. Without a method it selects forward mode; other methods than reverse
-            seed the only input unless given. Reverse mode seeds ``of`` and accepts no ``wrt``.
-        loss: a loss to put behind the outputs, as in :func:`cgprimer.graph_with_loss`.
-        method: ``reverse`` gives adjoints, every other method tangents. ``reverse`` unless given,
-            or ``forward`` with ``wrt``.
-        level: ``operations`` for a row per operation, ``variables`` for a row per variable.
-        options: of the method.
-
-    Several samples are a batch: they are traced where they need each other (``batchnorm``,
-    ``batch_mean``), in reverse mode, or in forward mode with a parameter as seed.
+        at: values of inputs and parameters; declared values are the defaults.
+        of: the variable to evaluate, by default the only output. Reverse mode requires a scalar,
+            such as the element ``s[0]`` of an array.
+        wrt: the variable or element with respect to which tangents are computed, by default the
+            only input. It selects forward mode unless a method is given; reverse mode does not
+            accept it.
+        loss: a loss to add after the outputs, as in :func:`cgprimer.graph_with_loss`.
+        method: ``reverse`` for adjoints (the default without ``wrt``), or another method for
+            tangents, such as ``forward`` (the default with ``wrt``).
+        level: ``operations`` for one row per operation, ``variables`` for one row per variable.
+        options: options of the method.
 
     Raises:
-        UsageError: an unknown name, method or level; ``wrt`` with reverse mode; an array
-            where an element is to be named; several samples that do not need each other.
+        UsageError: a name, method or level is unknown; ``wrt`` with reverse mode; an array
+            instead of an element; several samples that do not depend on each other.
         MissingValueError: a value is missing.
 
     >>> from cgprimer.core.graph import parse
@@ -212,185 +212,217 @@ def trace(
     """
     graph = graph_with_loss(graph, loss, check_point(at))
     if level not in LEVELS:
-        raise UsageError(f"there is no level {level!r}", hint=f"choose one of {', '.join(LEVELS)}")
+        raise UsageError(f"unknown level {level!r}", hint=f"choose one of {', '.join(LEVELS)}")
     method = method or ("reverse" if wrt is None else "forward")
-    target, seeded = resolve_output(graph, of), ""
-    if method != "reverse":
-        seeded, *others = resolve_wrt(graph, wrt if wrt is not None else _only_input(graph))
-        if others:
-            raise UsageError("a trace is seeded by one name; the others get a trace of their own")
-    elif wrt is not None:
-        what = "reverse mode seeds the output: its adjoints are with respect to every value"
-        raise UsageError(what, hint="choose the output with of=... (--of), or another method")
+    target, seed = resolve_output(graph, of), _resolve_seed(graph, wrt, method)
     primal = tape_with_elements(
-        graph, (target, seeded) if seeded else (target,), layer_mode_at(graph, at)
+        graph, (target, seed) if seed else (target,), layer_mode_at(graph, at)
     )
-    asked = seeded or target
-    if shape := primal.shapes[primal.index(asked)]:
-        what, option = ("seeded", "wrt") if seeded else ("differentiated", "of")
-        first = next(elements(asked, shape)).replace("][", ",")
-        raise UsageError(
-            f"{asked!r} is an array of shape {format_shape(shape)}: one of its elements is {what}",
-            hint=f"such as {option}={first!r} (--{option} {first!r})",
-        )
-    shown = _shown(primal, target, level)
-    point, samples = _point(graph, primal, at, target, seeded, method)
-    values = values_of(primal, point, roots=shown)
-    sums = _derivatives(primal, shown, target, seeded, point, method, options)
+    _check_scalar(primal, target, seed)
+    indices = _select_rows(primal, target, level)
+    point, samples = _create_point(graph, primal, at, target, seed, method)
+    values = values_of(primal, point, roots=indices)
+    derivatives = _compute_derivatives(primal, indices, target, seed, point, method, options)
     names, trees = labels(primal), build_expression_trees(primal)
     if level == "variables":
         trees |= {primal.index(name): tree for name, tree in graph.definitions.items()}
-    rows, differ = [], _differing(primal) if samples else []
-    for index in shown:
-        name, tree, shape = names[index], trees.get(index), primal.shapes[index]
-        given = "parameter" if name in graph.parameters else "input"
-        if tree is None and is_statistic(primal.leaves[index].name):
-            given = "running statistic"
-        text = given if tree is None else unparse(tree)
-        if not samples:
-            value, derivative = (_whole(n, shape) for n in (values[index], sums[index]))
-        else:
-            both = (_whole(n, (samples, *shape)) for n in (values[index], sums[index]))
-            value, derivative = both
-            if not differ[index]:
-                over = derivative[0] if seeded else derivative.sum(axis=0)
-                value, derivative = (_whole(n, shape) for n in (value[0], over))
-        rows.append(TraceRow(name, text, value, derivative, tree))
-    kind = "tangent" if seeded else "adjoint"
-    show = primal.has_arrays and not seeded
-    backward = _backward(primal, target, rows, point, samples) if show else ()
+    varies = _find_varying_values(primal) if samples else []
+    rows = []
+    for index in indices:
+        tree, shape = trees.get(index), primal.shapes[index]
+        text = _describe_leaf(graph, primal, index, names[index]) if tree is None else unparse(tree)
+        pair = (values[index], derivatives[index])
+        if samples:
+            value, derivative = (_to_shape(v, (samples, *shape)) for v in pair)
+            if not varies[index]:
+                total = derivative[0] if seed else derivative.sum(axis=0)
+                pair = (value[0], total)
+        if not samples or not varies[index]:
+            value, derivative = (_to_shape(v, shape) for v in pair)
+        rows.append(TraceRow(names[index], text, value, derivative, tree))
+    backward: tuple[TraceRow, ...] = ()
+    if primal.has_arrays and not seed:
+        backward = _list_backward_rows(primal, target, rows, point, samples)
     steps = None
-    if seeded and method != "forward":
-        steps = method_steps(method, graph, primal, point, rows, target, seeded, options)
-    return Trace(method, kind, target, seeded, tuple(rows), backward, samples, steps)
+    if seed and method != "forward":
+        steps = tabulate_method_steps(method, graph, primal, point, rows, target, seed, options)
+    kind = "tangent" if seed else "adjoint"
+    return Trace(method, kind, target, seed, tuple(rows), backward, samples, steps)
 
 
-def _point(
-    graph: ExpressionGraph, primal: Tape, at: Point, target: str, seeded: str, method: str
-) -> tuple[dict[str, Value], int]:
-    """What leaves are, and the number of samples where they are a batch, else 0."""
-    given = graph.point(at, needed=())
-    shape = graph.samples(given)
-    if not shape or not primal.combines_samples:
-        return point_values(graph, at, of=target), 0
-    if method not in ("forward", "reverse") or seeded in graph.inputs:
+def _resolve_seed(graph: ExpressionGraph, wrt: str | None, method: str) -> str:
+    """Return the variable with respect to which tangents are computed; empty for adjoints.
+
+    Raises:
+        UsageError: several names, an unknown name, or a name with reverse mode.
+    """
+    if method != "reverse":
+        seed, *others = resolve_wrt(graph, wrt if wrt is not None else _find_only_input(graph))
+        if others:
+            raise UsageError("a trace has one `wrt` name", hint="trace the other names separately")
+        return seed
+    if wrt is not None:
         raise UsageError(
-            "the samples of a batch depend on each other: they are traced in reverse mode, or in"
-            " forward mode with a parameter as seed",
-            hint="method='reverse' (--method reverse)",
+            "reverse mode does not accept `wrt`: it differentiates with respect to all values",
+            hint="choose the output with of=... (--of), or another method",
+        )
+    return ""
+
+
+def _check_scalar(primal: Tape, target: str, seed: str) -> None:
+    """Raise UsageError if the seeded or differentiated variable is an array."""
+    name, option = (seed, "wrt") if seed else (target, "of")
+    if shape := primal.shapes[primal.index(name)]:
+        element = next(elements(name, shape)).replace("][", ",")
+        raise UsageError(
+            f"{name!r} has shape {format_shape(shape)}: `{option}` must be a scalar",
+            hint=f"choose an element, {option}={element!r} (--{option} {element!r})",
+        )
+
+
+def _describe_leaf(graph: ExpressionGraph, primal: Tape, index: int, name: str) -> str:
+    """Return ``input``, ``parameter`` or ``running statistic``."""
+    if is_statistic(primal.leaves[index].name):
+        return "running statistic"
+    return "parameter" if name in graph.parameters else "input"
+
+
+def _create_point(
+    graph: ExpressionGraph, primal: Tape, at: Point, target: str, seed: str, method: str
+) -> tuple[dict[str, Value], int]:
+    """Return the values of the leaves, and the number of samples (0 for a single point)."""
+    partial_point = graph.point(at, needed=())
+    shape = graph.samples(partial_point)
+    if not shape or not primal.combines_samples:
+        return complete_point(graph, at, of=target), 0
+    if method not in ("forward", "reverse") or seed in graph.inputs:
+        raise UsageError(
+            "a batch can be traced in reverse mode, or in forward mode with respect to a parameter",
+            hint="use method='reverse' (--method reverse)",
         )
     import numpy as np
 
-    whole = graph.point(at, needed=[leaf.name for leaf in primal.leaves]) | running_statistics(
-        graph, given
-    )
+    point = graph.point(at, needed=[leaf.name for leaf in primal.leaves])
+    point |= running_statistics(graph, partial_point)
     for name in graph.inputs:
-        own = graph.shapes.get(name, ())
-        whole[name] = np.broadcast_to(whole[name], shape + own).reshape(-1, *own)
-    return whole, prod(shape)
+        sample_shape = graph.shapes.get(name, ())
+        column = np.broadcast_to(point[name], shape + sample_shape)
+        point[name] = column.reshape(-1, *sample_shape)
+    return point, prod(shape)
 
 
-def _differing(primal: Tape) -> list[bool]:
-    """Of each value whether it differs from sample to sample of a batch."""
-    found = [leaf.kind == "column" for leaf in primal.leaves]
+def _find_varying_values(primal: Tape) -> list[bool]:
+    """Return for each value whether it differs between the samples of a batch."""
+    varies = [leaf.kind == "column" for leaf in primal.leaves]
     for name, operands in primal.instructions:
-        shared = not isinstance(name, str) and name.combines_samples
-        found.append(not shared and any(found[o] for o in operands))
-    return found
+        is_shared = not isinstance(name, str) and name.combines_samples
+        varies.append(not is_shared and any(varies[o] for o in operands))
+    return varies
 
 
-def _whole(value: Value, shape: Shape) -> Value:
-    """A float, or an array of all of a shape: 0, for one, stands for zeros."""
+def _to_shape(value: Value, shape: Shape) -> Value:
+    """Convert a value to a float or to an array with the given shape, by broadcasting."""
     if isinstance(value, float) and not shape:
         return value
     import numpy as np
 
-    if not shape:  # complex arithmetic gives an array of one sample
+    if not shape:  # complex arithmetic returns an array of one sample
         return float(np.reshape(value, ()))
 
     return np.array(np.broadcast_to(value, shape), float)
 
 
-def _derivatives(
+def _compute_derivatives(
     primal: Tape,
-    shown: list[int],
+    indices: list[int],
     target: str,
-    seeded: str,
+    seed: str,
     point: Mapping[str, Value],
     method: str,
     options: Mapping[str, Any],
 ) -> dict[int, Value]:
-    """The tangent of each row, or its adjoint where nothing is seeded.
+    """Compute the tangents, or the adjoints without a seed, of the rows with the given indices.
 
-    Forward and reverse mode sweep once, and what their shares add up to is read off. Other methods
-    are asked for the derivative of each row.
+    Forward and reverse mode run once, and the totals of their contributions are the derivatives.
+    Other methods differentiate each row.
     """
-    rows = {internal_name("row", str(index)): index for index in shown}
-    whole = replace(primal, outputs={**rows, target: primal.index(target)})
+    rows = {internal_name("row", str(index)): index for index in indices}
+    tape = replace(primal, outputs={**rows, target: primal.index(target)})
     if method in ("forward", "reverse"):
-        whole = replace(whole, names={**primal.names, **rows})
-    base, place = parse_element(seeded) if primal.has_arrays else (seeded, ())
-    of, wrt = (tuple(rows), (base,)) if seeded else ((target,), tuple(rows))
-    program = differentiate(whole, of, wrt, method=method, **options)
+        tape = replace(tape, names={**primal.names, **rows})
+    array, position = parse_element(seed) if primal.has_arrays else (seed, ())
+    of, wrt = (tuple(rows), (array,)) if seed else ((target,), tuple(rows))
+    program = differentiate(tape, of, wrt, method=method, **options)
     if method not in ("forward", "reverse"):
-        found = Runner(program)(point, {}, 1).derivatives
-        return {index: found[row, base][(..., *place)] if place else found[row, base]
-                for row, index in rows.items()}  # fmt: skip
-    number = 0
-    for size, k in zip(primal.shapes[primal.index(base)] if place else (), place, strict=True):
-        number = number * size + k % size
-    seeds = program.passes[number].seeds
+        results = Runner(program)(point, {}, 1).derivatives
+        return {
+            index: results[row, array][(..., *position)] if position else results[row, array]
+            for row, index in rows.items()
+        }
+    shape = primal.shapes[primal.index(array)] if position else ()
+    pass_index = 0  # one pass per element, in row-major order
+    for size, k in zip(shape, position, strict=True):
+        pass_index = pass_index * size + k % size
+    seeds = program.passes[pass_index].seeds
     values = values_of(program.tape, {**point, **seeds})
-    sums = {s.head if seeded else s.tail: values[s.total] for s in program.shares}  # the last stays
-    seed = primal.index(base or target)
-    start = next(iter(seeds.values()), 1.0)
+    # Later contributions replace earlier totals.
+    totals = {s.head if seed else s.tail: values[s.total] for s in program.shares}
+    seed_index = primal.index(array or target)
+    seed_value = next(iter(seeds.values()), 1.0)
     return {
-        i: sums.get(program.tape.index(row), start if i == seed else 0.0) for row, i in rows.items()
+        index: totals.get(program.tape.index(row), seed_value if index == seed_index else 0.0)
+        for row, index in rows.items()
     }
 
 
-def _backward(
+def _list_backward_rows(
     primal: Tape, target: str, rows: list[TraceRow], point: Mapping[str, Value], samples: int
 ) -> tuple[TraceRow, ...]:
-    """The instructions of the sweep for everything that is given, and what they compute."""
-    given = [row.name for row in rows if row.expression in ("input", "parameter")]
-    made = differentiate(primal, target, given).executed
-    names, values = labels(made), values_of(made, point)
-    trees = build_expression_trees(made, inline=True)
-    known, last = {row.name: row.value for row in rows}, made.outputs[target]
+    """Return the instructions of the backward sweep with their values."""
+    leaves = [row.name for row in rows if row.expression in ("input", "parameter")]
+    tape = differentiate(primal, target, leaves).executed
+    names, values = labels(tape), values_of(tape, point)
+    trees = build_expression_trees(tape, inline=True)
+    forward_values, last = {row.name: row.value for row in rows}, tape.outputs[target]
 
-    def step(name: str, index: int, tree: Expression) -> TraceRow:
-        shape = made.shapes[index]
-        value = _whole(values[index], (samples, *shape) if samples else shape)
+    def create_row(name: str, index: int, tree: Expression) -> TraceRow:
+        """Return the row for a value of the tape."""
+        shape = tape.shapes[index]
+        value = _to_shape(values[index], (samples, *shape) if samples else shape)
         return TraceRow(format_name(name), unparse(tree), value, None, tree)
 
-    more: dict[int, list[TraceRow]] = {}  # adjoints that are another value, or a number
-    for name, index in made.names.items():
+    aliases: dict[int, list[TraceRow]] = {}  # adjoints that equal another value or a constant
+    for name, index in tape.names.items():
         if name not in primal.names and format_name(name) != names[index]:
-            leaf = made.leaves[index] if index < len(made.leaves) else None
-            constant = leaf is not None and leaf.kind == "constant"
-            other = Number(leaf.value) if leaf and constant else Name(names[index])
-            more.setdefault(max(index, last), []).append(step(name, index, other))
-    steps = more.get(last, [])
+            leaf = tape.leaves[index] if index < len(tape.leaves) else None
+            is_constant = leaf is not None and leaf.kind == "constant"
+            value = Number(leaf.value) if leaf and is_constant else Name(names[index])
+            aliases.setdefault(max(index, last), []).append(create_row(name, index, value))
+    backward_rows = aliases.get(last, [])
     for index, tree in trees.items():
-        made_here = step(names[index], index, tree)
-        shown = format_array(known.get(names[index])) == format_array(made_here.value)
-        if index > last or not (shown or index in made.labels):
-            steps += [made_here, *more.get(index, ())]
-    return tuple(steps)
+        row = create_row(names[index], index, tree)
+        is_known = format_array(forward_values.get(names[index])) == format_array(row.value)
+        if index > last or not (is_known or index in tape.labels):
+            backward_rows += [row, *aliases.get(index, ())]
+    return tuple(backward_rows)
 
 
-def _shown(primal: Tape, target: str, level: str) -> list[int]:
-    """Values that the target needs, leaves first; constants are not rows of their own."""
+def _select_rows(primal: Tape, target: str, level: str) -> list[int]:
+    """Return the indices of the values that the target depends on, without constants."""
     needed = reachable(primal, [primal.index(target)])
     constants = {index for index, leaf in enumerate(primal.leaves) if leaf.kind == "constant"}
-    named = sorted(index for index, name in primal.labels.items() if not is_internal(name))
-    candidates = range(primal.size) if level == "operations" else named
+    variables = sorted(index for index, name in primal.labels.items() if not is_internal(name))
+    candidates = range(primal.size) if level == "operations" else variables
     return [index for index in candidates if needed[index] and index not in constants]
 
 
-def _only_input(graph: ExpressionGraph) -> str:
+def _find_only_input(graph: ExpressionGraph) -> str:
+    """Return the only input of a graph.
+
+    Raises:
+        UsageError: the graph has several inputs, or none.
+    """
     if len(graph.inputs) == 1:
         return graph.inputs[0]
-    known = ", ".join((*graph.inputs, *graph.parameters))
-    raise UsageError("say which variable is seeded", hint=f"wrt=... (--wrt), one of: {known}")
+    names = ", ".join((*graph.inputs, *graph.parameters))
+    raise UsageError("`wrt` is required", hint=f"choose wrt=... (--wrt) from {names}")

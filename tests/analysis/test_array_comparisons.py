@@ -99,5 +99,5 @@ def test_softmax_has_a_reference_although_its_shift_is_held():
 
 def test_arrays_that_are_too_large_are_refused_at_once():
     graph = cgprimer.parse("input x[784] = 1; parameter W[128,784] = 1; y = sum(W @ x); output y")
-    with pytest.raises(cgprimer.UsageError, match=r"W: 100,352 numbers"):
+    with pytest.raises(cgprimer.UsageError, match=r"100,352 elements of W"):
         cgprimer.compare(graph)

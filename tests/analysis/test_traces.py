@@ -267,7 +267,7 @@ def test_what_must_be_said() -> None:
 def test_the_hint_of_a_graph_without_inputs_names_what_there_is() -> None:
     with pytest.raises(UsageError, match=r"x1") as caught:
         trace(example("baydin"), method="forward")
-    assert "seeded" in str(caught.value)
+    assert "`wrt`" in str(caught.value)
 
 
 def test_numbers_of_numpy_are_numbers() -> None:

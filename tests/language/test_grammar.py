@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cgprimer
-from cgprimer.analysis.element_graph import in_elements
+from cgprimer.analysis.element_graph import expand_elements
 from cgprimer.core.language.parser import parse_program
 from cgprimer.core.language.syntax_tree import Declaration, Definition
 from cgprimer.core.language.tokens import locate_tokens, tokenize
@@ -327,7 +327,7 @@ def test_domains_stay_with_a_graph() -> None:
     assert copy.deepcopy(graph).domains == domains
     assert graph_with_loss(graph, "squared-error").domains == domains
     arrays = cgprimer.parse("input y[2] in {0, 1}, c[2] in one-hot; s = sum(y*c)")
-    assert in_elements(arrays).domains == {"y[0]": (0.0, 1.0), "y[1]": (0.0, 1.0)}
+    assert expand_elements(arrays).domains == {"y[0]": (0.0, 1.0), "y[1]": (0.0, 1.0)}
 
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-9, 9).map(float)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.analysis.element_graph import in_elements
+from cgprimer.analysis.element_graph import expand_elements
 from cgprimer.core.methods.step_rule import StepRule
 from cgprimer.errors import CgprimerError, DifferentiationError, UsageError
 from cgprimer.support.files import format_json
@@ -30,7 +30,7 @@ FILES = sorted(EXAMPLES.glob("*.cg"))
 
 def loaded(path: Path) -> cgprimer.ExpressionGraph:
     """An example; one with arrays in numbers, as every method steps through it."""
-    return in_elements(cgprimer.load(path))
+    return expand_elements(cgprimer.load(path))
 
 
 def names_of(graph: cgprimer.ExpressionGraph) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cgprimer
-from cgprimer.analysis.element_graph import in_elements
+from cgprimer.analysis.element_graph import expand_elements
 from cgprimer.core.derivatives import jacobian
 from cgprimer.core.graph import ExpressionGraph, parse
 from cgprimer.errors import CgprimerError, UsageError
@@ -132,7 +132,7 @@ def test_the_numbers_of_a_graph_agree_with_its_arrays(
         for name, value in at.items()
         for place in np.ndindex(*value.shape)
     }
-    written_out = in_elements(graph)
+    written_out = expand_elements(graph)
     whole = cgprimer.gradient(graph, at)
     single = cgprimer.gradient(written_out, numbers)
     assert written_out.evaluate(numbers)["xl"] == pytest.approx(graph.evaluate(at)["xl"])
@@ -160,7 +160,7 @@ def test_a_vertex_opens_into_its_numbers() -> None:
 def test_names_of_numbers_are_names_of_their_own_graph() -> None:
     """The graph of arrays and that of its numbers differentiate by the same names."""
     graph = parse(F1)
-    numbers = in_elements(graph)
+    numbers = expand_elements(graph)
     found = cgprimer.gradient(numbers, wrt=["w1[1,0]", "x[0]"])
     assert found == cgprimer.gradient(graph, wrt=["w1[1,0]", "x[0]"]) == {"w1[1,0]": 4, "x[0]": 2}
 

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 import cgprimer
-from cgprimer.analysis.element_graph import elements_of, shape_in
+from cgprimer.analysis.element_graph import find_shape, list_element_names
 from cgprimer.support.latex_text import (
     declare_missing_characters,
     escape_latex,
@@ -53,8 +53,8 @@ def first_path(graph: cgprimer.ExpressionGraph) -> list[str]:
 
 
 def settings(graph: cgprimer.ExpressionGraph) -> Iterator[dict[str, Any]]:
-    seed = elements_of(graph, (graph.inputs or graph.parameters)[0])[0]
-    arrays, number = cgprimer.tape(graph).has_arrays, not shape_in(graph, graph.outputs[0])
+    seed = list_element_names(graph, (graph.inputs or graph.parameters)[0])[0]
+    arrays, number = cgprimer.tape(graph).has_arrays, not find_shape(graph, graph.outputs[0])
     for level in ("variables", "operations"):
         yield {"level": level}
         yield {

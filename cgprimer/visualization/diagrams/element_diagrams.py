@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from cgprimer.analysis.element_graph import elements_of, in_elements
+from cgprimer.analysis.element_graph import expand_elements, list_element_names
 from cgprimer.errors import UsageError
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.value_names import element_hint
@@ -20,8 +20,8 @@ def open_arrays(
     Args:
         graph: the graph.
         arrays: the diagram of the graph.
-        elements: the diagram of :func:`cgprimer.analysis.element_graph.in_elements`; both diagrams
-            have parameters as vertices.
+        elements: the diagram of :func:`cgprimer.analysis.element_graph.expand_elements`; both
+            diagrams have parameters as vertices.
         names: arrays that are opened.
 
     Raises:
@@ -48,8 +48,8 @@ def _find_arrays(graph: ExpressionGraph, rank: Mapping[str, int]) -> dict[str, s
 
     A value that several elements share, such as the sum of a softmax, belongs to its first user.
     """
-    array_of = {element: name for name in rank for element in elements_of(graph, name)}
-    element_graph = in_elements(graph)
+    array_of = {element: name for name in rank for element in list_element_names(graph, name)}
+    element_graph = expand_elements(graph)
     for inner in reversed(element_graph.variables):
         if inner not in array_of:
             users = (array_of[user] for user in element_graph.leads_to[inner])
@@ -61,8 +61,8 @@ def _choose_vertices(
     graph: ExpressionGraph, array_of: Mapping[str, str], names: Collection[str]
 ) -> dict[str, str]:
     """Return the key of the vertex that shows each element: the element itself or its array."""
-    element_graph = in_elements(graph)
-    elements = {e for name in {*array_of.values()} for e in elements_of(graph, name)}
+    element_graph = expand_elements(graph)
+    elements = {e for name in {*array_of.values()} for e in list_element_names(graph, name)}
     keys = {}
     for element, name in array_of.items():
         users = {array_of[user] for user in element_graph.leads_to.get(element, ())}

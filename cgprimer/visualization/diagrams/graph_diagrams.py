@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from cgprimer.analysis.element_graph import element_values, numbers_of
+from cgprimer.analysis.element_graph import expand_with_point, split_point
 from cgprimer.analysis.nonfinite_origin import Why
 from cgprimer.analysis.nonfinite_origin import why as find_nonfinite_origin
 from cgprimer.core.loss_attachment import check_point, graph_with_loss
@@ -60,7 +60,7 @@ def build_diagram(graph: ExpressionGraph, options: DiagramOptions) -> Diagram:
         diagram = _draw_arrays_or_elements(graph, full)
     else:
         thinned = thin_graph(graph, options.mask)
-        point = element_values(graph, options.at)
+        point = split_point(graph, options.at)
         full = replace(full, at=point, scalars=False)
         diagram = mark_dropped(_draw_arrays_or_elements(thinned.graph, full), thinned)
     if options.place is not None:
@@ -82,7 +82,7 @@ def _draw_arrays_or_elements(graph: ExpressionGraph, options: DiagramOptions) ->
         scalars = True
     if not scalars or not tape_of(graph).has_arrays:
         return _draw_level(graph, options)
-    elements, point = numbers_of(graph, options.at, (options.of, options.tangents))
+    elements, point = expand_with_point(graph, options.at, (options.of, options.tangents))
     inner = replace(options, scalars=False, why=False, mask=None, place=None, workers=None)
     if scalars is True:
         return build_diagram(elements, replace(inner, at=point))

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from cgprimer.analysis.element_graph import shape_in
-from cgprimer.analysis.scalar_points import point_values
+from cgprimer.analysis.element_graph import find_shape
+from cgprimer.analysis.scalar_points import complete_point
 from cgprimer.core.language.syntax_tree import operator_name
 from cgprimer.core.operations import find_primitive
 from cgprimer.core.operations.layer_expansions import is_statistic
@@ -48,7 +48,7 @@ def variable_diagram(
 
     def build_node(name: str, role: Role, *lines: str) -> Node:
         """Return the vertex of a variable or parameter, with its value."""
-        label = name + format_shape_suffix(shape_in(graph, name))
+        label = name + format_shape_suffix(find_shape(graph, name))
         return Node(name, label, role, (*lines, *_value_lines(values, name)))
 
     nodes = [build_node(name, "parameter") for name in vertices]
@@ -119,7 +119,7 @@ def _compute_values(
     if at is None:
         return {}
     tape = tape_of(graph)
-    values = values_of(tape, point_values(graph, at))
+    values = values_of(tape, complete_point(graph, at))
     names = (*graph.variables, *graph.parameters)
     return {**dict(enumerate(values)), **{name: values[tape.index(name)] for name in names}}
 

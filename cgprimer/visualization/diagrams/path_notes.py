@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from cgprimer.analysis.element_graph import shape_in
+from cgprimer.analysis.element_graph import find_shape
 from cgprimer.core.methods.path_sum import count_paths, list_paths
 from cgprimer.errors import UsageError, pluralize
 from cgprimer.expressions import ExpressionGraph
@@ -151,7 +151,7 @@ def _multiply_jacobians(
     *rest, last = pairwise(path)
     product = jacobians[last]
     for tail, head in reversed(rest):
-        axes = len(shape_in(graph, head))
+        axes = len(find_shape(graph, head))
         product = np.tensordot(product, jacobians[tail, head], axes=axes)
     return product
 
@@ -171,7 +171,7 @@ def _sum_over_paths(
         for (tail, head), local in jacobians.items():
             if head != name or (tail != first and tail not in sums):
                 continue
-            axes = len(shape_in(graph, tail))
+            axes = len(find_shape(graph, tail))
             term = local if tail == first else np.tensordot(local, sums[tail], axes=axes)
             sums[name] = sums[name] + term if name in sums else term
     return sums[last]

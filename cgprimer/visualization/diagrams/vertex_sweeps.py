@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from cgprimer.analysis.element_graph import elements_of, shape_in
-from cgprimer.analysis.scalar_points import point_values
+from cgprimer.analysis.element_graph import find_shape, list_element_names
+from cgprimer.analysis.scalar_points import complete_point
 from cgprimer.core.derivatives import jacobian, resolve_output, resolve_wrt
 from cgprimer.core.language.syntax_tree import Symbol, operator_name
 from cgprimer.core.methods.edge_tape import edge_tape
@@ -71,7 +71,7 @@ def sweep_numbers(
     primal = tape_of(graph)
     operations = level == "operations"
     edges = edge_tape(primal, of=of, wrt=wrt, operations=operations)
-    values = [float(value) for value in values_of(edges.tape, point_values(graph, at))]
+    values = [float(value) for value in values_of(edges.tape, complete_point(graph, at))]
     key = {i: str(i) if operations else primal.labels[i] for i in edges.vertices}
     key_on_tape = {edges.vertices[i]: key[i] for i in edges.vertices}
     return SweepNumbers(
@@ -140,7 +140,7 @@ class BackwardSweep:
         """Return the adjoints and the contributions at a point."""
         import numpy as np
 
-        values = values_of(self.edges.tape, point_values(graph, at))
+        values = values_of(self.edges.tape, complete_point(graph, at))
         shapes = {i: self.tape.shapes[i] for i in self.vertices}
         totals = {i: np.broadcast_to(values[j], shapes[i]) for i, j in self.edges.totals.items()}
         products = {
@@ -203,18 +203,18 @@ def local_jacobians(
     """
     import numpy as np
 
-    point = point_values(graph, at)
+    point = complete_point(graph, at)
     values = {**point, **graph.evaluate(point)}
     jacobians: dict[tuple[str, str], Any] = {}
     for head in graph.definitions:
         tails = (*graph.depends_on.get(head, ()), *graph.parameters_of.get(head, ()))
         if not tails:
             continue
-        shapes = {n: list(shape_in(graph, n)) for n in tails}
+        shapes = {n: list(find_shape(graph, n)) for n in tails}
         inputs = ", ".join(f"{n}{shape or ''}".replace(" ", "") for n, shape in shapes.items())
         step = parse(f"input {inputs}\n{head} = {graph.expression(head)}\noutput {head}")
         rows = jacobian(step, {n: values[n] for n in tails}, of=head, wrt=tails)[head]
-        full_shapes = {n: (*shape_in(graph, head), *shapes[n]) for n in tails}
+        full_shapes = {n: (*find_shape(graph, head), *shapes[n]) for n in tails}
         jacobians |= {(n, head): np.broadcast_to(rows[n], full_shapes[n]) for n in tails}
     return jacobians
 
@@ -225,11 +225,11 @@ def compute_tangents(
     """Compute the tangent of each variable that depends on a seed, a scalar or an array element."""
     base, index = parse_element(seed)
     name = resolve_wrt(graph, base)[0]
-    elements = elements_of(graph, name)
+    elements = list_element_names(graph, name)
     if seed not in elements:
         raise UsageError(
             f"a forward sweep must start at a scalar, but {name!r} has shape"
-            f"{format_shape_suffix(shape_in(graph, name))}",
+            f"{format_shape_suffix(find_shape(graph, name))}",
             hint=f"choose an element, such as {elements[0]}, or draw all elements: scalars=True"
             " (--scalars all)",
         )
@@ -239,12 +239,12 @@ def compute_tangents(
         if dependent & {*operands}:
             dependent.add(head)
     targets = [n for n in graph.variables if n in dependent]
-    rows = jacobian(graph, point_values(graph, at), of=targets, wrt=name, method="forward")
+    rows = jacobian(graph, complete_point(graph, at), of=targets, wrt=name, method="forward")
     tangents = {n: row[name][(..., *index)] for n, row in rows.items()}
     if name in graph.parameters:
         from cgprimer.support.array_values import zeros
 
-        tangents[name] = zeros(shape_in(graph, name))
+        tangents[name] = zeros(find_shape(graph, name))
         tangents[name][index] = 1.0
     return tangents
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.analysis.element_graph import numbers_of
-from cgprimer.analysis.reference import is_known, reference_derivatives
-from cgprimer.analysis.scalar_points import point_values, single_name
+from cgprimer.analysis.element_graph import expand_with_point
+from cgprimer.analysis.reference import is_defined, reference_derivatives
+from cgprimer.analysis.scalar_points import choose_variable, complete_point
 from cgprimer.core.derivatives import resolve_output
 from cgprimer.core.evaluation.runner import Runner
 from cgprimer.core.loss_attachment import graph_with_loss
@@ -208,11 +208,11 @@ def step_errors(
     """
     for name, value in {"of": of, "wrt": wrt}.items():
         check_type(name, value, (str, type(None)), "a name")
-    graph, at = numbers_of(graph_with_loss(graph, loss, at), at, (of, wrt))
+    graph, at = expand_with_point(graph_with_loss(graph, loss, at), at, (of, wrt))
     target = resolve_output(graph, of)
-    name = single_name(graph, wrt)
+    name = choose_variable(graph, wrt)
     primal = tape_of(graph)
-    point = point_values(graph, at, of=target)
+    point = complete_point(graph, at, of=target)
     if steps is None:
         steps = np.logspace(-16, 0, 161).tolist()
     several = steps if isinstance(steps, Iterable) and not isinstance(steps, str) else [steps]
@@ -231,7 +231,7 @@ def step_errors(
     slope = derivative("reverse")
     # At a jump whose value is the middle of the limits, both sides have the same huge slope.
     exact = (references or {name: math.nan})[name]
-    if not is_known(exact) or abs(exact) > _JUMP * max(1.0, abs(slope)):
+    if not is_defined(exact) or abs(exact) > _JUMP * max(1.0, abs(slope)):
         raise DifferentiationError(
             f"the exact derivative of {target} with respect to {name} is not available",
             hint="choose another point (--at): this may be a kink, a pole, the boundary of the"

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cgprimer.analysis.element_graph import numbers_of
-from cgprimer.analysis.reference import is_known, reference_derivatives
-from cgprimer.analysis.scalar_points import point_values, single_name
+from cgprimer.analysis.element_graph import expand_with_point
+from cgprimer.analysis.reference import is_defined, reference_derivatives
+from cgprimer.analysis.scalar_points import choose_variable, complete_point
 from cgprimer.core.derivatives import resolve_output
 from cgprimer.core.loss_attachment import graph_with_loss
 from cgprimer.errors import DifferentiationError, UsageError
@@ -190,9 +190,9 @@ def function_curves(
     >>> [values.tolist() for values in curves.orders], curves.tangent
     ([[0.0, 1.0, 8.0], [0.0, 3.0, 12.0], [0.0, 6.0, 12.0]], (1.0, 1.0, 3.0))
     """
-    graph, at = numbers_of(graph_with_loss(graph, loss, at), at, (of, wrt))
+    graph, at = expand_with_point(graph_with_loss(graph, loss, at), at, (of, wrt))
     target = resolve_output(graph, of)
-    name = single_name(graph, wrt)
+    name = choose_variable(graph, wrt)
     leaves = (*graph.inputs, *graph.parameters)
     if name not in leaves:
         raise UsageError(
@@ -203,7 +203,7 @@ def function_curves(
         raise UsageError(f"`order` must be an integer from 0 to {_MAX_ORDER}, got {order}")
     if tangent is not None:
         tangent = check_real_number("the point of tangency", tangent)
-    others = point_values(graph, {**graph.point(at, needed=()), name: 0.0}, of=target)
+    others = complete_point(graph, {**graph.point(at, needed=()), name: 0.0}, of=target)
     primal = tape_of(graph)
     functions = _build_derivatives(primal, target, name, max(order, tangent is not None), others)
     low, high = _choose_range(functions[0], low, high, tangent)
@@ -286,7 +286,7 @@ def _is_tangent(function: Function, place: float, value: float, slope: float, ex
         return False
     if exact is not None:
         # At a jump whose value is the middle of the limits, both sides have the same huge slope.
-        return is_known(exact) and abs(float(exact) - slope) < 1e-6 * max(1.0, abs(slope))
+        return is_defined(exact) and abs(float(exact) - slope) < 1e-6 * max(1.0, abs(slope))
     # The function has no reference, or a custom derivative.
     h, near = 1e-6 * max(1.0, abs(place)), 1e-3 * max(1.0, abs(slope))
     left, right = function(np.array([place - h, place + h])).tolist()

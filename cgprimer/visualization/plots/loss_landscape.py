@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.analysis.element_graph import numbers_of
+from cgprimer.analysis.element_graph import expand_with_point
 from cgprimer.core.graph import check_graph
 from cgprimer.core.methods.derivative_program import Names, normalize_names
 from cgprimer.core.tape.scalarization import split_arrays
@@ -278,7 +278,9 @@ def _choose_parameters(graph: ExpressionGraph, over: Names) -> tuple[str, str]:
     for name in names:
         if name not in elements:
             if name in graph.parameters:
-                numbers_of(graph, None, [name])  # raises an error: the name is that of an array
+                expand_with_point(
+                    graph, None, [name]
+                )  # raises an error: the name is that of an array
             hint = element_hint(name, elements)
             if name in graph.inputs:
                 hint = f"{name} is an input; declare it as 'parameter {name} = VALUE'"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from cgprimer.analysis.comparison import Comparison, checked_comparison
+from cgprimer.analysis.comparison import Comparison, require_comparison
 from cgprimer.errors import pluralize
 from cgprimer.support.files import check_writable, write_atomically, write_generated_file
 from cgprimer.visualization.diagrams.figure_files import check_picture_path, figure_bytes
@@ -125,7 +125,7 @@ def draw_comparison(
     """
     if output is not None:
         save_comparison(comparison, Path(output), dark=dark, title=title)
-    slides = _lay_out_slides(checked_comparison(comparison), title)
+    slides = _lay_out_slides(require_comparison(comparison), title)
     return _draw_slides(comparison, slides, dark=dark, title=title)
 
 
@@ -145,7 +145,7 @@ def save_comparison(
     Arguments and errors are those of :func:`draw_comparison`. Returns the paths of the files that
     were written; a PDF file has all slides.
     """
-    checked_comparison(comparison)
+    require_comparison(comparison)
     kind = check_picture_path(path, FORMATS)
     if kind == "html":
         from cgprimer.visualization.pages.comparison.comparison_page import comparison_page

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
-from cgprimer.analysis.element_graph import element_names, numbers_of, shape_in
-from cgprimer.analysis.scalar_points import point_values
+from cgprimer.analysis.element_graph import element_names, expand_with_point, find_shape
+from cgprimer.analysis.scalar_points import complete_point
 from cgprimer.core.derivatives import parse_element_of, resolve_output, resolve_wrt
 from cgprimer.core.loss_attachment import check_point, graph_with_loss
 from cgprimer.core.methods.derivative_program import Names
@@ -159,7 +159,7 @@ def stepping(
     graph = graph_with_loss(graph, loss, check_point(at))
     if scalars or "reverse" not in methods:  # of arrays, what knows numbers alone
         wrt = element_names(graph, wrt)
-        graph, at = numbers_of(graph, at, (of,))
+        graph, at = expand_with_point(graph, at, (of,))
     graph, of = add_element_output(graph, of)
     target = resolve_output(graph, of)
     names = resolve_wrt(graph, graph.inputs if wrt is None and not graph.parameters else wrt)
@@ -175,10 +175,10 @@ def stepping(
             raise UsageError(f"there is no stepping through the method {method!r}", hint=near)
     chosen, moved_by = _differences(scheme, h, methods)
     stage = scene(tape_of(graph), target, names, level)
-    if shape_in(graph, target):
+    if find_shape(graph, target):
         said = f"a derivative is stepped through from one number, and {target!r} is an array"
         raise DifferentiationError(said, hint=NUMBERS)
-    point = {format_name(n): v for n, v in point_values(graph, at, of=target).items()}
+    point = {format_name(n): v for n, v in complete_point(graph, at, of=target).items()}
     walks, refusals, others = [], [], []
     for method in methods:
         try:
