@@ -280,7 +280,7 @@ def _choose_parameters(graph: ExpressionGraph, over: Names) -> tuple[str, str]:
             if name in graph.parameters:
                 expand_with_point(
                     graph, None, [name]
-                )  # raises an error: the name is that of an array
+                )  # raises an error: the name is an array
             hint = element_hint(name, elements)
             if name in graph.inputs:
                 hint = f"{name} is an input; declare it as 'parameter {name} = VALUE'"
