@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from cgprimer.analysis.element_graph import graph_of_elements, tape_of_elements
+from cgprimer.analysis.element_graph import build_element_graph, build_element_tape
 from cgprimer.core.operations.array_shapes import format_shape
 from cgprimer.core.operations.layer_expansions import MASK
 from cgprimer.core.tape.scalarization import split_arrays
@@ -78,13 +78,13 @@ def thin_graph(graph: ExpressionGraph, mask: Mask) -> ThinnedGraph:
             "a mask needs a graph with dropout", hint="write it as xh = dropout(tanh(xz), 0.5)"
         )
     masks = _resolve_masks(leaves, mask)
-    flat = tape_of_elements(primal)
+    flat = build_element_tape(primal)
     shown = assign_printed_names(primal)
     given = {shown[internal_name(MASK, vertex)]: value for vertex, value in masks.items()}
     numbers = split_arrays(given, {name: np.shape(value) for name, value in given.items()})
     trees, names = build_expression_trees(flat, inline=True), labels(flat)
     written = {index: _substitute_masks(tree, numbers) for index, tree in trees.items()}
-    thin = graph_of_elements(graph, flat, written, without=numbers)
+    thin = build_element_graph(graph, flat, written, without=numbers)
     live = {names[index]: _find_influences(tree, numbers) for index, tree in trees.items()}
     used = {names[index]: {*names_in(tree)} - {*numbers} for index, tree in trees.items()}
     return ThinnedGraph(thin, masks, *_find_removed(used, live, thin.outputs))

@@ -278,9 +278,7 @@ def _choose_parameters(graph: ExpressionGraph, over: Names) -> tuple[str, str]:
     for name in names:
         if name not in elements:
             if name in graph.parameters:
-                expand_with_point(
-                    graph, None, [name]
-                )  # raises an error: the name is an array
+                expand_with_point(graph, None, [name])  # raises an error: the name is an array
             hint = element_hint(name, elements)
             if name in graph.inputs:
                 hint = f"{name} is an input; declare it as 'parameter {name} = VALUE'"
