@@ -20,12 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from cgprimer.course.checks import sandbox
-from cgprimer.course.checks.batch_checks import check_all, submissions_in
+from cgprimer.course.checks.batch_checks import check_all
 from cgprimer.course.checks.check_results import Result
 from cgprimer.course.checks.class_page import class_page
 from cgprimer.course.checks.result_files import csv_text, gradescope, junit_xml
 from cgprimer.course.checks.result_journal import ResultJournal
 from cgprimer.course.checks.sandbox import Limits
+from cgprimer.course.checks.submission_search import find_submissions
 from tests.checking.halves import RIGHT, half_check
 from tests.checking.hostile_submissions import hostile_class, state_of
 
@@ -73,7 +74,7 @@ def main(folder: Path, protection: str, students: int, hostile: int, jobs: int) 
     journal = ResultJournal(folder / "class.journal")
     started = time.perf_counter()
     batch = check_all(
-        half_check(), submissions_in([handed], called="half"), limits, jobs=jobs, journal=journal
+        half_check(), find_submissions([handed], stem="half"), limits, jobs=jobs, journal=journal
     )
     seconds = time.perf_counter() - started
     results = {r.submission: r for r in batch.results}

@@ -18,12 +18,13 @@ from xml.etree import ElementTree as xml
 import pytest
 
 from cgprimer.course.checks import batch_checks, package_wheel
-from cgprimer.course.checks.batch_checks import check_all, submissions_in
+from cgprimer.course.checks.batch_checks import check_all
 from cgprimer.course.checks.check_results import LEVELS, Failure, Part, Result, create_failed_result
 from cgprimer.course.checks.class_page import class_page
 from cgprimer.course.checks.result_files import csv_text, gradescope, junit_xml
 from cgprimer.course.checks.result_journal import ResultJournal
 from cgprimer.course.checks.sandbox import Limits, MachineError
+from cgprimer.course.checks.submission_search import find_submissions
 from cgprimer.errors import DataError, UsageError
 from tests.approval import approved, refused
 from tests.checking.halves import BROKEN, LOOP, ONE, PARTS, RIGHT, SIGN, check_half, half_check
@@ -129,23 +130,23 @@ def test_a_folder_gives_a_table_a_page_and_a_journal(folder: Path) -> None:
 def test_what_changes_is_checked_again(folder: Path) -> None:
     (folder / "dan.py").unlink()
     (folder / "cyd.py").unlink()
-    files = submissions_in([folder])
+    files = find_submissions([folder])
     journal = ResultJournal(folder.parent / "journal")
-    assert check_all(half_check(), files, Limits(), journal=journal).kept == 0
-    assert check_all(half_check(), files, Limits(), journal=journal).kept == 3
+    assert check_all(half_check(), files, Limits(), journal=journal).reused == 0
+    assert check_all(half_check(), files, Limits(), journal=journal).reused == 3
     (folder / "bob.py").write_text(RIGHT + "# again\n")
     later = check_all(
         half_check(), files, Limits(), journal=ResultJournal(folder.parent / "journal")
     )
-    assert later.kept == 2
+    assert later.reused == 2
     assert later.results[1].points == 3
-    assert check_all(half_check("another"), files, Limits(), journal=journal).kept == 0
-    assert check_all(half_check(), files, Limits(time=1), journal=journal).kept == 0
+    assert check_all(half_check("another"), files, Limits(), journal=journal).reused == 0
+    assert check_all(half_check(), files, Limits(time=1), journal=journal).reused == 0
 
 
 def test_one_loop_among_many_costs_only_itself(folder: Path) -> None:
     (folder / "bob.py").write_text(LOOP)
-    found = check_all(half_check(), submissions_in([folder]), Limits(time=1), jobs=2)
+    found = check_all(half_check(), find_submissions([folder]), Limits(time=1), jobs=2)
     assert [result.points for result in found.results] == [3, 0, 1, 0, 0]
     assert found.results[1].mistakes == ("out of time",)
     approved(str(found.results[1].failure), "1 s")
@@ -159,17 +160,17 @@ def test_a_defect_of_the_grader_is_one_students_only(folder: Path) -> None:
 
     check = batch_checks.Check("half", "", failing, parts=PARTS)
     journal = ResultJournal(folder.parent / "journal")
-    found = check_all(check, submissions_in([folder]), Limits(), journal=journal)
+    found = check_all(check, find_submissions([folder]), Limits(), journal=journal)
     approved(str(found.results[1].failure), "ZeroDivisionError")
     assert found.results[1].possible == 3
     assert found.results[0].points == 3
     later = check_all(
         half_check(),
-        submissions_in([folder]),
+        find_submissions([folder]),
         Limits(),
         journal=ResultJournal(folder.parent / "journal"),
     )
-    assert later.kept == 3  # bob's, and eve's who has the same file, are checked anew
+    assert later.reused == 3  # bob's, and eve's who has the same file, are checked anew
 
 
 INTERRUPTED = """
@@ -256,16 +257,16 @@ def test_folders_of_students_and_what_is_wrong_with_them(tmp_path: Path) -> None
     points = {row["submission"]: row["points"] for row in rows}
     assert points == {"Ann.py": "1", "ann": "3", "bob": "0", "cyd.py": "0", "dan": "1", "eve": "0"}
     failures = {row["submission"]: row["failure"] for row in rows}
-    assert "which file is it? There are homework.py, second.py" in failures["bob"]
-    assert "it has no file" in failures["eve"]
+    assert "the folder has several candidates: homework.py, second.py" in failures["bob"]
+    assert "the folder has no submission" in failures["eve"]
     with refused(UsageError):
-        submissions_in([handed / ".hidden"])
+        find_submissions([handed / ".hidden"])
     with refused(UsageError):
-        submissions_in([handed / "nosuch.py"])
+        find_submissions([handed / "nosuch.py"])
     with refused(UsageError):
-        submissions_in([])
-    twice = submissions_in([handed / "cyd.py", handed])
-    assert len(twice) == len(submissions_in([handed])) + 1  # by its path, too
+        find_submissions([])
+    twice = find_submissions([handed / "cyd.py", handed])
+    assert len(twice) == len(find_submissions([handed])) + 1  # by its path, too
 
 
 def test_what_lies_in_a_folder_and_is_no_file_of_the_students(folder: Path) -> None:
@@ -276,13 +277,13 @@ def test_what_lies_in_a_folder_and_is_no_file_of_the_students(folder: Path) -> N
     (folder / "fay.py").symlink_to("nosuch.py")
     os.mkfifo(folder / "cyd.py")
     (folder / "eve.py").write_bytes(b"#" * 11_000_000)
-    found = check_all(half_check(), submissions_in([folder]), Limits())
+    found = check_all(half_check(), find_submissions([folder]), Limits())
     said = {result.submission: str(result.failure) for result in found.results}
-    assert "it is a link to another place" in said["bob.py"]
-    assert "it is a link to another place" in said["fay.py"]
-    assert "it is no file" in said["cyd.py"]
+    assert "the submission is a link" in said["bob.py"]
+    assert "the submission is a link" in said["fay.py"]
+    assert "the submission is not a readable file" in said["cyd.py"]
     assert "exceeds 1,000,000 bytes" in said["eve.py"]
-    named = check_all(half_check(), submissions_in([folder / "bob.py"]), Limits())
+    named = check_all(half_check(), find_submissions([folder / "bob.py"]), Limits())
     assert [(r.submission, r.points) for r in named.results] == [("bob.py", 3)]  # it was asked for
 
 
@@ -299,11 +300,11 @@ def test_links_to_folders_and_inside_of_folders_are_refused(folder: Path) -> Non
     (folder / "dan.py").symlink_to("eve.py")
     (folder / "eve.py").write_text(RIGHT)
     (folder / "fay.py").symlink_to("fay.py")
-    results = check_all(half_check(), submissions_in([folder]), Limits()).results
+    results = check_all(half_check(), find_submissions([folder]), Limits()).results
     assert {r.submission for r in results} == {"bob", "cyd", "dan.py", "eve.py", "fay.py"}
     assert {r.submission for r in results if r.points} == {"eve.py"}
     refused = [str(r.failure) for r in results if r.submission != "eve.py"]
-    assert all("it is a link" in text for text in refused)
+    assert all("the submission is a link" in text for text in refused)
 
 
 def raising(error: BaseException, at: str = "bob.py") -> batch_checks.Check:
@@ -328,7 +329,7 @@ def raising(error: BaseException, at: str = "bob.py") -> batch_checks.Check:
 )
 def test_an_error_about_one_submission_is_its_result(error: Exception, folder: Path) -> None:
     (folder / "eve.py").write_text(RIGHT + "# eve\n")
-    found = check_all(raising(error), submissions_in([folder]), Limits())
+    found = check_all(raising(error), find_submissions([folder]), Limits())
     points = {r.submission: r.points for r in found.results}
     assert points == {"ann.py": 3, "bob.py": 0, "cyd.py": 1, "dan.py": 0, "eve.py": 3}
 
@@ -340,7 +341,7 @@ def test_an_error_of_the_machine_ends_the_run_and_keeps_results(
     (folder / "eve.py").write_text(RIGHT + "# eve\n")
     journal = ResultJournal(folder.parent / "journal")
     with pytest.raises(MachineError):
-        check_all(raising(error, "eve.py"), submissions_in([folder]), Limits(), journal=journal)
+        check_all(raising(error, "eve.py"), find_submissions([folder]), Limits(), journal=journal)
     assert len(ResultJournal(folder.parent / "journal").results) == 4
 
 
@@ -364,7 +365,7 @@ def test_a_folder_and_a_file_are_never_the_same_submission(folder: Path) -> None
     (folder / "empty").mkdir()
     (folder / "list.py").write_text("[]")
     (folder / "list.ipynb").write_text("[]")
-    found = check_all(half_check(), submissions_in([folder]), Limits())
+    found = check_all(half_check(), find_submissions([folder]), Limits())
     assert found.same.keys() == {"eve.py"}
 
 

@@ -502,8 +502,9 @@ def test_nothing_of_a_notebook_is_run(tmp_path: Path) -> None:
 
 
 def test_a_folder_goes_on_where_one_file_is_broken(tmp_path: Path) -> None:
-    from cgprimer.course.checks.batch_checks import check_all, submissions_in
+    from cgprimer.course.checks.batch_checks import check_all
     from cgprimer.course.checks.sandbox import Limits
+    from cgprimer.course.checks.submission_search import find_submissions
 
     sheets = [cgprimer.exercise(seed=1, student=name, kinds="trace") for name in ("ann", "bob")]
     (tmp_path / "sheets.json").write_text(format_sheets(sheets))
@@ -514,7 +515,7 @@ def test_a_folder_goes_on_where_one_file_is_broken(tmp_path: Path) -> None:
     (folder / "cid.csv").write_text("nothing")
     (folder / "dan.json").write_text('{"sheet": "\\u001b[2J", "answers": {}}')
     check = build_trace_check(tmp_path / "sheets.json")
-    found = check_all(check, submissions_in([folder], check.endings), Limits()).results
+    found = check_all(check, find_submissions([folder], check.endings), Limits()).results
     assert [r.points == r.possible > 0 for r in found] == [True, True, False, False]
     approved(str(found[2].failure), "'problem'")
     approved(str(found[3].failure), "2")

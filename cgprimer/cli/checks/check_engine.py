@@ -11,7 +11,8 @@ import click
 
 from cgprimer.cli.checks.check_options import check_command
 from cgprimer.cli.common import check_outputs, note
-from cgprimer.course.checks.batch_checks import Check, submissions_in
+from cgprimer.course.checks.batch_checks import Check
+from cgprimer.course.checks.submission_search import find_submissions
 from cgprimer.errors import UsageError
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.number_format import SHORT, format_number
@@ -57,7 +58,7 @@ def command(
         context.exit()
     if draw or traced:
         paths = [Path(path) for path in context.params["submissions"]]
-        for path in submissions_in(paths).values():
+        for path in find_submissions(paths).values():
             _show(path, draw, traced, text, context.params)
         context.exit()
     if text:

@@ -14,19 +14,17 @@ from typing import Any
 import click
 
 from cgprimer.cli.common import check_outputs, echo_json, make_command, note, progress_bar
-from cgprimer.course.checks.batch_checks import (
-    Batch,
-    Check,
-    by_mistake,
-    check_all,
-    several_of_one,
-    student_of,
-    submissions_in,
-)
+from cgprimer.course.checks.batch_checks import Batch, Check, check_all
 from cgprimer.course.checks.check_results import LEVELS, Failure, Result, create_failed_result
 from cgprimer.course.checks.result_files import csv_text, gradescope, junit_xml
 from cgprimer.course.checks.result_journal import ResultJournal
 from cgprimer.course.checks.sandbox import RANGES, Limits
+from cgprimer.course.checks.submission_search import (
+    find_repeated_submissions,
+    find_submissions,
+    group_by_mistake,
+    remove_ending,
+)
 from cgprimer.course.exercises.roster import Student, read_roster, students_by_submission
 from cgprimer.errors import UsageError, join_names, pluralize
 from cgprimer.support.files import format_json, write_atomically
@@ -183,7 +181,7 @@ def _check(check: Check, paths: Sequence[Path], limits: Limits, how: _How) -> No
     if gradescope and for_one:
         check_outputs(how.force, gradescope)
         try:
-            files = submissions_in(paths, check.endings, check.name)
+            files = find_submissions(paths, check.endings, check.name)
         except UsageError as error:  # a student's mistake, to be read on Gradescope
             if not all(path.exists() for path in paths):
                 raise
@@ -192,7 +190,7 @@ def _check(check: Check, paths: Sequence[Path], limits: Limits, how: _How) -> No
                 gradescope, [create_failed_result(check.name, "", check.parts, missing)]
             )
             return
-        named = {n: path for n, path in files.items() if student_of(n) == check.name}
+        named = {n: path for n, path in files.items() if remove_ending(n) == check.name}
         files = named if len(named) == 1 else files
         if len(files) > 1:
             file = f"{check.name}{check.endings[0]}"
@@ -203,7 +201,7 @@ def _check(check: Check, paths: Sequence[Path], limits: Limits, how: _How) -> No
             )
             raise UsageError(f"{gradescope} holds one result", hint="a folder, for many")
     else:
-        files = submissions_in(paths, check.endings, check.name)
+        files = find_submissions(paths, check.endings, check.name)
     folder = next((path for path in paths if path.is_dir()), None)
     if folder and not for_one:
         name = folder.resolve().name
@@ -255,9 +253,9 @@ def _write_gradescope(path: str, results: Sequence[Result]) -> None:
             write_atomically(path, format_json(gradescope(result)))
         return
     Path(path).mkdir(exist_ok=True)
-    several = list(chain(*several_of_one(r.submission for r in results).values()))
+    several = list(chain(*find_repeated_submissions(r.submission for r in results).values()))
     for result in results:
-        name = Path(student_of(result.submission)).name
+        name = Path(remove_ending(result.submission)).name
         if result.submission in several:  # a file for each
             name = result.submission.replace(os.sep, "_")
         write_atomically(Path(path, f"{name}.json"), format_json(gradescope(result)))
@@ -265,7 +263,7 @@ def _write_gradescope(path: str, results: Sequence[Result]) -> None:
 
 def _columns(students: Sequence[Student], results: Sequence[Result]) -> dict[str, dict[str, str]]:
     """Return the columns of the class list for each submission; note who has none."""
-    names = {r.submission: Path(student_of(r.submission)).name for r in results}
+    names = {r.submission: Path(remove_ending(r.submission)).name for r in results}
     known = students_by_submission(students, names)
     if students and (unknown := [name for name in names if name not in known]):
         note(f"note: not on the class list: {join_names(unknown, 8)}")
@@ -294,11 +292,11 @@ def _say(batch: Batch, results: Sequence[Result], how: _How, one: bool) -> None:
         [r.submission, f"{r.points:g}", f"{r.possible:g}", ", ".join(r.mistakes)] for r in results
     ]
     click.echo(table(["submission", "points", "of", "mistakes"], rows, left=(0, 3)))
-    for mistake, who in by_mistake(results).items():
+    for mistake, who in group_by_mistake(results).items():
         click.echo(f"{len(who)} x {mistake}")
     for name, earlier in batch.same.items():
         note(f"note: {name} and {earlier} are the same file")
-    for student, own in several_of_one(result.submission for result in results).items():
+    for student, own in find_repeated_submissions(result.submission for result in results).items():
         note(f"note: {student} has {len(own)} submissions: {join_names(own)}")
-    if batch.kept:
-        note(f"note: {pluralize(batch.kept, 'result')} from the journal")
+    if batch.reused:
+        note(f"note: {pluralize(batch.reused, 'result')} from the journal")

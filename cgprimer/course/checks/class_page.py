@@ -10,8 +10,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from cgprimer.course.checks.batch_checks import by_mistake, several_of_one, student_of
 from cgprimer.course.checks.check_results import Part, Result, Verdict
+from cgprimer.course.checks.submission_search import (
+    find_repeated_submissions,
+    group_by_mistake,
+    remove_ending,
+)
 from cgprimer.errors import join_names, pluralize
 from cgprimer.visualization.pages.page_rendering import render_page
 
@@ -73,7 +77,7 @@ def class_page(results: Sequence[Result], title: str, same: Mapping[str, str] | 
     >>> "&lt;b&gt;" in class_page([Result("gradient", "<b>.py", ())], "Homework 1")
     True
     """
-    repeated = several_of_one(result.submission for result in results)
+    repeated = find_repeated_submissions(result.submission for result in results)
     groups = list(dict.fromkeys(_group_name(p) for result in results for p in result.parts))
     copies = same or {}
     return render_page(
@@ -119,10 +123,10 @@ def _group_name(part: Part) -> str:
 
 def _mistake_rows(results: Sequence[Result]) -> list[MistakeRow]:
     """Return the rows of the table of mistakes."""
-    mistakes = by_mistake(results)
+    mistakes = group_by_mistake(results)
     unit = _WIDEST_BAR / max(map(len, mistakes.values()), default=1)
     return [
-        MistakeRow(name, list(map(student_of, submissions)), unit * len(submissions))
+        MistakeRow(name, list(map(remove_ending, submissions)), unit * len(submissions))
         for name, submissions in mistakes.items()
     ]
 
@@ -149,7 +153,7 @@ def _student_row(result: Result, groups: Sequence[str], original: str) -> Studen
     """Return a row of the table of students; ``original`` is the submission that was copied."""
     mistakes = ", ".join(result.mistakes) or ("the same file" if original else "")
     return StudentRow(
-        student_of(result.submission),
+        remove_ending(result.submission),
         result.points >= result.possible and not result.failure,
         f"{result.points:g} of {result.possible:g}",
         _format_percent(result),
@@ -163,7 +167,7 @@ def _list_details(result: Result, original: str) -> list[DetailLine]:
     """Return the lines on a submission: copies, failures, messages and suspicious imports."""
     lines = []
     if original:
-        lines.append(DetailLine(f"the same file as that of {student_of(original)}"))
+        lines.append(DetailLine(f"the same file as that of {remove_ending(original)}"))
     if result.failure:
         lines.append(DetailLine(str(result.failure)))
     lines += [
