@@ -86,7 +86,7 @@ class Commands(Advising):
 
     def __init__(self, helps: dict[str, str], modules: str, **more: Any) -> None:
         made = {n: lambda n=n: import_module(modules.format(n)).command for n in helps}
-        settings = {"help_option_names": ["-h", "--help"]}
+        settings = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
         super().__init__(commands=Lazy(made), context_settings=settings, **more)
         self.helps = helps
 

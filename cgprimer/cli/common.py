@@ -14,8 +14,9 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from cgprimer.cli.file_watching import ARGUMENTS, WATCH, NoExpressionsError, watched
-from cgprimer.cli.options import LOSS, options
+from cgprimer.cli.file_watching import ARGUMENTS, NoExpressionsError, watched
+from cgprimer.cli.grouped_help import GroupedHelp
+from cgprimer.cli.shared_options import expression_option, loss_option
 from cgprimer.core.graph.loading import load, resolve_graph_path
 from cgprimer.core.loss_attachment import graph_with_loss
 from cgprimer.errors import VISIBLE, CgprimerError, UsageError
@@ -30,13 +31,13 @@ _ELSEWHERE = {  # words of other libraries and of lectures
     "--momentum": "--hyper", "--beta": "--hyper", "--criterion": "--loss", "--val": "--validation",
     "--by": "--wrt",
 }  # fmt: skip
-_EXPRESSION = "-e, --expression TEXT  Expressions on the command line, instead of FILE."
 
 
-class _Command(click.Command):
-    """Knows what options are called elsewhere, and how else they are written."""
+class _Command(GroupedHelp):
+    """A command that suggests the right option for names of other libraries."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the command line; add suggestions to errors about options."""
         ctx.meta[ARGUMENTS] = list(args)
         long = {name for option in self.params for name in option.opts if name[:2] == "--"}
         for short in args:  # -epochs is no -e with the text "pochs"
@@ -56,29 +57,28 @@ class _Command(click.Command):
             raise
 
 
-def make_command(
-    *texts: str, help: str | None = None, **readers: Callable[[Any], Any]
-) -> Decorator:
-    """A command with ``-h`` and such options; its help is its docstring, unless it is given."""
-    settings = {"help_option_names": ["-h", "--help"]}
-    made = click.command(cls=_Command, help=help, context_settings=settings)
-    return lambda function: made(options(*texts, **readers)(function))
+def make_command() -> Decorator:
+    """Create a command with ``-h``; its help is the docstring of the function."""
+    settings = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+    return click.command(cls=_Command, context_settings=settings)
 
 
 def graph_command(
-    *texts: str,
+    *,
     optional: bool = False,
     with_loss: bool = False,
     with_watch: bool = False,
     reader: Callable[..., Any] | None = None,
-    **more: Any,
 ) -> Decorator:
-    """A command about a graph: FILE or ``-e TEXT`` reach the function as its first argument.
+    """Create a command whose function receives a graph, from FILE or ``-e TEXT``.
 
-    With ``with_loss`` it has the option ``--loss``, and is given the graph that the loss is in;
-    with ``with_watch`` it has ``--watch``, and ``live`` says whether it is to return a page. A
-    reader is called with FILE before the options are read, and may put other defaults for them,
-    and for FILE itself, into the context's ``default_map``.
+    Args:
+        optional: accept a command line without a graph; the function then receives None.
+        with_loss: add ``--loss``; the function receives the graph with the loss node.
+        with_watch: follow the files if the command has ``--watch``; the argument ``live`` tells
+            the function to return a page.
+        reader: callback of FILE, called before other options are read. It may put defaults of the
+            options, and of FILE, into ``default_map`` of the context.
     """
     early: dict[str, Any] = {"is_eager": True, "callback": reader} if reader else {}
     argument = click.argument("file", required=False, type=click.Path(allow_dash=True), **early)
@@ -106,8 +106,8 @@ def graph_command(
                 graph = graph_with_loss(graph, loss, at)
             return function(graph, **given)
 
-        shared, last = [_EXPRESSION, *([LOSS] if with_loss else [])], [WATCH] * with_watch
-        return make_command(*shared, *texts, *last, **more)(argument(about_graph))
+        command = argument(loss_option(about_graph) if with_loss else about_graph)
+        return make_command()(expression_option(command))
 
     return decorate
 

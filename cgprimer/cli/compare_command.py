@@ -7,16 +7,16 @@ from typing import Any
 
 import click
 
-from cgprimer.analysis.text_tables import FORMATS
 from cgprimer.cli.common import echo_json, file_of, graph_command, note
-from cgprimer.cli.options import AT, ENGINE, JSON, WRT, is_given
-from cgprimer.core.methods import methods
-from cgprimer.core.methods.finite_difference import SCHEMES
+from cgprimer.cli.file_watching import watch_options
+from cgprimer.cli.grouped_help import option
+from cgprimer.cli.option_values import replace_invalid_characters
+from cgprimer.cli.shared_options import at_option, engine_option, is_given, json_option, wrt_option
 from cgprimer.expressions import ExpressionGraph
 
 
-def _output(path: str | None) -> str | None:
-    """The path, after a look, before any work, whether it can be written."""
+def _check_output(context: object, parameter: object, path: str | None) -> str | None:
+    """Return the path of the picture, after a check of its format and folder."""
     from cgprimer.visualization.diagrams.figure_files import check_picture_path
     from cgprimer.visualization.pages.comparison.comparison_slides import FORMATS as PICTURES
 
@@ -25,22 +25,48 @@ def _output(path: str | None) -> str | None:
     return path
 
 
-@graph_command(
-    AT,
-    "--of NAME  The variable to differentiate (default: the only output).",
-    WRT,
-    f"--method (methods) {'|'.join(methods())}...  Only these methods; may be repeated.",
-    f"--scheme (schemes) {'|'.join(SCHEMES)}...  A row for this difference quotient; repeatable.",
-    f"--format {'|'.join(FORMATS)} =text  How the table is written.",
-    "-o, --output PATH  A page (.html) or slides (.pdf, .png, .svg) instead of the printed table.",
-    "--dark  With -o: for dark slides.",
-    "--title TEXT  With -o: the heading, '' for none (default: FILE's name).",
-    ENGINE,
-    JSON,
-    output=_output,
-    with_loss=True,
-    with_watch=True,
+@graph_command(with_loss=True, with_watch=True)
+@at_option
+@option("--of", metavar="NAME", help="Variable to differentiate (default: the only output).")
+@wrt_option
+@option(
+    "--method",
+    "methods",
+    type=click.Choice(["finite-difference", "symbolic", "forward", "reverse", "path-sum"]),
+    multiple=True,
+    help="Differentiation methods to compare (default: all).",
 )
+@option(
+    "--scheme",
+    "schemes",
+    type=click.Choice(["central", "forward", "complex-step"]),
+    multiple=True,
+    help="Difference quotients to compare; repeatable.",
+)
+@option(
+    "--format",
+    type=click.Choice(["text", "markdown", "latex", "csv"]),
+    default="text",
+    help="Format of the table.",
+)
+@option(
+    "-o",
+    "--output",
+    metavar="PATH",
+    type=click.Path(),
+    callback=_check_output,
+    help="Write a page (.html) or slides (.pdf, .png, .svg).",
+)
+@option("--dark", is_flag=True, help="Use the theme for dark slides, with -o.")
+@option(
+    "--title",
+    metavar="TEXT",
+    callback=replace_invalid_characters,
+    help="Title, or '' for none (default: name of FILE), with -o.",
+)
+@engine_option
+@json_option
+@watch_options
 def command(
     graph: ExpressionGraph,
     format: str,

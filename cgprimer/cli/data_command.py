@@ -7,23 +7,45 @@ from typing import Any
 import click
 
 from cgprimer.cli.common import check_outputs, graph_command, note
-from cgprimer.cli.options import FORCE, SAMPLING, TRUTH, is_given
+from cgprimer.cli.grouped_help import option
+from cgprimer.cli.shared_options import (
+    force_option,
+    is_given,
+    samples_option,
+    sampling_options,
+    truth_option,
+)
 from cgprimer.expressions import ExpressionGraph
 
 _CLASSES = "gaussians|moons|spirals|xor|lecture-neurons|lecture-planes"
 _OF_GRAPHS = ("low", "high", "truth")
 
 
-@graph_command(
-    SAMPLING,
-    TRUTH,
-    f"""\
---classes {_CLASSES}  Samples of two classes instead; a graph gives their columns its names.
---batch-size 1..  lecture-neurons: divide so many samples at a time by their maximum (default: all).
--o, --output PATH  A .csv, .npz or .parquet file (default: CSV on standard output).""",
-    FORCE,
-    optional=True,
+@graph_command(optional=True)
+@samples_option
+@sampling_options
+@truth_option
+@option(
+    "--classes",
+    type=click.Choice(
+        ["gaussians", "moons", "spirals", "xor", "lecture-neurons", "lecture-planes"]
+    ),
+    help="Sample two classes instead; a graph gives the names of the columns.",
 )
+@option(
+    "--batch-size",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="Number of samples to normalize together, for lecture-neurons (default: all).",
+)
+@option(
+    "-o",
+    "--output",
+    metavar="PATH",
+    type=click.Path(),
+    help="Output file: .csv, .npz or .parquet (default: CSV on standard output).",
+)
+@force_option
 def command(
     graph: ExpressionGraph | None,
     output: str | None,

@@ -5,46 +5,97 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import click
+
 from cgprimer.cli.common import graph_command, named_after, note
-from cgprimer.cli.options import AT, DARK
+from cgprimer.cli.file_watching import watch_options
+from cgprimer.cli.grouped_help import option
+from cgprimer.cli.option_values import (
+    read_names,
+    read_number_or_assignments,
+    replace_invalid_characters,
+)
+from cgprimer.cli.shared_options import at_option, dark_option
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.visualization.diagrams.diagram_formats import formats, save_diagram
 from cgprimer.visualization.diagrams.figure_files import check_picture_path
-from cgprimer.visualization.diagrams.graph_diagrams import LEVELS, PARAMETERS, graph_diagram
+from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
 from cgprimer.visualization.diagrams.theme import READABLE_SIZE
 
 _OVERLAYS = ("values", "partials", "tangents", "adjoints", "path")  # what can be left out
 
 
-@graph_command(
-    f"-o, --output PATH  The file; its ending is one of .{', .'.join(formats())}"
-    " (default: FILE's name with .png).",
-    AT,
-    f"""\
---values  Show values at the declared point.
---partials  Show the local partial derivative on each edge.
---tangents SEED  Show the tangents of a forward sweep seeded with this variable or parameter.
---adjoints  Show the adjoints of a backward sweep; on each edge upstream × local = downstream.
---of NAME  Where the backward sweep begins: the only output.
---path "NAME ..."  Highlight one path; write its product and the sum over all paths under the
-  picture.
---level {"|".join(LEVELS)} =variables  The graph as written, its operations, or the graph of the
-  backward sweep.
---parameters {"|".join(PARAMETERS)}  Where learnable parameters are shown: on edges, unless an
-  overlay needs vertices.
---scalars all|NAME,...  Every number of arrays as a vertex: of all, or of those that are named.
---backward-arrows  With --adjoints or --level backward: arrows from the output back to the inputs.
---mask NUMBER|NAME=VALUE,...  With dropout: the network that is left for a mask of zeros and ones,
-  or for the mask that a seed (a number) gives.
---place layers:N  Cut the graph by layers into parts, each in a frame, and show what is sent.
---workers NAME,...  With --place: names of the workers that have the parts.
---why  Mark the vertex with the first value or slope that is not finite.
---all (everything)  Draw every vertex of a graph that would be summarised by layers.""",
-    DARK,
-    "--title TEXT  Above the picture.",
-    with_loss=True,
-    with_watch=True,
+@graph_command(with_loss=True, with_watch=True)
+@option(
+    "-o",
+    "--output",
+    metavar="PATH",
+    type=click.Path(),
+    help="Output file: .png, .svg, .pdf, .dot, .gv, .mmd or .tex (default: NAME.png).",
 )
+@at_option
+@option("--values", is_flag=True, help="Show values at the declared point.")
+@option("--partials", is_flag=True, help="Show the local partial derivative on each edge.")
+@option("--tangents", metavar="SEED", help="Show tangents with respect to this input or parameter.")
+@option("--adjoints", is_flag=True, help="Show adjoints; edges show upstream × local = downstream.")
+@option("--of", metavar="NAME", help="Output of the backward pass (default: the only output).")
+@option(
+    "--path",
+    metavar='"NAME ..."',
+    help="Highlight a path; show its product and the sum over all paths.",
+)
+@option(
+    "--level",
+    type=click.Choice(["variables", "operations", "backward"]),
+    default="variables",
+    help="Vertices: variables, operations, or the graph of the backward pass.",
+)
+@option(
+    "--parameters",
+    type=click.Choice(["edges", "vertices"]),
+    help="Position of learnable parameters (default: edges if possible).",
+)
+@option(
+    "--scalars",
+    metavar="all|NAME,...",
+    multiple=True,
+    help="Draw elements of all or of named arrays as vertices.",
+)
+@option(
+    "--backward-arrows",
+    is_flag=True,
+    help="Draw arrows from outputs back to inputs, with --adjoints or --level backward.",
+)
+@option(
+    "--mask",
+    metavar="NUMBER|NAME=VALUE,...",
+    multiple=True,
+    callback=read_number_or_assignments,
+    help="Dropout mask: zeros and ones by name, or a random seed.",
+)
+@option(
+    "--place",
+    metavar="layers:N",
+    help="Cut the graph by layers into N stages, and show what is sent.",
+)
+@option(
+    "--workers",
+    metavar="NAME,...",
+    multiple=True,
+    callback=read_names,
+    help="Names of the workers of --place.",
+)
+@option(
+    "--why", is_flag=True, help="Mark the vertex with the first non-finite value or derivative."
+)
+@option(
+    "--all", "everything", is_flag=True, help="Draw every vertex instead of a summary by layers."
+)
+@dark_option
+@option(
+    "--title", metavar="TEXT", callback=replace_invalid_characters, help="Title of the picture."
+)
+@watch_options
 def command(
     graph: ExpressionGraph, output: str | None, dark: bool, live: bool, **settings: Any
 ) -> str | None:

@@ -17,10 +17,11 @@ from cgprimer.cli.common import (
     progress_bar,
     shown_anyway,
 )
-from cgprimer.cli.model_options import MODELS, model_data, models_of
-from cgprimer.cli.options import FORCE, JSON, own_options
-from cgprimer.cli.train_command import ORIGIN, READERS, run_options
-from cgprimer.cli.training_options import training_options
+from cgprimer.cli.grouped_help import option
+from cgprimer.cli.model_options import model_data, model_options, models_of
+from cgprimer.cli.shared_options import force_option, json_option, take_method_options
+from cgprimer.cli.train_command import ORIGIN
+from cgprimer.cli.training_options import run_options
 from cgprimer.errors import UsageError, pluralize
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.number_format import format_number
@@ -33,21 +34,26 @@ from cgprimer.training.sweeps import format_cell
 _SHARE = 0.25  # of the samples, kept to measure with unless others are given
 
 
-@graph_command(
-    run_options(),
-    MODELS,
-    """\
---members 1.. =10  How many runs, each on samples drawn with repeats.
---bootstrap/--no-bootstrap =yes  Train each member on samples drawn with repeats (default), or all
-  members on all samples, from different start values.
---jobs 1..  How many runs at once (default: as many as there are cores).
---directory PATH  A folder for the members' runs: member-1.json and so on.""",
-    FORCE,
-    JSON,
-    optional=True,
-    **READERS,
+@graph_command(optional=True)
+@run_options(lists=True)
+@model_options
+@option("--members", metavar="N", type=click.IntRange(min=1), default=10, help="Number of members.")
+@option(
+    "--bootstrap/--no-bootstrap",
+    default=True,
+    help="Train members on bootstrap samples, or on all samples from different initial values.",
 )
-@training_options(lists=True)
+@option(
+    "--jobs",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="Number of runs at the same time (default: number of cores).",
+)
+@option(
+    "--directory", metavar="PATH", type=click.Path(), help="Folder for the runs of the members."
+)
+@force_option
+@json_option
 def command(
     graph: ExpressionGraph | None,
     truth: dict[str, float],
@@ -81,7 +87,7 @@ def command(
     from cgprimer.training.ensembles import ensemble
 
     models = models_of(graph, graphs, sizes, activation)
-    options = own_options(method, settings)
+    options = take_method_options(method, settings)
     lists = {n: settings.pop(n) for n in SETTING_NAMES if isinstance(settings.get(n), list)}
     settings |= {name: values[0] for name, values in lists.items() if len(values) == 1}
     vary = {"graph": models} if models else {}

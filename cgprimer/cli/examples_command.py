@@ -7,12 +7,20 @@ from pathlib import Path
 import click
 
 from cgprimer.cli.common import make_command, note
+from cgprimer.cli.grouped_help import option
 from cgprimer.errors import UsageError
 from cgprimer.support.files import find_examples, write_atomically
 from cgprimer.support.validation import check_choice
 
 
-@make_command("--copy (names) NAME...  Write this one into this folder, a graph as NAME.cg.")
+@make_command()
+@option(
+    "--copy",
+    "names",
+    metavar="NAME",
+    multiple=True,
+    help="Copy this example into the current folder.",
+)
 def command(names: tuple[str, ...]) -> None:
     """The graphs that come with cgprimer; each name can be given as FILE, programs (.py) not.
 

@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import click
+
 from cgprimer.cli.common import check_outputs, graph_command, note, progress_bar
-from cgprimer.cli.options import DOMAIN, FORCE, KEEP
+from cgprimer.cli.grouped_help import option
+from cgprimer.cli.option_values import replace_invalid_characters
+from cgprimer.cli.shared_options import domain_option, force_option, keep_option, seed_option
 from cgprimer.course.checks.label_domains import resolve_restrictions
-from cgprimer.course.checks.sheets.sheet_problems import KINDS, MAX_POINTS
 from cgprimer.course.exercises.exercise_sheets import (
-    DIFFICULTIES,
     EVERYBODY,
-    FORMATS,
     POINTS,
     Exercise,
     exercises_for,
@@ -24,23 +25,70 @@ from cgprimer.errors import pluralize
 from cgprimer.expressions import ExpressionGraph
 
 
-@graph_command(
-    f"--kind {'|'.join((*KINDS, 'all'))}...  What is asked (default: all kinds that fit).",
-    "--seed 0.. =0  Of everything that is drawn.",
-    f"--difficulty {'|'.join(DIFFICULTIES)} =1  From whole numbers and three operations on.",
-    "--count 1..50 =1  How many problems of each kind.",
-    "--of NAME  The variable that the problems are about (default: the only output).",
-    KEEP,
-    DOMAIN,
-    '--students PATH  A CSV file with a column "name" or "id": everybody gets a sheet.',
-    f"--points 1..{MAX_POINTS}  Points of each problem (default: {POINTS} with --students, else one"
-    " for each blank).",
-    f"--format {'|'.join(FORMATS)}...  How sheets are written (default: markdown).",
-    "--title TEXT =Exercises  The heading.",
-    "-o, --to PATH =exercises  The folder.",
-    FORCE,
-    optional=True,
+@graph_command(optional=True)
+@option(
+    "--kind",
+    type=click.Choice(
+        [
+            "trace",
+            "tangent",
+            "adjoint",
+            "paths",
+            "gradient",
+            "shapes",
+            "optimizer",
+            "picture",
+            "mistake",
+            "all",
+        ]
+    ),
+    multiple=True,
+    help="Kinds of problems (default: all that apply).",
 )
+@seed_option
+@option(
+    "--difficulty",
+    type=click.Choice(["1", "2", "3", "easy", "medium", "hard"]),
+    default="1",
+    help="Difficulty; 1 has integers and three operations.",
+)
+@option(
+    "--count",
+    metavar="N",
+    type=click.IntRange(min=1, max=50),
+    default=1,
+    help="Number of problems of each kind.",
+)
+@option("--of", metavar="NAME", help="Variable of the problems (default: the only output).")
+@keep_option
+@domain_option
+@option(
+    "--students",
+    metavar="PATH",
+    type=click.Path(),
+    help="Class list as CSV with a column name or id; one sheet per student.",
+)
+@option(
+    "--points",
+    metavar="N",
+    type=click.IntRange(min=1, max=1000),
+    help="Points per problem (default: 10 with --students, otherwise one per blank).",
+)
+@option(
+    "--format",
+    type=click.Choice(["markdown", "latex", "pdf", "html", "notebook"]),
+    multiple=True,
+    help="Formats of the sheets (default: markdown).",
+)
+@option(
+    "--title",
+    metavar="TEXT",
+    default="Exercises",
+    callback=replace_invalid_characters,
+    help="Title of the sheets.",
+)
+@option("-o", "--to", metavar="PATH", type=click.Path(), default="exercises", help="Output folder.")
+@force_option
 def command(
     graph: ExpressionGraph | None,
     kind: tuple[str, ...],

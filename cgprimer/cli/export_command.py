@@ -7,22 +7,38 @@ from typing import Any
 import click
 
 from cgprimer.cli.common import check_outputs, graph_command, note
-from cgprimer.cli.options import AT, FORCE, WRT, method_lines, own_options
+from cgprimer.cli.grouped_help import option
+from cgprimer.cli.shared_options import (
+    at_option,
+    force_option,
+    method_options,
+    take_method_options,
+    wrt_option,
+)
 from cgprimer.expressions import ExpressionGraph
 
 _TARGETS = "python|numpy|torch|jax|c|sympy|latex"
 
 
-@graph_command(
-    f"--to {_TARGETS} =python  The language, or the library, of the file.",
-    AT,
-    "--of NAME  The variable to differentiate, one number (default: the only output).",
-    WRT,
-    method_lines("reverse"),
-    "-o, --output PATH  The file; standard output unless given.",
-    FORCE,
-    with_loss=True,
+@graph_command(with_loss=True)
+@option(
+    "--to",
+    type=click.Choice(["python", "numpy", "torch", "jax", "c", "sympy", "latex"]),
+    default="python",
+    help="Language or library of the file.",
 )
+@at_option
+@option("--of", metavar="NAME", help="Variable to differentiate (default: the only output).")
+@wrt_option
+@method_options("reverse")
+@option(
+    "-o",
+    "--output",
+    metavar="PATH",
+    type=click.Path(),
+    help="Output file (default: standard output).",
+)
+@force_option
 def command(
     graph: ExpressionGraph, to: str, method: str, output: str | None, force: bool, **settings: Any
 ) -> None:
@@ -43,7 +59,7 @@ def command(
     from cgprimer.analysis.export.exporter import export
     from cgprimer.support.files import write_atomically
 
-    options = own_options(method, settings)
+    options = take_method_options(method, settings)
     if output:
         check_outputs(force, output)
     settings["wrt"] = settings["wrt"] or graph.parameters or graph.inputs

@@ -3,23 +3,53 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
-from cgprimer.cli.options import is_given, read_files
+from cgprimer.cli.grouped_help import OUTPUT, option
+from cgprimer.cli.option_values import files_read
+from cgprimer.cli.shared_options import is_given
 from cgprimer.core.graph.loading import load, resolve_graph_path
 from cgprimer.errors import MissingValueError, SourceError, UsageError
 
-WATCH = """\
---watch  Show it in a browser, and follow FILE as it is edited, until Ctrl-C.
---port 0..65535  With --watch: of the address on this machine (default: one that is free).
---open (open_browser)  With --watch: open a browser there."""
+F = TypeVar("F", bound=Callable[..., Any])
 ARGUMENTS, _LIVE = "cgprimer.arguments", "cgprimer.live"  # of a context: what was typed; run anew
 note = partial(click.echo, err=True)
 _EVERY = 0.1  # seconds between two looks at the files
 _IN_A_TERMINAL = ("www-browser", "lynx", "links", "elinks", "w3m")  # they know no JavaScript
+
+
+def watch_options(function: F) -> F:
+    """Add ``--watch`` and the options of its web server."""
+    for decorate in reversed(
+        (
+            option(
+                "--watch",
+                group=OUTPUT,
+                is_flag=True,
+                help="Show the result in a browser and update it when FILE changes.",
+            ),
+            option(
+                "--port",
+                group=OUTPUT,
+                metavar="N",
+                type=click.IntRange(min=0, max=65535),
+                help="Port of the web server, with --watch (default: a free port).",
+            ),
+            option(
+                "--open",
+                "open_browser",
+                group=OUTPUT,
+                is_flag=True,
+                help="Open a browser, with --watch.",
+            ),
+        )
+    ):
+        function = decorate(function)
+    return function
 
 
 class NoExpressionsError(UsageError):
@@ -42,7 +72,7 @@ def watched(file: str | None, given: dict[str, Any]) -> bool | None:
     context = click.get_current_context()
     watch, port, open_browser = (given.pop(name) for name in ("watch", "port", "open_browser"))
     if file is not None and watch:
-        read_files().add(str(resolve_graph_path(file)))
+        files_read().add(str(resolve_graph_path(file)))
     if _LIVE in context.meta:
         return True
     for name, flag in {"port": "--port", "open_browser": "--open"}.items():
@@ -52,7 +82,7 @@ def watched(file: str | None, given: dict[str, Any]) -> bool | None:
         return False
     if file is not None and file != "-" and not resolve_graph_path(file).is_file():
         load(file)  # says what is wrong
-    if file == "-" or not read_files():
+    if file == "-" or not files_read():
         raise UsageError("--watch follows a file, and there is none", hint="give a FILE")
     title = str(resolve_graph_path(file)) if file else "the graph"
     _follow(context, title, port or 0, open_browser, bool(given["dark"]))
@@ -81,7 +111,7 @@ def _follow(context: click.Context, title: str, port: int, open_browser: bool, d
                 raise UsageError(error.format_message()) from None
             raise
 
-    live = Live(page, read_files())
+    live = Live(page, files_read())
     with serving(live, title, port=port, dark=dark) as address:
         try:
             live.look()

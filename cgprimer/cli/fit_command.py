@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from functools import partial
 from typing import Any
 
 import click
@@ -19,24 +18,29 @@ from cgprimer.cli.common import (
     save_plot,
     shown_anyway,
 )
-from cgprimer.cli.options import (
-    ENGINE,
-    FORCE,
-    JSON,
-    SAMPLING,
-    TRUTH,
+from cgprimer.cli.grouped_help import option
+from cgprimer.cli.option_values import read_assignments, read_bounds, read_fraction, read_names
+from cgprimer.cli.shared_options import (
+    columns_option,
+    dark_option,
+    data_option,
+    engine_option,
+    force_option,
     is_given,
-    method_lines,
-    own_options,
+    json_option,
+    method_options,
+    samples_option,
+    sampling_options,
+    take_method_options,
+    truth_option,
 )
-from cgprimer.cli.train_command import DATA, data_of
+from cgprimer.cli.train_command import data_of
 from cgprimer.errors import TrainingError, UsageError, pluralize
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.number_format import format_number
-from cgprimer.support.validation import check_fraction
 from cgprimer.training.data import Dataset
 from cgprimer.training.fitting.bootstrap import Bootstrap
-from cgprimer.training.fitting.fit import ALGORITHMS, DAMPING_NAMES, fit
+from cgprimer.training.fitting.fit import fit
 from cgprimer.training.fitting.fit_result import Fit
 
 _ALIKE = 0.95  # correlation from which on two parameters are named
@@ -46,36 +50,100 @@ _MOST_SHOWN = 4  # rows of J'J
 _ORIGIN = ("data", "columns", "samples", "low", "high", "noise")  # of data
 
 
-@graph_command(
-    DATA,
-    SAMPLING,
-    TRUTH,
-    f"""\
---start NAME=VALUE,...  Start values; the others are what the graph declares, or drawn from the
-  seed where the data were made from that.
---freeze NAME,...  Parameters that keep their start value.
---bounds NAME=LOW:HIGH,...  Bounds of parameters; one side may be left out.
---weights NAME  A column of the data: the samples' weights in the sum of squares.
---algorithm {"|".join(ALGORITHMS)} =auto  auto is gauss-newton where the graph is linear in its
-  parameters, else levenberg-marquardt, and if that fails trust-region; from there on they are
-  SciPy's.
---damping {"|".join(DAMPING_NAMES)} =auto  How levenberg-marquardt chooses lambda.
---first-damping NUMBER  The first lambda (default: by damping).
---iterations 1.. =1000  The most steps that are tried.
---bootstrap 2..  Fit so many resamples of the data, too.
---resample residuals|pairs =residuals  What the bootstrap draws.""",
-    method_lines("reverse"),
-    ENGINE,
-    """\
---trace  Show each step: parameters, sum of squares, lambda, and whether it was accepted.
---level NUMBER =0.95  Of the band in the picture, and of the bootstrap's intervals.
---plot PATH  Draw data, curve with band, and residuals as .png, .svg or .pdf.
---dark  The picture for dark slides.
---save PATH  Write the fit as JSON.""",
-    FORCE,
-    JSON,
-    level=partial(check_fraction, "the level"),
+@graph_command()
+@data_option
+@columns_option
+@samples_option
+@sampling_options
+@truth_option
+@option(
+    "--start",
+    metavar="NAME=VALUE,...",
+    multiple=True,
+    callback=read_assignments,
+    help="Initial values (default: declared values or random values).",
 )
+@option(
+    "--freeze",
+    metavar="NAME,...",
+    multiple=True,
+    callback=read_names,
+    help="Parameters that keep their initial values.",
+)
+@option(
+    "--bounds",
+    metavar="NAME=LOW:HIGH,...",
+    multiple=True,
+    callback=read_bounds,
+    help="Lower and upper bounds of parameters, such as k=0:1.",
+)
+@option("--weights", metavar="NAME", help="Data column with the weights of samples.")
+@option(
+    "--algorithm",
+    type=click.Choice(
+        [
+            "auto",
+            "gauss-newton",
+            "levenberg-marquardt",
+            "trust-region",
+            "dogleg",
+            "minpack",
+            "l-bfgs",
+        ]
+    ),
+    default="auto",
+    help="Algorithm; auto chooses Gauss-Newton for graphs that are linear in their parameters,"
+    " otherwise Levenberg-Marquardt, and falls back to SciPy's trust-region.",
+)
+@option(
+    "--damping",
+    type=click.Choice(["auto", "tens", "marquardt", "nielsen"]),
+    default="auto",
+    help="Choice of lambda in Levenberg-Marquardt.",
+)
+@option(
+    "--first-damping", metavar="NUMBER", type=float, help="Initial lambda (default: by --damping)."
+)
+@option(
+    "--iterations",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=1000,
+    help="Maximum number of steps.",
+)
+@option(
+    "--bootstrap",
+    metavar="N",
+    type=click.IntRange(min=2),
+    help="Number of bootstrap fits of resampled data.",
+)
+@option(
+    "--resample",
+    type=click.Choice(["residuals", "pairs"]),
+    default="residuals",
+    help="Resample residuals, or pairs of inputs and targets.",
+)
+@method_options("reverse")
+@engine_option
+@option("--trace", is_flag=True, help="Print a table of all steps.")
+@option(
+    "--level",
+    metavar="NUMBER",
+    type=float,
+    default=0.95,
+    callback=read_fraction,
+    help="Confidence level of the band and the bootstrap intervals.",
+)
+@option(
+    "--plot",
+    metavar="PATH",
+    type=click.Path(),
+    help="Write a plot of data, fitted curve and residuals.",
+)
+@dark_option
+@option("--save", metavar="PATH", type=click.Path(), help="Write the fit as JSON.")
+@force_option
+@json_option
 def command(
     graph: ExpressionGraph,
     seed: int,
@@ -108,7 +176,7 @@ def command(
     step only if it falls. Prints parameters with standard errors, and what the data cannot tell.
     A fit that ends at no minimum is reported as such, with exit code 1.
     """
-    options = own_options(method, settings)
+    options = take_method_options(method, settings)
     if is_given("resample") and not bootstrap:
         raise click.UsageError("--resample says what the bootstrap draws: give --bootstrap 1000")
     check_outputs(force, save, plot=plot)

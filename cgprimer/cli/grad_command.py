@@ -9,7 +9,16 @@ from typing import Any
 import click
 
 from cgprimer.cli.common import echo_json, graph_command, note
-from cgprimer.cli.options import AT, ENGINE, JSON, WRT, method_lines, own_options, read_files
+from cgprimer.cli.grouped_help import option
+from cgprimer.cli.option_values import files_read, read_names
+from cgprimer.cli.shared_options import (
+    at_option,
+    engine_option,
+    json_option,
+    method_options,
+    take_method_options,
+    wrt_option,
+)
 from cgprimer.core.methods.derivative_program import Derivatives
 from cgprimer.expressions import Declaration, ExpressionGraph, parse_element
 
@@ -75,18 +84,27 @@ def _roles_note(graph: ExpressionGraph, at: Mapping[str, Any]) -> str:
     )
 
 
-@graph_command(
-    AT,
-    "--of NAME,...  Variables to differentiate (default: all outputs).",
-    WRT,
-    method_lines("reverse"),
-    ENGINE,
-    "--show  Print the derivative program as readable code and stop.",
-    "--simplify  With --show: fold constants and compute equal products once, as engines do.",
-    "--why (explain)  Explain the first value or slope that is not finite, and stop.",
-    JSON,
-    with_loss=True,
+@graph_command(with_loss=True)
+@at_option
+@option(
+    "--of",
+    metavar="NAME,...",
+    multiple=True,
+    callback=read_names,
+    help="Variables to differentiate (default: all outputs).",
 )
+@wrt_option
+@method_options("reverse")
+@engine_option
+@option("--show", is_flag=True, help="Print the derivative program and stop.")
+@option("--simplify", is_flag=True, help="Fold constants and merge equal products, with --show.")
+@option(
+    "--why",
+    "explain",
+    is_flag=True,
+    help="Explain the first non-finite value or derivative, and stop.",
+)
+@json_option
 def command(
     graph: ExpressionGraph,
     method: str,
@@ -114,7 +132,7 @@ def command(
     from cgprimer.support.array_values import all_finite
     from cgprimer.tapes import differentiate
 
-    explicit = settings["wrt"] or read_files()  # values of a run are meant to be its parameters
+    explicit = settings["wrt"] or files_read()  # values of a run are meant to be its parameters
     roles_note = "" if explicit else _roles_note(graph, settings["at"])
     names = settings["wrt"] or graph.parameters or graph.inputs
     if not names:
@@ -122,7 +140,7 @@ def command(
         raise UsageError(
             "cannot differentiate: the graph has no parameters and no inputs", hint=hint
         )
-    options = own_options(method, settings)
+    options = take_method_options(method, settings)
     settings |= {"wrt": names, "of": settings["of"] or None}
     if simplify and not show:
         raise UsageError("--simplify is an option of --show")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 DATA = "Data options"
 MODEL = "Model options"
@@ -15,10 +18,8 @@ OUTPUT = "Output options"
 WORKERS = "Worker options"
 DIFFERENTIATION = "Differentiation options"
 OTHER = "Options"
-_ORDER = (
-    MODEL, DATA, OTHER, DIFFERENTIATION, OPTIMIZER, REGULARIZATION, STOPPING, WORKERS, OUTPUT
-)  # fmt: skip
-_TERM_WIDTH = 32  # characters; the help text of a longer option begins on the next line
+_MAX_UNGROUPED = 20  # options; the help of a command with fewer options has no groups
+_TERM_WIDTH = 30  # characters; the help text of a longer option begins on the next line
 
 
 class GroupedOption(click.Option):
@@ -34,16 +35,40 @@ class GroupedOption(click.Option):
         super().__init__(*declarations, **attributes)
         self.group = group
 
+    def get_help_extra(self, ctx: click.Context) -> Any:
+        """Return what click adds to the help text: the default value, but no range."""
+        extra = super().get_help_extra(ctx)
+        extra.pop("range", None)
+        return extra
+
+
+def option(*spellings: str, **attributes: Any) -> Callable[[F], F]:
+    """Declare an option that shows its default value.
+
+    Args:
+        *spellings: the spellings, and the argument of the command if it has another name.
+        **attributes: arguments of :class:`GroupedOption`.
+    """
+    defaults: dict[str, Any] = {"cls": GroupedOption, "show_default": True}
+    return click.option(*spellings, **defaults | attributes)
+
 
 class GroupedHelp(click.Command):
     """A command whose help shows the options of each group under a heading."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options of each group; without groups, write them under one heading."""
+        """Write the options of each group; write a few options under one heading."""
         groups: dict[str, list[tuple[str, str]]] = {}
-        for parameter in self.get_params(ctx):
+        parameters = self.get_params(ctx)
+        grouped = len(parameters) > _MAX_UNGROUPED
+        for parameter in parameters:
+            if isinstance(parameter, click.Argument):  # the usage line shows arguments
+                continue
             if (record := parameter.get_help_record(ctx)) is not None:
-                groups.setdefault(getattr(parameter, "group", OTHER), []).append(record)
-        for heading in sorted(groups, key=_ORDER.index):
+                group = getattr(parameter, "group", OTHER) if grouped else OTHER
+                groups.setdefault(group, []).append(record)
+        if len(groups.get(OTHER, ())) == 1 < len(groups):  # --help alone needs no heading
+            groups[[*groups][-2]] += groups.pop(OTHER)
+        for heading in sorted(groups, key=lambda heading: heading == OTHER):
             with formatter.section(heading):
                 formatter.write_dl(groups[heading], col_max=_TERM_WIDTH)

@@ -8,20 +8,35 @@ from typing import Any
 import click
 
 from cgprimer.cli.common import echo_json, graph_command
-from cgprimer.cli.options import AT, COLUMNS, JSON, SAMPLING, TRUTH
+from cgprimer.cli.grouped_help import option
+from cgprimer.cli.option_values import read_names
+from cgprimer.cli.shared_options import (
+    at_option,
+    columns_option,
+    data_option,
+    json_option,
+    samples_option,
+    sampling_options,
+    truth_option,
+)
 from cgprimer.expressions import ExpressionGraph
 
 
-@graph_command(
-    AT,
-    f"""\
---data PATH  A .csv, .npz or .parquet file; without it data are made from the true values.
-{COLUMNS}
---wrt NAME,...  Parameters in question; the others count as known (default: all).""",
-    SAMPLING,
-    TRUTH,
-    JSON,
+@graph_command()
+@at_option
+@data_option
+@columns_option
+@option(
+    "--wrt",
+    metavar="NAME,...",
+    multiple=True,
+    callback=read_names,
+    help="Parameters of interest; others are treated as known (default: all).",
 )
+@samples_option
+@sampling_options
+@truth_option
+@json_option
 def command(
     graph: ExpressionGraph,
     at: dict[str, Any],

@@ -12,7 +12,7 @@ import click
 
 from cgprimer import __version__
 from cgprimer.cli.common import echo_json, graph_command
-from cgprimer.cli.options import JSON
+from cgprimer.cli.shared_options import json_option
 from cgprimer.errors import VISIBLE
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.number_format import format_array
@@ -21,7 +21,8 @@ _LIBRARIES = ("numpy", "scipy", "sympy", "networkx", "matplotlib", "graphlay", "
               "llvmlite", "numba-cuda")  # fmt: skip
 
 
-@graph_command(JSON, optional=True, with_loss=True)
+@graph_command(optional=True, with_loss=True)
+@json_option
 def command(graph: ExpressionGraph | None, as_json: bool) -> None:
     """What a graph consists of; without a graph, what this machine offers.
 

@@ -2,25 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from cgprimer import networks
 from cgprimer.cli.common import file_of
-from cgprimer.cli.options import is_given, refuse_made
+from cgprimer.cli.grouped_help import MODEL, option
+from cgprimer.cli.option_values import read_names
+from cgprimer.cli.shared_options import is_given, refuse_generation_options
 from cgprimer.cli.train_command import data_of
 from cgprimer.core.graph.loading import load
 from cgprimer.errors import UsageError
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.training.data import Blocks, Dataset
 
-MODELS = """\
---graphs NAME,...  Further graphs, files or examples, which are trained on the same data.
---sizes SIZE,...  Train multilayer perceptrons of these layer sizes, such as 2-4-1,2-16-1, instead
-  of FILE, which may then make the data.
---activation NAME =tanh  --sizes: the function of the hidden units."""
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def model_options(function: F) -> F:
+    """Add the options for further graphs and multilayer perceptrons."""
+    decorators = (
+        option(
+            "--graphs",
+            group=MODEL,
+            metavar="NAME,...",
+            multiple=True,
+            callback=read_names,
+            help="Further graphs to train on the same data.",
+        ),
+        option(
+            "--sizes",
+            group=MODEL,
+            metavar="SIZE,...",
+            multiple=True,
+            help="Layer sizes of multilayer perceptrons to train instead of FILE, such as"
+            " 2-4-1,2-16-1.",
+        ),
+        option(
+            "--activation",
+            group=MODEL,
+            metavar="NAME",
+            default="tanh",
+            help="Activation function of the hidden units of --sizes.",
+        ),
+    )
+    for decorate in reversed(decorators):
+        function = decorate(function)
+    return function
 
 
 def models_of(
@@ -72,7 +103,7 @@ def model_data(
         raise click.UsageError(
             "which data? --sizes without FILE needs --data; with a FILE data are made from it"
         )
-    refuse_made(truth, allowed)
+    refuse_generation_options(truth, allowed)
     columns, others = origin["columns"] or None, origin["validation"] or None
     if isinstance(others, str):
         others = Dataset.load(others, columns=columns)

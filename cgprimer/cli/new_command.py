@@ -8,7 +8,8 @@ import click
 
 from cgprimer import networks
 from cgprimer.cli.common import check_outputs, make_command, note
-from cgprimer.cli.options import FORCE, is_given
+from cgprimer.cli.grouped_help import option
+from cgprimer.cli.shared_options import force_option, is_given
 from cgprimer.errors import UsageError
 from cgprimer.support.files import write_atomically
 from cgprimer.support.validation import check_choice
@@ -23,18 +24,43 @@ _OWN = {  # the options of each kind; all have a seed
 }
 
 
-@make_command(
-    """\
---activation NAME  A function of one number, or none (default: tanh; of a neuron sigmoid).
---output NAME  mlp: the function of the last layer, softmax too (default: none).
---bias/--no-bias  mlp, neuron: whether every unit adds a parameter of its own (default: it does).
---scalars  mlp: a name for each unit and weight, instead of matrices.
---inputs 1..  random: how many inputs (default: 2).
---values  Write numbers instead of initializers, determined by the seed.
---seed 0.. =0  Random seed of the numbers and of a random graph; implies --values except for random.
--o, --to PATH  Write the text here (default: standard output).""",
-    FORCE,
+@make_command()
+@option(
+    "--activation",
+    metavar="NAME",
+    help="Activation function, or none (default: tanh; for a neuron sigmoid).",
 )
+@option(
+    "--output",
+    metavar="NAME",
+    help="Activation function of the last layer of an mlp (default: none).",
+)
+@option(
+    "--bias/--no-bias",
+    default=None,
+    help="Add a bias to every unit of an mlp or a neuron (default: --bias).",
+)
+@option(
+    "--scalars", is_flag=True, help="Define scalar units and weights of an mlp instead of matrices."
+)
+@option(
+    "--inputs",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="Number of inputs of a random graph (default: 2).",
+)
+@option("--values", is_flag=True, help="Write random numbers instead of initializers.")
+@option(
+    "--seed",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Random seed; implies --values, except for random.",
+)
+@option(
+    "-o", "--to", metavar="PATH", type=click.Path(), help="Output file (default: standard output)."
+)
+@force_option
 @click.argument("kind")
 @click.argument("size")
 def command(

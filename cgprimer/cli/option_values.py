@@ -22,7 +22,7 @@ MAX_RANGE = 100_000  #: maximum number of values of a range LOW:HIGH:COUNT
 _READ_FILES = "cgprimer.files"  # key of a click context
 
 
-def encode_surrogates(context: object, option: object, text: str | None) -> str | None:
+def replace_invalid_characters(context: object, option: object, text: str | None) -> str | None:
     """Replace bytes of the command line that are not valid UTF-8 by question marks."""
     return text and text.encode("utf-8", "replace").decode()
 
@@ -228,8 +228,8 @@ def _parse_value(name: str, text: str) -> Any:
             kind = f"a range LOW:HIGH:COUNT of 2 to {MAX_RANGE:,} numbers"
         elif "[" in text:
             kind = "a list of numbers, such as [1,2] or [[1,2],[3,4]]"
-        of_name = f" for {name}" if name else ""
-        raise click.BadParameter(f"expected {kind}{of_name}, got {text!r}") from None
+        value = f"the value {text!r} of {name}" if name else repr(text)
+        raise click.BadParameter(f"{value} is not {kind}") from None
 
 
 def _convert_to_floats(rows: Any) -> Any:

@@ -5,17 +5,29 @@ from __future__ import annotations
 import click
 
 from cgprimer.cli.common import check_outputs, echo_json, make_command, note
-from cgprimer.cli.options import COLUMNS, FORCE, run_or_fit
+from cgprimer.cli.grouped_help import option
+from cgprimer.cli.option_values import load_run_or_fit
+from cgprimer.cli.shared_options import columns_option, force_option
 
 
-@make_command(
-    f"""\
---data PATH!  A .csv, .npz or .parquet file with a column for each input.
-{COLUMNS}
--o, --output PATH  A .csv, .npz or .parquet file (default: CSV on standard output).
-{FORCE}
---json (as_json)  Print the outputs' columns as JSON.""",
+@make_command()
+@option(
+    "--data",
+    metavar="PATH",
+    type=click.Path(),
+    required=True,
+    help="Data file with a column for each input: .csv, .npz or .parquet.",
 )
+@columns_option
+@option(
+    "-o",
+    "--output",
+    metavar="PATH",
+    type=click.Path(),
+    help="Output file: .csv, .npz or .parquet (default: CSV on standard output).",
+)
+@force_option
+@option("--json", "as_json", is_flag=True, help="Print the predicted columns as JSON.")
 @click.argument("run", type=click.Path())
 def command(
     run: str, data: str, columns: dict[str, str], output: str | None, force: bool, as_json: bool
@@ -37,7 +49,7 @@ def command(
     from cgprimer.training.data import Dataset
 
     check_outputs(force, output)
-    learnt = run_or_fit(run)
+    learnt = load_run_or_fit(run)
     samples = Dataset.load(data, inputs=learnt.known_graph.inputs, columns=columns)
     outputs = learnt.predict(samples)
     if as_json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from cgprimer.cli.common import echo_json, make_command
-from cgprimer.cli.options import JSON
+from cgprimer.cli.shared_options import json_option
 
 # Of arrays: how it is written, what it is, what reverse mode hands back of an adjoint ``bar``.
 ARRAYS = {
@@ -40,7 +40,8 @@ ARRAYS = {
 _SIGNS = {"+": "add", "-": "sub", "*": "mul", "/": "div", "^": "pow", "**": "pow"}
 
 
-@make_command(JSON)
+@make_command()
+@json_option
 @click.argument("names", nargs=-1)
 def command(names: tuple[str, ...], as_json: bool) -> None:
     """The functions of the language and their derivatives.

@@ -8,28 +8,47 @@ from typing import Any
 
 import click
 
-from cgprimer.analysis.rules import INNER, rules
+from cgprimer.analysis.rules import rules
 from cgprimer.cli.common import echo_json, make_command
-from cgprimer.cli.options import JSON
+from cgprimer.cli.grouped_help import option
+from cgprimer.cli.option_values import read_names
+from cgprimer.cli.shared_options import json_option
 from cgprimer.core.graph.loading import load
 from cgprimer.support.files import find_examples
 
 _MOST_LINES = 200
 
 
-@make_command(
-    "-e, --expression FORMULA  A formula that begins with a minus sign, or looks like a file.",
-    "--wrt NAME  With respect to what (default: x, or the only name that it can be).",
-    "--of NAME  Of several expressions, the one to differentiate (default: the only output).",
-    f"--inner {'|'.join(INNER)} =chain  Differentiate other expressions by themselves, or put"
-    " them in.",
-    "--functions NAME,...  Names that stand for functions of the variable (default in a formula:"
-    " f,g,h,u,v).",
-    "--order 1.. =1  How often to differentiate.",
-    "--latex  Print LaTeX, an align* with a line for each step.",
-    JSON,
-    "--all (whole)  Show all of a long derivation.",
+@make_command()
+@option(
+    "-e",
+    "--expression",
+    metavar="FORMULA",
+    help="Formula that begins with a minus sign or looks like a file name.",
 )
+@option(
+    "--wrt", metavar="NAME", help="Variable of differentiation (default: x, or the only candidate)."
+)
+@option("--of", metavar="NAME", help="Variable to differentiate (default: the only output).")
+@option(
+    "--inner",
+    type=click.Choice(["chain", "substitute"]),
+    default="chain",
+    help="Treatment of other expressions: apply the chain rule, or substitute.",
+)
+@option(
+    "--functions",
+    metavar="NAME,...",
+    multiple=True,
+    callback=read_names,
+    help="Names of functions of the variable (default in a formula: f,g,h,u,v).",
+)
+@option(
+    "--order", metavar="N", type=click.IntRange(min=1), default=1, help="Order of the derivative."
+)
+@option("--latex", is_flag=True, help="Print LaTeX, with one line of align* per step.")
+@json_option
+@option("--all", "whole", is_flag=True, help="Print a long derivation completely.")
 @click.argument("file", metavar="FILE|FORMULA", required=False, type=click.Path(allow_dash=True))
 def command(
     file: str | None,

@@ -5,18 +5,29 @@ from __future__ import annotations
 import click
 
 from cgprimer.cli.common import check_outputs, echo_json, make_command, note, save_plot
-from cgprimer.cli.options import COLUMNS, FORCE, JSON, run_or_fit
+from cgprimer.cli.grouped_help import option
+from cgprimer.cli.option_values import load_run_or_fit
+from cgprimer.cli.shared_options import columns_option, dark_option, force_option, json_option
 
 
-@make_command(
-    f"""\
---data PATH!  A .csv, .npz or .parquet file with a column for each input and each output.
-{COLUMNS}
---plot PATH  Draw what is predicted over the plane of two inputs as .png, .svg or .pdf.
---dark  The picture for dark slides.""",
-    FORCE,
-    JSON,
+@make_command()
+@option(
+    "--data",
+    metavar="PATH",
+    type=click.Path(),
+    required=True,
+    help="Data file with a column for each input and output: .csv, .npz or .parquet.",
 )
+@columns_option
+@option(
+    "--plot",
+    metavar="PATH",
+    type=click.Path(),
+    help="Write a plot of the predictions over two inputs.",
+)
+@dark_option
+@force_option
+@json_option
 @click.argument("run", type=click.Path())
 def command(
     run: str,
@@ -43,7 +54,7 @@ def command(
     from cgprimer.training.losses import load_samples
 
     check_outputs(force, plot=plot)
-    learnt = run_or_fit(run)
+    learnt = load_run_or_fit(run)
     samples = load_samples(learnt.known_graph, data, learnt.settings["loss"], columns)
     score = learnt.score(samples)
     if as_json:

@@ -16,35 +16,75 @@ from cgprimer.cli.common import (
     note,
     progress_bar,
 )
-from cgprimer.cli.options import AT, FORCE, WRT
+from cgprimer.cli.file_watching import watch_options
+from cgprimer.cli.grouped_help import option
+from cgprimer.cli.option_values import replace_invalid_characters
+from cgprimer.cli.shared_options import NumberRange, at_option, force_option, wrt_option
 from cgprimer.expressions import ExpressionGraph
-from cgprimer.visualization.pages.stepping.method_walks import DEFAULT_METHOD, METHODS, SCHEMES
-from cgprimer.visualization.pages.stepping.scene import LEVELS
+from cgprimer.visualization.pages.stepping.method_walks import METHODS
 
 _LONGEST_HEADING = 60  # characters
 
 
-@graph_command(
-    "-o, --output PATH  A .html or .gif file, or a folder for slides (default: FILE's name with"
-    " .html).",
-    AT,
-    "--of NAME  The variable to differentiate (default: the output).",
-    WRT,
-    f"""\
---method {"|".join(METHODS)} ={DEFAULT_METHOD}  Method of the slides, and of the page's open tab.
---scheme {"|".join(SCHEMES)}  finite-difference: which quotient (default: central).
---step (h) NUMBER  finite-difference: the step (default: by size).
---level {"|".join(LEVELS)} =variables  The vertices of the picture.
---scalars  Of a graph with arrays, step through their numbers, by every method and with sliders.
---format (kind) png|svg|pdf  The output is a folder, filled with one numbered slide per step.
---speed 0.1..50 =1.0  Steps per second of a .gif.
---dark  Open in dark colours.
---quiz  Open as a quiz: each number is asked before it is shown.
---title TEXT  The heading, '' for none (default: FILE's name, or TEXT of -e shortened).""",
-    FORCE,
-    with_loss=True,
-    with_watch=True,
+@graph_command(with_loss=True, with_watch=True)
+@option(
+    "-o",
+    "--output",
+    metavar="PATH",
+    type=click.Path(),
+    help="Output file: .html or .gif, or a folder for slides (default: NAME.html).",
 )
+@at_option
+@option("--of", metavar="NAME", help="Variable to differentiate (default: the only output).")
+@wrt_option
+@option(
+    "--method",
+    type=click.Choice(["forward", "reverse", "path-sum", "finite-difference"]),
+    default="reverse",
+    help="Differentiation method of slides and of the open tab.",
+)
+@option(
+    "--scheme",
+    type=click.Choice(["central", "forward"]),
+    help="finite-difference: difference quotient (default: central).",
+)
+@option(
+    "--step",
+    "h",
+    metavar="NUMBER",
+    type=float,
+    help="finite-difference: step (default: by size of the value).",
+)
+@option(
+    "--level",
+    type=click.Choice(["variables", "operations"]),
+    default="variables",
+    help="Vertices: variables or operations.",
+)
+@option("--scalars", is_flag=True, help="Step through the elements of arrays.")
+@option(
+    "--format",
+    "kind",
+    type=click.Choice(["png", "svg", "pdf"]),
+    help="Write a folder of numbered slides in this format.",
+)
+@option(
+    "--speed",
+    metavar="NUMBER",
+    type=NumberRange(min=0.1, max=50.0),
+    default=1.0,
+    help="Steps per second of a .gif.",
+)
+@option("--dark", is_flag=True, help="Use dark colors.")
+@option("--quiz", is_flag=True, help="Open as a quiz that asks for each number.")
+@option(
+    "--title",
+    metavar="TEXT",
+    callback=replace_invalid_characters,
+    help="Title, or '' for none (default: name of FILE).",
+)
+@force_option
+@watch_options
 def command(
     graph: ExpressionGraph,
     output: str | None,

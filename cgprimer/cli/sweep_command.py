@@ -17,10 +17,12 @@ from cgprimer.cli.common import (
     progress_bar,
     save_plot,
 )
-from cgprimer.cli.model_options import MODELS, model_data, models_of
-from cgprimer.cli.options import FORCE, JSON, own_options
-from cgprimer.cli.train_command import ORIGIN, READERS, run_options
-from cgprimer.cli.training_options import SettingListOption, training_options
+from cgprimer.cli.grouped_help import DATA, option
+from cgprimer.cli.model_options import model_data, model_options, models_of
+from cgprimer.cli.option_values import read_positive_integers
+from cgprimer.cli.shared_options import dark_option, force_option, json_option, take_method_options
+from cgprimer.cli.train_command import ORIGIN
+from cgprimer.cli.training_options import SettingListOption, run_options
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.files import write_atomically
 from cgprimer.training.losses import DEFAULT
@@ -29,27 +31,37 @@ from cgprimer.training.settings import SETTING_NAMES
 
 _MADE = 10_000  # samples
 _LENGTH = ("epochs", "steps_per_epoch")  # of a run
-SAMPLES = """\
---samples N,...  Number of samples to make (default: 10000). Several: sizes of the training set, and
-  a quarter of the data is kept for validation unless --validation is given."""
-
-
-@graph_command(
-    run_options(samples=SAMPLES),
-    MODELS,
-    """\
---threshold NUMBER  The table says after how many steps the loss was below it (default: a tenth of
-  the loss at the start).
---jobs 1..  How many runs at once (default: as many as there are cores).
---csv PATH  Write the table with all digits.
---plot PATH  Draw the losses of all runs as .png, .svg or .pdf.
---dark  The picture for dark slides.""",
-    FORCE,
-    JSON,
-    optional=True,
-    **READERS,
+_samples_option = option(
+    "--samples",
+    group=DATA,
+    metavar="N,...",
+    multiple=True,
+    callback=read_positive_integers,
+    help="Number of samples to generate (default: 10000); several values vary the size of the"
+    " training set.",
 )
-@training_options(lists=True)
+
+
+@graph_command(optional=True)
+@run_options(lists=True, samples=_samples_option)
+@model_options
+@option(
+    "--threshold",
+    metavar="NUMBER",
+    type=float,
+    help="Loss for the column of steps (default: 10 % of the initial loss).",
+)
+@option(
+    "--jobs",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="Number of runs at the same time (default: number of cores).",
+)
+@option("--csv", metavar="PATH", type=click.Path(), help="Write the table as CSV with all digits.")
+@option("--plot", metavar="PATH", type=click.Path(), help="Write a plot of the losses of all runs.")
+@dark_option
+@force_option
+@json_option
 @click.option(
     "--seeds",
     cls=SettingListOption,
@@ -95,7 +107,7 @@ def command(
     from cgprimer.training.sweeps import sweep
 
     models = models_of(graph, graphs, sizes, activation)
-    options = own_options(method, settings)
+    options = take_method_options(method, settings)
     check_outputs(force, csv, plot=plot)
     lists = {n: settings.pop(n) for n in SETTING_NAMES if isinstance(settings.get(n), list)}
     several = len(set(samples)) > 1

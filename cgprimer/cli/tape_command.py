@@ -7,7 +7,9 @@ from typing import Any
 import click
 
 from cgprimer.cli.common import graph_command
-from cgprimer.cli.options import method_lines, own_options
+from cgprimer.cli.grouped_help import option
+from cgprimer.cli.option_values import read_names
+from cgprimer.cli.shared_options import method_options, take_method_options
 from cgprimer.expressions import ExpressionGraph
 
 _MOST_LINES = 200  # of a tape; a part of --passes has fewer
@@ -16,17 +18,33 @@ _MOST_PART = 24
 _FORMS = ("cpu", "cpu-interpreter", "cuda", "cuda-interpreter")
 
 
-@graph_command(
-    method_lines(),
-    "--of NAME,...  With --method: variables to differentiate (default: all outputs).",
-    "--wrt NAME,...  With --method: with respect to which names (default: all parameters).",
-    "--training  With the masks of dropout and the statistics of the batch.",
-    "--loss LOSS  Put a loss on the tape, as training does.",
-    "--scalars  Write arrays out in numbers.",
-    "--passes  Show pass by pass what an engine makes of it.",
-    f"--code (form) {'|'.join(_FORMS)}  Show the code that an engine makes of it.",
-    "--all (whole)  Show all of a large tape.",
+@graph_command()
+@method_options()
+@option(
+    "--of",
+    metavar="NAME,...",
+    multiple=True,
+    callback=read_names,
+    help="Variables to differentiate, with --method (default: all outputs).",
 )
+@option(
+    "--wrt",
+    metavar="NAME,...",
+    multiple=True,
+    callback=read_names,
+    help="Names to differentiate with respect to, with --method (default: all parameters).",
+)
+@option("--training", is_flag=True, help="Include dropout masks and batch statistics.")
+@option("--loss", metavar="LOSS", help="Add a loss node to the tape, as in training.")
+@option("--scalars", is_flag=True, help="Expand arrays into scalar instructions.")
+@option("--passes", is_flag=True, help="Print the tape after each optimization pass.")
+@option(
+    "--code",
+    "form",
+    type=click.Choice(["cpu", "cpu-interpreter", "cuda", "cuda-interpreter"]),
+    help="Print the code that the engine generates.",
+)
+@option("--all", "whole", is_flag=True, help="Print a large tape completely.")
 def command(
     graph: ExpressionGraph,
     method: str | None,
@@ -57,7 +75,7 @@ def command(
     from cgprimer.core.loss_node import with_loss
     from cgprimer.tapes import differentiate, scalarize
 
-    options = own_options(method, settings)
+    options = take_method_options(method, settings)
     of, wrt, loss, form = (settings[name] for name in ("of", "wrt", "loss", "form"))
     if passes and form is not None:
         raise click.UsageError("give either --passes or --code, not both")

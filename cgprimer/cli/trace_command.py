@@ -6,23 +6,31 @@ from typing import Any
 
 import click
 
-from cgprimer.analysis.text_tables import FORMATS
-from cgprimer.analysis.trace import LEVELS, trace
+from cgprimer.analysis.trace import trace
 from cgprimer.cli.common import echo_json, graph_command
-from cgprimer.cli.options import AT, JSON, method_lines, own_options
+from cgprimer.cli.grouped_help import option
+from cgprimer.cli.shared_options import at_option, json_option, method_options, take_method_options
 from cgprimer.expressions import ExpressionGraph
 
 
-@graph_command(
-    AT,
-    "--of NAME  The variable to evaluate (default: the only output).",
-    "--wrt NAME  Variable to seed: selects forward mode (default there: the only input).",
-    method_lines(),
-    f"--level {'|'.join(LEVELS)} =operations  A row per operation, or per variable.",
-    f"--format {'|'.join(FORMATS)} =text  How the table is written.",
-    JSON,
-    with_loss=True,
+@graph_command(with_loss=True)
+@at_option
+@option("--of", metavar="NAME", help="Variable to evaluate (default: the only output).")
+@option("--wrt", metavar="NAME", help="Seed of forward mode (default: the only input).")
+@method_options()
+@option(
+    "--level",
+    type=click.Choice(["operations", "variables"]),
+    default="operations",
+    help="One row per operation or per variable.",
 )
+@option(
+    "--format",
+    type=click.Choice(["text", "markdown", "latex", "csv"]),
+    default="text",
+    help="Format of the table.",
+)
+@json_option
 def command(
     graph: ExpressionGraph, method: str | None, format: str, as_json: bool, **settings: Any
 ) -> None:
@@ -40,7 +48,7 @@ def command(
     show their own steps: evaluations and quotients, the derivative formula of each variable, or
     the paths and the products of the partials along them.
     """
-    options = own_options(method, settings)
+    options = take_method_options(method, settings)
     found = trace(graph, method=method, **settings, **options)
     if as_json:
         echo_json(found.to_dict())

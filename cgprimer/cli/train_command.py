@@ -14,27 +14,22 @@ from click.core import ParameterSource
 from cgprimer.cli import INTERRUPTED
 from cgprimer.cli.common import check_outputs, echo_json, graph_command, note, progress_bar
 from cgprimer.cli.configuration import configure
-from cgprimer.cli.options import (
-    COLUMNS,
-    ENGINE,
-    FORCE,
-    JSON,
-    OWN_OPTIONS,
-    SAMPLES,
-    SAMPLING_OF,
-    TRUTH,
-    is_given,
-    method_lines,
-    own_options,
-    refuse_made,
-)
+from cgprimer.cli.grouped_help import OUTPUT, option
 from cgprimer.cli.run_output import Kept, interrupted_once
-from cgprimer.cli.training_options import training_options
+from cgprimer.cli.shared_options import (
+    METHOD_OPTION_NAMES,
+    dark_option,
+    force_option,
+    is_given,
+    json_option,
+    refuse_generation_options,
+    take_method_options,
+)
+from cgprimer.cli.training_options import run_options
 from cgprimer.cli.training_report import report, score_lines
-from cgprimer.core.loss_expressions import OUTPUT
+from cgprimer.core.loss_expressions import OUTPUT as OUTPUT_LOSS
 from cgprimer.errors import NonFiniteError, TrainingError
 from cgprimer.expressions import ExpressionGraph
-from cgprimer.support.validation import check_fraction
 from cgprimer.training.checkpoint import load_run
 from cgprimer.training.convergence import has_converged
 from cgprimer.training.data import Blocks, Dataset, make_dataset, normalize_data
@@ -51,70 +46,61 @@ _LONG = (  # not in --json
     "team",
 )  # fmt: skip
 ORIGIN = ("data", "columns", "samples", "seed", "low", "high", "noise", "validation")  # of data
-DATA = f"""\
---data PATH  A .csv, .npz or .parquet file; without it data are made from the true values.
-{COLUMNS}"""
-VALIDATION = """\
---validation SHARE|PATH  Samples that are not trained on, whose loss is taken after each epoch: a
-  share of the data, such as 0.2, or a file of their own."""
-
-
-def run_options(*, samples: str = SAMPLES) -> str:
-    """The options of all commands that train: data, start, settings, method and engine.
-
-    The argument `samples` is the option of that name.
-    """
-    start = "--start NAME=VALUE,...  Start values; the others are drawn from the seed."
-    lines = (samples, SAMPLING_OF, TRUTH, start, method_lines("reverse"), ENGINE)
-    return "\n".join((DATA, VALIDATION, *lines))
-
-
-def read_validation(value: str | None) -> str | float | None:
-    """A share of the samples, or a file."""
-    try:
-        share = None if value is None else float(value)
-    except ValueError:
-        return value
-    return None if share is None else check_fraction("a share of the samples", share)
-
-
-READERS: dict[str, Any] = {"validation": read_validation}
 
 
 def _read_file(context: click.Context, _: object, file: str | None) -> str | None:
-    """FILE: a graph, or a configuration, which names one."""
+    """Return the file of a graph; take defaults from a configuration file."""
     if file is None or not file.endswith(".toml"):
         return file
     configure(context, file)
     return None
 
 
-def _read_resume(given: str | None) -> str | None:
-    """What to go on with: a run's file, or its folder, which has a configuration, too."""
-    if given is None or not os.path.isdir(given):
-        return given
-    context, config = click.get_current_context(), Path(given, CONFIG)
+def _read_resume(context: click.Context, parameter: object, path: str | None) -> str | None:
+    """Return the file of a run; take defaults from the configuration if the path is a folder."""
+    if path is None or not os.path.isdir(path):
+        return path
+    config = Path(path, CONFIG)
     if config.is_file() and not context.default_map:
         configure(context, str(config))
-    return str(Path(given, RUN))
+    return str(Path(path, RUN))
 
 
-@graph_command(
-    run_options(),
-    """\
---plot PATH  Draw the loss as .png, .svg or .pdf.
---dark  The picture for dark slides.
---save PATH  Write the run as JSON, every so often and at the end.
---directory PATH  A folder for all of it: configuration, metrics, run, parameters, figures.
---resume PATH  Take up a run: a file that --save, or Ctrl-C, has written, or a --directory.""",
-    FORCE,
-    JSON,
-    optional=True,
-    reader=_read_file,
-    resume=_read_resume,
-    **READERS,
+@graph_command(optional=True, reader=_read_file)
+@run_options()
+@option(
+    "--plot",
+    group=OUTPUT,
+    metavar="PATH",
+    type=click.Path(),
+    help="Write a plot of the loss as .png, .svg or .pdf.",
 )
-@training_options()
+@dark_option
+@option(
+    "--save",
+    group=OUTPUT,
+    metavar="PATH",
+    type=click.Path(),
+    help="Write the run as JSON, at checkpoints and at the end.",
+)
+@option(
+    "--directory",
+    group=OUTPUT,
+    metavar="PATH",
+    type=click.Path(),
+    help="Folder for configuration, metrics, run, parameters and figures.",
+)
+@option(
+    "--resume",
+    group=OUTPUT,
+    metavar="PATH",
+    type=click.Path(),
+    callback=_read_resume,
+    is_eager=True,
+    help="Resume a run from its file or --directory.",
+)
+@force_option
+@json_option
 def command(
     graph: ExpressionGraph | None,
     truth: dict[str, float],
@@ -132,23 +118,17 @@ def command(
 
     \b
     Examples:
-      cgprimer train lecture
       cgprimer train lecture --plot loss.png --save run.json
       cgprimer train lecture --data lecture.csv --optimizer sgd --learning-rate 1e-4
-      cgprimer train lecture --batch-size 1 --epochs 1
       cgprimer train lecture --samples 300 --noise 20 --validation 0.3 --patience 5
       cgprimer train lecture --resume run.json --epochs 60
       cgprimer train lecture --workers 8 --protocol async --simulate
-      cgprimer train lecture --directory runs/first
-      cgprimer train runs/first/run.toml
 
-    Prints what was learnt beside the true values, or beside those that the graph declares where
-    the data are your own, and says which parameters the data cannot determine. FILE may be a
-    run.toml, whose keys are these options. Ctrl-C ends the run and saves what has been learnt; a
-    run that was killed goes on from its last checkpoint with --resume.
+    Prints learned and true parameter values, and names parameters that the data do not determine.
+    FILE may be a run.toml, whose keys are these options. Ctrl-C stops the run and saves it.
     """
-    chosen = {name: settings[name] for name in OWN_OPTIONS if is_given(name)}
-    own = own_options(settings["method"], settings)
+    chosen = {name: settings[name] for name in METHOD_OPTION_NAMES if is_given(name)}
+    own = take_method_options(settings["method"], settings)
     earlier = load_run(resume, graph) if resume else None
     graph = earlier.graph if graph is None and earlier is not None else graph
     if graph is None:
@@ -217,10 +197,10 @@ def _say(
 ) -> None:
     """Print what was learnt, and how good it is where that was asked for."""
     found = None  # what a loss itself does not depend on is no question of data
-    if run.settings["loss"] != OUTPUT:
+    if run.settings["loss"] != OUTPUT_LOSS:
         found = identifiability(graph, normalize_data(dataset, run.scales), run.parameters)
     score = run.score(others or dataset) if run.settings["metrics"] else None
-    converged = run.settings["loss"] == OUTPUT or has_converged(run, graph, dataset)
+    converged = run.settings["loss"] == OUTPUT_LOSS or has_converged(run, graph, dataset)
     if not as_json:
         click.echo(report(run, found, graph, converged=converged))
         if score is not None:
@@ -240,9 +220,6 @@ def _say(
     if score is not None:
         result["score"] = score.as_dict()
     echo_json(result)
-
-
-next(one for one in command.params if one.name == "resume").is_eager = True
 
 
 def _trained(
@@ -323,7 +300,7 @@ def data_of(
             raise click.UsageError("--columns is about a file: give one with --data")
         drawn = {n: origin[n] for n in ORIGIN if n not in ("data", "columns", "validation")}
         return make_dataset(
-            graph, truth=truth, targets=loss not in (OUTPUT, [OUTPUT]), **drawn
+            graph, truth=truth, targets=loss not in (OUTPUT_LOSS, [OUTPUT_LOSS]), **drawn
         ), others
-    refuse_made(truth, allowed)
+    refuse_generation_options(truth, allowed)
     return load(origin["data"]), others

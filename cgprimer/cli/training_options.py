@@ -19,12 +19,23 @@ from cgprimer.cli.grouped_help import (
     STOPPING,
     WORKERS,
     GroupedOption,
+    option,
 )
 from cgprimer.cli.option_values import (
     read_assignments,
     read_bounds,
     read_names,
     read_number_or_assignments,
+)
+from cgprimer.cli.shared_options import (
+    columns_option,
+    data_option,
+    engine_option,
+    method_options,
+    samples_option,
+    sampling_options,
+    start_option,
+    truth_option,
 )
 from cgprimer.errors import UsageError
 
@@ -59,9 +70,9 @@ class SettingOption(GroupedOption):
         super().__init__(*declarations, callback=self._read_setting, **attributes)
         self._value_reader = callback
 
-    def _read_setting(self, context: click.Context, option: click.Parameter, value: Any) -> Any:
+    def _read_setting(self, context: click.Context, parameter: click.Parameter, value: Any) -> Any:
         if self._value_reader is not None:
-            value = self._value_reader(context, option, value)
+            value = self._value_reader(context, parameter, value)
         return validate_option(str(self.name), value)
 
 
@@ -93,59 +104,83 @@ class SettingListOption(GroupedOption):
         self._value_reader = callback
 
     def _read_setting_list(
-        self, context: click.Context, option: click.Parameter, texts: tuple[str, ...]
+        self, context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]
     ) -> Any:
         """Return the list of values, or one dictionary of values keyed by parameter name."""
         read = self._value_reader
         if read is not None and any("=" in text for text in texts):
-            return validate_option(self.setting, read(context, option, texts))
+            return validate_option(self.setting, read(context, parameter, texts))
         parts = [part.strip() for text in texts for part in _COMMA.split(text)]
         return [
             validate_option(
                 self.setting,
-                self._value_type.convert(part, option, context)
+                self._value_type.convert(part, parameter, context)
                 if read is None
-                else read(context, option, (part,)),
+                else read(context, parameter, (part,)),
             )
             for part in parts
             if part
         ]
 
 
-def training_options(*, lists: bool = False) -> Callable[[F], F]:
-    """Add the options of all settings to a command.
+def run_options(*, lists: bool = False, samples: _Decorator = samples_option) -> Callable[[F], F]:
+    """Add the options of all commands that train: data, settings, method and engine.
 
     Args:
-        lists: let options accept several values, as in a sweep.
+        lists: let the options of settings accept several values, as in a sweep.
+        samples: the option ``--samples``.
     """
-    single = partial(click.option, cls=SettingOption, show_default=True)
-    setting = partial(click.option, cls=SettingListOption) if lists else single
+    single = partial(option, cls=SettingOption)
+    setting = partial(option, cls=SettingListOption) if lists else single
     options = (
+        data_option,
+        columns_option,
+        validation_option,
+        samples,
+        sampling_options,
+        truth_option,
+        start_option,
         *_model_options(setting),
         *_optimizer_options(single, setting),
         *_regularization_options(single, setting),
         *_stopping_options(setting),
-        *_recording_options(single, setting),
         *_worker_options(single, setting),
+        method_options("reverse"),
+        engine_option,
+        _dtype_option(setting),
+        *_recording_options(single, setting),
     )
 
     def decorate(function: F) -> F:
-        for option in reversed(options):
-            function = option(function)
+        for decorator in reversed(options):
+            function = decorator(function)
         return function
 
     return decorate
 
 
+def read_validation(context: object, parameter: object, text: str | None) -> str | float | None:
+    """Return a fraction of the samples, or the path of a file."""
+    try:
+        fraction = None if text is None else float(text)
+    except ValueError:
+        return text
+    if fraction is not None and not 0 < fraction < 1:
+        raise click.BadParameter(f"a fraction must be between 0 and 1, got {fraction:g}")
+    return fraction
+
+
+validation_option = option(
+    "--validation",
+    group=DATA,
+    metavar="SHARE|PATH",
+    callback=read_validation,
+    help="Fraction of the data to hold out, or a file of validation data.",
+)
+
+
 def _model_options(setting: _OptionFactory) -> tuple[_Decorator, ...]:
     return (
-        setting(
-            "--dtype",
-            group=DIFFERENTIATION,
-            type=click.Choice(["float64", "float32"]),
-            default="float64",
-            help="Precision of the computation.",
-        ),
         setting(
             "--loss",
             group=MODEL,
@@ -169,6 +204,17 @@ def _model_options(setting: _OptionFactory) -> tuple[_Decorator, ...]:
     )
 
 
+def _dtype_option(setting: _OptionFactory) -> _Decorator:
+    return setting(
+        "--dtype",
+        group=DIFFERENTIATION,
+        metavar="DTYPE",
+        type=click.Choice(["float64", "float32"]),
+        default="float64",
+        help="Precision: float64 or float32.",
+    )
+
+
 def _optimizer_options(single: _OptionFactory, setting: _OptionFactory) -> tuple[_Decorator, ...]:
     single, setting = (partial(factory, group=OPTIMIZER) for factory in (single, setting))
     return (
@@ -177,7 +223,7 @@ def _optimizer_options(single: _OptionFactory, setting: _OptionFactory) -> tuple
             metavar="NAME|TEXT",
             default="adam",
             help="Optimizer: sgd, momentum, nesterov, adagrad, rmsprop, adam, adamw, coordinates,"
-            " l-bfgs, or an update rule such as 'v = mu*v + g; p = p - rate*v'.",
+            " l-bfgs, or an update rule.",
         ),
         single(
             "--hyper",
@@ -197,7 +243,7 @@ def _optimizer_options(single: _OptionFactory, setting: _OptionFactory) -> tuple
             metavar="NAME|TEXT",
             default="cosine",
             help="Learning-rate schedule: cosine, constant, exponential, steps, or an expression"
-            " in t (the epoch), step, steps, epochs and rate.",
+            " in t.",
         ),
         setting(
             "--warm-up",

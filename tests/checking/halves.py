@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from cgprimer.cli.checks.check_options import check_command
+from cgprimer.cli.checks.check_options import check_command, submission_options
+from cgprimer.cli.grouped_help import option
 from cgprimer.course.checks.batch_checks import Check
 from cgprimer.course.checks.check_results import Failure, Part, Result, create_failed_result
 from cgprimer.course.checks.sandbox import Limits, Request, Submission, run_submission
@@ -54,8 +55,10 @@ def half_check(reference: str = "") -> Check:
     )
 
 
-@check_command("--strictly  Nothing but a text.")
+@check_command()
+@option("--strictly", is_flag=True, help="Accept only exact answers.")
 @click.argument("file", type=click.Path())
+@submission_options
 def command(file: str, strictly: bool) -> Check:
     """Check halves.
 

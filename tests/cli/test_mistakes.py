@@ -51,7 +51,7 @@ WRONG = {
     "at twice": (["grad", LECTURE, "--at", "xa=1,xa=2"], "xa is given twice"),
     "a list without brackets": (
         ["grad", LECTURE, "--at", "xa=1,2"],
-        "got '2'; a list stands in brackets: xa=[1,2]",
+        "got '2'; write a list in brackets: xa=[1,2]",
     ),
     "at twice over options": (["grad", LECTURE, "--at", "xa=1", "--at", "xa=2"], "given twice"),
     "at unknown name": (["grad", LECTURE, "--at", "xq=1"], "'xq'"),

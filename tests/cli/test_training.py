@@ -180,7 +180,7 @@ def test_validation_files_with_mistakes(text: str, words: str, tmp_path: Path) -
 @pytest.mark.parametrize("share", ["0", "1", "1.5", "-0.1", "nan", "0.001"])
 def test_shares_that_are_none(share: str) -> None:
     message = bad("train", LECTURE, *SHORT, f"--validation={share}")
-    assert "share" in message
+    assert "fraction" in message
 
 
 def test_resume_of_another_graph(tmp_path: Path) -> None:

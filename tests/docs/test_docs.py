@@ -335,10 +335,10 @@ def option_table(command: str) -> str:
 
 def shared_by_checks() -> click.Command:
     """A command with the options that all kinds of checks have."""
-    from cgprimer.cli.checks.check_options import SHARED
+    from cgprimer.cli.checks.check_options import submission_options
     from cgprimer.cli.common import make_command
 
-    return make_command(*SHARED)(lambda: None)
+    return make_command()(submission_options(lambda **_: None))
 
 
 def commands_and_kinds() -> list[str]:

@@ -9,8 +9,10 @@ from typing import Any
 
 import click
 
-from cgprimer.cli.checks.check_options import check_command
+from cgprimer.cli.checks.check_options import check_command, submission_options
 from cgprimer.cli.common import check_outputs, note
+from cgprimer.cli.grouped_help import option
+from cgprimer.cli.option_values import replace_invalid_characters
 from cgprimer.course.checks.batch_checks import Check
 from cgprimer.course.checks.submission_search import find_submissions
 from cgprimer.errors import UsageError
@@ -18,15 +20,42 @@ from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.number_format import SHORT, format_number
 
 
-@check_command(
-    "--stage 1..  Of 1 difference quotient, 2 values, 3 topological order, 4 reverse,"
-    " 5 accumulation, 6 zeroing, 7 optimizer, 8 tape, 9 second order, 10 small network (default:"
-    " how far a submission gets).",
-    "--about (told)  Print the page of the stage: idea, formula, what to write, how it is checked.",
-    "--draw PATH  Draw the graph that the submission's values make, as .svg, .png or .pdf.",
-    "--trace (traced)  Print the values that it makes, one by one, with their gradients.",
-    "-e, --expression (text) TEXT  What is drawn or traced (default: e = (a + b)*(b + 1)).",
+@check_command()
+@option(
+    "--stage",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="Stage: 1 difference quotient, 2 values, 3 topological order, 4 reverse mode, 5"
+    " accumulation, 6 zeroing, 7 optimizer, 8 tape, 9 second order, 10 small network"
+    " (default: all).",
 )
+@option(
+    "--about",
+    "told",
+    is_flag=True,
+    help="Print the page of the stage: idea, formula, task and checks.",
+)
+@option(
+    "--draw",
+    metavar="PATH",
+    type=click.Path(),
+    help="Draw the graph of the submission as .svg, .png or .pdf.",
+)
+@option(
+    "--trace",
+    "traced",
+    is_flag=True,
+    help="Print the values of the submission with their gradients.",
+)
+@option(
+    "-e",
+    "--expression",
+    "text",
+    metavar="TEXT",
+    callback=replace_invalid_characters,
+    help="Expression to draw or trace (default: e = (a + b)*(b + 1)).",
+)
+@submission_options
 def command(
     stage: int | None, told: bool, draw: str | None, traced: bool, text: str | None
 ) -> Check:

@@ -7,29 +7,58 @@ from typing import Any
 import click
 
 from cgprimer.cli.common import check_outputs, echo_json, make_command, note
-from cgprimer.cli.options import DOMAIN, FORCE, JSON, KEEP, LOSS
+from cgprimer.cli.grouped_help import option
+from cgprimer.cli.option_values import read_assignments, read_names
+from cgprimer.cli.shared_options import (
+    domain_option,
+    force_option,
+    json_option,
+    keep_option,
+    seed_option,
+)
 from cgprimer.core.graph.loading import load
-from cgprimer.course.checks.check_results import LEVELS
 from cgprimer.course.checks.result_files import junit_xml
 from cgprimer.support.files import write_atomically
 
 
-@make_command(
-    "--at NAME=VALUE,...  Values in the place of declared ones: numbers are compared there, and"
-    " formulas around them.",
-    "--of NAME  What is differentiated (default: the only output).",
-    "--wrt NAME,...  With respect to which names (default: all parameters, or all inputs).",
-    LOSS.replace(" --at target=VALUE with it.", " formulas may use target."),
-    KEEP,
-    DOMAIN,
-    "--points 1.. =20  At how many points formulas are compared.",
-    "--seed 0.. =0  Of the points.",
-    f"--feedback {'|'.join(LEVELS)} ={LEVELS[-1]}  How much is said: the points, which part, which"
-    " kind of mistake.",
-    JSON,
-    "--junit PATH  JUnit's XML.",
-    FORCE,
+@make_command()
+@option(
+    "--at",
+    metavar="NAME=VALUE,...",
+    multiple=True,
+    callback=read_assignments,
+    help="Values to compare numbers at, and formulas around.",
 )
+@option("--of", metavar="NAME", help="Variable to differentiate (default: the only output).")
+@option(
+    "--wrt",
+    metavar="NAME,...",
+    multiple=True,
+    callback=read_names,
+    help="Names to differentiate with respect to (default: parameters, or inputs).",
+)
+@option(
+    "--loss", metavar="LOSS", help="Add a loss node after the outputs; formulas may use target."
+)
+@keep_option
+@domain_option
+@option(
+    "--points",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=20,
+    help="Number of random points at which formulas are compared.",
+)
+@seed_option
+@option(
+    "--feedback",
+    type=click.Choice(["points", "part", "mistake"]),
+    default="mistake",
+    help="Detail of the feedback: points, parts, or the kind of mistake.",
+)
+@json_option
+@option("--junit", metavar="PATH", type=click.Path(), help="Write the results as JUnit XML.")
+@force_option
 @click.argument("file", metavar="FILE|STATEMENT", type=click.Path(allow_dash=True))
 @click.argument("answer", required=False)
 def command(

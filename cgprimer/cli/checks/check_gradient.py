@@ -6,29 +6,58 @@ from typing import Any
 
 import click
 
-from cgprimer.cli.checks.check_options import check_command
+from cgprimer.cli.checks.check_options import check_command, submission_options
 from cgprimer.cli.common import note
-from cgprimer.cli.options import DOMAIN, KEEP, LOSS, WRT
+from cgprimer.cli.grouped_help import option
+from cgprimer.cli.shared_options import domain_option, keep_option, seed_option, wrt_option
 from cgprimer.core.graph.loading import load
 from cgprimer.course.checks.batch_checks import Check
 
 
-@check_command(
-    "--points (count) 1.. =20  At how many points the function is called.",
-    "--seed 0.. =0  Of the points.",
-    "--of NAME  What is differentiated (default: the only output).",
-    WRT,
-    LOSS.replace(" --at target=VALUE with it.", " the function is given target, too."),
-    "--batch 0.. =0  Samples of a batch: inputs are lists, and the loss is their mean or sum.",
-    KEEP,
-    DOMAIN,
-    "--reduction mean|sum =mean  Of a batch.",
-    "--function (name) NAME =gradient  What students call the function.",
-    "--value  The function returns the value, too: (value, gradient).",
-    "--tolerance NUMBER  Largest relative error that is right, between 0 and 1 (default: 1e-7, or"
-    " 1e-4 for graphs with kinks).",
+@check_command()
+@option(
+    "--points",
+    "count",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=20,
+    help="Number of random points at which the function is called.",
+)
+@seed_option
+@option("--of", metavar="NAME", help="Variable to differentiate (default: the only output).")
+@wrt_option
+@option(
+    "--loss",
+    metavar="LOSS",
+    help="Add a loss node after the outputs; the function also receives target.",
+)
+@option(
+    "--batch",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Number of samples per call; inputs are then lists.",
+)
+@keep_option
+@domain_option
+@option(
+    "--reduction",
+    type=click.Choice(["mean", "sum"]),
+    default="mean",
+    help="Reduction of the loss over a batch.",
+)
+@option(
+    "--function", "name", metavar="NAME", default="gradient", help="Name of the submitted function."
+)
+@option("--value", is_flag=True, help="The function returns (value, gradient).")
+@option(
+    "--tolerance",
+    metavar="NUMBER",
+    type=float,
+    help="Maximum relative error (default: 1e-7; for graphs with kinks 1e-4).",
 )
 @click.argument("file", type=click.Path())
+@submission_options
 def command(file: str, wrt: tuple[str, ...], **settings: Any) -> Check:
     """Check a gradient function at many points, and name the likely mistake.
 

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from cgprimer.cli.checks.check_options import check_command
+from cgprimer.cli.checks.check_options import check_command, submission_options
+from cgprimer.cli.grouped_help import option
+from cgprimer.cli.option_values import read_names
+from cgprimer.cli.shared_options import seed_option
 from cgprimer.course.checks.batch_checks import Check
 
 
-@check_command(
-    "--optimizer (rules) NAME,...  Of sgd, momentum, nesterov, adagrad, rmsprop, adam, adamw those"
-    " that are asked for (default: all that a submission has).",
-    "--seed 0.. =0  Of the gradients.",
+@check_command()
+@option(
+    "--optimizer",
+    "rules",
+    metavar="NAME,...",
+    multiple=True,
+    callback=read_names,
+    help="Optimizers to check (default: all in the submission).",
 )
+@seed_option
+@submission_options
 def command(rules: tuple[str, ...], seed: int) -> Check:
     """Check optimizers by the steps that they take, and name the likely mistake.
 

@@ -9,16 +9,19 @@ from dataclasses import dataclass, fields
 from functools import wraps
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from cgprimer.cli.common import check_outputs, echo_json, make_command, note, progress_bar
+from cgprimer.cli.grouped_help import option
+from cgprimer.cli.option_values import read_names
+from cgprimer.cli.shared_options import NumberRange
 from cgprimer.course.checks.batch_checks import Batch, Check, check_all
-from cgprimer.course.checks.check_results import LEVELS, Failure, Result, create_failed_result
+from cgprimer.course.checks.check_results import Failure, Result, create_failed_result
 from cgprimer.course.checks.result_files import csv_text, gradescope, junit_xml
 from cgprimer.course.checks.result_journal import ResultJournal
-from cgprimer.course.checks.sandbox import RANGES, Limits
+from cgprimer.course.checks.sandbox import Limits
 from cgprimer.course.checks.submission_search import (
     find_repeated_submissions,
     find_submissions,
@@ -29,40 +32,9 @@ from cgprimer.course.exercises.roster import Student, read_roster, students_by_s
 from cgprimer.errors import UsageError, join_names, pluralize
 from cgprimer.support.files import format_json, write_atomically
 
-
-def _range(limit: str) -> str:
-    least, most = RANGES[limit]
-    return f"{least}..{most}"
-
-
-_LIMITS = f"""\
---time {_range("time")} =5.0  Seconds of computing that a submission may take.
---memory {_range("memory")} =1024  Megabytes that each of its processes may use.
---output-limit {_range("output")} =1000  Kilobytes that it may print.
---processes {_range("processes")} =16  Processes and threads that it may have.
---forbid NAME,...  Modules that it may not import, as cgprimer,torch."""
-_REPORTS = f"""\
---feedback {"|".join(LEVELS)} ={LEVELS[-1]}  How much is said: the points, which part, which kind of
-  mistake.
---only-wrong  Leave out the parts that have all their points.
---json (as_json)  Print the result as JSON.
---students PATH  A class list as CSV: its columns are added to the table of --csv.
---csv PATH  A table with a row for each submission (default: the folder's name with .csv).
---page PATH  Who made which mistake, as .html (default: the folder's name with .html).
---junit PATH  JUnit's XML.
---gradescope PATH  Gradescope's results.json for one submission; a folder of them for many."""
-_MANY = """\
---jobs 1.. =1  How many submissions are run at the same time.
---journal PATH  Where finished results are kept, so that an interrupted run goes on (default: the
-  folder's name with .journal).
---fresh  Check again what the journal has."""
-_FILES = """\
---skeleton  Print the file that students start from, and stop.
---autograder PATH  Write a .zip that does this check on Gradescope.
---otter PATH  Write a test file for Otter.
---nbgrader PATH  Write a notebook with autograded cells.
---force  Write over files that are there."""
-SHARED = (_REPORTS, _MANY, _LIMITS, _FILES)
+F = TypeVar("F", bound=Callable[..., Any])
+_REPORT, _BATCH = "Report options", "Batch options"
+_LIMITS, _FILES = "Sandbox options", "File options"
 _OWN = {"--autograder", "--otter", "--nbgrader", "--csv", "--page", "--junit"}
 _OWN |= {
     "--gradescope",
@@ -95,20 +67,156 @@ class _How:
     force: bool
 
 
-def check_command(*texts: str, **more: Any) -> Callable[[Callable[..., Check]], click.Command]:
-    """A command that checks submissions: its function gives the :class:`Check`, the rest is shared.
+def submission_options(function: F) -> F:
+    """Add the submissions and the options of all kinds of checks."""
+    decorators = (
+        option(
+            "--feedback",
+            group=_REPORT,
+            type=click.Choice(["points", "part", "mistake"]),
+            default="mistake",
+            help="Detail of the feedback: points, parts, or the kind of mistake.",
+        ),
+        option(
+            "--only-wrong", group=_REPORT, is_flag=True, help="Show only parts without full points."
+        ),
+        option("--json", "as_json", group=_REPORT, is_flag=True, help="Print the result as JSON."),
+        option(
+            "--students",
+            group=_REPORT,
+            metavar="PATH",
+            type=click.Path(),
+            help="Class list as CSV; its columns are added to --csv.",
+        ),
+        option(
+            "--csv",
+            group=_REPORT,
+            metavar="PATH",
+            type=click.Path(),
+            help="CSV file with one row per submission (default: FOLDER.csv).",
+        ),
+        option(
+            "--page",
+            group=_REPORT,
+            metavar="PATH",
+            type=click.Path(),
+            help="HTML page with the mistakes of all submissions (default: FOLDER.html).",
+        ),
+        option(
+            "--junit",
+            group=_REPORT,
+            metavar="PATH",
+            type=click.Path(),
+            help="Write the results as JUnit XML.",
+        ),
+        option(
+            "--gradescope",
+            group=_REPORT,
+            metavar="PATH",
+            type=click.Path(),
+            help="Write results.json of one submission, or a folder of result files.",
+        ),
+        option(
+            "--jobs",
+            group=_BATCH,
+            metavar="N",
+            type=click.IntRange(min=1),
+            default=1,
+            help="Number of submissions to check at the same time.",
+        ),
+        option(
+            "--journal",
+            group=_BATCH,
+            metavar="PATH",
+            type=click.Path(),
+            help="File with finished results, to resume from (default: FOLDER.journal).",
+        ),
+        option("--fresh", group=_BATCH, is_flag=True, help="Ignore the results in the journal."),
+        option(
+            "--time",
+            group=_LIMITS,
+            metavar="NUMBER",
+            type=NumberRange(min=0.1, max=3600.0),
+            default=5.0,
+            help="Time limit of a submission, in seconds.",
+        ),
+        option(
+            "--memory",
+            group=_LIMITS,
+            metavar="N",
+            type=click.IntRange(min=64, max=1000000),
+            default=1024,
+            help="Memory limit per process, in megabytes.",
+        ),
+        option(
+            "--output-limit",
+            group=_LIMITS,
+            metavar="N",
+            type=click.IntRange(min=1, max=100000),
+            default=1000,
+            help="Limit of printed output, in kilobytes.",
+        ),
+        option(
+            "--processes",
+            group=_LIMITS,
+            metavar="N",
+            type=click.IntRange(min=1, max=10000),
+            default=16,
+            help="Limit of processes and threads.",
+        ),
+        option(
+            "--forbid",
+            group=_LIMITS,
+            metavar="NAME,...",
+            multiple=True,
+            callback=read_names,
+            help="Modules that submissions may not import, such as cgprimer,torch.",
+        ),
+        option(
+            "--skeleton", group=_FILES, is_flag=True, help="Print a file to start from, and stop."
+        ),
+        option(
+            "--autograder",
+            group=_FILES,
+            metavar="PATH",
+            type=click.Path(),
+            help="Write a .zip autograder for Gradescope.",
+        ),
+        option(
+            "--otter",
+            group=_FILES,
+            metavar="PATH",
+            type=click.Path(),
+            help="Write a test file for Otter.",
+        ),
+        option(
+            "--nbgrader",
+            group=_FILES,
+            metavar="PATH",
+            type=click.Path(),
+            help="Write a notebook with autograded cells.",
+        ),
+        option("--force", group=_FILES, is_flag=True, help="Overwrite existing files."),
+        click.argument("submissions", nargs=-1, type=click.Path(), metavar="SUBMISSION..."),
+    )
+    for decorate in reversed(decorators):
+        function = decorate(function)
+    return function
 
-    Arguments of its own stand before the submissions::
 
-        @check_command("--points 1.. =100  How many points.")
+def check_command() -> Callable[[Callable[..., Check]], click.Command]:
+    """Create a command that checks submissions; its function returns the :class:`Check`.
+
+    Parameters of the function come before :func:`submission_options`::
+
+        @check_command()
+        @option("--points", type=click.IntRange(min=1), default=100, help="Number of points.")
         @click.argument("file", type=click.Path())
+        @submission_options
         def command(file: str, points: int) -> Check: ...
     """
 
     def decorate(function: Callable[..., Check]) -> click.Command:
-        # Arguments of the kind itself were put on first, and come before.
-        own = list(getattr(function, "__click_params__", []))
-
         @wraps(function)
         def checking(submissions: tuple[str, ...], **given: Any) -> None:
             how = _How(**{one.name: given.pop(one.name) for one in fields(_How)})
@@ -121,11 +229,7 @@ def check_command(*texts: str, **more: Any) -> Callable[[Callable[..., Check]], 
             if submissions or not written:
                 _check(check, list(map(Path, submissions)), limits, how)
 
-        path = click.Path()
-        argument = click.argument("submissions", nargs=-1, type=path, metavar="SUBMISSION...")
-        made = make_command(*texts, *SHARED, **more)(argument(checking))
-        made.params = [*reversed(own), *(p for p in made.params if p not in own)]
-        return made
+        return make_command()(checking)
 
     return decorate
 

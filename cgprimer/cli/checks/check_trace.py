@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import click
 
-from cgprimer.cli.checks.check_options import check_command
+from cgprimer.cli.checks.check_options import check_command, submission_options
 from cgprimer.course.checks.batch_checks import Check
 from cgprimer.course.checks.sheet_check import build_trace_check
 
 
 @check_command()
 @click.argument("sheet", type=click.Path())
+@submission_options
 def command(sheet: str) -> Check:
     """Grade answers to a sheet of cgprimer exercise: a point for each blank.
 

@@ -1,0 +1,1 @@
+"""Commands of ``cgprimer plot``: one file per kind of plot."""

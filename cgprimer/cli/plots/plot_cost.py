@@ -1,0 +1,71 @@
+"""``cgprimer plot cost``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from cgprimer import plot
+from cgprimer.cli.common import make_command
+from cgprimer.cli.grouped_help import option
+from cgprimer.cli.option_values import (
+    read_names,
+    read_positive_integers,
+    replace_invalid_characters,
+)
+from cgprimer.cli.plots.plot_files import write_plot
+from cgprimer.cli.shared_options import dark_option
+
+
+@make_command()
+@option(
+    "--family",
+    type=click.Choice(["network", "neuron", "sum"]),
+    default="network",
+    help="Function: mlp with one hidden layer, neuron, or sum of sines.",
+)
+@option(
+    "--sizes",
+    metavar="N,...",
+    multiple=True,
+    callback=read_positive_integers,
+    help="Numbers of hidden units, inputs or terms (default: powers of 2 up to 128).",
+)
+@option(
+    "--methods",
+    metavar="NAME,...",
+    multiple=True,
+    callback=read_names,
+    help="Differentiation methods (default: all; symbolic only up to 256 parameters).",
+)
+@option("--time", "timed", is_flag=True, help="Show the time per sample next to the operations.")
+@option(
+    "--bound",
+    metavar="NUMBER",
+    type=float,
+    default=5.0,
+    help="Upper end of the shaded band, in units of the cost of the function.",
+)
+@dark_option
+@option("--title", metavar="TEXT", callback=replace_invalid_characters, help="Title of the plot.")
+@option(
+    "-o",
+    "--output",
+    metavar="PATH",
+    type=click.Path(),
+    required=True,
+    help="Output file: .png, .svg or .pdf.",
+)
+def command(output: str, **arguments: Any) -> None:
+    """Plot operations per gradient against the number of parameters, for each method.
+
+    \b
+    Examples:
+      cgprimer plot cost -o cost.png
+      cgprimer plot cost --family sum --sizes 1,10,100 --methods forward,reverse -o sum.svg
+      cgprimer plot cost --family neuron --sizes 1,4,16 --time --bound 3 -o neuron.pdf
+
+    The shaded band reaches from the cost of the function to --bound times that cost.
+    """
+    write_plot(plot.cost, output, **arguments)

@@ -1,0 +1,64 @@
+"""``cgprimer plot descent``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from cgprimer import plot
+from cgprimer.cli.common import graph_command
+from cgprimer.cli.grouped_help import option
+from cgprimer.cli.option_values import read_assignments, read_names, replace_invalid_characters
+from cgprimer.cli.plots.plot_files import write_plot
+from cgprimer.cli.shared_options import dark_option
+from cgprimer.expressions import ExpressionGraph
+
+
+@graph_command()
+@option(
+    "--data", metavar="PATH", type=click.Path(), help="Data file (default: 100 generated samples)."
+)
+@option(
+    "--start",
+    metavar="NAME=VALUE,...",
+    multiple=True,
+    callback=read_assignments,
+    help="Initial values; other parameters start at random values.",
+)
+@option(
+    "--optimizers",
+    metavar="NAME,...",
+    multiple=True,
+    callback=read_names,
+    help="Optimizers to compare with Levenberg-Marquardt.",
+)
+@option(
+    "--rates",
+    metavar="NAME=VALUE,...",
+    multiple=True,
+    callback=read_assignments,
+    help="Learning rates by optimizer (default: those of training).",
+)
+@option("--steps", metavar="N", type=int, default=10000, help="Number of steps of each optimizer.")
+@option("--seed", metavar="N", type=int, default=0, help="Random seed.")
+@dark_option
+@option("--title", metavar="TEXT", callback=replace_invalid_characters, help="Title of the plot.")
+@option(
+    "-o",
+    "--output",
+    metavar="PATH",
+    type=click.Path(),
+    required=True,
+    help="Output file: .png, .svg or .pdf.",
+)
+def command(graph: ExpressionGraph, output: str, **arguments: Any) -> None:
+    """Plot mean loss of Levenberg-Marquardt and of optimizers over their steps, from one start.
+
+    \b
+    Examples:
+      cgprimer data saturation --samples 20 --low 0 --high 3 --noise 5 -o rise.csv
+      cgprimer plot descent saturation --data rise.csv --start b1=500,b2=0.1 -o descent.png
+      cgprimer plot descent lecture --optimizers sgd,adam --rates sgd=1e-4 -o lecture.svg --dark
+    """
+    write_plot(plot.descent, output, graph, **arguments)

@@ -1,0 +1,108 @@
+"""``cgprimer plot surface``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from cgprimer import plot
+from cgprimer.cli.common import graph_command
+from cgprimer.cli.grouped_help import option
+from cgprimer.cli.option_values import (
+    read_assignments,
+    read_names,
+    read_ranges,
+    replace_invalid_characters,
+)
+from cgprimer.cli.plots.plot_files import write_plot
+from cgprimer.cli.shared_options import dark_option
+from cgprimer.expressions import ExpressionGraph
+
+
+@graph_command()
+@option(
+    "--over",
+    metavar="NAME,...",
+    multiple=True,
+    callback=read_names,
+    help="Two parameters or elements, such as W[0,1] (default: the first two).",
+)
+@option(
+    "--data", metavar="PATH", type=click.Path(), help="Data file (default: 200 generated samples)."
+)
+@option("--3d", "in_3d", is_flag=True, help="Draw a surface in 3-D instead of contours.")
+@option(
+    "--gradient",
+    metavar="N",
+    type=int,
+    default=0,
+    help="Number of arrows in the direction of steepest descent.",
+)
+@option(
+    "--range",
+    "ranges",
+    metavar="LOW:HIGH",
+    multiple=True,
+    callback=read_ranges,
+    help="Ranges of the two parameters (default: 3 around the minimum).",
+)
+@option(
+    "--at",
+    metavar="NAME=VALUE,...",
+    multiple=True,
+    callback=read_assignments,
+    help="Values of parameters; declared values are the default.",
+)
+@option(
+    "--start",
+    metavar="NAME=VALUE,...",
+    multiple=True,
+    callback=read_assignments,
+    help="Start of the paths (default: near the lower left corner).",
+)
+@option(
+    "--optimizers",
+    metavar="NAME,...",
+    multiple=True,
+    callback=read_names,
+    help="Optimizers whose paths are drawn, or none (default: sgd,momentum,adam).",
+)
+@option(
+    "--rates",
+    metavar="NAME=VALUE,...",
+    multiple=True,
+    callback=read_assignments,
+    help="Learning rates by optimizer (default: by the gradient at the start).",
+)
+@option("--steps", metavar="N", type=int, default=200, help="Number of steps of each optimizer.")
+@option(
+    "--loss",
+    metavar="NAME|TEXT",
+    help="Loss, as in cgprimer train, or output (default: squared-error; without inputs, output).",
+)
+@option("--seed", metavar="N", type=int, default=0, help="Random seed.")
+@dark_option
+@option("--title", metavar="TEXT", callback=replace_invalid_characters, help="Title of the plot.")
+@option(
+    "-o",
+    "--output",
+    metavar="PATH",
+    type=click.Path(),
+    required=True,
+    help="Output file: .png, .svg or .pdf.",
+)
+def command(graph: ExpressionGraph, output: str, **arguments: Any) -> None:
+    """Plot mean loss, or a function, over two parameters, with the paths of optimizers.
+
+    \b
+    Examples:
+      cgprimer plot surface lecture --over ab,cd -o surface.png
+      cgprimer plot surface paraboloid --over x,y --gradient 3 -o bowl.png
+      cgprimer plot surface lecture --over ab,cd --3d -o surface3d.png
+      cgprimer plot surface lecture --over ab,cd --gradient 3 --optimizers sgd -o arrows.png
+      cgprimer plot surface -e "xw = k*xa + b; parameter k=3, b=-1" --rates sgd=0.3 -o a.svg
+
+    Other parameters keep their declared values or those of --at. Each step uses all samples.
+    """
+    write_plot(plot.surface, output, graph, **arguments)

@@ -1,0 +1,50 @@
+"""``cgprimer plot workers``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from cgprimer import plot
+from cgprimer.cli.common import make_command
+from cgprimer.cli.grouped_help import option
+from cgprimer.cli.option_values import replace_invalid_characters
+from cgprimer.cli.plots.plot_files import write_plot
+from cgprimer.cli.shared_options import dark_option
+
+
+@make_command()
+@option(
+    "--show",
+    type=click.Choice(["auto", "timeline", "loss", "staleness"]),
+    default="auto",
+    help="Plot the timeline of one run, losses, or staleness; auto: the timeline of one run,"
+    " losses of several.",
+)
+@option("--until", metavar="NUMBER", type=float, help="End of the timeline, in seconds.")
+@dark_option
+@option("--title", metavar="TEXT", callback=replace_invalid_characters, help="Title of the plot.")
+@option(
+    "-o",
+    "--output",
+    metavar="PATH",
+    type=click.Path(),
+    required=True,
+    help="Output file: .png, .svg, .pdf or .html.",
+)
+@click.argument("runs", nargs=-1, required=True, type=click.Path(), metavar="RUN...")
+def command(runs: tuple[str, ...], output: str, **arguments: Any) -> None:
+    """Plot timeline, losses or staleness of training with several workers.
+
+    \b
+    Examples:
+      cgprimer train lecture --workers 4 --simulate --save sync.json
+      cgprimer train lecture --workers 4 --simulate --protocol async --save async.json
+      cgprimer plot workers sync.json -o timeline.png
+      cgprimer plot workers sync.json async.json -o losses.svg --dark
+      cgprimer plot workers async.json --show staleness -o staleness.png
+    """
+    from cgprimer.visualization.pages.rounds.rounds_page import page
+
+    write_plot(plot.workers, output, *runs, creators={"html": page}, **arguments)

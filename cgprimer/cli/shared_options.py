@@ -1,0 +1,287 @@
+"""Options that several commands share, and functions that read how options were given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import isnan
+from typing import Any, TypeVar
+
+import click
+from click.core import ParameterSource
+
+from cgprimer.cli.grouped_help import DATA, DIFFERENTIATION, MODEL, OUTPUT, option
+from cgprimer.cli.option_values import (
+    read_assignments,
+    read_columns,
+    read_domains,
+    read_names,
+)
+from cgprimer.core.methods import methods
+from cgprimer.core.methods.finite_difference import SCHEMES
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_METHOD_OPTIONS = {  # argument of a command -> method, name of the option in the library
+    "scheme": ("finite-difference", "scheme"),
+    "step": ("finite-difference", "step"),
+    "symbolic_share": ("symbolic", "share"),
+    "symbolic_limit": ("symbolic", "limit"),
+    "path_limit": ("path-sum", "limit"),
+    "carry": ("forward", "carry"),
+}
+METHOD_OPTION_NAMES = tuple(_METHOD_OPTIONS)
+
+
+class NumberRange(click.FloatRange):
+    """A range of floats that excludes nan, for which no bound of click holds."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number, or report a string that is not a number."""
+        number = super().convert(value, param, ctx)
+        if isnan(number):
+            self.fail(f"{value!r} is not a number", param, ctx)
+        return number
+
+
+at_option = option(
+    "--at",
+    group=MODEL,
+    multiple=True,
+    metavar="NAME=VALUE,...",
+    callback=read_assignments,
+    help="Values of inputs and parameters, a range LOW:HIGH:COUNT for several points, or the file"
+    " of a run; declared values are the default.",
+)
+expression_option = option(
+    "-e", "--expression", group=MODEL, metavar="TEXT", help="Expressions, instead of FILE."
+)
+loss_option = option(
+    "--loss",
+    group=MODEL,
+    metavar="LOSS",
+    help="Add a loss node after the outputs; set its target by --at target=VALUE.",
+)
+keep_option = option(
+    "--keep",
+    multiple=True,
+    metavar="NAME,...",
+    callback=read_names,
+    help="Inputs that keep their declared values.",
+)
+domain_option = option(
+    "--domain",
+    multiple=True,
+    metavar="NAME=VALUES,...",
+    callback=read_domains,
+    help="Values of an input, such as y=0,1 or y=one-hot (default: as declared).",
+)
+wrt_option = option(
+    "--wrt",
+    group=DIFFERENTIATION,
+    multiple=True,
+    metavar="NAME,...",
+    callback=read_names,
+    help="Names to differentiate with respect to (default: all parameters, or all inputs if there"
+    " are no parameters).",
+)
+engine_option = option(
+    "--engine",
+    group=DIFFERENTIATION,
+    metavar="NAME",
+    default="auto",
+    help="Engine; 'cgprimer info' lists all engines.",
+)
+data_option = option(
+    "--data",
+    group=DATA,
+    metavar="PATH",
+    type=click.Path(),
+    help="Data file: .csv, .npz or .parquet (default: generated data).",
+)
+columns_option = option(
+    "--columns",
+    group=DATA,
+    multiple=True,
+    metavar="NAME=COLUMN,...",
+    callback=read_columns,
+    help="Names of data columns, such as y=label.",
+)
+samples_option = option(
+    "--samples",
+    group=DATA,
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=10_000,
+    help="Number of samples to generate.",
+)
+truth_option = option(
+    "--truth",
+    group=DATA,
+    multiple=True,
+    metavar="NAME=VALUE,...",
+    callback=read_assignments,
+    help="True values of parameters, for generated data.",
+)
+start_option = option(
+    "--start",
+    group=MODEL,
+    multiple=True,
+    metavar="NAME=VALUE,...",
+    callback=read_assignments,
+    help="Initial values; other parameters start at random values.",
+)
+seed_option = option(
+    "--seed", metavar="N", type=click.IntRange(min=0), default=0, help="Random seed."
+)
+json_option = option(
+    "--json", "as_json", group=OUTPUT, is_flag=True, help="Print the result as JSON."
+)
+force_option = option("--force", group=OUTPUT, is_flag=True, help="Overwrite existing files.")
+dark_option = option("--dark", group=OUTPUT, is_flag=True, help="Use the theme for dark slides.")
+
+
+def sampling_options(function: F) -> F:
+    """Add the options of generated data, except for the number of samples."""
+    for decorate in reversed(
+        (
+            option(
+                "--seed",
+                group=DATA,
+                metavar="N",
+                type=click.IntRange(min=0),
+                default=0,
+                help="Random seed.",
+            ),
+            option(
+                "--low",
+                group=DATA,
+                metavar="NUMBER",
+                type=float,
+                default=-1.0,
+                help="Lower bound of generated inputs.",
+            ),
+            option(
+                "--high",
+                group=DATA,
+                metavar="NUMBER",
+                type=float,
+                default=1.0,
+                help="Upper bound of generated inputs.",
+            ),
+            option(
+                "--noise",
+                group=DATA,
+                metavar="NUMBER",
+                type=NumberRange(min=0),
+                default=0.0,
+                help="Standard deviation of noise added to targets.",
+            ),
+        )
+    ):
+        function = decorate(function)
+    return function
+
+
+def method_options(default: str | None = None) -> Callable[[F], F]:
+    """Add ``--method``, with a default value, and the options of single methods."""
+    decorators = (
+        option(
+            "--method",
+            group=DIFFERENTIATION,
+            metavar="METHOD",
+            type=click.Choice(methods()),
+            default=default,
+            help=f"Differentiation method: {', '.join(methods())}.",
+        ),
+        option(
+            "--scheme",
+            group=DIFFERENTIATION,
+            metavar="SCHEME",
+            type=click.Choice(tuple(SCHEMES)),
+            help="finite-difference: central (default), forward or complex-step.",
+        ),
+        option(
+            "--step",
+            group=DIFFERENTIATION,
+            metavar="NUMBER",
+            type=float,
+            help="finite-difference: step (default: by size of the value).",
+        ),
+        option(
+            "--symbolic-share/--no-symbolic-share",
+            group=DIFFERENTIATION,
+            default=None,
+            help="symbolic: share common subexpressions (default), or not.",
+        ),
+        option(
+            "--symbolic-limit",
+            group=DIFFERENTIATION,
+            metavar="N",
+            type=click.IntRange(min=1),
+            help="symbolic: maximum size of expressions, in operations.",
+        ),
+        option(
+            "--path-limit",
+            group=DIFFERENTIATION,
+            metavar="N",
+            type=click.IntRange(min=1),
+            help="path-sum: maximum number of paths.",
+        ),
+        option(
+            "--carry",
+            group=DIFFERENTIATION,
+            is_flag=True,
+            help="forward: propagate all tangents in one pass.",
+        ),
+    )
+
+    def decorate(function: F) -> F:
+        for decorator in reversed(decorators):
+            function = decorator(function)
+        return function
+
+    return decorate
+
+
+def take_method_options(method: str | None, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Remove the options of single methods from the arguments of a command.
+
+    Returns:
+        The given options, under their names in the library.
+
+    Raises:
+        click.UsageError: an option of another method is given.
+    """
+    options = {}
+    for name, (owner, library_name) in _METHOD_OPTIONS.items():
+        value = arguments.pop(name)
+        if not is_given(name):
+            continue
+        flag = name.replace("_", "-")
+        if method is None:
+            raise click.UsageError(f"--{flag} requires --method {owner}")
+        if owner != method:
+            raise click.UsageError(f"--{flag} belongs to --method {owner}, not to {method}")
+        options[library_name] = value
+    return options
+
+
+def refuse_generation_options(truth: Any, allowed: str = "") -> None:
+    """Refuse the options of generated data, except `allowed`, if data are read from a file.
+
+    Raises:
+        click.UsageError: such an option is given on the command line.
+    """
+    context = click.get_current_context()
+    for name in ("truth", "samples", "low", "high", "noise"):
+        if name == allowed:
+            continue
+        source = context.get_parameter_source(name)  # a run.toml may contain the options
+        if source is ParameterSource.COMMANDLINE or (name == "truth" and truth):
+            raise click.UsageError(f"--{name} is for generated data: give it without --data")
+
+
+def is_given(name: str) -> bool:
+    """Return whether an option has a value on the command line or in a configuration file."""
+    source = click.get_current_context().get_parameter_source(name)
+    return source is not ParameterSource.DEFAULT
