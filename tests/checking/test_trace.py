@@ -22,11 +22,12 @@ import cgprimer
 from cgprimer.course.checks.batch_checks import Check
 from cgprimer.course.checks.check_results import Result
 from cgprimer.course.checks.sandbox import Limits
-from cgprimer.course.checks.sheet_check import FOLLOWS, build_trace_check, check_trace
+from cgprimer.course.checks.sheet_check import build_trace_check, check_trace
 from cgprimer.course.checks.sheets import formula_mistakes as s
 from cgprimer.course.checks.sheets.answer_files import BlankKey, normalize_name, read_answers
 from cgprimer.course.checks.sheets.answer_forms import format_python_form
 from cgprimer.course.checks.sheets.answer_values import parse_number
+from cgprimer.course.checks.sheets.sheet_grading import FOLLOWS
 from cgprimer.course.checks.sheets.sheet_problems import (
     KINDS,
     Blank,
@@ -194,7 +195,7 @@ def test_zeros_and_one_number_everywhere_do_not_follow() -> None:
     ones = graded(ADJOINT, **dict.fromkeys(("xw", "xc", "xb", "k", "xa"), "7"))
     assert sum(points for points, *_ in ones.values()) == 0
     late = graded(ADJOINT, xw="1", xc="1", xb="0", k="0", xa="0")
-    assert late["k"] == (0.0, s.ZERO, "a zero out of an earlier mistake shows nothing")
+    assert late["k"] == (0.0, s.ZERO, "a zero that follows from an earlier mistake earns no points")
 
 
 def test_accumulation_over_two_uses() -> None:
