@@ -1,10 +1,10 @@
-"""The rules of calculus on syntax trees: one part, one rule, what it becomes.
+"""The rules of calculus, applied to syntax trees one by one.
 
-``d/dx(...)`` is a node of the tree like any other. A rule rewrites one such node, the first from
-the left, into a formula in which smaller ones stand, until there are none; the last step makes the
-formula shorter. Nothing recurses: a sum of a hundred thousand terms is one step of the rule for
-sums. A function's own rule is its partials in the table of primitives, but for the few that are
-written there to lose no digits.
+``d/dx(...)`` is an ordinary node of the tree. A rule rewrites the first such node from the left
+into a formula with smaller ones, until none are left; the last step simplifies the formula. No
+function is recursive: the sum rule differentiates a sum of a hundred thousand terms in one step.
+The rule of a function follows from its partials in the table of primitives, except for a few
+partials that the table writes in a numerically stable form.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from fractions import Fraction
 from functools import reduce
 from typing import NamedTuple
 
-from cgprimer.analysis.derivation import PENDING, Section, Step, filled, size
-from cgprimer.analysis.simplification import simplified
+from cgprimer.analysis.derivation import PENDING, Section, Step, count_nodes, replace_nodes
+from cgprimer.analysis.simplification import simplify_formula
 from cgprimer.core.language.syntax_tree import Symbol, operator_name
 from cgprimer.core.operations.primitive_registry import (
     OPERANDS,
@@ -27,7 +27,7 @@ from cgprimer.core.operations.primitive_registry import (
 from cgprimer.errors import ExpressionSwellError, format_count
 from cgprimer.expressions import Apply, Expression, Name, Number, postorder, substitute, unparse
 
-_LARGEST = 200_000  # nodes of a formula that is written out
+_MAX_SIZE = 200_000  # nodes of a formula
 LAWS = {
     "constant": "c' = 0",
     "identity": "x' = 1",
@@ -45,8 +45,8 @@ LAWS = {
     "chain, power": "(u^n)' = n*u^(n - 1)*u'",
     "chain, exponential": "(a^u)' = a^u*log(a)*u'",
     "function": "",
-}  #: the rules of sums, products and powers; those of functions are made of the table
-_TAUGHT = {  # where the table has what rounds well, the same as books have it
+}  #: rules of sums, products and powers; the primitive table has the rules of functions
+_TEXTBOOK_PARTIALS = {  # for functions whose partials in the table are numerically stable forms
     "tan": "sec(a)^2", "csc": "-csc(a)*cot(a)", "cot": "-csc(a)^2", "csch": "-csch(a)*coth(a)",
     "coth": "-csch(a)^2", "log2": "1/(a*log(2))", "log10": "1/(a*log(10))", "sqrt": "1/(2*sqrt(a))",
     "asin": "1/sqrt(1 - a^2)", "acos": "-1/sqrt(1 - a^2)", "atanh": "1/(1 - a^2)",
@@ -56,171 +56,211 @@ _TAUGHT = {  # where the table has what rounds well, the same as books have it
 
 
 def check_size(nodes: int) -> None:
-    """Refuse what nobody could read.
+    """Raise an error if a formula has too many nodes.
 
     Raises:
-        ExpressionSwellError: the formula is too large to be written.
+        ExpressionSwellError: the formula is too large.
     """
-    if nodes > _LARGEST:
+    if nodes > _MAX_SIZE:
         raise ExpressionSwellError(
-            f"written out, the formula has {format_count(nodes, 10**9)}"
-            " names, numbers and operations",
-            hint="'cgprimer grad' does without it; of several expressions, inner='chain'"
-            " (--inner chain) differentiates each by itself",
+            f"the formula would have {format_count(nodes, 10**9)} names, numbers and operations:"
+            f" the maximum is {_MAX_SIZE:,}",
+            hint="use 'cgprimer grad', or inner='chain' (--inner chain) to differentiate several"
+            " expressions separately",
         )
 
 
-def section_of(name: str, tree: Expression, wrt: str, functions: set[str]) -> Section:
-    """Differentiate one expression; ``functions`` are the names that depend on the variable."""
-    work = _Work(tree, wrt, functions)
-    start = work.derivative(tree, trivial=False)
+def differentiate_expression(name: str, tree: Expression, wrt: str, functions: set[str]) -> Section:
+    """Differentiate one expression rule by rule.
+
+    Args:
+        name: the variable that the expression defines; empty for a formula.
+        tree: the expression.
+        wrt: the variable with respect to which it is differentiated.
+        functions: the names that depend on this variable.
+    """
+    rules = _Rules(tree, wrt, functions)
+    start = rules.mark_derivative(tree, trivial=False)
     assert isinstance(start, Apply)
-    waiting, steps = [start], []
-    new: dict[Expression, Expression] = {}
-    while waiting:
-        node = waiting.pop()
-        work.pending.clear()
-        rule, after, function, law = work.rewritten(node.arguments[0])
+    pending, steps = [start], []
+    replacements: dict[Expression, Expression] = {}
+    while pending:
+        node = pending.pop()
+        rules.pending.clear()
+        rule, after, function, law = rules.apply_rule(node.arguments[0])
         law = law or LAWS[f"{rule}, {function}" if function else rule]
         steps.append(Step(rule, function, law, node, after))
-        new[node] = after
-        waiting += reversed(work.pending)
-    check_size(size(start, new))
-    whole = filled(start, new)
-    short = simplified(whole)
-    if unparse(short) != unparse(whole):
-        steps.append(Step("simplify", "", "", whole, short))
-    return Section(name, tree, start, tuple(steps), short, tuple(work.notes))
+        replacements[node] = after
+        pending += reversed(rules.pending)
+    check_size(count_nodes(start, replacements))
+    result = replace_nodes(start, replacements)
+    simplified = simplify_formula(result)
+    if unparse(simplified) != unparse(result):
+        steps.append(Step("simplify", "", "", result, simplified))
+    return Section(name, tree, start, tuple(steps), simplified, tuple(rules.notes))
 
 
-class _Work:
-    """The rules, on the parts of one expression."""
+class _Rules:
+    """The rules of calculus for the parts of one expression.
+
+    Attributes:
+        wrt: the variable with respect to which the expression is differentiated.
+        functions: the names that depend on this variable.
+        pending: the derivatives that the last rule has introduced, from left to right.
+        notes: remarks on functions that are not differentiable everywhere.
+        dependent: the parts of the expression that depend on the variable.
+    """
 
     def __init__(self, tree: Expression, wrt: str, functions: set[str]) -> None:
         self.wrt, self.functions = wrt, functions
-        self.pending: list[Apply] = []  # made by a rule, from left to right
+        self.pending: list[Apply] = []
         self.notes: dict[str, None] = {}
-        self.moving: set[Expression] = set()  # parts that depend on the variable
+        self.dependent: set[Expression] = set()
         for node in postorder(tree):
-            inside = node.arguments if isinstance(node, Apply) else ()
-            if self.is_variable(node) or self.is_function(node) or self.moving.intersection(inside):
-                self.moving.add(node)
+            arguments = node.arguments if isinstance(node, Apply) else ()
+            is_dependent = self.is_variable(node) or self.is_function(node)
+            if is_dependent or self.dependent.intersection(arguments):
+                self.dependent.add(node)
 
     def is_variable(self, node: Expression) -> bool:
+        """Return whether a node is the variable of differentiation."""
         return isinstance(node, Name) and node.name == self.wrt
 
     def is_function(self, node: Expression) -> bool:
+        """Return whether a node is the name of a function of the variable."""
         return isinstance(node, Name) and node.name.rstrip("'") in self.functions
 
-    def derivative(self, part: Expression, *, trivial: bool = True) -> Expression:
-        """What is to be differentiated; of a function without a formula its name with a dash."""
+    def mark_derivative(self, part: Expression, *, trivial: bool = True) -> Expression:
+        """Return the node ``d/dx(part)`` for a later rule.
+
+        The derivative of a function that has only a name is its name with a prime.
+
+        Args:
+            part: the part of the expression to differentiate.
+            trivial: use names with a prime.
+        """
         if trivial and self.is_function(part):
             assert isinstance(part, Name)
             return Name(f"{part.name}'")
-        if isinstance(part, Apply) and trivial and isinstance(part.primitive, Symbol):
-            inside = part.arguments
-            if self.is_variable(*inside):
-                return Apply(Symbol(f"{part.primitive.name}'"), inside)
+        if trivial and isinstance(part, Apply) and isinstance(part.primitive, Symbol):
+            (argument,) = part.arguments
+            derivative = Apply(Symbol(f"{part.primitive.name}'"), part.arguments)
+            if self.is_variable(argument):
+                return derivative
         node = Apply(Symbol(f"{PENDING}{self.wrt}"), (part,))
         self.pending.append(node)
         return node
 
-    def rewritten(self, part: Expression) -> _Rewritten:
-        """The rule for a part, and its derivative."""
-        if part not in self.moving:
-            return _Rewritten("constant", Number(0.0))
+    def apply_rule(self, part: Expression) -> _AppliedRule:
+        """Choose the rule for a part of the expression and apply it."""
+        if part not in self.dependent:
+            return _AppliedRule("constant", Number(0.0))
         if isinstance(part, Apply):
-            return _OPERATORS.get(operator_name(part.primitive), _Work.named)(self, part)
+            return _OPERATOR_RULES.get(operator_name(part.primitive), _Rules.apply_function_rule)(
+                self, part
+            )
         if self.is_variable(part):
-            return _Rewritten("identity", Number(1.0))
-        return _Rewritten("function", Name(f"{unparse(part)}'"))
+            return _AppliedRule("identity", Number(1.0))
+        return _AppliedRule("function", Name(f"{unparse(part)}'"))
 
-    def sum(self, part: Apply) -> _Rewritten:
-        """All terms at once."""
-        spine: list[Apply] = []
+    def apply_sum_rule(self, part: Apply) -> _AppliedRule:
+        """Differentiate all terms of a sum or difference at once."""
+        sums: list[Apply] = []
         first: Expression = part
         while isinstance(first, Apply) and first.primitive in ("add", "sub"):
-            spine.append(first)
+            sums.append(first)
             first = first.arguments[0]
-        after = self.derivative(first)
-        for node in reversed(spine):
-            after = Apply(node.primitive, (after, self.derivative(node.arguments[1])))
-        kinds = {node.primitive for node in spine}
+        after = self.mark_derivative(first)
+        for node in reversed(sums):
+            after = Apply(node.primitive, (after, self.mark_derivative(node.arguments[1])))
+        kinds = {node.primitive for node in sums}
         rule = "sum and difference" if len(kinds) > 1 else "sum" if "add" in kinds else "difference"
-        return _Rewritten(rule, after)
+        return _AppliedRule(rule, after)
 
-    def negative(self, part: Apply) -> _Rewritten:
-        return _Rewritten("constant multiple", _neg(self.derivative(part.arguments[0])))
+    def apply_negation_rule(self, part: Apply) -> _AppliedRule:
+        """Differentiate ``-u``."""
+        return _AppliedRule("constant multiple", _neg(self.mark_derivative(part.arguments[0])))
 
-    def product(self, part: Apply) -> _Rewritten:
-        """Constant factors in front of the rest; of two that depend, the product rule."""
+    def apply_product_rule(self, part: Apply) -> _AppliedRule:
+        """Move constant factors to the front, or apply the product rule to two factors."""
         factors: list[Expression] = []
         first: Expression = part
         while isinstance(first, Apply) and first.primitive == "mul":
             factors.append(first.arguments[1])
             first = first.arguments[0]
         factors = [first, *reversed(factors)]
-        constant = [factor for factor in factors if factor not in self.moving]
+        constant = [factor for factor in factors if factor not in self.dependent]
         if constant:
-            rest = _multiplied([factor for factor in factors if factor in self.moving])
-            self.moving.add(rest)
-            after = _mul(_multiplied(constant), self.derivative(rest))
-            return _Rewritten("constant multiple", after)
+            rest = _multiply_all([factor for factor in factors if factor in self.dependent])
+            self.dependent.add(rest)
+            after = _mul(_multiply_all(constant), self.mark_derivative(rest))
+            return _AppliedRule("constant multiple", after)
         left, right = part.arguments
-        first = _mul(self.derivative(left), right)
-        return _Rewritten("product", _add(first, _mul(left, self.derivative(right))))
+        first = _mul(self.mark_derivative(left), right)
+        return _AppliedRule("product", _add(first, _mul(left, self.mark_derivative(right))))
 
-    def quotient(self, part: Apply) -> _Rewritten:
-        over, under = part.arguments
-        if under not in self.moving:
-            return _Rewritten("constant multiple", Apply("div", (self.derivative(over), under)))
-        square = Apply("pow", (under, Number(2.0)))
-        if over not in self.moving:
-            after = _neg(_mul(over, self.derivative(under)))
-            return _Rewritten("reciprocal", Apply("div", (after, square)))
-        first = _mul(self.derivative(over), under)
-        after = Apply("sub", (first, _mul(over, self.derivative(under))))
-        return _Rewritten("quotient", Apply("div", (after, square)))
+    def apply_quotient_rule(self, part: Apply) -> _AppliedRule:
+        """Differentiate a quotient, whose numerator or denominator may be constant."""
+        numerator, denominator = part.arguments
+        if denominator not in self.dependent:
+            return _AppliedRule(
+                "constant multiple", Apply("div", (self.mark_derivative(numerator), denominator))
+            )
+        square = Apply("pow", (denominator, Number(2.0)))
+        if numerator not in self.dependent:
+            after = _neg(_mul(numerator, self.mark_derivative(denominator)))
+            return _AppliedRule("reciprocal", Apply("div", (after, square)))
+        first = _mul(self.mark_derivative(numerator), denominator)
+        after = Apply("sub", (first, _mul(numerator, self.mark_derivative(denominator))))
+        return _AppliedRule("quotient", Apply("div", (after, square)))
 
-    def power(self, part: Apply) -> _Rewritten:
+    def apply_power_rule(self, part: Apply) -> _AppliedRule:
+        """Differentiate a power whose base, exponent or both depend on the variable."""
         base, exponent = part.arguments
         logarithm = Apply("log", (base,))
-        if exponent in self.moving and base in self.moving:
-            first = _mul(self.derivative(exponent), logarithm)
-            second = Apply("div", (_mul(exponent, self.derivative(base)), base))
-            return _Rewritten("general power", _mul(part, _add(first, second)))
-        if base in self.moving:
-            rule, outside, inside = "power", _power_rule(base, exponent), base
+        if exponent in self.dependent and base in self.dependent:
+            first = _mul(self.mark_derivative(exponent), logarithm)
+            second = Apply("div", (_mul(exponent, self.mark_derivative(base)), base))
+            return _AppliedRule("general power", _mul(part, _add(first, second)))
+        if base in self.dependent:
+            rule, outer, inner = "power", _differentiate_power(base, exponent), base
         else:
-            rule, outside, inside = "exponential", _mul(part, logarithm), exponent
+            rule, outer, inner = "exponential", _mul(part, logarithm), exponent
             if isinstance(base, Name) and base.name == "e":
-                self.notes["e is a name like any other here: write exp(x) for e^x"] = None
-        if self.is_variable(inside):
-            return _Rewritten(rule, outside)
-        return _Rewritten("chain", _mul(outside, self.derivative(inside)), rule)
+                self.notes["e is an ordinary name: write exp(x) for e^x"] = None
+        if self.is_variable(inner):
+            return _AppliedRule(rule, outer)
+        return _AppliedRule("chain", _mul(outer, self.mark_derivative(inner)), rule)
 
-    def named(self, part: Apply) -> _Rewritten:
-        """A function by its partials in the table, or one that has only a name."""
-        inside = [a for a in part.arguments if a in self.moving]
+    def apply_function_rule(self, part: Apply) -> _AppliedRule:
+        """Differentiate a function by its partials in the table, or a function without formula."""
+        inner = [a for a in part.arguments if a in self.dependent]
         if isinstance(part.primitive, Symbol):
-            outside = Apply(Symbol(f"{part.primitive.name}'"), part.arguments)
-            return _Rewritten("chain", _mul(outside, self.derivative(inside[0])))
+            outer = Apply(Symbol(f"{part.primitive.name}'"), part.arguments)
+            return _AppliedRule("chain", _mul(outer, self.mark_derivative(inner[0])))
         row = find_primitive(operator_name(part.primitive))
         if not row.analytic and row.edges:
             self.notes[f"{row.spelling}: {row.edges}"] = None
         terms = []
-        for partial, argument in _partials(row, part, self.moving):
-            chained = not self.is_variable(argument)
-            terms.append(_mul(partial, self.derivative(argument)) if chained else partial)
+        for partial, argument in _iterate_partials(row, part, self.dependent):
+            is_variable = self.is_variable(argument)
+            terms.append(partial if is_variable else _mul(partial, self.mark_derivative(argument)))
         after = reduce(_add, terms) if terms else Number(0.0)
-        law = _law(row, part, self.moving)
-        if all(map(self.is_variable, inside)):
-            return _Rewritten(row.spelling, after, law=law)
-        return _Rewritten("chain", after, row.spelling, law)
+        law = _format_law(row, part, self.dependent)
+        if all(map(self.is_variable, inner)):
+            return _AppliedRule(row.spelling, after, law=law)
+        return _AppliedRule("chain", after, row.spelling, law)
 
 
-class _Rewritten(NamedTuple):
-    """What a rule makes of a part; its law unless it is one of :data:`LAWS`."""
+class _AppliedRule(NamedTuple):
+    """The application of a rule to a part of an expression.
+
+    Attributes:
+        rule: the name of the rule.
+        after: the derivative of the part.
+        function: the outer function of the chain rule.
+        law: the rule as an equation, unless :data:`LAWS` has it.
+    """
 
     rule: str
     after: Expression
@@ -228,44 +268,55 @@ class _Rewritten(NamedTuple):
     law: str = ""
 
 
-_OPERATORS: dict[str, Callable[[_Work, Apply], _Rewritten]] = {
-    "add": _Work.sum, "sub": _Work.sum, "neg": _Work.negative, "mul": _Work.product,
-    "div": _Work.quotient, "pow": _Work.power,
-}  # fmt: skip
+_OPERATOR_RULES: dict[str, Callable[[_Rules, Apply], _AppliedRule]] = {
+    "add": _Rules.apply_sum_rule,
+    "sub": _Rules.apply_sum_rule,
+    "neg": _Rules.apply_negation_rule,
+    "mul": _Rules.apply_product_rule,
+    "div": _Rules.apply_quotient_rule,
+    "pow": _Rules.apply_power_rule,
+}
 
 
-def _partials(
-    row: Primitive, call: Apply, moving: set[Expression]
+def _iterate_partials(
+    row: Primitive, call: Apply, dependent: set[Expression]
 ) -> Iterator[tuple[Expression, Expression]]:
-    """The partials of the table that are not 0, by operands that move, and these operands."""
-    known = dict(zip(OPERANDS, call.arguments, strict=False)) | {RESULT: call}
-    partials = [_TAUGHT[row.name]] if row.name in _TAUGHT else row.partials
+    """Yield the nonzero partials of a call, each with the operand that it belongs to.
+
+    Args:
+        row: the row of the primitive table.
+        call: the call of the function.
+        dependent: the operands that depend on the variable.
+    """
+    values = dict(zip(OPERANDS, call.arguments, strict=False)) | {RESULT: call}
+    is_textbook = row.name in _TEXTBOOK_PARTIALS
+    partials = [_TEXTBOOK_PARTIALS[row.name]] if is_textbook else row.partials
     for text, argument in zip(partials, call.arguments, strict=True):
-        if argument in moving and text != "0":
-            yield substitute(parse_partial(text), known), argument
+        if argument in dependent and text != "0":
+            yield substitute(parse_partial(text), values), argument
 
 
-def _law(row: Primitive, part: Apply, moving: set[Expression]) -> str:
-    """What the table says of a function: of operands u, v, w that move and a, b, c that do not."""
-    known = ["uvw" if argument in moving else "abc" for argument in part.arguments]
-    letters = tuple(Name(alphabet[i]) for i, alphabet in enumerate(known))
+def _format_law(row: Primitive, part: Apply, dependent: set[Expression]) -> str:
+    """Format the rule of a function, with operands u, v, w, and constants a, b, c."""
+    alphabets = ["uvw" if argument in dependent else "abc" for argument in part.arguments]
+    letters = tuple(Name(alphabet[i]) for i, alphabet in enumerate(alphabets))
     call = Apply(row.name, letters)
     terms = [
-        _mul(simplified(partial), Name(f"{unparse(letter)}'"))
-        for partial, letter in _partials(row, call, {n for n in letters if n.name in "uvw"})
+        _mul(simplify_formula(partial), Name(f"{unparse(letter)}'"))
+        for partial, letter in _iterate_partials(row, call, {n for n in letters if n.name in "uvw"})
     ]
     law = reduce(_add, terms) if terms else Number(0.0)
     return f"{unparse(call)}' = {unparse(law)}".replace("1*", "")
 
 
-def _power_rule(base: Expression, exponent: Expression) -> Expression:
-    """``n*x^(n - 1)``; of whole numbers the difference is taken at once."""
-    inside: Expression = exponent
+def _differentiate_power(base: Expression, exponent: Expression) -> Expression:
+    """Return ``n*x^(n - 1)``, with the exponent computed if ``n`` is a number."""
+    magnitude: Expression = exponent
     if isinstance(exponent, Apply) and exponent.primitive == "neg":
-        inside = exponent.arguments[0]
+        magnitude = exponent.arguments[0]
     lower: Expression = Apply("sub", (exponent, Number(1.0)))
-    if isinstance(inside, Number):
-        value = Fraction(repr(inside.value)) * (1 if inside is exponent else -1) - 1
+    if isinstance(magnitude, Number):
+        value = Fraction(repr(magnitude.value)) * (1 if magnitude is exponent else -1) - 1
         if value == 0:
             return exponent
         if value == 1:
@@ -276,16 +327,20 @@ def _power_rule(base: Expression, exponent: Expression) -> Expression:
 
 
 def _neg(tree: Expression) -> Apply:
+    """Build the negation of an expression."""
     return Apply("neg", (tree,))
 
 
 def _add(left: Expression, right: Expression) -> Expression:
+    """Build the sum of two expressions."""
     return Apply("add", (left, right))
 
 
 def _mul(left: Expression, right: Expression) -> Expression:
+    """Build the product of two expressions."""
     return Apply("mul", (left, right))
 
 
-def _multiplied(factors: list[Expression]) -> Expression:
+def _multiply_all(factors: list[Expression]) -> Expression:
+    """Build the product of a list of expressions."""
     return reduce(_mul, factors)

@@ -1,7 +1,7 @@
-r"""A derivation: the steps of a derivative, as data, as text and as LaTeX.
+r"""Derivations: the steps of symbolic differentiation, as data, strings and LaTeX.
 
-A step holds the part that a rule rewrites and what it becomes. Whole lines are made when they are
-shown: with every step they would be as many times longer as there are steps.
+A step stores only the part that a rule rewrites and its replacement. Complete lines are built when
+they are shown, because storing them would take quadratic memory.
 """
 
 from __future__ import annotations
@@ -15,21 +15,23 @@ from cgprimer.core.language.syntax_tree import Symbol, operator_name
 from cgprimer.errors import pluralize
 from cgprimer.expressions import Apply, Expression, unparse
 
-PENDING = "d/d"  #: how the node begins whose argument is still to be differentiated
-_WIDEST = 100  # characters of a line that is shown as a whole
-_MARK = "\x01"  # before the part that is rewritten next; no text of a user has it
-Filled = Mapping[Expression, Expression]
+PENDING = "d/d"  #: prefix of the nodes whose argument is still to be differentiated
+_MAX_WIDTH = 100  # characters of a complete line
+_MARK = "\x01"  # precedes the part that is rewritten next; no formula contains it
+Replacements = Mapping[Expression, Expression]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Step:
-    """One rule, applied to one part.
+    """The application of one rule to one part of a formula.
 
     Attributes:
-        rule: its name: ``product``, ``chain``, ``power``, ..., a function's name, ``simplify``.
-        function: of a chain rule, the function that is outside.
-        law: what the rule says.
-        before, after: the part as a syntax tree, and what it becomes.
+        rule: the name of the rule: ``product``, ``chain``, ``power``, ..., the name of a function,
+            or ``simplify``.
+        function: the outer function of the chain rule.
+        law: the rule as an equation.
+        before: the part as a syntax tree.
+        after: the replacement of the part.
     """
 
     rule: str
@@ -40,26 +42,32 @@ class Step:
 
     @property
     def part(self) -> str:
-        """What is rewritten, as text."""
+        """The rewritten part, as a string."""
         return unparse(self.before)
 
     @property
     def becomes(self) -> str:
-        """What it becomes, as text."""
+        """The replacement of the part, as a string."""
         return unparse(self.after)
 
     @property
     def label(self) -> str:
-        """The rule's name as it is shown beside a line."""
-        named = self.rule if self.rule in ("simplify",) else f"{self.rule} rule"
-        return f"{named}, {self.function}" if self.function else named
+        """The label of the step, such as ``chain rule, cos``."""
+        label = self.rule if self.rule == "simplify" else f"{self.rule} rule"
+        return f"{label}, {self.function}" if self.function else label
 
     def __repr__(self) -> str:
         return f"<Step {self.label}: {self.part:.60} = {self.becomes:.60}>"
 
 
 class Line(NamedTuple):
-    """A line of a derivation; ``part`` are the characters that the next rule rewrites."""
+    """A line of a derivation.
+
+    Attributes:
+        text: the formula.
+        part: start and end of the characters that the next rule rewrites.
+        label: the label of the rule that produced the line.
+    """
 
     text: str
     part: tuple[int, int]
@@ -72,11 +80,11 @@ class Section:
 
     Attributes:
         name: the variable that the expression defines; empty for a formula.
-        expression: its tree.
-        start: the derivative as it stands before the first step.
-        steps: in their order.
-        derivative: the last line.
-        notes: where functions have no derivative: kinks, jumps.
+        expression: the syntax tree of the expression.
+        start: the derivative before the first step.
+        steps: the steps in their order.
+        derivative: the simplified result.
+        notes: remarks on functions that are not differentiable everywhere.
     """
 
     name: str
@@ -87,31 +95,31 @@ class Section:
     notes: tuple[str, ...]
 
     def lines(self) -> Iterator[Line]:
-        """Whole lines, the part that is rewritten next marked in each, made one by one."""
-        for tree, label, following in self._trees():
+        """Yield the complete lines, with the position of the part that is rewritten next."""
+        for tree, label, next_step in self._iterate_formulas():
             text = unparse(tree)
             first = max(text.find(_MARK), 0)
-            length = len(following.part) if following else 0
+            length = len(next_step.part) if next_step else 0
             yield Line(text.replace(_MARK, ""), (first, first + length), label)
 
-    def _trees(self) -> Iterator[tuple[Expression, str, Step | None]]:
-        """The formula before each step and after the last, and the rule that made it."""
-        new: dict[Expression, Expression] = {}
+    def _iterate_formulas(self) -> Iterator[tuple[Expression, str, Step | None]]:
+        """Yield each formula, the label of the rule that produced it, and the next step."""
+        replacements: dict[Expression, Expression] = {}
         label = ""
         for step in self.steps:
-            shown = dict(new)
+            marked_replacements = dict(replacements)
             if step.rule != "simplify" and step.before is not self.start:
                 assert isinstance(step.before, Apply)
                 marked = Symbol(_MARK + operator_name(step.before.primitive))
-                shown[step.before] = Apply(marked, step.before.arguments)
-            yield filled(self.start, shown), label, step
-            new[step.before], label = step.after, step.label
+                marked_replacements[step.before] = Apply(marked, step.before.arguments)
+            yield replace_nodes(self.start, marked_replacements), label, step
+            replacements[step.before], label = step.after, step.label
         yield self.derivative, label, None
 
     @property
     def whole(self) -> bool:
-        """Whether its lines are short enough to be shown whole."""
-        return all(len(line.text) <= _WIDEST for line in self.lines())
+        """True if all lines are short enough to be shown completely."""
+        return all(len(line.text) <= _MAX_WIDTH for line in self.lines())
 
     def __str__(self) -> str:
         lead = f"{self.name}' = " if self.name else ""
@@ -124,38 +132,38 @@ class Section:
                 part = "-" * (end - begin)
                 rows += [(" " * (begin + 4) + part, "")] if begin < end < len(text) + begin else []
         else:
-            rows = [(lead + _cut(unparse(self.start)), "")]
-            rows += [(f"  {_cut(s.part)} = {_cut(s.becomes)}", s.label) for s in self.steps]
-            count = [size(tree, leaves=False) for tree in (self.expression, self.derivative)]
+            rows = [(lead + _shorten(unparse(self.start)), "")]
+            rows += [(f"  {_shorten(s.part)} = {_shorten(s.becomes)}", s.label) for s in self.steps]
+            count = [count_nodes(tree, leaves=False) for tree in (self.expression, self.derivative)]
             rows += [(f"operations: {count[0]:,} before, {count[1]:,} after", "")]
-        wide = max(len(text) for text, label in rows if label) + 4
-        return "\n".join(f"{text.ljust(wide)}{label}" if label else text for text, label in rows)
+        width = max(len(text) for text, label in rows if label) + 4
+        return "\n".join(f"{text.ljust(width)}{label}" if label else text for text, label in rows)
 
     def latex_rows(self) -> Iterator[str]:
-        """Rows of an ``align*``: the derivative, a line for each step, the rule beside it."""
+        """Yield the rows of an ``align*`` environment, with the label of the rule in each row."""
         lead = latex_name(self.name + "'") + " = " if self.name else ""
         if not self.whole:
             for step in self.steps:
-                yield rf"{_latex(step.before)} &= {_latex(step.after)} {_beside(step.label)}"
+                row = f"{_format_latex(step.before)} &= {_format_latex(step.after)}"
+                yield f"{row} {_format_label(step.label)}"
             return
-        trees = self._trees()
-        head = lead + _latex(next(trees)[0])
-        for tree, label, _ in trees:
-            yield rf"{head} &= {_latex(tree)} {_beside(label)}"
-            head = ""
+        formulas = self._iterate_formulas()
+        left_side = lead + _format_latex(next(formulas)[0])
+        for tree, label, _ in formulas:
+            yield rf"{left_side} &= {_format_latex(tree)} {_format_label(label)}"
+            left_side = ""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Derivation:
-    """What :func:`cgprimer.rules` returns: ``print`` shows it, a notebook sets it in LaTeX.
+    """A derivative with all steps. ``print`` shows it as text, a notebook in LaTeX.
 
     Attributes:
-        wrt: the variable.
-        sections: the derivative of each expression that is in the way, the outermost first; or of
-            each order.
-        functions: names that stand for functions of the variable.
-        derivative: the result as a syntax tree, with the inner derivatives in their places unless
-            they are long.
+        wrt: the variable of differentiation.
+        sections: the derivatives of the expressions, the outermost first, or of each order.
+        functions: names of functions of the variable without a definition.
+        derivative: the result as a syntax tree, with inner derivatives substituted unless they are
+            long.
     """
 
     wrt: str
@@ -165,7 +173,7 @@ class Derivation:
 
     @property
     def result(self) -> str:
-        """The derivative, as text."""
+        """The derivative, as a string."""
         return unparse(self.derivative)
 
     @property
@@ -175,24 +183,24 @@ class Derivation:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Where functions in it have no derivative."""
+        """Remarks on functions that are not differentiable everywhere."""
         return tuple(dict.fromkeys(note for section in self.sections for note in section.notes))
 
     @property
     def laws(self) -> dict[str, str]:
-        """The rules that were used, in their order, and what they say."""
+        """The applied rules as equations, keyed by label."""
         return {step.label: step.law for step in self.steps if step.law}
 
     def __str__(self) -> str:
         parts = [str(section) for section in self.sections]
         if len(self.sections) > 1 and self.derivative is not self.sections[-1].derivative:
             parts.append(f"together: {self.sections[0].name}' = {self.result}")
-        said = [f"{label}: {law}" for label, law in self.laws.items()]
+        legend = [f"{label}: {law}" for label, law in self.laws.items()]
         if self.functions:
             names = ", ".join(self.functions)
-            what = "a function" if len(self.functions) == 1 else "functions"
-            said.append(f"{names}: {what} of {self.wrt}; ' is d/d{self.wrt}")
-        return "\n\n".join([*parts, "\n".join([*said, *self.notes])])
+            noun = "a function" if len(self.functions) == 1 else "functions"
+            legend.append(f"{names}: {noun} of {self.wrt}; ' is d/d{self.wrt}")
+        return "\n\n".join([*parts, "\n".join([*legend, *self.notes])])
 
     def __repr__(self) -> str:
         return (
@@ -200,7 +208,7 @@ class Derivation:
         )
 
     def latex(self) -> str:
-        r"""An ``align*`` with a line for each step; the part that is next is underlined.
+        r"""Return an ``align*`` environment in which the part that is rewritten next is underlined.
 
         >>> import cgprimer
         >>> print(cgprimer.rules("x^3").latex())
@@ -211,70 +219,80 @@ class Derivation:
         rows = [row for section in self.sections for row in section.latex_rows()]
         if len(self.sections) > 1 and self.derivative is not self.sections[-1].derivative:
             name = latex_name(self.sections[0].name + "'")
-            rows.append(rf"{name} &= {_latex(self.derivative)} && \text{{together}}")
+            rows.append(rf"{name} &= {_format_latex(self.derivative)} && \text{{together}}")
         body = " \\\\\n".join(rows)
         return f"\\begin{{align*}}\n{body}\n\\end{{align*}}"
 
     def _repr_latex_(self) -> str:
+        """Return the LaTeX that notebooks display."""
         return self.latex()
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain data; with whole lines where these are short."""
+        """Return plain data, with complete lines if they are short."""
         return {
             "wrt": self.wrt,
             "functions": list(self.functions),
-            "sections": [_section_data(section) for section in self.sections],
+            "sections": [_convert_section(section) for section in self.sections],
             "derivative": self.result,
             "laws": self.laws,
             "notes": list(self.notes),
         }
 
 
-def filled(tree: Expression, new: Filled) -> Expression:
-    """A tree with others in the place of some of its nodes, and of nodes of theirs."""
+def replace_nodes(tree: Expression, replacements: Replacements) -> Expression:
+    """Replace nodes of a tree, and nodes of the replacements."""
     nodes, stack = [], [tree]
     while stack:
         node = stack.pop()
-        while (found := new.get(node)) is not None:
-            node = found
+        while (replacement := replacements.get(node)) is not None:
+            node = replacement
         nodes.append(node)
         if isinstance(node, Apply):
             stack.extend(node.arguments)
-    made: list[Expression] = []
+    built: list[Expression] = []
     for node in reversed(nodes):
         if isinstance(node, Apply):
             count = len(node.arguments)
-            made[-count:] = [Apply(node.primitive, tuple(made[-count:]))]
+            built[-count:] = [Apply(node.primitive, tuple(built[-count:]))]
         else:
-            made.append(node)
-    return made[0]
+            built.append(node)
+    return built[0]
 
 
-def size(tree: Expression, new: Filled | None = None, *, leaves: bool = True) -> int:
-    """How many nodes a tree has when it is written out; parts that it shares are counted once."""
-    new = new or {}
+def count_nodes(
+    tree: Expression, replacements: Replacements | None = None, *, leaves: bool = True
+) -> int:
+    """Count the nodes of a tree after replacements, in time linear in its distinct nodes.
+
+    Args:
+        tree: the tree.
+        replacements: nodes to replace, as for :func:`replace_nodes`.
+        leaves: count names and numbers as well.
+    """
+    replacements = replacements or {}
     sizes: dict[Expression, int] = {}
     stack = [tree]
     while stack:
         node = stack[-1]
-        if node in new:
-            under: tuple[Expression, ...] = (new[node],)
+        if node in replacements:
+            children: tuple[Expression, ...] = (replacements[node],)
         else:
-            under = node.arguments if isinstance(node, Apply) else ()
-        waiting = [n for n in under if n not in sizes]
-        if not waiting:
-            own = 0 if node in new else int(leaves or isinstance(node, Apply))
-            sizes[stack.pop()] = own + sum(sizes[n] for n in under)
-        stack += waiting
+            children = node.arguments if isinstance(node, Apply) else ()
+        pending = [child for child in children if child not in sizes]
+        if not pending:
+            is_counted = node not in replacements and (leaves or isinstance(node, Apply))
+            sizes[stack.pop()] = int(is_counted) + sum(sizes[child] for child in children)
+        stack += pending
     return sizes[tree]
 
 
-def _latex(tree: Expression) -> str:
-    return latex(tree, forms=_form)
+def _format_latex(tree: Expression) -> str:
+    """Format a formula in LaTeX, with pending derivatives as fractions."""
+    return latex(tree, forms=_find_form)
 
 
-def _form(kind: str) -> str:
-    """LaTeX of what the table does not have: a derivative still to be made, a function f."""
+def _find_form(kind: str) -> str:
+    """Return the LaTeX form of a pending derivative, or of a function without a definition."""
     begin, pending, variable = kind.partition(PENDING)
     if not pending:
         return rf"{kind}\left({{a}}\right)"
@@ -283,17 +301,19 @@ def _form(kind: str) -> str:
     return form.replace("{", "{{").replace("}", "}}").replace("A", "{a}")
 
 
-def _beside(label: str) -> str:
+def _format_label(label: str) -> str:
+    """Format the label of a step for the right column of an ``align*`` environment."""
     return rf"&& \text{{{label}}}".replace("_", r"\_")
 
 
-def _cut(text: str) -> str:
-    """A long text, its middle left out."""
-    half = _WIDEST // 2
-    return text if len(text) <= _WIDEST else f"{text[:half]} ... {text[-half:]}"
+def _shorten(text: str) -> str:
+    """Replace the middle of a long string by an ellipsis."""
+    half = _MAX_WIDTH // 2
+    return text if len(text) <= _MAX_WIDTH else f"{text[:half]} ... {text[-half:]}"
 
 
-def _section_data(section: Section) -> dict[str, Any]:
+def _convert_section(section: Section) -> dict[str, Any]:
+    """Return a section as plain data."""
     steps: list[dict[str, Any]] = [
         {"rule": s.rule, "function": s.function, "law": s.law, "part": s.part, "becomes": s.becomes}
         for s in section.steps
@@ -306,5 +326,5 @@ def _section_data(section: Section) -> dict[str, Any]:
         "expression": unparse(section.expression),
         "steps": steps,
         "derivative": unparse(section.derivative),
-        "operations": {when: size(tree, leaves=False) for when, tree in trees.items()},
+        "operations": {when: count_nodes(tree, leaves=False) for when, tree in trees.items()},
     }

@@ -1,8 +1,8 @@
-"""Symbolic differentiation as it is taught: rule by rule, each with its name.
+"""Symbolic differentiation as it is taught: rule by rule, with the name of each rule.
 
-``f`` may also be the name of a function that nothing defines: its derivative is ``f'``. Of several
-expressions each is differentiated by itself, with the others as such functions (the chain rule of
-a graph), or they are put into each other before.
+``f`` can be the name of a function without a definition: its derivative is ``f'``. If there are
+several expressions, each is differentiated separately, with the others as such functions (the
+chain rule of a graph), or they are substituted into each other first.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from cgprimer.analysis.calculus import check_size, section_of
-from cgprimer.analysis.derivation import Derivation, Section, size
-from cgprimer.analysis.simplification import simplified
+from cgprimer.analysis.calculus import check_size, differentiate_expression
+from cgprimer.analysis.derivation import Derivation, Section, count_nodes
+from cgprimer.analysis.simplification import simplify_formula
 from cgprimer.core.graph.construction import build_graph
 from cgprimer.core.language import parser
 from cgprimer.core.language.syntax_tree import Index, Symbol, operator_name
@@ -32,9 +32,9 @@ from cgprimer.expressions import (
 from cgprimer.support.type_checks import check_type
 from cgprimer.support.validation import check_choice, check_integer
 
-ABSTRACT = ("f", "g", "h", "u", "v")  #: in a text, functions of the variable that nothing defines
+ABSTRACT = ("f", "g", "h", "u", "v")  #: names of functions without a definition, in a string
 INNER = ("chain", "substitute")
-_READABLE = 300  # nodes of a formula with the derivatives of the others in their places
+_MAX_COMBINED_SIZE = 300  # nodes of a formula with substituted inner derivatives
 
 
 def rules(
@@ -46,26 +46,26 @@ def rules(
     functions: Iterable[str] | None = None,
     order: int = 1,
 ) -> Derivation:
-    """Differentiate a formula by the rules of calculus, one by one.
+    """Differentiate a formula by the rules of calculus, one rule at a time.
 
     Args:
         formula: a formula, ``x^2*sin(x)``; expressions, ``y = f*g; f = u*v``; or a graph.
-        wrt: the variable; `x`, or the only name that it can be, unless given.
-        of: of several expressions, the one to differentiate; the only output unless given.
-        inner: what the other expressions are: ``chain``, functions of the variable with
-            derivatives of their own, or ``substitute``, put into each other before.
-        functions: names that stand for functions of the variable; in a text those of ``f``, ``g``,
-            ``h``, ``u``, ``v`` that nothing defines, in a graph none unless given.
-        order: how often to differentiate; from 2 on, inner expressions are substituted.
+        wrt: the variable; by default `x` or the only possible name.
+        of: the expression to differentiate if there are several; by default the only output.
+        inner: the treatment of the other expressions: ``chain`` differentiates each separately,
+            ``substitute`` substitutes them into each other first.
+        functions: names of functions of the variable without a definition; by default ``f``,
+            ``g``, ``h``, ``u`` and ``v`` in a string, and none in a graph.
+        order: the order of the derivative; from 2 on, inner expressions are substituted.
 
     Returns:
-        The steps, each with the rule's name, the part that it rewrites and what that becomes.
+        The steps, each with the name of the rule, the part that it rewrites and the result.
 
     Raises:
-        SourceError: the formula cannot be read.
-        UsageError: an unknown name, or arrays.
-        DifferentiationError: a function without a derivative.
-        ExpressionSwellError: the formula would be too large to be written.
+        SourceError: the formula is invalid.
+        UsageError: a name is unknown, or the formula has arrays.
+        DifferentiationError: a function has no derivative.
+        ExpressionSwellError: the result would be too large.
 
     >>> print(rules("cos(x^2)"))
     d/dx(cos(x^2))
@@ -87,153 +87,187 @@ def rules(
         check_type("functions", functions, Iterable, "names of functions")
     check_choice("inner", inner, INNER)
     order = check_integer("order", order, minimum=1)
-    given = [functions] if isinstance(functions, str) else list(functions or ())
-    named = given if given or isinstance(formula, ExpressionGraph) else ABSTRACT
-    definitions, free, name = _read(formula, of, named)
-    for unknown in {*given} - _names(definitions.values()):
+    requested = [functions] if isinstance(functions, str) else list(functions or ())
+    candidates = requested if requested or isinstance(formula, ExpressionGraph) else ABSTRACT
+    definitions, free, name = _parse_formula(formula, of, candidates)
+    for unknown in {*requested} - _collect_names(definitions.values()):
         raise UsageError(
-            f"{unknown!r} does not stand in the formula", hint=name_hint(unknown, free)
+            f"{unknown!r} does not occur in the formula", hint=name_hint(unknown, free)
         )
-    wrt = _variable(wrt, free, definitions, free & {*named})
-    abstract = free & {*named} - {wrt}
+    wrt = _choose_variable(wrt, free, definitions, free & {*candidates})
+    abstract = free & {*candidates} - {wrt}
     definitions = {n: e for n, e in definitions.items() if n != wrt}
-    needed = _needed(definitions, name)
+    needed = _select_needed(definitions, name)
     if order > 1 or inner == "substitute":
-        whole = substituted(Name(name), needed)
-        sections = []
-        for _ in range(order):
-            sections.append(section_of("" if name in ("", wrt) else name, whole, wrt, abstract))
-            whole = sections[-1].derivative
-        return Derivation(wrt, tuple(sections), tuple(sorted(abstract)), whole)
-    moving = set(abstract)
-    for inner_name, expression in needed.items():  # in topological order
-        if names_in(expression).keys() & {wrt, *moving}:
-            moving.add(inner_name)
-    sections = [
-        section_of(n, needed[n], wrt, moving) for n in reversed(needed) if n == name or n in moving
+        sections = _differentiate_substituted(name, needed, wrt, abstract, order)
+        derivative = sections[-1].derivative
+    else:
+        sections = _differentiate_each(name, needed, wrt, abstract)
+        derivative = _combine_derivatives(sections)
+    return Derivation(wrt, tuple(sections), tuple(sorted(abstract)), derivative)
+
+
+def _differentiate_substituted(
+    name: str, definitions: dict[str, Expression], wrt: str, functions: set[str], order: int
+) -> list[Section]:
+    """Substitute all expressions into one, and differentiate it ``order`` times."""
+    expression = substitute_all(Name(name), definitions)
+    sections: list[Section] = []
+    for _ in range(order):
+        label = "" if name in ("", wrt) else name
+        sections.append(differentiate_expression(label, expression, wrt, functions))
+        expression = sections[-1].derivative
+    return sections
+
+
+def _differentiate_each(
+    name: str, definitions: dict[str, Expression], wrt: str, functions: set[str]
+) -> list[Section]:
+    """Differentiate each expression that depends on the variable, the outermost first."""
+    dependent = set(functions)
+    for inner_name, expression in definitions.items():  # in topological order
+        if names_in(expression).keys() & {wrt, *dependent}:
+            dependent.add(inner_name)
+    return [
+        differentiate_expression(n, definitions[n], wrt, dependent)
+        for n in reversed(definitions)
+        if n == name or n in dependent
     ]
-    return Derivation(wrt, tuple(sections), tuple(sorted(abstract)), _together(sections))
 
 
-def _read(
+def _parse_formula(
     formula: str | ExpressionGraph, of: str | None, functions: Iterable[str]
 ) -> tuple[dict[str, Expression], set[str], str]:
-    """Expressions by name, the names that nothing defines, and what to differentiate."""
+    """Parse a formula.
+
+    Returns:
+        The expressions keyed by name, the names without a definition, and the name of the
+        expression to differentiate (empty for a single formula).
+    """
     if isinstance(formula, str):
-        table = with_any((*ABSTRACT, *functions))
+        table = add_function_names((*ABSTRACT, *functions))
         if "=" not in formula:
             if of is not None:
-                raise UsageError("a single formula has no name: 'of' is for several expressions")
+                raise UsageError("`of` requires several expressions, got a single formula")
             tree = parser.parse_expression(formula, table, "<formula>")
-            _check([tree])
+            _check_operations([tree])
             return {"": tree}, {*names_in(tree)}, ""
         formula = build_graph(parser.parse_program(formula, table, "<expressions>"))
     if formula.shapes:
-        raise _of_arrays(", ".join(formula.shapes))
-    _check(formula.definitions.values())
+        raise _create_array_error(", ".join(formula.shapes))
+    _check_operations(formula.definitions.values())
     if of is not None and of not in formula.definitions:
-        raise UsageError(f"nothing defines {of!r}", hint=name_hint(of, formula.definitions))
+        raise UsageError(f"{of!r} is not defined", hint=name_hint(of, formula.definitions))
     return formula.definitions, {*formula.inputs, *formula.parameters}, of or formula.only_output()
 
 
-class _Table(dict[str, Any]):
-    """The functions of the language, and names that stand for any function."""
+class _FunctionTable(dict[str, Any]):
+    """The functions of the language, and names of functions without a definition."""
 
     def __missing__(self, name: str) -> Any:
         return FUNCTIONS[name]
 
 
-def with_any(functions: Iterable[str]) -> dict[str, Any]:
-    """The functions of the language for its parser, and names that stand for any function."""
+def add_function_names(functions: Iterable[str]) -> dict[str, Any]:
+    """Return the parser's table of functions with further functions that have only a name."""
     rows = {n: [Primitive(Symbol(n), ("",), spelling=n)] for n in functions}  # type: ignore[arg-type]
-    return _Table(FUNCTIONS | rows)
+    return _FunctionTable(FUNCTIONS | rows)
 
 
-def _of_arrays(what: str) -> UsageError:
+def _create_array_error(names: str) -> UsageError:
+    """Return the error for a formula with arrays."""
     return UsageError(
-        f"the rules here are those of numbers, and there are arrays: {what}",
-        hint="'cgprimer trace' and 'cgprimer grad --show' differentiate arrays step by step",
+        f"only scalars have rules, but the formula has arrays: {names}",
+        hint="use 'cgprimer trace' or 'cgprimer grad --show' to differentiate arrays",
     )
 
 
-def _check(trees: Iterable[Expression]) -> None:
-    """Refuse what has no rule, before any work starts."""
+def _check_operations(trees: Iterable[Expression]) -> None:
+    """Raise an error if an operation of the expressions has no rule."""
     for tree in trees:
         for node in postorder(tree):
             name = node.primitive if isinstance(node, Apply) else ""
             if isinstance(name, Index):
-                raise _of_arrays(unparse(node))
+                raise _create_array_error(unparse(node))
             elif name in ARRAY_FUNCTIONS:
-                raise _of_arrays(f"{ARRAY_FUNCTIONS[name].spelling or '@'!r} is about them")
+                raise _create_array_error(f"argument of {ARRAY_FUNCTIONS[name].spelling or '@'!r}")
             elif name == "stop_gradient":
                 raise DifferentiationError(
-                    "'stop_gradient' hides a derivative on purpose: no rule of calculus does that",
-                    hint="leave it out, or see what methods make of it: cgprimer tape --method",
+                    "'stop_gradient' hides its derivative: calculus has no rule for it",
+                    hint="remove it, or show the program of a method: cgprimer tape --method",
                 )
 
 
-def _variable(
+def _choose_variable(
     wrt: str | None, free: set[str], definitions: dict[str, Expression], functions: set[str]
 ) -> str:
-    """The variable to differentiate with respect to."""
-    known = sorted(free) + list(filter(None, definitions))
-    if not known and (wrt is None or wrt.isidentifier()):  # a constant: 5
+    """Return the variable with respect to which a formula is differentiated.
+
+    Args:
+        wrt: the requested name, if any.
+        free: the names without a definition.
+        definitions: the expressions.
+        functions: the names without a definition that are functions.
+    """
+    names = sorted(free) + list(filter(None, definitions))
+    if not names and (wrt is None or wrt.isidentifier()):  # a constant: 5
         return wrt or "x"
     if wrt is not None:
-        if wrt not in known and (not functions - {wrt} or not wrt.isidentifier()):
-            hint = name_hint(wrt, known)
-            raise UsageError(f"{wrt!r} does not stand in the formula", hint=hint)
+        if wrt not in names and (not functions - {wrt} or not wrt.isidentifier()):
+            hint = name_hint(wrt, names)
+            raise UsageError(f"{wrt!r} does not occur in the formula", hint=hint)
         return wrt
-    candidates = [n for n in known if n[0] == "x" and n in free]
+    candidates = [n for n in names if n[0] == "x" and n in free]
     if "x" in free or (functions and not candidates):
         return "x"
     if len(candidates) != 1:
         candidates = candidates or sorted(free - functions)
-    if len(candidates) != 1:
-        said = "differentiate with respect to what?" if candidates else "there is no variable in it"
-        hint = f"wrt=... (--wrt NAME), one of: {', '.join(candidates)}" if candidates else ""
-        raise UsageError(said, hint=hint)
+    if not candidates:
+        raise UsageError("the formula has no variable")
+    if len(candidates) > 1:
+        hint = f"choose wrt=... (--wrt NAME) from {', '.join(candidates)}"
+        raise UsageError("`wrt` is required", hint=hint)
     return candidates[0]
 
 
-def _needed(definitions: dict[str, Expression], name: str) -> dict[str, Expression]:
-    """What an expression is made of, itself last."""
-    wanted = {name}
+def _select_needed(definitions: dict[str, Expression], name: str) -> dict[str, Expression]:
+    """Return an expression and the expressions that it depends on, in topological order."""
+    needed = {name}
     for inner in reversed(definitions):
-        if inner in wanted:
-            wanted |= names_in(definitions[inner]).keys()
-    return {n: tree for n, tree in definitions.items() if n in wanted}
+        if inner in needed:
+            needed |= names_in(definitions[inner]).keys()
+    return {n: tree for n, tree in definitions.items() if n in needed}
 
 
-def _names(trees: Iterable[Expression]) -> set[str]:
-    """Names of variables and of functions without a formula."""
+def _collect_names(trees: Iterable[Expression]) -> set[str]:
+    """Return the names of variables and functions in expressions."""
     nodes = [node for tree in trees for node in postorder(tree) if not isinstance(node, Number)]
     return {operator_name(n.primitive) if isinstance(n, Apply) else n.name for n in nodes}
 
 
-def substituted(tree: Expression, definitions: Mapping[str, Expression]) -> Expression:
-    """A formula with what names in it stand for, all the way down.
+def substitute_all(tree: Expression, definitions: Mapping[str, Expression]) -> Expression:
+    """Replace all names in an expression by their definitions, recursively.
 
     Raises:
-        ExpressionSwellError: it is too large to be written.
+        ExpressionSwellError: the result is too large.
     """
-    whole: dict[str, Expression] = {}
+    expanded: dict[str, Expression] = {}
     for name, definition in definitions.items():
-        whole[name] = substitute(definition, whole)
-    found = substitute(tree, whole)
-    check_size(size(found))
-    return found
+        expanded[name] = substitute(definition, expanded)
+    result = substitute(tree, expanded)
+    check_size(count_nodes(result))
+    return result
 
 
-def _together(sections: list[Section]) -> Expression:
-    """The first derivative with those of inner expressions in their places, if they are short."""
-    found: dict[str, Expression] = {}
+def _combine_derivatives(sections: list[Section]) -> Expression:
+    """Substitute short inner derivatives into the outermost derivative."""
+    derivatives: dict[str, Expression] = {}
     for section in reversed(sections):
-        tree = substitute(section.derivative, found)
-        if size(tree) > _READABLE:
+        tree = substitute(section.derivative, derivatives)
+        if count_nodes(tree) > _MAX_COMBINED_SIZE:
             tree = section.derivative
         elif tree is not section.derivative:
-            tree = simplified(tree)
-        if size(tree) <= _READABLE:
-            found[f"{section.name}'"] = tree
+            tree = simplify_formula(tree)
+        if count_nodes(tree) <= _MAX_COMBINED_SIZE:
+            derivatives[f"{section.name}'"] = tree
     return tree if len(sections) > 1 else section.derivative

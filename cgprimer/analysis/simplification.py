@@ -1,13 +1,13 @@
-"""Formulas made shorter as a teacher would at the end of a line, and not a step further.
+"""Simplification of formulas to the extent that is usual in a derivation on paper.
 
-Numbers are collected, equal factors become powers, equal terms one term; what is multiplied by 0 or
-1, or added as 0, goes. Nothing is expanded but ``(a - b)*(a + b)``, and a power is cancelled where
-it stays under the line: ``x/x^4`` is ``1/x^3``, and ``x/x`` stays. As on paper, ``0*f`` is 0 even
-where ``f`` has no value.
+Numbers are combined, equal factors become powers and equal terms are collected. Factors 0 and 1 and
+terms 0 disappear. Only ``(a - b)*(a + b)`` is expanded. Powers cancel if a power remains in the
+denominator: ``x/x^4`` becomes ``1/x^3``, but ``x/x`` stays. As on paper, ``0*f`` is 0 even if ``f``
+has no value.
 
-A formula is folded from its leaves up. What arises is a product (a number, powers above and below
-the line) or a sum of products, and a tree again where it is the argument of something else. Equal
-trees are one object, so that comparing them costs nothing.
+A formula is folded from its leaves to its root. Intermediate results are products (a number and
+powers in numerator and denominator) or sums of products; arguments of functions are trees. Equal
+trees are one object, so comparing them is cheap.
 """
 
 from __future__ import annotations
@@ -20,160 +20,173 @@ from typing import Any
 from cgprimer.errors import DifferentiationError
 from cgprimer.expressions import Apply, Expression, Name, Number, fold
 
-_MOST_BITS = 512  # of a numerator or denominator: a longer number is rounded to a double
-_MOST_POWER = 1_000  # that a number is raised to
-_LARGEST_BELOW = 64  # as a fraction; 1/2 and 2/3 are written so, 0.1 and 0.0009765625 are not
+_MAX_BITS = 512  # of a numerator or denominator: longer numbers are rounded to a double
+_MAX_EXPONENT = 1_000  # to which a number is raised
+_MAX_DENOMINATOR = 64  # of a fraction such as 2/3; 0.0009765625 is written as a decimal
 
 
 @dataclass(eq=False)
 class _Product:
-    """A number times powers with whole exponents; those ``below`` stand under the line."""
+    """A number times powers with integer exponents.
+
+    Attributes:
+        number: the number.
+        above: exponents of the numerator, keyed by base.
+        below: exponents of the denominator, keyed by base.
+    """
 
     number: Fraction
     above: dict[Expression, int] = field(default_factory=dict)
     below: dict[Expression, int] = field(default_factory=dict)
 
 
-_Sum = dict[Any, _Product]  # of two terms or more, by what terms share that are collected
+_Sum = dict[Any, _Product]  # two or more terms, keyed by their powers
 _Value = _Product | _Sum
 
 
-def simplified(expression: Expression) -> Expression:
-    """A formula, shorter.
+def simplify_formula(expression: Expression) -> Expression:
+    """Simplify a formula.
 
     >>> from cgprimer.core.operations.notation import parse_expression, unparse
-    >>> unparse(simplified(parse_expression("2*(3*x^2) - 6*(2*x) + 1 + 0")))
+    >>> unparse(simplify_formula(parse_expression("2*(3*x^2) - 6*(2*x) + 1 + 0")))
     '6*x^2 - 12*x + 1'
-    >>> unparse(simplified(parse_expression("-sin(x^2)*(2*x)/4 + 0*k")))
+    >>> unparse(simplify_formula(parse_expression("-sin(x^2)*(2*x)/4 + 0*k")))
     '-x*sin(x^2)/2'
     """
     forms = _Forms()
-    return forms.tree(fold(expression, forms.leaf, forms.apply))
+    return forms.tree(fold(expression, forms.convert_leaf, forms.apply))
 
 
 class _Forms:
-    """Products and sums, and the trees that they are written as."""
+    """Operations on products and sums, and their conversion to trees."""
 
     def __init__(self) -> None:
-        self.known: dict[Any, Expression] = {}
+        self.trees: dict[Any, Expression] = {}
 
-    def leaf(self, node: Name | Number) -> _Value:
+    def convert_leaf(self, node: Name | Number) -> _Value:
+        """Convert a name or number to a product."""
         if isinstance(node, Number):
             return _Product(Fraction(repr(node.value)))
-        return _Product(Fraction(1), {self.known.setdefault(node.name, node): 1})
+        return _Product(Fraction(1), {self.trees.setdefault(node.name, node): 1})
 
     def apply(self, name: str, values: list[_Value]) -> _Value:
+        """Apply an operation to simplified operands."""
         if name in ("add", "sub"):
-            return self.sum(values[0], values[1], 1 if name == "add" else -1)
+            return self.add(values[0], values[1], 1 if name == "add" else -1)
         if name == "neg":
-            return _times(_Product(Fraction(-1)), self.product(values[0]))
+            return _multiply(_Product(Fraction(-1)), self.product(values[0]))
         if name == "mul":
-            return self.squares(*values) or _times(*map(self.product, values))
+            return self.expand_squares(*values) or _multiply(*map(self.product, values))
         if name == "div":
-            over, under = map(self.product, values)
-            if under.number:
-                inverse = _Product(1 / under.number, under.below, under.above)
-                return _times(over, inverse)
-        if name == "pow" and (found := self.power(*values)):
-            return found
+            numerator, denominator = map(self.product, values)
+            if denominator.number:
+                number = 1 / denominator.number
+                inverse = _Product(number, denominator.below, denominator.above)
+                return _multiply(numerator, inverse)
+        if name == "pow" and (power := self.raise_power(*values)):
+            return power
         return _Product(Fraction(1), {self.node(name, *map(self.tree, values)): 1})
 
     def node(self, name: str, *arguments: Expression) -> Expression:
-        """A tree; an equal one that was made before is the same object."""
+        """Return a tree; equal trees are one object."""
         key = (name, *map(id, arguments))
-        return self.known.setdefault(key, Apply(name, arguments))
+        return self.trees.setdefault(key, Apply(name, arguments))
 
-    def sum(self, left: _Value, right: _Value, sign: int) -> _Value:
-        """Terms side by side; equal ones, and numbers, are collected."""
-        terms = left if isinstance(left, dict) else {_key(left): left} if left.number else {}
+    def add(self, left: _Value, right: _Value, sign: int) -> _Value:
+        """Add or subtract two values and collect equal terms."""
+        terms = left
+        if isinstance(terms, _Product):
+            terms = {_get_key(terms): terms} if terms.number else {}
         if sign < 0:
-            right = _times(_Product(Fraction(-1)), self.product(right))
+            right = _multiply(_Product(Fraction(-1)), self.product(right))
         for term in right.values() if isinstance(right, dict) else (right,):
-            key = _key(term)
-            met = terms.setdefault(key, term)
-            if met is not term:
-                met.number = _rounded(met.number + term.number)
-            if not met.number:
+            key = _get_key(term)
+            collected = terms.setdefault(key, term)
+            if collected is not term:
+                collected.number = _round_long_number(collected.number + term.number)
+            if not collected.number:
                 del terms[key]
         if len(terms) > 1:
             return terms
         return next(iter(terms.values()), _Product(Fraction(0)))
 
     def product(self, value: _Value) -> _Product:
-        """A value as a product; a sum is a factor."""
-        return (
-            value if isinstance(value, _Product) else _Product(Fraction(1), {self.tree(value): 1})
-        )
+        """Convert a value to a product, with a sum as a single factor."""
+        if isinstance(value, _Product):
+            return value
+        return _Product(Fraction(1), {self.tree(value): 1})
 
-    def squares(self, left: _Value, right: _Value) -> _Value | None:
-        """``(a - b)*(a + b)`` as a difference of squares."""
+    def expand_squares(self, left: _Value, right: _Value) -> _Value | None:
+        """Expand ``(a - b)*(a + b)`` to a difference of squares; return None for other factors."""
         if not (isinstance(left, dict) and isinstance(right, dict)):
             return None
         if len(left) > 2 or left.keys() != right.keys():
             return None
         pairs = [(term, right[key]) for key, term in left.items()]
-        same = [pair for pair in pairs if pair[0].number == pair[1].number]
+        equal = [pair for pair in pairs if pair[0].number == pair[1].number]
         opposite = [pair for pair in pairs if pair[0].number == -pair[1].number]
-        if len(same) != 1 or len(opposite) != 1:
+        if len(equal) != 1 or len(opposite) != 1:
             return None
-        return self.sum(_times(*same[0]), _times(*opposite[0]), 1)
+        return self.add(_multiply(*equal[0]), _multiply(*opposite[0]), 1)
 
-    def power(self, base: _Value, exponent: _Value) -> _Value | None:
-        """A power with a number as its exponent, if it is more than that."""
+    def raise_power(self, base: _Value, exponent: _Value) -> _Value | None:
+        """Simplify a power with an integer exponent; return None for other powers."""
         if not isinstance(exponent, _Product) or exponent.above or exponent.below:
             return None
         if exponent.number in (0, 1):
             return base if exponent.number else _Product(Fraction(1))
-        if exponent.number.denominator > 1 or abs(exponent.number) > _MOST_POWER:
+        if exponent.number.denominator > 1 or abs(exponent.number) > _MAX_EXPONENT:
             return None
-        times = int(exponent.number)
+        power = int(exponent.number)
         if isinstance(base, _Product):
-            if not base.above and not base.below and (base.number or times > 0):
-                return _Product(_rounded(base.number**times))
-            if len(base.above) == 1 and not base.below and (base.number == 1 or times > 0):
-                number = _rounded(base.number**times)
-                return _Product(number, {b: e * times for b, e in base.above.items()})
-        return _Product(Fraction(1), {self.tree(base): times})
+            if not base.above and not base.below and (base.number or power > 0):
+                return _Product(_round_long_number(base.number**power))
+            if len(base.above) == 1 and not base.below and (base.number == 1 or power > 0):
+                number = _round_long_number(base.number**power)
+                return _Product(number, {b: e * power for b, e in base.above.items()})
+        return _Product(Fraction(1), {self.tree(base): power})
 
     def tree(self, value: _Value) -> Expression:
-        """A value as it is written."""
+        """Convert a value to a tree."""
         if isinstance(value, _Product):
             return self.term(value)
-        written: Expression | None = None
+        result: Expression | None = None
         for term in value.values():
-            if written is None:
-                written = self.term(term)
+            if result is None:
+                result = self.term(term)
             elif term.number > 0:
-                written = self.node("add", written, self.term(term))
+                result = self.node("add", result, self.term(term))
             else:
                 positive = _Product(-term.number, term.above, term.below)
-                written = self.node("sub", written, self.term(positive))
-        assert written is not None
-        return written
+                result = self.node("sub", result, self.term(positive))
+        assert result is not None
+        return result
 
     def term(self, value: _Product) -> Expression:
-        """A product: its number, names, calls of functions; its sign is the first factor's.
+        """Convert a product to a tree: the number, names, then calls of functions.
 
-        Beside derivatives of functions without a formula everything keeps its order.
+        If a factor is the derivative of a function without a definition, the order is unchanged.
         """
-        over, under = _as_written(abs(value.number))
+        numerator, denominator = _split_fraction(abs(value.number))
         above = list(value.above.items())
         if not any(isinstance(base, Name) and base.name.endswith("'") for base in value.above):
-            above.sort(key=_is_a_call)
-        factors = [self.powered(*pair) for pair in above]
-        if over != 1 or not factors:
-            factors.insert(0, self.number(over))
+            above.sort(key=_is_call)
+        factors = [self.power_node(*pair) for pair in above]
+        if numerator != 1 or not factors:
+            factors.insert(0, self.number(numerator))
         if value.number < 0:
             factors[0] = self.node("neg", factors[0])
-        below = [self.number(under)] if under != 1 else []
-        below += [self.powered(*pair) for pair in sorted(value.below.items(), key=_is_a_call)]
-        written = self.multiplied(factors)
-        return self.node("div", written, self.multiplied(below)) if below else written
+        below = [self.number(denominator)] if denominator != 1 else []
+        below += [self.power_node(*pair) for pair in sorted(value.below.items(), key=_is_call)]
+        result = self.product_node(factors)
+        return self.node("div", result, self.product_node(below)) if below else result
 
-    def multiplied(self, factors: list[Expression]) -> Expression:
+    def product_node(self, factors: list[Expression]) -> Expression:
+        """Return the tree of a product of trees."""
         return reduce(lambda left, right: self.node("mul", left, right), factors)
 
-    def powered(self, base: Expression, exponent: int) -> Expression:
+    def power_node(self, base: Expression, exponent: int) -> Expression:
+        """Return the tree of a power; an even power of ``abs(u)`` is a power of ``u``."""
         if exponent % 2 == 0 and isinstance(base, Apply) and base.primitive == "abs":
             base = base.arguments[0]
         if exponent == 1:
@@ -181,60 +194,70 @@ class _Forms:
         return self.node("pow", base, self.number(Fraction(exponent)))
 
     def number(self, value: Fraction) -> Expression:
+        """Return the tree of a number, rounded to a double.
+
+        Raises:
+            DifferentiationError: the number is too large.
+        """
         try:
-            near = float(abs(value))
+            magnitude = float(abs(value))
         except OverflowError:
-            raise DifferentiationError("a number here is too large for a double") from None
-        written = self.known.setdefault(near, Number(near))
-        return self.node("neg", written) if value < 0 else written
+            raise DifferentiationError("a number exceeds the range of doubles") from None
+        tree = self.trees.setdefault(magnitude, Number(magnitude))
+        return self.node("neg", tree) if value < 0 else tree
 
 
-def _is_a_call(factor: tuple[Expression, int]) -> bool:
-    """Whether a factor stands behind names and sums: ``2*x*cos(x^2)``."""
+def _is_call(factor: tuple[Expression, int]) -> bool:
+    """Return whether a factor is the call of a function, which follows names and sums."""
     while isinstance(base := factor[0], Apply) and base.primitive == "pow":
         factor = (base.arguments[0], 1)
     return not isinstance(base, Name) and getattr(base, "primitive", "") not in ("add", "sub")
 
 
-def _key(term: _Product) -> Any:
-    """What terms share that are collected."""
+def _get_key(term: _Product) -> Any:
+    """Return the powers of a term; terms with equal powers are collected."""
     return frozenset(term.above.items()), frozenset(term.below.items())
 
 
-def _times(left: _Product, right: _Product) -> _Product:
-    """The product; the left one becomes it."""
-    left.number = _rounded(left.number * right.number)
+def _multiply(left: _Product, right: _Product) -> _Product:
+    """Multiply two products; the left one is modified and returned."""
+    left.number = _round_long_number(left.number * right.number)
     if not left.number:
         return _Product(Fraction(0))
-    for mine, others in ((left.above, right.above), (left.below, right.below)):
+    for powers, others in ((left.above, right.above), (left.below, right.below)):
         for base, exponent in others.items():
-            mine[base] = mine.get(base, 0) + exponent
-            if not mine[base]:
-                del mine[base]
+            powers[base] = powers.get(base, 0) + exponent
+            if not powers[base]:
+                del powers[base]
     if left.below:
         for base in [b for b, e in left.above.items() if 0 < e < left.below.get(b, 0)]:
             left.below[base] -= left.above.pop(base)
     return left
 
 
-def _rounded(number: Fraction) -> Fraction:
-    """A number; one with very many digits as the nearest double, if there is one."""
-    if max(number.numerator.bit_length(), number.denominator.bit_length()) <= _MOST_BITS:
+def _round_long_number(number: Fraction) -> Fraction:
+    """Round a number with very many digits to the nearest double.
+
+    Raises:
+        DifferentiationError: the number is too large.
+    """
+    if max(number.numerator.bit_length(), number.denominator.bit_length()) <= _MAX_BITS:
         return number
     try:
         return Fraction(float(number))
     except OverflowError:
-        raise DifferentiationError("a number here is too large for a double") from None
+        raise DifferentiationError("a number exceeds the range of doubles") from None
 
 
-def _as_written(number: Fraction) -> tuple[Fraction, Fraction]:
-    """Numerator and denominator: 1/2 and 2/3 are fractions, 0.2 and 0.125e-3 are not."""
-    under = number.denominator
-    rest = under
+def _split_fraction(number: Fraction) -> tuple[Fraction, Fraction]:
+    """Return numerator and denominator; numbers like 0.2 and 0.125e-3 have denominator 1."""
+    denominator = number.denominator
+    rest = denominator
     for prime in (2, 5):
         while rest % prime == 0:
             rest //= prime
-    decimal = rest == 1 and (under % 5 == 0 or under > _LARGEST_BELOW)
-    if decimal or number.numerator.bit_length() > 53 or under.bit_length() > 53:
+    is_decimal = rest == 1 and (denominator % 5 == 0 or denominator > _MAX_DENOMINATOR)
+    is_long = number.numerator.bit_length() > 53 or denominator.bit_length() > 53
+    if is_decimal or is_long:
         return Fraction(repr(float(number))), Fraction(1)
-    return Fraction(number.numerator), Fraction(under)
+    return Fraction(number.numerator), Fraction(denominator)

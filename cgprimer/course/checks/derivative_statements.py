@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from cgprimer.analysis.rules import ABSTRACT, rules, with_any
+from cgprimer.analysis.rules import ABSTRACT, add_function_names, rules
 from cgprimer.core.language import parser
 from cgprimer.core.language.syntax_tree import Operator, Symbol
 from cgprimer.course.checks.notation_reader import read_formula
@@ -154,7 +154,9 @@ def insert_examples(left: str, right: str) -> tuple[str, str, str]:
                     if order
                     else parse_expression(example)
                 )
-        trees.append(parser.parse_expression(explicit, with_any((*ABSTRACT, *formulas)), side))
+        trees.append(
+            parser.parse_expression(explicit, add_function_names((*ABSTRACT, *formulas)), side)
+        )
     letters = sorted({name.rstrip(_PRIME) for name in formulas})
     sides = [unparse(_replace_functions(tree, formulas)) for tree in trees]
     return sides[0], sides[1], ", ".join(f"{name} = {_EXAMPLES[name]}" for name in letters)

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from cgprimer.analysis.derivation import size
-from cgprimer.analysis.rules import rules, substituted
+from cgprimer.analysis.derivation import count_nodes
+from cgprimer.analysis.rules import rules, substitute_all
 from cgprimer.core.graph.expression_graph import FrozenDict
 from cgprimer.course.checks.check_results import Part, Result
 from cgprimer.course.checks.derivative_statements import DerivativeStatement, read_statement
@@ -223,11 +223,11 @@ def _is_proven(question: Question, name: str, answers: Answers) -> bool:
         return False
     try:
         definitions = {n: tree for n, tree in question.graph.definitions.items() if n != name}
-        if size(substituted(Name(question.of), definitions)) > _MAX_NODES_OF_PROOF:
+        if count_nodes(substitute_all(Name(question.of), definitions)) > _MAX_NODES_OF_PROOF:
             return False
         expected = rules(question.graph, name, of=question.of, inner="substitute").derivative
-        answer = substituted(answers[name].tree, definitions)
-        if size(expected) + size(answer) > _MAX_NODES_OF_PROOF:
+        answer = substitute_all(answers[name].tree, definitions)
+        if count_nodes(expected) + count_nodes(answer) > _MAX_NODES_OF_PROOF:
             return False
         names = [*question.graph.variables, *question.graph.parameters]
         return PROVER.prove_equal(unparse(expected), unparse(answer), names)

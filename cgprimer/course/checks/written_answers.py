@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from itertools import accumulate
 
-from cgprimer.analysis.derivation import size
+from cgprimer.analysis.derivation import count_nodes
 from cgprimer.course.checks.gradient_questions import Question
 from cgprimer.course.checks.notation_reader import read_formula
 from cgprimer.errors import UsageError, join_names, name_hint
@@ -84,7 +84,7 @@ def read_answer(
     graph = question.graph
     known = {*graph.variables, *graph.parameters, "pi", "e"}
     tree = read_formula(text, known, f"<answer for {name}>", variable=function_argument)
-    if size(tree) > _MAX_NODES:
+    if count_nodes(tree) > _MAX_NODES:
         raise UsageError(f"the answer for {name} has more than {_MAX_NODES:,} operations and names")
     for unknown in [name for name in names_in(tree) if name not in known]:
         message = f"unknown name {unknown!r} in the answer for {name}"
