@@ -1,16 +1,16 @@
-"""What a step does to parameters besides the optimizer's rule: regularizers, bounds, frozen ones.
+"""Regularizers and constraints of an update: penalties, norms, bounds and frozen parameters.
 
-A step goes through these in the order in which they stand here. All but the norm look at one number
-at a time, so that they are recorded with the rule, and engines run both in their own code.
+They are applied in this order. All except the norm are elementwise, so engines record them together
+with the update rule.
 
-- ``scale``: each parameter has its own factor of the learning rate.
+- ``scale``: a factor of the learning rate for each parameter.
 - ``l2``: the gradient of ``lambda*W^2`` is added, so that plain descent is
   ``W = (1 - 2*rate*lambda)*W - rate*gradient``.
-- ``l1``: after the step, a proximal one: W goes towards 0 by ``2*rate*lambda``, and not across.
-- ``max_norm``: arrays, or named parameters together, are pulled back to where their norm is
-  ``max_norm``; frozen ones are not counted.
-- ``bounds``: what lies outside is put onto the bound.
-- ``freeze``: such parameters keep their values, and are not differentiated.
+- ``l1``: a proximal step after the update moves W towards 0 by at most ``2*rate*lambda``.
+- ``max_norm``: arrays, or groups of named parameters, are projected to the ball whose radius is
+  ``max_norm``; frozen parameters are not counted.
+- ``bounds``: values outside the bounds are set to the nearest bound.
+- ``freeze``: frozen parameters keep their values and are not differentiated.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _INFINITE = (-math.inf, math.inf, "-inf", "inf", "-Infinity", "Infinity")
 
 
 def shrink_towards_zero(values: Array, by: Array) -> Array:
-    """Values moved towards 0, and not across: the proximal step of l1.
+    """Move values towards 0, at most to 0: the proximal step of an l1 penalty.
 
     Source: Parikh and Boyd 2014, "Proximal algorithms", section 6.5.2 (soft thresholding).
 
@@ -45,10 +45,14 @@ def shrink_towards_zero(values: Array, by: Array) -> Array:
 
 
 def project_to_norm_ball(values: Array, most: float, p: float) -> Array:
-    """The nearest values whose p-norm is at most so much, for p = 1, 2 and infinity.
+    """Project values to the ball of a p-norm, for p = 1, 2 and infinity.
 
-    For other p, values times the factor that brings the norm down: in the ball, on the same ray,
-    but not the nearest.
+    For other p, the values are scaled to the surface of the ball, which is not the nearest point.
+
+    Args:
+        values: the values.
+        most: radius of the ball.
+        p: order of the norm.
 
     Source: Duchi et al. 2008, "Efficient projections onto the l1-ball", figure 1.
 
@@ -73,13 +77,13 @@ def project_to_norm_ball(values: Array, most: float, p: float) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Constraints:
-    """What holds for each number of a parameters' vector; what is not there does nothing.
+    """Regularizers and constraints for the elements of a parameter vector.
 
     Attributes:
-        columns: by name (``scale``, ``l2``, ``l1``, ``low``, ``high``, ``free``), one for each
-            number; shape (numbers,).
-        norms: for each group its places in the vector, and the largest norm.
-        p: of the norm.
+        columns: values for each element, keyed by ``scale``, ``l2``, ``l1``, ``low``, ``high`` or
+            ``free`` (1 or 0); shape (elements,). Absent constraints do nothing.
+        norms: the indices of each group of elements, and the maximum norm of the group.
+        p: order of the norm.
     """
 
     columns: Mapping[str, Array] = field(default_factory=dict)
@@ -87,7 +91,7 @@ class Constraints:
     p: float = 2.0
 
     def penalty(self, values: Array) -> float:
-        """What l2 and l1 add to the loss: the sums of ``lambda*W^2`` and ``2*lambda*|W|``."""
+        """Return the sum of ``lambda*W^2`` and ``2*lambda*|W|``, which is added to the loss."""
         total = 0.0
         if "l2" in self.columns:
             total += float(np.sum(self.columns["l2"] * values**2))
@@ -96,7 +100,7 @@ class Constraints:
         return total
 
     def project(self, values: Array) -> Array:
-        """Values as they are after norms and bounds."""
+        """Project values to the norm balls and the bounds."""
         if self.norms:
             values = np.array(values)
             for places, most in self.norms:
@@ -112,12 +116,16 @@ class Constraints:
         given: Mapping[str, Any],
         declared: Mapping[str, Any],
     ) -> dict[str, Any]:
-        """Where a run begins: at what is given; frozen parameters at what the graph declares.
+        """Choose the start values of all parameters.
 
-        What is drawn at random is put within norms and bounds.
+        Args:
+            vectors: converts between names and the vector.
+            drawn: random start values, which are projected to norms and bounds.
+            given: start values of the user.
+            declared: values in the graph, at which frozen parameters start.
 
         Raises:
-            UsageError: what is given lies outside of them, or a frozen parameter has no value.
+            UsageError: a value is outside norms or bounds, or a frozen parameter has no value.
         """
         values, own = vectors.values(self.project(drawn)), self.columns.get("free")
         if own is not None:
@@ -125,8 +133,8 @@ class Constraints:
                 if name in given or free.all():
                     continue
                 if name not in declared:
-                    hint = f"give it one: --start {name}=... (start={{{name!r}: ...}})"
-                    raise UsageError(f"{name} is frozen, and has no value", hint=hint)
+                    hint = f"pass --start {name}=... (start={{{name!r}: ...}})"
+                    raise UsageError(f"frozen parameter {name} has no value", hint=hint)
                 found = np.where(free, values[name], declared[name])
                 values[name] = found if free.ndim else float(found)
         values = vectors.values(set_start_values(vectors.vector(values), vectors, given))
@@ -134,15 +142,15 @@ class Constraints:
         within = vectors.parts(self.project(vectors.vector(values)))
         for name in values:
             if not np.allclose(parts[name], within[name], rtol=1e-9, atol=0):
-                hint = f"another start: --start {name}=... (start={{{name!r}: ...}})"
+                hint = f"pass another start value: --start {name}=... (start={{{name!r}: ...}})"
                 value = format_array(values[name])
                 raise UsageError(
-                    f"the start of {name}, {value}, lies outside of its bounds or norm", hint=hint
+                    f"start value {value} of {name} is outside its bounds or norm", hint=hint
                 )
         return values
 
     def constrain_rule(self, rule: Optimizer) -> Optimizer:
-        """A rule whose steps end with this; its own state is followed by the columns."""
+        """Return an optimizer that also applies the constraints; the columns extend its state."""
         if not (self.columns or self.norms):
             return rule
         names, norms, p = tuple(self.columns), self.norms, self.p
@@ -150,6 +158,7 @@ class Constraints:
         def update(
             parameters: Array, gradient: Array, state: State, rate: Any
         ) -> tuple[Array, State]:
+            """Run one update with regularizers and constraints."""
             count = len(state) - len(names)
             own, held = state[:count], dict(zip(names, state[count:], strict=True))
             rate = rate * held["scale"] if "scale" in held else rate
@@ -167,6 +176,7 @@ class Constraints:
             return moved, (*own, *state[count:])
 
         def start(parameters: Array) -> State:
+            """Return the initial state of the optimizer and the columns."""
             kept = (np.resize(part, np.shape(parameters)) for part in self.columns.values())
             return (*rule.start(parameters), *kept)
 
@@ -174,12 +184,12 @@ class Constraints:
 
 
 def create_constraints(settings: Any, graph: ExpressionGraph) -> Constraints:
-    """What the settings of a run ask for."""
+    """Create the constraints of a run from its settings."""
     names = ("scale", "l2", "l1", "max_norm", "norm", "bounds", "freeze")
     given = {name: getattr(settings, name) for name in names}
     if settings.norm != 2.0 and not settings.max_norm:
-        what = f"norm {settings.norm:g} is p of max_norm, and there is none"
-        raise UsageError(what, hint="--max-norm 1 (max_norm=1)")
+        message = f"norm={settings.norm:g} requires max_norm"
+        raise UsageError(message, hint="pass --max-norm, such as --max-norm 1 (max_norm=1)")
     asked = any(given[name] not in (None, (), {}) for name in names if name != "norm")
     return constraints(ParameterVectors(graph), **given) if asked else Constraints()
 
@@ -195,13 +205,12 @@ def constraints(
     bounds: Mapping[str, Any] | None = None,
     freeze: Iterable[str] | None = (),
 ) -> Constraints:
-    """What a user asked for, for the parameters' vector.
+    """Create constraints from the arguments of :func:`cgprimer.train`.
 
-    Arguments are those of :func:`cgprimer.train`; names are those of parameters, or of their
-    elements: ``W``, ``W[0,1]``.
+    Names are names of parameters or of their elements: ``W``, ``W[0,1]``.
 
     Raises:
-        UsageError: an unknown name, a number out of its range, nothing left to learn.
+        UsageError: a name is unknown, a value is out of range, or all parameters are frozen.
 
     >>> import cgprimer
     >>> vectors = ParameterVectors(cgprimer.parse("xw = a*xa + b"))
@@ -229,7 +238,7 @@ def constraints(
         for name in names:
             columns["free"][find_indices(vectors, "freeze", name)] = 0.0
         if not columns["free"].any():
-            raise UsageError("all parameters are frozen: there is nothing to learn")
+            raise UsageError("cannot train: all parameters are frozen")
     norms = [] if max_norm is None else _group_norms(vectors, max_norm)
     if "free" in columns:
         norms = [(places[columns["free"][places] != 0], most) for places, most in norms]
@@ -238,10 +247,10 @@ def constraints(
         for places, most in norms:
             least = float(np.linalg.norm(np.clip(0.0, low[places], high[places]), norm))
             if least > most:
-                what = f"the bounds of {vectors.elements[places[0]]}"
-                what += f"{', ...' if len(places) > 1 else ''} leave a norm of {least:g} at least"
-                raise UsageError(f"{what}, and max_norm is {most:g}")
-    if norm == math.inf and norms:  # the largest number: a bound of each by itself
+                names_of_group = vectors.elements[places[0]] + ", ..." * (len(places) > 1)
+                message = f"max_norm of {names_of_group} must be at least {least:g}"
+                raise UsageError(f"{message} because of the bounds, got {most:g}")
+    if norm == math.inf and norms:  # the maximum norm bounds each element separately
         for places, most in norms:
             columns.setdefault("low", np.full(count, -np.inf))
             columns.setdefault("high", np.full(count, np.inf))
@@ -252,49 +261,54 @@ def constraints(
 
 
 def _list_named_values(what: str, given: Any, vectors: ParameterVectors) -> list[tuple[str, Any]]:
-    """A number for all, or values by name."""
+    """Return pairs of names and values, given values by name or one value for all parameters."""
     if isinstance(given, Mapping):
         return list(given.items())
     return [(name, given) for name in vectors.shapes]
 
 
 def find_indices(vectors: ParameterVectors, what: str, name: str) -> Array:
-    """Where a parameter, or an element of one, stands in the vector."""
+    """Return the indices of a parameter, or of an element of a parameter, in the vector."""
     own, at = parse_element(name) if isinstance(name, str) else (name, ())
     if own not in vectors.shapes:
         hint = name_hint(str(own), vectors.shapes)
-        raise UsageError(f"{what}: there is no parameter {own!r}", hint=hint)
+        raise UsageError(f"{what}: unknown parameter {own!r}", hint=hint)
     found = vectors.parts(np.arange(len(vectors)))[own]
     try:
         return np.ravel(found[at])
     except IndexError:
-        raise UsageError(f"{what}: {own} has the shape {list(found.shape)}, no {name}") from None
+        raise UsageError(
+            f"{what}: index {name} is out of range for {own} with shape {list(found.shape)}"
+        ) from None
 
 
 def set_start_values(values: Array, vectors: ParameterVectors, start: Mapping[str, Any]) -> Array:
-    """Start values, of which whole arrays come first, then rows, then elements."""
+    """Set start values in a vector: whole arrays first, then rows, then elements."""
     for name in sorted(start, key=lambda n: len(parse_element(n)[1])):
         places, value = find_indices(vectors, "start", name), np.ravel(start[name])
         if len(value) not in (1, len(places)):
-            raise UsageError(f"start: {name} has {len(places)} numbers, not {len(value)}")
+            raise UsageError(f"start: {name} must have {len(places)} elements, got {len(value)}")
         values[places] = value
     return values
 
 
 def _read_bounds(name: str, value: Any) -> tuple[float, float]:
+    """Return the lower and the upper bound of a parameter after checking them."""
     if np.shape(value) != (2,):
-        raise UsageError(f"bounds of {name}: two numbers are needed", hint="as in k=0:1")
+        hint = "pass a lower and an upper bound, as in k=0:1"
+        raise UsageError(f"bounds of {name} must be two numbers", hint=hint)
     low, high = (
         float(end) if end in _INFINITE else check_real_number(f"a bound of {name}", end)
         for end in value
     )
     if not low <= high:
-        raise UsageError(f"the bounds of {name} must ascend, not go from {low:g} to {high:g}")
+        message = f"the lower bound of {name} must be at most the upper bound"
+        raise UsageError(f"{message}, got {low:g} and {high:g}")
     return low, high
 
 
 def _group_norms(vectors: ParameterVectors, max_norm: Any) -> list[tuple[Array, float]]:
-    """Which numbers of the vector have a norm together, and its largest value."""
+    """Return the indices of each group of elements with a common norm, and its maximum."""
     if isinstance(max_norm, Mapping):
         wanted = dict(max_norm)
     else:

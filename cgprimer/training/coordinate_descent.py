@@ -1,4 +1,4 @@
-"""Random coordinate descent: which parameters a step changes, and the derivatives by them."""
+"""Random coordinate descent: choose the parameters of an update, and differentiate for them."""
 
 from __future__ import annotations
 
@@ -13,17 +13,21 @@ from cgprimer.training.gradient_forms import Point
 from cgprimer.training.objective import Objective
 
 Array = Any
-_MOST = 2000  # numbers: a program of forward mode has a seed for each, and a pass
-_STREAM = 1 << 32  # keeps these random numbers apart from the orders of the samples
+_MAX_ELEMENTS = 2000  # a program of forward mode has a seed and a pass for each element
+_STREAM = 1 << 32  # a random stream that the order of the samples does not use
 
 
 class CoordinateChoice:
-    """The parameters of each step: each once, in a random order, before any comes again.
+    """Choice of the elements of the parameter vector that each update changes.
 
-    So a function without mixed terms, with the step that fits each parameter, is at its minimum
-    after as many steps as it has parameters.
+    Each element is chosen once, in random order, before any element is chosen again. A quadratic
+    function without mixed terms reaches its minimum after one update per parameter, with suitable
+    rates.
 
-    The objective is in forward mode, with a pass for each number; `block` of them a step changes.
+    Args:
+        objective: an objective in forward mode, with one pass per element.
+        block: number of elements per update.
+        seed: random seed.
 
     >>> import cgprimer
     >>> objective = Objective(cgprimer.parse("xw = a*xa + b*xa^2 + c"), method="forward")
@@ -32,20 +36,22 @@ class CoordinateChoice:
     [[0], [2], [1], [1], [2], [0]]
 
     Raises:
-        UsageError: the method makes other passes.
+        UsageError: the program does not have one pass per element.
     """
 
     def __init__(self, objective: Objective, block: int, seed: int) -> None:
         self.objective, self.count = objective, len(objective.program.passes)
         free = objective.places if objective.places is not None else range(len(objective.vectors))
         if self.count != len(free):
-            raise UsageError("coordinates take a pass for each parameter: leave out carry")
+            raise UsageError(
+                "coordinates cannot be combined with carry: it needs one pass per parameter"
+            )
         self.block, self.seed = min(block, self.count), seed
         self.places = np.asarray(free)
         self._orders: dict[int, Any] = {}
 
     def choose_parameters(self, step: int) -> Array:
-        """Which of the numbers that are not frozen; none twice."""
+        """Return the indices, among the elements that are not frozen, that an update changes."""
         first = step * self.block
         found: dict[int, None] = {}
         position = first
@@ -55,6 +61,7 @@ class CoordinateChoice:
         return np.array([*found])
 
     def _sample_order(self, sweep: int) -> Any:
+        """Return the random order of the elements in a sweep over all of them."""
         if sweep not in self._orders:
             self._orders.clear()
             random = np.random.default_rng([self.seed, sweep, _STREAM])
@@ -64,11 +71,13 @@ class CoordinateChoice:
     def sums(
         self, columns: Mapping[str, Array], values: Array, samples: int, chosen: Array
     ) -> Point:
-        """Loss and gradient summed over samples: derivatives by the chosen numbers, a pass each."""
+        """Compute the summed loss and gradient with one pass per chosen element; others are 0."""
         objective, total = self.objective, 0.0
         gradient, scalars = np.zeros(len(objective.vectors)), objective.scalars(values)
         losses = None
-        if objective.function is not None:  # of Python: how much each output counts, it says
+        if (
+            objective.function is not None
+        ):  # a Python function computes the derivatives by the outputs
             losses, counts = objective.counts(columns, objective.vectors.values(values))
             columns = {**columns, **counts}
         for k in chosen:
@@ -78,16 +87,16 @@ class CoordinateChoice:
         return total if losses is None else float(losses.sum()), gradient
 
     def apply_update(self, values: Array, updated: Array, chosen: Array) -> Array:
-        """The values, the chosen ones updated: nothing else moves, whatever regularizers say."""
+        """Return the parameters with only the chosen elements updated."""
         made = values.copy()
         made[self.places[chosen]] = updated[self.places[chosen]]
         return made
 
 
 def check_coordinate_count(numbers: int) -> None:
-    """Raise UsageError where there are too many parameters for a seed and a pass each."""
-    if numbers > _MOST:
+    """Raise UsageError if there are too many elements for one pass per element."""
+    if numbers > _MAX_ELEMENTS:
         raise UsageError(
-            f"coordinates are for at most {_MOST:,} numbers, and there are {numbers:,}",
-            hint="with more, reverse mode gives all derivatives for the price of a few: sgd",
+            f"coordinates supports at most {_MAX_ELEMENTS:,} elements, got {numbers:,}",
+            hint="use sgd: reverse mode computes all derivatives at the cost of a few",
         )

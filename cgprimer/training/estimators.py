@@ -1,6 +1,6 @@
-"""Graphs where other libraries look for models: scikit-learn's estimators, SciPy's objectives.
+"""Graphs as estimators of scikit-learn and as objectives for SciPy.
 
-Neither library is needed to import this, nor is scikit-learn to use it.
+Importing this module requires neither library, and estimators work without scikit-learn.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ def flat_objective(
     seed: int = 0,
     **options: Any,
 ) -> tuple[Callable[[Array], tuple[float, Array]], Array, tuple[str, ...]]:
-    """The mean loss as a function of one vector, for ``scipy.optimize.minimize(..., jac=True)``.
+    """Return the mean loss as a function of a vector, for ``scipy.optimize.minimize(jac=True)``.
 
     Args:
         graph: the graph.
         data: as for :func:`cgprimer.train`.
         loss, method, engine, options: as in :func:`cgprimer.train`.
-        seed: of the start: values that the graph declares, samples of its initializers, others
-            uniform in [0, 1).
+        seed: random seed of the start; declared values are used as they are, initializers are
+            sampled, and other values are uniform in [0, 1).
 
     Returns:
-        A function from a vector to mean loss and gradient, a start, and what each number is
-        called: ``W[0,1]`` of a parameter with a shape.
+        A function from a vector to mean loss and gradient, a start vector, and the name of each
+        element, such as ``W[0,1]``.
 
     Raises:
         UsageError, DataError: as :func:`cgprimer.loss_and_gradient`.
@@ -67,11 +67,12 @@ def flat_objective(
     chosen: dict[str, Any] = {"loss": loss, "method": method, "engine": engine}
     samples = len(data := load_samples(graph, data, loss))
     if not samples:
-        raise DataError("there are no samples to learn from")
+        raise DataError("the dataset has no samples")
     objective = Objective(graph, options=options, samples=samples, dataset=data, **chosen)
     resident, vectors = ResidentData(objective, data), objective.vectors
 
     def fun(vector: Array) -> tuple[float, Array]:
+        """Compute the mean loss and its gradient."""
         total, gradient = resident.sums(np.asarray(vector, float))
         return total / samples, np.asarray(gradient, float) / samples
 
@@ -82,17 +83,17 @@ def flat_objective(
 
 
 class Estimator:
-    """A graph as a model of scikit-learn: ``fit``, ``predict``, ``score``, ``get_params``.
+    """A graph as an estimator of scikit-learn: ``fit``, ``predict``, ``score``, ``get_params``.
 
-    It goes where their models go: ``clone``, ``cross_val_score``, ``Pipeline``, ``GridSearchCV``.
-    A row of X are the numbers of the graph's inputs, in their order; of y those of its outputs.
-    With ``classify=True`` predictions are labels: of the values of y the one nearest to the output,
-    or of several outputs the number of the largest.
+    Estimators work with ``clone``, ``cross_val_score``, ``Pipeline`` and ``GridSearchCV``. A row of
+    X has the elements of the graph's inputs in their order, a row of y those of its outputs. With
+    ``classify=True``, predictions are labels: the value of y nearest to the output, or the index of
+    the largest of several outputs.
 
     Args:
         graph: a graph, or its text.
-        classify: whether y are classes.
-        settings: as of :func:`cgprimer.train`, with their names, to be searched over.
+        classify: whether y contains classes.
+        settings: settings of :func:`cgprimer.train`, which a search can vary.
 
     >>> import numpy as np
     >>> X = np.linspace(-1, 1, 40).reshape(-1, 1)
@@ -108,10 +109,11 @@ class Estimator:
 
     @property
     def _estimator_type(self) -> str:
+        """The kind of estimator, for scikit-learn."""
         return "classifier" if self.classify else "regressor"
 
     def __sklearn_tags__(self) -> Any:
-        """What scikit-learn asks a model about itself."""
+        """Return the tags that describe the estimator to scikit-learn."""
         from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags
 
         classes, numbers = (ClassifierTags(), None) if self.classify else (None, RegressorTags())
@@ -124,11 +126,11 @@ class Estimator:
         )
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The arguments, by name; a copy is made of these."""
+        """Return the arguments, keyed by name, from which scikit-learn creates copies."""
         return {"graph": self.graph, "classify": self.classify, **self.settings}
 
     def set_params(self, **given: Any) -> Estimator:
-        """Change arguments; the run that was fitted stays until the next one."""
+        """Set arguments; the fitted run stays until the next call to fit."""
         for name, value in given.items():
             if name in ("graph", "classify"):
                 setattr(self, name, value)
@@ -137,10 +139,10 @@ class Estimator:
         return self
 
     def fit(self, X: Any, y: Any) -> Estimator:
-        """Train on rows and targets.
+        """Train the graph on rows and targets.
 
         Raises:
-            DataError, UsageError: rows of another length, or settings that are none.
+            DataError, UsageError: the rows have a wrong length, or a setting is invalid.
         """
         graph = self.graph if isinstance(self.graph, ExpressionGraph) else parse(self.graph)
         targets = np.asarray(y)
@@ -150,23 +152,23 @@ class Estimator:
                 targets = np.eye(len(self.classes_))[codes]
             elif targets.dtype.kind not in "fiub":
                 targets = codes
-        inputs = _columns(graph, graph.inputs, X, "X")
-        data = Dataset.from_arrays(inputs, _columns(graph, graph.outputs, targets, "y"))
+        inputs = _split_columns(graph, graph.inputs, X, "X")
+        data = Dataset.from_arrays(inputs, _split_columns(graph, graph.outputs, targets, "y"))
         self.n_features_in_ = len(inputs)
         self.run_: TrainingRun = train(graph, data, **self.settings)
         return self
 
     def predict(self, X: Any) -> Array:
-        """The outputs of rows, or the labels of their classes.
+        """Predict the outputs of rows, or the labels of their classes.
 
         Raises:
-            UsageError: it was not fitted before.
-            DataError: rows of another length, or not of numbers.
+            UsageError: the estimator is not fitted.
+            DataError: the rows have a wrong length, or are not numeric.
         """
         if not hasattr(self, "run_"):
-            raise UsageError("this Estimator is not fitted yet", hint="fit(X, y) comes first")
+            raise UsageError("this Estimator is not fitted yet", hint="call fit(X, y) first")
         graph = self.run_.known_graph
-        found = self.run_.predict(_columns(graph, graph.inputs, X, "X"))
+        found = self.run_.predict(_split_columns(graph, graph.inputs, X, "X"))
         if self.classify:
             found = convert_to_probabilities(found, self.run_.settings["loss"])
         rows = stack_elements(found, graph.outputs)
@@ -176,28 +178,29 @@ class Estimator:
         return self.classes_[find_class_indices(rows, np.asarray(known, float))]
 
     def score(self, X: Any, y: Any) -> float:
-        """The share of right labels, or R^2, as scikit-learn has it."""
+        """Return the accuracy of a classifier, or the R^2 of a regressor."""
         found, wanted = self.predict(X), np.asarray(y)
         if wanted.shape[:1] != found.shape[:1]:
-            raise DataError(f"X has {len(found)} rows, and y has the shape {wanted.shape}")
+            raise DataError(f"y must have {len(found)} rows, as X, got shape {wanted.shape}")
         if self.classify:
             return float(np.mean(found == wanted))
         graph = self.run_.known_graph
-        targets = _columns(graph, graph.outputs, wanted, "y")
+        targets = _split_columns(graph, graph.outputs, wanted, "y")
         return r_squared({"y": found}, {"y": np.stack(list(targets.values()), axis=1)})
 
 
-def _columns(
+def _split_columns(
     graph: ExpressionGraph, names: tuple[str, ...], given: Any, what: str
 ) -> dict[str, Array]:
-    """A table's columns, or a vector, under the names of the graph's numbers."""
+    """Return the columns of a table or a vector, keyed by the elements of the graph."""
     own = list_scalar_names(graph, names)
     try:
         rows = np.asarray(given, float)
         rows = rows.reshape(len(rows), -1)
     except (TypeError, ValueError, OverflowError) as error:
-        raise DataError(f"{what} is no table of numbers: {error}") from None
+        raise DataError(f"{what} must be a numeric table: {error}") from None
     if rows.shape[1] != len(own):
-        wanted = join_names(own) or "none"
-        raise DataError(f"{what} has {rows.shape[1]} columns, and the graph wants {wanted}")
+        names_expected = join_names(own) or "none"
+        message = f"{what} must have {len(own)} columns ({names_expected})"
+        raise DataError(f"{message}, got {rows.shape[1]}")
     return dict(zip(own, rows.T, strict=True))

@@ -59,6 +59,7 @@ def create_vector_runner(
             return None
 
         def run_in_place(columns: Mapping[str, Array], values: Array, samples: int) -> Point:
+            """Compute loss and gradient; the engine writes the gradient into the vector."""
             gradient = np.empty(len(vectors), execute.dtype)
             parts = vectors.parts(gradient)
             into = {read.output: parts[read.wrt] for read in reads}
@@ -75,8 +76,9 @@ def create_vector_runner(
     wanted = np.array([position[LOSS], *(output[name] for name in wrt)], np.int64)
     compute_sums = execute.compute_sums
 
-    def sums(columns: Mapping[str, Array], values: Array, samples: int) -> Point:
+    def run_on_vectors(columns: Mapping[str, Array], values: Array, samples: int) -> Point:
+        """Compute loss and gradient from the vector of sums of the engine."""
         loss_and_gradient = compute_sums(columns, values[order], samples)[wanted]
         return float(loss_and_gradient[0]), loss_and_gradient[1:]
 
-    return sums
+    return run_on_vectors

@@ -1,4 +1,4 @@
-"""What layers need while they train: masks of dropout, running statistics of batchnorm."""
+"""State of layers during training: dropout masks and running statistics of batchnorm."""
 
 from __future__ import annotations
 
@@ -27,17 +27,24 @@ from cgprimer.tapes import Leaf, Tape, scalarize, tape
 
 Array = Any
 Draw = Callable[[int], dict[str, Array]]
-MOMENTUM = 0.1  #: how much of a batch's statistics goes into the running ones; PyTorch's too
-_AT_ONCE = 2**21  # numbers of masks that are drawn for an engine: 16 megabytes
+MOMENTUM = 0.1  #: weight of a batch in the running statistics, as in PyTorch
+_MAX_ELEMENTS = 2**21  # elements of masks that are sampled at a time: 16 megabytes
 
 
 class Masks:
-    """Masks of all dropouts: 1 where a unit is kept, 0 where it is dropped.
+    """Dropout masks: 1 for units that are kept, 0 for units that are dropped.
 
-    Those of an epoch's k-th sample depend on the seed, the epoch and k alone: a run that is taken
-    up again goes on with the same ones, whoever does the steps, and however many at a time.
+    The masks of the k-th sample of an epoch depend only on the seed, the epoch and k. A resumed run
+    therefore continues with the same masks, for every strategy and chunk size.
 
-    The leaves are columns of a tape, each with its probability as value.
+    Args:
+        leaves: columns of a tape; the value of a leaf is the probability of keeping a unit.
+        seed: random seed.
+        dtype: type of the masks.
+
+    Attributes:
+        width: number of elements of all masks for one sample.
+        max_samples: number of samples whose masks are sampled at a time.
 
     >>> draw = Masks([Leaf("column", "mask.xh", 0.5)], seed=1, dtype="float64").create_stream(0, 0)
     >>> draw(6)["mask.xh"], draw(2)["mask.xh"]
@@ -46,20 +53,26 @@ class Masks:
 
     def __init__(self, leaves: Iterable[Leaf], seed: int, dtype: str) -> None:
         self.leaves, self.seed, self.dtype = tuple(leaves), seed, dtype
-        self.width = sum(prod(leaf.shape) for leaf in self.leaves)  # numbers for a sample
-        self.max_samples = max(1, _AT_ONCE // max(1, self.width))  #: samples to draw for, at most
+        self.width = sum(prod(leaf.shape) for leaf in self.leaves)
+        self.max_samples = max(1, _MAX_ELEMENTS // max(1, self.width))
 
     def create_stream(self, epoch: int, sample: int) -> Draw:
-        """Masks from a sample of an epoch's order on, for so many of them at each call."""
+        """Return a function that samples the masks of the next samples of an epoch.
+
+        Args:
+            epoch: the epoch.
+            sample: position of the first sample in the order of the epoch.
+        """
         if not self.leaves:
             return lambda count: {}
         bits = np.random.Philox(np.random.SeedSequence([self.seed, epoch, 1]))
-        blocks, within = divmod(sample * self.width, 4)  # it counts in blocks of four numbers
+        blocks, within = divmod(sample * self.width, 4)  # the generator advances by blocks of four
         bits.advance(blocks)
         random = np.random.Generator(bits)
         random.random(within)
 
         def draw(count: int) -> dict[str, Array]:
+            """Sample the masks of the next samples."""
             rows, begin, found = random.random((count, self.width)), 0, {}
             for leaf in self.leaves:
                 end = begin + prod(leaf.shape)
@@ -71,12 +84,17 @@ class Masks:
         return draw
 
     def compute_expected_masks(self, count: int) -> dict[str, Array]:
-        """What masks are on average."""
+        """Return the expected values of the masks of a number of samples."""
         return {f.name: np.full((count, *f.shape), f.value, self.dtype) for f in self.leaves}
 
 
 class Layers:
-    """The layers of a graph in training: of its tape, with the loss of a sample."""
+    """The dropout and batchnorm layers of a graph with a loss, during training.
+
+    Attributes:
+        masks: columns of the tape with masks; the value is the probability of keeping a unit.
+        statistics: shapes of the running means and variances, keyed by name.
+    """
 
     def __init__(
         self,
@@ -89,34 +107,36 @@ class Layers:
     ) -> None:
         self.graph, self.whole, self.loss = graph, whole, loss
         self.engine, self.in_numbers, self.dtype = engine, in_numbers, dtype
-        #: Columns of the tape, each with its probability as value.
         self.masks = tuple(f for f in whole.leaves if parse_internal(f.name).kind == MASK)
         names = filter(is_statistic, whole.names)
-        #: Means and variances, with their shapes.
         self.statistics = {n: whole.shapes[whole.index(n)] for n in names}
 
     def __bool__(self) -> bool:
-        """Whether there are any."""
+        """Return whether the graph has layers with state."""
         return bool(self.masks or self.statistics)
 
     def check_batches(self, samples: int, batch: int) -> None:
-        """No batch has one sample; who knows PyTorch may have meant the other probability."""
+        """Check that no batch has a single sample; warn about unusual dropout probabilities.
+
+        Raises:
+            UsageError: batchnorm would have a batch with one sample.
+        """
         if self.statistics and 1 in (batch, samples % batch):
-            left = f": in batches of {batch}, {samples} samples leave one" if batch > 1 else ""
+            left = f": {samples} samples in batches of {batch} leave one" if batch > 1 else ""
             raise UsageError(
-                "batchnorm has a batch of one sample here, and that has no variance",
+                "batchnorm requires at least two samples in each batch",
                 hint=f"choose another batch_size (--batch-size){left}",
             )
         for leaf in self.masks:
             if leaf.value < 0.5:
                 unit = parse_internal(leaf.name).variable
                 warn_user(
-                    f"dropout keeps a unit of {unit} with the probability {leaf.value:g} only: p is"
-                    " the probability that it is kept; PyTorch's p is that of dropping it"
+                    f"dropout keeps a unit of {unit} with probability {leaf.value:g}: p is the"
+                    " probability of keeping a unit; in PyTorch it is that of dropping it"
                 )
 
     def split_masks(self, masks: dict[str, Array]) -> dict[str, Array]:
-        """Masks as the columns that the engine wants."""
+        """Return masks as columns for the engine: scalars or arrays."""
         return (
             split_arrays(masks, {f.name: f.shape for f in self.masks}) if self.in_numbers else masks
         )
@@ -124,7 +144,7 @@ class Layers:
     def mean_loss(
         self, columns: Mapping[str, Array], scalars: Mapping[str, Any], samples: int
     ) -> float:
-        """The mean loss of the graph as it is used; statistics are among the scalars."""
+        """Compute the mean loss in inference mode; the scalars include the running statistics."""
         return float(self._inference_program(columns, scalars, samples)[LOSS]) / samples
 
     def update_statistics(
@@ -134,7 +154,7 @@ class Layers:
         scalars: Mapping[str, Any],
         samples: int,
     ) -> dict[str, Array]:
-        """Running statistics after a batch, whose variance is divided by one less than its samples.
+        """Return the running statistics after a batch, with the unbiased variance of the batch.
 
         Source: PyTorch, ``torch.nn.BatchNorm1d``.
         """
@@ -149,26 +169,29 @@ class Layers:
         }
 
     def create_initial_statistics(self) -> dict[str, Array]:
-        """Running statistics before the first step: mean 0 and variance 1."""
+        """Return the running statistics before the first update: mean 0 and variance 1."""
         return {n: np.full(shape, float(_is_variance(n))) for n, shape in self.statistics.items()}
 
     @cached_property
     def _inference_program(self) -> Execute:
+        """The compiled graph with its loss, in inference mode."""
         made = attach_to_tape(tape(self.graph), self.loss)
         made = scalarize(made) if self.in_numbers else made
         return compile_tape(self.engine, made, reduction="sum", dtype=self.dtype)
 
     @cached_property
     def _batch_statistics_program(self) -> Execute:
+        """The compiled tape whose outputs are the statistics of a batch."""
         places = {name: self.whole.index(name) for name in self.statistics}
         made = remove_dead_code(replace(self.whole, outputs=places))
         return compile_tape(self.engine, made, reduction="none", dtype=self.dtype)
 
 
 def convert_statistics(running: Mapping[str, Array]) -> dict[str, Any]:
-    """Statistics as a run has them: floats, or arrays of a shape."""
+    """Convert running statistics to floats and arrays, as a run stores them."""
     return {name: convert_value(name, np.asarray(value)) for name, value in running.items()}
 
 
 def _is_variance(name: str) -> bool:
+    """Return whether a statistic is a variance, not a mean."""
     return parse_internal(name).kind == VARIANCE

@@ -1,4 +1,4 @@
-"""L-BFGS: SciPy makes all steps, over all samples, and the loop goes through them afterwards."""
+"""L-BFGS: SciPy computes all iterations over all samples; the training loop reports them."""
 
 from __future__ import annotations
 
@@ -12,27 +12,28 @@ from cgprimer.training.constraints import Constraints
 from cgprimer.training.update_rules import Optimizer
 
 Array = Any
-_WITH = ("l2", "low", "high", "free")  # what SciPy's method can be told
+_SUPPORTED = ("l2", "low", "high", "free")  # constraints that SciPy's method supports
 
 
 class LbfgsIterations:
-    """The steps of L-BFGS from a point.
+    """The iterations of L-BFGS from a start point.
 
     Source: SciPy's ``minimize(method="L-BFGS-B")``; Byrd, Lu, Nocedal and Zhu 1995.
 
     Args:
-        mean: parameters to mean loss and gradient.
-        rule: ``l-bfgs``; its ``memory`` is how many steps are remembered.
-        around: bounds and l2, which are kept to; frozen parameters stay.
-        values, most: where to begin, and how many steps to make at most.
+        mean: function from the parameters to the mean loss and its gradient.
+        rule: the optimizer ``l-bfgs``; ``memory`` is the number of stored iterations.
+        around: bounds, l2 penalty and frozen parameters.
+        values: the start point.
+        most: the maximum number of iterations.
 
     Attributes:
-        points: the parameters before the first step and after each; shape (numbers,) each.
+        points: the parameters before the first iteration and after each iteration.
         losses: the mean loss at each point.
-        interrupted: whether Ctrl-C ended them.
+        interrupted: whether Ctrl-C stopped the iterations.
 
     Raises:
-        UsageError: a constraint that the method cannot keep to.
+        UsageError: a constraint is not supported.
 
     >>> rule = Optimizer("l-bfgs", lambda p, g, state, rate, memory=10: (p, state))
     >>> found = LbfgsIterations(
@@ -53,10 +54,12 @@ class LbfgsIterations:
         from scipy.optimize import minimize
 
         columns = around.columns
-        other = [name for name in columns if name not in _WITH] + ["max_norm"] * bool(around.norms)
+        other = [name for name in columns if name not in _SUPPORTED] + ["max_norm"] * bool(
+            around.norms
+        )
         if other:
-            hint = "it takes l2, bounds and freeze; the others go with any other optimizer"
-            raise UsageError(f"l-bfgs and {other[0]} do not go together", hint=hint)
+            hint = "use another optimizer, or only l2, bounds and freeze"
+            raise UsageError(f"l-bfgs does not support {other[0]}", hint=hint)
         free = np.asarray(columns.get("free", np.ones(len(values))) != 0)
         low, high = (columns.get(k, np.full(len(values), s * np.inf)) for k, s in
                      (("low", -1), ("high", 1)))  # fmt: skip
@@ -64,6 +67,7 @@ class LbfgsIterations:
         losses: dict[bytes, float] = {}
 
         def compute_penalized_loss(part: Array) -> tuple[float, Array]:
+            """Compute the loss with its l2 penalty, and the gradient of the free parameters."""
             whole = begin.copy()
             whole[free] = part
             with np.errstate(all="ignore"):
@@ -75,6 +79,7 @@ class LbfgsIterations:
         self.points, self.interrupted = [begin], False
 
         def store_point(part: Array) -> None:
+            """Append the point of an iteration, with the frozen parameters."""
             whole = begin.copy()
             whole[free] = part
             self.points.append(whole)

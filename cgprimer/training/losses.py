@@ -1,4 +1,4 @@
-"""Losses in training: those of a user, and what a loss takes from a dataset."""
+"""Losses in training: registered losses, and the columns of a dataset that a loss needs."""
 
 from __future__ import annotations
 
@@ -40,32 +40,31 @@ from cgprimer.training.data.data_sources import column_names
 from cgprimer.training.data.dataset_columns import find_column
 from cgprimer.training.recorded_values import RecordedValue
 
-Settings = Any  #: of training, which come later: a loss is one of them
+Settings = Any  #: of :mod:`cgprimer.training.settings`, which imports this module
 Array = Any
 DEFAULT = "squared-error"
 LossFunction = Callable[[Any, Any], Any]
-_TRIED = ((0.25, 1.0), (0.75, 0.0), (2.0, -1.0), (-1.5, 1.0), (0.5, 0.5))  # out and target
-_MOST_NODES = 1_000  # of the tree of a function that was recorded
+_TRIALS = ((0.25, 1.0), (0.75, 0.0), (2.0, -1.0), (-1.5, 1.0), (0.5, 0.5))  # out and target
+_MAX_NODES = 1_000  # nodes of the expression of a recorded function
 
 
 def register_loss(name: str, loss: str | LossFunction) -> None:
-    """Add a loss of one's own; ``train(..., loss=name)`` finds it at once.
+    """Register a loss, so that ``train(..., loss=name)`` finds it.
 
-    A function is called once with values that record what is done to them; what it did is the
-    loss's text from then on. If it does more than arithmetic and numpy's functions of a number (an
-    ``if``), it is called anew for each sample of each step, with a :class:`cgprimer.Value`, and
-    training says so. A package adds a loss by an entry point of the group ``cgprimer.losses`` that
-    names the text or the function.
+    A function is called once with values that record its operations, and becomes an expression. If
+    it cannot be recorded (because of an ``if``, for example), Python calls it for each sample of
+    each update with a :class:`cgprimer.Value`, and a warning says so. Packages register losses by
+    an entry point of the group ``cgprimer.losses`` that refers to the expression or the function.
 
     Args:
-        name: what it shall be called.
-        loss: of a sample: a text in ``out`` (the output's value) and ``target``, or a function of
-            both.
+        name: the new name.
+        loss: the loss of a sample: an expression in ``out`` (the output) and ``target``, or a
+            function of both.
 
     Raises:
-        UsageError: the name is taken, the text names something else, or the function does not
-            give a number for two numbers.
-        SourceError: it is no expression.
+        UsageError: the name is in use, the expression contains other names, or the function does
+            not return a number for two numbers.
+        SourceError: the string is not a valid expression.
 
     >>> register_loss("log-cosh", lambda out, target: np.log(np.cosh(out - target)))
     >>> unparse(parse_loss("log-cosh"))
@@ -77,53 +76,53 @@ def register_loss(name: str, loss: str | LossFunction) -> None:
     >>> unregister_loss("log-cosh")
     """
     if callable(loss):
-        LOSSES.register(name, _text_of(name, loss) or loss)
+        LOSSES.register(name, _record_loss(name, loss) or loss)
         return
     tree = parse_loss(loss)
     names = () if callable(tree) else names_in(tree)
     if "out" not in names or (stray := sorted({*names} - {"out", "target"})):
         wrong = f"{loss!r} also names {stray[0]!r}" if "out" in names else f"{loss!r} is not"
         hint = name_hint(stray[0], ("out", "target")) if "out" in names else ""
-        said = f"a registered loss is an expression in 'out' and 'target'; {wrong}"
-        raise UsageError(said, hint=hint)
+        message = f"a registered loss must be an expression in 'out' and 'target'; {wrong}"
+        raise UsageError(message, hint=hint)
     LOSSES.register(name, loss)
 
 
 def unregister_loss(name: str) -> None:
-    """Remove a loss that :func:`register_loss` added.
+    """Remove a loss that was added by :func:`register_loss`.
 
     Raises:
-        UsageError: no such loss was registered.
+        UsageError: no loss was registered under this name.
     """
     LOSSES.unregister(name)
 
 
-def _text_of(name: str, function: LossFunction) -> str:
-    """What a function does to two numbers, as a text; empty where none says it."""
+def _record_loss(name: str, function: LossFunction) -> str:
+    """Return the expression of a loss function; the empty string if it cannot be recorded."""
     try:
-        values = [float(function(*numbers)) for numbers in _TRIED]
+        values = [float(function(*numbers)) for numbers in _TRIALS]
     except Exception as error:
-        what = f"the loss {name!r} fails on two numbers: {type(error).__name__}: {error}"
-        hint = "a function of out and target gives the loss of a sample, a number"
-        raise UsageError(what, hint=hint) from error
+        message = f"the loss {name!r} fails on two numbers: {type(error).__name__}: {error}"
+        hint = "a loss function must return a number for the numbers out and target"
+        raise UsageError(message, hint=hint) from error
     builder = Builder(simplify=False)
     operands = [RecordedValue(builder, builder.column(n)) for n in ("out", "target")]
     try:
         made = function(*operands)
         if not isinstance(made, RecordedValue):
-            raise TapeError("it does not depend on the output")
+            raise TapeError("the loss does not depend on the output")
         recorded = builder.finish({"loss": made.index})
-        for (out, target), value in zip(_TRIED, values, strict=True):
+        for (out, target), value in zip(_TRIALS, values, strict=True):
             found = values_of(recorded, {"out": out, "target": target})[recorded.outputs["loss"]]
             if not np.isclose(found, value, rtol=1e-9, equal_nan=True):
-                raise TapeError("its values are more than arithmetic")
-        return _written(recorded)
-    except Exception:  # whatever it is, it can still be run
+                raise TapeError("the loss has operations that cannot be recorded")
+        return _write_expression(recorded)
+    except Exception:  # Python can still run the function
         return ""
 
 
-def _written(recorded: Tape) -> str:
-    """The only output of a tape of numbers as one expression."""
+def _write_expression(recorded: Tape) -> str:
+    """Return the output ``loss`` of a scalar tape as an expression."""
     trees: list[Expression] = [
         Number(leaf.value) if leaf.kind == "constant" else Name(leaf.name)
         for leaf in recorded.leaves
@@ -133,13 +132,13 @@ def _written(recorded: Tape) -> str:
         trees.append(Apply(row, tuple(trees[o] for o in operands)))
         sizes.append(1 + sum(sizes[o] for o in operands))
     index = recorded.outputs["loss"]
-    if sizes[index] > _MOST_NODES:
-        raise TapeError("its text would be too long")
+    if sizes[index] > _MAX_NODES:
+        raise TapeError("the expression of the loss would be too long")
     return unparse(trees[index])
 
 
 def find_loss_function(loss: str) -> LossFunction | None:
-    """The function of Python that a loss is; None of one that a text says."""
+    """Return the Python function of a loss; None for an expression."""
     found = LOSSES[loss] if isinstance(loss, str) and loss in LOSSES else None
     return found if callable(found) else None
 
@@ -151,16 +150,16 @@ def compute_loss_derivatives(
     columns: Mapping[str, Array],
     parameters: Mapping[str, Any],
 ) -> tuple[Array, dict[str, Array]]:
-    """The loss of each sample, and its derivatives with respect to the outputs.
+    """Compute the loss of each sample and its derivatives with respect to the outputs.
 
     Args:
-        function: of out and target.
-        whole: the graph's tape.
-        needed: the columns with the targets.
-        columns, parameters: values of all leaves.
+        function: the loss as a function of ``out`` and ``target``.
+        whole: the tape of the graph.
+        needed: the columns with the targets, keyed by leaf.
+        columns, parameters: the values of all leaves.
 
     Returns:
-        Losses, and the derivatives under the names of the targets.
+        The losses, and the derivatives keyed by the leaves of the targets.
     """
     from cgprimer.recording.value import Value  # recording is loaded only for such losses
 
@@ -175,9 +174,9 @@ def compute_loss_derivatives(
             try:
                 loss = function(value, one(target[k]))
             except Exception as error:
-                what = f"the loss fails for out={out[k]}, target={target[k]}: {error}"
-                hint = "of an array both are arrays" if column.shape else ""
-                raise UsageError(what, hint=hint) from error
+                message = f"the loss fails for out={out[k]}, target={target[k]}: {error}"
+                hint = "for an array output, out and target are arrays" if column.shape else ""
+                raise UsageError(message, hint=hint) from error
             losses[k] = np.sum(loss.data if isinstance(loss, Value) else loss)
             if isinstance(loss, Value) and loss.requires_grad:
                 (loss.sum() if loss.shape else loss).backward()
@@ -186,22 +185,21 @@ def compute_loss_derivatives(
     return total, counts
 
 
-# --- what a loss takes from a dataset ------------------------------------------------------------
+# --- the columns that a loss needs ---------------------------------------------------------------
 
 
 def load_training_data(
     graph: ExpressionGraph, given: Any, settings: Settings
 ) -> tuple[Dataset | Blocks, Settings]:
-    """What is given for data, with the columns that the loss of settings needs, and the settings.
+    """Load a dataset with the columns that the loss needs; return it and the settings.
 
-    The loss is ``output``, and a warning says so, for data without targets where no loss but the
-    default was asked for.
+    For data without targets, the default loss is replaced by ``output``, with a warning.
     """
     data = load_samples(graph, given, settings.loss)
     targets = data.targets if isinstance(data, Dataset) else data.roles["targets"]
     if settings.loss != DEFAULT or targets or len(graph.outputs) != 1 or not graph.parameters:
         return data, settings
-    said = f"the data have no targets, so {graph.outputs[0]!r} itself is the loss"
+    said = f"the data have no targets, so the output {graph.outputs[0]!r} is the loss"
     warn_user(f"{said} (loss={OUTPUT!r})")
     return data, replace(settings, loss=OUTPUT)
 
@@ -212,9 +210,9 @@ def load_samples(
     loss: str | Sequence[str],
     columns: Mapping[str, str] | None = None,
 ) -> Dataset | Blocks:
-    """What is given for data, with the columns that a loss needs, or any of several.
+    """Load a dataset with the columns that a loss, or any of several losses, needs.
 
-    Arguments and errors are those of :func:`cgprimer.training.data.resolve_dataset`.
+    For arguments and errors, see :func:`cgprimer.training.data.resolve_dataset`.
     """
     if isinstance(given, Dataset | Blocks):
         return given
@@ -223,7 +221,7 @@ def load_samples(
 
 
 def find_column_shapes(data: Dataset | Blocks) -> dict[str, Shape]:
-    """The shapes of a dataset's columns, per sample."""
+    """Return the shape of each column of a dataset for one sample."""
     return {name: column.shape[1:] for name, column in data.block(0).columns.items()}
 
 
@@ -233,9 +231,15 @@ def find_target_columns(
     loss: str | Sequence[str],
     columns: Mapping[str, str] | None = None,
 ) -> tuple[str, ...]:
-    """Which columns of a file, or of a data frame, a loss, or any of several, needs beside inputs.
+    """Return the columns that a loss, or any of several losses, needs in addition to the inputs.
 
-    None of one that has nothing but inputs, where no loss but the default is asked for.
+    The result is empty for the default loss if the data have only inputs.
+
+    Args:
+        graph: the graph.
+        given: a file or a data frame.
+        loss: a loss or several losses.
+        columns: names of the graph for columns of the data.
     """
     if not isinstance(loss, str):
         each = (find_target_columns(graph, given, one, columns) for one in loss)
@@ -254,12 +258,12 @@ def find_target_columns(
 
 
 def find_loss_column(graph: ExpressionGraph, loss: str, column: Column, dataset: Dataset) -> Array:
-    """A column that a loss needs, checked.
+    """Return a column that a loss needs, after checking its values.
 
-    Of ``softmax-cross-entropy`` with classes it is made of their numbers: 1 for the class, else 0.
+    Class indices for ``softmax-cross-entropy`` are converted to one-hot vectors.
 
     Raises:
-        DataError: there is no such column, or a value in it is no target of that loss.
+        DataError: the column is missing, or a value is not a valid target of the loss.
     """
     given: Mapping[str, Array] = dataset.targets if column.is_target else dataset.columns
     name = column.name
@@ -278,7 +282,7 @@ def find_loss_column(graph: ExpressionGraph, loss: str, column: Column, dataset:
         check_target(loss, values, f"the target {name!r}")
         if parse_loss_name(loss) == SOFTMAX:
             whole = values.sum(axis=-1) if column.shape else sum(given[o] for o in graph.outputs)
-            said = f"the probabilities of the target {name!r} add up to a number that{{}}, not 1"
+            said = f"the probabilities of the target {name!r} must add up to 1, got a sum that{{}}"
             check_values(whole, abs(whole - 1) <= 1e-6, said)
     return values
 
@@ -286,7 +290,7 @@ def find_loss_column(graph: ExpressionGraph, loss: str, column: Column, dataset:
 def create_loss_point(
     graph: ExpressionGraph, loss: str, needed: Mapping[str, Column], sample: Dataset
 ) -> dict[str, Any]:
-    """A sample as a point of the graph with its loss."""
+    """Return a sample as a point of the graph with the loss as a vertex."""
     point = {name: sample.inputs[name][0] for name in graph.inputs}
     targets = {
         input_name(graph, c): find_loss_column(graph, loss, c, sample) for c in needed.values()
@@ -295,12 +299,12 @@ def create_loss_point(
 
 
 def align_targets(graph: ExpressionGraph, loss: str, block: Dataset) -> dict[str, Array]:
-    """The targets that outputs are compared with, by the names of the outputs.
+    """Return the target of each output, keyed by the name of the output.
 
-    Classes of ``softmax-cross-entropy`` are 1 for the class, 0 for all others.
+    Class indices for ``softmax-cross-entropy`` are converted to one-hot vectors.
 
     Raises:
-        DataError: an output has none, as where a loss names other columns.
+        DataError: an output has no target, for example because the loss uses other columns.
 
     >>> import cgprimer
     >>> data = cgprimer.Dataset.from_arrays({"x": [1.0, 2.0]}, {"label": [1, 0]})
@@ -317,11 +321,14 @@ def align_targets(graph: ExpressionGraph, loss: str, block: Dataset) -> dict[str
 def convert_sample_columns(
     graph: ExpressionGraph, loss: str, needed: Mapping[str, Column], dataset: Dataset, dtype: str
 ) -> tuple[dict[str, Array], dict[str, Shape]]:
-    """The inputs, and the columns that a loss needs, in a type; and the shapes of their samples.
+    """Convert the inputs and the columns that a loss needs to a dtype.
+
+    Returns:
+        The columns, and the shape of each column for one sample.
 
     Raises:
-        DataError: a column is missing, has another shape than the graph has it, or a value that is
-            no target of the loss.
+        DataError: a column is missing, its shape differs from that in the graph, or a value is not
+            a valid target of the loss.
     """
     shapes = {name: graph.shapes.get(name, ()) for name in graph.inputs}
     shapes |= {leaf: column.shape for leaf, column in needed.items()}
@@ -337,19 +344,20 @@ def convert_sample_columns(
         check_column_shape(role, own, columns[name].shape[1:], shape)
         bad = dtype == "float32" and find_nonfinite(columns[name], len(shape))
         if bad and all_finite(np.asarray(values)):
-            what = f"sample {bad[1]} of the {role} {own + bad[2]!r} is beyond {dtype}"
-            raise DataError(what, hint="dtype='float64' (--dtype float64), or other units")
+            message = f"sample {bad[1]} of the {role} {own + bad[2]!r} is too large for {dtype}"
+            hint = "use dtype='float64' (--dtype float64), or scale the data"
+            raise DataError(message, hint=hint)
     return columns, shapes
 
 
 def check_column_shape(role: str, name: str, given: Shape, wanted: Shape) -> None:
-    """Raise DataError if a column has another shape than the graph has it."""
+    """Raise DataError if the shape of a column differs from the shape in the graph."""
     if given == wanted:
         return
     known = set(elements(name, given))
     missing = next((e for e in elements(name, wanted) if e not in known), None)
-    hint = f"there is no column {missing}" if missing else "it has more numbers than that"
-    if math.prod(given) == math.prod(wanted):  # as (samples, 1) for a number
-        hint = f"as many numbers in another shape: .reshape({', '.join(map(str, (-1, *wanted)))})"
-    what = f"the {role} {name!r} is {format_shape(wanted)} in the graph"
-    raise DataError(f"{what}, and {format_shape(given)} in the dataset", hint=hint)
+    hint = f"the column {missing} is missing" if missing else "the column has too many elements"
+    if math.prod(given) == math.prod(wanted):  # as (samples, 1) for a scalar
+        hint = f"change the shape with .reshape({', '.join(map(str, (-1, *wanted)))})"
+    message = f"the {role} {name!r} must be {format_shape(wanted)}, as in the graph"
+    raise DataError(f"{message}, got {format_shape(given)}", hint=hint)

@@ -1,9 +1,8 @@
-"""How good outputs are: shares of right classes, explained variance, who is taken for whom.
+"""Metrics of predictions: accuracy, explained variance and the confusion matrix.
 
-All are pure functions of outputs and targets, columns by name as a :class:`cgprimer.Dataset` has
-them. Classes are either the values of one target (0 and 1; -1 and 1; 1, 2, 3), of which the one
-nearest to the output is predicted, or several numbers of which the largest wins. Ties go to the
-lowest label.
+Metrics are functions of outputs and targets, which are columns keyed by name. Classes are either
+the values of one target (0 and 1; -1 and 1; 1, 2, 3), of which the one nearest to the output is
+predicted, or the index of the largest of several outputs. Ties go to the lowest label.
 """
 
 from __future__ import annotations
@@ -19,15 +18,17 @@ from cgprimer.tapes import elements
 
 Array = Any
 Columns = Mapping[str, Array]
-_MOST_CLASSES = 30
-_USUAL = (0.0, 1.0), (-1.0, 1.0)  # a column of ones has two classes all the same
+_MAX_CLASSES = 30
+_COMMON_LABELS = (0.0, 1.0), (-1.0, 1.0)  # a column of ones has two classes, too
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Confusion:
-    """Who is taken for whom: ``counts[i, j]`` samples of class i were predicted to be of class j.
+    """Confusion matrix: ``counts[i, j]`` samples of class i were predicted as class j.
 
-    Labels are numbers, or the names of outputs.
+    Attributes:
+        labels: numbers, or names of outputs.
+        counts: shape (classes, classes).
     """
 
     labels: tuple[Any, ...]
@@ -35,12 +36,12 @@ class Confusion:
 
     @property
     def accuracy(self) -> float:
-        """The share of samples on the diagonal; between 0 and 1."""
+        """The fraction of samples on the diagonal, between 0 and 1."""
         return float(np.trace(self.counts) / self.counts.sum())
 
 
 def find_class_indices(rows: Array, labels: Array) -> Array:
-    """The number of each row's class: of the largest number, or of the label nearest to the one.
+    """Return the class index of each row: its largest element, or the label nearest to its element.
 
     >>> find_class_indices(np.array([[0.1, 0.7]]), np.array([])).tolist()
     [1]
@@ -49,15 +50,15 @@ def find_class_indices(rows: Array, labels: Array) -> Array:
     """
     if rows.shape[1] > 1:
         return rows.argmax(axis=1)
-    # Half way between two labels lies in the lower one's half.
+    # The midpoint between two labels belongs to the lower label.
     return np.searchsorted((labels[1:] + labels[:-1]) / 2, rows[:, 0], side="left")
 
 
 def confusion(outputs: Columns, targets: Columns) -> Confusion:
-    """The table of true classes (rows) and predicted ones (columns).
+    """Count the samples of each true class (rows) and predicted class (columns).
 
     Raises:
-        DataError: the targets are no classes, which are at most thirty different whole numbers.
+        DataError: the targets are not classes (at most thirty different integers).
 
     >>> found = confusion({"xw": np.array([0.2, 0.9, 0.5])}, {"xw": np.array([0.0, 1.0, 1.0])})
     >>> found.labels, found.counts.tolist()
@@ -71,30 +72,33 @@ def confusion(outputs: Columns, targets: Columns) -> Confusion:
 
 
 def find_classes(outputs: Columns, targets: Columns) -> tuple[tuple[Any, ...], Array]:
-    """The labels that the targets have, and for each sample of the outputs the predicted one.
+    """Find the labels in the targets, and the predicted label of each sample.
 
     Returns:
-        The labels, ascending; for each sample the number of its label, from 0.
+        The labels in ascending order, and for each sample the index of its label.
 
     Raises:
-        DataError: the targets are no classes, which are at most thirty different whole numbers.
+        DataError: the targets are not classes (at most thirty different integers).
     """
     given, wanted = stack_elements(outputs, targets), stack_elements(targets, targets)
     if wanted.shape[1] > 1:
         if (wanted % 1).any() and not np.allclose(wanted.sum(axis=1), 1):
-            raise DataError("the targets are no classes: those are whole numbers, or add up to 1")
+            raise DataError(
+                "the targets must be classes: integers, or probabilities that add up to 1"
+            )
         names = [e for n, column in targets.items() for e in elements(n, np.shape(column)[1:])]
         return tuple(names), find_class_indices(given, wanted[:0])
     values = np.unique(wanted)
-    values = next((np.array(two) for two in _USUAL if {*values[:3]} <= {*two}), values)
-    if len(values) > _MOST_CLASSES or (values % 1).any():
-        what = f"the target {next(iter(targets))!r} are no classes: those are a few whole"
-        raise DataError(f"the values of {what} numbers", hint="r2 is for other numbers")
+    values = next((np.array(two) for two in _COMMON_LABELS if {*values[:3]} <= {*two}), values)
+    if len(values) > _MAX_CLASSES or (values % 1).any():
+        name = next(iter(targets))
+        message = f"the target {name!r} must have at most {_MAX_CLASSES} different integers"
+        raise DataError(message, hint="use the metric r2 for other values")
     return tuple(values.tolist()), find_class_indices(given, values)
 
 
 def accuracy(outputs: Columns, targets: Columns) -> float:
-    """The share of samples whose class is predicted; between 0 and 1.
+    """Return the fraction of samples whose class is predicted correctly, between 0 and 1.
 
     >>> accuracy({"xw": np.array([0.2, 0.9, 0.5])}, {"xw": np.array([0.0, 1.0, 1.0])})
     0.6666666666666666
@@ -103,9 +107,10 @@ def accuracy(outputs: Columns, targets: Columns) -> float:
 
 
 def r_squared(outputs: Columns, targets: Columns) -> float:
-    """The share of the targets' variance that is explained; 1 at best, 0 for the mean, else less.
+    """Return the coefficient of determination, the explained fraction of the variance.
 
-    The mean over all targets; nan where one of them does not vary.
+    It is at most 1, and 0 for predictions that equal the mean. For several targets it is averaged;
+    it is nan if a target does not vary.
 
     Source: Draper and Smith 1998, "Applied regression analysis", section 1.3.
 
@@ -125,14 +130,14 @@ METRICS: dict[str, Callable[[Columns, Columns], float]] = {
 
 
 def convert_to_probabilities(outputs: Columns, loss: str) -> dict[str, Array]:
-    """Outputs as they are compared with labels: of logits the probabilities.
+    """Convert logits to probabilities; return all other outputs unchanged.
 
     >>> convert_to_probabilities({"xo": np.array([0.0])}, "cross-entropy-logit")
     {'xo': array([0.5])}
     """
     if loss == "softmax-cross-entropy":
         arrays = {name: np.asarray(of, float) for name, of in outputs.items()}
-        if all(of.ndim == 1 for of in arrays.values()):  # together they are the classes
+        if all(of.ndim == 1 for of in arrays.values()):  # each output is a class
             shares = _softmax(np.stack([*arrays.values()], axis=-1))
             return {name: shares[:, k] for k, name in enumerate(arrays)}
         return {name: _softmax(of) for name, of in arrays.items()}
@@ -142,11 +147,12 @@ def convert_to_probabilities(outputs: Columns, loss: str) -> dict[str, Array]:
 
 
 def _softmax(rows: Array) -> Array:
+    """Compute the softmax of each row."""
     shares = np.exp(rows - rows.max(axis=-1, keepdims=True))
     return shares / shares.sum(axis=-1, keepdims=True)
 
 
 def stack_elements(columns: Columns, order: Iterable[str]) -> Array:
-    """All numbers of a sample in a row; shape (samples, numbers)."""
+    """Return the elements of all columns of a sample in a row; shape (samples, elements)."""
     parts = [np.asarray(columns[name], float) for name in order]
     return np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)

@@ -21,7 +21,7 @@ from cgprimer.training.settings import SETTING_NAMES
 Array = Any
 GRAPH, SAMPLES = "graph", "samples"  #: what varies in addition to settings
 TEST_SHARE = 0.25  #: of the data, kept for validation if the size of the training set varies
-_MOST = 10_000  # runs
+_MAX_RUNS = 10_000
 _STREAM = 1_000_033  # a stream of the seed that neither epochs nor validation use
 
 
@@ -41,37 +41,37 @@ def iterate_combinations(
     check_type("vary", vary, Mapping, "a mapping of settings to lists of values")
     if not vary:
         hint = 'vary={"learning_rate": [0.1, 0.01]} (--learning-rate 0.1,0.01)'
-        raise UsageError("nothing varies", hint=hint)
+        raise UsageError("vary must not be empty", hint=hint)
     lists: dict[str, list[Any]] = {}
     for name, given in vary.items():
         check_choice("setting", name, allowed)
-        values = _graph_names(given) if name == GRAPH else given
+        values = _list_graph_names(given) if name == GRAPH else given
         if isinstance(values, str) or not isinstance(values, Sequence) or not values:
-            raise UsageError(f"{name} varies over a list of values, not over {values!r}")
+            raise UsageError(f"values of {name} must be a list, got {values!r}")
         if name == SAMPLES:
             for one in values:
                 check_integer("a number of samples", one, minimum=1)
         lists[name] = [v for k, v in enumerate(values) if v not in values[:k]]
-    if (count := math.prod(map(len, lists.values()))) > _MOST:
-        raise UsageError(f"these are {count:,} runs, more than {_MOST:,}")
+    if (count := math.prod(map(len, lists.values()))) > _MAX_RUNS:
+        raise UsageError(f"a sweep has at most {_MAX_RUNS:,} runs, got {count:,}")
     return (dict(zip(lists, values, strict=True)) for values in product(*lists.values()))
 
 
-def _graph_names(graphs: Any) -> list[str]:
-    """Return the names of graphs, which are given as a mapping."""
+def _list_graph_names(graphs: Any) -> list[str]:
+    """Return the names of the graphs in a mapping."""
     values = list(graphs.values()) if isinstance(graphs, Mapping) else [graphs]
     wrong = next((one for one in values if not isinstance(one, ExpressionGraph)), None)
     if wrong is not None or not isinstance(graphs, Mapping):
         hint = 'vary={"graph": {"small": graph, "large": another}}'
-        raise UsageError(f"graphs are a mapping of names to graphs, got {graphs!r:.80}", hint=hint)
+        raise UsageError(f"graphs must be a dict of named graphs, got {graphs!r:.80}", hint=hint)
     return list(map(str, graphs))
 
 
 def sample_subset(data: Dataset, samples: int, seed: int) -> Dataset:
-    """Return some of the samples, determined by the seed; a smaller subset is part of a larger one.
+    """Sample a subset of the data, determined by the seed; larger subsets contain smaller ones.
 
     Raises:
-        UsageError: there are fewer samples.
+        UsageError: the dataset has fewer samples.
 
     >>> data = Dataset.from_arrays({"x": range(10)})
     >>> small, large = (subset(data, n, seed=0).inputs["x"].tolist() for n in (2, 5))
@@ -80,14 +80,14 @@ def sample_subset(data: Dataset, samples: int, seed: int) -> Dataset:
     """
     if samples > len(data):
         raise UsageError(
-            f"cannot train on {samples:,} samples: there are {len(data):,} to train on",
-            hint="smaller numbers of samples, or more data",
+            f"cannot train on {samples:,} samples: the training data have {len(data):,}",
+            hint="choose fewer samples, or provide more data",
         )
     return data.where(np.random.default_rng([seed, _STREAM]).permutation(len(data))[:samples])
 
 
 def match_columns_to_graph(graph: ExpressionGraph, data: Dataset) -> Dataset:
-    """Return the same samples with the columns that a graph has names for.
+    """Return a dataset whose columns have the names and shapes of a graph.
 
     Columns are matched by name; if the names or shapes of the inputs differ, the inputs are
     matched by position, element by element; the same holds for the targets. Targets that do not
@@ -123,7 +123,7 @@ def find_output_shapes(graph: ExpressionGraph) -> dict[str, tuple[int, ...]]:
 def match_columns(
     columns: Mapping[str, Array], shapes: Mapping[str, tuple[int, ...]]
 ) -> dict[str, Array] | None:
-    """Return columns of these names and shapes, by name or by position; None if they do not fit."""
+    """Match columns with names and shapes, by name or by position; return None if they differ."""
     if all(name in columns and columns[name].shape[1:] == shapes[name] for name in shapes):
         return dict(columns)
     sizes = [math.prod(shape) for shape in shapes.values()]

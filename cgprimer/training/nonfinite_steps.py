@@ -1,4 +1,4 @@
-"""What was not finite first when a step failed: the vertex, the sample, and where it comes from."""
+"""Find the first value that is not finite after a failed update, and its origin."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from cgprimer.training.losses import create_loss_point
 from cgprimer.training.objective import Objective
 
 Array = Any
-_AT_A_TIME = 4096  # samples in which something not finite is looked for: all vertices have as many
-_LINE = 1_000  # letters: arrays in a message are not broken into lines
-_NUMBERS = 4_000_000  # of all parameters' derivatives in that many samples: 32 megabytes
+_MAX_SAMPLES = 4096  # samples that are searched at a time, with the values of all vertices
+_LINE_WIDTH = 1_000  # keeps arrays in messages on one line
+_MAX_DERIVATIVES = 4_000_000  # derivatives that are in memory at a time: 32 megabytes
 
 
 def explain_nonfinite_update(
@@ -32,9 +32,17 @@ def explain_nonfinite_update(
     batch: Array,
     masks: Mapping[str, Array],
 ) -> tuple[str, Why | None]:
-    """What is not finite first: the vertex, the sample of the batch (indices), its inputs.
+    """Describe the first value of a batch that is not finite, and explain its origin.
 
-    And where that comes from.
+    Args:
+        objective: the objective of the run.
+        dataset: the training data.
+        parameters: the parameters before the failed update.
+        batch: indices of the samples of the batch.
+        masks: dropout masks of the batch.
+
+    Returns:
+        A sentence with the vertex, the sample and its inputs, and the explanation, if known.
     """
     given, vectors = dict(parameters), objective.vectors
     for name, value in zip(vectors.elements, vectors.vector(parameters), strict=True):
@@ -45,7 +53,7 @@ def explain_nonfinite_update(
         primal = scalarize(primal)
         parameters = split_arrays(parameters, objective.vectors.shapes)
     runner = Runner(objective.program, dtype=objective.dtype)
-    at_a_time = max(1, min(_AT_A_TIME, _NUMBERS // len(objective.vectors)))
+    at_a_time = max(1, min(_MAX_SAMPLES, _MAX_DERIVATIVES // len(objective.vectors)))
     for begin in range(0, len(batch), at_a_time):
         part = dataset.where(batch[begin : begin + at_a_time])
         columns = objective.columns(part)
@@ -70,7 +78,7 @@ def explain_nonfinite_update(
         for (what, own, ending), (value, rank) in computed.items():
             if bad := find_nonfinite(value, rank):
                 inputs = [
-                    f"{n}={format_array(part.inputs[n][bad[1]], 6, width=_LINE)}"
+                    f"{n}={format_array(part.inputs[n][bad[1]], 6, width=_LINE_WIDTH)}"
                     for n in graph.inputs
                 ]
                 shown = f" ({', '.join(inputs)})" if inputs else ""

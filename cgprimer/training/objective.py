@@ -1,4 +1,4 @@
-"""Loss and gradient over a dataset, compiled once and called at every step."""
+"""Loss and gradient over a dataset, compiled once and called for every update."""
 
 from __future__ import annotations
 
@@ -46,32 +46,33 @@ from cgprimer.training.update_rules import Optimizer, record_update
 
 Array = Any
 Trainers = dict[tuple[Optimizer, int, bool], Trainer | None]
-_MOST_TRAINERS = 16  # of a graph; rules with regularizers and bounds are new in each run
-_ENGINES = ("auto", "plain", "numpy", "cpu", "cuda")  # that nobody can register anew
+_MAX_TRAINERS = 16  # per graph; rules with regularizers and bounds are created for each run
+_ENGINES = ("auto", "plain", "numpy", "cpu", "cuda")  # built-in engines, which nobody can replace
 _METHODS = ("reverse", "forward", "symbolic", "path-sum", "finite-difference")
 
 
 def check_learnable(graph: ExpressionGraph) -> None:
     """Raise UsageError for a graph without parameters or outputs."""
     if not graph.parameters:
-        hint = "names that do not begin with x, and that no expression defines, are parameters"
-        raise UsageError("the graph has no parameters to learn", hint=hint)
+        hint = "names that do not begin with x and have no definition are parameters"
+        raise UsageError("the graph has no parameters to train", hint=hint)
     if not graph.outputs:
-        raise UsageError("the graph has no output, so there is nothing to compare with data")
+        raise UsageError("the graph has no output to compare with the data")
 
 
 class Objective:
     """The loss of a graph over samples, and its gradient with respect to all parameters.
 
-    Arguments are those of :func:`loss_and_gradient`; `samples` says how many there will be in all
-    runs together, for ``engine="auto"`` to go by, and `mode` how layers are written out: with
-    ``training``, masks are columns besides those of a dataset; `dataset` says what columns there
-    are. Parameters and gradient are vectors of all their numbers, in the order of
-    ``vectors.elements``. Where `free` is 0 and not 1, numbers are not differentiated, and their
-    part of the gradient is zero.
+    Parameters and gradient are vectors, in the order of ``vectors.elements``. A graph with arrays
+    runs on arrays or is expanded into scalars, as the engine requires, or else as is faster.
 
-    A graph with arrays runs with arrays, or written out in numbers: as the engine wants it, and
-    where the engine is open, as is faster.
+    Args:
+        graph, loss, method, engine, dtype, options: as in :func:`loss_and_gradient`.
+        samples: total number of samples of all calls, from which ``engine="auto"`` chooses.
+        mode: how layers are expanded; with ``training``, dropout masks are columns.
+        free: 1 or 0 for each element; elements with 0 are not differentiated, and their derivative
+            is 0.
+        dataset: a dataset with the columns that the loss can use.
     """
 
     @pause_garbage_collection()
@@ -97,14 +98,14 @@ class Objective:
         check_learnable(graph)
         if samples is not None:
             check_real_number("samples", samples)
-        self.arguments = {  # of one like it elsewhere
+        self.arguments = {  # to create an equal objective in another process
             "loss": loss, "method": method, "engine": engine, "dtype": dtype, "options": options,
             "samples": samples, "mode": mode, "free": free,
         }  # fmt: skip
         self.graph, self.vectors, self.dtype = graph, ParameterVectors(graph), dtype
         self.loss, self.function = loss, find_loss_function(loss)
         given = None if dataset is None else find_column_shapes(dataset)
-        term = "out*target" if self.function else loss  # how much an output counts is the target
+        term = "out*target" if self.function else loss  # the target is the derivative by the output
         self.whole = tape(graph, mode)
         self.terms = build_loss(self.whole, term, extra=given)
         nodes = postorder(self.terms.expression)
@@ -112,7 +113,7 @@ class Objective:
         shaped = self.whole.has_arrays
         if self.function:
             if graph.layered:
-                raise UsageError(f"the loss {loss!r} cannot be recorded, as layers need it to be")
+                raise UsageError(f"layers require a loss that can be recorded; {loss!r} cannot")
             engine = "plain" if shaped else engine
             self.counts = partial(
                 compute_loss_derivatives, self.function, self.whole, self.terms.columns
@@ -125,10 +126,11 @@ class Objective:
         if shaped and not self.in_numbers and engine == "auto":
             engine = "auto" if estimate_scalar_cost(self.whole)[0] > FEW else "plain"
         self.parameters = self.vectors.elements if self.in_numbers else graph.parameters
-        self.wrt, self.places = self._differentiated(free)
+        self.wrt, self.places = self._choose_differentiated(free)
         about = f"loss {unparse(self.terms.expression)}"
 
-        def derived() -> DerivativeProgram:
+        def derive_program() -> DerivativeProgram:
+            """Differentiate the loss with respect to the parameters, or load the program."""
             return load_or_differentiate(
                 self.whole,
                 of=LOSS,
@@ -136,24 +138,31 @@ class Objective:
                 method=method,
                 prepare=lambda: scalarize(self.primal) if self.in_numbers else self.primal,
                 about=about,
-                keep=not shaped and rows.isdisjoint(ARRAY_FUNCTIONS) and all(map(_built_in, rows)),
+                keep=not shaped
+                and rows.isdisjoint(ARRAY_FUNCTIONS)
+                and all(map(_is_built_in, rows)),
                 **(options or {}),
             )
 
-        def compiled() -> tuple[Runner, Trainers]:
+        def compile_program() -> tuple[Runner, Trainers]:
+            """Compile the program, and create the dict of its trainers."""
             return Runner(self.program, engine=chosen, reduction="sum", dtype=dtype), {}
 
-        # A second run of a graph begins at once; not by names that may mean others tomorrow.
+        # A second run of a graph reuses the program, unless a user can replace what a name means.
         own = engine in _ENGINES and method in _METHODS and not (options or self.function)
         own = own and memory_caching_enabled()
         key = ("objective", about, str(given), mode, method, self.in_numbers, self.wrt)
-        self.program = compute_once(graph, key, derived) if own else derived()
+        self.program = compute_once(graph, key, derive_program) if own else derive_program()
         chosen = choose_engine(engine, self.program, samples)
-        of_engine = (*key, chosen.name, dtype)  # however many samples: a curve over them is cheap
+        of_engine = (
+            *key,
+            chosen.name,
+            dtype,
+        )  # for any number of samples, so learning curves are cheap
         self.runner, self._trainers = (
-            compute_once(graph, of_engine, compiled) if own else compiled()
+            compute_once(graph, of_engine, compile_program) if own else compile_program()
         )
-        # Matrices in single precision are updated in it, too: half the memory to go through.
+        # Matrices in single precision are also updated in it, which halves the memory traffic.
         self.precision = np.dtype(dtype if shaped and not self.in_numbers else float)
         self._run_vectors = create_vector_runner(
             self.runner, self.parameters, self.wrt, self.vectors
@@ -162,10 +171,10 @@ class Objective:
         engine_used = self.runner.selected_engine
         self.layers = Layers(graph, self.whole, self.terms, engine_used, numbers, dtype)
 
-    def _differentiated(self, free: Array | None) -> tuple[tuple[str, ...], Array | None]:
-        """Which parameters are, and their numbers' places in the vector; None where that is all.
+    def _choose_differentiated(self, free: Array | None) -> tuple[tuple[str, ...], Array | None]:
+        """Return the differentiated parameters and their indices in the vector; None for all.
 
-        An array is differentiated as a whole, unless the graph is written out in numbers.
+        An array is differentiated as a whole, unless the graph is expanded into scalars.
         """
         if free is None or np.all(free):
             return self.parameters, None
@@ -178,7 +187,7 @@ class Objective:
         return wrt, np.concatenate([places[n].ravel() for n in wrt])
 
     def spread(self, gradient: Array) -> Array:
-        """The derivatives, with zeros for what is not differentiated."""
+        """Expand a gradient to all elements; elements that are not differentiated get zeros."""
         if self.places is None:
             return gradient
         whole = np.zeros(len(self.vectors), gradient.dtype)
@@ -187,11 +196,11 @@ class Objective:
 
     @cached_property
     def primal(self) -> Tape:
-        """The graph's tape with the loss of a sample as its output."""
+        """The tape of the graph with the loss of a sample as its output."""
         return attach_to_tape(self.whole, self.terms)
 
     def columns(self, dataset: Dataset) -> dict[str, Array]:
-        """The dataset's columns under the tape's names, in the dtype of the computation.
+        """Convert the columns of a dataset to the dtype, keyed by their names on the tape.
 
         Raises:
             DataError: as :func:`cgprimer.training.losses.convert_sample_columns`.
@@ -202,14 +211,17 @@ class Objective:
         return split_arrays(columns, shapes) if self.in_numbers else columns
 
     def resident(self, columns: Mapping[str, Array]) -> Mapping[str, Array]:
-        """The columns where the engine wants them: a GPU keeps them in its own memory."""
+        """Move columns to the memory of the engine, such as a GPU; other engines change nothing."""
         move = getattr(self.runner.selected_engine, "resident", None)
         return columns if move is None else move(columns)
 
     def trainer(self, rule: Optimizer, batch: int, summed: bool = False) -> Trainer | None:
-        """Epochs inside the engine; None where it cannot, so that the loop is Python's.
+        """Return a trainer that runs epochs in the engine; None if a Python loop is needed.
 
-        They go down the gradient of the mean over a batch, or of the sum.
+        Args:
+            rule: the optimizer.
+            batch: samples per update.
+            summed: whether updates use the gradient of the sum over a batch instead of the mean.
         """
         if (rule, batch, summed) in self._trainers:
             return self._trainers[rule, batch, summed]
@@ -221,7 +233,7 @@ class Objective:
         try:
             update = record_update(rule)
         except TapeError as error:
-            warn_user(f"{error}; Python does its steps one by one")
+            warn_user(f"{error}; Python runs its updates one by one")
             return None
         loss, *found = tape.outputs
         known = dict(zip(self.wrt, found, strict=True))
@@ -235,15 +247,17 @@ class Objective:
             dtype=self.dtype,
             batch=batch,
         )
-        if len(self._trainers) < _MOST_TRAINERS:
+        if len(self._trainers) < _MAX_TRAINERS:
             self._trainers[rule, batch, summed] = made
         return made
 
     def single(self, names: Sequence[str]) -> Callable[[Sequence[float], Array], Point]:
-        """A function from a sample and the parameters' values to loss and gradient.
+        """Return a function from a sample and the parameters to loss and gradient.
 
-        It runs on Python's floats: a call of numpy takes twenty times as long as a sample. A
-        sample gives the columns in the order of the names.
+        It computes with Python floats: a call to numpy takes twenty times as long as a sample.
+
+        Args:
+            names: names of the columns, in the order of the values of a sample.
         """
         if self.function is not None:
             return lambda sample, values: self.sums(
@@ -253,38 +267,41 @@ class Objective:
         if tape is None:
             runner = Runner(replace(self.program, tape=optimize(self.program.executed)))
 
-            def pass_by_pass(sample: Sequence[float], values: Array) -> Point:
+            def run_passes(sample: Sequence[float], values: Array) -> Point:
+                """Run the passes of the program one by one."""
                 scalars = dict(zip(self.parameters, values.tolist(), strict=True))
                 found = runner(dict(zip(names, sample, strict=True)), scalars, 1)
                 gradient = [found.derivatives[LOSS, name] for name in self.wrt]
                 return found.values[LOSS], self.spread(np.array(gradient))
 
-            return pass_by_pass
+            return run_passes
         tape = optimize(tape)
         place = {name: k for k, name in enumerate((*names, *self.parameters))}
         order = [place[f.name] for f in tape.leaves if f.kind != "constant"]
-        constants = [f.value for f in tape.leaves if f.kind == "constant"]  # they stand last
+        constants = [f.value for f in tape.leaves if f.kind == "constant"]  # the last leaves
         steps, outputs = (
             prepare_instructions(tape, float_arithmetic.float_function),
             list(tape.outputs.values()),
         )
 
-        def in_one_pass(sample: Sequence[float], values: Array) -> Point:
+        def run_merged_passes(sample: Sequence[float], values: Array) -> Point:
+            """Run all passes as one tape."""
             point = (*sample, *values.tolist())
             found = evaluate_instructions(steps, [*[point[k] for k in order], *constants])
             loss, *gradient = [found[k] for k in outputs]
             return loss, self.spread(np.array(gradient))
 
-        return in_one_pass
+        return run_merged_passes
 
     def sums(self, columns: Mapping[str, Array], values: Array, samples: int) -> Point:
-        """Loss and gradient, both summed over the samples; values and gradient as `parameters`."""
+        """Compute loss and gradient, both summed over the samples, at a parameter vector."""
         if self.function is not None:
             losses, counts = self.counts(columns, self.vectors.values(values))
-            return float(losses.sum()), self._sums({**columns, **counts}, values, samples)[1]
-        return self._sums(columns, values, samples)
+            return float(losses.sum()), self._run_program({**columns, **counts}, values, samples)[1]
+        return self._run_program(columns, values, samples)
 
-    def _sums(self, columns: Mapping[str, Array], values: Array, samples: int) -> Point:
+    def _run_program(self, columns: Mapping[str, Array], values: Array, samples: int) -> Point:
+        """Run the derivative program; return the summed loss and gradient."""
         if self._run_vectors is not None:
             loss, gradient = self._run_vectors(columns, values, samples)
             return loss, self.spread(gradient)
@@ -296,7 +313,7 @@ class Objective:
         return float(found.values[LOSS]), self.spread(np.asarray(parts, self.precision))
 
     def scalars(self, values: Array) -> dict[str, Any]:
-        """The parameters by their names on the tape."""
+        """Return the parameters, keyed by their names on the tape."""
         if self.in_numbers or self.vectors.has_scalars_only:
             return dict(zip(self.parameters, np.asarray(values, float).tolist(), strict=True))
         return self.vectors.parts(values)
@@ -304,37 +321,38 @@ class Objective:
     def mean_loss(
         self, columns: Mapping[str, Array], samples: int, values: Array, running: Mapping[str, Any]
     ) -> float:
-        """The mean loss over samples: of layers, as they are used with these running statistics.
+        """Compute the mean loss over samples; layers use the running statistics.
 
-        Without layers it is by the program that training runs, which is compiled.
+        Without layers, the compiled program of training is used.
         """
         if not self.layers:
             return self.sums(columns, values, samples)[0] / samples
         return self.layers.mean_loss(columns, {**self.scalars(values), **running}, samples)
 
 
-def _built_in(row: str | Operator) -> bool:
+def _is_built_in(row: str | Operator) -> bool:
+    """Return whether an operation is a built-in primitive."""
     return isinstance(row, str) and find_primitive(row).built_in
 
 
 class ResidentData:
-    """A dataset's columns where the engine wants them, of blocks those of one at a time."""
+    """A dataset in the memory of the engine; one block at a time."""
 
     def __init__(self, objective: Objective, dataset: Dataset | Blocks) -> None:
         self.objective, self.dataset = objective, dataset
         self._held: tuple[int, Mapping[str, Array], Mapping[str, Array]] = -1, {}, {}
-        self.block(0)  # what is wrong there is said before any work
+        self.block(0)  # report errors in the data before training
 
     def block(self, number: int) -> tuple[Mapping[str, Array], Mapping[str, Array]]:
-        """The columns of a block, and what the engine has of them."""
+        """Return the columns of a block, and the columns in the memory of the engine."""
         if self._held[0] != number:
-            self._held = -1, {}, {}  # its memory is free before more is taken
+            self._held = -1, {}, {}  # free the memory before allocating more
             columns = self.objective.columns(self.dataset.block(number))
             self._held = number, columns, self.objective.resident(columns)
         return self._held[1:]
 
     def sums(self, values: Array) -> tuple[float, Array]:
-        """The sums over all samples of the loss and of its gradient."""
+        """Compute loss and gradient, both summed over all samples."""
         total: Any = 0.0, 0.0
         for k, samples in enumerate(self.dataset.lengths):
             loss, gradient = self.objective.sums(self.block(k)[1], values, samples)
@@ -342,7 +360,7 @@ class ResidentData:
         return total[0], total[1]
 
     def mean_loss(self, values: Array, running: Mapping[str, Any]) -> float:
-        """The mean loss over all samples, with these running statistics."""
+        """Compute the mean loss over all samples with running statistics."""
         lengths, mean = self.dataset.lengths, self.objective.mean_loss
         whole = sum(lengths)
         return sum(
@@ -363,31 +381,29 @@ def loss_and_gradient(
     dtype: str = "float64",
     **options: Any,
 ) -> Callable[[Mapping[str, Any]], tuple[float, dict[str, Any]]]:
-    """A function from parameters to the loss over a dataset and its gradient.
+    """Return a function from the parameters to the loss over a dataset and its gradient.
 
-    A parameter is a number or an array of its shape, and so is its part of the gradient.
-
-    Everything that does not depend on the parameters is done once, here. Columns that are
-    contiguous and of the computation's type are not copied (a GPU has its own copy): leave the
-    arrays alone as long as the function is called.
+    The gradient with respect to a parameter has the shape of the parameter. Work that does not
+    depend on the parameters is done once. Contiguous columns of the right dtype are not copied
+    (except to a GPU), so do not modify them while you call the function.
 
     Args:
         graph: the graph.
         dataset: inputs and targets, as for :func:`cgprimer.train`.
         loss: a name (``squared-error``, ``half-squared-error``, ``absolute-error``, ``huber(1)``,
-            ``cross-entropy``, ``cross-entropy-logit``, ``softmax-cross-entropy``, ``hinge``, or one
-            that was registered), an expression in ``out`` and ``target``, or in names of the graph
-            and of the dataset's columns, or ``output`` where the graph's output is the loss.
+            ``cross-entropy``, ``cross-entropy-logit``, ``softmax-cross-entropy``, ``hinge``, or a
+            registered loss), an expression in ``out`` and ``target`` or in names of the graph and
+            of columns, or ``output`` if the output of the graph is the loss.
         reduction: ``sum`` or ``mean`` over the samples.
         method, engine, options: as in :func:`cgprimer.gradient`.
         dtype: ``float64`` or ``float32``.
 
     Raises:
-        DataError: the dataset lacks a column, or one has another shape than the graph says.
+        DataError: a column is missing, or its shape differs from that in the graph.
         UsageError: an unknown name, or a graph without parameters or outputs.
 
-    The function raises MissingValueError for a parameter without a value, ShapeError for one of
-    another shape, and EngineError or UsageError for a value that is no real number.
+    The function raises MissingValueError for a parameter without a value, ShapeError for a wrong
+    shape, and EngineError or UsageError for a value that is not a real number.
 
     >>> import cgprimer
     >>> graph = cgprimer.parse("xw = k*xa")
@@ -402,12 +418,13 @@ def loss_and_gradient(
     objective = Objective(graph, options=options, samples=samples, dataset=dataset, **given)
     resident = ResidentData(objective, dataset)
     if reduction == "mean" and samples == 0:
-        raise DataError("the mean over no samples is not defined")
+        raise DataError("the mean loss requires at least one sample")
     scale = 1.0 / samples if reduction == "mean" else 1.0
     vectors = resident.objective.vectors
 
-    def call(parameters: Mapping[str, Any]) -> tuple[float, dict[str, Any]]:
+    def compute(parameters: Mapping[str, Any]) -> tuple[float, dict[str, Any]]:
+        """Compute the loss and its gradient, keyed by parameter."""
         total, gradient = resident.sums(vectors.vector(parameters))
         return total * scale, vectors.values(gradient * scale)
 
-    return call
+    return compute

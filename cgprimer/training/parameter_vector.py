@@ -1,4 +1,4 @@
-"""Parameters as one vector of all their numbers: what optimizers and engines work on."""
+"""The parameters of a graph as one vector, which optimizers and engines update."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ Array = Any
 
 
 class ParameterVectors:
-    """A graph's parameters, one after the other: from names and values to a vector, and back.
+    """Conversion between the parameters of a graph, keyed by name, and one vector.
 
     Attributes:
-        shapes: of each parameter; ``()`` of one that is a number.
-        elements: what the numbers are called, in the vector's order.
+        shapes: the shape of each parameter; ``()`` for a scalar.
+        elements: the names of the elements, in the order of the vector.
+        has_scalars_only: whether all parameters are scalars.
 
     >>> import cgprimer
     >>> made = ParameterVectors(cgprimer.parse("parameter w[2]; input x[2]; xw = w @ x + b"))
@@ -40,32 +41,34 @@ class ParameterVectors:
         parts = map(slice, [0, *ends], ends)
         self._parts = list(zip(names, parts, self.shapes.values(), strict=True))
         self.has_scalars_only = not any(self.shapes.values())
-        # Of 25,000 weights, each would be looked up by Python otherwise.
+        # itemgetter is faster than a loop for thousands of parameters.
         self._chosen: Callable[[Any], Any] = itemgetter(*names) if names else lambda given: ()
 
     def __len__(self) -> int:
-        """How many numbers there are."""
+        """Return the number of elements."""
         return len(self.elements)
 
     def vector(self, values: Mapping[str, Any]) -> Array:
-        """The numbers of all parameters; shape (numbers,).
+        """Convert values, keyed by parameter, to a vector of shape (elements,).
 
         Raises:
             MissingValueError: a parameter has no value.
-            ShapeError, UsageError, EngineError: a value has another shape, or is no real number.
+            ShapeError, UsageError, EngineError: a value has a wrong shape, or is not a real number.
         """
         try:
             given = self._chosen(values)
             if not self.has_scalars_only:
                 given = given if len(self.shapes) > 1 else (given,)
                 named = zip(self.shapes.items(), given, strict=True)
-                return np.concatenate([_flat(name, v, shape) for (name, shape), v in named])
+                return np.concatenate(
+                    [_flatten_value(name, v, shape) for (name, shape), v in named]
+                )
             found = np.asarray(given)
         except KeyError as error:
             raise MissingValueError(f"missing value for the parameter {error.args[0]!r}") from None
         except (TypeError, IndexError):
-            said = f"parameters are given by name, as in {{'k': 1.0}}, not as {values!r}"
-            raise UsageError(said) from None
+            message = f"parameters must be a dict such as {{'k': 1.0}}, got {values!r}"
+            raise UsageError(message) from None
         except ValueError:  # arrays of several shapes among the values
             found = np.zeros(0)
         if found.dtype.kind in "fiu" and found.size == len(self) and found.ndim < 2:
@@ -73,7 +76,7 @@ class ParameterVectors:
         return convert_scalars(values, self.elements, np.dtype(float))  # names the missing value
 
     def sampled_start(self, seed: int) -> Array:
-        """Return start values of all parameters, determined by a seed; shape (numbers,).
+        """Return start values of all parameters, determined by a seed; shape (elements,).
 
         They are samples of the initializers that the graph declares, otherwise uniform in [0, 1).
         """
@@ -84,22 +87,23 @@ class ParameterVectors:
         return start
 
     def values(self, vector: Array) -> dict[str, Any]:
-        """For each parameter a float, or an array of its shape."""
+        """Convert a vector to floats and arrays, keyed by parameter."""
         if self.has_scalars_only:
             return dict(zip(self.elements, vector.tolist(), strict=True))
         parts = self.parts(vector).items()
         return {n: part.astype(float) if part.ndim else float(part) for n, part in parts}
 
     def parts(self, vector: Array) -> dict[str, Array]:
-        """Each parameter's part of the vector, in its shape: views, not copies."""
+        """Return views of the vector in the shapes of the parameters, keyed by parameter."""
         return {name: vector[part].reshape(shape) for name, part, shape in self._parts}
 
 
-def _flat(name: str, value: Any, shape: Shape) -> Array:
+def _flatten_value(name: str, value: Any, shape: Shape) -> Array:
+    """Return the value of a parameter as a vector after checking its shape."""
     if type(value) is np.ndarray and value.shape == shape and value.dtype == np.float64:
         return value.reshape(-1)
     found = np.asarray(convert_value(name, value, shape))
     if found.shape != shape:
-        given, wanted = list(found.shape), list(shape) or "a number"
-        raise ShapeError(f"the parameter {name!r} has the shape {wanted}, the value {given}")
+        expected = f"have shape {list(shape)}" if shape else "be a scalar"
+        raise ShapeError(f"parameter {name!r} must {expected}, got shape {list(found.shape)}")
     return found.reshape(-1)
