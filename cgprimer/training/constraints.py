@@ -302,8 +302,7 @@ def _read_bounds(name: str, value: Any) -> tuple[float, float]:
         for end in value
     )
     if not low <= high:
-        message = f"the lower bound of {name} must be at most the upper bound"
-        raise UsageError(f"{message}, got {low:g} and {high:g}")
+        raise UsageError(f"bounds of {name} must ascend, got {low:g} and {high:g}")
     return low, high
 
 

@@ -131,7 +131,7 @@ class Layers:
             if leaf.value < 0.5:
                 unit = parse_internal(leaf.name).variable
                 warn_user(
-                    f"dropout keeps a unit of {unit} with probability {leaf.value:g}: p is the"
+                    f"dropout keeps a unit of {unit} with probability {leaf.value:g} only: p is the"
                     " probability of keeping a unit; in PyTorch it is that of dropping it"
                 )
 

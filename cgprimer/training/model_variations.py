@@ -53,7 +53,7 @@ def iterate_combinations(
                 check_integer("a number of samples", one, minimum=1)
         lists[name] = [v for k, v in enumerate(values) if v not in values[:k]]
     if (count := math.prod(map(len, lists.values()))) > _MAX_RUNS:
-        raise UsageError(f"a sweep has at most {_MAX_RUNS:,} runs, got {count:,}")
+        raise UsageError(f"{count:,} runs exceed the maximum of {_MAX_RUNS:,}")
     return (dict(zip(lists, values, strict=True)) for values in product(*lists.values()))
 
 

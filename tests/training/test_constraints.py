@@ -255,7 +255,7 @@ def test_schedules(schedule: str, settings: dict[str, Any], expected: list[float
         ({"bounds": {"k": (0, 1)}, "start": {"k": 2}}, "k"),
         ({"freeze": ["k", "b"]}, ""),
         ({"freeze": ["q"]}, "'q'"),
-        ({"freeze": ["k[0]"]}, "no k[0]"),
+        ({"freeze": ["k[0]"]}, "k[0]"),
         ({"max_norm": 0}, ""),
         ({"max_norm": {"k+q": 1}}, "'q'"),
         ({"max_norm": 1, "norm": 0.5}, "norm ... 1"),
