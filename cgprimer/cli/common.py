@@ -135,7 +135,7 @@ def _read_graph(file: str | None, expression: str | None, optional: bool) -> Exp
     elif optional:
         return None
     else:
-        raise click.UsageError("which graph? Give a FILE (- for standard input) or -e TEXT")
+        raise click.UsageError("missing graph: give a FILE (- for standard input) or -e TEXT")
     if not graph.definitions and not optional:
         raise NoExpressionsError(
             f"there are no expressions in {graph.source.name}",

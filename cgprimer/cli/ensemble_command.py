@@ -20,7 +20,7 @@ from cgprimer.cli.common import (
 from cgprimer.cli.grouped_help import option
 from cgprimer.cli.model_options import model_data, model_options, models_of
 from cgprimer.cli.shared_options import force_option, json_option, take_method_options
-from cgprimer.cli.train_command import ORIGIN
+from cgprimer.cli.training_data import DATA_ARGUMENTS
 from cgprimer.cli.training_options import run_options
 from cgprimer.errors import UsageError, pluralize
 from cgprimer.expressions import ExpressionGraph
@@ -92,7 +92,7 @@ def command(
     settings |= {name: values[0] for name, values in lists.items() if len(values) == 1}
     vary = {"graph": models} if models else {}
     vary |= {name: values for name, values in lists.items() if len(values) > 1}
-    origin = {name: settings.pop(name) for name in ORIGIN}
+    origin = {name: settings.pop(name) for name in DATA_ARGUMENTS}
     check_outputs(force, folder=directory)
     loss = settings.get("loss", DEFAULT)
     graph, dataset, others = model_data(graph, models, origin, truth, loss)

@@ -34,7 +34,7 @@ from cgprimer.cli.shared_options import (
     take_method_options,
     truth_option,
 )
-from cgprimer.cli.train_command import data_of
+from cgprimer.cli.training_data import load_or_generate_data
 from cgprimer.errors import TrainingError, UsageError, pluralize
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.number_format import format_number
@@ -181,7 +181,7 @@ def command(
         raise click.UsageError("--resample says what the bootstrap draws: give --bootstrap 1000")
     check_outputs(force, save, plot=plot)
     origin = {name: settings.pop(name) for name in _ORIGIN}
-    dataset, _ = data_of(graph, {**origin, "seed": seed, "validation": None}, truth)
+    dataset, _ = load_or_generate_data(graph, {**origin, "seed": seed, "validation": None}, truth)
     weighed = None
     if weights:
         if origin["data"] is None:

@@ -58,12 +58,12 @@ def command(
     The Jacobian of the outputs with respect to the parameters is taken at the declared values, or
     at those of --at. Its rank is the number of combinations that the data determine.
     """
-    from cgprimer.cli.train_command import data_of
+    from cgprimer.cli.training_data import load_or_generate_data
     from cgprimer.errors import UsageError
     from cgprimer.training.identifiability import identifiability
 
     origin = {**sampling, "data": data, "columns": columns, "validation": None}
-    dataset, _ = data_of(graph, origin, truth)
+    dataset, _ = load_or_generate_data(graph, origin, truth)
     point = graph.point({**truth, **at}, needed=graph.parameters)
     values = {name: point[name] for name in graph.parameters}
     result = identifiability(graph, dataset, values, wrt=wrt)

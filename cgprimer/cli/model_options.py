@@ -13,7 +13,7 @@ from cgprimer.cli.common import file_of
 from cgprimer.cli.grouped_help import MODEL, option
 from cgprimer.cli.option_values import read_names
 from cgprimer.cli.shared_options import is_given, refuse_generation_options
-from cgprimer.cli.train_command import data_of
+from cgprimer.cli.training_data import load_or_generate_data
 from cgprimer.core.graph.loading import load
 from cgprimer.errors import UsageError
 from cgprimer.expressions import ExpressionGraph
@@ -73,7 +73,7 @@ def models_of(
             raise UsageError(f"two graphs are called {name!r}", hint="give their files other names")
         models[name] = one
     if not models:
-        raise click.UsageError("which graph? Give a FILE (- for standard input) or -e TEXT")
+        raise click.UsageError("missing graph: give a FILE (- for standard input) or -e TEXT")
     return models if layers or graphs else {}
 
 
@@ -98,7 +98,7 @@ def model_data(
         UsageError: there is neither a FILE nor data.
     """
     if graph is not None:
-        return graph, *data_of(graph, origin, truth, loss, allowed=allowed)
+        return graph, *load_or_generate_data(graph, origin, truth, loss, allowed=allowed)
     if origin["data"] is None:
         raise click.UsageError(
             "which data? --sizes without FILE needs --data; with a FILE data are made from it"

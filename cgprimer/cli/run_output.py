@@ -1,4 +1,4 @@
-"""What is written of a run while it goes on and at its end, and what Ctrl-C must not disturb."""
+"""Files of a run that are written during and after training, and the handling of Ctrl-C."""
 
 from __future__ import annotations
 
@@ -19,8 +19,15 @@ from cgprimer.training.run_directory import CONFIG, GRAPH, LOSS, RunDirectory
 from cgprimer.training.runs import TrainingRun, save_run
 
 
-class Kept:
-    """What is written of a run, while it goes on and at its end."""
+class RunWriter:
+    """Writes a run to a file, to a folder, or to both.
+
+    Args:
+        graph: the graph of the run.
+        save: path of the file of the run.
+        folder: path of the folder of the run.
+        origin: options that determine the data, recorded with the run.
+    """
 
     def __init__(
         self, graph: ExpressionGraph, save: str | None, folder: str | None, origin: dict[str, Any]
@@ -28,48 +35,60 @@ class Kept:
         self.graph, self.save, self.origin = graph, save, origin
         self.folder = RunDirectory(folder) if folder else None
         self.written: list[Path] = []
-        self.failed: CgprimerError | None = None
+        self.error: CgprimerError | None = None
 
-    def configure(self, values: dict[str, Any]) -> None:
-        """Write the folder's configuration, which runs again: paths are relative to it."""
+    @property
+    def has_target(self) -> bool:
+        """Whether a file or a folder is given."""
+        return bool(self.save or self.folder)
+
+    def write_configuration(self, values: dict[str, Any]) -> None:
+        """Write the graph and a run.toml, whose paths are relative to the folder."""
         assert self.folder is not None
-        path = self.folder.path
+        folder = self.folder.path
         try:
-            path.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise UsageError(f"cannot make {path}: {error.strerror or error}") from None
+            raise UsageError(f"cannot create {folder}: {error.strerror or error}") from None
         for name in ("data", "validation"):
             if isinstance(values[name], str):
-                values[name] = os.path.relpath(values[name], path)
+                values[name] = os.path.relpath(values[name], folder)
         if values["batch_size"] is None:
             values["batch_size"] = "all"
-        said = {name: v for name, v in values.items() if v is not None and v not in ({}, ())}
-        write_atomically(path / GRAPH, self.graph.text)
-        write_atomically(path / CONFIG, config_text({"graph": GRAPH, **said}))
+        given = {
+            name: value
+            for name, value in values.items()
+            if value is not None and value not in ({}, ())
+        }
+        write_atomically(folder / GRAPH, self.graph.text)
+        write_atomically(folder / CONFIG, config_text({"graph": GRAPH, **given}))
 
-    def checkpoint(self, run: TrainingRun) -> None:
-        """Save the run as it stands; what cannot be written now may be so later."""
+    def save_checkpoint(self, run: TrainingRun) -> None:
+        """Save the run so far; note an error and continue."""
         run.settings |= {**self.origin, "samples": run.settings["samples"]}
-        self._tried(lambda: save_run(run, self.save, self.graph) if self.save else None)
-        self._tried(lambda: self.folder.checkpoint(run) if self.folder else None)
+        if save := self.save:
+            self._try_to_write(lambda: save_run(run, save, self.graph))
+        if folder := self.folder:
+            self._try_to_write(lambda: folder.checkpoint(run))
 
-    def epoch(self, run: TrainingRun) -> None:
-        """Write down an epoch."""
-        self._tried(lambda: self.folder.epoch(run) if self.folder else None)
+    def write_epoch(self, run: TrainingRun) -> None:
+        """Append the metrics of an epoch to a file in the folder."""
+        if folder := self.folder:
+            self._try_to_write(lambda: folder.epoch(run))
 
-    def _tried(self, write: Callable[[], None]) -> None:
+    def _try_to_write(self, write: Callable[[], None]) -> None:
         try:
             write()
         except CgprimerError as error:
-            if self.failed is None:
+            if self.error is None:
                 note(f"note: {error}")
-            self.failed = error
+            self.error = error
 
-    def end(self, run: TrainingRun, force: bool) -> None:
-        """Save the run; where Ctrl-C ended it, in this folder if in no other place."""
-        self.failed = None
+    def finish(self, run: TrainingRun, force: bool) -> None:
+        """Save the run at its end; save an interrupted run in the current folder by default."""
+        self.error = None
         run.settings |= {**self.origin, "samples": run.settings["samples"]}
-        if run.interrupted and not (self.save or self.folder):
+        if run.interrupted and not self.has_target:
             names = (named_after(self.graph, f".run{n}.json") for n in ("", *range(2, 10_000)))
             self.save = str(next(name for name in names if force or not name.exists()))
         try:
@@ -80,12 +99,12 @@ class Kept:
                 self.folder.end(run)
                 self.written.append(self.folder.path)
         except CgprimerError as error:
-            self.failed = error
+            self.error = error
 
-    def draw(self, run: TrainingRun, plot: str | None, dark: bool = False) -> None:
-        """Draw the loss where it is wanted, and into the folder."""
+    def draw_loss(self, run: TrainingRun, plot: str | None, dark: bool = False) -> None:
+        """Draw the loss into a file, into the folder, or into both."""
         paths = [Path(plot)] if plot else []
-        if self.folder and self.failed is None:
+        if self.folder and self.error is None:
             paths.append(self.folder.path / LOSS)
         if not (paths and run.step_losses):
             return
@@ -94,29 +113,34 @@ class Kept:
             save_plot(path, "loss", {"training": run}, title=title, dark=dark)
         self.written += paths[: 1 if plot else 0]
 
-    def go_on(self) -> str:
-        """How to go on with what is saved."""
-        return f"; go on with --resume {self.written[0]}" if self.written else ""
+    def resume_hint(self) -> str:
+        """Return the end of a message that says how to resume the run."""
+        return f"; continue with --resume {self.written[0]}" if self.written else ""
 
 
 @contextmanager
-def interrupted_once() -> Iterator[Callable[[], None]]:
-    """Ctrl-C ends the steps; others, or one after `hold`, do not disturb what is saved and said."""
-    over: list[bool] = []
+def catch_interrupts() -> Iterator[Callable[[], None]]:
+    """Raise KeyboardInterrupt at the first Ctrl-C only, so that results are saved and printed.
+
+    Yields:
+        A function after whose call Ctrl-C is ignored.
+    """
+    ignored: list[bool] = []
     pressed: list[bool] = []
 
     def interrupt(*_: object) -> None:
+        """Raise KeyboardInterrupt unless it is ignored."""
         pressed.append(True)
-        if not over:
-            over.append(True)
+        if not ignored:
+            ignored.append(True)
             raise KeyboardInterrupt
 
-    before = signal.getsignal(signal.SIGINT)
-    ours = threading.current_thread() is threading.main_thread()
-    if ours and before is signal.default_int_handler:
+    handler = signal.getsignal(signal.SIGINT)
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    if in_main_thread and handler is signal.default_int_handler:
         signal.signal(signal.SIGINT, interrupt)
     try:
-        yield lambda: over.append(True)
+        yield lambda: ignored.append(True)
     finally:
-        if ours:  # who pressed is told what was learnt, and how to go on
-            signal.signal(signal.SIGINT, signal.SIG_IGN if pressed else before)
+        if in_main_thread:  # after Ctrl-C, the results are printed before the process ends
+            signal.signal(signal.SIGINT, signal.SIG_IGN if pressed else handler)

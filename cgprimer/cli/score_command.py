@@ -50,7 +50,7 @@ def command(
     that was minimised. Of a few values of one target the one nearest to the output is predicted, of
     several outputs the largest.
     """
-    from cgprimer.cli.training_report import score_lines
+    from cgprimer.cli.training_report import format_score
     from cgprimer.training.losses import load_samples
 
     check_outputs(force, plot=plot)
@@ -60,7 +60,7 @@ def command(
     if as_json:
         echo_json(score.as_dict())
     else:
-        click.echo("\n".join(score_lines(score)))
+        click.echo("\n".join(format_score(score)))
     save_plot(plot, "boundary", learnt, samples, dark=dark)
     if plot:
         note(f"wrote {plot}")

@@ -21,7 +21,7 @@ from cgprimer.cli.grouped_help import DATA, option
 from cgprimer.cli.model_options import model_data, model_options, models_of
 from cgprimer.cli.option_values import read_positive_integers
 from cgprimer.cli.shared_options import dark_option, force_option, json_option, take_method_options
-from cgprimer.cli.train_command import ORIGIN
+from cgprimer.cli.training_data import DATA_ARGUMENTS
 from cgprimer.cli.training_options import SettingListOption, run_options
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.files import write_atomically
@@ -112,7 +112,7 @@ def command(
     lists = {n: settings.pop(n) for n in SETTING_NAMES if isinstance(settings.get(n), list)}
     several = len(set(samples)) > 1
     origin = {"samples": _number_of_samples(samples, settings["validation"])}
-    origin |= {name: settings.pop(name) for name in ORIGIN if name != "samples"}
+    origin |= {name: settings.pop(name) for name in DATA_ARGUMENTS if name != "samples"}
     lists |= {"seed": seeds or [origin["seed"]]}
     graph, dataset, others = model_data(
         graph, models, origin, truth, lists.get("loss") or DEFAULT, "samples" if several else ""

@@ -1,4 +1,4 @@
-"""What is said of a run, and of how well it predicts."""
+"""Printed reports of runs and scores."""
 
 from __future__ import annotations
 
@@ -16,71 +16,37 @@ from cgprimer.training.identifiability import Identifiability, format_combinatio
 from cgprimer.training.predictions import Score
 from cgprimer.training.runs import TrainingRun
 
-_MOST_ROWS = 12  # numbers of an array that are shown one by one; of larger ones the norm is
+_MAX_ROWS = 12  # elements of an array that are printed; of larger arrays only the norm is
 
 
-def report(
+def format_run(
     run: TrainingRun,
-    found: Identifiability | None,
+    determined: Identifiability | None,
     graph: ExpressionGraph,
     *,
     converged: bool = True,
 ) -> str:
-    """Return the loss, the parameters next to the true ones, and what the data determine.
+    """Return the losses of a run, and its parameters next to their true values.
 
     Args:
-        run: what is reported.
-        found: what the data determine; None leaves it out.
+        run: the run.
+        determined: identifiability of the parameters; None leaves it out.
         graph: the graph that was trained.
-        converged: whether the loss could hardly fall any more; if not, the values of the
-            parameters are not presented as learnt.
+        converged: whether the loss is near a minimum; if not, the report calls the values of the
+            parameters preliminary.
     """
-    undetermined = found.undetermined() if found else ()
-    # Only data that were made have a truth; beside others stands what the graph declares.
-    word = "true" if run.truth else "declared"
-    declared = run.parameters.keys() - graph.initializers.keys()
-    known = run.truth or {n: v for n, v in graph.point(needed=()).items() if n in declared}
-    both = run.parameters, known
-    learnt, beside = (split_arrays(of, run.shapes) for of in both)
-    rows = []
-    for name, shape in run.shapes.items():
-        each = tuple(elements(name, shape))
-        if len(each) <= _MOST_ROWS:
-            for one in each:
-                remark = "not determined by itself" if one in undetermined else ""
-                rows.append(
-                    [one, format_number(learnt[one]), format_number(beside.get(one)), remark]
-                )
-            continue
-        norms = (float(np.linalg.norm(of[name])) if name in of else None for of in both)
-        free = sum(one in undetermined for one in each)
-        remark = f"{free} of {len(each)} not determined by themselves" if free else ""
-        rows.append([f"norm of {name}{format_shape(shape)}", *map(format_number, norms), remark])
-    for combination in found.determined if found else ():
-        sums = ["", ""]
-        for k, values in enumerate((learnt, beside)):
-            if combination.keys() <= values.keys():
-                sums[k] = format_number(sum(c * values[n] for n, c in combination.items()))
-        remark = "determined" if converged else "determined, not yet reached"
-        rows.append([format_combination(combination), *sums, remark])
+    rows = _parameter_rows(run, determined, graph, converged)
+    # Only generated data have true values; otherwise the declared values are printed.
+    reference = "true" if run.truth else "declared"
+    header = ["parameter", "learnt" if converged else "so far", reference, ""]
     width = 4 if any(row[3] for row in rows) else 3
-    header = ["parameter", "learnt" if converged else "so far", word, ""]
-    comparable = run.start_loss > 0 and run.loss >= 0
-    share = f" ({format_number(run.loss / run.start_loss, 2)} of the start)" if comparable else ""
-    settings = run.settings
-    shared = isinstance(settings["validation"], float)  # a share of the data is not trained on
-    samples = settings["samples"] - (settings["validation_samples"] if shared else 0)
-    how = ", ".join(f"{name} {settings[name]}" for name in ("method", "engine", "optimizer"))
-    sentences = found.sentences(graph.outputs) if found else []
+    sentences = determined.sentences(graph.outputs) if determined else []
     lines = [
-        f"loss {format_number(run.start_loss)} -> {format_number(run.loss)}{share}",
-        f"{run.epochs:,} epochs, {run.steps:,} steps over {samples:,} samples,"
-        f" {run.seconds:.3f} s; {how}",
-        *([f"regularizers add {format_number(run.penalty)} to that loss"] if run.penalty else []),
+        *_loss_lines(run),
         *_validation_lines(run),
         *([run.reason] if run.stopped == "patience" else []),
         *_convergence_lines(run, converged),
-        *_team_lines(run),
+        *_worker_lines(run),
         "",
         table(header[:width], [row[:width] for row in rows], left=(0, 3)),
         *([""] if sentences else []),
@@ -89,8 +55,59 @@ def report(
     return "\n".join(lines)
 
 
+def _loss_lines(run: TrainingRun) -> list[str]:
+    """Return the losses at start and end, the numbers of epochs and steps, and the settings."""
+    settings = run.settings
+    held_out = isinstance(settings["validation"], float)
+    samples = settings["samples"] - (settings["validation_samples"] if held_out else 0)
+    fraction = ""
+    if run.start_loss > 0 and run.loss >= 0:
+        fraction = f" ({format_number(run.loss / run.start_loss, 2)} of the start)"
+    choices = ", ".join(f"{name} {settings[name]}" for name in ("method", "engine", "optimizer"))
+    lines = [
+        f"loss {format_number(run.start_loss)} -> {format_number(run.loss)}{fraction}",
+        f"{run.epochs:,} epochs, {run.steps:,} steps over {samples:,} samples,"
+        f" {run.seconds:.3f} s; {choices}",
+    ]
+    if run.penalty:
+        lines.append(f"regularizers add {format_number(run.penalty)} to that loss")
+    return lines
+
+
+def _parameter_rows(
+    run: TrainingRun, determined: Identifiability | None, graph: ExpressionGraph, converged: bool
+) -> list[list[str]]:
+    """Return a row for each parameter and for each combination that the data determine."""
+    undetermined = determined.undetermined() if determined else ()
+    declared = run.parameters.keys() - graph.initializers.keys()
+    known = run.truth or {n: v for n, v in graph.point(needed=()).items() if n in declared}
+    both = run.parameters, known
+    learned, reference = (split_arrays(values, run.shapes) for values in both)
+    rows = []
+    for name, shape in run.shapes.items():
+        names = tuple(elements(name, shape))
+        if len(names) <= _MAX_ROWS:
+            for element in names:
+                remark = "not determined by itself" if element in undetermined else ""
+                pair = (learned[element], reference.get(element))
+                rows.append([element, *map(format_number, pair), remark])
+            continue
+        norms = (float(np.linalg.norm(values[name])) if name in values else None for values in both)
+        free = sum(element in undetermined for element in names)
+        remark = f"{free} of {len(names)} not determined by themselves" if free else ""
+        rows.append([f"norm of {name}{format_shape(shape)}", *map(format_number, norms), remark])
+    for combination in determined.determined if determined else ():
+        sums = ["", ""]
+        for k, values in enumerate((learned, reference)):
+            if combination.keys() <= values.keys():
+                sums[k] = format_number(sum(c * values[n] for n, c in combination.items()))
+        remark = "determined" if converged else "determined, not yet reached"
+        rows.append([format_combination(combination), *sums, remark])
+    return rows
+
+
 def _convergence_lines(run: TrainingRun, converged: bool) -> list[str]:
-    """Return what to change where training ended before the loss was near its minimum."""
+    """Return a hint if training ended before the loss was near its minimum."""
     if converged or run.stopped != "finished" or not run.steps:
         return []
     rate = format_number(run.settings["learning_rate"], 3)
@@ -101,7 +118,8 @@ def _convergence_lines(run: TrainingRun, converged: bool) -> list[str]:
     ]
 
 
-def _team_lines(run: TrainingRun) -> list[str]:
+def _worker_lines(run: TrainingRun) -> list[str]:
+    """Return a summary and a timeline of a run with several workers."""
     if not run.team:
         return []
     from cgprimer.training.distributed.worker_record import (
@@ -115,6 +133,7 @@ def _team_lines(run: TrainingRun) -> list[str]:
 
 
 def _validation_lines(run: TrainingRun) -> list[str]:
+    """Return the last and the lowest validation loss."""
     losses, samples = run.validation_losses, run.settings["validation_samples"]
     if not (losses and samples):
         return []
@@ -128,17 +147,20 @@ def _validation_lines(run: TrainingRun) -> list[str]:
     return [f"{last}, least {format_number(least)} after epoch {epoch:,}{those}"]
 
 
-def score_lines(score: Score, of: str = "samples") -> list[str]:
-    """How good predictions are: in numbers, and for classes who is taken for whom."""
+def format_score(score: Score, samples: str = "samples") -> list[str]:
+    """Return lines with loss, R^2 and, for classes, accuracy and confusion matrix."""
     r2 = "" if np.isnan(score.r2) else f", R^2 {format_number(score.r2)}"
-    said = [f"loss {format_number(score.loss)} over {score.samples:,} {of}{r2}"]
-    if (found := score.confusion) is None:
-        return said
-    right = int(np.trace(found.counts))
-    said += [
-        f"accuracy {format_number(right / score.samples)}: {right:,} of {score.samples:,} right",
-        "",
+    lines = [f"loss {format_number(score.loss)} over {score.samples:,} {samples}{r2}"]
+    if (confusion := score.confusion) is None:
+        return lines
+    correct = int(np.trace(confusion.counts))
+    accuracy = format_number(correct / score.samples)
+    lines += [f"accuracy {accuracy}: {correct:,} of {score.samples:,} right", ""]
+    labels = [
+        label if isinstance(label, str) else format_number(label) for label in confusion.labels
     ]
-    names = [label if isinstance(label, str) else format_number(label) for label in found.labels]
-    rows = [[n, *map(str, row)] for n, row in zip(names, found.counts.tolist(), strict=True)]
-    return [*said, table(["true, predicted:", *names], rows)]
+    rows = [
+        [label, *map(str, counts)]
+        for label, counts in zip(labels, confusion.counts.tolist(), strict=True)
+    ]
+    return [*lines, table(["true, predicted:", *labels], rows)]

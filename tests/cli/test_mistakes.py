@@ -33,7 +33,7 @@ WRONG = {
         "-e",
     ),
     "function without operand": (["grad", "-e", "xw = sin*2"], "call the function: sin(...)"),
-    "no graph": (["grad"], "which graph?", "-e TEXT"),
+    "no graph": (["grad"], "missing graph", "-e TEXT"),
     "file and text": (["grad", LECTURE, "-e", "xw=1"], "not both"),
     "two files": (["grad", LECTURE, LECTURE], "argument"),
     "unfinished": (["grad", "-e", "xw = 1 +"], "<command line>:1:9", "xw = 1 +\n", " ^\n"),
