@@ -13,7 +13,8 @@ import pytest
 import cgprimer
 from cgprimer.course.checks import sandbox
 from cgprimer.course.checks.check_results import Failure, Result
-from cgprimer.course.checks.engine_check import STAGES, engine_graph
+from cgprimer.course.checks.engine_check import build_engine_graph
+from cgprimer.course.checks.engine_ladder import STAGES
 from cgprimer.errors import UsageError
 from tests.approval import refused
 from tests.checking.ladder_mistakes import SOLUTION
@@ -128,7 +129,7 @@ def test_a_graph_of_a_wrong_structure_is_not_drawn(monkeypatch: pytest.MonkeyPat
     forged = sandbox.Answers(({"nodes": [], "at": [5]},) * 2)
     monkeypatch.setattr(sandbox, "_run_here", lambda *_: forged)
     with refused(UsageError):
-        engine_graph(names_of(SOLUTION))
+        build_engine_graph(names_of(SOLUTION))
 
 
 def test_a_backward_pass_may_free_the_graph() -> None:

@@ -12,7 +12,8 @@ import pytest
 
 import cgprimer
 from cgprimer.course.checks import engine_check
-from cgprimer.course.checks.engine_check import STAGES, engine_graph
+from cgprimer.course.checks.engine_check import build_engine_graph
+from cgprimer.course.checks.engine_ladder import STAGES
 from cgprimer.course.checks.sandbox import Limits
 from cgprimer.course.checks.stages.stage_diagnosis import attribute_to_causes
 from tests.checking.ladder_mistakes import SOLUTION
@@ -94,7 +95,7 @@ def test_a_hostile_engine_is_a_result(name: str, tmp_path: Path) -> None:
     assert 0 <= result.points < result.possible or mistake == "unusual operation"
     assert not mistake or result.mistakes[0] == mistake
     with contextlib.suppress(cgprimer.UsageError):
-        engine_graph(path)
+        build_engine_graph(path)
 
 
 @pytest.mark.slow
@@ -139,7 +140,7 @@ def _broken(answer: Any, random_: random.Random) -> Any:
 
 
 def _answers_of_the_solution() -> Iterator[tuple[Any, list[Any]]]:
-    asked = engine_check._answers(names_of(SOLUTION), STAGES, None)
+    asked = engine_check._run_stages(names_of(SOLUTION), STAGES, None)
     for stage in STAGES:
         yield stage, list(asked.by_stage[stage.number])
 

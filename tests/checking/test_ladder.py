@@ -11,7 +11,13 @@ import pytest
 
 import cgprimer
 from cgprimer.course.checks.check_results import Result
-from cgprimer.course.checks.engine_check import STAGES, engine_graph, page, possible, skeleton
+from cgprimer.course.checks.engine_check import build_engine_graph
+from cgprimer.course.checks.engine_ladder import (
+    STAGES,
+    build_engine_skeleton,
+    list_possible_points,
+    read_stage_page,
+)
 from cgprimer.course.checks.stages.optimizer_stage import descend
 from cgprimer.course.checks.stages.stage import Case, Stage
 from cgprimer.course.checks.stages.student_graphs import build_student_graph
@@ -106,14 +112,14 @@ BY_PATH = SOLUTION.replace(
 def test_the_solution_is_right_in_the_sandbox() -> None:
     result = cgprimer.check_engine(FILE)
     assert [part.verdict for part in result.parts] == ["right"] * 10
-    assert result.points == result.possible == sum(possible().values())
+    assert result.points == result.possible == sum(list_possible_points().values())
 
 
 @pytest.mark.parametrize("number", range(1, 11))
 def test_each_stage_of_the_solution_is_right(number: int) -> None:
     result = cgprimer.check_engine(names_of(SOLUTION), number)
     assert {part.verdict for part in result.parts} == {"right"}
-    assert {part.name: part.possible for part in result.parts} == possible(number)
+    assert {part.name: part.possible for part in result.parts} == list_possible_points(number)
 
 
 @pytest.mark.parametrize(
@@ -364,21 +370,21 @@ def test_a_stage_that_never_ends_leaves_the_others(tmp_path: Path) -> None:
 
 def test_pages_and_skeletons() -> None:
     for stage in STAGES:
-        text = page(stage.number)
+        text = read_stage_page(stage.number)
         assert text.startswith(f"# {stage.number}. ")
         for heading in ("The idea.", "The formula.", "What to write.", "How it is checked.",
                         "What to look at next."):  # fmt: skip
             assert heading in text
     with refused(cgprimer.UsageError, "11"):
-        skeleton(11)
+        build_engine_skeleton(11)
     with refused(cgprimer.UsageError, "11"):
-        page(11)
+        read_stage_page(11)
 
 
 @pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.name)
 @pytest.mark.parametrize("whole", [False, True])
 def test_a_skeleton_can_be_checked_at_once(stage: Stage, whole: bool) -> None:
-    code = skeleton(None if whole else stage.number)
+    code = build_engine_skeleton(None if whole else stage.number)
     tree = ast.parse(code)
     names = names_of(code)
     assert set(stage.required_names) <= names.keys()
@@ -395,19 +401,19 @@ def test_a_skeleton_can_be_checked_at_once(stage: Stage, whole: bool) -> None:
 
 
 def test_the_solution_is_not_packaged() -> None:
-    for node in ast.walk(ast.parse(skeleton())):
+    for node in ast.walk(ast.parse(build_engine_skeleton())):
         if isinstance(node, ast.FunctionDef) and "parents" not in ast.unparse(node.args):
             assert ast.unparse(node.body[-1]) == "raise NotImplementedError"
 
 
 def test_what_a_student_wrote_becomes_a_graph() -> None:
-    graph, grads = engine_graph(names_of(SOLUTION), "e = (a + b)*(b + 1)", {"a": 2, "b": 1})
+    graph, grads = build_engine_graph(names_of(SOLUTION), "e = (a + b)*(b + 1)", {"a": 2, "b": 1})
     assert graph.outputs == ("e",)
     assert grads["a"] == 2
     assert grads["b"] == 5
     assert cgprimer.gradient(graph, wrt=["a", "b"]) == {"a": 2.0, "b": 5.0}
     assert cgprimer.trace(graph, of="e", method="reverse").rows
-    other, _ = engine_graph(
+    other, _ = build_engine_graph(
         names_of(MICROGRAD.replace("CHILDREN", "set(_children)")), "e = x*x - x/y"
     )
     assert float(other.evaluate()["e"]) == 4 - 2 / 3

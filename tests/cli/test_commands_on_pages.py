@@ -19,7 +19,11 @@ from pathlib import Path
 import pytest
 
 import cgprimer
-from cgprimer.course.checks.engine_check import STAGES, page, skeleton
+from cgprimer.course.checks.engine_ladder import (
+    STAGES,
+    build_engine_skeleton,
+    read_stage_page,
+)
 from cgprimer.course.checks.optimizer_check import CALLED
 from tests.checking.ladder_mistakes import SOLUTION
 from tests.checking.student_optimizers import ARGUMENTS, BODIES, source
@@ -127,7 +131,7 @@ def test_pages_of_the_package(path: Path, folder: Path) -> None:
 
 
 def test_the_ladder_shows_commands() -> None:
-    pages = [shown(page(stage.number)) for stage in STAGES]
+    pages = [shown(read_stage_page(stage.number)) for stage in STAGES]
     assert sum(map(len, pages)) >= 8
 
 
@@ -151,7 +155,7 @@ def test_help_of_subcommands(path: tuple[str, ...], folder: Path, homework: Path
 
 @pytest.mark.parametrize("stage", [None, *range(1, len(STAGES) + 1)])
 def test_skeletons_of_engines(stage: int | None, folder: Path) -> None:
-    assert not follow(skeleton(stage), folder)
+    assert not follow(build_engine_skeleton(stage), folder)
 
 
 @pytest.mark.parametrize("rule", CALLED)

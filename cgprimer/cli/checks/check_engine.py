@@ -69,21 +69,26 @@ def command(
       cgprimer check engine engine.py
       cgprimer check engine engine.py --draw graph.svg -e "y = x*x + x"
     """
-    from cgprimer.course.checks.engine_check import check_engine, page, possible, skeleton
+    from cgprimer.course.checks.engine_check import check_engine
+    from cgprimer.course.checks.engine_ladder import (
+        build_engine_skeleton,
+        list_possible_points,
+        read_stage_page,
+    )
 
     context = click.get_current_context()
     check = Check(
         "engine",
         f"{stage}",
         lambda submission, limits: check_engine(submission, stage, limits=limits),
-        skeleton(stage),
+        build_engine_skeleton(stage),
         f"cgprimer.check_engine(NAMES, {stage})",
-        possible(stage),
+        list_possible_points(stage),
     )
     if told:
         if stage is None:
             raise UsageError("the page of which stage?", hint="--stage 1 to --stage 10")
-        click.echo(page(stage), nl=False)
+        click.echo(read_stage_page(stage), nl=False)
         context.exit()
     if draw or traced:
         paths = [Path(path) for path in context.params["submissions"]]
@@ -98,13 +103,13 @@ def command(
 def _show(
     path: Path, draw: str | None, traced: bool, text: str | None, given: Mapping[str, Any]
 ) -> None:
-    from cgprimer.course.checks.engine_check import SHOWN, engine_graph
+    from cgprimer.course.checks.engine_check import DEFAULT_EXPRESSION, build_engine_graph
     from cgprimer.course.checks.sandbox import Limits
 
     check_outputs(given["force"], draw)
     limits = Limits(*(given[n] for n in ("time", "memory", "output_limit", "processes")))
     limits = replace(limits, forbidden=given["forbid"])
-    graph, grads = engine_graph(path, text or SHOWN, limits=limits)
+    graph, grads = build_engine_graph(path, text or DEFAULT_EXPRESSION, limits=limits)
     if traced:
         from cgprimer.analysis.text_tables import table
 
