@@ -1,8 +1,8 @@
-"""The structure of answers: what each function of a driver returns, checked before it is read.
+"""Validate the structure of the answers that a driver returns, before they are read.
 
-Answers are well-formed JSON, and still may have any structure: code of the submission runs in the
-process that answers. A form is a predicate on an answer; :data:`Forms` has one for each function of
-a driver, built from the arguments of the request.
+Answers are well-formed JSON with any structure, because the submission runs in the process of the
+driver. A form is a predicate on an answer; :data:`Forms` builds the form of each driver function
+from the arguments of the request.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from cgprimer.course.checks.check_results import Failure
 
 Form = Callable[[Any], bool]
 Forms = Mapping[str, Callable[[Sequence[Any]], Form]]
-WRONG_STRUCTURE = Failure("answers", "the answer does not have the structure that was asked for")
+WRONG_STRUCTURE = Failure("answers", "the answer does not have the expected structure")
 
 
-def checked(value: Any, form: Form) -> Any:
-    """Return an answer, or a failure if it does not have the expected structure.
+def validate_answer(value: Any, form: Form) -> Any:
+    """Return an answer unchanged, or a failure if its structure is not the expected one.
 
-    >>> checked([1.0, 2.0], list_of(is_number)), checked([[]], list_of(is_number)).kind
+    >>> numbers = list_of(is_number)
+    >>> validate_answer([1.0, 2.0], numbers), validate_answer([[]], numbers).kind
     ([1.0, 2.0], 'answers')
     """
     return value if isinstance(value, Failure) or form(value) else WRONG_STRUCTURE
@@ -31,58 +32,59 @@ def checked(value: Any, form: Form) -> Any:
 
 
 def is_anything(value: Any) -> bool:
-    """Accept every value."""
+    """Return True for every value."""
     return True
 
 
 def is_number(value: Any) -> bool:
-    """Accept numbers, infinities and nan among them."""
+    """Return whether a value is a number; infinities and nan are numbers."""
     return type(value) in (int, float)
 
 
 def is_integer(value: Any) -> bool:
-    """Accept integers."""
+    """Return whether a value is an integer."""
     return type(value) is int
 
 
-def is_text(value: Any) -> bool:
-    """Accept texts."""
+def is_string(value: Any) -> bool:
+    """Return whether a value is a string."""
     return type(value) is str
 
 
 def is_boolean(value: Any) -> bool:
-    """Accept True and False."""
+    """Return whether a value is True or False."""
     return type(value) is bool
 
 
 def is_scalar(value: Any) -> bool:
-    """Accept a number, or a text that describes what stands in its place."""
-    return is_number(value) or is_text(value)
+    """Return whether a value is a number, or a string that describes another object."""
+    return is_number(value) or is_string(value)
 
 
 def equal_to(*constants: Any) -> Form:
-    """Return a form that accepts constants."""
+    """Return a form that accepts some constants, of the same type."""
     return lambda value: any(type(value) is type(one) and value == one for one in constants)
 
 
 def either(*forms: Form) -> Form:
-    """Return a form that accepts what one of several forms accepts."""
+    """Return a form that accepts values that at least one of several forms accepts."""
     return lambda value: any(form(value) for form in forms)
 
 
-def list_of(form: Form, length: int | None = None, most: int | None = None) -> Form:
-    """Return a form that accepts lists, of a given length or of at most `most` entries."""
+def list_of(form: Form, length: int | None = None, max_length: int | None = None) -> Form:
+    """Return a form that accepts lists with a given length or maximum length."""
 
     def accepts(value: Any) -> bool:
+        """Return whether a value is a list with valid entries and length."""
         if type(value) is not list or (length is not None and len(value) != length):
             return False
-        return (most is None or len(value) <= most) and all(map(form, value))
+        return (max_length is None or len(value) <= max_length) and all(map(form, value))
 
     return accepts
 
 
 def row_of(*forms: Form) -> Form:
-    """Return a form that accepts lists with one entry for each form."""
+    """Return a form that accepts lists with one entry per form."""
     return lambda value: (
         type(value) is list
         and len(value) == len(forms)
@@ -91,12 +93,12 @@ def row_of(*forms: Form) -> Form:
 
 
 def mapping_of(form: Form) -> Form:
-    """Return a form that accepts dictionaries whose values have a form."""
+    """Return a form that accepts dictionaries whose values a form accepts."""
     return lambda value: type(value) is dict and all(map(form, value.values()))
 
 
 def record(**fields: Form) -> Form:
-    """Return a form that accepts dictionaries with exactly these keys."""
+    """Return a form that accepts dictionaries with exactly the given keys."""
     return lambda value: (
         type(value) is dict
         and value.keys() == fields.keys()
@@ -105,76 +107,82 @@ def record(**fields: Form) -> Form:
 
 
 _SCALARS = list_of(is_scalar)
-_TEXTS = list_of(is_text)
+_STRINGS = list_of(is_string)
 
 
 # --- gradients -----------------------------------------------------------------------------------
 
 
-def _is_problem_or_value(value: Any) -> bool:
-    """Accept every value, but a report that a function cannot be called only in its two forms."""
+def _is_gradient_answer(value: Any) -> bool:
+    """Return whether a value is not a report of a call error, or is a well-formed report."""
     if not isinstance(value, dict) or "no call" not in value:
         return True
-    said = {"missing": _TEXTS, "signature": is_text}
+    details = {"missing": _STRINGS, "signature": is_string}
     return any(
-        record(**{"no call": equal_to(kind), "said": form})(value) for kind, form in said.items()
+        record(**{"no call": equal_to(kind), "said": form})(value) for kind, form in details.items()
     )
 
 
-GRADIENT: Forms = {"call": lambda arguments: _is_problem_or_value}
+GRADIENT: Forms = {"call": lambda arguments: _is_gradient_answer}
 
 
 # --- optimizers ----------------------------------------------------------------------------------
 
 
-def _run(question: Mapping[str, Any]) -> Form:
-    """Return the form of what an optimizer did along the gradients of a run."""
+def _optimizer_run_form(question: Mapping[str, Any]) -> Form:
+    """Return the form of the steps that an optimizer made for the gradients of a run."""
     start, gradients = question["start"], question["gradients"]
-    error = record(message=is_text, line=either(equal_to(None), is_integer), arithmetic=is_boolean)
+    error = record(
+        message=is_string, line=either(equal_to(None), is_integer), arithmetic=is_boolean
+    )
     return record(
-        steps=list_of(list_of(is_number, len(start)), most=len(gradients)),
+        steps=list_of(list_of(is_number, len(start)), max_length=len(gradients)),
         error=either(equal_to({}), error),
-        changed=mapping_of(is_text),
+        changed=mapping_of(is_string),
     )
 
 
-def _tried(arguments: Sequence[Any]) -> Form:
+def _optimizer_form(arguments: Sequence[Any]) -> Form:
+    """Return the form of the runs of an optimizer, with the interface that it has."""
     question = arguments[1]
     meanings = list_of(equal_to(*question["hyper"]))
     fields: dict[str, Form] = {
-        "form": is_text,
+        "form": is_string,
         "taken": meanings,
         "defaults": mapping_of(is_number),
-        "runs": row_of(*map(_run, question["runs"])),
+        "runs": row_of(*map(_optimizer_run_form, question["runs"])),
     }
-    full = either(
+    complete = either(
         record(**fields, moved=equal_to(True)),
-        record(**fields, moved=equal_to(False), tries=mapping_of(is_text)),
+        record(**fields, moved=equal_to(False), tries=mapping_of(is_string)),
     )
     if not question["hyper"]["weight_decay"]:
-        return full
-    without = record(taken=meanings)
-    return lambda value: full(value) or (without(value) and "weight_decay" not in value["taken"])
+        return complete
+    without_decay = record(taken=meanings)
+    return lambda value: (
+        complete(value) or (without_decay(value) and "weight_decay" not in value["taken"])
+    )
 
 
 OPTIMIZER: Forms = {
-    "listed": lambda arguments: list_of(row_of(is_text, equal_to("class", "function"))),
-    "tried": _tried,
+    "listed": lambda arguments: list_of(row_of(is_string, equal_to("class", "function"))),
+    "tried": _optimizer_form,
 }
 
 
 # --- engines -------------------------------------------------------------------------------------
 
 
-def _inputs(program: Mapping[str, Any]) -> int:
+def _count_inputs(program: Mapping[str, Any]) -> int:
+    """Return the number of inputs of a program."""
     return sum(kind == "input" for kind, _ in program["leaves"])
 
 
-def _graph(program: Mapping[str, Any], order: bool = False) -> Form:
-    """Return the form of a graph: the operands of every node stand before it."""
-    inputs, size = _inputs(program), len(program["leaves"]) + len(program["steps"])
+def _graph_form(program: Mapping[str, Any], order: bool = False) -> Form:
+    """Return the form of a graph whose nodes are listed after their operands."""
+    inputs, size = _count_inputs(program), len(program["leaves"]) + len(program["steps"])
     indices = list_of(is_integer)
-    node = record(data=is_scalar, grad=is_scalar, op=is_text, parents=indices, set=is_boolean)
+    node = record(data=is_scalar, grad=is_scalar, op=is_string, parents=indices, set=is_boolean)
     fields: dict[str, Form] = {
         "nodes": list_of(node),
         "at": list_of(is_integer, size),
@@ -185,51 +193,56 @@ def _graph(program: Mapping[str, Any], order: bool = False) -> Form:
     form = with_order if order else either(record(**fields), with_order)
 
     def accepts(value: Any) -> bool:
+        """Return whether a value is a graph with valid indices of nodes."""
         if not form(value) or not value["nodes"]:
             return False
         nodes = value["nodes"]
-        parents = all(0 <= p < k for k, one in enumerate(nodes) for p in one["parents"])
+        parents = all(0 <= p < k for k, node in enumerate(nodes) for p in node["parents"])
         positions = chain(value["at"], value.get("order", ()))
         return parents and all(-1 <= index < len(nodes) for index in positions)
 
     return accepts
 
 
-def _built(arguments: Sequence[Any]) -> Form:
-    return _graph(arguments[0], order="order" in arguments[1:])
+def _values_form(arguments: Sequence[Any]) -> Form:
+    """Return the form of the graph that an engine builds, with or without a topological order."""
+    return _graph_form(arguments[0], order="order" in arguments[1:])
 
 
-def _zeroed(arguments: Sequence[Any]) -> Form:
+def _zeroing_form(arguments: Sequence[Any]) -> Form:
+    """Return the form of the gradients before and after zeroing."""
     program = arguments[0]
-    scalars = list_of(is_scalar, _inputs(program))
+    scalars = list_of(is_scalar, _count_inputs(program))
     names = ("zeroed", "data", "second", "unzeroed", "again")
-    return record(**dict.fromkeys(names, scalars), first=_graph(program))
+    return record(**dict.fromkeys(names, scalars), first=_graph_form(program))
 
 
-def _descended(arguments: Sequence[Any]) -> Form:
+def _descent_form(arguments: Sequence[Any]) -> Form:
+    """Return the form of the parameters and gradients of gradient descent."""
     program, _, steps, *_ = arguments
-    rows = list_of(list_of(is_scalar, _inputs(program)), steps)
+    rows = list_of(list_of(is_scalar, _count_inputs(program)), steps)
     return record(rows=rows, grads=rows)
 
 
-def _taped(arguments: Sequence[Any]) -> Form:
+def _tape_form(arguments: Sequence[Any]) -> Form:
+    """Return the form of a recorded tape and of its adjoints."""
     operands = either(equal_to(None), list_of(is_integer))
     return record(
-        tape=list_of(row_of(is_text, operands, is_scalar)),
+        tape=list_of(row_of(is_string, operands, is_scalar)),
         adjoints=_SCALARS if arguments[1] else equal_to(None),
     )
 
 
 _ENDING = equal_to("", "RecursionError")
 ENGINE: Forms = {
-    "list_names": lambda arguments: _TEXTS,
+    "list_names": lambda arguments: _STRINGS,
     "compute_quotient": lambda arguments: record(value=is_scalar),
     "compute_gradient": lambda arguments: record(value=_SCALARS, point=list_of(is_anything)),
-    "build_values": _built,
+    "build_values": _values_form,
     "run_chain": lambda arguments: record(error=_ENDING),
-    "zero_gradients": _zeroed,
-    "run_optimizer": _descended,
-    "record_tape": _taped,
+    "zero_gradients": _zeroing_form,
+    "run_optimizer": _descent_form,
+    "record_tape": _tape_form,
     "sweep_long_tape": lambda arguments: either(
         record(first=is_scalar, error=equal_to("")), record(error=equal_to("RecursionError"))
     ),

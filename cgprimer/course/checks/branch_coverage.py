@@ -1,9 +1,9 @@
-"""Which branch of every piecewise function a point is on, and which points cover all branches.
+"""Choose points that cover all branches of the piecewise functions of a graph.
 
-A gradient that ignores a kink is right on one of its sides. A point refutes it only if it lies on
-the other side and the output depends on the unit there: a later unit that is inactive hides the
-mistake. So the branches of a point are recorded together with the names whose derivatives depend
-on them, and points are chosen greedily until every branch that any candidate reaches is covered.
+A gradient that ignores a kink is correct on one side of the kink. A point on the other side refutes
+the gradient only if the output depends on the piecewise function there: an inactive unit behind it
+hides the mistake. So each branch is recorded together with the names whose derivatives depend on
+it, and points are chosen greedily until every branch that a candidate reaches is covered.
 """
 
 from __future__ import annotations
@@ -24,22 +24,29 @@ from cgprimer.support.value_names import internal_name
 from cgprimer.tapes import Builder, Instruction, Tape, reachable
 
 Array = Any
-Evaluate = Callable[[Tape], Mapping[str, Array]]  #: the outputs of a tape at some candidates
-_SIGNS = {"sign", "abs", "heaviside", "step"}  # piecewise by the sign of their operand
-_SMALL = 1e-6  # a smaller partial derivative hides what lies behind it
-_MOST_NAMES = 64  # bits of a set of names; more names share bits
-_MOST_FEATURES = 2_000  # decisions times names
-_MOST_PAIRS = 16  # branching values of which all combinations of two are wanted
+Evaluate = Callable[[Tape], Mapping[str, Array]]  #: computes the outputs of a tape at candidates
+_SIGNS = {"sign", "abs", "heaviside", "step"}  # their branch depends on the operand's sign
+_SMALL = 1e-6  # a smaller partial derivative hides the branches of its operand
+_MAX_BITS = 64  # of a set of names; several names may share a bit
+_MAX_FEATURES = 2_000  # decisions times names
+_MAX_DECISIONS_OF_PAIRS = 16  # if there are more, pairs of branches are not covered
 _TRUTH = "truth"
-_CLOSE = 0.05  # fraction of the points on a side that count as close to the kink
+_CLOSE = 0.05  # fraction of the points on a side that are close to the kink
 
 
 @dataclass(frozen=True)
 class _Decision:
-    """A quantity whose sign (or truth, of a condition) decides which branch is taken."""
+    """A quantity that determines the branch of a piecewise function.
 
-    instruction: int  # on the primal tape
-    output: str  # on the tape of decisions
+    Attributes:
+        instruction: the index of the function's result on the primal tape.
+        output: the name of the quantity on the tape of decisions.
+        kind: ``truth`` if the branch depends on whether the quantity is 0, ``gap`` if it depends on
+            the sign.
+    """
+
+    instruction: int
+    output: str
     kind: str
 
 
@@ -48,7 +55,7 @@ class Branches:
 
     Args:
         primal: the tape that is differentiated, with one output.
-        sources: for each name that is asked for, the labels of its elements.
+        sources: the elements of each name in the gradient.
     """
 
     def __init__(self, primal: Tape, sources: Mapping[str, Sequence[str]]) -> None:
@@ -56,74 +63,77 @@ class Branches:
         self.root = next(iter(primal.outputs.values()))
         self.needed = reachable(primal, [self.root])
         self._builder = Builder()
-        self._value = self._builder.extend(primal, keep=self.needed)
+        self._values = self._builder.extend(primal, keep=self.needed)
         self._outputs: dict[str, int] = {}
         self.decisions: list[_Decision] = []
         self.partials: dict[tuple[int, int], str | bool] = {}
-        for index, name, operands in self._instructions():
-            values = tuple([self._value[o] for o in operands])
+        for index, name, operands in self._iterate_instructions():
+            values = tuple([self._values[o] for o in operands])
             if not find_primitive(name).analytic:
-                self._decide(index, name, values)
+                self._record_decisions(index, name, values)
         if self.decisions:
-            self._add_partials()
-        self.names = max(
-            1, min(len(sources), _MOST_NAMES, _MOST_FEATURES // max(len(self.decisions), 1))
+            self._emit_partials()
+        self.bit_count = max(
+            1, min(len(sources), _MAX_BITS, _MAX_FEATURES // max(len(self.decisions), 1))
         )
         self.bits = {
-            primal.index(element): np.uint64(1 << (number % self.names))
+            primal.index(element): np.uint64(1 << (number % self.bit_count))
             for number, name in enumerate(sources)
             for element in sources[name]
         }
         self.tape = self._builder.finish(self._outputs, prune=True)
 
-    def _instructions(self) -> Iterator[tuple[int, str, tuple[int, ...]]]:
+    def _iterate_instructions(self) -> Iterator[tuple[int, str, tuple[int, ...]]]:
+        """Yield the index, primitive and operands of each needed instruction."""
         first = len(self.primal.leaves)
         for index, (name, operands) in enumerate(self.primal.instructions, first):
             if self.needed[index]:
                 yield index, operator_name(name), operands
 
-    # --- what decides ------------------------------------------------------------------------
+    # --- decisions ---------------------------------------------------------------------------
 
-    def _decide(self, index: int, name: str, values: tuple[int, ...]) -> None:
-        """Record what an instruction's branch depends on."""
+    def _record_decisions(self, index: int, name: str, values: tuple[int, ...]) -> None:
+        """Record the quantities that determine the branch of an instruction."""
         if name == "where":
-            self._add(index, values[0], _TRUTH)
+            self._add_decision(index, values[0], _TRUTH)
         elif name == "equal":
-            self._add(index, self._value[index], _TRUTH)
-        elif not self._gap(index, name, values):
-            known = dict(zip((*OPERANDS, RESULT), (*values, self._value[index]), strict=False))
-            known[RESULT] = self._value[index]
+            self._add_decision(index, self._values[index], _TRUTH)
+        elif not self._record_gap(index, name, values):
+            slots = dict(zip(OPERANDS, values, strict=False)) | {RESULT: self._values[index]}
             for text in find_primitive(name).partials:
-                self._decide_by_partial(index, text, known)
+                self._record_comparisons(index, text, slots)
 
-    def _decide_by_partial(self, index: int, text: str, known: Mapping[str, int]) -> None:
-        """Record the comparisons in the text of a partial derivative.
+    def _record_comparisons(self, index: int, text: str, slots: Mapping[str, int]) -> None:
+        """Record the comparisons in the formula of a partial derivative.
 
-        Tests for equality are left out: ties have no width.
+        Tests for equality are not recorded: the probability of a tie is 0.
         """
 
-        def leaf(node: Any) -> int:
-            return (
-                known[node.name] if isinstance(node, Name) else self._builder.constant(node.value)
-            )
+        def emit_leaf(node: Any) -> int:
+            """Return the value of an operand, of the result, or of a constant."""
+            if isinstance(node, Name):
+                return slots[node.name]
+            return self._builder.constant(node.value)
 
-        def apply(name: str, arguments: list[int]) -> int:
-            self._gap(index, name, tuple(arguments))
+        def emit_call(name: str, arguments: list[int]) -> int:
+            """Record a comparison, and return the value of a function call."""
+            self._record_gap(index, name, tuple(arguments))
             return self._builder.emit(name, *arguments)
 
         tree = parse_partial(text)
         if isinstance(tree, Apply):
-            fold(tree, leaf, apply)
+            fold(tree, emit_leaf, emit_call)
 
-    def _gap(self, index: int, name: str, values: tuple[int, ...]) -> bool:
-        """Record the quantity whose sign a comparison depends on; False for another function."""
+    def _record_gap(self, index: int, name: str, values: tuple[int, ...]) -> bool:
+        """Record the quantity whose sign determines a comparison; return False if there is none."""
         if name == "less":
-            self._add(index, self._builder.emit("sub", values[1], values[0]), "gap")
+            self._add_decision(index, self._builder.emit("sub", values[1], values[0]), "gap")
         elif name in _SIGNS:
-            self._add(index, values[0], "gap")
+            self._add_decision(index, values[0], "gap")
         return name == "less" or name in _SIGNS
 
-    def _add(self, index: int, value: int, kind: str) -> None:
+    def _add_decision(self, index: int, value: int, kind: str) -> None:
+        """Add a decision unless it is a constant or known already."""
         if self._builder.value_of(value) is not None:
             return
         output = internal_name("decision", str(value))
@@ -131,12 +141,12 @@ class Branches:
             self.decisions.append(_Decision(index, output, kind))
             self._outputs[output] = value
 
-    def _add_partials(self) -> None:
-        """Add the partial derivatives of all instructions; a constant is known to be 0 or not."""
-        for index, name, operands in self._instructions():
-            values = tuple([self._value[o] for o in operands])
+    def _emit_partials(self) -> None:
+        """Emit the partial derivatives of all instructions, or record whether a constant is 0."""
+        for index, name, operands in self._iterate_instructions():
+            values = tuple([self._values[o] for o in operands])
             for which in range(len(operands)):
-                partial = emit_partial(self._builder, name, which, values, self._value[index])
+                partial = emit_partial(self._builder, name, which, values, self._values[index])
                 number = 0.0 if partial is None else self._builder.value_of(partial)
                 if number is not None:
                     self.partials[index, which] = number != 0
@@ -148,66 +158,74 @@ class Branches:
     # --- points ------------------------------------------------------------------------------
 
     def features(self, evaluate: Evaluate) -> tuple[Array, Array]:
-        """Return what each candidate shows: boolean arrays of shape (features, candidates).
+        """Return the features of each candidate: boolean arrays of shape (features, candidates).
 
-        The features of the first array must be covered: each side of a decision where the output
-        depends on it, then the same for each name that the operands depend on, everywhere and
-        close to the kink. Those of the second, combinations of two sides, are covered as far as
-        the number of points allows.
+        Args:
+            evaluate: computes the outputs of a tape at the candidates.
+
+        Returns:
+            Two arrays. The features of the first array must be covered: each side of a decision
+            on which the output depends; then each side with a name on which the operands depend,
+            everywhere and close to the kink. The features of the second array, pairs of sides, are
+            covered as far as the number of points allows.
         """
         values = evaluate(self.tape)
         shape = np.shape(values[self.decisions[0].output])
         passes = {
-            edge: np.full(shape, known)
-            if isinstance(known, bool)
-            else np.abs(values[known]) > _SMALL
-            for edge, known in self.partials.items()
+            edge: np.full(shape, partial)
+            if isinstance(partial, bool)
+            else np.abs(values[partial]) > _SMALL
+            for edge, partial in self.partials.items()
         }
-        visible, reached = self._visible(passes, shape), self._reached_by(passes, shape)
-        single, by_name = list[Array](), list[Array]()
+        visible, reached = self._find_visible(passes, shape), self._find_names(passes, shape)
+        single: list[Array] = []
+        by_name: list[Array] = []
         for decision in self.decisions:
             at = decision.instruction - len(self.primal.leaves)
             operands = self.primal.instructions[at].operands
             names = np.bitwise_or.reduce([reached[o] for o in operands])
             size = np.abs(values[decision.output])
-            for side in _both(values[decision.output], decision.kind):
+            for side in _split_sides(values[decision.output], decision.kind):
                 shown = side & visible[decision.instruction]
                 single.append(shown)
-                near = shown
+                close = shown
                 if decision.kind != _TRUTH and shown.any():
-                    near = shown & (size <= np.quantile(size[shown], _CLOSE))
-                for bit in range(self.names):
+                    close = shown & (size <= np.quantile(size[shown], _CLOSE))
+                for bit in range(self.bit_count):
                     has_name = ((names >> np.uint64(bit)) & np.uint64(1)).astype(bool)
-                    by_name += [shown & has_name, near & has_name]
-        few = len(self.decisions) <= _MOST_PAIRS
-        pairs = [one & other for one, other in combinations(single, 2)] if few else single
-        return _over_samples([*single, *by_name]), _over_samples(pairs)
+                    by_name += [shown & has_name, close & has_name]
+        pairs = single
+        if len(self.decisions) <= _MAX_DECISIONS_OF_PAIRS:
+            pairs = [first & second for first, second in combinations(single, 2)]
+        return _combine_samples([*single, *by_name]), _combine_samples(pairs)
 
-    def _visible(self, passes: Mapping[tuple[int, int], Array], shape: Any) -> dict[int, Array]:
-        """Return where the output depends on each instruction with a decision.
+    def _find_visible(
+        self, passes: Mapping[tuple[int, int], Array], shape: Any
+    ) -> dict[int, Array]:
+        """Return for each decision the candidates at which the output depends on its instruction.
 
-        The derivative by a condition is 0 everywhere; it counts as visible at every point.
+        A condition, whose partial derivative is 0, counts as visible at every point.
         """
         visible = {self.root: np.ones(shape, bool)}
-        for index, _, operands in reversed([*self._instructions()]):
-            here = visible.get(index)
-            if here is None:
+        for index, _, operands in reversed([*self._iterate_instructions()]):
+            is_visible = visible.get(index)
+            if is_visible is None:
                 continue
             for which, operand in enumerate(operands):
                 if self.partials[index, which] is not False:
-                    there = here & passes[index, which]
-                    visible[operand] = visible[operand] | there if operand in visible else there
+                    reaches = is_visible & passes[index, which]
+                    visible[operand] = visible.get(operand, False) | reaches
         everywhere = np.ones(shape, bool)
         return {d.instruction: visible.get(d.instruction, everywhere) for d in self.decisions}
 
-    def _reached_by(self, passes: Mapping[tuple[int, int], Array], shape: Any) -> dict[int, Array]:
-        """For each value the set of names that it depends on, as bits."""
+    def _find_names(self, passes: Mapping[tuple[int, int], Array], shape: Any) -> dict[int, Array]:
+        """Return for each value the set of names that it depends on, as bits."""
         nothing = np.zeros(shape, np.uint64)
         reached = {
             leaf: np.full(shape, self.bits[leaf]) if leaf in self.bits else nothing
             for leaf in range(len(self.primal.leaves))
         }
-        for index, _, operands in self._instructions():
+        for index, _, operands in self._iterate_instructions():
             total = np.full(shape, self.bits[index]) if index in self.bits else nothing
             for which, operand in enumerate(operands):
                 total = total | np.where(passes[index, which], reached[operand], nothing)
@@ -215,32 +233,32 @@ class Branches:
         return reached
 
 
-def _both(value: Array, kind: str) -> tuple[Array, Array]:
-    """Where a decision falls on either side."""
+def _split_sides(value: Array, kind: str) -> tuple[Array, Array]:
+    """Return at which candidates a decision is on each of its two sides."""
     return (value != 0, value == 0) if kind == _TRUTH else (value > 0, value < 0)
 
 
-def _over_samples(rows: Sequence[Array]) -> Array:
-    """Features of a batch: those of any of its samples."""
-    whole = np.stack(rows)
-    return whole.any(axis=1) if whole.ndim == 3 else whole
+def _combine_samples(rows: Sequence[Array]) -> Array:
+    """Return the features as one array; a batch has the features of all its samples."""
+    features = np.stack(rows)
+    return features.any(axis=1) if features.ndim == 3 else features
 
 
 def remove_kinks(primal: Tape, decisions: Sequence[_Decision]) -> Iterator[Tape]:
-    """Yield the tapes in which one piecewise function is replaced by one of its operands.
+    """Yield tapes in which one piecewise function is replaced by one of its operands.
 
-    That is what a program computes which overlooks the function. A function whose derivative is 0
+    A student who ignores the function differentiates such a tape. A function whose derivative is 0
     everywhere is replaced by 1.
     """
     first = len(primal.leaves)
     for index in dict.fromkeys(d.instruction for d in decisions):
         name, operands = primal.instructions[index - first]
-        flat = all(text == "0" for text in find_primitive(operator_name(name)).partials)
-        if flat:
+        is_flat = all(text == "0" for text in find_primitive(operator_name(name)).partials)
+        if is_flat:
             changes = [Instruction("equal", (operands[0], operands[0]))]
         else:
-            kept = operands[1:] if name == "where" else operands
-            changes = [Instruction("copy", (o,)) for o in dict.fromkeys(kept)]
+            branches = operands[1:] if name == "where" else operands
+            changes = [Instruction("copy", (o,)) for o in dict.fromkeys(branches)]
         for change in changes:
             instructions = [*primal.instructions]
             instructions[index - first] = change
@@ -248,37 +266,48 @@ def remove_kinks(primal: Tape, decisions: Sequence[_Decision]) -> Iterator[Tape]
 
 
 def choose_candidates(
-    features: tuple[Array, Array], badness: Array, count: int, most: int
+    features: tuple[Array, Array], badness: Array, count: int, max_count: int
 ) -> list[int]:
-    """Choose candidates that cover every feature, again and again until there are enough.
+    """Return candidates that cover every feature, several times if enough are requested.
 
     Args:
-        features: those that must be covered, and more that may be; see :meth:`Branches.features`.
-        badness: of each candidate; worse ones are chosen only for what no better one covers.
-        count: how many are wanted.
-        most: how many may be chosen if so many are needed to cover the first features once.
+        features: the required and the optional features; see :meth:`Branches.features`.
+        badness: the badness of each candidate; a worse candidate is chosen only for features that
+            no better candidate covers.
+        count: the number of candidates.
+        max_count: the maximum number of candidates if covering the required features once needs
+            more than `count`.
     """
     required, all_features = features[0], np.concatenate(features)
     chosen: list[int] = []
     for level in np.unique(badness):
-        cover_features(required, badness <= level, chosen, 1, most)
+        cover_features(required, badness <= level, chosen, 1, max_count)
     order = np.argsort(badness, kind="stable")
     good = badness <= badness[order[min(count, len(order)) - 1]]
     for times in range(1, count):
         if len(chosen) >= count:
             break
         cover_features(all_features, good, chosen, times, count)
-    taken = {*chosen}
-    rest = [int(k) for k in order if int(k) not in taken]
-    return chosen + rest[: max(count - len(chosen), 0)]
+    others = [int(k) for k in order if int(k) not in {*chosen}]
+    return chosen + others[: max(count - len(chosen), 0)]
 
 
-def cover_features(features: Array, good: Array, chosen: list[int], times: int, most: int) -> None:
-    """Add candidates greedily until each feature is covered so many times, as far as possible."""
+def cover_features(
+    features: Array, good: Array, chosen: list[int], times: int, max_count: int
+) -> None:
+    """Add candidates greedily until each feature is covered a number of times, if possible.
+
+    Args:
+        features: booleans of shape (features, candidates).
+        good: the candidates that may be added.
+        chosen: the chosen candidates; updated.
+        times: how many candidates should have each feature.
+        max_count: the maximum number of chosen candidates.
+    """
     covered = features[:, chosen].sum(axis=1)
     free = good.copy()
     free[chosen] = False
-    while len(chosen) < most and free.any():
+    while len(chosen) < max_count and free.any():
         gain = features[covered < times].sum(axis=0) * free
         best = int(gain.argmax())
         if not gain[best]:

@@ -60,11 +60,9 @@ def check_formula(
     Args:
         formula: a graph; or a statement such as ``d(coth(x)) = -csch(x)``.
         answer: for a graph, a formula or a number per component, in the order of `wrt`,
-            ``4*x, 6*y``, or by name, ``dx = 4*x, dy = 6*y``. A number is compared at the
-            declared values, to the digits that are given.
+            ``4*x, 6*y``, or by name, ``dx = 4*x``. Numbers are compared at the declared values.
         of: the variable to differentiate; the only output unless given.
-        wrt: the names with respect to which to differentiate; all parameters, or else all inputs,
-            unless given.
+        wrt: the names to differentiate by; all parameters, or else all inputs, unless given.
         loss: a loss to add after the outputs; formulas may then contain ``target``.
         at: values that replace declared ones; for a statement, the point around which it is tried.
         keep: inputs that stay at their declared values.
@@ -74,9 +72,8 @@ def check_formula(
         seed: the random seed of the points.
 
     Returns:
-        A part for each component: the verdict, the likely mistake, and a point that refutes the
-        answer. For a graph the result contains no correct value; a statement is refuted with the
-        slope.
+        A part for each component, without correct values: the verdict, the likely mistake, and a
+        point that refutes the answer. A statement is refuted with the correct slope.
 
     Raises:
         SourceError: the answer cannot be read; a caret shows the position.
@@ -100,12 +97,11 @@ def check_formula(
         return _check_statement(formula, at or {}, points, seed, keep=keep, domain=domain)
     if answer is None:
         raise UsageError("answer must have a formula or a number for each component, got None")
-    if at:
-        formula = replace(formula, declared_values=FrozenDict(_check_point(formula, at)))
+    point = _check_point(formula, at) if at else formula.declared_values
+    graph = replace(formula, declared_values=FrozenDict(point))
     names = wrt or formula.parameters or formula.inputs
-    question = build_question(formula, of=of, wrt=names, loss=loss, keep=keep, domain=domain)
-    answers = read_answers(answer, question)
-    parts = _grade_answers(question, answers, points, seed)
+    question = build_question(graph, of=of, wrt=names, loss=loss, keep=keep, domain=domain)
+    parts = _grade_answers(question, read_answers(answer, question), points, seed)
     return Result("formula", answer, parts, notes=question.notes)
 
 
@@ -248,7 +244,7 @@ def _choose_points_on_both_sides(question: Question, count: int, seed: int) -> P
     """
     graph = question.graph
     opposites = {n: (-np.asarray(v, float)).tolist() for n, v in graph.values.items()}
-    opposites |= {name: graph.values[name] for name in question.kept}
+    opposites |= {name: graph.values[name] for name in question.fixed_inputs}
     mirrored = replace(question, graph=replace(graph, declared_values=FrozenDict(opposites)))
     sets: list[Points] = []
     for side, number in ((question, count - count // 2), (mirrored, count // 2)):

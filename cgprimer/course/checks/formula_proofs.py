@@ -1,7 +1,7 @@
-"""Proofs by sympy that two formulas are equal, in a child process with a time limit.
+"""Prove with sympy that two formulas are equal, in a child process with a time limit.
 
-Sympy has no bound on its time or memory: it computes ``9^9^9^9`` as an integer. The child is
-started at the first proof, answers one after the other, and is replaced when one takes too long.
+The time and memory of sympy are not bounded: it computes ``9^9^9^9`` as an integer. The child
+process is started at the first proof, and is replaced if a proof takes too long.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from pathlib import Path
 from queue import Empty, Queue
 from threading import Lock, Thread
 
-SECONDS = 5.0  #: that a proof may take
-_START_SECONDS = 60.0  # until a child has loaded sympy on a busy machine
-_MEMORY = 2 << 30  # bytes of the child
+SECONDS = 5.0  #: time limit of a proof
+_START_SECONDS = 60.0  # time limit for loading sympy on a busy machine
+_MEMORY = 2 << 30  # memory limit of the child process, in bytes
 _READY = "ready"
 
 
 class Prover:
-    """Asks a child process whether two formulas are equal; safe for several threads."""
+    """Proves in a child process that two formulas are equal; threads may share a prover."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -38,7 +38,7 @@ class Prover:
         Args:
             left: a formula in the package's language.
             right: the other formula.
-            names: the names that are real symbols; of the rest ``pi`` and ``e`` are constants.
+            names: the names of real symbols; other names ``pi`` and ``e`` are constants.
             seconds: the time limit.
         """
         with self._lock:
@@ -56,7 +56,8 @@ class Prover:
                 return False
 
     def _start(self) -> None:
-        # Not from the current folder, where a submission may be called sympy.py.
+        """Start the child process and wait until it has loaded sympy."""
+        # -P: do not import from the current folder, where a submission may be named sympy.py.
         command = [sys.executable, "-P", "-m", "cgprimer.course.checks.formula_proofs"]
         paths = [str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH", "")]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
@@ -70,34 +71,36 @@ class Prover:
             env=environment,
         )
         self._process, self._lines = process, Queue()
-        Thread(target=_forward, args=(process, self._lines), daemon=True).start()
+        Thread(target=_forward_lines, args=(process, self._lines), daemon=True).start()
         if self._lines.get(timeout=_START_SECONDS) != _READY:
-            raise OSError("the child has not started")
+            raise OSError("the child process did not start")
 
     def _stop(self) -> None:
+        """End the child process, if it is running, and close its pipes."""
         process, self._process = self._process, None
         if process is not None:
             process.kill()
             process.wait()
             for pipe in (process.stdin, process.stdout):
                 if pipe:
-                    _close(pipe)
+                    _close_pipe(pipe)
 
     def close(self) -> None:
-        """End the child process."""
+        """End the child process after the current proof."""
         with self._lock:
             self._stop()
 
 
-def _close(pipe: object) -> None:
+def _close_pipe(pipe: object) -> None:
+    """Close a pipe and ignore errors."""
     try:
         pipe.close()  # type: ignore[attr-defined]
     except (OSError, ValueError):
         return
 
 
-def _forward(process: subprocess.Popen[str], lines: Queue[str]) -> None:
-    """Put the child's lines into a queue, and an empty one at its end."""
+def _forward_lines(process: subprocess.Popen[str], lines: Queue[str]) -> None:
+    """Put the lines of a child process into a queue, and an empty line at the end."""
     assert process.stdout
     try:
         for line in process.stdout:
@@ -111,10 +114,11 @@ PROVER = Prover()
 atexit.register(PROVER.close)
 
 
-# --- the child -----------------------------------------------------------------------------------
+# --- the child process ---------------------------------------------------------------------------
 
 
-def _answer(left: str, right: str, names: Sequence[str]) -> bool:
+def _prove_equal(left: str, right: str, names: Sequence[str]) -> bool:
+    """Return whether sympy simplifies the difference of two formulas to 0."""
     import sympy
 
     from cgprimer.core.operations import symbolic_arithmetic
@@ -128,8 +132,8 @@ def _answer(left: str, right: str, names: Sequence[str]) -> bool:
     return bool(sympy.simplify((first - second).subs(values)) == 0)
 
 
-def _serve() -> None:
-    """Answer the questions on standard input, a line each."""
+def _serve_proofs() -> None:
+    """Prove the pairs of formulas on standard input, one pair per line."""
     import sympy  # noqa: F401
 
     try:
@@ -138,19 +142,20 @@ def _serve() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     except (ImportError, OSError, ValueError):  # not a Unix system: the time limit remains
         pass
-    _send(_READY)
+    _print_line(_READY)
     for line in sys.stdin:
         try:
-            result = _answer(*json.loads(line))
+            result = _prove_equal(*json.loads(line))
         except Exception:  # no form in sympy, or nothing that sympy can do
             result = False
-        _send("equal" if result else "unknown")
+        _print_line("equal" if result else "unknown")
 
 
-def _send(line: str) -> None:
+def _print_line(line: str) -> None:
+    """Print a line and flush standard output."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 
 
 if __name__ == "__main__":
-    _serve()
+    _serve_proofs()

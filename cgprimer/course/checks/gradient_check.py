@@ -1,4 +1,9 @@
-"""Compare a student's gradient function with the correct gradient, and name the likely mistake."""
+"""Compare a student's gradient function with the correct gradient, and name the likely mistake.
+
+The errors of rounding, of single precision, and of central differences with a good step are
+accepted. The bounds of rounding errors are computed along with the gradient; the errors of
+difference quotients must be small compared with the derivative's median size.
+"""
 
 from __future__ import annotations
 
@@ -362,57 +367,44 @@ def check_gradient(
 ) -> Result:
     """Check a gradient function and name the likely mistake.
 
-    The function is called at many points. It takes the graph's inputs and parameters as keyword
-    arguments or as one dictionary. It returns the derivatives as a dictionary or in the order of
-    `wrt`: scalars, or lists or arrays with the parameter's shape.
+    The function takes the graph's inputs and parameters as keyword arguments or as one dictionary.
+    It returns the derivatives as a dictionary or in the order of `wrt`, with the parameter's shape.
 
     Args:
         graph: the graph to differentiate.
-        function: a function, which is called directly; or a file, or the ``globals()`` of a
-            notebook, that define a function with the given name. A file runs in a sandbox, with
-            limits.
+        function: a function, or the file or ``globals()`` of a notebook that define it.
         of: the variable to differentiate; the only output unless given.
-        wrt: the names with respect to which to differentiate; by default all parameters (all inputs
-            of a graph without parameters).
+        wrt: the names to differentiate by; all parameters, or else all inputs, unless given.
         loss: a loss to add after the outputs; the function then also takes ``target``.
         batch: the number of samples of a batch; inputs are then lists with one value per sample.
         reduction: the reduction over the batch, ``mean`` or ``sum``.
         keep: inputs that stay at their declared values.
-        domain: for inputs the values from which they are sampled, ``{"y": (0, 1)}`` or
-            ``{"y": "one-hot"}``, instead of the domains that the graph declares.
-        points: the number of points; more are used if covering every branch of piecewise functions
-            requires them.
+        domain: the values of inputs to sample from, ``{"y": (0, 1)}`` or ``{"y": "one-hot"}``.
+        points: the number of points; more if covering all branches of the graph requires them.
         seed: the random seed of the points.
         name: the name of the function in a file.
         value: whether the function returns ``(value, gradient)``.
-        tolerance: the largest relative error that is right, between 0 and 1; 1e-7 unless given,
-            or 1e-4 for graphs with kinks.
+        tolerance: the largest relative error that is right; 1e-7, or 1e-4 with kinks, unless given.
         limits: the resource limits of a submission.
 
     Returns:
-        A part for each name: right up to a relative error of 1e-7, suspicious up to 1e-2. The
-        result contains no expected value. Rounding errors do not count: they are bounded along with
-        the gradient. Neither do the errors of single precision and of central differences with a
-        good step, if these are small compared with the derivative's median size.
+        A part for each name, without expected values: right up to a relative error of 1e-7,
+        suspicious up to 1e-2.
 
     Raises:
-        UsageError: an argument is invalid, or gradient checks do not support the graph.
+        UsageError: an argument is invalid, or the graph is not supported.
         DifferentiationError: the gradient is finite and smooth at too few points.
 
     >>> import cgprimer
-    >>> graph = cgprimer.parse("xw = a*xa^2 + b")
-    >>> def gradient(xa, a, b):
-    ...     return {"a": -xa**2, "b": 1}
-    >>> for part in cgprimer.check_gradient(graph, gradient).parts:
-    ...     print(part.name, part.verdict, part.mistake)
-    a wrong sign
-    b right
+    >>> gradient = lambda xa, a, b: {"a": -xa**2, "b": 1}
+    >>> result = cgprimer.check_gradient(cgprimer.parse("xw = a*xa^2 + b"), gradient)
+    >>> [(part.name, part.verdict, part.mistake) for part in result.parts]
+    [('a', 'wrong', 'sign'), ('b', 'right', '')]
     """
     submission: Any = {name: function} if callable(function) else function
     check = build_gradient_check(
         graph, of=of, wrt=wrt, loss=loss, batch=batch, reduction=reduction, keep=keep,
-        domain=domain, count=points, seed=seed, name=name, value=value,
-        tolerance=tolerance,
+        domain=domain, count=points, seed=seed, name=name, value=value, tolerance=tolerance,
     )  # fmt: skip
     return check.run(submission, limits)
 

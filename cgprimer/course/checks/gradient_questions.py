@@ -65,7 +65,7 @@ class Question:
         batch: the number of samples of a batch; 0 if a point is one sample.
         reduction: the reduction over a batch, ``mean`` or ``sum``.
         domains: the domains from which inputs are sampled; other inputs are real numbers.
-        kept: the inputs that stay at their declared values.
+        fixed_inputs: the inputs that stay at their declared values.
         notes: a sentence for each input whose domain was inferred from a loss in the graph.
     """
 
@@ -77,7 +77,7 @@ class Question:
     batch: int = 0
     reduction: str = "mean"
     domains: Mapping[str, Domain] = field(default_factory=dict)
-    kept: tuple[str, ...] = ()
+    fixed_inputs: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -121,7 +121,7 @@ class Question:
 
     @cached_property
     def has_kinks(self) -> bool:
-        """Whether the output depends on a function that may have a kink."""
+        """True if the output depends on a function that may have a kink."""
         needed = reachable(self.primal, self.primal.outputs.values())[len(self.primal.leaves) :]
         instructions = zip(self.primal.instructions, needed, strict=True)
         return any(

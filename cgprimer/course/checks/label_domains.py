@@ -1,9 +1,9 @@
-"""Domains of labels: of the targets of a loss, and of inputs that a written-out loss shows.
+"""Domains of labels: the targets of a loss, and inputs that are labels of a written-out loss.
 
-An input is recognised as a label if every use of it belongs to one of two losses, and only if it
-is not differentiated by. In cross-entropy, y and 1 - y multiply logarithms and the products are
-added up; in the hinge loss, t multiplies the score in ``max(0, 1 - t*score)``. A declared value
-must fit as well: with ``y = 0.3`` nothing is inferred.
+An input is recognized as a label if all its uses belong to one of two losses, and if the gradient
+does not contain the derivative with respect to it. In cross-entropy, y and 1 - y multiply
+logarithms and the products are added up; in the hinge loss, t multiplies the score in
+``max(0, 1 - t*score)``. The declared value must be in the domain: ``y = 0.3`` is no label.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ from cgprimer.expressions import ExpressionGraph
 from cgprimer.tapes import Tape, tape
 
 ZERO_ONE, SIGNS = (0.0, 1.0), (-1.0, 1.0)
-_OF_LOSSES: dict[str, Domain] = {
+_TARGET_DOMAINS: dict[str, Domain] = {
     "cross-entropy": ZERO_ONE, "cross-entropy-logit": ZERO_ONE, "hinge": SIGNS,
 }  # fmt: skip
 _LOGARITHMS = {"log", "log1p", "log2", "log10", "softplus", "logaddexp"}
-_MOVES = {"reshape", "broadcast", "index", "take", "transpose"}  # the numbers stay the same
-_SUMS = {"add", "sub", "neg", "sum", "copy", *_MOVES}
+_REARRANGEMENTS = {"reshape", "broadcast", "index", "take", "transpose"}
+_SUMS = {"add", "sub", "neg", "sum", "copy", *_REARRANGEMENTS}
 
 
 class Inference(NamedTuple):
-    """What a loss that is written out in a graph shows about an input.
+    """The domain of an input that is inferred from a loss in the graph.
 
     Attributes:
-        domain: the domain of the labels; None if the declared value does not fit it.
-        note: a sentence for whoever asked the question.
+        domain: the domain of the labels; None if the declared value is not in it.
+        note: a sentence for the user.
     """
 
     domain: Domain | None
@@ -74,16 +74,16 @@ def find_target_domains(
         classes = shapes[0][0] if shapes[0] else len(shapes)
         numbers = tuple(float(k) for k in range(classes))
         return {one: ONE_HOT if one in with_loss.shapes else numbers for one in targets}
-    return {one: _OF_LOSSES[name] for one in targets if name in _OF_LOSSES}
+    return {one: _TARGET_DOMAINS[name] for one in targets if name in _TARGET_DOMAINS}
 
 
 def create_example_targets(
     graph: ExpressionGraph, loss: str | None, domain: Mapping[str, Any] | None
 ) -> dict[str, Any] | None:
-    """Return an example of the targets if a user's domains say what these look like.
+    """Return an example of the targets if the domains determine their shape.
 
-    A one-hot target of softmax cross-entropy has a number for each class; without this domain it
-    is the number of a class.
+    A one-hot target of softmax cross-entropy has an element per class; without this domain the
+    target is the index of a class.
     """
     if not loss or parse_loss_name(loss) != SOFTMAX or not isinstance(domain, Mapping):
         return None
@@ -98,22 +98,22 @@ def create_example_targets(
 def check_target_domains(
     loss: str | None, targets: Mapping[str, Domain], domains: Mapping[str, Domain]
 ) -> None:
-    """Raise DataError if a domain has a value that is not a target of the named loss."""
-    for name, known in targets.items():
+    """Raise DataError if a domain contains a value that is not a valid target of the loss."""
+    for name, classes in targets.items():
         for value in domains.get(name, ()) if domains.get(name) != ONE_HOT else ():
             what = f"a value of the domain of {name!r}"
             if loss and parse_loss_name(loss) == SOFTMAX:
-                check_class_indices(value, len(known), what, sample=False)
+                check_class_indices(value, len(classes), what, sample=False)
             elif loss:
                 check_target(loss, value, what, sample=False)
 
 
 def infer_domains(graph: ExpressionGraph, exclude: Collection[str]) -> dict[str, Inference]:
-    """Return what the losses written out in a graph show about its inputs.
+    """Infer the domains of inputs from the losses that are written out in a graph.
 
     Args:
         graph: the graph.
-        exclude: inputs that are differentiated by, or whose values are known otherwise.
+        exclude: inputs in the gradient, and inputs with a domain or a fixed value.
 
     >>> import cgprimer
     >>> text = "input x, y = 1; p = sigmoid(w*x); l = -(y*log(p) + (1 - y)*log(1 - p))"
@@ -129,9 +129,9 @@ def infer_domains(graph: ExpressionGraph, exclude: Collection[str]) -> dict[str,
     scalars = []
     for name in graph.inputs:
         if name not in exclude:
-            uses = _Uses(primal, users, primal.index(name))
-            if candidate := uses.domain(declared=name in graph.values):
-                inferences[name] = _inference(graph, name, *candidate)
+            uses = _InputUses(primal, users, primal.index(name))
+            if candidate := uses.infer_domain(declared=name in graph.values):
+                inferences[name] = _describe_inference(graph, name, *candidate)
             elif uses.is_scalar_label:
                 scalars.append(name)
     if len(scalars) > 1 and domain_contains(
@@ -144,8 +144,8 @@ def infer_domains(graph: ExpressionGraph, exclude: Collection[str]) -> dict[str,
     return inferences
 
 
-def _inference(graph: ExpressionGraph, name: str, domain: Domain, loss: str) -> Inference:
-    """Return the domain with a note, or a note alone if the declared value does not fit."""
+def _describe_inference(graph: ExpressionGraph, name: str, domain: Domain, loss: str) -> Inference:
+    """Return the domain with a note, or only a note if the declared value is not in the domain."""
     text = "one-hot vectors" if domain == ONE_HOT else format_domain(domain)
     if name in graph.values and not domain_contains(
         domain, np.asarray(graph.values[name]).tolist()
@@ -162,13 +162,19 @@ def _inference(graph: ExpressionGraph, name: str, domain: Domain, loss: str) -> 
 
 
 @dataclass
-class _Uses:
-    """The uses of one input on a tape, followed from the input to the outputs.
+class _InputUses:
+    """The uses of an input on a tape, from the input to the outputs.
 
-    ``kinds`` says what each value that depends on the input is: ``label``, its ``complement``
-    1 - y, a ``margin`` t*score, a ``slack`` 1 - t*score, or part of the ``loss``. ``factors`` are
-    the labels and complements that multiply logarithms. ``is_scalar_label`` is set if the input is
-    one number that multiplies logarithms, as the label of one of several classes does.
+    Attributes:
+        primal: the tape.
+        users: the results of the instructions that use each value.
+        source: the index of the input.
+        factors: the kinds of values that multiply logarithms: ``label`` or ``complement``.
+        logarithms: the logarithms that are multiplied by the label or its complement.
+        kinds: the kind of each value that depends on the input: the ``label``, its ``complement``
+            1 - y, a ``margin`` t*score, a ``slack`` 1 - t*score, or part of the ``loss``.
+        is_scalar_label: whether the input is a scalar that multiplies logarithms, such as the label
+            of one of several classes.
     """
 
     primal: Tape
@@ -179,8 +185,8 @@ class _Uses:
     kinds: dict[int, str] = field(default_factory=dict)
     is_scalar_label: bool = False
 
-    def domain(self, *, declared: bool) -> tuple[Domain, str] | None:
-        """Return the domain of the labels and the name of the loss; None if there is no loss."""
+    def infer_domain(self, *, declared: bool) -> tuple[Domain, str] | None:
+        """Return the domain of the input and the name of its loss; None if it is no label."""
         self.kinds[self.source] = "label"
         pending = list(self.users.get(self.source, ()))  # sorted, as a heap is
         used = set[str]()
@@ -189,7 +195,7 @@ class _Uses:
             if index in self.kinds:
                 continue
             primitive, operands = self.primal.instructions[index - len(self.primal.leaves)]
-            kind = self._kind(operator_name(primitive), operands)
+            kind = self._classify(operator_name(primitive), operands)
             if not kind:
                 return None
             self.kinds[index] = kind
@@ -213,20 +219,20 @@ class _Uses:
         self.is_scalar_label = self.factors == {"label"} and classes == 1
         return None
 
-    def _kind(self, primitive: str, operands: tuple[int, ...]) -> str:
-        """Return the kind of a value with such operands; empty if it is not of a known loss."""
+    def _classify(self, primitive: str, operands: tuple[int, ...]) -> str:
+        """Return the kind of a value; empty if the value does not belong to a known loss."""
         kinds = [self.kinds.get(operand, "") for operand in operands]
         kind = max(kinds, key=len) if len({*kinds} - {""}) == 1 else ""
-        others = [o for o, own in zip(operands, kinds, strict=True) if not own]
+        others = [o for o, kind in zip(operands, kinds, strict=True) if not kind]
         scaled = primitive in ("mul", "div") and all(map(self._is_constant, others))
         if kind == "loss":
             return "loss" if primitive in _SUMS or scaled else ""
-        if primitive == "neg" or primitive in _MOVES:
+        if primitive == "neg" or primitive in _REARRANGEMENTS:
             return kind
         if primitive == "sub" and kind == "label" and self._is_constant(operands[0], 1.0):
             return "complement"
         if kind in ("label", "complement") and len(others) == 1:
-            return self._product(primitive, kind, kinds, others[0], scaled=scaled)
+            return self._classify_product(primitive, kind, kinds, others[0], scaled=scaled)
         if kind == "margin":
             is_slack = primitive == "add" or (primitive == "sub" and kinds[1] == kind)
             return "slack" if is_slack and any(self._is_constant(o, 1.0) for o in others) else ""
@@ -235,10 +241,10 @@ class _Uses:
         )
         return "loss" if kind == "slack" and hinge else ""
 
-    def _product(
+    def _classify_product(
         self, primitive: str, kind: str, kinds: list[str], other: int, *, scaled: bool
     ) -> str:
-        """Return the kind of a label, or its complement, together with another value."""
+        """Return the kind of the product of a label, or its complement, and another value."""
         logarithm = primitive == "xlogy" and bool(kinds[0])
         if primitive in ("mul", "matmul") and self._is_logarithm(other):
             logarithm = True
@@ -252,16 +258,18 @@ class _Uses:
         return "margin" if is_score else ""
 
     def _is_constant(self, index: int, value: float | None = None) -> bool:
-        """Return whether a value is a constant, or a certain one."""
+        """Return whether a value is a constant, equal to the given value if there is one."""
         instruction = self.primal.instruction(index)
         if instruction is not None:
             kind = operator_name(instruction.primitive)
-            return kind in _MOVES and self._is_constant(instruction.operands[0], value)
+            return kind in _REARRANGEMENTS and self._is_constant(instruction.operands[0], value)
         leaf = self.primal.leaves[index]
         return leaf.kind == "constant" and value in (None, leaf.value)
 
-    def _ancestors(self, index: int, through: Collection[str] | None = None) -> Iterator[int]:
-        """Yield a value and what it is computed from, through some primitives or through all."""
+    def _iterate_ancestors(
+        self, index: int, through: Collection[str] | None = None
+    ) -> Iterator[int]:
+        """Yield a value and its direct and indirect operands, through some primitives or all."""
         pending, seen = [index], {index}
         while pending:
             current = pending.pop()
@@ -272,36 +280,39 @@ class _Uses:
                 pending += [o for o in instruction.operands if o not in seen]
                 seen.update(instruction.operands)
 
-    def _primitives(self, index: int, through: Collection[str] | None = None) -> set[str]:
-        instructions = map(self.primal.instruction, self._ancestors(index, through))
+    def _list_primitives(self, index: int, through: Collection[str] | None = None) -> set[str]:
+        """Return the primitives that compute a value and its direct and indirect operands."""
+        instructions = map(self.primal.instruction, self._iterate_ancestors(index, through))
         return {operator_name(i.primitive) for i in instructions if i}
 
     def _is_logarithm(self, index: int) -> bool:
-        return not _LOGARITHMS.isdisjoint(self._primitives(index, _SUMS))
+        """Return whether a value is a logarithm, or a sum of logarithms."""
+        return not _LOGARITHMS.isdisjoint(self._list_primitives(index, _SUMS))
 
     def _is_softmax(self, index: int) -> bool:
-        return {"exp", "sum"} <= self._primitives(index)
+        """Return whether a value is computed from exponentials and a sum, as in softmax."""
+        return {"exp", "sum"} <= self._list_primitives(index)
 
     def _is_score(self, index: int) -> bool:
-        """Return whether a value depends on an input and on a parameter."""
-        leaves = [i for i in self._ancestors(index) if i < len(self.primal.leaves)]
+        """Return whether a value depends on both inputs and parameters."""
+        leaves = [i for i in self._iterate_ancestors(index) if i < len(self.primal.leaves)]
         return {"column", "scalar"} <= {self.primal.leaves[i].kind for i in leaves}
 
 
-# --- what is asked for ---------------------------------------------------------------------------
+# --- restrictions --------------------------------------------------------------------------------
 
 
 class Restrictions(NamedTuple):
-    """How the inputs of a graph are sampled.
+    """Restrictions on the sampled values of the inputs of a graph.
 
     Attributes:
-        domains: the domains of inputs that have one, but for kept inputs.
-        kept: inputs that stay at their declared values.
+        domains: the domains of inputs that are sampled from one.
+        fixed_inputs: inputs that stay at their declared values.
         notes: a sentence for each input whose domain was inferred.
     """
 
     domains: dict[str, Domain]
-    kept: tuple[str, ...] = ()
+    fixed_inputs: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -313,26 +324,30 @@ def resolve_restrictions(
     targets: Mapping[str, Domain] = MappingProxyType({}),
     wrt: Collection[str] = (),
 ) -> Restrictions:
-    """Return how the inputs of a graph are sampled.
+    """Return the restrictions on the sampled values of the inputs of a graph.
 
-    Arguments and declarations come first, then the targets of a named loss, then what a loss that
-    is written out in the graph shows.
+    Arguments take precedence over declarations, these over the targets of a named loss, and these
+    over domains inferred from a loss that is written out in the graph.
 
     Args:
         graph: the graph, with its loss.
         keep: inputs that stay at their declared values.
         domain: for each name a set of numbers, or ``"one-hot"``.
         targets: domains of the targets of the loss.
-        wrt: names that are differentiated by: nothing is inferred about them.
+        wrt: the names in the gradient, whose domains are not inferred.
 
     Raises:
         UsageError: a name is not an input, a kept input has no declared value, or a domain is not
             valid.
     """
-    kept = resolve_kept_inputs(graph, keep)
-    check_disjoint(kept, domain or ())
+    fixed = resolve_kept_inputs(graph, keep)
+    check_disjoint(fixed, domain or ())
     domains = {**targets, **resolve_input_domains(graph, domain)}
-    inferred = infer_domains(graph, {*domains, *kept, *wrt})
-    domains |= {name: one.domain for name, one in inferred.items() if one.domain is not None}
-    domains = {name: values for name, values in domains.items() if name not in kept}
-    return Restrictions(domains, kept, tuple(one.note for one in inferred.values()))
+    inferred = infer_domains(graph, {*domains, *fixed, *wrt})
+    domains |= {
+        name: inference.domain
+        for name, inference in inferred.items()
+        if inference.domain is not None
+    }
+    domains = {name: values for name, values in domains.items() if name not in fixed}
+    return Restrictions(domains, fixed, tuple(inference.note for inference in inferred.values()))

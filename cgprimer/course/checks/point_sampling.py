@@ -1,4 +1,4 @@
-"""Values of inputs and parameters for checks and exercises: fixed, from a domain, or free."""
+"""Sample values of inputs and parameters: fixed values, values of a domain, or any numbers."""
 
 from __future__ import annotations
 
@@ -38,13 +38,14 @@ def sample_values(
         random: the source of random numbers.
         shape: the shape of one sample.
         samples: the number of samples.
-        domain: where the values come from; None for any number.
-        number: returns a random number for an element, which is counted in the order of the array;
-            it is called only without a domain.
+        domain: the domain of the values; None for any numbers.
+        number: returns a random number for the element with the given index in the flattened array;
+            called only without a domain.
     """
     if domain is not None:
 
         def choose(below: int, size: Shape) -> Array:
+            """Return random indices below a bound."""
             indices = [random.randrange(below) for _ in range(math.prod(size))]
             return np.array(indices, int).reshape(size)
 
@@ -55,7 +56,7 @@ def sample_values(
 
 
 def resolve_kept_inputs(graph: ExpressionGraph, keep: Sequence[str] | str = ()) -> tuple[str, ...]:
-    """Return the names of the inputs that stay at their declared values.
+    """Return the names of inputs that keep their declared values.
 
     Raises:
         UsageError: a name is not an input, or has no declared value.
@@ -68,7 +69,7 @@ def resolve_kept_inputs(graph: ExpressionGraph, keep: Sequence[str] | str = ()) 
     for name in names:
         _check_input(graph, name, "keep")
         if name not in graph.values:
-            what = f"keep={name!r} (--keep {name}): the graph declares no value for it"
+            what = f"cannot keep {name!r} (keep=, --keep): the graph declares no value for it"
             raise UsageError(what, hint=f"declare one: input {name} = 1")
     return names
 
@@ -76,11 +77,11 @@ def resolve_kept_inputs(graph: ExpressionGraph, keep: Sequence[str] | str = ()) 
 def resolve_input_domains(
     graph: ExpressionGraph, domain: Mapping[str, Any] | None
 ) -> dict[str, Domain]:
-    """Return the domains of a graph's inputs: the given ones, else the declared ones.
+    """Return the domains of a graph's inputs; arguments replace declared domains.
 
     Args:
         graph: the graph.
-        domain: for each name a set of numbers, as ``(0, 1)``, or ``"one-hot"``.
+        domain: for each input a set of numbers, such as ``(0, 1)``, or ``"one-hot"``.
 
     Raises:
         UsageError: a name is not an input, or a domain is not valid for it.
@@ -91,15 +92,16 @@ def resolve_input_domains(
     """
     if domain is not None and not isinstance(domain, Mapping):
         what = f"domain must map inputs to their possible values, got {type(domain).__name__}"
-        raise UsageError(what, hint='domain={"y": (0, 1)} or domain={"y": "one-hot"}')
+        raise UsageError(what, hint='write domain={"y": (0, 1)} or domain={"y": "one-hot"}')
     domains = dict(graph.domains)
     for name, values in (domain or {}).items():
         _check_input(graph, name, "domain")
-        domains[name] = _as_domain(name, values, graph.shapes.get(name, ()))
+        domains[name] = _convert_to_domain(name, values, graph.shapes.get(name, ()))
     return domains
 
 
 def _check_input(graph: ExpressionGraph, name: str, option: str) -> None:
+    """Raise UsageError if a name is not an input."""
     if name in graph.inputs:
         return
     kind = "a parameter" if name in graph.parameters else "not an input"
@@ -108,12 +110,12 @@ def _check_input(graph: ExpressionGraph, name: str, option: str) -> None:
     raise UsageError(f"{option} is for inputs; {name!r} is {kind}", hint=hint)
 
 
-def _as_domain(name: str, values: Any, shape: Shape) -> Domain:
-    """Return a domain that a user gave as an argument."""
+def _convert_to_domain(name: str, values: Any, shape: Shape) -> Domain:
+    """Convert the domain of an input from an argument, and check it."""
     if isinstance(values, str):
         if values.replace("_", "-").casefold() != ONE_HOT:
             what = f"the domain of {name!r} must be numbers or 'one-hot', got {values!r}"
-            raise UsageError(what, hint="such as (0, 1), (-1, 1) or 'one-hot'")
+            raise UsageError(what, hint="write (0, 1), (-1, 1) or 'one-hot'")
         domain: Domain = ONE_HOT
     else:
         numbers = values if isinstance(values, Iterable) else [values]
@@ -127,14 +129,14 @@ def _as_domain(name: str, values: Any, shape: Shape) -> Domain:
 
 
 def check_disjoint(keep: Iterable[str], domain: Iterable[str]) -> None:
-    """Raise UsageError if an input is both kept and given a domain."""
+    """Raise UsageError if an input is both kept and sampled from a domain."""
     if both := [name for name in keep if name in set(domain)]:
         what = f"{join_names(both)}: an input is either kept or sampled from a domain, not both"
         raise UsageError(what, hint="give either keep= (--keep) or domain= (--domain)")
 
 
 def is_declared_in_domain(graph: ExpressionGraph, name: str, domains: Mapping[str, Domain]) -> bool:
-    """Return whether the declared value of a name exists and lies in the name's domain."""
+    """Return whether a name has a declared value that is in its domain."""
     if name not in graph.values:
         return False
     return name not in domains or domain_contains(

@@ -166,7 +166,7 @@ def _sample_arguments(
     for name in question.arguments:
         names, shape = question.list_elements(name), question.shapes[name]
         samples = question.batch * (name in question.graph.inputs)
-        is_fixed = name in question.kept or (name in fixed and not samples)
+        is_fixed = name in question.fixed_inputs or (name in fixed and not samples)
 
         def sample(index: int, names: Sequence[str] = names, is_fixed: bool = is_fixed) -> float:
             """Return a rounded random value of one element."""

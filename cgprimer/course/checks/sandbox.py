@@ -26,7 +26,7 @@ from types import ModuleType
 from typing import IO, Any, TypedDict
 
 from cgprimer.course.checks import answering, channel, confined
-from cgprimer.course.checks.answer_validation import Forms, checked
+from cgprimer.course.checks.answer_validation import Forms, validate_answer
 from cgprimer.course.checks.channel import Transcript
 from cgprimer.course.checks.check_results import Failure, Result, sanitize
 from cgprimer.course.checks.submission_files import source_of
@@ -200,7 +200,7 @@ def _check_forms(answers: Answers, requests: Sequence[Request], forms: Forms | N
     if forms is None:
         return answers
     values = (
-        checked(value, forms[request["call"]](request["arguments"]))
+        validate_answer(value, forms[request["call"]](request["arguments"]))
         for value, request in zip(answers.values, requests, strict=True)
     )
     return replace(answers, values=tuple(values))

@@ -30,12 +30,12 @@ class WrittenAnswer:
 
     @property
     def is_number(self) -> bool:
-        """Whether the answer contains no names."""
+        """True if the answer contains no names."""
         return not names_in(self.tree)
 
     @property
     def has_decimals(self) -> bool:
-        """Whether the answer contains a decimal number, which may have been rounded."""
+        """True if the answer contains a decimal number, which may have been rounded."""
         return bool(re.search(r"\.\d", self.text))
 
     @property
@@ -82,13 +82,13 @@ def read_answer(
         UsageError: the formula contains a name that the graph does not define.
     """
     graph = question.graph
-    known = {*graph.variables, *graph.parameters, "pi", "e"}
-    tree = read_formula(text, known, f"<answer for {name}>", variable=function_argument)
+    names = {*graph.variables, *graph.parameters, "pi", "e"}
+    tree = read_formula(text, names, f"<answer for {name}>", variable=function_argument)
     if count_nodes(tree) > _MAX_NODES:
         raise UsageError(f"the answer for {name} has more than {_MAX_NODES:,} operations and names")
-    for unknown in [name for name in names_in(tree) if name not in known]:
+    for unknown in [name for name in names_in(tree) if name not in names]:
         message = f"unknown name {unknown!r} in the answer for {name}"
-        raise UsageError(message, hint=name_hint(unknown, sorted(known - {"pi", "e", question.of})))
+        raise UsageError(message, hint=name_hint(unknown, sorted(names - {"pi", "e", question.of})))
     return WrittenAnswer(text, tree)
 
 

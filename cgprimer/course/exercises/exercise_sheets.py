@@ -184,7 +184,7 @@ def _drawer(
     kept: tuple[str, ...] = ()
     if graph is not None:
         limits = resolve_restrictions(graph, keep, domain)
-        kept, graph = limits.kept, replace(graph, domains=FrozenDict(limits.domains))
+        kept, graph = limits.fixed_inputs, replace(graph, domains=FrozenDict(limits.domains))
 
     def draw(seed: str, student: str) -> Exercise:
         problems: list[Problem] = []

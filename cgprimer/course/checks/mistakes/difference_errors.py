@@ -180,10 +180,10 @@ class _Quotients:
         step, order = 1e-3, _ORDERS[scheme]
         for _ in range(_ITERATIONS):
             predicted = self.truncation(scheme, step * scale)
-            known = self.compared & (np.abs(predicted) > self.noise / abs(step))
-            if np.sum(known) < _MIN_POINTS:
+            is_visible = self.compared & (np.abs(predicted) > self.noise / abs(step))
+            if np.sum(is_visible) < _MIN_POINTS:
                 break
-            ratio = float(np.median(self.errors[known] / predicted[known]))
+            ratio = float(np.median(self.errors[is_visible] / predicted[is_visible]))
             if not np.isfinite(ratio) or ratio == 0 or (order == 2 and ratio < 0):
                 break
             step *= np.sign(ratio) * min(max(abs(ratio) ** (1 / order), 1e-2), 1e2)

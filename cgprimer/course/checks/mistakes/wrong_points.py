@@ -87,12 +87,12 @@ def differentiate_at_other_points(question: Question, points: Points) -> Iterato
 
 def _fix_arguments(question: Question, points: Points) -> Iterator[tuple[str, dict[str, Array]]]:
     """Yield arguments with declared, constant or rounded values, with a message."""
-    given = points.arguments
+    arguments = points.arguments
     declared = {n: _declared_values(question, points, n) for n in question.arguments
                 if n in question.graph.values}  # fmt: skip
     values = {e: v for elements in declared.values() for e, v in elements.items()}
     inputs = {e for name in question.graph.inputs for e in question.list_elements(name)}
-    parameters = {e: v for e, v in given.items() if e not in inputs}
+    parameters = {e: v for e, v in arguments.items() if e not in inputs}
     choices: dict[str, dict[str, Array]] = {
         "the values in the file": values,
         "the parameters' values in the file": {e: values[e] for e in values if e not in inputs},
@@ -100,7 +100,7 @@ def _fix_arguments(question: Question, points: Points) -> Iterator[tuple[str, di
         **{f"the value of {name} in the file": declared[name] for name in declared},
         "all parameters 1": {e: np.ones_like(v) for e, v in parameters.items()},
         "all parameters 0": {e: np.zeros_like(v) for e, v in parameters.items()},
-        "the values rounded down": {e: np.trunc(v) for e, v in given.items()},
+        "the values rounded down": {e: np.trunc(v) for e, v in arguments.items()},
     }
     for description, changes in choices.items():
         yield f"it is taken at {description}, not at those of the call", changes
@@ -117,16 +117,19 @@ def _declared_values(question: Question, points: Points, name: str) -> dict[str,
 
 def _swap_arguments(question: Question, points: Points) -> Iterator[tuple[str, dict[str, Array]]]:
     """Yield the arguments with two of them exchanged, with a message."""
-    given, names, pairs = points.arguments, [*question.arguments], 0
+    arguments, names, pairs = points.arguments, [*question.arguments], 0
     for k, name in enumerate(names):
         for other in names[k + 1 :]:
             elements, others = question.list_elements(name), question.list_elements(other)
             if len(elements) != len(others):
                 continue
-            if given[elements[0]].shape == given[others[0]].shape and pairs < _MAX_PAIRS:
+            if arguments[elements[0]].shape == arguments[others[0]].shape and pairs < _MAX_PAIRS:
                 pairs += 1
                 exchanged = zip(elements + others, others + elements, strict=True)
-                yield f"{name} and {other} are mixed up in it", {e: given[o] for e, o in exchanged}
+                yield (
+                    f"{name} and {other} are mixed up in it",
+                    {e: arguments[o] for e, o in exchanged},
+                )
 
 
 # --- other variables -----------------------------------------------------------------------------

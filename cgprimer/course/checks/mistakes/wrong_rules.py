@@ -52,12 +52,12 @@ def _rows(mistake: str, *rows: tuple[str, str, str]) -> tuple[WrongRule, ...]:
 def _degrees(name: str, slope: str) -> tuple[WrongRule, ...]:
     """Return the rules of a function whose argument is taken in degrees instead of radians."""
     small, large = f"({_DEGREE}*a)", f"(a/{_DEGREE})"
-    turned = slope.replace("(a)", small)
-    said, value = "if u were in degrees", name + small
+    converted = slope.replace("(a)", small)
+    message, value = "if u were in degrees", name + small
     return (
-        WrongRule(name, (turned,), DEGREES, said, value),
-        WrongRule(name, (f"{_DEGREE}*({turned})",), DEGREES, said, value),
-        WrongRule(name, (turned,), DEGREES, f"{said}, in the backward pass alone"),
+        WrongRule(name, (converted,), DEGREES, message, value),
+        WrongRule(name, (f"{_DEGREE}*({converted})",), DEGREES, message, value),
+        WrongRule(name, (converted,), DEGREES, f"{message}, only in the backward pass"),
         WrongRule(name, (f"{_DEGREE}*({slope})",), DEGREES, "if it had a factor pi/180"),
         WrongRule(name, (slope.replace("(a)", large),), DEGREES, "if u were converted to degrees"),
     )

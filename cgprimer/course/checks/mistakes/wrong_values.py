@@ -174,7 +174,7 @@ class _Exchange:
 
     @property
     def is_permutation(self) -> bool:
-        """Whether at least three derivatives are permuted, not only swapped in pairs."""
+        """True if at least three derivatives are permuted, not only swapped in pairs."""
         origins = self.origins
         is_cycle = len(origins) > 2 and {*origins} == {*origins.values()}
         return is_cycle and any(origins[origins[name]] != name for name in origins)
