@@ -66,8 +66,7 @@ def check_formula(
         loss: a loss to add after the outputs; formulas may then contain ``target``.
         at: values that replace declared ones; for a statement, the point around which it is tried.
         keep: inputs that stay at their declared values.
-        domain: for inputs the values from which they are sampled, ``{"y": (0, 1)}`` or
-            ``{"y": "one-hot"}``, instead of the domains that the graph declares.
+        domain: the values of inputs to sample from, ``{"y": (0, 1)}`` or ``{"y": "one-hot"}``.
         points: the number of points at which formulas are compared.
         seed: the random seed of the points.
 
