@@ -111,7 +111,11 @@ def command(
     With --watch a browser shows the page; -o writes it anew at every change as well.
     """
     from cgprimer.visualization.pages.stepping.step_frames import stepping
-    from cgprimer.visualization.pages.stepping.step_page import check_step_path, page, write_steps
+    from cgprimer.visualization.pages.stepping.step_page import (
+        check_step_path,
+        render_step_page,
+        write_steps,
+    )
 
     path = Path(output) if output else named_after(graph, ".html")
     how = {name: settings.pop(name) for name in ("kind", "dark", "quiz", "speed")}
@@ -141,4 +145,6 @@ def command(
         with progress_bar("drawing", path.suffix.lower() != ".html") as on_frame:
             written = write_steps(shown, path, method=method, on_frame=on_frame, force=force, **how)
         note(f"wrote {written}")
-    return page(shown, method=method, dark=how["dark"], quiz=how["quiz"]) if live else None
+    return (
+        render_step_page(shown, method=method, dark=how["dark"], quiz=how["quiz"]) if live else None
+    )

@@ -13,11 +13,11 @@ import pytest
 import cgprimer
 from cgprimer.core.graph import parse
 from cgprimer.errors import DifferentiationError, UsageError
-from cgprimer.visualization.pages.stepping.slide_tables import columns, known
+from cgprimer.visualization.pages.stepping.slide_tables import format_value, measure_columns
 from cgprimer.visualization.pages.stepping.step_frames import stepping
-from cgprimer.visualization.pages.stepping.step_page import page, write_steps
-from cgprimer.visualization.pages.stepping.step_slides import headline
-from cgprimer.visualization.pages.stepping.step_values import plain
+from cgprimer.visualization.pages.stepping.step_page import render_step_page, write_steps
+from cgprimer.visualization.pages.stepping.step_slides import format_headline
+from cgprimer.visualization.pages.stepping.step_values import encode_value
 from tests.approval import refused
 from tests.pages.conftest import opened
 
@@ -35,7 +35,7 @@ def data_of(text: str) -> Any:
 def test_the_lecture_steps_back_in_matrices() -> None:
     """F1: the adjoints become known from the output on, as in the lecture's three steps."""
     shown = stepping(parse(F1), methods=("reverse",))
-    frames, rows = shown.frames("reverse"), shown.scene.row_of
+    frames, rows = shown.frames("reverse"), shown.scene.row_indices
     exact = {"xp": 2.0, "w2": [4, 0], "xr": [2, 6], "xh": [2, 0], "w1": [[2, 0], [4, 0]]}
     first = {}
     for name, adjoint in exact.items():
@@ -57,38 +57,37 @@ def test_every_method_steps_through_the_numbers(method: str) -> None:
 
 
 def test_slides_of_what_knows_numbers_alone_are_of_numbers() -> None:
-    assert stepping(parse(F1), methods=("forward",)).scene.row_of["w1[1,0]"] >= 0
+    assert stepping(parse(F1), methods=("forward",)).scene.row_indices["w1[1,0]"] >= 0
 
 
 def test_a_page_shows_matrices_and_says_how_to_see_numbers() -> None:
     shown = stepping(parse(F1))
-    read = data_of(page(shown))
+    read = data_of(render_step_page(shown))
     assert read["first"] == "reverse"
     assert read["arrays"] is True
     assert read["point"]["w1"] == {"text": "[[1, -1], [0.5, -2]]", "shape": "[2,2]"}
-    refused = {walk["method"]: walk["refused"] for walk in read["walks"]}
+    refused = {walk["method"]: walk["refusal"] for walk in read["walks"]}
     assert all("--scalars" in refused[method] for method in OTHERS)
     assert not refused["reverse"]
-    assert data_of(page(stepping(parse(F1), scalars=True)))["arrays"] is False
+    assert data_of(render_step_page(stepping(parse(F1), scalars=True)))["arrays"] is False
 
 
 def test_large_arrays_are_written_short() -> None:
-    assert plain(np.full((8, 8), 0.5)) == {"text": "[8,8], norm 4", "shape": "[8,8]"}
+    assert encode_value(np.full((8, 8), 0.5)) == {"text": "[8,8], norm 4", "shape": "[8,8]"}
 
 
 def test_what_a_step_computes_is_a_matrix_where_it_stands_alone() -> None:
     shown = stepping(parse("input x[3] = [1, -2, 0.5]; parameter W[4,3] = 0.1; xl = sum(W @ x)"))
     whole = "[[1, -2, 0.5], [1, -2, 0.5], [1, -2, 0.5], [1, -2, 0.5]]"
-    written = data_of(page(shown))["walks"]
+    written = data_of(render_step_page(shown))["walks"]
     numbers = next(walk["numbers"] for walk in written if walk["method"] == "reverse")
     assert {"text": "[4,3], norm ≈4.58", "shape": "[4,3]", "whole": whole} in numbers
     frame = shown.frames("reverse")[-1]
-    assert headline(frame).endswith(f" = {whole}")
-    wide = columns(shown, "reverse")  # names and expressions have room on a slide
+    assert format_headline(frame).endswith(f" = {whole}")
+    wide = measure_columns(shown, "reverse")  # names and expressions have room on a slide
     assert wide.value + wide.derivative < 220
-    assert (known(np.ones((4, 3)), wide.short), known(np.ones((2, 1)), wide.short)) == (
-        "norm ≈3.46", "[[1], [1]]",
-    )  # fmt: skip
+    assert format_value(np.ones((4, 3)), wide.short) == "norm ≈3.46"
+    assert format_value(np.ones((2, 1)), wide.short) == "[[1], [1]]"
 
 
 def test_what_cannot_be_stepped_through_is_said() -> None:
@@ -123,7 +122,7 @@ def test_in_a_browser(browser: Any, tmp_path: Path) -> None:
     assert "a page made with --scalars has them" in body
     assert not browser.execute_script("return document.querySelectorAll('.odd').length")
     browser.execute_script("document.querySelectorAll('#tabs button')[0].click()")
-    assert "steps through numbers" in browser.execute_script("return document.body.textContent")
+    assert "steps through scalars only" in browser.execute_script("return document.body.textContent")
     assert not browser.get_log("browser")
 
 

@@ -19,7 +19,7 @@ import cgprimer
 from cgprimer.core.operations import find_primitive, numpy_arithmetic, primitives
 from cgprimer.support.number_format import SHORT, mark_rounding
 from cgprimer.visualization.pages.stepping.method_walks import METHODS
-from cgprimer.visualization.pages.stepping.slide_tables import moved
+from cgprimer.visualization.pages.stepping.slide_tables import format_shifted_value
 from cgprimer.visualization.pages.stepping.step_frames import Frame, stepping
 from cgprimer.visualization.pages.stepping.step_page import step
 from tests.pages.conftest import measured, opened, press, resize, wait
@@ -86,7 +86,7 @@ def expected(frame: Frame, shown: Any, method: str) -> dict[str, Any]:
         "vertices": [
             [
                 vertex.name,
-                UNKNOWN if v is None else moved(v, u),
+                UNKNOWN if v is None else format_shifted_value(v, u),
                 partly(d, s) if d is None else f"{mark} {mark_rounding(d, SHORT)}",
             ]
             for vertex in shown.scene.vertices

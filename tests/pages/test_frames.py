@@ -18,9 +18,9 @@ from cgprimer.errors import CgprimerError, DifferentiationError, UsageError
 from cgprimer.support.files import format_json
 from cgprimer.visualization.diagrams.text_layout import text_width
 from cgprimer.visualization.pages.stepping.method_walks import METHODS
-from cgprimer.visualization.pages.stepping.slide_tables import moved
+from cgprimer.visualization.pages.stepping.slide_tables import format_shifted_value
 from cgprimer.visualization.pages.stepping.step_frames import Frame, stepping
-from cgprimer.visualization.pages.stepping.vertex_positions import LETTER, placed
+from cgprimer.visualization.pages.stepping.vertex_positions import LETTER, lay_out_scene
 from tests.approval import refused
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -131,7 +131,7 @@ def test_a_method_that_cannot_says_why_and_the_others_go_on() -> None:
     chain = "; ".join(f"x{k} = x{k - 1}*p + x{k - 1}^2*sin(x{k - 1}*p)" for k in range(1, 14))
     graph = cgprimer.parse(chain.replace("x0", "xa"))
     shown = stepping(graph, {"xa": 0.1, "p": 0.5}, level="operations")
-    assert "paths" in shown.walk("path-sum").refused
+    assert "paths" in shown.walk("path-sum").refusal
     assert shown.walk("path-sum").steps == ()
     assert shown.walk("reverse").steps
     with pytest.raises(CgprimerError, match="paths"):
@@ -178,22 +178,22 @@ def test_shares_on_the_edges_add_up_to_the_adjoint(path: Path) -> None:
 
 def test_a_sum_is_shown_while_shares_are_missing() -> None:
     shown = stepping(LECTURE, wrt=["xx"], methods=["reverse"])
-    row = shown.scene.row_of["xx"]
+    row = shown.scene.row_indices["xx"]
     frames = shown.frames("reverse")
     sums = [f.sums[row] for f in frames]
     before = [k for k, f in enumerate(frames) if f.derivatives[row] is None]
     assert any(sums[k] is not None for k in before)
     notes = [f.step.note for f in frames if f.step.row == row and f.step.note]
     assert notes[0].startswith("bar_xx += ")
-    assert notes[-1] == "the sum of 3 of 3 shares"
+    assert notes[-1] == "the sum of 3 of 3 contributions"
 
 
 def test_a_line_that_is_two_shares_says_so() -> None:
     shown = stepping(cgprimer.parse("xw = (xa*xa)*k\ninput xa=3; parameter k=2"), wrt=["xa"])
     last = shown.walk("reverse").steps[-2:]
     assert [step.note for step in last] == [
-        "bar_xa += v2, shares 1 and 2 of 2",
-        "the sum of both shares",
+        "bar_xa += v2, contributions 1 and 2 of 2",
+        "the sum of both contributions",
     ]
     assert [frame.partials for frame in shown.frames("reverse")][-1] == (12.0, None)
 
@@ -221,8 +221,8 @@ def test_differences_are_those_of_the_method(scheme: str, h: float | None) -> No
 def test_a_method_with_too_many_steps_is_refused_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cgprimer.visualization.pages.stepping.method_walks.MOST_STEPS", 60)
     shown = stepping(LECTURE)
-    assert [bool(walk.refused) for walk in shown.walks] == [True, False, False, True]
-    assert "more than the 60" in shown.walk("forward").refused
+    assert [bool(walk.refusal) for walk in shown.walks] == [True, False, False, True]
+    assert "at most 60" in shown.walk("forward").refusal
     with pytest.raises(DifferentiationError, match="steps"):
         stepping(LECTURE, methods=["finite-difference"])
 
@@ -236,18 +236,18 @@ def test_what_would_take_minutes_is_refused_before_the_work(
     point = {f"p{k}": float(k) for k in range(count)} | {"xa": 0.5}
     monkeypatch.setattr("cgprimer.visualization.pages.stepping.method_walks.substitute_seeds", None)
     shown = stepping(cgprimer.parse(text), point, methods=["forward", "reverse"])
-    assert [bool(walk.refused) for walk in shown.walks] == [True, False]
+    assert [bool(walk.refusal) for walk in shown.walks] == [True, False]
     with refused(UsageError, "311"):
-        placed(shown.scene)
+        lay_out_scene(shown.scene)
 
 
 def test_a_refusal_is_made_of_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cgprimer.visualization.pages.stepping.method_walks.MOST_PATHS", 3)
     monkeypatch.setattr("cgprimer.visualization.pages.stepping.method_walks.MOST_STEPS", 60)
     shown = stepping(LECTURE)
-    paths, steps = shown.walk("path-sum").refused, shown.walk("forward").refused
+    paths, steps = shown.walk("path-sum").refusal, shown.walk("forward").refusal
     assert paths == (
-        "There are 4 paths, more than the 3 that one would step through. "
+        "The graph has 4 paths, but a page can show at most 3. "
         "Choose fewer names: --wrt NAME (in Python wrt=...)."
     )
     for text in (paths, steps):
@@ -286,8 +286,8 @@ def test_a_move_of_a_finite_difference_can_be_seen() -> None:
             for value, unmoved in zip(frame.values, frame.unmoved, strict=True):
                 if value is None or unmoved is None:
                     continue
-                text = moved(value, unmoved)
-                assert (text != moved(unmoved, unmoved)) == (value != unmoved)
+                text = format_shifted_value(value, unmoved)
+                assert (text != format_shifted_value(unmoved, unmoved)) == (value != unmoved)
                 assert text_width(text, LETTER) < 12 * 0.62 * LETTER + 18
                 parts = text.replace("… ", "0 ").split(" ")
                 if len(parts) == 3:
@@ -317,7 +317,7 @@ def test_a_move_of_a_finite_difference_can_be_seen() -> None:
     ],
 )
 def test_the_text_of_a_value_that_is_moved(value: float, unmoved: float | None, text: str) -> None:
-    assert moved(value, unmoved) == text
+    assert format_shifted_value(value, unmoved) == text
 
 
 def test_schemes_and_steps_that_cannot_be() -> None:

@@ -185,7 +185,7 @@ def test_shares_that_arrive_are_summed_in_view(browser: Any, tmp_path: Path) -> 
     opened(browser, path)
     shown = stepping(LECTURE, wrt=["xx"], methods=["reverse"])
     frames = shown.frames("reverse")
-    row = shown.scene.row_of["xx"]
+    row = shown.scene.row_indices["xx"]
     seen = []
     for frame in frames:
         browser.execute_script("go(arguments[0])", frame.number)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import cgprimer
-from cgprimer.visualization.pages.stepping.slide_tables import moved
+from cgprimer.visualization.pages.stepping.slide_tables import format_shifted_value
 from cgprimer.visualization.pages.stepping.step_frames import stepping
 from cgprimer.visualization.pages.stepping.step_page import step
 from tests.pages.conftest import opened, texts
@@ -35,8 +35,10 @@ def test_moves_are_written_as_python_writes_them(browser: Any, tmp_path: Path) -
           return moved(value, unmoved); });""",
         written,
     )
-    assert found == [moved(value, unmoved) for value, unmoved in pairs]
-    assert browser.execute_script("return moved(1 / 3, undefined)") == moved(1 / 3, None)
+    assert found == [format_shifted_value(value, unmoved) for value, unmoved in pairs]
+    assert browser.execute_script("return moved(1 / 3, undefined)") == format_shifted_value(
+        1 / 3, None
+    )
 
 
 def test_every_step_of_differences_shows_the_move(browser: Any, tmp_path: Path) -> None:
@@ -68,7 +70,9 @@ def expected(shown: Any, frame: Any) -> list[str]:
     for vertex in shown.scene.vertices:
         value = frame.values[vertex.row]
         known = value is not None
-        found.append(moved(value, frame.unmoved[vertex.row]) if known else "not computed")
+        found.append(
+            format_shifted_value(value, frame.unmoved[vertex.row]) if known else "not computed"
+        )
     return found
 
 
@@ -163,7 +167,7 @@ def test_a_refusal_reads_as_sentences(browser: Any, tmp_path: Path) -> None:
     graph = cgprimer.load(EXAMPLES / "network.cg")
     step(graph, output=tmp_path / "page.html", method="forward")
     opened(browser, tmp_path / "page.html")
-    refused = stepping(graph).walk("forward").refused
+    refused = stepping(graph).walk("forward").refusal
     assert refused.endswith(".")
     assert texts(browser, "#lines .refused") == [refused]
     assert texts(browser, "#what") == [f"forward: {refused}"]

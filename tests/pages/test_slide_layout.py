@@ -20,14 +20,18 @@ from cgprimer.visualization.diagrams.geometry import Box
 from cgprimer.visualization.diagrams.theme import theme
 from cgprimer.visualization.pages.stepping.slide_picture import (
     READABLE,
-    dashes,
-    extent,
-    way_out,
-    window,
+    bounding_box,
+    choose_window,
+    cut_line,
+    split_into_dashes,
 )
 from cgprimer.visualization.pages.stepping.step_frames import Stepping, stepping
-from cgprimer.visualization.pages.stepping.step_slides import headline, slide, slide_placed
-from cgprimer.visualization.pages.stepping.vertex_positions import Placed
+from cgprimer.visualization.pages.stepping.step_slides import (
+    draw_slide,
+    format_headline,
+    lay_out_slide,
+)
+from cgprimer.visualization.pages.stepping.vertex_positions import SceneLayout
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LONG = (
@@ -83,9 +87,9 @@ def case(request: pytest.FixtureRequest) -> tuple[Stepping, str, dict[int, Figur
 
 
 def drawn(shown: Stepping, method: str, *numbers: int, dark: bool = False) -> list[Figure]:
-    frames, place = shown.frames(method), slide_placed(shown, method)
+    frames, place = shown.frames(method), lay_out_slide(shown, method)
     chosen = [frames[min(number, len(frames)) - 1] for number in numbers]
-    return [slide(shown, method, frame, place, dark=dark) for frame in chosen]
+    return [draw_slide(shown, method, frame, place, dark=dark) for frame in chosen]
 
 
 def renderer_of(figure: Figure) -> Any:
@@ -203,44 +207,48 @@ def test_windows_hold_whole_vertices_and_what_is_lit() -> None:
             for j in range(int(rng.integers(1, 9)))
         )
         size = [max(getattr(b, axis) for b in placed) + 200 for axis in ("x", "y")]
-        place = Placed(placed, (), (), (), size[0], size[1], across)
+        place = SceneLayout(placed, (), (), (), size[0], size[1], across)
         lit = int(rng.integers(len(placed)))
         room = (rng.uniform(250, 600), rng.uniform(250, 600))
-        found = window(place, room, [lit])
-        assert found == window(place, room, [lit])
+        found = choose_window(place, room, [lit])
+        assert found == choose_window(place, room, [lit])
         assert found.shown[lit]
         assert found.scale >= READABLE
-        assert sum(found.shown) + sum(found.more) == len(placed)
+        assert sum(found.shown) + sum(found.hidden_counts) == len(placed)
         left, top, right, bottom = found.inner
         for box, shown in zip(placed, found.shown, strict=True):
-            x, y = found.to((box.x, box.y))
+            x, y = found.to_slide((box.x, box.y))
             reach_x, reach_y = box.width / 2 * found.scale, box.height / 2 * found.scale
             inside = (
                 left <= x - reach_x and x + reach_x <= right
                 and top <= y - reach_y and y + reach_y <= bottom
             )  # fmt: skip
             assert inside or not shown
-        whole = extent(place)
+        whole = bounding_box(place)
         if whole.width * READABLE <= room[0] and whole.height * READABLE <= room[1]:
             assert all(found.shown)
 
 
 def test_a_window_counts_to_the_side_where_something_is_missing() -> None:
     boxes = tuple(Box(200.0 * k + 100, 300.0, 130, 70) for k in range(10))
-    found = window(Placed(boxes, (), (), (), 2000, 600), (400, 500), [9])
-    assert found.more[0] == 10 - sum(found.shown)
-    assert sum(found.more) == found.more[0]
-    stub = way_out(found, [found.to((1800.0, 300.0)), found.to((100.0, 300.0))], math.inf)
+    found = choose_window(SceneLayout(boxes, (), (), (), 2000, 600), (400, 500), [9])
+    assert found.hidden_counts[0] == 10 - sum(found.shown)
+    assert sum(found.hidden_counts) == found.hidden_counts[0]
+    stub = cut_line(
+        found, [found.to_slide((1800.0, 300.0)), found.to_slide((100.0, 300.0))], math.inf
+    )
     assert stub[-1][0] == pytest.approx(found.inner[0], abs=2.1)
-    assert dashes([(0, 0), (30, 0)], 10, 5) == [[(0, 0), (10, 0)], [(15, 0), (25, 0)]]
-    assert extent(Placed((Box(100, 100, 80, 40),), (), (), (), 200, 200)) == Box(92, 100, 112, 56)
-    pieces = dashes(stub, 8, 3)
+    assert split_into_dashes([(0, 0), (30, 0)], 10, 5) == [[(0, 0), (10, 0)], [(15, 0), (25, 0)]]
+    assert bounding_box(SceneLayout((Box(100, 100, 80, 40),), (), (), (), 200, 200)) == Box(
+        92, 100, 112, 56
+    )
+    pieces = split_into_dashes(stub, 8, 3)
     assert all(math.dist(*piece) == pytest.approx(8) for piece in pieces)
 
 
 def test_one_very_wide_vertex_is_shown_as_far_as_it_goes() -> None:
-    wide = Placed((Box(500, 100, 900, 70), Box(500, 900, 100, 70)), (), (), (), 1000, 1000)
-    assert window(wide, (400, 400), [0]).shown == (True, False)
+    wide = SceneLayout((Box(500, 100, 900, 70), Box(500, 900, 100, 70)), (), (), (), 1000, 1000)
+    assert choose_window(wide, (400, 400), [0]).shown == (True, False)
 
 
 @pytest.mark.parametrize("dark", [False, True])
@@ -279,7 +287,7 @@ def test_the_lecture_fits_with_its_legend() -> None:
 
 def test_a_path_is_not_equal_to_a_number() -> None:
     shown = example("olah", "path-sum")
-    lines = [headline(frame) for frame in shown.frames("path-sum")]
+    lines = [format_headline(frame) for frame in shown.frames("path-sum")]
     assert "path 1: b → c → e: 2" in lines
     assert not [line for line in lines if "->" in line]
     assert "c = a + b = 3" in lines

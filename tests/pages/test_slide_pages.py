@@ -128,7 +128,7 @@ def test_arrow_heads_come_after_the_rings_and_flags_keep_clear(
         assert order.index("tip") > len(order) - order[::-1].index("vertex") - 1
         assert order.count("tip") == order.count("edge") > 0
         assert at_flag == []
-        assert browser.execute_script("return data.drawing.across") is across
+        assert browser.execute_script("return data.drawing.is_horizontal") is across
 
 
 def test_a_path_is_followed_by_a_colon(browser: Any, tmp_path: Path) -> None:

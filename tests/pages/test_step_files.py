@@ -26,8 +26,12 @@ from cgprimer.errors import CgprimerError, UsageError
 from cgprimer.visualization.diagrams.theme import theme
 from cgprimer.visualization.pages.stepping.step_frames import stepping
 from cgprimer.visualization.pages.stepping.step_page import write_steps
-from cgprimer.visualization.pages.stepping.step_slides import animation, slide, slide_placed
-from cgprimer.visualization.pages.stepping.vertex_positions import placed
+from cgprimer.visualization.pages.stepping.step_slides import (
+    draw_slide,
+    lay_out_slide,
+    render_animation,
+)
+from cgprimer.visualization.pages.stepping.vertex_positions import lay_out_scene
 from tests.approval import approved
 
 LECTURE = Path(__file__).parents[2] / "examples" / "lecture.cg"
@@ -76,13 +80,13 @@ def test_a_gif_has_a_frame_for_every_step(tmp_path: Path) -> None:
 def test_a_gif_shows_the_slide_of_every_step() -> None:
     graph, point = cgprimer.parse("xx = xa^2; xw = cd*xx"), {"xa": 2.0, "cd": 3.0}
     shown, seen = stepping(graph, point, methods=["reverse"]), list[tuple[int, int]]()
-    content = animation(shown, "reverse", on_frame=lambda k, total: seen.append((k, total)))
+    content = render_animation(shown, "reverse", on_frame=lambda k, total: seen.append((k, total)))
     assert seen == [(k, 5) for k in range(1, 6)]
-    place, found = slide_placed(shown), list[float]()
+    place, found = lay_out_slide(shown), list[float]()
     with Image.open(io.BytesIO(content)) as image:
         for frame in shown.frames("reverse"):
             image.seek(frame.number)
-            canvas: Any = FigureCanvasAgg(slide(shown, "reverse", frame, place))
+            canvas: Any = FigureCanvasAgg(draw_slide(shown, "reverse", frame, place))
             canvas.figure.set_dpi(96)
             canvas.draw()
             wanted = np.asarray(canvas.buffer_rgba(), dtype=float)[:, :, :3]
@@ -102,7 +106,7 @@ def test_too_many_slides_are_refused_before_the_work(
     lines = [f"x{k} = sin(x{k - 1})*p + x{k - 1}" for k in range(1, 70)]
     text = "; ".join(lines).replace("x0", "xa")
     monkeypatch.setattr(
-        "cgprimer.visualization.pages.stepping.step_slides.slide", None
+        "cgprimer.visualization.pages.stepping.step_slides.draw_slide", None
     )  # nothing is drawn
     for method, more in (("reverse", ()), ("finite-difference", ("--wrt", "xa,p"))):
         done = step("-e", text, "--at", "xa=1,p=0.1", "--method", method, *more, *way)
@@ -114,7 +118,7 @@ def test_too_many_slides_are_refused_before_the_work(
         count = len(shown.walks[0].steps)
         assert count > 300
         message, hint = str(done.exception).splitlines()
-        assert f"takes {count:,} steps here, and no more than 300 are drawn" in message
+        assert f"takes {count:,} steps, but slides and animations can have at most 300" in message
         assert "the page, which has all steps: -o NAME.html" in hint
         assert ("--wrt NAME" in hint) == bool(more)
         assert ("--method reverse" in hint) == (method != "reverse")
@@ -281,7 +285,7 @@ def test_titles_are_one_line_of_text(tmp_path: Path) -> None:
 def test_shapes_on_slides_are_those_of_the_pictures() -> None:
     graph = cgprimer.load(LECTURE)
     shown = stepping(graph, methods=["reverse"])
-    figure = slide(shown, "reverse", shown.frames("reverse")[0], placed(shown.scene))
+    figure = draw_slide(shown, "reverse", shown.frames("reverse")[0], lay_out_scene(shown.scene))
     kinds = [type(patch).__name__ for patch in figure.axes[1].patches]
     assert "FancyBboxPatch" in kinds  # the round corners of an input
     colours = {patch.get_edgecolor() for patch in figure.axes[1].patches}
@@ -333,7 +337,7 @@ def test_only_force_replaces_slides_and_nothing_else(tmp_path: Path) -> None:
     assert step(*arguments, "--force").exit_code == 0
     assert not (slides / "999.svg").exists()
     (slides / "notes.txt").write_text("my notes")
-    assert "notes.txt is no slide" in str(step(*arguments, "--force").exception)
+    assert "notes.txt is not a slide" in str(step(*arguments, "--force").exception)
     assert (slides / "notes.txt").read_text() == "my notes"
 
 

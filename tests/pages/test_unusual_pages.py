@@ -13,7 +13,7 @@ from cgprimer.core.methods.step_rule import StepRule
 from cgprimer.errors import CgprimerError
 from cgprimer.support.number_format import SHORT, mark_rounding
 from cgprimer.visualization.pages.stepping.step_frames import Stepping, stepping
-from cgprimer.visualization.pages.stepping.step_page import page, step
+from cgprimer.visualization.pages.stepping.step_page import render_step_page, step
 from tests.pages.conftest import measured, opened, texts
 from tests.pages.stepping_graphs import problem
 from tests.pages.test_random_graphs import LATE, LATER, SHARED
@@ -69,7 +69,7 @@ def test_the_page_computes_random_graphs(browser: Any, tmp_path: Path) -> None:
         except CgprimerError:
             continue
         shown = stepping(graph, of=made.of, wrt=made.wrt, level=made.level)
-        (tmp_path / f"{seed}.html").write_text(page(shown), encoding="utf-8")
+        (tmp_path / f"{seed}.html").write_text(render_step_page(shown), encoding="utf-8")
         opened(browser, tmp_path / f"{seed}.html")
         found = browser.execute_script(
             """return data.walks.map(walk => finals(walk, compute(walk, state.point, state.h))

@@ -41,7 +41,7 @@ function missing(walks) { // primitives that the page cannot compute: sliders wo
 }
 function finals(walk, numbers) { // the finished derivatives
   const found = [];
-  for (const step of walk.steps) for (const [column, index, value] of step.shows)
+  for (const step of walk.steps) for (const [column, index, value] of step.reveals)
     if (column === "result") found[index] = numbers[value];
   return found;
 }
@@ -56,8 +56,8 @@ function frame(walk, numbers, last, before) {
   const touched = new Set();
   const learn = (key, value) => { known.set(key, numbers[value]); touched.add(key); };
   for (let k = on ? before.last + 1 : 0; k <= last && k < walk.steps.length; k++) {
-    const { phase, shows, line, result } = walk.steps[k], kept = phase === now;
-    for (const [column, index, value] of shows)
+    const { phase, reveals, line, result } = walk.steps[k], kept = phase === now;
+    for (const [column, index, value] of reveals)
       if (kept || keeps.includes(column)) learn(`${column}:${index}`, value);
       else if (walk.scheme && phase === 0) unmoved.set(`${column}:${index}`, numbers[value]);
     if (line >= 0 && result >= 0 && (kept || keeps.includes("line"))) learn(`line:${line}`, result);

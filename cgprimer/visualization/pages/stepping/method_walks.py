@@ -1,9 +1,9 @@
-"""Each method as a walk: its derivative program, every instruction a step."""
+"""The walk of each method: its derivative program with one step per instruction."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from itertools import pairwise
 from typing import Any
@@ -13,287 +13,485 @@ from cgprimer.core.methods.path_sum import count_paths, list_paths
 from cgprimer.core.tape.tape_passes import substitute_seeds
 from cgprimer.errors import DifferentiationError, PathLimitError, format_count
 from cgprimer.support.value_names import format_name, internal_name, parse_internal
-from cgprimer.tapes import Builder, DerivativeProgram, differentiate, reachable
+from cgprimer.tapes import Builder, DerivativeProgram, Tape, differentiate, reachable
 from cgprimer.visualization.pages.stepping.program_lines import (
     Mark,
-    Program,
-    Summands,
+    ProgramSteps,
+    RowContributions,
+    collect_contributions,
     read_program,
-    summands,
 )
 from cgprimer.visualization.pages.stepping.scene import Scene
 from cgprimer.visualization.pages.stepping.step_values import (
     Phase,
-    Show,
+    Reveal,
     Step,
     Walk,
-    copied,
-    finished,
-    listed,
+    copy_tape,
+    finish_walk,
+    join_parts,
 )
 
 METHODS = ("forward", "reverse", "path-sum", "finite-difference")
 DEFAULT_METHOD = "reverse"
 SCHEMES = ("central", "forward")  #: of finite differences; the page has no complex numbers
-NUMBERS = "step through the numbers of its arrays: --scalars (in Python scalars=True)"
-MOST_STEPS = 5000  #: beyond which nobody steps and the page grows too large
-MOST_PATHS = 200  #: paths that a class would sit through
-_FEW_SEEDS = 8  # written one by one
+SCALARS_HINT = "step through the elements of the arrays: `--scalars` (in Python scalars=True)"
+MOST_STEPS = 5000  #: larger pages are slow, and nobody steps through them
+MOST_PATHS = 200  #: the maximum that a class would follow
+_MOST_SEEDS = 8  # longer lists of seeds are shortened
+_FEWER_NAMES = "choose fewer names: --wrt NAME (in Python wrt=...)"
 _SIDES = {"central": ("+", "-"), "forward": ("+",)}
-_QUOTIENT = {"central": "(f+ - f-) / (2*h)", "forward": "(f+ - f) / h"}
+_QUOTIENTS = {"central": "(f+ - f-) / (2*h)", "forward": "(f+ - f) / h"}
 
 
-def check_steps(steps: int) -> None:
-    """Raise DifferentiationError where nobody would look at all of them."""
+def check_step_count(steps: int) -> None:
+    """Raise DifferentiationError if a method has more steps than a page can show."""
     if steps > MOST_STEPS:
         raise DifferentiationError(
-            f"there are {steps:,} steps, more than the {MOST_STEPS:,} that one would look at",
-            hint="choose fewer names: --wrt NAME (in Python wrt=...), or a part of the "
-            "graph: --of NAME (in Python of=...)",
+            f"the method takes {steps:,} steps, but a page can show at most {MOST_STEPS:,}",
+            hint=f"{_FEWER_NAMES}, or a part of the graph: --of NAME (in Python of=...)",
         )
 
 
-def walk_of(scene: Scene, method: str, scheme: str = SCHEMES[0], h: float | None = None) -> Walk:
-    """The walk of a method over a scene; ``scheme`` and ``h`` are those of finite differences.
+def build_walk(scene: Scene, method: str, scheme: str = SCHEMES[0], h: float | None = None) -> Walk:
+    """Build the walk of a method; ``scheme`` and ``h`` are options of finite differences.
 
     Raises:
-        PathLimitError: more paths than anybody would look at.
-        DifferentiationError: the method cannot do it.
-        UsageError: an unknown scheme, or a step that is not positive and finite.
+        PathLimitError: the graph has too many paths.
+        DifferentiationError: the method cannot differentiate the graph.
+        UsageError: an unknown scheme, or a step size that is not positive and finite.
 
     >>> import cgprimer
-    >>> from cgprimer.visualization.pages.stepping.scene import scene
-    >>> shown = scene(cgprimer.tape(cgprimer.parse("xw = cd*xa")), "xw", ["cd"])
-    >>> walk_of(shown, "finite-difference", "forward").lines
-    ('f = xw', 'move one variable by h', 'xw = cd*xa', 'f+ = xw', 'derivative = (f+ - f) / h')
+    >>> from cgprimer.visualization.pages.stepping.scene import build_scene
+    >>> scene = build_scene(cgprimer.tape(cgprimer.parse("xw = cd*xa")), "xw", ["cd"])
+    >>> build_walk(scene, "finite-difference", "forward").lines
+    ('f = xw', 'shift one variable by h', 'xw = cd*xa', 'f+ = xw', 'derivative = (f+ - f) / h')
     """
     if scene.tape.has_arrays and method != "reverse":
         raise DifferentiationError(
-            f"the graph has arrays, and {method} steps through numbers", hint=NUMBERS
+            f"the graph has arrays, but {method} steps through scalars only", hint=SCALARS_HINT
         )
     if method == "finite-difference":
-        return _differences(scene, scheme, h)
-    return {"forward": _forward, "reverse": _reverse, "path-sum": _path_sum}[method](scene)
+        return _walk_differences(scene, scheme, h)
+    builders = {"forward": _walk_forward, "reverse": _walk_reverse, "path-sum": _walk_paths}
+    return builders[method](scene)
 
 
-def _reverse(scene: Scene) -> Walk:
-    program, found, read = _summed(scene, "reverse", "bar")
-    builder, rows, number = Builder(simplify=False), scene.row_of, scene.edge_of
-    place = copied(builder, found.tape)
-    steps = [step.at(place) for step in (read.start, *read.steps)]
-    # Each edge shows what of the adjoint flows along it, once that is complete.
-    edges = edge_tape(scene.plain, of=scene.target)
-    on_edge = copied(builder, edges.tape)
-    names = {edges.vertices[i]: n for i, n in scene.plain.labels.items() if i in edges.vertices}
-    steps_of: dict[int, list[int]] = {}
+def _walk_reverse(scene: Scene) -> Walk:
+    """Build the walk of reverse mode: a forward sweep and a backward sweep."""
+    program, contributions, program_steps = _read_sweep(scene, "reverse", "bar")
+    builder = Builder(simplify=False)
+    indices = copy_tape(builder, contributions.tape)
+    steps = [step.renumber(indices) for step in (program_steps.start, *program_steps.steps)]
+    _reveal_flows(scene, contributions, builder, steps)
+    revealed_at = {reveal[:2]: k for k, step in enumerate(steps) for reveal in step.reveals}
+    for count, read in enumerate(program.passes[0].reads):
+        step_index = revealed_at.get(("derivative", scene.row_indices[read.wrt]), -1)
+        result = indices[contributions.tape.index(read.output)]
+        steps[step_index] = steps[step_index].add_reveals(Reveal("result", count, result))
+    phases = (Phase("forward sweep: values"), Phase("backward sweep: adjoints"))
+    walk = Walk(
+        "reverse",
+        f"adjoint d{scene.target}/d(name)",
+        "bar",
+        program_steps.lines,
+        phases[: 1 + any(step.phase for step in steps)],
+        tuple(steps),
+        edge_numbers="terms of the adjoints",
+    )
+    return finish_walk(builder, walk)
+
+
+def _reveal_flows(
+    scene: Scene, contributions: RowContributions, builder: Builder, steps: list[Step]
+) -> None:
+    """Reveal the contribution that flows along each edge in the step that completes it."""
+    edges = edge_tape(scene.vertex_tape, of=scene.target)
+    flows = copy_tape(builder, edges.tape)
+    names = {
+        edges.vertices[index]: name
+        for index, name in scene.vertex_tape.labels.items()
+        if index in edges.vertices
+    }
+    steps_of_row: dict[int, list[int]] = {}
     for k, step in enumerate(steps):
         if step.column == "derivative":
-            steps_of.setdefault(step.row, []).append(k)
+            steps_of_row.setdefault(step.row, []).append(k)
     for share in edges.tape.shares:
-        row, which = rows[names[share.tail]], number[names[share.tail], names[share.head]]
-        here = steps_of.get(row, [])
-        if here and which in found.edges(row):
-            at = max((k for k in here if which in steps[k].edges), default=here[-1])
-            steps[at] = steps[at].showing(Show("edge", which, on_edge[share.product]))
-    shown_at = {show[:2]: k for k, step in enumerate(steps) for show in step.shows}
-    for count, entry in enumerate(program.passes[0].reads):
-        at = shown_at.get(("derivative", rows[entry.wrt]), -1)
-        result = place[found.tape.index(entry.output)]
-        steps[at] = steps[at].showing(Show("result", count, result))
-    phases = (Phase("forward sweep: values"), Phase("backward sweep: adjoints"))
-    kept = phases[: 1 + any(step.phase for step in steps)]
-    title, flow = f"adjoint d{scene.target}/d(name)", "terms of the adjoints"
-    walk = Walk("reverse", title, "bar", read.lines, kept, tuple(steps), flow=flow)
-    return finished(builder, walk)
+        row = scene.row_indices[names[share.tail]]
+        edge = scene.edge_indices[names[share.tail], names[share.head]]
+        candidates = steps_of_row.get(row, [])
+        if candidates and edge in contributions.edges(row):
+            last = max((k for k in candidates if edge in steps[k].edges), default=candidates[-1])
+            steps[last] = steps[last].add_reveals(Reveal("edge", edge, flows[share.product]))
 
 
-def _forward(scene: Scene) -> Walk:
-    program, found, read = _summed(scene, "forward", "dot")
-    builder, rows, tape = Builder(simplify=False), scene.row_of, found.tape
-    # Of each pass everything is wanted, so that it can be found again once the seeds are set.
-    wanted = replace(tape, outputs={str(i): i for i in range(tape.size)}, shares=())
+def _walk_forward(scene: Scene) -> Walk:
+    """Build the walk of forward mode: one pass per name."""
+    program, contributions, program_steps = _read_sweep(scene, "forward", "dot")
+    builder, tape = Builder(simplify=False), contributions.tape
+    # All values are outputs, so that their indices are known after the seeds are substituted.
+    full_tape = replace(tape, outputs={str(i): i for i in range(tape.size)}, shares=())
     steps: list[Step] = []
     phases = []
-    several = len(scene.wrt) > 1
-    check_steps(len(scene.wrt) * (1 + len(read.steps)))  # before the work of all passes
+    has_passes = len(scene.wrt) > 1
+    check_step_count(len(scene.wrt) * (1 + len(program_steps.steps)))  # before the work
     for number, (name, run) in enumerate(zip(scene.wrt, program.passes, strict=True)):
-        seeded = substitute_seeds(wanted, run.seeds)
-        copy = copied(builder, seeded)
-        place = [copy[seeded.outputs[str(i)]] for i in range(tape.size)]
-        seeds = {seed: tape.index(seed) for seed in run.seeds}
-        shows = (
-            Show("derivative", rows[wrt], value)
-            for wrt, (seed, value) in zip(scene.wrt, seeds.items(), strict=True)
-            if parse_internal(seed).kind == "dot"
-        )
-        seeding = replace(
-            read.start.showing(*shows),
-            text=_seeding(run.seeds),
-            line=0,
-            row=rows[name],
-            column="derivative",
-            operands=(),
-            vertices=(name,),
-            result=next(seeds[seed] for seed, value in run.seeds.items() if value),
-        )
-        told = [seeding, *(replace(s, line=s.line + 1) for s in read.steps)]
-        told[-1] = told[-1].showing(Show("result", number, tape.index(run.reads[0].output)))
-        steps += [replace(s.at(place), phase=number) for s in told]
-        counted = f"pass {number + 1} of {len(scene.wrt)}: " if several else ""
-        phases.append(Phase(f"{counted}seed {name}", ("result",)))
-    lines = ("set the seeds" if several else f"dot_{scene.wrt[0]} = 1", *read.lines)
+        seeded_tape = substitute_seeds(full_tape, run.seeds)
+        copies = copy_tape(builder, seeded_tape)
+        indices = [copies[seeded_tape.outputs[str(i)]] for i in range(tape.size)]
+        seed_step = _seed_step(scene, tape, program_steps.start, name, run.seeds)
+        pass_steps = [seed_step, *(replace(s, line=s.line + 1) for s in program_steps.steps)]
+        result = Reveal("result", number, tape.index(run.reads[0].output))
+        pass_steps[-1] = pass_steps[-1].add_reveals(result)
+        steps += [replace(step.renumber(indices), phase=number) for step in pass_steps]
+        position = f"pass {number + 1} of {len(scene.wrt)}: " if has_passes else ""
+        phases.append(Phase(f"{position}seed {name}", ("result",)))
+    first_line = "set the seeds" if has_passes else f"dot_{scene.wrt[0]} = 1"
+    lines = (first_line, *program_steps.lines)
     walk = Walk("forward", "tangent", "dot", lines, tuple(phases), tuple(steps))
-    return finished(builder, walk)
+    return finish_walk(builder, walk)
 
 
-def _summed(scene: Scene, method: str, mark: Mark) -> tuple[DerivativeProgram, Summands, Program]:
-    """The program of a sweep, its shares and its lines."""
+def _seed_step(
+    scene: Scene, tape: Tape, start: Step, name: str, seeds: Mapping[str, float]
+) -> Step:
+    """Return the step that sets the seeds of a pass."""
+    seed_indices = {seed: tape.index(seed) for seed in seeds}
+    reveals = (
+        Reveal("derivative", scene.row_indices[wrt], index)
+        for wrt, (seed, index) in zip(scene.wrt, seed_indices.items(), strict=True)
+        if parse_internal(seed).kind == "dot"
+    )
+    return replace(
+        start.add_reveals(*reveals),
+        text=_describe_seeds(seeds),
+        line=0,
+        row=scene.row_indices[name],
+        column="derivative",
+        operands=(),
+        vertices=(name,),
+        result=next(seed_indices[seed] for seed, value in seeds.items() if value),
+    )
+
+
+def _read_sweep(
+    scene: Scene, method: str, mark: Mark
+) -> tuple[DerivativeProgram, RowContributions, ProgramSteps]:
+    """Differentiate by a sweep; return the program, its contributions and its steps."""
     program = differentiate(scene.tape, scene.target, scene.wrt, method=method)
-    found = summands(program.tape, scene, mark)
-    return program, found, read_program(found.tape, scene, found)
+    contributions = collect_contributions(program.tape, scene, mark)
+    return program, contributions, read_program(contributions.tape, scene, contributions)
 
 
-def _seeding(seeds: Mapping[str, float]) -> str:
-    """Which tangent is 1, and that the others are 0."""
+def _describe_seeds(seeds: Mapping[str, float]) -> str:
+    """List the seeds with their values; of many only those that are not zero."""
     texts = {seed: f"{format_name(seed)} = {value:g}" for seed, value in seeds.items()}
-    if len(texts) <= _FEW_SEEDS:
+    if len(texts) <= _MOST_SEEDS:
         return "; ".join(texts.values())
     ones = [texts[seed] for seed, value in seeds.items() if value]
     return f"{'; '.join(ones)}; the other {len(texts) - len(ones)} seeds = 0"
 
 
-def _path_sum(scene: Scene) -> Walk:
-    plain = scene.plain
-    root, sources = plain.index(scene.target), [plain.index(name) for name in scene.wrt]
-    needed = reachable(plain, [root])
+def _walk_paths(scene: Scene) -> Walk:
+    """Build the walk of path-sum: values, local partials, and the products along the paths."""
+    tape = scene.vertex_tape
+    root, sources = tape.index(scene.target), [tape.index(name) for name in scene.wrt]
+    needed = reachable(tape, [root])
     builder = Builder()
-    value = builder.extend(scene.tape, keep=needed)
-    partials = emit_edge_partials(builder, plain, value, needed, extra={root, *sources})
+    values = builder.extend(scene.tape, keep=needed)
+    partials = emit_edge_partials(builder, tape, values, needed, extra={root, *sources})
     heads: dict[int, list[int]] = {}
     for tail, head in partials:
         heads.setdefault(tail, []).append(head)
-    leading = count_paths(heads, root)
-    paths = sum(leading.get(source, 0) for source in sources)
-    if paths > MOST_PATHS:
+    path_counts = count_paths(heads, root)
+    n_paths = sum(path_counts.get(source, 0) for source in sources)
+    if n_paths > MOST_PATHS:
         raise PathLimitError(
-            f"there are {format_count(paths)} paths, more than the {MOST_PATHS} that one would step"
-            " through",
-            hint="choose fewer names: --wrt NAME (in Python wrt=...)",
+            f"the graph has {format_count(n_paths)} paths, but a page can show at most"
+            f" {MOST_PATHS}",
+            hint=_FEWER_NAMES,
         )
-    labels, numbers = plain.labels, scene.edge_of
-    keys = {edge: internal_name("partial", labels[edge[1]], labels[edge[0]]) for edge in partials}
-    outputs = {scene.target: value[root]} | {key: builder.names[key] for key in keys.values()}
-    tape = builder.finish(outputs, prune=True)
-    read, run = read_program(tape, scene), Builder(simplify=False)
-    place = copied(run, tape)
-    steps = [step.at(place) for step in (read.start, *read.steps)]
-    for number, (name, source) in enumerate(zip(scene.wrt, sources, strict=True)):
-        total, products = run.constant(0.0), dict[str, int]()
-        for count, path in enumerate(list_paths(heads, source, root, leading), start=1):
-            edges, vertices = list(pairwise(path)), tuple(labels[i] for i in path)
-            along = {format_name(keys[edge]): place[tape.index(keys[edge])] for edge in edges}
-            factors = along.values() or [run.constant(1.0)]
-            product = products[f"path {count}"] = reduce(partial(run.emit, "mul"), factors)
-            total = run.emit("add", total, product) if count > 1 else product
-            step = Step(
+    labels = tape.labels
+    partial_names = {
+        (tail, head): internal_name("partial", labels[head], labels[tail])
+        for tail, head in partials
+    }
+    outputs = {scene.target: values[root]}
+    outputs |= {name: builder.names[name] for name in partial_names.values()}
+    partial_tape = builder.finish(outputs, prune=True)
+    program_steps, walk_builder = read_program(partial_tape, scene), Builder(simplify=False)
+    indices = copy_tape(walk_builder, partial_tape)
+    steps = [step.renumber(indices) for step in (program_steps.start, *program_steps.steps)]
+    for number, source in enumerate(sources):
+        paths = list_paths(heads, source, root, path_counts)
+        steps += _path_steps(
+            scene, number, paths, walk_builder,
+            {edge: indices[partial_tape.index(name)] for edge, name in partial_names.items()},
+            {edge: format_name(name) for edge, name in partial_names.items()},
+        )  # fmt: skip
+    first = len(program_steps.steps) + 1
+    steps[first:] = [replace(s, phase=2, line=k) for k, s in enumerate(steps[first:], first - 1)]
+    walk = Walk(
+        "path-sum",
+        f"d{scene.target}/d(name)",
+        "d",
+        tuple(step.text for step in steps[1:]),
+        (Phase("values"), Phase("local partials on the edges"), Phase("sums over the paths")),
+        tuple(steps),
+        edge_numbers="local partial derivatives",
+    )
+    return finish_walk(walk_builder, walk)
+
+
+def _path_steps(
+    scene: Scene,
+    number: int,
+    paths: Any,
+    builder: Builder,
+    partials: Mapping[tuple[int, int], int],
+    names: Mapping[tuple[int, int], str],
+) -> list[Step]:
+    """Return one step per path of a name with its product, and the step of their sum.
+
+    Args:
+        scene: the rows, vertices and edges.
+        number: the index of the name in ``scene.wrt``.
+        paths: the paths, each a sequence of vertices.
+        builder: the builder that computes products and sums.
+        partials: the index of each edge's local partial on the tape of the builder.
+        names: the name of each edge's local partial.
+    """
+    name, labels = scene.wrt[number], scene.vertex_tape.labels
+    steps: list[Step] = []
+    total, products = builder.constant(0.0), dict[str, int]()
+    for count, path in enumerate(paths, start=1):
+        edges, vertices = list(pairwise(path)), tuple(labels[i] for i in path)
+        factors = {names[edge]: partials[edge] for edge in edges}
+        values: Any = factors.values() or [builder.constant(1.0)]
+        product = reduce(partial(builder.emit, "mul"), values)
+        products[f"path {count}"] = product
+        total = builder.emit("add", total, product) if count > 1 else product
+        steps.append(
+            Step(
                 f"path {count}: {' → '.join(vertices)}",
-                operands=tuple(reversed(along.items())),
+                row=scene.row_indices[name],
+                column="derivative",
+                operands=tuple(reversed(factors.items())),
                 vertices=vertices,
-                edges=tuple(numbers[labels[a], labels[b]] for a, b in edges),
+                edges=tuple(scene.edge_indices[labels[a], labels[b]] for a, b in edges),
                 result=product,
             )
-            steps.append(replace(step, row=scene.row_of[name], column="derivative"))
-        text = listed(list(products), " + ") or "0, no path"
-        step = _result(scene, number, text, total, operands=tuple(products.items()))
-        steps.append(replace(step, vertices=(name, scene.target)))
-    told = len(read.steps) + 1
-    steps[told:] = [replace(s, phase=2, line=k) for k, s in enumerate(steps[told:], told - 1)]
-    lines = tuple(step.text for step in steps[1:])
-    phases = (Phase("values"), Phase("local partials on the edges"), Phase("sums over the paths"))
-    title, flow = f"d{scene.target}/d(name)", "local partial derivatives"
-    return finished(run, Walk("path-sum", title, "d", lines, phases, tuple(steps), flow=flow))
+        )
+    text = join_parts(list(products), " + ") or "0, no path"
+    step = _result_step(scene, number, text, total, operands=tuple(products.items()))
+    return [*steps, replace(step, vertices=(name, scene.target))]
 
 
-def _result(scene: Scene, number: int, text: str, value: int, **more: Any) -> Step:
-    """The step that finds a derivative."""
+def _result_step(scene: Scene, number: int, text: str, value: int, **changes: Any) -> Step:
+    """Return the step that computes the derivative with respect to a name of ``scene.wrt``."""
     name = scene.wrt[number]
-    row = scene.row_of[name]
-    shows = (Show("derivative", row, value), Show("result", number, value))
-    text = f"d{scene.target}/d{name} = {text}"
-    made = Step(text, row=row, column="derivative", shows=shows, vertices=(name,), result=value)
-    return replace(made, **more)
+    row = scene.row_indices[name]
+    step = Step(
+        f"d{scene.target}/d{name} = {text}",
+        row=row,
+        column="derivative",
+        reveals=(Reveal("derivative", row, value), Reveal("result", number, value)),
+        vertices=(name,),
+        result=value,
+    )
+    return replace(step, **changes)
 
 
-def _differences(scene: Scene, scheme: str, h: float | None) -> Walk:
-    """Finite differences: the graph is run again with one variable moved."""
+@dataclass
+class _Differences:
+    """The evaluations of finite differences, as steps on one tape.
+
+    Attributes:
+        scene: the rows, vertices and edges.
+        scheme: ``central`` or ``forward``.
+        tape: the program, whose leaves for shifted variables differ from the variables.
+        program_steps: the steps of one evaluation of the graph.
+        shift_leaves: the leaf that is shifted, keyed by the name of the variable.
+        builder: the builder that repeats the program.
+        steps: the steps so far.
+        phases: the phases so far.
+        shifted_values: the value that each step size belongs to, keyed by the name of the step
+            size.
+        point_indices: the index of each value of the program at the point.
+        zero_shifts: the index of zero, keyed by the index of each leaf that holds a shift.
+    """
+
+    scene: Scene
+    scheme: str
+    tape: Tape
+    program_steps: ProgramSteps
+    shift_leaves: Mapping[str, str]
+    builder: Builder = field(default_factory=lambda: Builder(simplify=False))
+    steps: list[Step] = field(default_factory=list)
+    phases: list[Phase] = field(default_factory=lambda: [Phase("values at the point")])
+    shifted_values: dict[str, int] = field(default_factory=dict)
+    point_indices: list[int] = field(default_factory=list)
+    zero_shifts: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def n_point_lines(self) -> int:
+        """The number of lines before the shifted evaluations that name the unshifted output."""
+        return int(self.scheme == "forward")
+
+    @property
+    def sides(self) -> Sequence[str]:
+        """The signs of the shifts."""
+        return _SIDES[self.scheme]
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The lines of the program."""
+        return (
+            *[f"f = {self.scene.target}"] * self.n_point_lines,
+            "shift one variable by h",
+            *self.program_steps.lines,
+            *(f"f{side} = {self.scene.target}" for side in self.sides),
+            f"derivative = {_QUOTIENTS[self.scheme]}",
+        )
+
+    @property
+    def differentiable_names(self) -> list[str]:
+        """The names that the output depends on; the program omits the others."""
+        return [name for name in self.scene.wrt if name in self.tape.names]
+
+    @property
+    def evaluation_steps(self) -> list[Step]:
+        """The steps of one evaluation of the graph, with their lines in the program."""
+        first = 1 + self.n_point_lines
+        return [replace(s, line=s.line + first, phase=0) for s in self.program_steps.steps]
+
+    @property
+    def output_step(self) -> Step:
+        """The step that names the output of one evaluation."""
+        target = self.scene.target
+        index = self.tape.index(target)
+        return Step(
+            f"f = {target}",
+            line=0,
+            row=self.scene.row_indices[target],
+            operands=((target, index),),
+            vertices=(target,),
+            result=index,
+        )
+
+    def evaluate_point(self) -> None:
+        """Add the evaluation at the point, where all shifts are zero."""
+        self.zero_shifts = {
+            self.tape.index(leaf): self.builder.constant(0.0)
+            for name, leaf in self.shift_leaves.items()
+            if leaf != name
+        }
+        self.point_indices = copy_tape(self.builder, self.tape, self.zero_shifts)
+        steps = (self.program_steps.start, *self.evaluation_steps)
+        self.steps += [step.renumber(self.point_indices) for step in steps]
+        self.steps += [self.output_step.renumber(self.point_indices)] * self.n_point_lines
+
+    def evaluate_shifted(self, name: str, side_index: int, step_size: int) -> int:
+        """Add the evaluation with one variable shifted, and return the index of the output.
+
+        Args:
+            name: the variable.
+            side_index: 0 to add the step size, 1 to subtract it.
+            step_size: the index of the step size.
+        """
+        side, leaf = self.sides[side_index], self.tape.index(self.shift_leaves[name])
+        unshifted = self.point_indices[leaf]
+        shifted = self.builder.emit("sub" if side_index else "add", unshifted, step_size)
+        leaves = {**self.zero_shifts, leaf: shifted}
+        indices = copy_tape(self.builder, self.tape, leaves)
+        start = replace(
+            self.program_steps.start.renumber(indices),
+            text=f"{name} {side} h",
+            line=self.n_point_lines,
+            row=self.scene.row_indices[name],
+            operands=((name, unshifted), ("h", step_size)),
+            vertices=(name,),
+            result=shifted,
+        )
+        target = self.scene.target
+        line = self.n_point_lines + len(self.program_steps.lines) + 1 + side_index
+        output_step = self.output_step.renumber(indices)
+        output_step = replace(output_step, text=f"f{side} = {target}", line=line)
+        if side_index:  # the quotient needs the output of the other side, which stays visible
+            output_step = output_step.add_reveals(Reveal("line", line - 1, self.steps[-1].result))
+        evaluation = (step.renumber(indices) for step in self.evaluation_steps)
+        phase = len(self.phases)
+        self.steps += [replace(step, phase=phase) for step in (start, *evaluation, output_step)]
+        n_passes = self.n_point_lines + len(self.sides) * len(self.differentiable_names)
+        position = f"pass {phase + self.n_point_lines} of {n_passes}"
+        self.phases.append(Phase(f"{position}: {name} {side} h", ("derivative", "result")))
+        return indices[self.tape.index(target)]
+
+    def add_quotient(self, number: int, outputs: Sequence[int], step_size: int) -> None:
+        """Add the step with the difference quotient for a name of ``scene.wrt``."""
+        point_output = self.point_indices[self.tape.index(self.scene.target)]
+        plus, minus = (*outputs, point_output)[:2]
+        is_forward = self.scheme == "forward"
+        builder, weight = self.builder, 1.0 if is_forward else 0.5
+        right = builder.emit("mul", builder.constant(weight), plus)
+        left = builder.emit("mul", builder.constant(-weight), minus)
+        # Engines add in this order: the first evaluation of the graph comes first.
+        difference = builder.emit("add", *((left, right) if is_forward else (right, left)))
+        quotient = builder.emit("div", difference, step_size)
+        operands = (("f+", plus), ("f" if is_forward else "f-", minus), ("h", step_size))
+        text = _QUOTIENTS[self.scheme]
+        step = _result_step(self.scene, number, text, quotient, operands=operands)
+        self.steps.append(replace(step, phase=len(self.phases) - 1, line=len(self.lines) - 1))
+
+    def add_zero(self, number: int) -> None:
+        """Add the step with the zero derivative for a name on which the output does not depend."""
+        target, name = self.scene.target, self.scene.wrt[number]
+        output = self.point_indices[self.tape.index(target)]
+        zero = self.builder.emit("sub", output, output)  # nan if the output is not finite
+        note = f"{target} does not depend on {name}"
+        step = _result_step(self.scene, number, f"{target} - {target}", zero, note=note)
+        operands = ((target, output),)
+        self.steps.append(replace(step, phase=len(self.phases) - 1, operands=operands))
+
+
+def _walk_differences(scene: Scene, scheme: str, h: float | None) -> Walk:
+    """Build the walk of finite differences: the graph is evaluated with one variable shifted."""
     options: dict[str, Any] = {"scheme": scheme, "step": h}
     program = differentiate(
         scene.tape, scene.target, scene.wrt, method="finite-difference", **options
     )
-    tape, rows, sides = program.tape, scene.row_of, _SIDES[scheme]
-    leaves = {one.shift.name: one.shift.leaf for one in program.passes if one.shift is not None}
-    read, base, output = read_program(tape, scene), int(scheme == "forward"), scene.target
-    lines = (
-        *[f"f = {output}"] * base,
-        "move one variable by h",
-        *read.lines,
-        *(f"f{side} = {output}" for side in sides),
-        f"derivative = {_QUOTIENT[scheme]}",
-    )
-    run = Builder(simplify=False)
-    unmoved = {tape.index(leaf): run.constant(0.0) for name, leaf in leaves.items() if leaf != name}
-    first = copied(run, tape, unmoved)
-    told = [replace(s, line=s.line + 1 + base, phase=0) for s in read.steps]
-    steps = [s.at(first) for s in (read.start, *told)]
-    phases = [Phase("the point itself")]
-    found = tape.index(output)
-    measured = Step(f"f = {output}", line=0, row=rows[output], vertices=(output,), result=found)
-    measured = replace(measured, operands=((output, found),))
-    steps += [measured.at(first)] * base
-    leading = [name for name in scene.wrt if name in tape.names]  # the rest is left out of the tape
-    check_steps(len(steps) + len(scene.wrt) + len(leading) * len(sides) * (len(told) + 2))
-    moved: dict[str, int] = {}  # by the leaf that is its step, what is moved
+    shift_leaves = {
+        run.shift.name: run.shift.leaf for run in program.passes if run.shift is not None
+    }
+    program_steps = read_program(program.tape, scene)
+    differences = _Differences(scene, scheme, program.tape, program_steps, shift_leaves)
+    differences.evaluate_point()
+    n_evaluations = len(differences.differentiable_names) * len(differences.sides)
+    n_steps = n_evaluations * (len(program_steps.steps) + 2)
+    check_step_count(len(differences.steps) + len(scene.wrt) + n_steps)
     for number, name in enumerate(scene.wrt):
-        f = first[found]
-        if name not in leading:  # no run of the graph needs it: it moves nothing
-            zero = run.emit("sub", f, f)  # nan where it is not finite
-            note = f"{name} does not lead to {output}"
-            step = _result(scene, number, f"{output} - {output}", zero, note=note)
-            steps.append(replace(step, phase=len(phases) - 1, operands=((output, f),)))
+        if name not in differences.differentiable_names:
+            differences.add_zero(number)
             continue
-        leaf, h_used = tape.index(leaves[name]), run.scalar(f".step{number}")
-        moved[f".step{number}"] = first[tape.index(name)]
-        ends: list[int] = []
-        for which, side in enumerate(sides):
-            there = run.emit("sub" if which else "add", first[leaf], h_used)
-            place = copied(run, tape, {**unmoved, leaf: there})
-            start = replace(
-                read.start.at(place),
-                text=f"{name} {side} h",
-                line=base,
-                row=rows[name],
-                operands=((name, first[leaf]), ("h", h_used)),
-                vertices=(name,),
-                result=there,
-            )
-            line = base + len(read.lines) + 1
-            end = replace(measured.at(place), text=f"f{side} = {output}", line=line + which)
-            if which:  # what the other side came to goes into the quotient, so it stays in view
-                end = end.showing(Show("line", line, ends[0]))
-            ends.append(place[found])
-            again = (s.at(place) for s in told)
-            steps += [replace(s, phase=len(phases)) for s in (start, *again, end)]
-            counted = f"pass {len(phases) + base} of {base + len(sides) * len(leading)}"
-            phases.append(Phase(f"{counted}: {name} {side} h", ("derivative", "result")))
-        plus, minus = (*ends, f)[:2]
-        weight = 1.0 if base else 0.5
-        right = run.emit("mul", run.constant(weight), plus)
-        left = run.emit("mul", run.constant(-weight), minus)
-        # In the order in which the engines add: the first run of the graph comes first.
-        quotient = run.emit("add", *((left, right) if base else (right, left)))
-        quotient = run.emit("div", quotient, h_used)
-        operands = (("f+", plus), ("f" if base else "f-", minus), ("h", h_used))
-        step = _result(scene, number, _QUOTIENT[scheme], quotient, operands=operands)
-        steps.append(replace(step, phase=len(phases) - 1, line=len(lines) - 1))
-    walk = Walk("finite-difference", f"d{output}/d(name)", "d", lines, tuple(phases), tuple(steps))
-    return finished(run, replace(walk, moved=moved, scheme=scheme, rule=program.step_rule))
+        step_name = f".step{number}"
+        step_size = differences.builder.scalar(step_name)
+        variable = differences.point_indices[program.tape.index(name)]
+        differences.shifted_values[step_name] = variable
+        outputs = [
+            differences.evaluate_shifted(name, side_index, step_size)
+            for side_index in range(len(differences.sides))
+        ]
+        differences.add_quotient(number, outputs, step_size)
+    walk = Walk(
+        "finite-difference",
+        f"d{scene.target}/d(name)",
+        "d",
+        differences.lines,
+        tuple(differences.phases),
+        tuple(differences.steps),
+        shifted_values=differences.shifted_values,
+        scheme=scheme,
+        step_rule=program.step_rule,
+    )
+    return finish_walk(differences.builder, walk)

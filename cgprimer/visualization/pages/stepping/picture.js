@@ -35,7 +35,7 @@ function buildPicture() {
     outline(group, data.shapes[role][0], box, "ring", 5);
     // A flag, as in the tables: the second cue beside the colour. Not where the arrows come in.
     const left = x - w / 2 - 9, top = y - h / 2 - 9;
-    draw("polygon", group, { class: "flag", points: place.across
+    draw("polygon", group, { class: "flag", points: place.is_horizontal
       ? `${x},${top} ${x - 11},${top - 15} ${x + 11},${top - 15}`
       : `${left},${y} ${left - 15},${y - 11} ${left - 15},${y + 11}` });
     draw("text", group, { class: "name", x, y: y - 15 }, name);

@@ -1,7 +1,7 @@
-"""A derivative program read line by line: which row, vertices and edges each line is about.
+"""The lines of a derivative program, with the row, the vertices and the edges that each concerns.
 
-What flows where is on the program's tape, as its sweep noted it; here it is only read: along which
-edges the summands of tangents and adjoints come, and when a sum has them all.
+The tape of the program lists its contributions: the products that are added to adjoints or
+tangents. This module only reads them; it computes no derivatives.
 """
 
 from __future__ import annotations
@@ -16,136 +16,163 @@ from cgprimer.expressions import number_text, readable, unparse
 from cgprimer.support.value_names import format_name, parse_internal
 from cgprimer.tapes import Builder, Tape, labels, reachable
 from cgprimer.visualization.pages.stepping.scene import Scene
-from cgprimer.visualization.pages.stepping.step_values import Column, Show, Step, listed
+from cgprimer.visualization.pages.stepping.step_values import Column, Reveal, Step, join_parts
 
 Mark = Literal["bar", "dot"]  # of adjoints and of tangents
-_NOTHING = Step("", column="line")  # what a line is about that no name speaks for
+_UNKNOWN = Step("", column="line")  # of lines that compute no named value
 
 
-class Summand(NamedTuple):
-    """One share of a row's derivative.
+class RowContribution(NamedTuple):
+    """One contribution to the derivative of a row.
 
     Attributes:
-        edges: numbers of the picture's edges along which it comes: none inside of a vertex,
-            several where vertices share the value that hands it on.
-        product: the value that holds it; -1 where the program does without.
-        negative: it is minus that value.
-        total: the sum so far, this share included; -1 where the program does without.
-        work: the values that are computed for it alone.
+        edges: indices of the picture's edges along which it flows: none inside a vertex, several
+            where vertices share the value.
+        product: the index of its value; -1 if the program does not compute the value.
+        is_negative: whether the contribution is minus this value.
+        total: the index of the sum so far, including the contribution; -1 if not computed.
+        intermediates: the values that only this contribution needs.
     """
 
     edges: tuple[int, ...]
     product: int
-    negative: bool
+    is_negative: bool
     total: int
-    work: frozenset[int]
+    intermediates: frozenset[int]
 
 
 @dataclass(frozen=True)
-class Summands:
-    """For each row of the trace the shares of its derivative, in the order of the sum.
+class RowContributions:
+    """The contributions to the derivative of each row, in the order of the sum.
 
     Attributes:
-        tape: the program, whose values the shares are; without what only they need.
+        tape: the program without instructions that only contributions need.
         mark: ``bar`` for adjoints, ``dot`` for tangents.
-        of_row: by the row's number.
+        by_row: the contributions, keyed by the index of the row.
     """
 
     tape: Tape
     mark: Mark
-    of_row: Mapping[int, tuple[Summand, ...]]
+    by_row: Mapping[int, tuple[RowContribution, ...]]
 
     def edges(self, row: int, value: int | None = None) -> tuple[int, ...]:
-        """The edges along which shares of a row come; of a value, a part of it, those it works on.
+        """Return the edges along which contributions of a row flow.
 
-        A factor or a share belongs to its own edge; a sum to the edges of the shares it adds.
+        With a value of the tape, only the edges of the contributions that this value is part of: a
+        factor or a product belongs to one contribution, a sum to those that it adds.
         """
-        shares, found = self.of_row.get(row, ()), set[int]()
-        for number, share in enumerate(shares):
-            if value is None or value in share.work:
-                found.update(share.edges)
-            elif number and value == share.total:
-                # The first sum adds two shares, every later one adds one.
-                found.update(share.edges, shares[0].edges if number == 1 else ())
-        return tuple(sorted(found))
+        contributions, edges = self.by_row.get(row, ()), set[int]()
+        for position, contribution in enumerate(contributions):
+            if value is None or value in contribution.intermediates:
+                edges.update(contribution.edges)
+            elif position and value == contribution.total:
+                # The first sum adds two contributions, every later sum adds one.
+                edges.update(contribution.edges, contributions[0].edges if position == 1 else ())
+        return tuple(sorted(edges))
 
-    def told(self, step: Step, scene: Scene) -> Step:
-        """A step that also says which share it computes, and shows a sum that lacks some."""
-        shares = self.of_row.get(step.row, ())
-        if step.column != "derivative" or not shares:
+    def annotate_step(self, step: Step, scene: Scene) -> Step:
+        """Add a note on the contribution that a step computes, and reveal an incomplete sum."""
+        contributions = self.by_row.get(step.row, ())
+        if step.column != "derivative" or not contributions:
             return step
-        name, many = f"{self.mark}_{scene.rows[step.row].name}", len(shares)
-        left, notes, counted = step.text.partition(" = ")[0], [], list(enumerate(shares, start=1))
-        for sign in "+-" if left != name else "":
-            mine = (step.result, sign == "-")
-            computed = [str(k) for k, share in counted if (share.product, share.negative) == mine]
-            if computed:
-                of = f", share{'s' * (len(computed) > 1)} {' and '.join(computed)} of {many}"
-                notes.append(f"{name} {sign}= {left}{of if many > 1 else ''}")
-        added = max((k for k, share in counted if share.total == step.result), default=many)
-        if added < many:
-            step = step.showing(Show("sofar", step.row, step.result))
-        if many > 1 and added > 1 and shares[added - 1].total == step.result:
-            notes = [f"the sum of {'both shares' if many == 2 else f'{added} of {many} shares'}"]
+        count, numbered = len(contributions), list(enumerate(contributions, start=1))
+        notes = self._contribution_notes(step, scene)
+        n_added = max((k for k, part in numbered if part.total == step.result), default=count)
+        if n_added < count:
+            step = step.add_reveals(Reveal("sofar", step.row, step.result))
+        if count > 1 and n_added > 1 and contributions[n_added - 1].total == step.result:
+            parts = "both contributions" if count == 2 else f"{n_added} of {count} contributions"
+            notes = [f"the sum of {parts}"]
         return replace(step, note="; ".join(notes))
 
+    def _contribution_notes(self, step: Step, scene: Scene) -> list[str]:
+        """Return notes such as ``bar_xa += v2, contribution 1 of 2`` on the result of a step."""
+        name = f"{self.mark}_{scene.rows[step.row].name}"
+        contributions = self.by_row[step.row]
+        count, result, notes = len(contributions), step.text.partition(" = ")[0], []
+        for sign in "+-" if result != name else "":
+            numbers = [
+                str(k)
+                for k, part in enumerate(contributions, start=1)
+                if (part.product, part.is_negative) == (step.result, sign == "-")
+            ]
+            if numbers:
+                plural = "s" if len(numbers) > 1 else ""
+                position = f", contribution{plural} {' and '.join(numbers)} of {count}"
+                notes.append(f"{name} {sign}= {result}{position if count > 1 else ''}")
+        return notes
 
-def summands(tape: Tape, scene: Scene, mark: Mark) -> Summands:
-    """The shares of a derivative program: of adjoints, ``bar``, or of tangents, ``dot``.
+
+def collect_contributions(tape: Tape, scene: Scene, mark: Mark) -> RowContributions:
+    """Collect the contributions of a program to adjoints (``bar``) or tangents (``dot``).
 
     >>> import cgprimer
-    >>> from cgprimer.visualization.pages.stepping.scene import scene
-    >>> shown = scene(cgprimer.tape(cgprimer.parse("xb = 2*xa; xw = xb + xa^2")), "xw", ["xa"])
-    >>> made = summands(cgprimer.differentiate(shown.tape, wrt="xa").tape, shown, "bar")
-    >>> [[shown.edges[k] for k in made.edges(row)] for row in range(len(shown.rows))]
+    >>> from cgprimer.visualization.pages.stepping.scene import build_scene
+    >>> tape = cgprimer.tape(cgprimer.parse("xb = 2*xa; xw = xb + xa^2"))
+    >>> scene = build_scene(tape, "xw", ["xa"])
+    >>> program = cgprimer.differentiate(scene.tape, wrt="xa")
+    >>> contributions = collect_contributions(program.tape, scene, "bar")
+    >>> [[scene.edges[k] for k in contributions.edges(row)] for row in range(len(scene.rows))]
     [[('xa', 'xb'), ('xa', 'xw')], [('xb', 'xw')], [], []]
     """
     needed = reachable(tape, [*tape.outputs.values(), *tape.names.values()])
     builder = Builder()
-    copied = builder.extend(tape, keep=needed)
-    lean = builder.finish({name: copied[i] for name, i in tape.outputs.items()})
-    place = [builder.moved[copied[i]] if i in copied else -1 for i in range(tape.size)]
+    copies = builder.extend(tape, keep=needed)
+    short_tape = builder.finish({name: copies[i] for name, i in tape.outputs.items()})
+    indices = [builder.moved[copies[i]] if i in copies else -1 for i in range(tape.size)]
 
-    row_at = {place[tape.names[n]]: k for n, k in scene.row_of.items() if n in tape.names}
-    number, found, last = scene.edge_of, dict[int, list[Summand]](), dict[int, int]()
-    ends = [(place[s.tail], place[s.head], place[s.total], s.product) for s in tape.shares]
-    for tail, head, total, _ in ends:
-        last[tail if mark == "bar" else head] = total
-    stops = {*row_at, *last.values()}
-    for tail, head, total, computed in ends:
-        whose = tail if mark == "bar" else head
+    row_at = {
+        indices[tape.names[name]]: row
+        for name, row in scene.row_indices.items()
+        if name in tape.names
+    }
+    ends = [(indices[s.tail], indices[s.head], indices[s.total], s.product) for s in tape.shares]
+    last_totals = {tail if mark == "bar" else head: total for tail, head, total, _ in ends}
+    stops = {*row_at, *last_totals.values()}
+    by_row = dict[int, list[RowContribution]]()
+    for tail, head, total, full_product in ends:
+        receiver = tail if mark == "bar" else head
         if tail not in row_at or head not in row_at:
             continue
         name = scene.rows[row_at[tail]].name
-        homes = scene.rows[row_at[head]].vertices
-        edges = tuple(number[name, home] for home in homes if (name, home) in number)
-        product, made = place[computed], tape.instruction(computed)
-        negative = product < 0 and made is not None and made.primitive == "neg"
-        if negative and made is not None:  # the program subtracts instead
-            product = place[made.operands[0]]
-        work = _work(lean, product, stops, through=last[whose])
-        summand = Summand(edges, product, negative, total, work)
-        found.setdefault(row_at[whose], []).append(summand)
-    return Summands(lean, mark, {row: tuple(parts) for row, parts in found.items()})
+        heads = scene.rows[row_at[head]].vertices
+        pairs = ((name, vertex) for vertex in heads)
+        edges = tuple(scene.edge_indices[pair] for pair in pairs if pair in scene.edge_indices)
+        product, instruction = indices[full_product], tape.instruction(full_product)
+        is_negative = product < 0 and instruction is not None and instruction.primitive == "neg"
+        if is_negative and instruction is not None:  # the program subtracts instead
+            product = indices[instruction.operands[0]]
+        last_total = last_totals[receiver]
+        intermediates = _find_intermediates(short_tape, product, stops, last_total)
+        contribution = RowContribution(edges, product, is_negative, total, intermediates)
+        by_row.setdefault(row_at[receiver], []).append(contribution)
+    return RowContributions(short_tape, mark, {row: tuple(parts) for row, parts in by_row.items()})
 
 
-def _work(tape: Tape, product: int, stops: set[int], through: int) -> frozenset[int]:
-    """The values up to a product, and through one of the stops, computed since the others."""
-    work, waiting = set[int](), [product] if product >= 0 else []
+def _find_intermediates(
+    tape: Tape, product: int, stops: set[int], last_total: int
+) -> frozenset[int]:
+    """Return the values that a product needs, down to the stops, which are not searched.
+
+    The last total is a stop that is searched.
+    """
+    intermediates, waiting = set[int](), [product] if product >= 0 else []
     while waiting:
-        here = waiting.pop()
-        instruction = tape.instruction(here)
-        open_ = here not in stops or here == through
-        if instruction is not None and open_ and here not in work:
-            work.add(here)
+        index = waiting.pop()
+        instruction = tape.instruction(index)
+        is_open = index not in stops or index == last_total
+        if instruction is not None and is_open and index not in intermediates:
+            intermediates.add(index)
             waiting.extend(instruction.operands)
-    return frozenset(work)
+    return frozenset(intermediates)
 
 
-class Program(NamedTuple):
-    """What is known at the beginning, and a step for each line of a program.
+class ProgramSteps(NamedTuple):
+    """The steps of a derivative program.
 
-    Phase 0 computes the values of the graph itself, phase 1 the rest.
+    Attributes:
+        start: the step that reveals the inputs and parameters.
+        steps: one step per line; phase 0 computes the values of the graph, phase 1 the rest.
     """
 
     start: Step
@@ -153,121 +180,146 @@ class Program(NamedTuple):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """As text, in execution order."""
+        """The lines of the program, in execution order."""
         return tuple(step.text for step in self.steps)
 
 
-def read_program(tape: Tape, scene: Scene, found: Summands | None = None) -> Program:
-    """Read the program of a derivative.
+def read_program(
+    tape: Tape, scene: Scene, contributions: RowContributions | None = None
+) -> ProgramSteps:
+    """Read the program of a derivative as one step per line.
 
     Args:
         tape: the program.
-        scene: what it is about.
-        found: along which edges derivatives flow; not needed where rows have no derivatives.
+        scene: the rows, vertices and edges that the steps highlight.
+        contributions: the contributions of the program; not needed if rows have no derivatives.
 
     >>> import cgprimer
-    >>> from cgprimer.visualization.pages.stepping.scene import scene
-    >>> shown = scene(cgprimer.tape(cgprimer.parse("xw = cd*xa + 1")), "xw", ["cd"])
-    >>> found = summands(cgprimer.differentiate(shown.tape, wrt="cd").tape, shown, "bar")
-    >>> read_program(found.tape, shown, found).lines
+    >>> from cgprimer.visualization.pages.stepping.scene import build_scene
+    >>> scene = build_scene(cgprimer.tape(cgprimer.parse("xw = cd*xa + 1")), "xw", ["cd"])
+    >>> program = cgprimer.differentiate(scene.tape, wrt="cd")
+    >>> contributions = collect_contributions(program.tape, scene, "bar")
+    >>> read_program(contributions.tape, scene, contributions).lines
     ('v1 = cd*xa', 'xw = v1 + 1', 'bar_xw = 1', 'bar_v1 = 1', 'bar_cd = xa')
     """
+    names, first = labels(tape), len(tape.leaves)
+    name_steps = dict(_describe_names(tape, scene))
+    lines = [
+        *_read_instructions(tape, scene, name_steps, contributions),
+        *_read_aliases(tape, names, name_steps, contributions),
+    ]
+    lines.sort(key=lambda line: line[:2])
+    steps = [replace(step, line=k) for k, (_, _, step) in enumerate(lines)]
+    if contributions:
+        steps = [contributions.annotate_step(step, scene) for step in steps]
+    values = sorted(
+        (step.result, name) for name, step in name_steps.items() if name in scene.row_indices
+    )
+    given_steps = {name: name_steps[name] for index, name in values if index < first}
+    start = Step(
+        f"given: {join_parts(list(given_steps), ', ')}",
+        reveals=tuple(step.reveals[0] for step in given_steps.values()),
+        operands=tuple((name, step.result) for name, step in given_steps.items()),
+        vertices=tuple(given_steps),
+    )
+    return ProgramSteps(start, tuple(steps))
+
+
+def _read_instructions(
+    tape: Tape,
+    scene: Scene,
+    name_steps: Mapping[str, Step],
+    contributions: RowContributions | None,
+) -> Iterator[tuple[int, int, Step]]:
+    """Yield the step of each instruction, with two numbers that determine its line."""
     names, trees, first = labels(tape), build_expression_trees(tape), len(tape.leaves)
-    about = dict(_meanings(tape, scene))
-    own = {i: about[n] for i, n in tape.labels.items() if n in about and i >= first}
-    owner, number = _owners(tape, own), scene.edge_of
-    row_at = {step.result: step.row for step in about.values() if step.column == "value"}
-    lines: list[tuple[int, int, Step]] = []
+    named_steps = {
+        index: name_steps[name]
+        for index, name in tape.labels.items()
+        if name in name_steps and index >= first
+    }
+    owners = _assign_unnamed_values(tape, named_steps)
+    row_at = {step.result: step.row for step in name_steps.values() if step.column == "value"}
     for index, (_, operands) in enumerate(tape.instructions, first):
-        what = owner.get(index, _NOTHING)
-        edges = what.edges
-        if what.column == "value":
+        owner = owners.get(index, _UNKNOWN)
+        edges = owner.edges
+        if owner.column == "value":
             tails = (scene.rows[row_at[o]].name for o in operands if o in row_at)
-            found_at = {number.get(pair, -1) for pair in product(tails, what.vertices)}
-            edges = tuple(sorted(found_at - {-1}))
-        elif what.column == "derivative" and found:
-            edges = found.edges(what.row, index)
-        written = unparse if what.column == "value" else readable
+            pairs = product(tails, owner.vertices)
+            edges = tuple(
+                sorted({scene.edge_indices[pair] for pair in pairs if pair in scene.edge_indices})
+            )
+        elif owner.column == "derivative" and contributions:
+            edges = contributions.edges(owner.row, index)
+        format_tree = unparse if owner.column == "value" else readable
         step = replace(
-            what,
-            text=f"{names[index]} = {written(trees[index])}",
-            phase=int(what.column != "value"),
-            shows=what.shows if index in own else (),
+            owner,
+            text=f"{names[index]} = {format_tree(trees[index])}",
+            phase=int(owner.column != "value"),
+            reveals=owner.reveals if index in named_steps else (),
             operands=tuple((names[o], o) for o in dict.fromkeys(operands) if names[o]),
             edges=edges,
             result=index,
         )
-        lines.append((index, 0, step))
-    lines += _aliases(tape, names, about, found)
-    lines.sort(key=lambda line: line[:2])
-    steps = (replace(step, line=k) for k, (_, _, step) in enumerate(lines))
-    known = sorted((step.result, name) for name, step in about.items() if name in scene.row_of)
-    given = {name: about[name] for index, name in known if index < first}
-    start = Step(
-        f"given: {listed(list(given), ', ')}",
-        shows=tuple(step.shows[0] for step in given.values()),
-        operands=tuple((name, step.result) for name, step in given.items()),
-        vertices=tuple(given),
-    )
-    return Program(start, tuple(found.told(s, scene) if found else s for s in steps))
+        yield index, 0, step
 
 
-def _meanings(tape: Tape, scene: Scene) -> Iterator[tuple[str, Step]]:
-    """What names stand for: a row's value or derivative, or an edge; as a step that finds it."""
-    rows, number = scene.row_of, scene.edge_of
+def _describe_names(tape: Tape, scene: Scene) -> Iterator[tuple[str, Step]]:
+    """Yield names of the tape, each with the step that computes the row or the edge it denotes."""
     for name, index in tape.names.items():
         kind, variables, copy = parse_internal(name)
-        if variables[0] in rows and kind in ("", "bar", "dot") and copy == len(variables) == 1:
-            row = rows[variables[0]]
+        row = scene.row_indices.get(variables[0])
+        if row is not None and kind in ("", "bar", "dot") and copy == len(variables) == 1:
             column: Column = "derivative" if kind else "value"
-            shows, vertices = (Show(column, row, index),), scene.rows[row].vertices
-            about = Step("", 1, row=row, column=column, shows=shows, vertices=vertices)
-        elif kind == "partial" and (edge := (variables[1], variables[0])) in number:
-            shows, vertices = (Show("edge", number[edge], index),), edge[1:]
-            lit = (number[edge],)
-            about = Step("", 1, column="edge", shows=shows, vertices=vertices, edges=lit)
+            reveals, vertices = (Reveal(column, row, index),), scene.rows[row].vertices
+            step = Step("", 1, row=row, column=column, reveals=reveals, vertices=vertices)
+        elif kind == "partial" and (variables[1], variables[0]) in scene.edge_indices:
+            edge = scene.edge_indices[variables[1], variables[0]]
+            reveals = (Reveal("edge", edge, index),)
+            vertices = (variables[0],)
+            step = Step("", 1, column="edge", reveals=reveals, vertices=vertices, edges=(edge,))
         else:
             continue
-        yield name, replace(about, result=index)
+        yield name, replace(step, result=index)
 
 
-def _owners(tape: Tape, own: Mapping[int, Step]) -> dict[int, Step]:
-    """What has a name speaks for itself; what has none belongs to the first that uses it."""
-    owner = dict(own)
+def _assign_unnamed_values(tape: Tape, named_steps: Mapping[int, Step]) -> dict[int, Step]:
+    """Assign each value to a step: its own, or that of the first value that uses it."""
+    owners = dict(named_steps)
     for index in range(tape.size - 1, len(tape.leaves) - 1, -1):
-        if index in owner:
+        if index in owners:
             for operand in tape.instructions[index - len(tape.leaves)].operands:
-                if operand not in own:  # a later line of the loop, an earlier user, overwrites it
-                    owner[operand] = owner[index]
-    return owner
+                if operand not in named_steps:  # an earlier user overwrites a later one
+                    owners[operand] = owners[index]
+    return owners
 
 
-def _aliases(
-    tape: Tape, names: list[str], about: Mapping[str, Step], found: Summands | None
+def _read_aliases(
+    tape: Tape,
+    names: list[str],
+    name_steps: Mapping[str, Step],
+    contributions: RowContributions | None,
 ) -> Iterator[tuple[int, int, Step]]:
-    """Lines such as ``bar_v1 = bar_xw``, where one value has two names, in their places."""
-    first, backwards = len(tape.leaves), found is not None and found.mark == "bar"
-    value_at = {step.row: step.result for step in about.values() if step.column == "value"}
-    place = last = max(value_at.values(), default=first - 1)
-    others = [item for item in about.items() if item[1].column != "value"]
-    others.sort(key=lambda item: item[1].shows[0].number, reverse=backwards)
-    for count, (name, step) in enumerate(others, start=1):
+    """Yield lines such as ``bar_v1 = bar_xw``, for values with two names, and their positions."""
+    first, is_backward = len(tape.leaves), contributions is not None and contributions.mark == "bar"
+    value_at = {step.row: step.result for step in name_steps.values() if step.column == "value"}
+    position = last = max(value_at.values(), default=first - 1)
+    derivatives = [item for item in name_steps.items() if item[1].column != "value"]
+    derivatives.sort(key=lambda item: item[1].reveals[0].position, reverse=is_backward)
+    for count, (name, step) in enumerate(derivatives, start=1):
         index = step.result
-        if backwards:  # an adjoint is complete when all that comes later is
-            place = max(place, index)
-        elif step.column == "derivative":  # a tangent comes right after its value
-            place = max(index, value_at.get(step.row, first))
-        else:  # the partials of the edges come after all values
-            place = max(last, index)
+        if is_backward:  # an adjoint is complete after the adjoints of all later values
+            position = max(position, index)
+        elif step.column == "derivative":  # a tangent follows its value
+            position = max(index, value_at.get(step.row, first))
+        else:  # partials of edges follow all values
+            position = max(last, index)
         if index >= first and tape.labels.get(index) == name:
             continue
-        if (
-            index < first
-            and tape.leaves[index].kind != "constant"
-            and parse_internal(name).kind == "dot"
-        ):
-            continue  # a seed, not a line of its own
+        is_leaf = index < first and tape.leaves[index].kind != "constant"
+        if is_leaf and parse_internal(name).kind == "dot":
+            continue  # a seed has no line
         text = f"{format_name(name)} = {names[index] or number_text(tape.leaves[index].value)}"
         operands = ((names[index], index),) if names[index] else ()
-        edges = found.edges(step.row) if found else step.edges
-        yield place, count, replace(step, text=text, operands=operands, edges=edges)
+        edges = contributions.edges(step.row) if contributions else step.edges
+        yield position, count, replace(step, text=text, operands=operands, edges=edges)

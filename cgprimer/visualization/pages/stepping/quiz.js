@@ -37,7 +37,7 @@ function named(step) { // what is asked, without how it is computed
   const parts = step.text.split("; "), walk = data.walks[state.walk];
   const part = parts.length > 1 ? parts.find(text => text.endsWith(" = 1")) ?? step.text : step.text;
   const equals = part.indexOf(" = "), name = equals < 0 ? part : part.slice(0, equals);
-  const shown = step.shows.find(([column, , value]) => value === step.result
+  const shown = step.reveals.find(([column, , value]) => value === step.result
     && ["value", "derivative", "edge"].includes(column));
   const word = shown && { value: "value", derivative: WORDS[walk.mark], edge: walk.mark === "d" ? "local partial derivative" : "" }[shown[0]];
   const of = word && shown[0] !== "edge" ? ` of ${data.rows[shown[1]][0]}` : "";

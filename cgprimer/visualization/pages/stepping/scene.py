@@ -1,4 +1,4 @@
-"""What is on the stage: the rows of the trace, the vertices and edges of the picture."""
+"""The rows of the trace table and the vertices and edges of the picture that a page shows."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import NamedTuple
 from cgprimer.core.operations.layer_expansions import is_statistic
 from cgprimer.core.tape.tape_passes import apply_printed_names
 from cgprimer.core.tape.tape_printing import build_expression_trees
-from cgprimer.errors import UsageError
 from cgprimer.expressions import unparse
+from cgprimer.support.validation import check_choice
 from cgprimer.tapes import Tape, labels, reachable
 from cgprimer.visualization.diagrams.diagram import Role
 
@@ -19,39 +19,52 @@ LEVELS = ("variables", "operations")
 
 
 class Row(NamedTuple):
-    """A row of the trace: a name and how it is computed."""
+    """A row of the trace: a name and the expression that defines the value.
+
+    Attributes:
+        name: the name of the value.
+        expression: the defining expression, or the role of an input or parameter.
+        vertices: the names of the vertices whose expressions use the value.
+    """
 
     name: str
     expression: str
-    vertices: tuple[str, ...]  # that the row belongs to: those whose expressions use its value
+    vertices: tuple[str, ...]
 
 
 class Vertex(NamedTuple):
-    """A vertex of the picture, and the row whose numbers it shows."""
+    """A vertex of the picture.
+
+    Attributes:
+        name: the name of the vertex.
+        role: the role, which determines shape and color.
+        row: the index of the row whose numbers the vertex shows.
+        n_characters: the length of its longest array, in characters; 0 for scalars.
+    """
 
     name: str
     role: Role
     row: int
-    room: int = 0  # characters of its longest text, where that is no number
+    n_characters: int = 0
 
 
 @dataclass(frozen=True)
 class Scene:
-    """Rows, vertices and edges.
+    """Rows, vertices and edges of one graph.
 
     Attributes:
-        tape: the graph's tape, in which every value has a name (``v1``, ``v2``, ... where the
-            text gives none).
-        plain: the same tape, in which only what is a vertex has a name.
+        tape: the tape of the graph, in which every value has a name (``v1``, ``v2``, ... for
+            values that the text does not name).
+        vertex_tape: the same tape, in which only vertices have names.
         target: the variable that is differentiated.
-        wrt: with respect to which names.
-        rows: of the trace, in execution order.
-        vertices: of the picture, in the same order.
-        edges: pairs of names of vertices.
+        wrt: the names with respect to which it is differentiated.
+        rows: the rows of the trace, in execution order.
+        vertices: the vertices of the picture, in the same order.
+        edges: pairs of names of vertices, tail and head.
     """
 
     tape: Tape
-    plain: Tape
+    vertex_tape: Tape
     target: str
     wrt: tuple[str, ...]
     rows: tuple[Row, ...]
@@ -59,62 +72,74 @@ class Scene:
     edges: tuple[tuple[str, str], ...]
 
     @cached_property
-    def row_of(self) -> dict[str, int]:
-        """Name to number of its row."""
-        return {row.name: number for number, row in enumerate(self.rows)}
+    def row_indices(self) -> dict[str, int]:
+        """The index of each row, keyed by name."""
+        return {row.name: index for index, row in enumerate(self.rows)}
 
     @cached_property
-    def edge_of(self) -> dict[tuple[str, str], int]:
-        """Tail and head to number of the edge."""
-        return {edge: number for number, edge in enumerate(self.edges)}
+    def edge_indices(self) -> dict[tuple[str, str], int]:
+        """The index of each edge, keyed by tail and head."""
+        return {edge: index for index, edge in enumerate(self.edges)}
 
 
-def scene(tape: Tape, target: str, wrt: Sequence[str], level: str = "variables") -> Scene:
-    """What a walk over a tape shows.
+def build_scene(tape: Tape, target: str, wrt: Sequence[str], level: str = "variables") -> Scene:
+    """Select the rows, vertices and edges that the derivative of a tape needs.
 
     Raises:
         UsageError: an unknown level.
 
     >>> import cgprimer
-    >>> shown = scene(cgprimer.tape(cgprimer.parse("xx = xa^2; xw = cd*xx + 1")), "xw", ["cd"])
-    >>> [(row.name, row.expression) for row in shown.rows]
+    >>> tape = cgprimer.tape(cgprimer.parse("xx = xa^2; xw = cd*xx + 1"))
+    >>> scene = build_scene(tape, "xw", ["cd"])
+    >>> [(row.name, row.expression) for row in scene.rows]
     [('xa', 'input'), ('cd', 'parameter'), ('xx', 'xa^2'), ('v1', 'cd*xx'), ('xw', 'v1 + 1')]
-    >>> shown.edges
+    >>> scene.edges
     (('xa', 'xx'), ('cd', 'xw'), ('xx', 'xw'))
     """
-    if level not in LEVELS:
-        raise UsageError(f"there is no level {level!r}", hint=f"choose one of {', '.join(LEVELS)}")
-    kept = [is_statistic(leaf.name) for leaf in tape.leaves]
-    tape = apply_printed_names(tape) if any(kept) else tape
+    check_choice("level", level, LEVELS)
+    statistics = [is_statistic(leaf.name) for leaf in tape.leaves]
+    tape = apply_printed_names(tape) if any(statistics) else tape
     names, trees, first = labels(tape), build_expression_trees(tape), len(tape.leaves)
     kinds = [*(leaf.kind for leaf in tape.leaves), *[""] * len(tape)]
-    operands = [*[()] * first, *(operands for _, operands in tape.instructions)]
     needed = reachable(tape, [tape.index(target), *(tape.index(name) for name in wrt)])
-    shown = [i for i, wanted in enumerate(needed) if wanted and kinds[i] != "constant"]
-    named = replace(tape, names={**tape.names, **{names[i]: i for i in shown}})
-    separate = set(shown) if level == "operations" else {i for i in shown if i in tape.labels}
-    homes: dict[int, set[int]] = {}
-    for index in reversed(shown):  # a value without a name belongs to all vertices that use it
-        if index in separate:
-            homes[index] = {index}
-        for operand in operands[index]:
-            if operand not in separate:
-                homes.setdefault(operand, set()).update(homes[index])
+    indices = [i for i, is_needed in enumerate(needed) if is_needed and kinds[i] != "constant"]
+    named_tape = replace(tape, names={**tape.names, **{names[i]: i for i in indices}})
+    vertex_indices = (
+        set(indices) if level == "operations" else {i for i in indices if i in tape.labels}
+    )
+    operands = [*[()] * first, *(operands for _, operands in tape.instructions)]
+    heads = _assign_to_vertices(indices, vertex_indices, operands)
     rows, vertices = [], []
     edges: dict[tuple[str, str], None] = {}
-    for number, index in enumerate(shown):
+    for row, index in enumerate(indices):
         role: Role = "input" if kinds[index] == "column" else "parameter"
         text = unparse(trees[index]) if index in trees else role
-        if index < first and kept[index]:
+        if index < first and statistics[index]:
             role, text = "constant", "running statistic"
-        own = tuple(names[home] for home in sorted(homes[index]))
-        rows.append(Row(names[index], text, own))
-        if index in separate:
+        row_vertices = tuple(names[head] for head in sorted(heads[index]))
+        rows.append(Row(names[index], text, row_vertices))
+        if index in vertex_indices:
             if index >= first:
                 inner: Role = "inner" if index in tape.labels else "operation"
                 role = "output" if index == tape.index(target) else inner
-            vertices.append(Vertex(names[index], role, number))
-        tails = [operand for operand in operands[index] if operand in separate]
-        edges.update(((names[tail], home), None) for tail in tails for home in own)
-    plain = named if level == "operations" else tape
-    return Scene(named, plain, target, tuple(wrt), tuple(rows), tuple(vertices), tuple(edges))
+            vertices.append(Vertex(names[index], role, row))
+        tails = [operand for operand in operands[index] if operand in vertex_indices]
+        edges.update(((names[tail], head), None) for tail in tails for head in row_vertices)
+    vertex_tape = named_tape if level == "operations" else tape
+    return Scene(
+        named_tape, vertex_tape, target, tuple(wrt), tuple(rows), tuple(vertices), tuple(edges)
+    )
+
+
+def _assign_to_vertices(
+    indices: Sequence[int], vertex_indices: set[int], operands: Sequence[Sequence[int]]
+) -> dict[int, set[int]]:
+    """Map each value to its vertex, or to all vertices whose expressions use an unnamed value."""
+    heads: dict[int, set[int]] = {}
+    for index in reversed(indices):
+        if index in vertex_indices:
+            heads[index] = {index}
+        for operand in operands[index]:
+            if operand not in vertex_indices:
+                heads.setdefault(operand, set()).update(heads[index])
+    return heads

@@ -1,7 +1,7 @@
-"""The graph on a slide: shapes, numbers, what is lit, a legend, and where there is more.
+"""The graph on a slide: shapes, numbers, highlights and a legend.
 
-A graph that would have letters under 14 points is cut, but no vertex is: those around what is lit
-are shown whole, and the sides say how many are left out.
+A graph whose text would be smaller than 14 points is shown in part: the vertices around the
+highlighted ones are shown completely, and the sides state how many vertices are hidden.
 """
 
 from __future__ import annotations
@@ -25,72 +25,93 @@ from cgprimer.visualization.diagrams.geometry import (
     point_at,
     sample_line,
 )
-from cgprimer.visualization.diagrams.geometry import bounding_box as around
+from cgprimer.visualization.diagrams.geometry import bounding_box as enclose
 from cgprimer.visualization.diagrams.slide_pen import Legend, Pen
 from cgprimer.visualization.diagrams.text_layout import text_width
 from cgprimer.visualization.diagrams.theme import READABLE_SIZE, SLIDE_HEIGHT, mix, theme
 from cgprimer.visualization.diagrams.vertex_shapes import shape_patches
 from cgprimer.visualization.pages.stepping.scene import Scene, Vertex
-from cgprimer.visualization.pages.stepping.slide_tables import known, missing, moved, so_far
+from cgprimer.visualization.pages.stepping.slide_tables import (
+    format_partial_sum,
+    format_shifted_value,
+    format_value,
+    missing_style,
+)
 from cgprimer.visualization.pages.stepping.step_frames import Frame
-from cgprimer.visualization.pages.stepping.vertex_positions import FLAG, LABEL, LETTER, RING, Placed
+from cgprimer.visualization.pages.stepping.vertex_positions import (
+    FLAG,
+    LABEL,
+    LETTER,
+    RING,
+    SceneLayout,
+)
 
-READABLE = READABLE_SIZE / LETTER  #: the smallest scale of a picture, text at 14 points
+READABLE = READABLE_SIZE / LETTER  #: the smallest scale of a picture, at which text has 14 points
 EDGE = 16.0
 _LARGEST = 1.2
-_MARK = 24.0  # points at a side where there is more
-_CLOSE = 0.01  # units
-_AROUND = RING + 3.0  # the ring of a vertex that is lit
+_MARK = 24.0  # points at a side with hidden vertices
+_TOLERANCE = 0.01  # units
+_RING_ROOM = RING + 3.0  # room for the ring of a highlighted vertex
 _ROW = 24.0  # of the legend
-_LEGEND = 0.875  # times as large as in a picture: its text has 14 points
-_STUB = 64.0  # of an edge to a vertex that is left out
-_FADE = 48.0
+_LEGEND = 0.875  # scale at which the text of the legend has 14 points
+_STUB = 64.0  # length of an edge to a hidden vertex
+_FADE = 48.0  # length over which such an edge fades
 _DASH, _PAUSE = 8.0, 3.6
-_LIT, _PLAIN = 3.6, 1.4
+_THICK, _THIN = 3.6, 1.4  # widths of highlighted and other edges
 
 
-def draw_picture(
-    pen: Pen, scene: Scene, frame: Frame, place: Placed, mark: str, room: Size
+def draw_graph_area(
+    pen: Pen, scene: Scene, frame: Frame, layout: SceneLayout, mark: str, room: Size
 ) -> None:
     """Draw the graph and its legend in the left part of the slide; ``mark`` names derivatives."""
-    legend = _legend(scene, room[0])
-    # The graph is never cut for the legend; where it is cut anyway, two lines are little.
-    cut = not _readable(place, room)
-    if not fits(place, scene, room) and not (cut and len(legend.rows) <= 2):
+    legend = _build_legend(scene, room[0])
+    # A legend of two lines is added to a graph that does not fit anyway, a longer one is not.
+    is_cut = not _is_readable(layout, room)
+    if not fits_room(layout, scene, room) and not (is_cut and len(legend.rows) <= 2):
         legend.rows.clear()
     width, height = room[0], room[1] - legend.height
     inner = pen.part(EDGE, EDGE, *room)
-    numbers = {v.name: k for k, v in enumerate(scene.vertices)}
-    lit = {numbers[name] for name in frame.step.vertices if name in numbers}
-    ends = {numbers[name] for k in frame.step.edges for name in scene.edges[k]}
-    chosen = window(place, (width, height), sorted(lit), sorted(ends - lit))
-    _graph(inner, scene, frame, place, chosen, mark)
-    _more(inner, chosen, (width, height))
+    indices = {v.name: k for k, v in enumerate(scene.vertices)}
+    highlighted = {indices[name] for name in frame.step.vertices if name in indices}
+    ends = {indices[name] for k in frame.step.edges for name in scene.edges[k]}
+    window = choose_window(layout, (width, height), sorted(highlighted), sorted(ends - highlighted))
+    shown = {
+        vertex.name
+        for vertex, is_shown in zip(scene.vertices, window.shown, strict=True)
+        if is_shown
+    }
+    for k in range(len(scene.edges)):
+        _draw_edge(inner, scene, frame, layout, window, shown, k)
+    for vertex, box in zip(scene.vertices, layout.boxes, strict=True):
+        if vertex.name in shown:
+            _draw_vertex(inner, vertex, box, window, frame, mark, layout.is_horizontal)
+    _draw_hidden_counts(inner, window, (width, height))
     legend.draw(inner, width / 2, height)
-    if not all(chosen.shown):
+    if not all(window.shown):
         border, floor = EDGE + width, SLIDE_HEIGHT - EDGE
         pen.line([(border, EDGE), (border, floor)], pen.look.grid, 1.0)
 
 
-def fits(place: Placed, scene: Scene, room: Size) -> bool:
-    """Whether the whole graph and its legend can be read in a room of so many points."""
-    return _readable(place, (room[0], room[1] - _legend(scene, room[0]).height))
+def fits_room(layout: SceneLayout, scene: Scene, room: Size) -> bool:
+    """Return whether the whole graph and its legend are readable in an area, in points."""
+    return _is_readable(layout, (room[0], room[1] - _build_legend(scene, room[0]).height))
 
 
-def _legend(scene: Scene, width: float) -> Legend:
-    """The roles that the graph has, and the mark of this step, in rows that are narrow enough."""
+def _build_legend(scene: Scene, width: float) -> Legend:
+    """Build the legend of the roles in a graph and of the highlight."""
     roles = {vertex.role for vertex in scene.vertices}
-    known = (role for role in theme(False).roles if role in roles)
-    return Legend([*known, "step"], width, row=_ROW, scale=_LEGEND)
+    ordered_roles = (role for role in theme(False).roles if role in roles)
+    return Legend([*ordered_roles, "step"], width, row=_ROW, scale=_LEGEND)
 
 
-def _readable(place: Placed, room: Size) -> bool:
-    whole = extent(place)
-    return min(room[0] / whole.width, room[1] / whole.height) >= READABLE
+def _is_readable(layout: SceneLayout, room: Size) -> bool:
+    """Return whether the whole graph is readable in an area, in points."""
+    box = bounding_box(layout)
+    return min(room[0] / box.width, room[1] / box.height) >= READABLE
 
 
-def _more(pen: Pen, chosen: Window, room: Size) -> None:
-    """At each side how many vertices are left out there; the triangle points to them."""
+def _draw_hidden_counts(pen: Pen, window: Window, room: Size) -> None:
+    """Draw at each side the number of hidden vertices, and a triangle that points to them."""
     width, height = room
     sides = (
         (_MARK / 2, height / 2, "▲", 90),
@@ -98,227 +119,277 @@ def _more(pen: Pen, chosen: Window, room: Size) -> None:
         (width / 2, _MARK / 2, "▲", 0),
         (width / 2, height - _MARK / 2, "▼", 0),
     )
-    for count, (x, y, sign, turned) in zip(chosen.more, sides, strict=True):
+    for count, (x, y, sign, rotation) in zip(window.hidden_counts, sides, strict=True):
         if count:
-            look: dict[str, Any] = {"rotation": turned, "align": "center", "zorder": 8}
+            look: dict[str, Any] = {"rotation": rotation, "align": "center", "zorder": 8}
             pen.write(x, y, f"{sign} {count} more", color=pen.faint, **look)
 
 
-def _graph(pen: Pen, scene: Scene, frame: Frame, place: Placed, chosen: Window, mark: str) -> None:
-    shown = {v.name for v, there in zip(scene.vertices, chosen.shown, strict=True) if there}
-    for k, (tail, head) in enumerate(scene.edges):
-        points = [chosen.to(p) for p in place.lines[k]]
-        tip = chosen.to(place.tips[k])
-        lit = k in frame.step.edges
-        written = {tail, head} <= shown
-        if written and lit:
-            pen.line(points, pen.lit, _LIT, linestyle=(0, (_DASH / _LIT, _PAUSE / _LIT)))
-        elif written:
-            pen.line(points, pen.look.edge, _PLAIN)
-        elif {tail, head} & shown:
-            way = points if tail in shown else points[::-1]
-            kept = way_out(chosen, way, math.inf if lit else _STUB)
-            written = lit and math.dist(kept[0], kept[-1]) > 0.5 * line_length([*points, tip])
-            _fading(pen, kept, lit)
-        if head in shown:
-            _head(pen, points[-1], tip, lit)
-        value = frame.partials[k]
-        if value is not None and written:
-            back = {"facecolor": pen.look.background, "edgecolor": "none", "pad": 1.0}
-            more: dict[str, Any] = {"bbox": back, "weight": "bold", "zorder": 7, "align": "center"}
-            at = chosen.to(place.labels[k])
-            pen.write(*at, edge_text(value), LETTER * chosen.scale, **more)
-    for vertex, box in zip(scene.vertices, place.boxes, strict=True):
-        if vertex.name in shown:
-            scale = chosen.scale
-            here = Box(*chosen.to((box.x, box.y)), box.width * scale, box.height * scale)
-            lit = vertex.name in frame.step.vertices
-            _vertex(pen, vertex, here, lit, (place.across, scale))
-            _texts(pen, vertex, here, scale, frame, mark)
+def _draw_edge(
+    pen: Pen,
+    scene: Scene,
+    frame: Frame,
+    layout: SceneLayout,
+    window: Window,
+    shown: set[str],
+    index: int,
+) -> None:
+    """Draw an edge between shown vertices with its number; edges to hidden vertices fade."""
+    tail, head = scene.edges[index]
+    points = [window.to_slide(p) for p in layout.lines[index]]
+    tip = window.to_slide(layout.tips[index])
+    highlighted = index in frame.step.edges
+    has_number = {tail, head} <= shown
+    if has_number and highlighted:
+        pen.line(points, pen.lit, _THICK, linestyle=(0, (_DASH / _THICK, _PAUSE / _THICK)))
+    elif has_number:
+        pen.line(points, pen.look.edge, _THIN)
+    elif {tail, head} & shown:
+        outward = points if tail in shown else points[::-1]
+        visible = cut_line(window, outward, math.inf if highlighted else _STUB)
+        is_long = math.dist(visible[0], visible[-1]) > 0.5 * line_length([*points, tip])
+        has_number = highlighted and is_long
+        _draw_fading_line(pen, visible, highlighted)
+    if head in shown:
+        _draw_arrow_head(pen, points[-1], tip, highlighted)
+    value = frame.partials[index]
+    if value is not None and has_number:
+        background = {"facecolor": pen.look.background, "edgecolor": "none", "pad": 1.0}
+        style: dict[str, Any] = {"bbox": background, "weight": "bold", "zorder": 7}
+        position = window.to_slide(layout.labels[index])
+        size = LETTER * window.scale
+        pen.write(*position, format_edge_value(value), size, align="center", **style)
 
 
-def edge_text(value: Any) -> str:
-    """A number on an edge, or the shape of an array."""
+def format_edge_value(value: Any) -> str:
+    """Format a number on an edge; of an array only the shape."""
     return mark_rounding(value, SHORT) if isinstance(value, float) else format_shape(value.shape)
 
 
-def _fading(pen: Pen, points: list[Point], lit: bool) -> None:
-    """A line that goes over into the background: it leads to a vertex that is left out."""
+def _draw_fading_line(pen: Pen, points: list[Point], highlighted: bool) -> None:
+    """Draw a line to a hidden vertex, which fades into the background."""
     from matplotlib.collections import LineCollection
 
-    whole = line_length(points)
-    if whole < _DASH:
+    total = line_length(points)
+    if total < _DASH:
         return
-    colour, width, dash, pause = pen.look.edge, _PLAIN, _DASH / 2, 0.0
-    if lit:
-        colour, width, dash, pause = pen.lit, _LIT, _DASH, _PAUSE
-    pieces, ending = dashes(points, dash, pause), min(_FADE, whole)
-    shares = ((whole - k * (dash + pause)) / ending for k in range(len(pieces)))
-    colours = [mix(colour, pen.look.background, min(1.0, max(share, 0.05))) for share in shares]
-    drawn = LineCollection(pieces, colors=colours, linewidths=width, capstyle="butt", zorder=2)
-    pen.axes.add_artist(drawn)
+    color, width, dash, pause = pen.look.edge, _THIN, _DASH / 2, 0.0
+    if highlighted:
+        color, width, dash, pause = pen.lit, _THICK, _DASH, _PAUSE
+    pieces, fade = split_into_dashes(points, dash, pause), min(_FADE, total)
+    fractions = ((total - k * (dash + pause)) / fade for k in range(len(pieces)))
+    colors = [
+        mix(color, pen.look.background, min(1.0, max(fraction, 0.05))) for fraction in fractions
+    ]
+    lines = LineCollection(pieces, colors=colors, linewidths=width, capstyle="butt", zorder=2)
+    pen.axes.add_artist(lines)
 
 
-def _head(pen: Pen, end: Point, tip: Point, lit: bool) -> None:
-    """An arrow head, over the ring of a vertex that is lit, with a rim that sets it off."""
-    (ex, ey), (tx, ty) = end, tip
-    half = 0.55 if lit else 0.42  # times its length
+def _draw_arrow_head(pen: Pen, base: Point, tip: Point, highlighted: bool) -> None:
+    """Draw an arrow head with a rim, over the ring of a highlighted vertex."""
+    (ex, ey), (tx, ty) = base, tip
+    half = 0.55 if highlighted else 0.42  # half the width, divided by the length
     across = (-(ty - ey) * half, (tx - ex) * half)
     corners = [(tx, ty), (ex + across[0], ey + across[1]), (ex - across[0], ey - across[1])]
     rim = {"edgecolor": pen.look.background, "linewidth": 1.0, "joinstyle": "round"}
-    pen.polygon(corners, pen.lit if lit else pen.look.edge, zorder=5, **rim)
+    pen.polygon(corners, pen.lit if highlighted else pen.look.edge, zorder=5, **rim)
 
 
-def _vertex(pen: Pen, vertex: Vertex, box: Box, lit: bool, look: tuple[bool, float]) -> None:
+def _draw_vertex(
+    pen: Pen,
+    vertex: Vertex,
+    box: Box,
+    window: Window,
+    frame: Frame,
+    mark: str,
+    is_horizontal: bool,
+) -> None:
+    """Draw the shape of a vertex, its highlight and its numbers."""
+    scale = window.scale
+    slide_box = Box(*window.to_slide((box.x, box.y)), box.width * scale, box.height * scale)
+    _draw_shape(pen, vertex, slide_box)
+    if vertex.name in frame.step.vertices:
+        _draw_highlight(pen, vertex, slide_box, scale, is_horizontal)
+    _draw_vertex_text(pen, vertex, slide_box, scale, frame, mark)
+
+
+def _draw_shape(pen: Pen, vertex: Vertex, box: Box) -> None:
+    """Draw the shape of a vertex."""
     style = pen.look.roles[vertex.role]
     for patch in shape_patches(style, box):
         patch.set_zorder(4)
         pen.axes.add_patch(patch)
-    if not lit:
-        return
-    across, scale = look
-    grown = 2 * RING * scale
-    ring = shape_patches(style, Box(box.x, box.y, box.width + grown, box.height + grown))[0]
+
+
+def _draw_highlight(pen: Pen, vertex: Vertex, box: Box, scale: float, is_horizontal: bool) -> None:
+    """Draw a ring and a triangular marker at a highlighted vertex."""
+    style = pen.look.roles[vertex.role]
+    margin = 2 * RING * scale
+    ring = shape_patches(style, Box(box.x, box.y, box.width + margin, box.height + margin))[0]
     ring.set(facecolor="none", edgecolor=pen.lit, linewidth=3.2, linestyle="-", zorder=4)
     pen.axes.add_patch(ring)
-    away = (RING + 4.0) * scale
-    if across:  # arrows come from the left
-        pen.flag(box.x, box.y - box.height / 2 - away, down=True, zorder=5)
+    distance = (RING + 4.0) * scale
+    if is_horizontal:  # arrows come from the left
+        pen.flag(box.x, box.y - box.height / 2 - distance, down=True, zorder=5)
     else:
-        pen.flag(box.x - box.width / 2 - away, box.y, zorder=5)
+        pen.flag(box.x - box.width / 2 - distance, box.y, zorder=5)
 
 
-def _texts(pen: Pen, vertex: Vertex, box: Box, scale: float, frame: Frame, mark: str) -> None:
+def _draw_vertex_text(
+    pen: Pen, vertex: Vertex, box: Box, scale: float, frame: Frame, mark: str
+) -> None:
+    """Draw the name, the value and the derivative of a vertex."""
     k = vertex.row
-    value, derivative, so_far_at = (
-        frame.values[k],
-        frame.derivatives[k],
-        frame.sums[k],
-    )
-    below = "" if derivative is None else f"{mark} {known(derivative)}"
-    cut = len(below) > 12 and theme(False).roles[vertex.role].shape == "hexagon"  # its corners
-    if cut or text_width(below, LETTER) > box.width / scale - 12:
+    value, derivative, partial_sum = frame.values[k], frame.derivatives[k], frame.sums[k]
+    below = "" if derivative is None else f"{mark} {format_value(derivative)}"
+    is_hexagon = theme(False).roles[vertex.role].shape == "hexagon"  # has less room in corners
+    if (is_hexagon and len(below) > 12) or text_width(below, LETTER) > box.width / scale - 12:
         below = below.removeprefix(f"{mark} ")
-    if derivative is None and so_far_at is not None:
-        below = so_far(so_far_at)  # no room for the mark
-    more: dict[str, Any] = {"align": "center", "zorder": 6}
-    text = known(None) if value is None else moved(value, frame.unmoved[k])
+    if derivative is None and partial_sum is not None:
+        below = format_partial_sum(partial_sum)  # without the mark, for which there is no room
+    style: dict[str, Any] = {"align": "center", "zorder": 6}
+    text = format_value(None) if value is None else format_shifted_value(value, frame.unmoved[k])
     size = LETTER * scale
-    pen.write(box.x, box.y - 21 * scale, vertex.name, size * 1.05, weight="bold", **more)
+    pen.write(box.x, box.y - 21 * scale, vertex.name, size * 1.05, weight="bold", **style)
     for line, y, number in ((text, box.y, value), (below, box.y + 21 * scale, derivative)):
-        pen.write(box.x, y, line, size, **(missing(pen) if number is None else {}), **more)
+        pen.write(box.x, y, line, size, **(missing_style(pen) if number is None else {}), **style)
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A part of a picture, drawn ``scale`` times as large.
+    """The part of a layout that a slide shows.
 
     Attributes:
-        left, top: the picture's point that comes to (0, 0); in the picture's units.
-        scale: points per unit.
-        shown: for each vertex, if it is shown; whole or not at all.
-        more: how many vertices are left out to the left, to the right, above and below.
-        inner: where vertices may stand: left, top, right and bottom; in points.
+        left: the horizontal position of the window in the layout.
+        top: the vertical position of the window in the layout.
+        scale: points per unit of the layout.
+        shown: whether each vertex is shown.
+        hidden_counts: the number of hidden vertices to the left, to the right, above and below.
+        inner: the area of vertices (left, top, right and bottom), in points.
     """
 
     left: float
     top: float
     scale: float
     shown: tuple[bool, ...]
-    more: tuple[int, ...]
+    hidden_counts: tuple[int, ...]
     inner: tuple[float, float, float, float]
 
-    def to(self, point: Point) -> Point:
-        """From the picture's units to points on the slide."""
+    def to_slide(self, point: Point) -> Point:
+        """Convert a position in the layout to points on the slide."""
         return (point[0] - self.left) * self.scale, (point[1] - self.top) * self.scale
 
 
-def window(place: Placed, room: Size, lit: Iterable[int] = (), near: Iterable[int] = ()) -> Window:
-    """Choose what to show in a room of so many points.
+def choose_window(
+    layout: SceneLayout, room: Size, highlighted: Iterable[int] = (), ends: Iterable[int] = ()
+) -> Window:
+    """Choose the part of a layout to show in an area, in points.
 
-    A window shows as many as it can of the vertices ``lit``, then of those ``near``, then of the
-    others. Steps with the same ``lit`` and ``near`` get the same window.
+    The window shows as many highlighted vertices as possible, then ends of highlighted edges, then
+    other vertices. Steps with the same highlights get the same window.
 
     >>> boxes = tuple(Box(150.0 * k + 100, 50, 130, 70) for k in range(9))
-    >>> chosen = window(Placed(boxes, (), (), (), 1400, 100), (400, 400), lit=[4])
-    >>> chosen.shown.index(True), sum(chosen.shown), chosen.more
+    >>> layout = SceneLayout(boxes, (), (), (), 1400, 100)
+    >>> window = choose_window(layout, (400, 400), highlighted=[4])
+    >>> window.shown.index(True), sum(window.shown), window.hidden_counts
     (3, 2, (3, 4, 0, 0))
     """
-    whole = extent(place)
-    middle, size = (whole.x, whole.y), (whole.width, whole.height)
-    fits = min(room[0] / size[0], room[1] / size[1])
-    if fits >= READABLE:
-        scale = min(fits, _LARGEST)
+    box = bounding_box(layout)
+    middle, size = (box.x, box.y), (box.width, box.height)
+    full_scale = min(room[0] / size[0], room[1] / size[1])
+    if full_scale >= READABLE:
+        scale = min(full_scale, _LARGEST)
         left, top = (m - r / scale / 2 for m, r in zip(middle, room, strict=True))
-        shown = (True,) * len(place.boxes)
+        shown = (True,) * len(layout.boxes)
         return Window(left, top, scale, shown, (0, 0, 0, 0), (0.0, 0.0, *room))
     sides = [_MARK if s * READABLE > r else 0.0 for s, r in zip(size, room, strict=True)]
-    rooms = [(r - 2 * side) / READABLE for r, side in zip(room, sides, strict=True)]
-    weights = np.ones(len(place.boxes))
-    for which in (near, lit):  # one of a better kind is worth more than all others
-        weights[list(which)] = weights.sum() + 1
-    spans, starts, inside = [], [], []
-    for axis, space in enumerate(rooms):
-        span = _spans(place, axis)
-        wide = span[:, 1] - span[:, 0] > space  # fills the window: better in part than not at all
-        span[wide] = span[wide].mean(axis=1, keepdims=True) + np.array([-space / 2, space / 2])
-        start = np.array([middle[axis] - space / 2])
-        if space < size[axis]:  # a window may begin at a vertex, or so that it ends at one
-            start = np.unique(np.round(np.concatenate([span[:, 0], span[:, 1] - space]), 3))
-        begun = start[:, None]
-        inside.append((span[:, 0] >= begun - _CLOSE) & (span[:, 1] <= begun + space + _CLOSE))
-        spans.append(span)
-        starts.append(start)
-    score = (inside[0] * weights) @ inside[1].T.astype(float)
-    best = np.unravel_index(int(np.argmax(score)), score.shape)
-    kept = inside[0][best[0]] & inside[1][best[1]]
-    corner, beyond = [0.0, 0.0], []
-    for axis, (span, space) in enumerate(zip(spans, rooms, strict=True)):
-        at = float(starts[axis][best[axis]])
+    spaces = [(r - 2 * side) / READABLE for r, side in zip(room, sides, strict=True)]
+    weights = np.ones(len(layout.boxes))
+    for indices in (ends, highlighted):  # one vertex outweighs all vertices of lower priority
+        weights[list(indices)] = weights.sum() + 1
+    searches = [
+        _search_axis(layout, axis, space, middle[axis], size[axis])
+        for axis, space in enumerate(spaces)
+    ]
+    (spans_x, starts_x, inside_x), (spans_y, starts_y, inside_y) = searches
+    scores = (inside_x * weights) @ inside_y.T.astype(float)
+    best = np.unravel_index(int(np.argmax(scores)), scores.shape)
+    visible = inside_x[best[0]] & inside_y[best[1]]
+    corner, distances = [0.0, 0.0], []
+    for axis, (spans, start) in enumerate(
+        ((spans_x, starts_x[best[0]]), (spans_y, starts_y[best[1]]))
+    ):
+        position, space = float(start), spaces[axis]
         if space < size[axis]:
-            at = float(span[kept, 0].min() + span[kept, 1].max() - space) / 2
-        beyond += [at - span[:, 0], span[:, 1] - at - space]
-        corner[axis] = at - sides[axis] / READABLE
-    more = np.bincount(np.argmax(beyond, axis=0)[~kept], minlength=4)
+            position = float(spans[visible, 0].min() + spans[visible, 1].max() - space) / 2
+        distances += [position - spans[:, 0], spans[:, 1] - position - space]
+        corner[axis] = position - sides[axis] / READABLE
+    hidden = np.bincount(np.argmax(distances, axis=0)[~visible], minlength=4)
     inner = (sides[0], sides[1], room[0] - sides[0], room[1] - sides[1])
-    shown, left_out = tuple(kept.tolist()), tuple(more.tolist())
-    return Window(corner[0], corner[1], READABLE, shown, left_out, inner)
+    shown, hidden_counts = tuple(visible.tolist()), tuple(hidden.tolist())
+    return Window(corner[0], corner[1], READABLE, shown, hidden_counts, inner)
 
 
-def way_out(window: Window, line: Sequence[Point], most: float) -> list[Point]:
-    """The part of a line, from its first point on, that stays inside; at most so many points long.
+def _search_axis(
+    layout: SceneLayout, axis: int, space: float, middle: float, size: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+    """Return the extents of vertices along an axis, candidate starts, and the vertices inside.
 
-    The line is in points on the slide; what is given back ends before it comes to another vertex
-    that is left out.
+    Args:
+        layout: the layout.
+        axis: 0 for horizontal, 1 for vertical.
+        space: the length of the window.
+        middle: the middle of the layout.
+        size: the length of the layout.
+    """
+    spans = _vertex_extents(layout, axis)
+    is_wide = spans[:, 1] - spans[:, 0] > space  # wider than the window, so shown in part
+    half = np.array([-space / 2, space / 2])
+    spans[is_wide] = spans[is_wide].mean(axis=1, keepdims=True) + half
+    starts = np.array([middle - space / 2])
+    if space < size:  # a window begins or ends at a vertex
+        starts = np.unique(np.round(np.concatenate([spans[:, 0], spans[:, 1] - space]), 3))
+    begin, end = starts[:, None] - _TOLERANCE, starts[:, None] + space + _TOLERANCE
+    return spans, starts, (spans[:, 0] >= begin) & (spans[:, 1] <= end)
+
+
+def cut_line(window: Window, line: Sequence[Point], longest: float) -> list[Point]:
+    """Return the beginning of a line that is inside a window, up to a length in points.
+
+    The result ends before the line reaches a hidden vertex.
     """
     left, top, right, bottom = window.inner
-    reach = min(line_length(line) - 14.0, most)
-    kept: list[Point] = [line[0]]
-    done = 0.0
+    longest = min(line_length(line) - 14.0, longest)
+    visible: list[Point] = [line[0]]
+    total = 0.0
     for a, b in pairwise(sample_line(line, 2.0)):
-        done += math.dist(a, b)
-        if done > reach or not (left <= b[0] <= right and top <= b[1] <= bottom):
+        total += math.dist(a, b)
+        if total > longest or not (left <= b[0] <= right and top <= b[1] <= bottom):
             break
-        kept.append(b)
-    return kept
+        visible.append(b)
+    return visible
 
 
-def dashes(line: Sequence[Point], dash: float, gap: float) -> list[list[Point]]:
-    """Cut a line into pieces of one length."""
+def split_into_dashes(line: Sequence[Point], dash: float, gap: float) -> list[list[Point]]:
+    """Split a line into dashes of equal length."""
     starts = np.arange(0.0, line_length(line) - dash + 1e-9, dash + gap).tolist()
-    return [[point_at(line, at), point_at(line, at + dash)] for at in starts]
+    return [[point_at(line, start), point_at(line, start + dash)] for start in starts]
 
 
-def extent(place: Placed) -> Box:
-    """What is drawn, in all: vertices with rings and flags, edges and their numbers."""
-    corners = np.stack([_spans(place, 0), _spans(place, 1)], axis=-1).reshape(-1, 2).tolist()
-    points = [(x, y) for x, y in corners] + [point for line in place.lines for point in line]
-    return around((Box(*middle, *LABEL) for middle in place.labels), points)
+def bounding_box(layout: SceneLayout) -> Box:
+    """Return the bounding box of vertices with highlights, edges and their numbers."""
+    corners = (
+        np.stack([_vertex_extents(layout, 0), _vertex_extents(layout, 1)], axis=-1)
+        .reshape(-1, 2)
+        .tolist()
+    )
+    points = [(x, y) for x, y in corners] + [point for line in layout.lines for point in line]
+    return enclose((Box(*middle, *LABEL) for middle in layout.labels), points)
 
 
-def _spans(place: Placed, axis: int) -> NDArray[np.float64]:
-    """From where to where a vertex goes along an axis, with its ring and its flag."""
-    middles = np.array([(b.x, b.y)[axis] for b in place.boxes])
-    halves = np.array([(b.width, b.height)[axis] / 2 for b in place.boxes])
-    before = FLAG if axis == int(place.across) else _AROUND
-    return np.stack([middles - halves - before, middles + halves + _AROUND], axis=1)
+def _vertex_extents(layout: SceneLayout, axis: int) -> NDArray[np.float64]:
+    """Return begin and end of each vertex along an axis, with room for ring and marker."""
+    middles = np.array([(b.x, b.y)[axis] for b in layout.boxes])
+    halves = np.array([(b.width, b.height)[axis] / 2 for b in layout.boxes])
+    before = FLAG if axis == int(layout.is_horizontal) else _RING_ROOM
+    return np.stack([middles - halves - before, middles + halves + _RING_ROOM], axis=1)

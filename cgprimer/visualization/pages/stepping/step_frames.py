@@ -1,4 +1,4 @@
-"""The frames of all methods for one graph at one point, with Python's numbers."""
+"""The steps of all methods for one graph at one point, and the numbers known after each step."""
 
 from __future__ import annotations
 
@@ -14,42 +14,49 @@ from cgprimer.core.derivatives import parse_element_of, resolve_output, resolve_
 from cgprimer.core.loss_attachment import check_point, graph_with_loss
 from cgprimer.core.methods.derivative_program import Names
 from cgprimer.core.second_derivatives import add_element_output
-from cgprimer.errors import DifferentiationError, UsageError, name_hint
+from cgprimer.errors import DifferentiationError, UsageError
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.number_format import SHORT, mark_rounding
+from cgprimer.support.validation import check_choice
 from cgprimer.support.value_names import format_name
 from cgprimer.tapes import tape as tape_of
 from cgprimer.visualization.pages.stepping.method_walks import (
     METHODS,
-    NUMBERS,
+    SCALARS_HINT,
     SCHEMES,
-    check_steps,
-    walk_of,
+    build_walk,
+    check_step_count,
 )
-from cgprimer.visualization.pages.stepping.scene import Scene, scene
-from cgprimer.visualization.pages.stepping.step_values import COLUMNS, Step, Walk, computed, plain
+from cgprimer.visualization.pages.stepping.scene import Scene, build_scene
+from cgprimer.visualization.pages.stepping.step_values import (
+    COLUMNS,
+    Step,
+    Walk,
+    compute_numbers,
+    encode_value,
+)
 
-# Control characters, ends of lines and halves of characters, which no SVG file may hold.
-_UNWRITABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
+# Control characters, ends of lines and halves of characters, which SVG files must not contain.
+_FORBIDDEN_IN_SVG = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
 
 
 @dataclass(frozen=True)
 class Frame:
-    """What is known and lit after one step; None stands for "not computed".
+    """The numbers that are known after one step; None for a number that is not computed yet.
 
     Attributes:
-        number: of the step, from 0.
-        step: what happened.
+        number: the index of the step.
+        step: the step.
         phase: the title of the sweep or pass.
-        result: the last number that the step computed.
-        values: for each row of the trace.
-        derivatives: for each row: tangent or adjoint.
-        partials: for each edge.
-        results: for each name of ``wrt``: the finished derivative.
-        lines: for each line of the program what it computed in this pass.
-        sums: for each row: the sum of the shares so far, while its derivative lacks some.
-        unmoved: for each row its value at the point itself, while a finite difference moves a
-            variable; else None.
+        result: the number that the step computed.
+        values: the value of each row of the trace.
+        derivatives: the tangent or adjoint of each row.
+        partials: the number on each edge.
+        results: the finished derivative with respect to each name of ``wrt``.
+        lines: the number that each line of the program computed in this pass.
+        sums: the incomplete sum of each row whose derivative lacks contributions.
+        unmoved: the value of each row at the point, while a finite difference shifts a variable;
+            else None.
     """
 
     number: int
@@ -67,14 +74,14 @@ class Frame:
 
 @dataclass(frozen=True)
 class Stepping:
-    """A graph with all its walks.
+    """A graph at a point, with the walks of all methods.
 
     Attributes:
         scene: rows, vertices and edges.
-        point: a value for every input and parameter.
-        walks: one per method.
-        title: a line above everything.
-        others: finite differences by the other schemes.
+        point: the value of every input and parameter.
+        walks: one walk per method.
+        title: the title of page and slides.
+        others: the walks of finite differences with the other schemes.
     """
 
     scene: Scene
@@ -84,40 +91,42 @@ class Stepping:
     others: tuple[Walk, ...] = ()
 
     def walk(self, method: str) -> Walk:
-        """The walk of one of its methods."""
+        """Return the walk of a method."""
         return {walk.method: walk for walk in self.walks}[method]
 
     def frames(self, method: str) -> tuple[Frame, ...]:
-        """What is known after each step of a method."""
-        walk, found, rows, phase = self.walk(method), [], len(self.scene.rows), -1
-        counts = (rows, rows, len(self.scene.edges), len(self.scene.wrt), len(walk.lines), rows)
+        """Return the numbers that are known after each step of a method."""
+        walk, frames, n_rows, phase = self.walk(method), [], len(self.scene.rows), -1
+        counts = (
+            n_rows, n_rows, len(self.scene.edges), len(self.scene.wrt), len(walk.lines), n_rows,
+        )  # fmt: skip
         sizes = list(zip(COLUMNS, counts, strict=True))
-        known: dict[tuple[str, int], float] = {}
-        unmoved: tuple[float | None, ...] = (None,) * rows
-        for number, step in enumerate(walk.steps):
+        numbers: dict[tuple[str, int], float] = {}
+        unshifted: tuple[float | None, ...] = (None,) * n_rows
+        for index, step in enumerate(walk.steps):
             if step.phase != phase:
                 if walk.scheme and phase == 0:
-                    unmoved = tuple(known.get(("value", k)) for k in range(rows))
+                    unshifted = tuple(numbers.get(("value", row)) for row in range(n_rows))
                 phase = step.phase
                 keeps = walk.phases[phase].keeps
-                known = {key: v for key, v in known.items() if key[0] in keeps}
-            known |= {show[:2]: walk.numbers[show.value] for show in step.shows}
+                numbers = {key: number for key, number in numbers.items() if key[0] in keeps}
+            numbers |= {reveal[:2]: walk.numbers[reveal.value] for reveal in step.reveals}
             result = walk.numbers[step.result] if step.result >= 0 else None
             if step.line >= 0 and result is not None:
-                known["line", step.line] = result
-            columns = [tuple(known.get((c, k)) for k in range(n)) for c, n in sizes]
-            told = (*columns, unmoved)
-            found.append(Frame(number, step, walk.phases[phase].title, result, *told))
-        return tuple(found)
+                numbers["line", step.line] = result
+            columns = [tuple(numbers.get((name, k)) for k in range(n)) for name, n in sizes]
+            title = walk.phases[phase].title
+            frames.append(Frame(index, step, title, result, *(*columns, unshifted)))
+        return tuple(frames)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data: everything that the page needs, Python's numbers among it."""
-        shown = ("target", "wrt", "rows", "vertices", "edges")
+        """Return the data of the page, including all numbers."""
+        scene_data = ("target", "wrt", "rows", "vertices", "edges")
         return {
             "title": self.title,
-            "point": {name: plain(value) for name, value in self.point.items()},
+            "point": {name: encode_value(value) for name, value in self.point.items()},
             "arrays": self.scene.tape.has_arrays,
-            **{name: getattr(self.scene, name) for name in shown},
+            **{name: getattr(self.scene, name) for name in scene_data},
             "walks": [walk.to_dict() for walk in self.walks],
             "others": [walk.to_dict() for walk in self.others],
             "h": next((walk.h for walk in self.walks if walk.scheme), None),
@@ -138,13 +147,13 @@ def stepping(
     h: float | None = None,
     scalars: bool = False,
 ) -> Stepping:
-    """All frames of a graph at a point.
+    """Compute all steps of a graph at a point.
 
-    Arguments are those of :func:`cgprimer.step`, and so are the errors; ``methods`` are the tabs,
-    in their order: one that cannot do it says why.
+    Arguments and errors are those of :func:`cgprimer.step`; ``methods`` are the tabs in order. A
+    method that cannot differentiate the graph has a walk with the reason.
 
     Raises:
-        DifferentiationError: too many steps, or no method can do it.
+        DifferentiationError: too many steps, or no method can differentiate the graph.
 
     >>> from cgprimer.core.graph import parse
     >>> shown = stepping(parse("xx = xa^2; xw = cd*xx"), {"xa": 2, "cd": 3})
@@ -157,84 +166,108 @@ def stepping(
     bar_cd = xx (2.0, 3.0, 4.0, 12.0) (None, 4.0, None, 1.0)
     """
     graph = graph_with_loss(graph, loss, check_point(at))
-    if scalars or "reverse" not in methods:  # of arrays, what knows numbers alone
+    if scalars or "reverse" not in methods:  # other methods step through scalars only
         wrt = element_names(graph, wrt)
         graph, at = expand_with_point(graph, at, (of,))
     graph, of = add_element_output(graph, of)
     target = resolve_output(graph, of)
     names = resolve_wrt(graph, graph.inputs if wrt is None and not graph.parameters else wrt)
-    if single := next((name for name in names if parse_element_of(graph, name)[1]), ""):
-        raise UsageError(f"{single!r} is one number of an array", hint=NUMBERS)
-    if not methods:
-        raise UsageError(
-            "there is no method to step through", hint=f"some of: {', '.join(METHODS)}"
-        )
-    for method in methods:
-        if method not in METHODS:
-            near = name_hint(method, METHODS)
-            raise UsageError(f"there is no stepping through the method {method!r}", hint=near)
-    chosen, moved_by = _differences(scheme, h, methods)
-    stage = scene(tape_of(graph), target, names, level)
+    if element := next((name for name in names if parse_element_of(graph, name)[1]), ""):
+        raise UsageError(f"{element!r} is an element of an array", hint=SCALARS_HINT)
+    _check_methods(methods)
+    scheme, h = _resolve_difference_options(scheme, h, methods)
+    scene = build_scene(tape_of(graph), target, names, level)
     if find_shape(graph, target):
-        said = f"a derivative is stepped through from one number, and {target!r} is an array"
-        raise DifferentiationError(said, hint=NUMBERS)
+        message = f"steps require a scalar output, but {target!r} is an array"
+        raise DifferentiationError(message, hint=SCALARS_HINT)
     point = {format_name(n): v for n, v in complete_point(graph, at, of=target).items()}
-    walks, refusals, others = [], [], []
+    walks, others = _build_walks(scene, methods, scheme, h)
+    walks = [replace(walk, numbers=compute_numbers(walk, point)) for walk in walks]
+    others = [replace(walk, numbers=compute_numbers(walk, point)) for walk in others]
+    if scene.tape.has_arrays:
+        scene = measure_vertex_text(scene, walks)
+    default_title = f"{target} step by step"
+    title = default_title if title is None else _FORBIDDEN_IN_SVG.sub(" ", title).strip()
+    return Stepping(scene, point, tuple(walks), title, tuple(others))
+
+
+def _check_methods(methods: Sequence[str]) -> None:
+    """Raise UsageError unless the methods are known and there is at least one."""
+    if not methods:
+        hint = f"choose from {', '.join(METHODS)}"
+        raise UsageError("`methods` must name at least one method", hint=hint)
+    for method in methods:
+        check_choice("method of steps", method, METHODS)
+
+
+def _build_walks(
+    scene: Scene, methods: Sequence[str], scheme: str, h: float | None
+) -> tuple[list[Walk], list[Walk]]:
+    """Build the walk of each method, and those of finite differences with the other schemes.
+
+    Raises:
+        DifferentiationError: no method can differentiate the graph.
+    """
+    walks: list[Walk] = []
+    others: list[Walk] = []
+    refusals = []
     for method in methods:
         try:
-            check_steps(len(stage.rows))  # of the values alone: at once, where there are too many
-            walk = walk_of(stage, method, chosen, moved_by)
-            check_steps(len(walk.steps))
-            walks.append(walk)
+            check_step_count(len(scene.rows))  # before the work, if there are too many values
+            walk = build_walk(scene, method, scheme, h)
+            check_step_count(len(walk.steps))
             if method == "finite-difference":
-                rest = [s for s in SCHEMES if s != chosen]
-                others = [walk_of(stage, method, s, moved_by) for s in rest]
+                rest = [name for name in SCHEMES if name != scheme]
+                others = [build_walk(scene, method, name, h) for name in rest]
+            walks.append(walk)
         except DifferentiationError as error:
             refusals.append(error)
-            sentences = (" ".join(text.split()) for text in (error.message, error.hint) if text)
-            said = " ".join(f"{s[0].upper()}{s[1:].rstrip('.')}." for s in sentences)
-            walks.append(Walk(method, "", "", refused=said))
+            walks.append(Walk(method, "", "", refusal=_format_refusal(error)))
     if len(refusals) == len(walks):
         raise refusals[0]
-    walks, others = ([replace(w, numbers=computed(w, point)) for w in ws] for ws in (walks, others))
-    if stage.tape.has_arrays:
-        stage = with_room(stage, walks)
-    heading = f"{target} step by step" if title is None else _UNWRITABLE.sub(" ", title).strip()
-    return Stepping(stage, point, tuple(walks), heading, tuple(others))
+    return walks, others
 
 
-def with_room(stage: Scene, walks: Sequence[Walk]) -> Scene:
-    """A scene whose vertices have room for the longest text of an array."""
+def _format_refusal(error: DifferentiationError) -> str:
+    """Format the message and the hint of an error as sentences."""
+    parts = (" ".join(text.split()) for text in (error.message, error.hint) if text)
+    return " ".join(f"{part[0].upper()}{part[1:].rstrip('.')}." for part in parts)
+
+
+def measure_vertex_text(scene: Scene, walks: Sequence[Walk]) -> Scene:
+    """Return a scene whose vertices know the length of their longest array."""
     longest: dict[int, int] = {}
     for walk in walks:
-        for show in (show for step in walk.steps for show in step.shows):
-            if show.column in ("value", "derivative"):
-                mark = f"{walk.mark} " if show.column == "derivative" else ""
-                wide = len(mark + mark_rounding(walk.numbers[show.value], SHORT))
-                longest[show.number] = max(wide, longest.get(show.number, 0))
-    return replace(
-        stage, vertices=tuple(v._replace(room=longest.get(v.row, 0)) for v in stage.vertices)
-    )
+        for reveal in (reveal for step in walk.steps for reveal in step.reveals):
+            if reveal.column in ("value", "derivative"):
+                mark = f"{walk.mark} " if reveal.column == "derivative" else ""
+                length = len(mark + mark_rounding(walk.numbers[reveal.value], SHORT))
+                longest[reveal.position] = max(length, longest.get(reveal.position, 0))
+    vertices = (v._replace(n_characters=longest.get(v.row, 0)) for v in scene.vertices)
+    return replace(scene, vertices=tuple(vertices))
 
 
-def _differences(
+def _resolve_difference_options(
     scheme: str | None, h: float | None, methods: Sequence[str]
 ) -> tuple[str, float | None]:
-    """The scheme and the step of finite differences, if one of the methods has any use for them."""
+    """Check the options of finite differences, and return the scheme and the step size.
+
+    Raises:
+        UsageError: an invalid option, or an option without the method finite-difference.
+    """
     for name, value in (("scheme", scheme), ("h", h)):
         if value is not None and "finite-difference" not in methods:
             raise UsageError(
-                f"{name}={value!r} belongs to the method finite-difference, "
-                f"not to {', '.join(methods)}",
-                hint="leave it out, or add the method: methods=[..., 'finite-difference']",
+                f"{name}={value!r} is an option of the method finite-difference, which is not among"
+                f" the methods {', '.join(methods)}",
+                hint=f"omit `{name}`, or add the method: methods=[..., 'finite-difference']",
             )
-    if scheme is not None and scheme not in SCHEMES:
-        near = f"choose one of {', '.join(SCHEMES)}"
-        raise UsageError(f"there is no stepping through the scheme {scheme!r}", hint=near)
+    if scheme is not None:
+        check_choice("scheme of steps", scheme, SCHEMES)
     if h is not None and (isinstance(h, bool) or not isinstance(h, Real)):
         hint = "for instance h=1e-3, in the unit of the variable"
-        raise UsageError(f"the step h must be a number, not {h!r}", hint=hint)
+        raise UsageError(f"the step size `h` must be a number, got {h!r}", hint=hint)
     try:
         return scheme or SCHEMES[0], None if h is None else float(h)
     except OverflowError:
-        raise UsageError(f"the step must be positive and finite, not {h!r}") from None
+        raise UsageError(f"the step size `h` must be positive and finite, got {h!r}") from None

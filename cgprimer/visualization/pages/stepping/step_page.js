@@ -43,16 +43,16 @@ function buildProgram() {
     make("span", item, "code", text);
     return { item, mark, value: make("span", item, "number") };
   });
-  if (walk.refused) { // an option is not broken at its hyphens
+  if (walk.refusal) { // an option is not broken at its hyphens
     const words = make("span", make("li", $("lines"), "refused"), "code");
-    for (const part of walk.refused.split(/(--\S+)/))
+    for (const part of walk.refusal.split(/(--\S+)/))
       if (part.startsWith("--")) make("span", words, "word", part);
       else words.append(part);
   }
   fitPanes(walk);
   buildHeading(walk.derivative || "derivative");
   $("place").max = Math.max(0, walk.steps.length - 1);
-  parts.flow.textContent = walk.flow ? `on the edges: ${walk.flow}` : "";
+  parts.flow.textContent = walk.edge_numbers ? `on the edges: ${walk.edge_numbers}` : "";
   $("differences").hidden = !walk.scheme;
   state.shown = null;
 }
@@ -73,7 +73,7 @@ function fitColumns() { // as wide as the widest number of the walk, so that not
   const words = [...$("derivative").children].map(word => 1.15 * word.textContent.length);
   const widest = { value: 12, derivative: Math.max(13, ...words), line: 1 };
   for (const step of walk.steps) {
-    for (const [column, , value] of step.shows) if (column in widest)
+    for (const [column, , value] of step.reveals) if (column in widest)
       widest[column] = Math.max(widest[column], marked(numbers[value]).length);
     if (step.line >= 0 && step.result >= 0)
       widest.line = Math.max(widest.line, marked(numbers[step.result]).length);
@@ -193,7 +193,7 @@ function show() {
   const found = numbers[step.result], result = found === undefined ? "" : marked(found, 8);
   const sign = step.text.includes(" = ") ? " →" : ":"; // a path has arrows of its own
   const equals = result && !step.text.endsWith(` = ${result}`) ? `${sign} ${result}` : "";
-  put($("what"), all ? step.text + equals : `${walk.method}: ${walk.refused}`);
+  put($("what"), all ? step.text + equals : `${walk.method}: ${walk.refusal}`);
   const told = [];
   if (step.operands.length) {
     const written = step.operands.map(([n, value]) => `${n} = ${marked(numbers[value])}`.replace("= ≈", "≈ "));

@@ -1,4 +1,4 @@
-"""Steps as files: one page without network or server, an animation, or a folder of slides."""
+"""Steps as files: a page without network or server, an animation, or a folder of slides."""
 
 from __future__ import annotations
 
@@ -18,16 +18,20 @@ from cgprimer.visualization.diagrams.theme import theme
 from cgprimer.visualization.pages.page_rendering import encode_script_data, render_page
 from cgprimer.visualization.pages.stepping.method_walks import DEFAULT_METHOD, METHODS
 from cgprimer.visualization.pages.stepping.step_frames import Stepping, stepping
-from cgprimer.visualization.pages.stepping.vertex_positions import WIDE, drawing_data, placed
+from cgprimer.visualization.pages.stepping.vertex_positions import (
+    WIDE,
+    encode_layout,
+    lay_out_scene,
+)
 
 ENDINGS = (".html", ".gif")
 KINDS = ("png", "svg", "pdf")
 _SLIDE = re.compile(r"\d{3,}\.(png|svg|pdf)")
-MOST_DRAWN = 300  #: steps drawn one by one, as slides or in an animation: a minute of work
+MOST_DRAWN = 300  #: steps drawn as slides or in an animation; drawing them takes a minute
 
 
 class Page(str):
-    """The text of a page; a notebook shows the page itself, in a frame."""
+    """The HTML of a page; a notebook shows the rendered page in a frame."""
 
     __slots__ = ()
 
@@ -53,37 +57,37 @@ def step(
     scalars: bool = False,
     output: str | Path | None = None,
 ) -> Page:
-    """A page that steps through the derivative of a graph, a tab per method.
+    """Render a page that steps through the derivative of a graph, with a tab per method.
 
     Args:
         graph: the graph.
-        at: a number for each input and parameter; declared values fill the rest.
-        of: the variable that is differentiated; the only output unless given.
-        wrt: with respect to which names; by default all parameters (all inputs of a graph
-            without parameters).
-        loss: a loss to put behind the outputs, as in :func:`cgprimer.graph_with_loss`.
-        method: the tab that is open at first; ``reverse`` unless given.
-        methods: the tabs.
-        level: the picture's vertices: ``variables`` or ``operations``.
-        title: the heading, in which control characters become spaces; empty for none. Names the
-            variable that is differentiated unless given.
-        dark: open in dark colours; the page has a switch.
+        at: the values of inputs and parameters; missing ones are taken from declarations.
+        of: the variable that is differentiated; by default the only output.
+        wrt: the names with respect to which it is differentiated; by default all parameters, or all
+            inputs of a graph without parameters.
+        loss: a loss node to add after the outputs, as in :func:`cgprimer.graph_with_loss`.
+        method: the tab that is open at first.
+        methods: the methods, one tab for each.
+        level: the vertices of the picture: ``variables`` or ``operations``.
+        title: the title, empty for none; control characters become spaces. By default it names the
+            variable that is differentiated.
+        dark: open in dark colors; the page has a switch.
         quiz: open as a quiz, which asks for each number before it is shown; the page has a switch.
-        scheme: of finite differences: ``central``, unless given, or ``forward``; the page can
+        scheme: the scheme of finite differences: ``central`` (default) or ``forward``; the page can
             change it.
-        h: by how much finite differences move a variable, in its unit; chosen from its size if
-            None.
-        scalars: of a graph with arrays, step through their numbers, by every method and with
-            sliders. Else arrays stay what they are, and reverse mode alone is stepped through.
-        output: a file to write the page to.
+        h: the step size of finite differences, in the unit of the variable; by default it depends
+            on the size of the variable.
+        scalars: step through the elements of arrays, with every method and with sliders. Otherwise
+            arrays are values, and only reverse mode is available.
+        output: a file to which the page is written.
 
     Returns:
-        The page as text.
+        The HTML of the page.
 
     Raises:
-        UsageError: an unknown name, method, scheme or level; arrays; a step that is not a positive
-            number; a scheme or a step without the method finite-difference; a path that cannot be
-            written.
+        UsageError: an unknown name, method, scheme or level; arrays; a step size that is not
+            positive; a scheme or a step size without the method finite-difference; a file that
+            cannot be written.
         MissingValueError: a value is missing.
 
     >>> from cgprimer.core.graph import parse
@@ -96,24 +100,26 @@ def step(
     check_type("method", method, str, "a name")
     check_type("methods", methods, Iterable, "names of methods")
     tabs = tuple(dict.fromkeys((*methods, method)))
-    moved = {"scheme": scheme, "h": h}
-    asked: dict[str, Any] = {"of": of, "wrt": wrt, "methods": tabs, "scalars": scalars, **moved}
-    shown = stepping(graph, at, loss=loss, level=level, title=title, **asked)
-    text = page(shown, method=method, dark=dark, quiz=quiz)
+    derivative: dict[str, Any] = {"of": of, "wrt": wrt, "scalars": scalars}
+    differences: dict[str, Any] = {"scheme": scheme, "h": h}
+    shown = stepping(
+        graph, at, loss=loss, methods=tabs, level=level, title=title, **derivative, **differences
+    )
+    text = render_step_page(shown, method=method, dark=dark, quiz=quiz)
     if output is not None:
         write_generated_file(output, text)
     return text
 
 
-def page(
+def render_step_page(
     shown: Stepping, *, method: str = DEFAULT_METHOD, dark: bool = False, quiz: bool = False
 ) -> Page:
-    """The page of a stepping, with one tab open."""
-    arrays = shown.walk(method).refused and shown.scene.tape.has_arrays
+    """Render the page of all steps, with the tab of one method open."""
+    needs_reverse = shown.walk(method).refusal and shown.scene.tape.has_arrays
     data = {
         **shown.to_dict(),
-        "drawing": drawing_data(placed(shown.scene, label=WIDE)),
-        "first": "reverse" if arrays else method,
+        "drawing": encode_layout(lay_out_scene(shown.scene, label=WIDE)),
+        "first": "reverse" if needs_reverse else method,
         "quiz": quiz,
         "shapes": {role: [look.shape, look.word] for role, look in theme(False).roles.items()},
     }
@@ -129,37 +135,37 @@ def page(
 
 
 def check_step_path(path: Path, kind: str | None, *, force: bool = False) -> None:
-    """Check that steps can be written to ``path``, before they are computed.
+    """Check that steps can be written to a path, before they are computed.
 
     Args:
-        path: a file, or with ``kind`` a folder.
-        kind: format of the slides in a folder; None for a file.
-        force: accept a folder that contains nothing but slides.
+        path: a file, or a folder if ``kind`` is given.
+        kind: the format of the slides in a folder; None for a file.
+        force: accept a folder that contains only slides.
 
     Raises:
-        UsageError: an unknown ending, a folder that is not empty, or no permission.
+        UsageError: an unknown file extension, a folder that is not empty, or no permission.
     """
     if kind is None:
         if path.suffix.lower() not in ENDINGS:
             raise UsageError(
-                f"cannot tell what to write from {path.name!r}; known are {', '.join(ENDINGS)}",
-                hint=f"slides go into a folder: --format {' or '.join(KINDS)}",
+                f"unknown file extension of {path.name!r}: expected one of {', '.join(ENDINGS)}",
+                hint=f"for slides, name a folder and a format: --format {' or '.join(KINDS)}",
             )
         check_writable(path)
         return
     if path.suffix.lower() in (*ENDINGS, *(f".{k}" for k in KINDS)):
         raise UsageError(
-            f"slides go into a folder, and {path.name!r} looks like a file",
-            hint=f"for instance: -o {path.stem} --format {kind}",
+            f"slides need a folder, but {path.name!r} is the name of a file",
+            hint=f"for instance -o {path.stem} --format {kind}",
         )
     if path.is_dir():
         others = [file.name for file in path.iterdir() if not _SLIDE.fullmatch(file.name)]
         if others or (any(path.iterdir()) and not force):
             raise UsageError(
                 f"cannot write slides to {path}: the folder is not empty",
-                hint=f"another folder; {path / others[0]} is no slide"
+                hint=f"choose another folder; {path / others[0]} is not a slide"
                 if others
-                else "another folder, or --force to replace the slides in it",
+                else "choose another folder, or replace the slides with --force",
             )
     elif path.exists():
         raise UsageError(f"cannot write slides to {path}: it is a file")
@@ -182,35 +188,36 @@ def write_steps(
 
     Args:
         shown: the steps.
-        path: ``.html``, ``.gif``, or with ``kind`` a folder.
-        method: the page's open tab, or the method of the slides.
-        kind: ``png``, ``svg`` or ``pdf``: one slide per step, ``001.png`` and on.
-        dark: for dark rooms.
-        quiz: of a page: open as a quiz.
+        path: a file ``.html`` or ``.gif``, or a folder if ``kind`` is given.
+        method: the open tab of the page, or the method of the slides.
+        kind: ``png``, ``svg`` or ``pdf``: one slide per step, named ``001.png`` and so on.
+        dark: use dark colors.
+        quiz: open the page as a quiz.
         speed: steps per second of an animation.
-        on_frame: called after each slide or frame with its number and how many there are.
-        force: overwrite an existing page, and replace the slides in a folder.
+        on_frame: called after each slide or frame with its number and the number of all frames.
+        force: overwrite an existing page, or replace the slides in a folder.
 
     Raises:
-        UsageError: what :func:`check_step_path` says, too many slides, or the file cannot be
+        UsageError: an error of :func:`check_step_path`, too many slides, or a file that cannot be
             written.
     """
     check_step_path(path, kind, force=force)
     if kind is None and path.suffix.lower() == ".html":
         write = write_atomically if force else write_generated_file
-        write(path, page(shown, method=method, dark=dark, quiz=quiz))
+        write(path, render_step_page(shown, method=method, dark=dark, quiz=quiz))
         return str(path)
-    _check_drawn(shown, method)
-    from cgprimer.visualization.pages.stepping.step_slides import animation, slides
+    _check_slide_count(shown, method)
+    from cgprimer.visualization.pages.stepping.step_slides import render_animation, render_slides
 
     if kind is None:
-        write_atomically(path, animation(shown, method, dark=dark, speed=speed, on_frame=on_frame))
+        animation = render_animation(shown, method, dark=dark, speed=speed, on_frame=on_frame)
+        write_atomically(path, animation)
         return str(path)
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         partial.mkdir()
-        drawn = slides(shown, method, kind, dark=dark, on_frame=on_frame)
-        for number, content in enumerate(drawn, start=1):
+        slides = render_slides(shown, method, kind, dark=dark, on_frame=on_frame)
+        for number, content in enumerate(slides, start=1):
             (partial / f"{number:03d}.{kind}").write_bytes(content)
         if path.is_dir() and not path.is_symlink():
             for old in filter(lambda file: _SLIDE.fullmatch(file.name), path.iterdir()):
@@ -224,15 +231,17 @@ def write_steps(
     return f"{pluralize(len(shown.walk(method).steps), 'slide')} to {path}"
 
 
-def _check_drawn(shown: Stepping, method: str) -> None:
-    """Find out before the work whether the steps of a method are few enough to be drawn."""
+def _check_slide_count(shown: Stepping, method: str) -> None:
+    """Raise UsageError if a method has too many steps to draw them."""
     steps = len(shown.walk(method).steps)
     if steps <= MOST_DRAWN:
         return
-    fewer = ["fewer names: --wrt NAME (in Python wrt=...)"] * (len(shown.scene.wrt) > 1)
-    other = ["another method: --method reverse"] * (method != "reverse")
+    remedies = ["the page, which has all steps: -o NAME.html"]
+    if method != "reverse":
+        remedies.insert(0, "another method: --method reverse")
+    if len(shown.scene.wrt) > 1:
+        remedies.insert(0, "fewer names: --wrt NAME (in Python wrt=...)")
     raise UsageError(
-        f"{method} takes {steps:,} steps here, and no more than {MOST_DRAWN} are drawn "
-        "as slides or in an animation",
-        hint=", or ".join([*fewer, *other, "the page, which has all steps: -o NAME.html"]),
+        f"{method} takes {steps:,} steps, but slides and animations can have at most {MOST_DRAWN}",
+        hint=f"choose {', or '.join(remedies)}",
     )

@@ -1,7 +1,8 @@
-"""What a step is: a value that is computed, and what of the picture it makes known.
+"""The steps of a method: each computes a value and reveals numbers in the picture and the tables.
 
-A walk computes on one tape: what a method runs several times (the passes of forward mode, the runs
-of finite differences) stands on it several times, so every number has a place of its own.
+All values of a walk are on one tape. Instructions that a method executes several times (the passes
+of forward mode, the evaluations of finite differences) are on the tape several times, so that each
+number has its own index.
 """
 
 from __future__ import annotations
@@ -16,23 +17,25 @@ from cgprimer.core.operations.array_shapes import format_shape
 from cgprimer.support.number_format import SHORT, mark_rounding
 from cgprimer.tapes import Builder, Leaf, Tape, values_of
 
-_ON_TAPE = ("tape", "moved", "rule")
-_WHOLE = 140  # characters of a matrix that stands alone in a line
+_NOT_ENCODED = ("tape", "shifted_values", "step_rule")
+_LONGEST_MATRIX = 140  # characters of a matrix in a line without other text
 Column = Literal["value", "derivative", "edge", "result", "line", "sofar"]
 COLUMNS: tuple[Column, ...] = get_args(Column)
 
 
-class Show(NamedTuple):
-    """From this step on, a place shows a value of the walk's tape.
+class Reveal(NamedTuple):
+    """A value that becomes visible with a step.
 
-    ``number`` counts rows of the trace (columns ``value`` and ``derivative``), edges of the picture
-    (their local partials, or the shares that flow along them) or the names with respect to which
-    is differentiated (``result``), or lines of the program. ``sofar`` is a row's derivative to
-    which shares are missing.
+    Attributes:
+        column: the kind of place. ``value`` and ``derivative`` are columns of the trace; ``edge``
+            is a local partial or the flow along an edge; ``result`` a finished derivative;
+            ``line`` a line of the program; ``sofar`` the incomplete derivative of a row.
+        position: the index of the row, the edge, the name or the line.
+        value: the index of the value on the tape of the walk.
     """
 
     column: Column
-    number: int
+    position: int
     value: int
 
 
@@ -41,17 +44,17 @@ class Step:
     """One step of a walk.
 
     Attributes:
-        text: what happens, as a line of code.
-        phase: in which phase of the walk.
-        line: the line of the program that is lit; -1 for none.
-        row: the row of the trace that is lit; -1 for none.
-        column: the column of that row that is worked on.
-        shows: what becomes known.
-        operands: names and values of what goes in.
-        vertices: keys of the vertices that are lit.
-        edges: numbers of the edges that are lit.
-        result: the value that the step is about; -1 for none.
-        note: what the step is good for, where its text does not tell.
+        text: the instruction, as a line of code.
+        phase: the index of the phase of the walk.
+        line: the index of the highlighted line of the program; -1 for none.
+        row: the index of the highlighted row of the trace; -1 for none.
+        column: the column of this row that the step computes.
+        reveals: the values that become visible.
+        operands: names and values of the operands.
+        vertices: names of the highlighted vertices.
+        edges: indices of the highlighted edges.
+        result: the value that the step computes; -1 for none.
+        note: the purpose of the step, unless the text states it.
     """
 
     text: str
@@ -59,30 +62,30 @@ class Step:
     line: int = -1
     row: int = -1
     column: Column = "value"
-    shows: tuple[Show, ...] = ()
+    reveals: tuple[Reveal, ...] = ()
     operands: tuple[tuple[str, int], ...] = ()
     vertices: tuple[str, ...] = ()
     edges: tuple[int, ...] = ()
     result: int = -1
     note: str = ""
 
-    def showing(self, *shows: Show) -> Step:
-        """The same step; it makes more known."""
-        return replace(self, shows=(*self.shows, *shows))
+    def add_reveals(self, *reveals: Reveal) -> Step:
+        """Return a step that reveals additional values."""
+        return replace(self, reveals=(*self.reveals, *reveals))
 
-    def at(self, place: Sequence[int]) -> Step:
-        """The same step where value ``i`` is ``place[i]``."""
+    def renumber(self, indices: Sequence[int]) -> Step:
+        """Return the step for another tape, on which value ``i`` has the index ``indices[i]``."""
         return replace(
             self,
-            shows=tuple(show._replace(value=place[show.value]) for show in self.shows),
-            operands=tuple((name, place[value]) for name, value in self.operands),
-            result=place[self.result] if self.result >= 0 else -1,
+            reveals=tuple(r._replace(value=indices[r.value]) for r in self.reveals),
+            operands=tuple((name, indices[value]) for name, value in self.operands),
+            result=indices[self.result] if self.result >= 0 else -1,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A sweep or a pass. ``keeps`` lists what is still known of the phases before it."""
+    """A sweep or a pass. ``keeps`` lists the columns of earlier phases that stay visible."""
 
     title: str
     keeps: tuple[Column, ...] = COLUMNS
@@ -90,21 +93,23 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """A method, step by step.
+    """The steps of one method.
 
     Attributes:
-        method: its name.
-        derivative: what the trace's last column holds, as a title.
-        mark: what stands before a derivative in the picture: ``dot``, ``bar`` or ``d``.
-        lines: the derivative program.
+        method: the name of the method.
+        derivative: the title of the trace's last column.
+        mark: the prefix of derivatives in the picture: ``dot``, ``bar`` or ``d``.
+        lines: the lines of the derivative program.
         phases: sweeps or passes, in order.
-        steps: in order; every phase has at least one.
-        tape: what is computed.
-        moved: of finite differences: by the name of each step on the tape, the value that is moved.
-        refused: why the method cannot do it; there are no steps then.
-        flow: what the numbers on the edges are.
-        scheme: of finite differences: ``central`` or ``forward``; empty for the other methods.
-        rule: of finite differences: how far they move a variable.
+        steps: the steps in order; every phase has at least one.
+        tape: the tape with all values of the steps.
+        shifted_values: the value that finite differences shift, keyed by the name of the step size
+            on the tape.
+        refusal: the reason why the method has no steps; empty if it has steps.
+        edge_numbers: a description of the numbers on the edges.
+        scheme: the scheme of finite differences: ``central`` or ``forward``; empty for other
+            methods.
+        step_rule: the rule that chooses the step size of finite differences.
         numbers: every value of the tape at the point.
     """
 
@@ -115,89 +120,103 @@ class Walk:
     phases: tuple[Phase, ...] = ()
     steps: tuple[Step, ...] = ()
     tape: Tape = field(default_factory=lambda: Builder().finish({}))
-    moved: Mapping[str, int] = field(default_factory=dict)
-    refused: str = ""
-    flow: str = ""
+    shifted_values: Mapping[str, int] = field(default_factory=dict)
+    refusal: str = ""
+    edge_numbers: str = ""
     scheme: str = ""
-    rule: StepRule | None = None
+    step_rule: StepRule | None = None
     numbers: Sequence[Any] = ()
 
     @property
     def h(self) -> float | None:
-        """By how much finite differences move a variable; None: by its size."""
-        return None if self.rule is None else self.rule.size
+        """The step size of finite differences; None if it depends on the size of the variable."""
+        return None if self.step_rule is None else self.step_rule.size
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, as `page.js` reads it."""
+        """Return the walk as plain data for the scripts of the page."""
+        step_fields = [f.name for f in fields(Step)]
+        rule = self.step_rule
         return {
-            **{f.name: getattr(self, f.name) for f in fields(self) if f.name not in _ON_TAPE},
-            "numbers": list(map(plain, self.numbers)),
+            **{f.name: getattr(self, f.name) for f in fields(self) if f.name not in _NOT_ENCODED},
+            "numbers": list(map(encode_value, self.numbers)),
             "phases": [asdict(phase) for phase in self.phases],
-            "steps": [{f.name: getattr(step, f.name) for f in fields(step)} for step in self.steps],
-            "leaves": [self._leaf(leaf) for leaf in self.tape.leaves],
+            "steps": [{name: getattr(step, name) for name in step_fields} for step in self.steps],
+            "leaves": [self._encode_leaf(leaf) for leaf in self.tape.leaves],
             "instructions": [(str(name), operands) for name, operands in self.tape.instructions],
-            "relative": 0.0 if self.rule is None else self.rule.relative_step(52),
+            "relative": 0.0 if rule is None else rule.relative_step(52),
         }
 
-    def _leaf(self, leaf: Leaf) -> tuple[str, Any]:
+    def _encode_leaf(self, leaf: Leaf) -> tuple[str, Any]:
+        """Return the kind of a leaf, and its value, its name or the value that it shifts."""
         if leaf.kind == "constant":
             return ("constant", leaf.value)
-        moved = self.moved.get(leaf.name)
-        return ("given", leaf.name) if moved is None else ("step", moved)
+        shifted = self.shifted_values.get(leaf.name)
+        return ("given", leaf.name) if shifted is None else ("step", shifted)
 
 
-def plain(value: Any) -> Any:
-    """A number, or of an array what the page writes of it."""
+def encode_value(value: Any) -> Any:
+    """Return a scalar, or the shape of an array and its text for the page."""
     if isinstance(value, float):
         return value
-    text, whole = mark_rounding(value, SHORT), mark_rounding(value, SHORT, _WHOLE)
-    return {"text": text, "shape": format_shape(value.shape)} | (
-        {"whole": whole} if whole != text else {}
-    )
+    text, long_text = mark_rounding(value, SHORT), mark_rounding(value, SHORT, _LONGEST_MATRIX)
+    data = {"text": text, "shape": format_shape(value.shape)}
+    return data if long_text == text else {**data, "whole": long_text}
 
 
-def listed(parts: Sequence[str], separator: str, most: int = 8) -> str:
-    """Parts in one line; where there are many, the first ones and the last.
+def join_parts(parts: Sequence[str], separator: str, most: int = 8) -> str:
+    """Join strings in one line; of many strings only the first ones and the last.
 
-    >>> listed(["xa", "xb"], ", "), listed([f"path {k}" for k in range(1, 41)], " + ", 3)
+    >>> join_parts(["xa", "xb"], ", "), join_parts([f"path {k}" for k in range(1, 41)], " + ", 3)
     ('xa, xb', 'path 1 + path 2 + … + path 40')
     """
     few = parts if len(parts) <= most else [*parts[: most - 1], "…", parts[-1]]
     return separator.join(few)
 
 
-def copied(builder: Builder, tape: Tape, leaves: Mapping[int, int] | None = None) -> list[int]:
-    """Compute a tape once more, some leaves replaced by known values; where each value is."""
-    place: list[int] = []
+def copy_tape(builder: Builder, tape: Tape, leaves: Mapping[int, int] | None = None) -> list[int]:
+    """Emit the instructions of a tape again, and return the new index of each value.
+
+    Args:
+        builder: the builder to which the instructions are added.
+        tape: the tape to copy.
+        leaves: values of the builder that replace leaves of the tape.
+    """
+    indices: list[int] = []
     for index, leaf in enumerate(tape.leaves):
         if leaves and index in leaves:
-            place.append(leaves[index])
+            indices.append(leaves[index])
         elif leaf.kind == "constant":
-            place.append(builder.constant(leaf.value))
+            indices.append(builder.constant(leaf.value))
         else:
-            place.append(builder.leaf("scalar", leaf.name, shape=leaf.shape))
+            indices.append(builder.leaf("scalar", leaf.name, shape=leaf.shape))
     for name, operands in tape.instructions:
-        place.append(builder.emit(name, *[place[o] for o in operands]))
-    return place
+        indices.append(builder.emit(name, *[indices[o] for o in operands]))
+    return indices
 
 
-def finished(builder: Builder, walk: Walk) -> Walk:
-    """A walk whose steps are about a builder's values, with the tape that the builder makes."""
-    tape, place = builder.finish({}), builder.moved
-    moved = {name: place[value] for name, value in walk.moved.items()}
-    return replace(walk, steps=tuple(s.at(place) for s in walk.steps), tape=tape, moved=moved)
+def finish_walk(builder: Builder, walk: Walk) -> Walk:
+    """Finish the tape of a builder, and return the walk with indices of this tape."""
+    tape, indices = builder.finish({}), builder.moved
+    shifted_values = {name: indices[value] for name, value in walk.shifted_values.items()}
+    steps = tuple(step.renumber(indices) for step in walk.steps)
+    return replace(walk, steps=steps, tape=tape, shifted_values=shifted_values)
 
 
-def computed(walk: Walk, point: Mapping[str, Any]) -> list[Any]:
-    """Every value of a walk's tape, computed by core's plain engine."""
-    given = dict.fromkeys((leaf.name for leaf in walk.tape.leaves), math.nan) | dict(point)
-    found = values_of(walk.tape, given)
-    if walk.rule is not None:  # the steps are chosen from what was found at the point itself
-        given |= {name: walk.rule.choose_step(float(found[i])) for name, i in walk.moved.items()}
-        found = values_of(walk.tape, given)
+def compute_numbers(walk: Walk, point: Mapping[str, Any]) -> list[Any]:
+    """Compute every value of a walk's tape at a point with the plain engine."""
+    values = dict.fromkeys((leaf.name for leaf in walk.tape.leaves), math.nan) | dict(point)
+    numbers = values_of(walk.tape, values)
+    if walk.step_rule is not None:  # step sizes depend on the values at the point
+        values |= {
+            name: walk.step_rule.choose_step(float(numbers[index]))
+            for name, index in walk.shifted_values.items()
+        }
+        numbers = values_of(walk.tape, values)
     if not walk.tape.has_arrays:
-        return [float(value) for value in found]
+        return [float(number) for number in numbers]
     import numpy as np
 
-    shaped = zip(found, walk.tape.shapes, strict=True)
-    return [np.broadcast_to(v, shape) if shape else float(v) for v, shape in shaped]
+    return [
+        np.broadcast_to(number, shape) if shape else float(number)
+        for number, shape in zip(numbers, walk.tape.shapes, strict=True)
+    ]

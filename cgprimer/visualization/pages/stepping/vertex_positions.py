@@ -1,7 +1,7 @@
-"""Where the vertices of the page's picture stand: layers downwards or to the right.
+"""The layout of the picture of a page: layers from top to bottom or from left to right.
 
-The picture shares the screen with a table and a program, so its vertices are small (a name, a
-value, a derivative) and it takes the direction in which its text comes out larger.
+The picture shares the screen with a table and a program. Its vertices are therefore small (a name,
+a value, a derivative), and its direction is the one that allows the larger text.
 """
 
 from __future__ import annotations
@@ -26,35 +26,40 @@ from cgprimer.visualization.diagrams.theme import theme
 from cgprimer.visualization.diagrams.vertex_shapes import pill_radius
 from cgprimer.visualization.pages.stepping.scene import Scene
 
-LETTER = 18.0  #: size of the picture's text, in its own units
+LETTER = 18.0  #: size of the text, in units of the picture
 _CHARACTER = 0.62 * LETTER
 _HEIGHT = 4.2 * LETTER
 _PADDING = 26.0
-_MARGIN = 26.0  # holds the mark beside a vertex that is lit
-RING = 5.0  #: from a vertex to the middle of the ring around it, where it is lit
-FLAG = 24.0  #: how far the flag beside a vertex that is lit goes
+_MARGIN = 26.0  # holds the marker of a highlighted vertex
+RING = 5.0  #: distance of the ring around a highlighted vertex
+FLAG = 24.0  #: length of the marker of a highlighted vertex
 _ARROW = 13.0
-MANY = 80  # edges beyond which not all gaps are tried
-_HUGE = 200  # edges beyond which one direction is tried
-_WIDEST = 300  # vertices of a layer: ten seconds of work, and eight times as many for twice as many
+MANY = 80  # edges; for larger graphs only one gap is tried
+_HUGE = 200  # edges; for larger graphs only one direction is tried
+_WIDEST = 300  # vertices of a layer; the layout takes ten seconds, and eight times that for 600
 
 
-def label_size(letters: int) -> tuple[float, float]:
-    """The room for an edge's number of so many letters, for seven at least."""
-    return max(7, letters) * 0.66 * LETTER + 4.0, 1.15 * LETTER
+def label_size(n_characters: int) -> tuple[float, float]:
+    """Return the size of a number on an edge, with room for at least seven characters."""
+    return max(7, n_characters) * 0.66 * LETTER + 4.0, 1.15 * LETTER
 
 
 LABEL = label_size(7)  #: as 21.5469 or ≈1.2346 is
-WIDE = label_size(8)  #: as ≈0.47606 is, where there is room for it
+WIDE = label_size(8)  #: as ≈0.47606 is, if there is room
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
-    """A picture without ink; lengths in units of which a letter has ``LETTER``, y downwards.
+class SceneLayout:
+    """The positions of vertices and edges; y points down, and letters have the size ``LETTER``.
 
-    `boxes` has one box per vertex, `lines` one polyline per edge, which ends where its arrow head
-    begins; `tips` where the head ends; `labels` where an edge's number stands. `across`: the
-    layers go to the right, not down.
+    Attributes:
+        boxes: one box per vertex.
+        lines: one polyline per edge, which ends at the base of its arrow head.
+        tips: the tip of each arrow head.
+        labels: the position of each edge's number.
+        width: the width of the picture.
+        height: the height of the picture.
+        is_horizontal: the layers go from left to right, not from top to bottom.
     """
 
     boxes: tuple[Box, ...]
@@ -63,79 +68,93 @@ class Placed:
     labels: tuple[Point, ...]
     width: float
     height: float
-    across: bool = False
+    is_horizontal: bool = False
 
 
-def placed(
+def lay_out_scene(
     scene: Scene,
     aspect: float = 1.0,
     gaps: tuple[float, ...] = (58.0, 84.0, 104.0, 140.0),
     label: tuple[float, float] = LABEL,
-) -> Placed:
-    """Lay a scene out for a pane whose width over height is ``aspect``.
+) -> SceneLayout:
+    """Lay out a scene.
 
-    ``gaps`` between layers are tried until no number on an edge lies over something else.
+    Args:
+        scene: the vertices and edges.
+        aspect: width over height of the available area.
+        gaps: gaps between layers, which are tried until no number on an edge overlaps anything.
+        label: the size of the numbers on edges.
 
     Raises:
-        UsageError: a layer has so many vertices that laying them out would take minutes.
+        UsageError: a layer has so many vertices that the layout would take minutes.
     """
     layer = assign_layers((vertex.name for vertex in scene.vertices), scene.edges)
     if (widest := max(Counter(layer.values()).values())) > _WIDEST:
-        said = f"{widest:,} vertices stand side by side, more than the {_WIDEST} of one picture"
-        hint = "a part of the graph: --of NAME (in Python of=...); cgprimer trace has every number"
-        raise UsageError(said, hint=hint)
-    found: list[tuple[int, float, Placed]] = []
+        raise UsageError(
+            f"a layer of the graph has {widest:,} vertices, but a picture can have at most"
+            f" {_WIDEST} next to each other",
+            hint="choose a part of the graph: --of NAME (in Python of=...); cgprimer trace lists"
+            " every number",
+        )
+    candidates: list[tuple[int, float, SceneLayout]] = []
     edges = len(scene.edges)
-    # A large graph is laid out once: it takes seconds, and does not fit into the pane anyway.
+    # A large graph is laid out once: this takes seconds, and the graph does not fit anyway.
     for down in (True, False) if edges <= _HUGE else (True,):
         for gap in gaps if edges <= MANY else gaps[:1]:
-            conflicts, shape = _placed(scene, down, gap, label)
-            found.append((conflicts, -min(aspect / shape.width, 1 / shape.height), shape))
+            conflicts, layout = _lay_out_with_gap(scene, down, gap, label)
+            scale = min(aspect / layout.width, 1 / layout.height)
+            candidates.append((conflicts, -scale, layout))
             if not conflicts:
                 break
-    return min(found, key=lambda candidate: candidate[:2])[2]
+    return min(candidates, key=lambda candidate: candidate[:2])[2]
 
 
-def _placed(scene: Scene, down: bool, gap: float, label: tuple[float, float]) -> tuple[int, Placed]:
-    """A picture, and how many of its labels lie over something."""
+def _lay_out_with_gap(
+    scene: Scene, down: bool, gap: float, label: tuple[float, float]
+) -> tuple[int, SceneLayout]:
+    """Lay out a scene with one gap; return the number of overlapping labels as well."""
     sizes = {
-        vertex.name: (max(12, len(vertex.name) + 1, vertex.room) * _CHARACTER + _PADDING, _HEIGHT)
+        vertex.name: (
+            max(12, len(vertex.name) + 1, vertex.n_characters) * _CHARACTER + _PADDING,
+            _HEIGHT,
+        )
         for vertex in scene.vertices
     }
     shapes = {vertex.name: theme(False).roles[vertex.role].shape for vertex in scene.vertices}
     gaps = Gaps(layer=gap, node=26.0, clear=0.0)
-    without = [None] * len(scene.edges)
-    found = lay_out(sizes, list(scene.edges), without, shapes=shapes, gaps=gaps, down=down)
-    # Room for the labels is not reserved: a picture with it would be much larger.
-    middles = (point_at(line, line_length(line) / 2) for line in found.lines)
-    found = replace(found, labels=tuple(Box(*middle, *label) for middle in middles))
+    no_labels = [None] * len(scene.edges)
+    layout = lay_out(sizes, list(scene.edges), no_labels, shapes=shapes, gaps=gaps, down=down)
+    # No room is reserved for labels: the picture would be much larger.
+    middles = (point_at(line, line_length(line) / 2) for line in layout.lines)
+    layout = replace(layout, labels=tuple(Box(*middle, *label) for middle in middles))
 
-    labels = move_labels(found, label[0] / 2)
-    width, height = found.width + 2 * _MARGIN, found.height + 2 * _MARGIN
-    around = Box(found.width / 2, found.height / 2, width, height)
-    whole = bounding_box([around, *(box for box in labels.boxes if box)])
-    left, top = whole.x - whole.width / 2, whole.y - whole.height / 2
-    lines = [tuple((x - left, y - top) for x, y in line) for line in found.lines]
-    return labels.touching, Placed(
-        tuple(box.translate(-left, -top) for box in found.boxes.values()),
+    labels = move_labels(layout, label[0] / 2)
+    width, height = layout.width + 2 * _MARGIN, layout.height + 2 * _MARGIN
+    area = Box(layout.width / 2, layout.height / 2, width, height)
+    area = bounding_box([area, *(box for box in labels.boxes if box)])
+    left, top = area.x - area.width / 2, area.y - area.height / 2
+    lines = [tuple((x - left, y - top) for x, y in line) for line in layout.lines]
+    return labels.touching, SceneLayout(
+        tuple(box.translate(-left, -top) for box in layout.boxes.values()),
         tuple(shorten_line(line, _ARROW) for line in lines),
         tuple(line[-1] for line in lines),
         tuple((box.x - left, box.y - top) for box in labels.boxes if box),
-        whole.width,
-        whole.height,
+        area.width,
+        area.height,
         not down,
     )
 
 
-def drawing_data(found: Placed) -> dict[str, Any]:
-    """The same as plain data, rounded to a tenth of a unit."""
+def encode_layout(layout: SceneLayout) -> dict[str, Any]:
+    """Return a layout as data for the page, rounded to a tenth of a unit."""
 
-    def near(part: Any) -> Any:
+    def round_numbers(part: Any) -> Any:
+        """Round all numbers in boxes and tuples."""
         if isinstance(part, Box):
             part = (part.x, part.y, part.width, part.height)
         if isinstance(part, tuple):
-            return [near(p) for p in part]
+            return [round_numbers(p) for p in part]
         return part if isinstance(part, bool) else round(part, 1)
 
-    data = {field.name: near(getattr(found, field.name)) for field in fields(found)}
-    return {**data, "pill": near(pill_radius(found.boxes[0]))}
+    data = {field.name: round_numbers(getattr(layout, field.name)) for field in fields(layout)}
+    return {**data, "pill": round_numbers(pill_radius(layout.boxes[0]))}
