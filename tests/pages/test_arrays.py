@@ -122,7 +122,9 @@ def test_in_a_browser(browser: Any, tmp_path: Path) -> None:
     assert "a page made with --scalars has them" in body
     assert not browser.execute_script("return document.querySelectorAll('.odd').length")
     browser.execute_script("document.querySelectorAll('#tabs button')[0].click()")
-    assert "steps through scalars only" in browser.execute_script("return document.body.textContent")
+    assert "steps through scalars only" in browser.execute_script(
+        "return document.body.textContent"
+    )
     assert not browser.get_log("browser")
 
 

@@ -98,7 +98,9 @@ def render_animation(
         speed: steps per second.
         on_frame: called after each frame with its number and the number of all frames.
     """
-    return encode_gif(_draw_slides(stepping, method, dark, on_frame), _build_palette(dark), speed=speed)
+    return encode_gif(
+        _draw_slides(stepping, method, dark, on_frame), _build_palette(dark), speed=speed
+    )
 
 
 def _draw_slides(
