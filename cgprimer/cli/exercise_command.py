@@ -13,14 +13,9 @@ from cgprimer.cli.grouped_help import option
 from cgprimer.cli.option_values import replace_invalid_characters
 from cgprimer.cli.shared_options import domain_option, force_option, keep_option, seed_option
 from cgprimer.course.checks.label_domains import resolve_restrictions
-from cgprimer.course.exercises.exercise_sheets import (
-    EVERYBODY,
-    POINTS,
-    Exercise,
-    exercises_for,
-    write_exercises,
-)
+from cgprimer.course.exercises.exercise_sheets import POINTS, Exercise, exercises_for
 from cgprimer.course.exercises.roster import Student, read_roster
+from cgprimer.course.exercises.sheet_files import EVERYBODY, write_exercises
 from cgprimer.errors import pluralize
 from cgprimer.expressions import ExpressionGraph
 

@@ -22,14 +22,10 @@ from cgprimer.course.checks.sheets.sheet_problems import (
     read_sheets,
 )
 from cgprimer.course.checks.sheets.sheet_questions import build_worksheet
-from cgprimer.course.exercises import documents, neat, problem_generation
-from cgprimer.course.exercises.exercise_sheets import (
-    EVERYBODY,
-    Exercise,
-    exercises_for,
-    write_exercises,
-)
+from cgprimer.course.exercises import documents, problem_generation, simple_numbers
+from cgprimer.course.exercises.exercise_sheets import Exercise, exercises_for
 from cgprimer.course.exercises.roster import Student, read_roster, safe_name
+from cgprimer.course.exercises.sheet_files import EVERYBODY, write_exercises
 from cgprimer.errors import CgprimerError, DataError, UsageError
 from tests.approval import refused
 
@@ -39,7 +35,7 @@ TEXTS = ("to_markdown", "to_html", "to_latex", "to_notebook")
 def looked_at(problem: Problem) -> Worksheet:
     """A problem, after a look whether a student can work it by hand."""
     table = build_worksheet(problem)
-    numbers = neat.numbers_in(table)
+    numbers = simple_numbers.list_answers(table)
     graph = cgprimer.parse(problem.graph)
     assert table.blanks
     assert all(abs(v) <= 1e4 and (not v or abs(v) >= 1e-3) for v in numbers), numbers
@@ -47,7 +43,7 @@ def looked_at(problem: Problem) -> Worksheet:
         assert all(len(f"{abs(v):g}".replace(".", "").lstrip("0")) <= 4 for v in numbers), numbers
     if problem.kind != "picture":
         assert any(numbers)
-    assert not neat.at_a_kink(cgprimer.tape(graph), graph.point(None))
+    assert not simple_numbers.is_at_kink(cgprimer.tape(graph), graph.point(None))
     for blank in table.blanks:
         if blank.form == "array":
             assert blank.value.any()
@@ -84,7 +80,7 @@ def test_degenerate_problems_are_seen() -> None:
     def judged(text: str, kind: str = "trace") -> bool:
         graph = cgprimer.parse(text)
         table = build_worksheet(Problem(kind, text, {"digits": 0}))
-        return neat.is_degenerate(table, cgprimer.tape(graph), graph.point(None))
+        return simple_numbers.is_degenerate(table, cgprimer.tape(graph), graph.point(None))
 
     assert not judged("input xa = 3; xb = xa*5; xw = xb - xa")
     assert judged("input xa = 3; xb = xa*5; xw = xb - xb"), "the last is 0"
@@ -95,9 +91,9 @@ def test_degenerate_problems_are_seen() -> None:
     assert judged("input xa = 2, xb = 2; xw = max(xa, xb)")
     assert judged("input xa = 1; xb = xa^2; xc = xb*xa; xd = xc*xb; xw = xd*2"), "mostly 1"
     table = build_worksheet(Problem("trace", "input xa = 1.2345; xw = xa^2", {"digits": 0}))
-    assert not neat.is_exact(table, 1)
+    assert not simple_numbers.is_exact(table, 1)
     table = build_worksheet(Problem("trace", "input xa = 1e-5; xw = xa*1e-9", {"digits": 0}))
-    assert not neat.is_readable(table)
+    assert not simple_numbers.is_readable(table)
 
 
 def test_the_same_seed_gives_the_same_sheet_and_another_another() -> None:

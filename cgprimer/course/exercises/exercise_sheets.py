@@ -1,11 +1,10 @@
-"""Sheets for one or for a class, from one seed, and the files that they are written to."""
+"""Sheets for one student or for a class, determined by a seed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -18,53 +17,52 @@ from cgprimer.course.checks.sheets.sheet_problems import (
     MAX_POINTS,
     Problem,
     Sheet,
-    format_sheets,
 )
 from cgprimer.course.exercises import documents
-from cgprimer.course.exercises.problem_generation import fitting_kinds, problem
+from cgprimer.course.exercises.problem_generation import list_suitable_kinds, sample_problem
 from cgprimer.course.exercises.roster import Student
 from cgprimer.errors import UsageError
 from cgprimer.expressions import ExpressionGraph
-from cgprimer.support.files import check_writable, write_atomically
 from cgprimer.support.validation import check_choice, check_integer
 
-FORMATS = {"markdown": "md", "latex": "tex", "pdf": "pdf", "html": "html", "notebook": "ipynb"}
 DIFFICULTIES = {"1": 1, "2": 2, "3": 3, "easy": 1, "medium": 2, "hard": 3}
-STUDENTS, GRADER = "students", "grader"  # folders: what is handed out, and what is not
 POINTS = 10  #: of a problem on the sheets of a class
-_MOST = 50  # problems of a kind on a sheet
-_MOST_NUMBERS = 64  # inputs and parameters of a graph, those of matrices one by one
-_AGAIN = 40  # times that a sheet which somebody has is drawn anew
+_MAX_PROBLEMS = 50  # of one kind on a sheet
+_MAX_NUMBERS = 64  # elements of all inputs and parameters of a graph
+_MAX_ATTEMPTS = 40  # to sample a sheet that no other student has
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Exercise(Sheet):
-    """A sheet that can be written: :func:`cgprimer.exercise` makes it."""
+    """A sheet that can be rendered in several formats; created by :func:`cgprimer.exercise`."""
 
     def to_markdown(self, *, solution: bool = False) -> str:
-        """The sheet, or its solution, as Markdown; its tables are the form for answers."""
+        """Render the sheet or its solution as Markdown; its tables are the form for answers."""
         return documents.render_markdown(self, solution=solution)
 
     def to_html(self, *, solution: bool = False) -> str:
-        """As a page that needs nothing beside it, and prints on paper."""
+        """Render the sheet or its solution as a self-contained HTML page that can be printed."""
         from cgprimer.course.exercises.printed_sheets import sheet_page
 
         return sheet_page(self, solution=solution)
 
     def to_latex(self, *, solution: bool = False) -> str:
-        """As a document for ``pdflatex``."""
+        """Render the sheet or its solution as a LaTeX document for ``pdflatex``."""
         from cgprimer.course.exercises.printed_sheets import latex_document
 
         return latex_document(self, solution=solution)
 
     def to_notebook(self, *, solution: bool = False) -> str:
-        """As a notebook (nbformat 4.5), with a cell for the answers to each problem."""
+        """Render the sheet or its solution as a notebook (nbformat 4.5).
+
+        The sheet has a cell for the answers to each problem.
+        """
         from cgprimer.course.exercises.printed_sheets import svg_element
 
         return documents.render_notebook(self, solution=solution, svg=svg_element)
 
     def to_csv(self) -> str:
-        """A form for answers: a line for each blank."""
+        """Return a CSV form for answers, with one line per blank."""
         return format_csv_form(self)
 
 
@@ -81,29 +79,29 @@ def exercise(
     title: str = "Exercises",
     student: str = "",
 ) -> Exercise:
-    """A sheet of problems with neat numbers, drawn from a seed.
+    """Create a sheet of problems with simple numbers, determined by a seed.
 
     Args:
-        graph: what the problems are about; graphs are made up unless given. Its numbers are drawn
-            anew, whatever it declares.
-        kinds: of ``trace``, ``tangent``, ``adjoint``, ``paths``, ``gradient``, ``shapes``,
-            ``optimizer``, ``picture``, ``mistake``; ``all`` for those that fit the graph.
-        seed: of everything that is drawn; the same seed gives the same sheet.
+        graph: the graph of all problems; by default, each problem has a random graph. The values of
+            inputs and parameters are sampled, even if the graph declares values.
+        kinds: one or more of ``trace``, ``tangent``, ``adjoint``, ``paths``, ``gradient``,
+            ``shapes``, ``optimizer``, ``picture``, ``mistake``; or ``all`` suitable kinds.
+        seed: random seed; equal seeds give equal sheets.
         difficulty: 1, 2 or 3; or ``easy``, ``medium``, ``hard``.
-        count: how many problems of each kind.
-        of: the variable that the problems are about; the only output unless given.
-        keep: inputs of the graph that stay at their declared values.
-        domain: for inputs of the graph the values from which they are sampled, ``{"y": (0, 1)}``
-            or ``{"y": "one-hot"}``, in the place of domains that the graph declares.
+        count: number of problems of each kind.
+        of: the variable to compute or differentiate; by default the only output.
+        keep: inputs of the graph that keep their declared values.
+        domain: domains from which inputs of the graph are sampled, such as ``{"y": (0, 1)}`` or
+            ``{"y": "one-hot"}``; they replace domains that the graph declares.
         title: the heading.
-        student: whom it is for: everybody gets other numbers, and other made-up graphs.
+        student: the name of the student; each student gets different numbers and random graphs.
 
     Returns:
-        The sheet; no answer is stored in it. :func:`cgprimer.check_trace` grades answers to it.
+        The sheet, which contains no answers. :func:`cgprimer.check_trace` grades answers to it.
 
     Raises:
-        UsageError: an unknown kind or difficulty, a kind that does not fit the graph, or a graph
-            for which no numbers were found that can be worked with by hand.
+        UsageError: an unknown kind or difficulty, a kind that is not suitable for the graph, or a
+            graph for which no simple numbers were found.
 
     >>> sheet = exercise(kinds="adjoint", seed=3)
     >>> print(sheet.problems[0].graph)
@@ -115,8 +113,8 @@ def exercise(
     xw = a^2 + b + xr
     output xw
     """
-    draw = _drawer(graph, kinds, difficulty, count, of, title, keep, domain)
-    return draw(f"{check_integer('the seed', seed)}/{student}", student)
+    sample = _create_sampler(graph, kinds, difficulty, count, of, title, keep, domain)
+    return sample(f"{check_integer('the seed', seed)}/{student}", student)
 
 
 def exercises_for(
@@ -127,171 +125,126 @@ def exercises_for(
     points: int | None = POINTS,
     **about: Any,
 ) -> Iterator[tuple[Student, Exercise]]:
-    """Yield a sheet for each student, no two alike.
+    """Yield a different sheet for each student.
 
-    Who else is on the roster changes nothing, unless two would get the same.
+    A sheet does not depend on the other students of the class, unless two sheets would be equal.
 
     Args:
         students: the class.
         graph: as in :func:`exercise`.
         seed: as in :func:`exercise`.
-        points: of each problem, so that all sheets are worth the same; None for one per blank.
+        points: points of each problem, equal for all sheets; None for one point per blank.
         about: further arguments of :func:`exercise`.
 
     Raises:
-        UsageError: as in :func:`exercise`, or there are too few different sheets.
+        UsageError: as in :func:`exercise`, or there are fewer different sheets than students.
     """
     if points is not None and check_integer("points", points, minimum=1) > MAX_POINTS:
         raise UsageError(f"points must be at most {MAX_POINTS}, got {points}")
-    draw = _drawer(graph, **about)
-    known: set[str] = set()
+    sample = _create_sampler(graph, **about)
+    used: set[str] = set()
     for student in students:
-        for again in range(_AGAIN):
-            own = f"{seed}/{student.key}" + (f"/{again}" if again else "")
-            made = draw(own, student.name)
-            if (questions := repr(made.problems)) not in known:
+        for attempt in range(_MAX_ATTEMPTS):
+            key = f"{seed}/{student.key}" + (f"/{attempt}" if attempt else "")
+            sheet = sample(key, student.name)
+            if (questions := repr(sheet.problems)) not in used:
                 break
         else:
             raise UsageError(
-                f"only {len(known)} different sheets were found, and there are more students",
-                hint="more kinds, a higher --difficulty, or no FILE: graphs are made up",
+                f"only {len(used)} different sheets were found for more students",
+                hint="use more kinds, a higher difficulty, or random graphs",
             )
-        known.add(questions)
-        yield student, made if points is None else _with_points(made, points)
+        used.add(questions)
+        yield student, sheet if points is None else _set_points(sheet, points)
 
 
-def _with_points(sheet: Exercise, points: int) -> Exercise:
-    """Return a sheet whose problems are worth equally many points."""
+def _set_points(sheet: Exercise, points: int) -> Exercise:
+    """Return a sheet whose problems have the given points."""
     problems = (replace(p, asked={**p.asked, "points": points}) for p in sheet.problems)
     return replace(sheet, problems=tuple(problems))
 
 
-def _drawer(
+def _create_sampler(
     graph: ExpressionGraph | None, kinds: str | Sequence[str] = "all", difficulty: int | str = 1,
     count: int = 1, of: str | None = None, title: str = "Exercises",
     keep: Sequence[str] | str = (), domain: Mapping[str, Any] | None = None,
 ) -> Callable[[str, str], Exercise]:  # fmt: skip
-    """What draws a sheet from a text, for a student; all that is asked for is checked before."""
+    """Check the arguments of :func:`exercise`; return a function that samples a sheet.
+
+    The function takes the seed as a string, and the name of the student.
+    """
     level = str(difficulty).casefold()
     check_choice("difficulty", level, DIFFICULTIES)
-    chosen = _kinds(graph, kinds)
-    if check_integer("the number of problems", count, minimum=1) > _MOST:
-        raise UsageError(f"a sheet has at most {_MOST} problems of a kind, not {count}")
-    about = resolve_output(graph, of) if graph is not None else of
+    selected_kinds = _select_kinds(graph, kinds)
+    if check_integer("count", count, minimum=1) > _MAX_PROBLEMS:
+        raise UsageError(f"count must be at most {_MAX_PROBLEMS}, got {count}")
+    output = resolve_output(graph, of) if graph is not None else of
     if graph is None and (keep or domain):
-        what = "keep and domain (--keep, --domain) are about the inputs of a graph"
-        raise UsageError(what, hint="give a graph: a FILE or -e TEXT")
-    kept: tuple[str, ...] = ()
+        message = "keep and domain (--keep, --domain) require a graph"
+        raise UsageError(message, hint="pass a graph: a FILE or -e TEXT")
+    fixed: tuple[str, ...] = ()
     if graph is not None:
         limits = resolve_restrictions(graph, keep, domain)
-        kept, graph = limits.fixed_inputs, replace(graph, domains=FrozenDict(limits.domains))
+        fixed, graph = limits.fixed_inputs, replace(graph, domains=FrozenDict(limits.domains))
 
-    def draw(seed: str, student: str) -> Exercise:
+    def sample(seed: str, student: str) -> Exercise:
+        """Sample a sheet."""
         problems: list[Problem] = []
-        for kind in chosen:
-            known = set[str]()
+        for kind in selected_kinds:
+            used = set[str]()
             for k in range(count):
-                for again in range(_AGAIN):
-                    own = Random(f"{seed}/{DIFFICULTIES[level]}/{kind}/{k}/{again}")
-                    made = problem(kind, own, DIFFICULTIES[level], graph, about, kept)
-                    if (text := repr(made)) not in known:
+                for attempt in range(_MAX_ATTEMPTS):
+                    random = Random(f"{seed}/{DIFFICULTIES[level]}/{kind}/{k}/{attempt}")
+                    problem = sample_problem(
+                        kind, random, DIFFICULTIES[level], graph, output, fixed
+                    )
+                    if (text := repr(problem)) not in used:
                         break
-                known.add(text)
-                problems.append(made)
+                used.add(text)
+                problems.append(problem)
         return Exercise(tuple(problems), title, student)
 
-    return draw
+    return sample
 
 
-def _kinds(graph: ExpressionGraph | None, kinds: str | Sequence[str]) -> tuple[str, ...]:
+def _select_kinds(graph: ExpressionGraph | None, kinds: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the kinds of problems, after checking that they are suitable for the graph."""
     if graph is not None:
         numbers = sum(prod(graph.shapes.get(n, ())) for n in (*graph.inputs, *graph.parameters))
-        if not 0 < numbers <= _MOST_NUMBERS:
-            what = f"the graph has {numbers:,} inputs and parameters"
-            raise UsageError(f"{what}: a problem by hand has 1 to {_MOST_NUMBERS}")
-    fitting = fitting_kinds(graph)
-    wanted = (kinds,) if isinstance(kinds, str) else tuple(dict.fromkeys(kinds))
-    for kind in wanted:
+        if not 0 < numbers <= _MAX_NUMBERS:
+            message = (
+                f"the graph must have 1 to {_MAX_NUMBERS} inputs and parameters, got {numbers:,}"
+            )
+            raise UsageError(message)
+    suitable = list_suitable_kinds(graph)
+    selected = (kinds,) if isinstance(kinds, str) else tuple(dict.fromkeys(kinds))
+    for kind in selected:
         check_choice("kind of exercise", kind, (*KINDS, "all"))
-    if "all" in wanted or not wanted:
-        wanted = fitting
-    if misfit := [kind for kind in wanted if kind not in fitting] or ([] if fitting else ["all"]):
+    if "all" in selected or not selected:
+        selected = suitable
+    unsuitable = [kind for kind in selected if kind not in suitable] or (
+        [] if suitable else ["all"]
+    )
+    if unsuitable:
         assert graph is not None
-        if graph.layered:
-            why = "with layers that train in one way and are used in another"
-        elif graph.shapes or misfit[0] == "shapes":
-            why = "of arrays" if graph.shapes else "of single numbers"
-        elif misfit[0] == "optimizer":
-            why = "without parameters"
-        else:
-            why = "in which nothing reaches an output along two to six paths"
-        hint = f"choose one of {', '.join(fitting)}" if fitting else "a graph without such layers"
-        raise UsageError(f"{misfit[0]!r} does not fit a graph {why}", hint=hint)
-    return wanted
+        hint = "use a graph without dropout and batchnorm"
+        if suitable:
+            hint = f"choose one of {', '.join(suitable)}"
+        message = (
+            f"kind {unsuitable[0]!r} is not suitable: {_unsuitable_reason(graph, unsuitable[0])}"
+        )
+        raise UsageError(message, hint=hint)
+    return selected
 
 
-# --- files ---------------------------------------------------------------------------------------
-
-
-def write_exercises(
-    sheets: Iterable[tuple[Student, Exercise]],
-    folder: str | Path,
-    *,
-    formats: Sequence[str] = ("markdown",),
-) -> int:
-    """Write sheets and forms into ``students``, solutions and ``sheets.json`` into ``grader``.
-
-    Returns:
-        How many sheets were written.
-
-    Raises:
-        UsageError: a folder cannot be written to, or an unknown format.
-    """
-    for name in formats:
-        check_choice("format of a sheet", name, FORMATS)
-    if "pdf" in formats:
-        from cgprimer.course.exercises.printed_sheets import check_pdflatex
-
-        check_pdflatex()
-    root, made = Path(folder), list[Sheet]()
-    for student, sheet in sheets:
-        if not made:  # a graph that does not fit leaves no folders behind
-            _make_folders(root)
-        made.append(sheet)
-        write_atomically(root / STUDENTS / f"{student.file}.csv", format_csv_form(sheet))
-        for name in formats:
-            for part, ending in ((STUDENTS, ""), (GRADER, "-solution")):
-                path = root / part / f"{student.file}{ending}.{FORMATS[name]}"
-                write_atomically(path, _written(sheet, name, part == GRADER, path))
-    write_atomically(root / GRADER / "sheets.json", format_sheets(made))
-    return len(made)
-
-
-def _make_folders(root: Path) -> None:
-    for part in (STUDENTS, GRADER):
-        try:
-            (root / part).mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UsageError(f"cannot write {root / part}: {error.strerror or error}") from None
-        check_writable(root / part / "sheet")
-
-
-def _written(sheet: Exercise, name: str, solution: bool, path: Path) -> str | bytes:
-    """A sheet in a format; pictures of Markdown are files beside it."""
-    from cgprimer.course.exercises import printed_sheets
-
-    if name == "pdf":
-        return printed_sheets.sheet_pdf(sheet, solution=solution)
-    if name != "markdown":
-        return str(getattr(sheet, f"to_{name}")(solution=solution))
-
-    def picture(section: documents.Section) -> str:
-        assert section.picture
-        file = path.with_name(f"{path.stem}-{section.number}.svg")
-        write_atomically(file, printed_sheets.svg_element(section.picture))
-        return f"![the graph]({file.name})"
-
-    return documents.render_markdown(sheet, solution=solution, format_picture=picture)
-
-
-EVERYBODY = [Student("", "", "sheet")]  # one sheet, for all
+def _unsuitable_reason(graph: ExpressionGraph, kind: str) -> str:
+    """Return the reason for which a kind of problem is not suitable for a graph."""
+    if graph.layered:
+        return "the graph has layers that differ between training and use"
+    if graph.shapes:
+        return "the graph has arrays"
+    if kind == "shapes":
+        return "the graph has only scalars"
+    if kind == "optimizer":
+        return "the graph has no parameters"
+    return "no name has two to six paths to an output"

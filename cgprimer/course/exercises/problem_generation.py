@@ -1,4 +1,4 @@
-"""Problems drawn from a seed: candidates are tried until one is neat."""
+"""Sample problems: candidates are tried until one has simple numbers."""
 
 from __future__ import annotations
 
@@ -21,17 +21,24 @@ from cgprimer.course.checks.sheets.sheet_tables import (
     evaluate_formula,
     list_paths,
 )
-from cgprimer.course.exercises import neat, random_graphs
+from cgprimer.course.exercises import random_graphs, simple_numbers
 from cgprimer.errors import CgprimerError, PathLimitError, UsageError
 from cgprimer.expressions import ExpressionGraph, Number, names_in, parse
 from cgprimer.support.number_format import format_number
 from cgprimer.tapes import tape
 
-_TRIES = 2000  # candidates; of a graph that is given the second half may have rounded numbers
-_MOST_ROWS, _MOST_VERTICES = 18, 40
-_UNWRITTEN = ("reshape", "broadcast", "stop_gradient", "largest")  # rows that no student writes
-_FEW = 4  # names that all have numbers of different size
-_MOST_PATHS = {1: 2, 2: 3, 3: 6}
+_TRIES = (
+    2000  # candidates; after a tenth of them, problems of a given graph may have rounded numbers
+)
+_MAX_ROWS, _MAX_VARIABLES = 18, 40
+_UNWRITTEN = (
+    "reshape",
+    "broadcast",
+    "stop_gradient",
+    "largest",
+)  # operations that students do not write
+_MAX_DISTINCT = 4  # names whose values have different absolute values
+_MAX_PATHS = {1: 2, 2: 3, 3: 6}
 _RULES = {
     1: ("sgd", "decaying rate", "weight decay"),
     2: ("momentum", "nesterov", "proximal l1", "max-norm"),
@@ -40,7 +47,7 @@ _RULES = {
 _PLANTED = {
     s.SIGN, s.OVERWRITTEN, s.NO_UPSTREAM, s.NO_LOCAL, s.NO_FACTOR, s.POINT, s.EXPONENT, s.OPERATION,
 }  # fmt: skip
-_ROOTS = ("adagrad", "rmsprop", "adam", "max-norm")  # rules whose numbers are rounded
+_ROUNDED_RULES = ("adagrad", "rmsprop", "adam", "max-norm")  # rules with square roots
 _SETTINGS = {
     "rate": (0.1, 0.5, 0.2), "beta": (0.5, 0.9), "lambda": (0.5, 0.1, 0.25), "gamma": (0.5, 0.9),
     "t": (1.0, 2.0, 3.0), "c": (1.0, 2.0, 5.0), "alpha": (0.5, 0.9), "beta1": (0.5, 0.9),
@@ -49,21 +56,28 @@ _SETTINGS = {
 _STATE = {"v": (-1.0, 1.0, 2.0, 3.0, -2.0), "m": (-1.0, 1.0, 2.0), "s": (1.0, 4.0)}
 
 
-def problem(
+def sample_problem(
     kind: str,
-    draw: Random,
+    random: Random,
     difficulty: int,
     graph: ExpressionGraph | None = None,
     of: str | None = None,
     keep: Collection[str] = (),
 ) -> Problem:
-    """A neat problem of a kind. Inputs in `keep` stay at their declared values.
+    """Sample a problem with simple numbers.
+
+    Args:
+        kind: the kind of problem.
+        random: the random number generator.
+        difficulty: 1, 2 or 3.
+        graph: the graph of the problem; a random graph by default.
+        of: the variable to compute or differentiate; the first output by default.
+        keep: inputs that keep their declared values.
 
     Raises:
-        UsageError: no neat numbers were found for the graph that was given.
+        UsageError: no simple numbers were found for the graph.
 
-    >>> made = problem("adjoint", Random(1), 1)
-    >>> print(made.graph)
+    >>> print(sample_problem("adjoint", Random(1), 1).graph)
     input x1 = -2
     parameter a = -3
     xp = x1*a
@@ -73,25 +87,27 @@ def problem(
     output xw
     """
     for attempt in range(_TRIES):
-        found = _candidate(kind, draw, difficulty, graph, of, keep)
-        if found is None:
+        candidate = _sample_candidate(kind, random, difficulty, graph, of, keep)
+        if candidate is None:
             continue
-        accepted = _accepted(*found, difficulty, loose=graph is not None and attempt > _TRIES // 10)
+        accepted = _accept(
+            *candidate, difficulty, loose=graph is not None and attempt > _TRIES // 10
+        )
         if accepted is not None:
             return accepted
-    if graph is not None and found is not None:
-        build_worksheet(found[1])  # says what is wrong with the graph, where it is that
-    name = graph.source.name if graph is not None else "made-up graphs"
+    if graph is not None and candidate is not None:
+        build_worksheet(candidate[1])  # raises an error if the graph itself is the cause
+    name = graph.source.name if graph is not None else "random graphs"
     raise UsageError(
-        f"no numbers were found for which a student can work out {kind!r} of {name} by hand",
-        hint="another --kind, or a smaller graph",
+        f"found no simple numbers for a problem of kind {kind!r} about {name}",
+        hint="use another kind or a smaller graph",
     )
 
 
-def fitting_kinds(graph: ExpressionGraph | None) -> tuple[str, ...]:
-    """The kinds that a graph can be asked about.
+def list_suitable_kinds(graph: ExpressionGraph | None) -> tuple[str, ...]:
+    """Return the kinds of problems that are suitable for a graph.
 
-    >>> fitting_kinds(parse("xw = sum(W @ x); input x[2]; parameter W[3,2]"))
+    >>> list_suitable_kinds(parse("xw = sum(W @ x); input x[2]; parameter W[3,2]"))
     ('shapes',)
     """
     if graph is None:
@@ -100,192 +116,221 @@ def fitting_kinds(graph: ExpressionGraph | None) -> tuple[str, ...]:
         return ()
     if tape(graph).has_arrays:
         return ("shapes",)
-    ends = [_paths(graph, of, n) for of in graph.outputs for n in _named(graph)]
-    several = any(1 < len(paths) <= _MOST_PATHS[3] for paths in ends)
+    ends = [_find_paths(graph, of, n) for of in graph.outputs for n in _list_leaves(graph)]
+    several = any(1 < len(paths) <= _MAX_PATHS[3] for paths in ends)
     without = {"shapes"} | (set() if several else {"paths", "picture"})
     without |= set() if graph.parameters else {"optimizer"}
     return tuple(kind for kind in KINDS if kind not in without)
 
 
-def _candidate(
+def _sample_candidate(
     kind: str,
-    draw: Random,
+    random: Random,
     difficulty: int,
-    given: ExpressionGraph | None,
+    graph: ExpressionGraph | None,
     of: str | None,
     keep: Collection[str],
 ) -> tuple[ExpressionGraph, Problem, bool] | None:
-    """A problem as drawn, and whether its numbers may be rounded; None where it cannot be asked."""
+    """Sample a graph with values and a problem about it; return None if there is no problem.
+
+    Returns:
+        The graph with its values, the problem, and whether the answers may be rounded.
+    """
     make = {"optimizer": random_graphs.quadratic, "shapes": random_graphs.matrices}.get(
         kind, random_graphs.made_up
     )
-    bare = given or parse(make(draw, difficulty))
-    whole = difficulty == 1 or kind == "shapes" or len(bare.parameters) > 3
-    small = bool(bare.shapes) and neat.has_functions(bare)  # sums of many large ones
-    level = 0 if small else 1 if whole else difficulty
+    bare = graph or parse(make(random, difficulty))
+    has_integers = difficulty == 1 or kind == "shapes" or len(bare.parameters) > 3
+    is_small = bool(bare.shapes) and simple_numbers.uses_functions(bare)  # sums would be large
+    level = 0 if is_small else 1 if has_integers else difficulty
     values = {
-        name: bare.values[name] if name in keep else _sampled_value(draw, bare, name, level)
-        for name in _named(bare)
+        name: bare.values[name] if name in keep else _sampled_value(random, bare, name, level)
+        for name in _list_leaves(bare)
     }
     free = [values[name] for name in values if name not in keep and name not in bare.domains]
     single = [abs(v) for v in free if isinstance(v, float)]
-    if 1 < len(single) <= _FEW and len({*single}) < len(single):
-        return None  # equal numbers hide which of them was taken
-    graph = parse(neat.with_values(bare, values), name=bare.source.name)
-    most = _MOST_PATHS[difficulty if given is None else 3]
-    asked = _asked(kind, draw, difficulty, graph, of or graph.outputs[0], most)
-    if asked is None:
+    if 1 < len(single) <= _MAX_DISTINCT and len({*single}) < len(single):
+        return None  # with equal numbers, some mistakes would not be visible
+    sampled = parse(simple_numbers.declare_values(bare, values), name=bare.source.name)
+    max_paths = _MAX_PATHS[difficulty if graph is None else 3]
+    settings = _sample_settings(
+        kind, random, difficulty, sampled, of or sampled.outputs[0], max_paths
+    )
+    if settings is None:
         return None
-    rounded = neat.has_functions(graph) or asked.get("rule") in _ROOTS
-    return graph, Problem(kind, graph.source.text, {"digits": 0, **asked}), rounded
+    is_rounded = simple_numbers.uses_functions(sampled) or settings.get("rule") in _ROUNDED_RULES
+    return sampled, Problem(kind, sampled.source.text, {"digits": 0, **settings}), is_rounded
 
 
-def _sampled_value(draw: Random, graph: ExpressionGraph, name: str, difficulty: int) -> Any:
-    """A number from the name's domain or a neat one; of an array nested tuples of them."""
+def _sampled_value(random: Random, graph: ExpressionGraph, name: str, difficulty: int) -> Any:
+    """Sample a value from the domain of a name, or a simple number; nested tuples for an array."""
     shape, domain = graph.shapes.get(name, ()), graph.domains.get(name)
-    values = sample_values(draw, shape, 1, domain, lambda _: neat.drawn_value(draw, difficulty))
-    return _as_tuples(values[0].tolist())
+    values = sample_values(
+        random, shape, 1, domain, lambda _: simple_numbers.sample_value(random, difficulty)
+    )
+    return _convert_to_tuples(values[0].tolist())
 
 
-def _as_tuples(value: Any) -> Any:
-    return tuple(map(_as_tuples, value)) if isinstance(value, list) else value
+def _convert_to_tuples(value: Any) -> Any:
+    """Convert nested lists to nested tuples."""
+    return tuple(map(_convert_to_tuples, value)) if isinstance(value, list) else value
 
 
-def _asked(
-    kind: str, draw: Random, difficulty: int, graph: ExpressionGraph, of: str, most: int
+def _sample_settings(
+    kind: str, random: Random, difficulty: int, graph: ExpressionGraph, of: str, max_paths: int
 ) -> dict[str, Any] | None:
-    names = _named(graph)
-    level: Any = "operations" if tape(graph).size <= _MOST_ROWS else "variables"
+    """Sample the settings of a problem; return None if the graph is not suitable."""
+    names = _list_leaves(graph)
+    level: Any = "operations" if tape(graph).size <= _MAX_ROWS else "variables"
     if kind in ("trace", "tangent", "adjoint"):
-        given = {"values_given": True} if difficulty == 1 and kind == "adjoint" else {}
-        seed = {"wrt": draw.choice(names)} if kind == "tangent" else {}
-        return {"of": of, "level": level, **seed, **given}
+        values = {"values_given": True} if difficulty == 1 and kind == "adjoint" else {}
+        seed = {"wrt": random.choice(names)} if kind == "tangent" else {}
+        return {"of": of, "level": level, **seed, **values}
     if kind == "shapes":
         unwritten = any(operator_name(n) in _UNWRITTEN for n, _ in tape(graph).instructions)
         return {"of": of, **({"level": "variables"} if unwritten else {})}
     if kind == "optimizer":
-        return _step(draw, draw.choice(_RULES[difficulty]), graph, of)
+        return _sample_update(random, random.choice(_RULES[difficulty]), graph, of)
     if kind == "mistake":
-        table = draw.choice(("trace", "adjoint") if difficulty == 1 else ("tangent", "adjoint"))
-        seed = {"wrt": draw.choice(names)} if table == "tangent" else {}
+        table = random.choice(("trace", "adjoint") if difficulty == 1 else ("tangent", "adjoint"))
+        seed = {"wrt": random.choice(names)} if table == "tangent" else {}
         return {"table": table, "of": of, "level": level, **seed}
-    if len(graph.variables) > _MOST_VERTICES:
-        raise UsageError(f"the graph has {len(graph.variables)} variables, too many for {kind!r}")
+    if len(graph.variables) > _MAX_VARIABLES:
+        raise UsageError(
+            f"kind {kind!r} requires a graph with at most {_MAX_VARIABLES} variables,"
+            f" got {len(graph.variables)}"
+        )
     if kind == "gradient":
-        wrt = list(names) if len(names) <= 4 else draw.sample(names, 4)
+        wrt = list(names) if len(names) <= 4 else random.sample(names, 4)
         return {"of": of, "wrt": sorted(wrt, key=names.index)}
-    ends = {n: _paths(graph, of, n) for n in names}
-    several = [n for n, paths in ends.items() if 2 <= len(paths) <= most]
-    if not several:  # one path is little to ask for
+    ends = {n: _find_paths(graph, of, n) for n in names}
+    several = [n for n, paths in ends.items() if 2 <= len(paths) <= max_paths]
+    if not several:  # a single path is too simple
         return None
     if kind == "paths":
-        return {"of": of, "wrt": draw.choice(several)}
+        return {"of": of, "wrt": random.choice(several)}
     inner = [n for n in graph.variables if n in graph.depends_on]
     tails = [n for n in graph.variables if len(graph.leads_to.get(n, ())) > 1]
-    starts = [n for n in graph.inputs if 0 < len(ends[n]) <= most] or several
+    starts = [n for n in graph.inputs if 0 < len(ends[n]) <= max_paths] or several
     if not inner:
         return None
     questions: list[list[Any]] = [["inputs"]] if difficulty == 1 else []
-    questions += [["depends_on", draw.choice(inner)]]
-    questions += [["leads_to", draw.choice(tails)]] if tails else []
+    questions += [["depends_on", random.choice(inner)]]
+    questions += [["leads_to", random.choice(tails)]] if tails else []
     if starts:
-        start = draw.choice(starts)
+        start = random.choice(starts)
         questions.append(["count", start, of])
         if difficulty > 1:
-            questions.append(["path", start, of, list(draw.choice(ends[start]))])
+            questions.append(["path", start, of, list(random.choice(ends[start]))])
         if difficulty > 2:
             questions.append(["sum", start, of])
     return {"questions": questions}
 
 
-def _named(graph: ExpressionGraph) -> tuple[str, ...]:
+def _list_leaves(graph: ExpressionGraph) -> tuple[str, ...]:
+    """Return the inputs and parameters of a graph."""
     return (*graph.inputs, *graph.parameters)
 
 
-def _paths(graph: ExpressionGraph, of: str, wrt: str) -> tuple[tuple[str, ...], ...]:
+def _find_paths(graph: ExpressionGraph, of: str, wrt: str) -> tuple[tuple[str, ...], ...]:
+    """Return the paths from ``wrt`` to ``of``; none if there are too many."""
     try:
         return list_paths(graph, of, wrt)
     except PathLimitError:
         return ()
 
 
-def _step(draw: Random, rule: str, graph: ExpressionGraph, of: str) -> dict[str, Any]:
-    """Settings and state for one step; whole numbers and tenths."""
+def _sample_update(random: Random, rule: str, graph: ExpressionGraph, of: str) -> dict[str, Any]:
+    """Sample hyperparameters and state for one update of an optimizer."""
     wrt = list(graph.parameters[:3])
     steps = dict(parse_rule(rule))
     used = {name: names_in(expression) for name, expression in steps.items()}
     state = {}
     for part, values in _STATE.items():
-        if part in used.get(part, ()):  # what was before the step is in it
+        if part in used.get(part, ()):  # the rule reads the previous value
             pool = (1.0, 2.0, 4.0) if (rule, part) == ("adam", "v") else values
-            state[part] = {name: draw.choice(pool) for name in wrt}
-    words = sorted(_SETTINGS.keys() & {name for names in used.values() for name in names})
-    settings = {word: draw.choice(_SETTINGS[word]) for word in words}
+            state[part] = {name: random.choice(pool) for name in wrt}
+    hyperparameters = sorted(_SETTINGS.keys() & {name for names in used.values() for name in names})
+    settings = {name: random.choice(_SETTINGS[name]) for name in hyperparameters}
     if rule == "adam":
-        settings["t"] = draw.choice((2.0, 3.0))
+        settings["t"] = random.choice((2.0, 3.0))
     return {"rule": rule, "of": of, "wrt": wrt, "settings": settings, "state": state}
 
 
-def _accepted(
-    graph: ExpressionGraph, asked: Problem, rounded: bool, difficulty: int, *, loose: bool
+def _accept(
+    graph: ExpressionGraph, problem: Problem, rounded: bool, difficulty: int, *, loose: bool
 ) -> Problem | None:
-    """The problem, with the digits that it asks for, if it is neat."""
+    """Return a problem with the number of digits of its answers, or None if it is not simple.
+
+    Args:
+        graph: the graph of the problem, with values.
+        problem: the problem.
+        rounded: whether the answers may be rounded.
+        difficulty: 1, 2 or 3.
+        loose: accept rounded answers even if exact answers are possible.
+    """
     try:
-        if asked.kind == "mistake":
-            return _with_mistake(graph, asked, rounded or loose, difficulty)
-        made = build_worksheet(asked)
+        if problem.kind == "mistake":
+            return _plant_mistake(graph, problem, rounded or loose, difficulty)
+        worksheet = build_worksheet(problem)
     except CgprimerError:
         return None
-    if not made.blanks or neat.is_degenerate(made, tape(graph), graph.point(None)):
+    if not worksheet.blanks or simple_numbers.is_degenerate(
+        worksheet, tape(graph), graph.point(None)
+    ):
         return None
-    norms = [b.value for b in made.blanks if asked.kind == "optimizer" and b.row == "n"]
-    if norms and norms[0] <= asked.asked["settings"]["c"]:  # nothing is cut off
+    norms = [b.value for b in worksheet.blanks if problem.kind == "optimizer" and b.row == "n"]
+    if norms and norms[0] <= problem.asked["settings"]["c"]:  # the norm is not reduced
         return None
-    if not rounded and neat.is_exact(made, difficulty):
-        return asked
-    if (rounded or loose) and neat.is_readable(made):
-        return replace(asked, asked={**asked.asked, "digits": neat.ROUNDED})
+    if not rounded and simple_numbers.is_exact(worksheet, difficulty):
+        return problem
+    if (rounded or loose) and simple_numbers.is_readable(worksheet):
+        return replace(problem, asked={**problem.asked, "digits": simple_numbers.ROUNDED})
     return None
 
 
-def _with_mistake(
-    graph: ExpressionGraph, asked: Problem, rounded: bool, difficulty: int
+def _plant_mistake(
+    graph: ExpressionGraph, problem: Problem, rounded: bool, difficulty: int
 ) -> Problem | None:
-    """The worked table with one slip in it, and what follows from that."""
-    kind = asked.asked["table"]
-    rows, blanks = build_trace_table(graph, asked.asked, kind)
-    right = Worksheet("", (), (), (), tuple(blanks), {}, 0)
-    if neat.is_degenerate(right, tape(graph), graph.point(None)):
+    """Plant one mistake in a table, and compute its consequences; return None if not simple."""
+    kind = problem.asked["table"]
+    rows, blanks = build_trace_table(graph, problem.asked, kind)
+    correct = Worksheet("", (), (), (), tuple(blanks), {}, 0)
+    if simple_numbers.is_degenerate(correct, tape(graph), graph.point(None)):
         return None
-    digits = neat.ROUNDED if rounded else 0
+    digits = simple_numbers.ROUNDED if rounded else 0
     column = "value" if kind == "trace" else kind
-    found_by = [None if isinstance(b.tree, Number) else b.column for b in blanks]
-    places = [k for k, found in enumerate(found_by) if found == column]
-    draw = Random(asked.graph)  # the text is drawn: no other seed is needed
-    at = draw.choice(places[:-1] or places)
-    known: dict[str, Any] = {row.name: row.value for row in rows if row.tree is None}
+    candidates = [
+        k for k, b in enumerate(blanks) if b.column == column and not isinstance(b.tree, Number)
+    ]
+    random = Random(problem.graph)  # the text of the graph is random
+    planted = random.choice(candidates[:-1] or candidates)
+    values: dict[str, Any] = {row.name: row.value for row in rows if row.tree is None}
     shown = []
     for k, blank in enumerate(blanks):
         assert blank.tree is not None
-        value = evaluate_formula(blank.tree, known)
-        if k == at:
+        value = evaluate_formula(blank.tree, values)
+        if k == planted:
             options = {
                 other
-                for name, other in s.predict_wrong_answers(blank, known)
+                for name, other in s.predict_wrong_answers(blank, values)
                 if name in _PLANTED and other and not is_same_number(other, value, digits or 4)
                 and abs(other - value) > 0.02 * max(abs(other), abs(value))
             }  # fmt: skip
             if not options or not value:
                 return None
-            value = draw.choice(sorted(options))
-        known[blank.name] = float(format_number(value, digits)) if digits else value
-        shown.append(known[blank.name])
+            value = random.choice(sorted(options))
+        values[blank.name] = float(format_number(value, digits)) if digits else value
+        shown.append(values[blank.name])
     wrong = replace(
-        right, blanks=tuple(replace(b, value=v) for b, v in zip(blanks, shown, strict=True))
+        correct, blanks=tuple(replace(b, value=v) for b, v in zip(blanks, shown, strict=True))
     )
-    fine = all(
-        neat.is_readable(made) if digits else neat.is_exact(made, difficulty)
-        for made in (right, wrong)
+    is_simple = all(
+        simple_numbers.is_readable(worksheet)
+        if digits
+        else simple_numbers.is_exact(worksheet, difficulty)
+        for worksheet in (correct, wrong)
     )
-    found = replace(asked, asked={**asked.asked, "digits": digits, "shown": shown})
-    return found if fine and build_worksheet(found).blanks[0].value == blanks[at].row else None
+    result = replace(problem, asked={**problem.asked, "digits": digits, "shown": shown})
+    is_found = is_simple and build_worksheet(result).blanks[0].value == blanks[planted].row
+    return result if is_found else None
