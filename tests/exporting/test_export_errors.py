@@ -20,10 +20,10 @@ def test_a_function_of_python_s_own_is_shown_in_its_place() -> None:
         with pytest.raises(SourceError) as error:
             cgprimer.export(graph, "c")
         assert str(error.value) == (
-            "wobbly.cg:2:8: 'c' has no 'wobble', in 'xw'\n"
+            "wobbly.cg:2:8: the target 'c' has no function 'wobble', in 'xw'\n"
             "  xw = k*wobble(xb + 1) + 3\n"
             "         ^^^^^^^^^^^^^^\n"
-            "  hint: these can: latex"
+            "  hint: use one of the targets latex"
         )
         assert "wobble" in cgprimer.export(graph, "latex")
     finally:

@@ -1,4 +1,4 @@
-"""What files with numpy, torch or jax need beside the functions that these libraries have."""
+"""Functions of exported files that numpy, torch or jax lack."""
 
 from __future__ import annotations
 
@@ -123,12 +123,13 @@ def number(a):
 }
 
 
-def _functions(target: str) -> dict[str, str]:
+def _list_functions(target: str) -> dict[str, str]:
+    """Return the definitions of the helper functions for a library, keyed by name."""
     text = _COMMON + _MORE[target]
-    for mark, own in _DIFFERENT[target].items():
-        text = re.sub(rf"\b{mark}\b", own, text)
+    for placeholder, code in _DIFFERENT[target].items():
+        text = re.sub(rf"\b{placeholder}\b", code, text)
     parts = [part.strip() for part in re.split(r"\n(?=def )", text)]
     return {part[4 : part.index("(")]: part for part in parts if part}
 
 
-FUNCTIONS = {target: _functions(target) for target in METHODS}
+FUNCTIONS = {target: _list_functions(target) for target in METHODS}

@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from cgprimer.analysis.export.check_points import Checked
+from cgprimer.analysis.export.check_points import CheckPoint
 from cgprimer.analysis.export.program_statements import Exported, Routine
-from cgprimer.analysis.export.target_languages import INFIX, UNARY, Language, aligned
+from cgprimer.analysis.export.target_languages import INFIX, UNARY, Language, align_comments
 
 
-def _define(name: str, arguments: Sequence[str], body: str) -> str:
-    given = ", ".join(f"double {a}" for a in arguments)
-    return f"static double {name}({given}) {{\n    return {body};\n}}"
+def _define_function(name: str, arguments: Sequence[str], body: str) -> str:
+    """Return the definition of a function that returns an expression."""
+    parameters = ", ".join(f"double {a}" for a in arguments)
+    return f"static double {name}({parameters}) {{\n    return {body};\n}}"
 
 
 _DISTANCE = """\
@@ -29,7 +30,7 @@ C = Language(
         "abs": "fabs({a})", "where": "({a} != 0.0 ? {b} : {c})",
         "less": "({a} < {b} ? 1.0 : 0.0)", "equal": "({a} == {b} ? 1.0 : 0.0)",
     },
-    define=_define,
+    define=_define_function,
     helpers={"distance": _DISTANCE},
     special=("INFINITY", "NAN"),
 )  # fmt: skip
@@ -45,11 +46,11 @@ _KEYWORDS = """
 _RESERVED = re.compile(r"_|MATH_|FP_|M_|SEEK_|TMP_|FILENAME_|FOPEN_|L_|P_")
 
 
-def taken(name: str) -> bool:
-    """Whether the language, its headers or the file have a word; it then gets ``_`` behind it."""
-    if _RESERVED.match(name):  # with one more _ behind, __LINE__ is no macro any more
+def is_reserved(name: str) -> bool:
+    """Return whether C, its headers or the file reserve a word; such a word gets a final ``_``."""
+    if _RESERVED.match(name):  # with a further final _, __LINE__ is not a macro
         return not name.endswith("_") or (name.endswith("__") and not name.endswith("___"))
-    return name in _KEYWORDS.split() or name in C.words()
+    return name in _KEYWORDS.split() or name in C.list_words()
 
 
 _TABLE = """\
@@ -90,71 +91,91 @@ int main(void) {
 }"""
 
 
-def c_file(made: Exported, points: Sequence[Checked], header: str) -> str:
-    """The whole file; what the header says is put into comments."""
-    functions = list(_functions(made))
-    numbers, arguments = 1 + len(made.wrt), len(made.arguments)
+def c_file(exported: Exported, points: Sequence[CheckPoint], header: str) -> str:
+    """Return the content of a C file, with the header as a comment."""
+    functions = list(_define_functions(exported))
+    n_numbers, n_arguments = 1 + len(exported.wrt), len(exported.arguments)
     tables = [[p.at, p.right, p.rounding] for p in points]
     rows = ",\n".join(
-        "    {" + ",\n     ".join(f"{{{_row(table.values())}}}" for table in three) + "}"
-        for three in tables
+        "    {" + ",\n     ".join(f"{{{_format_row(table.values())}}}" for table in group) + "}"
+        for group in tables
     )
-    of = made.idents[made.of]
-    labels = [of, *(f"d {of} / d {made.idents[name]}" for name in made.wrt)]
+    of = exported.idents[exported.of]
+    labels = [of, *(f"d {of} / d {exported.idents[name]}" for name in exported.wrt)]
     table = _TABLE.replace("ROWS", rows).replace(
         "LABELS", ",\n".join(f'    "{label}"' for label in labels)
     )
-    given = ", ".join(f"at[{k}]" for k in range(arguments))
+    given = ", ".join(f"at[{k}]" for k in range(n_arguments))
     end = [
-        text.replace("NUMBERS", str(numbers)).replace("ARGUMENTS", str(arguments))
+        text.replace("NUMBERS", str(n_numbers)).replace("ARGUMENTS", str(n_arguments))
         for text in (table, _MAIN.replace("GIVEN", given))
     ]
-    helpers = C.needed(*functions)
+    helpers = C.collect_helpers(*functions)
     compile_ = "gcc -std=c99 -Wall -Wextra -Werror FILE.c -o FILE -lm && ./FILE"
-    said = "\n".join(f"// {line}".rstrip() for line in [*header.split("\n"), "", compile_])
+    comment = "\n".join(f"// {line}".rstrip() for line in [*header.split("\n"), "", compile_])
     return (
-        "\n\n".join([said, "#include <math.h>\n#include <stdio.h>", *helpers, *functions, *end])
+        "\n\n".join([comment, "#include <math.h>\n#include <stdio.h>", *helpers, *functions, *end])
         + "\n"
     )
 
 
-def _row(numbers: Iterable[float]) -> str:
+def _format_row(numbers: Iterable[float]) -> str:
+    """Format numbers as a list of C."""
     return ", ".join(C.number(float(n)).strip("()") for n in numbers)
 
 
-def _functions(made: Exported) -> Iterator[str]:
-    of, given = made.idents[made.of], ", ".join(made.arguments)
-    end = [(f"return {made.value.results[0]};", "")]
-    yield _function("double value", made.value, f"{made.of} at a point.", end)
-    slopes, routine = made.wrt, made.sweep
+def _define_functions(exported: Exported) -> Iterator[str]:
+    """Yield the definitions of ``value``, ``tangent`` in forward mode, and ``gradient``."""
+    of, arguments = exported.idents[exported.of], ", ".join(exported.arguments)
+    end = [(f"return {exported.value.results[0]};", "")]
+    yield _define_routine("double value", exported.value, f"{exported.of} at a point.", end)
+    slopes, routine = exported.wrt, exported.sweep
     end = []
-    if made.differences:
-        routine = Routine(made.arguments, (), ())
+    if exported.differences:
+        routine = Routine(exported.arguments, (), ())
         end = [("double move;", "")]
-        for k, (name, size, quotient) in enumerate(made.quotients()):
-            said = f"d {of} / d {made.idents[name]}"
-            end += [(f"move = {size};", ""), (f"slopes[{k}] = {quotient};", said)]
-    elif made.seeds:
+        for k, (name, size, quotient) in enumerate(exported.quotients()):
+            comment = f"d {of} / d {exported.idents[name]}"
+            end += [(f"move = {size};", ""), (f"slopes[{k}] = {quotient};", comment)]
+    elif exported.seeds:
         (result,) = routine.results
-        said = f"The derivative of {made.of} along a direction: each name times its seed."
-        yield _function("double tangent", routine, said, [(f"return {result};", "")])
-        routine = Routine(made.arguments, (), ())
+        comment = f"The derivative of {exported.of} along a direction: each name times its seed."
+        yield _define_routine("double tangent", routine, comment, [(f"return {result};", "")])
+        routine = Routine(exported.arguments, (), ())
         for k, name in enumerate(slopes):
-            ones = ", ".join(str(float(s == made.seeds[name])) for s in made.seeds.values())
+            seed_values = ", ".join(
+                str(float(s == exported.seeds[name])) for s in exported.seeds.values()
+            )
             end.append(
-                (f"slopes[{k}] = tangent({given}, {ones});", f"d {of} / d {made.idents[name]}")
+                (
+                    f"slopes[{k}] = tangent({arguments}, {seed_values});",
+                    f"d {of} / d {exported.idents[name]}",
+                )
             )
     else:
         for k, (name, result) in enumerate(zip(slopes, routine.results, strict=True)):
-            end.append((f"slopes[{k}] = {result};", f"d {of} / d {made.idents[name]}"))
-    said = f"The derivatives of {made.of}, in the order of NAMES: {made.method}."
-    yield _function("void gradient", routine, said, end, ["double *slopes"])
+            end.append((f"slopes[{k}] = {result};", f"d {of} / d {exported.idents[name]}"))
+    comment = f"The derivatives of {exported.of}, in the order of NAMES: {exported.method}."
+    yield _define_routine("void gradient", routine, comment, end, ["double *slopes"])
 
 
-def _function(
-    name: str, routine: Routine, said: str, end: list[tuple[str, str]], more: Sequence[str] = ()
+def _define_routine(
+    name: str,
+    routine: Routine,
+    comment: str,
+    end: list[tuple[str, str]],
+    further_parameters: Sequence[str] = (),
 ) -> str:
-    given = ", ".join([*(f"double {a}" for a in routine.arguments), *more])
+    """Return the definition of a function.
+
+    Args:
+        name: its return type and name.
+        routine: its arguments and instructions.
+        comment: the comment in front of it.
+        end: its last lines of code, each with a comment.
+        further_parameters: declarations of parameters after the arguments.
+    """
+    parameters = ", ".join([*(f"double {a}" for a in routine.arguments), *further_parameters])
     used = {word for line in routine.lines if not line.alias for word in line.operands}
     last = " ".join(code for code, _ in end)
     body = []
@@ -166,5 +187,5 @@ def _function(
             body.append(("// the derivative", ""))
         code = f"{line.name} = {C.line(line)}"
         body.append((f"// {code}" if line.alias else f"const double {code};", line.note))
-    lines = aligned([(f"    {code}", note) for code, note in [*body, *end]], "//")
-    return "\n".join([f"/* {said} */", f"static {name}({given}) {{", *lines, "}"])
+    lines = align_comments([(f"    {code}", note) for code, note in [*body, *end]], "//")
+    return "\n".join([f"/* {comment} */", f"static {name}({parameters}) {{", *lines, "}"])

@@ -1,4 +1,4 @@
-"""The points that an exported file checks itself at, and what the package finds there."""
+"""Points at which an exported file checks itself, with the expected values."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from cgprimer.core.operations.primitive_registry import Applied
 from cgprimer.support.array_values import all_finite
 from cgprimer.tapes import DerivativeProgram, Leaf, Tape
 
-_MORE = 3  # points beside the one that is given
-_OTHER = 2  # and, if need be, at which something is not 0 that is 0 at all of these
-_TRIES = 40  # to find one at which all is finite
-_NOISE = 6  # runs with other roundings
+_SAMPLED_POINTS = 3  # in addition to the given point
+_NONZERO_POINTS = 2  # further points with nonzero derivatives, if some are 0 at all points
+_MAX_TRIALS = 40  # to find points at which all values are finite
+_NOISY_RUNS = 6  # with random rounding
 _EXACT = "neg copy abs sign heaviside step max min clamp stop_gradient where less equal relu"
 
 
 @dataclass(frozen=True)
-class Checked:
-    """A point and what is right there.
+class CheckPoint:
+    """A point with the expected value and derivatives.
 
     Attributes:
-        at: a number, or an array, for each leaf.
-        right: the value, called "", and the slopes by name.
-        rounding: by how much rounding errors may move each.
-        smooth: whether the derivative has no jump right beside the point: other libraries have
-            their own conventions at kinks.
+        at: the values of the leaves.
+        right: the expected value, keyed by "", and the derivatives, keyed by name.
+        rounding: tolerances for rounding errors, with the keys of ``right``.
+        smooth: False if a derivative jumps next to the point. At kinks, other libraries have their
+            own conventions.
     """
 
     at: dict[str, Any]
@@ -46,78 +46,102 @@ class Checked:
     smooth: bool
 
 
-def points(
+def iterate_check_points(
     program: DerivativeProgram, leaves: Sequence[Leaf], given: Mapping[str, Any]
-) -> Iterator[Checked]:
-    """The given point, if it has all values, and some beside it at which all is finite.
+) -> Iterator[CheckPoint]:
+    """Yield the given point, if it is complete, and sampled points with finite derivatives.
 
-    Where a derivative is 0 at all of them, as that of a relu may be, another is looked for.
+    If a derivative is 0 at all points, like the derivative of a relu may be, further points are
+    sampled.
+
+    Args:
+        program: the derivative program.
+        leaves: the arguments of the exported functions.
+        given: known values, keyed by name.
 
     >>> import cgprimer
     >>> tape = cgprimer.tape(cgprimer.parse("xw = k*xa^2"))
     >>> program = cgprimer.differentiate(tape)
-    >>> first, *more = points(program, tape.leaves[:2], {"xa": 3.0, "k": 2.0})
-    >>> first.right, first.smooth, len(more)
+    >>> first, *sampled = iterate_check_points(program, tape.leaves[:2], {"xa": 3.0, "k": 2.0})
+    >>> first.right, first.smooth, len(sampled)
     ({'': 18.0, 'k': 9.0}, True, 3)
     """
-    rng, made = random.Random(0), 0
-    always: set[tuple[str, int]] | None = None  # what is 0 at every point
+    rng, n_points = random.Random(0), 0
+    common_zeros: set[tuple[str, int]] | None = None  # elements that are 0 at every point
     if all(leaf.name in given for leaf in leaves):
-        first = _checked(program, {leaf.name: given[leaf.name] for leaf in leaves}, rng)
-        always = _zeros(first.right)
+        first = _create_check_point(program, {leaf.name: given[leaf.name] for leaf in leaves}, rng)
+        common_zeros = _find_zeros(first.right)
         yield first
-    for number in range(_TRIES):
-        near = number % 2 == 0  # what is given may stand where nothing else is in the domain
-        at = {leaf.name: _number(leaf, given.get(leaf.name), near, rng) for leaf in leaves}
-        found = _run(program, at)
-        finite = all(map(all_finite, found.values()))
-        last_resort = number == _TRIES - 1 and not made and given.keys() < at.keys()
-        zeros = _zeros(found) if always is None else always & _zeros(found)
-        if last_resort or (finite and (made < _MORE or zeros != always)):
-            yield _checked(program, at, rng)
-            made, always = made + 1, zeros
-        if made == _MORE + _OTHER or (made >= _MORE and not always):
+    for trial in range(_MAX_TRIALS):
+        near = trial % 2 == 0  # the domain may be a neighborhood of the given point
+        at = {leaf.name: _sample_value(leaf, given.get(leaf.name), near, rng) for leaf in leaves}
+        results = _run(program, at)
+        is_finite = all(map(all_finite, results.values()))
+        is_last_resort = trial == _MAX_TRIALS - 1 and n_points == 0 and given.keys() < at.keys()
+        zeros = _find_zeros(results)
+        if common_zeros is not None:
+            zeros &= common_zeros
+        is_new = n_points < _SAMPLED_POINTS or zeros != common_zeros
+        if is_last_resort or (is_finite and is_new):
+            yield _create_check_point(program, at, rng)
+            n_points, common_zeros = n_points + 1, zeros
+        is_complete = n_points >= _SAMPLED_POINTS and not common_zeros
+        if is_complete or n_points == _SAMPLED_POINTS + _NONZERO_POINTS:
             return
 
 
-def _zeros(found: Mapping[str, Any]) -> set[tuple[str, int]]:
-    """Which elements are 0."""
-    flat = {name: getattr(value, "flat", [value]) for name, value in found.items()}
+def _find_zeros(results: Mapping[str, Any]) -> set[tuple[str, int]]:
+    """Return the elements that are 0, as pairs of a name and a flat index."""
+    flat = {name: getattr(value, "flat", [value]) for name, value in results.items()}
     return {(name, k) for name, row in flat.items() for k, x in enumerate(row) if x == 0.0}
 
 
-def _number(leaf: Leaf, given: Any, near: bool, rng: random.Random) -> Any:
-    """A number of three decimals, or an array of them."""
+def _sample_value(leaf: Leaf, given: Any, near: bool, rng: random.Random) -> Any:
+    """Sample a number with three decimals, or an array of such numbers.
 
-    def one(about: float) -> float:
-        return round((about if near and math.isfinite(about) else 0.0) + rng.uniform(-1.5, 1.5), 3)
+    Args:
+        leaf: the leaf that gets the value.
+        given: the given value, if any.
+        near: sample around the given value instead of 0.
+        rng: the random generator.
+    """
+
+    def sample(center: float) -> float:
+        """Sample a number uniformly in an interval around a center."""
+        center = center if near and math.isfinite(center) else 0.0
+        return round(center + rng.uniform(-1.5, 1.5), 3)
 
     if not leaf.shape:
-        return one(0.5 if given is None else given)
+        return sample(0.5 if given is None else given)
     import numpy as np
 
-    about = np.broadcast_to(0.5 if given is None else given, leaf.shape)
-    return np.array([one(x) for x in about.flat]).reshape(leaf.shape)
+    centers = np.broadcast_to(0.5 if given is None else given, leaf.shape)
+    return np.array([sample(x) for x in centers.flat]).reshape(leaf.shape)
 
 
-def _checked(program: DerivativeProgram, at: dict[str, Any], rng: random.Random) -> Checked:
-    here, noisy = _run(program, at), [_run(program, at, rng) for _ in range(_NOISE)]
-    rounding = {name: _rounding(v, [one[name] for one in noisy]) for name, v in here.items()}
-    smooth = all(math.isfinite(_most(number)) for number in here.values())
+def _create_check_point(
+    program: DerivativeProgram, at: dict[str, Any], rng: random.Random
+) -> CheckPoint:
+    """Compute expected values, tolerances and smoothness at a point."""
+    expected = _run(program, at)
+    noisy = [_run(program, at, rng) for _ in range(_NOISY_RUNS)]
+    rounding = {n: _estimate_rounding(v, [run[n] for run in noisy]) for n, v in expected.items()}
+    smooth = all(math.isfinite(_max_magnitude(value)) for value in expected.values())
     for _ in range(4 * smooth):
-        moved = _run(program, {n: v + _nudge(v, rng) for n, v in at.items()})
-        for name, number in here.items():
-            smooth = smooth and _most(moved[name] - number) <= 1e-3 * (1 + _most(number))
-    return Checked(at, here, rounding, smooth)
+        shifted = _run(program, {n: v + _sample_shift(v, rng) for n, v in at.items()})
+        for name, value in expected.items():
+            change = _max_magnitude(shifted[name] - value)
+            smooth = smooth and change <= 1e-3 * (1 + _max_magnitude(value))
+    return CheckPoint(at, expected, rounding, smooth)
 
 
-def _nudge(value: Any, rng: random.Random) -> float:
-    """Next to nothing, beside a number or an array, to one side or the other."""
-    return rng.uniform(-1e-8, 1e-8) * (1 + _most(value))
+def _sample_shift(value: Any, rng: random.Random) -> float:
+    """Sample a shift that is tiny compared with a value."""
+    return rng.uniform(-1e-8, 1e-8) * (1 + _max_magnitude(value))
 
 
-def _most(value: Any) -> float:
-    """The largest size in an array, or of a number; nan if there is one."""
+def _max_magnitude(value: Any) -> float:
+    """Return the maximum absolute value of the elements; nan if an element is nan."""
     if isinstance(value, float):
         return abs(value)
     import numpy as np
@@ -125,41 +149,48 @@ def _most(value: Any) -> float:
     return float(np.max(np.abs(value), initial=0.0))
 
 
-def _rounding(right: Any, others: list[Any]) -> float:
-    """Some times what other roundings make of a number; where they decide a tie, next to nothing.
+def _estimate_rounding(expected: Any, noisy: list[Any]) -> float:
+    """Return a tolerance for rounding errors, from runs with random rounding.
 
-    >>> _rounding(2.0, [2.0 + 2**-50]), _rounding(0.5, [1.0]), _rounding(float("inf"), [1.0])
-    (2.4e-14, 5e-14, 0.0)
+    If the rounding changes a value completely (a tie), the tolerance is tiny.
+
+    >>> _estimate_rounding(2.0, [2.0 + 2**-50]), _estimate_rounding(0.5, [1.0])
+    (2.4e-14, 5e-14)
+    >>> _estimate_rounding(float("inf"), [1.0])
+    0.0
     """
-    size = _most(right)
+    size = _max_magnitude(expected)
     if not math.isfinite(size):
         return 0.0
-    off = max(_most(other - right) for other in others)
-    if not off <= 1e-3 * max(size, 1.0):
+    difference = max(_max_magnitude(value - expected) for value in noisy)
+    if not difference <= 1e-3 * max(size, 1.0):
         return float(f"{1e-13 * size:.1e}")
-    return float(f"{4 * off + 1e-14 * size:.1e}")
+    return float(f"{4 * difference + 1e-14 * size:.1e}")
 
 
 def _run(
     program: DerivativeProgram, at: Inputs, noise: random.Random | None = None
 ) -> dict[str, Any]:
-    """A program at a point of numbers and arrays; with noise every operation is rounded anew."""
+    """Run a program at a point; with ``noise``, each operation is rounded randomly."""
     tape = program.tape
 
     def execute(columns: Inputs, scalars: Inputs, samples: int) -> dict[str, Any]:
-        values = _values(tape, {**scalars, **columns}, noise)
+        """Evaluate the outputs of the tape."""
+        values = _evaluate(tape, {**scalars, **columns}, noise)
         return {name: values[index] for name, index in tape.outputs.items()}
 
     columns = {leaf.name: at[leaf.name] for leaf in tape.leaves if leaf.name in at}
-    # No pass is isolated, as in the exported file: a seed of 0 is a number like any other.
-    found = run_passes(program, execute, columns, {}, 1)
-    return {"": found.values[program.of[0]], **{n: v for (_, n), v in found.derivatives.items()}}
+    # Like in the exported file, zero seeds are ordinary numbers.
+    result = run_passes(program, execute, columns, {}, 1)
+    derivatives = {name: value for (_, name), value in result.derivatives.items()}
+    return {"": result.values[program.of[0]], **derivatives}
 
 
-def _values(tape: Tape, given: Inputs, noise: random.Random | None) -> list[Any]:
-    start = [f.value if f.kind == "constant" else given.get(f.name, 0.0) for f in tape.leaves]
+def _evaluate(tape: Tape, point: Inputs, noise: random.Random | None) -> list[Any]:
+    """Evaluate all values of a tape; with ``noise``, each operation is rounded randomly."""
+    start = [f.value if f.kind == "constant" else point.get(f.name, 0.0) for f in tape.leaves]
     lookup = choose_arithmetic(start)
-    if tape.has_arrays:  # of numbers, arrays may be made
+    if tape.has_arrays:  # operations on scalars may return arrays
         from cgprimer.core.operations import numpy_arithmetic
 
         lookup = numpy_arithmetic.numpy_function
@@ -168,23 +199,25 @@ def _values(tape: Tape, given: Inputs, noise: random.Random | None) -> list[Any]
         exact = _EXACT.split()
         steps = [
             step
-            if name in exact or _moves(name)
-            else (step[0], partial(_rounded, step[1], noise), *step[2:])
+            if name in exact or _only_moves_elements(name)
+            else (step[0], partial(_apply_with_noise, step[1], noise), *step[2:])
             for (name, _), step in zip(tape.instructions, steps, strict=True)
         ]
     with ignore_numpy_warnings(lookup):
         return evaluate_instructions(steps, start)
 
 
-def _moves(name: Applied) -> bool:
+def _only_moves_elements(name: Applied) -> bool:
+    """Return whether an array operation moves elements without computing sums or products."""
     return not isinstance(name, str) and not (name.sums_products or name.combines_samples)
 
 
-def _rounded(function: Callable[..., Any], noise: random.Random, *operands: Any) -> Any:
-    made = function(*operands)
-    if isinstance(made, float):
-        return made * (1.0 + noise.choice((-1, 1)) * 2.0**-52)
+def _apply_with_noise(function: Callable[..., Any], noise: random.Random, *operands: Any) -> Any:
+    """Apply a function, and change the last bit of the result randomly."""
+    result = function(*operands)
+    if isinstance(result, float):
+        return result * (1.0 + noise.choice((-1, 1)) * 2.0**-52)
     import numpy as np
 
-    signs = [noise.choice((-1, 1)) for _ in range(np.size(made))]
-    return made * (1.0 + np.reshape(signs, np.shape(made)) * 2.0**-52)
+    signs = [noise.choice((-1, 1)) for _ in range(np.size(result))]
+    return result * (1.0 + np.reshape(signs, np.shape(result)) * 2.0**-52)

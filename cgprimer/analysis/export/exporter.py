@@ -1,15 +1,15 @@
-"""``cgprimer.export``: the one function of this room that others call."""
+"""Export of a graph and its derivative program to a file in another language."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from cgprimer import __version__
 from cgprimer.analysis.export import c_files, latex_files, python_files
-from cgprimer.analysis.export.check_points import points
-from cgprimer.analysis.export.program_statements import Exported, exported
+from cgprimer.analysis.export.check_points import iterate_check_points
+from cgprimer.analysis.export.program_statements import Exported, export_program
 from cgprimer.core.derivatives import (
     parse_element_of,
     resolve_output,
@@ -22,7 +22,7 @@ from cgprimer.core.methods.derivative_program import Names
 from cgprimer.core.operations.array_shapes import format_shape
 from cgprimer.core.tape.scalarization import split_arrays
 from cgprimer.errors import SourceError, UsageError, join_names, name_hint
-from cgprimer.expressions import Apply, Definition, ExpressionGraph, postorder, unparse
+from cgprimer.expressions import Apply, Definition, ExpressionGraph, Shape, postorder, unparse
 from cgprimer.support.array_values import Value, all_finite, count_axes
 from cgprimer.support.value_names import is_internal
 from cgprimer.tapes import Tape, differentiate, elements, reachable, scalarize
@@ -43,35 +43,35 @@ def export(
     method: str = "reverse",
     **options: Any,
 ) -> str:
-    """A graph and its derivative program as a readable file in another language.
+    """Export a graph and its derivative program as a readable file in another language.
 
-    The file has functions ``value`` and ``gradient``, one line for each instruction, and numbers
-    that it checks itself against when it is run: it prints what it checks, and its exit code is 1
-    if something is wrong. Arrays stay arrays in ``numpy``, ``torch`` and ``jax`` by reverse mode,
-    with samples as leading axes; elsewhere the graph is written out in numbers.
+    The file has functions ``value`` and ``gradient`` with one line for each instruction. When it is
+    run, it checks itself at several points, prints the results, and exits with code 1 if a number
+    is wrong. In reverse mode, arrays stay arrays in ``numpy``, ``torch`` and ``jax``, with samples
+    as leading axes; otherwise they are split into elements.
 
     Args:
         graph: the graph.
-        to: ``python`` (the standard library alone), ``numpy``, ``torch``, ``jax``, ``c`` (C99),
-            ``sympy`` or ``latex``, a document.
-        at: a point at which the file checks itself; declared values fill the rest. Others beside
-            it are drawn, always the same.
-        of: the variable to differentiate, one number; the only output unless given.
-        wrt: with respect to which names; by default all parameters (all inputs of a graph
-            without parameters). Where arrays stay arrays, an
-            element stands for its array.
+        to: ``python`` (only the standard library), ``numpy``, ``torch``, ``jax``, ``c`` (C99),
+            ``sympy`` or ``latex`` (a document).
+        at: a point at which the file checks itself; declared values are the defaults. Further
+            points near it are sampled with a fixed seed.
+        of: the scalar variable to differentiate; by default the only output.
+        wrt: names with respect to which it is differentiated; by default all parameters, or all
+            inputs of a graph without parameters. Where arrays stay arrays, an element selects the
+            whole array.
         loss: a loss to differentiate instead, as in :func:`cgprimer.graph_with_loss`.
         method: one of :func:`cgprimer.methods`.
-        options: of the method, see :func:`cgprimer.differentiate`.
+        options: options of the method, see :func:`cgprimer.differentiate`.
 
     Returns:
-        The text of the file. Values are dimensionless; a derivative has the shape of its name.
+        The content of the file. A derivative has the shape of its variable.
 
     Raises:
-        UsageError: an unknown target, name, method or option; ``of`` is an array; the method has
-            no program that the target can express.
-        SourceError: a function that the target lacks; it shows where, and which targets can.
-        DifferentiationError: the method cannot do it.
+        UsageError: a target, name, method or option is unknown; ``of`` is an array; the target
+            cannot express the program of the method.
+        SourceError: the target lacks a function of the graph.
+        DifferentiationError: the method cannot differentiate the graph.
 
     >>> from cgprimer.core.graph import parse
     >>> text = export(parse("xw = k*xa^2"), "python")
@@ -87,70 +87,90 @@ def export(
         }
     """
     if to not in TARGETS:
-        raise UsageError(f"there is no target {to!r}", hint=name_hint(to, TARGETS))
+        raise UsageError(f"unknown target {to!r}", hint=name_hint(to, TARGETS))
     graph = graph_with_loss(graph, loss, check_point(at))
     target, names = resolve_output(graph, of), resolve_wrt(graph, wrt)
     _check_method(graph, to, method, names, options)
     primal = tape_with_elements(graph, (target, *names))
-    shape = primal.shapes[primal.index(target)]
-    if shape:
-        first = next(elements(target, shape))
-        raise UsageError(
-            f"{target!r} has shape {format_shape(shape)}: a file has the gradient of one number",
-            hint=f"take an element, of={first!r} (--of {first}), or a loss of it (--loss)",
-        )
-    whole = to in python_files.ARRAYS and method == "reverse"
-    if whole:
+    _check_scalar(target, primal.shapes[primal.index(target)])
+    keeps_arrays = to in python_files.ARRAYS and method == "reverse"
+    _check_functions(graph, to, primal, target, keeps_arrays=keeps_arrays)
+    if keeps_arrays:
         names = tuple(dict.fromkeys(parse_element_of(graph, name)[0] for name in names))
-    _check_functions(graph, to, primal, target, whole=whole)
-    if not whole:
+    else:
         shapes = {name: primal.shapes[primal.index(name)] for name in names}
-        names = tuple(e for name, own in shapes.items() for e in elements(name, own))
+        names = tuple(e for name, shape in shapes.items() for e in elements(name, shape))
         primal = scalarize(primal)
     program = differentiate(primal, target, names, method=method, **options)
-    own = to in ("c", "latex")
-    made = exported(graph, program, ascii_only=own, taken=_taken(to))
-    if not made.leaves:
-        raise UsageError(f"{target!r} depends on no input and no parameter: it is a number")
-    given = graph.point(at, needed=())
-    if several := [n for n, v in given.items() if count_axes(v) > len(graph.shapes.get(n, ()))]:
-        raise UsageError(f"a file checks itself at points, and {several[0]!r} has many samples")
-    given |= running_statistics(graph, given)
-    if not whole:
-        given = split_arrays(
-            given, {name: getattr(value, "shape", ()) for name, value in given.items()}
-        )
-    checked = list(points(program, made.leaves, given))
-    if made.seeds and not all(map(all_finite, checked[0].right.values())):
-        # A seed of 0 is a number like any other: with an infinite partial it would be nan.
+    exported = export_program(
+        graph, program, ascii_only=to in ("c", "latex"), is_reserved=_find_reserved_words(to)
+    )
+    if not exported.leaves:
+        raise UsageError(f"{target!r} is constant: it depends on no input and no parameter")
+    point = _create_point(graph, at, keeps_arrays=keeps_arrays)
+    points = list(iterate_check_points(program, exported.leaves, point))
+    if exported.seeds and not all(map(all_finite, points[0].right.values())):
+        # A zero seed is an ordinary number: multiplied by an infinite partial, it gives nan.
         return export(graph, to, at, of=of, wrt=wrt, method=method, carry=True)
-    header = _header(made, to)
+    header = _format_header(exported, to)
     if to == "c":
-        return c_files.c_file(made, checked, header)
+        return c_files.c_file(exported, points, header)
     if to == "latex":
-        return latex_files.latex_file(made, checked, header)
-    return python_files.python_file(made, checked, to, header)
+        return latex_files.latex_file(exported, points, header)
+    return python_files.python_file(exported, points, to, header)
 
 
-def _taken(to: str) -> Any:
-    if to in ("c", "latex"):
-        return c_files.taken if to == "c" else lambda name: False
-    return python_files.taken(to)
+def _check_scalar(target: str, shape: Shape) -> None:
+    """Raise UsageError if the differentiated variable is an array."""
+    if shape:
+        element = next(elements(target, shape))
+        raise UsageError(
+            f"{target!r} has shape {format_shape(shape)}: only scalars can be differentiated",
+            hint=f"choose an element, of={element!r} (--of {element}), or a loss (--loss)",
+        )
 
 
-def _header(made: Exported, to: str) -> str:
-    """What a file says about itself: words of ours, names, numbers and operators, no more."""
-    called = re.sub(r"[^\w.-]", "", re.split(r"[/\\]", made.graph.source.name)[-1], flags=re.ASCII)
+def _create_point(
+    graph: ExpressionGraph, at: Mapping[str, Value] | None, *, keeps_arrays: bool
+) -> dict[str, Any]:
+    """Return the given and declared values, with arrays split into elements if necessary.
+
+    Raises:
+        UsageError: a value has several samples.
+    """
+    point = graph.point(at, needed=())
+    for name, value in point.items():
+        if count_axes(value) > len(graph.shapes.get(name, ())):
+            raise UsageError(f"expected one sample, got an array of samples for {name!r}")
+    point |= running_statistics(graph, point)
+    if keeps_arrays:
+        return point
+    return split_arrays(point, {name: getattr(v, "shape", ()) for name, v in point.items()})
+
+
+def _find_reserved_words(to: str) -> Callable[[str], bool]:
+    """Return the function that tells whether a word is reserved in the target language."""
+    if to == "c":
+        return c_files.is_reserved
+    return python_files.create_reserved_test(to) if to != "latex" else lambda name: False
+
+
+def _format_header(exported: Exported, to: str) -> str:
+    """Return the comment at the top of a file, without characters that could end a comment."""
+    file = re.split(r"[/\\]", exported.graph.source.name)[-1]
+    title = re.sub(r"[^\w.-]", "", file, flags=re.ASCII)
     lines = [
-        f"{called or 'A graph'}: {made.of}, and its derivatives by {made.method}.",
+        f"{title or 'A graph'}: {exported.of}, and its derivatives by {exported.method}.",
         "",
-        *(f"    {line}" for line in str(made.graph).split("\n")),
+        *(f"    {line}" for line in str(exported.graph).split("\n")),
         "",
         f"Written by cgprimer {__version__}."
         + ("" if to == "latex" else " Run, it checks itself; the exit code is 1 if it is wrong."),
     ]
     renamed = [
-        f"{n} is {here}" for n, here in made.idents.items() if n != here and not is_internal(n)
+        f"{name} is {identifier}"
+        for name, identifier in exported.idents.items()
+        if name != identifier and not is_internal(name)
     ]
     if renamed:
         lines += ["", f"Names that are others here: {', '.join(renamed)}"]
@@ -160,45 +180,51 @@ def _header(made: Exported, to: str) -> str:
 def _check_method(
     graph: ExpressionGraph, to: str, method: str, names: tuple[str, ...], options: Any
 ) -> None:
-    """Differences are quotients of numbers: formulas and inner variables have none."""
+    """Raise UsageError if a target cannot express finite differences for the given names."""
     if method != "finite-difference":
         return
     if to not in _NUMBERS:
         raise UsageError(
-            f"{to!r} has formulas, and finite differences are quotients of numbers",
-            hint=f"another method, or one of {join_names(_NUMBERS)}",
+            f"the target {to!r} does not support finite differences",
+            hint=f"use another method, or one of the targets {join_names(_NUMBERS)}",
         )
     if options.get("scheme") == "complex-step":
-        raise UsageError("a complex step needs complex numbers: no file has them",
-                         hint="scheme='central' (--scheme central)")  # fmt: skip
+        raise UsageError(
+            "exported files do not support the scheme 'complex-step'",
+            hint="use scheme='central' (--scheme central)",
+        )
     free = (*graph.inputs, *graph.parameters)
     inner = [name for name in names if parse_element_of(graph, name)[0] not in free]
     if inner:
         raise UsageError(
-            f"{inner[0]!r} is computed: a file moves what it is given",
+            f"{inner[0]!r} is not an input or parameter: exported finite differences require one",
             hint=f"choose one of {join_names(free)}",
         )
 
 
 def _check_functions(
-    graph: ExpressionGraph, to: str, primal: Tape, target: str, *, whole: bool
+    graph: ExpressionGraph, to: str, primal: Tape, target: str, *, keeps_arrays: bool
 ) -> None:
-    """Raise SourceError if the target lacks a function, with the place where it stands."""
+    """Raise SourceError at the first function that the target lacks."""
     needed = reachable(primal, [primal.index(target)])[len(primal.leaves) :]
-    used = {n for (n, _), wanted in zip(primal.instructions, needed, strict=True) if wanted}
-    plain = {n for n in used if isinstance(n, str) or n.runs_python}
-    lacking = sorted((n for n in (used if whole else plain) if not _LANGUAGES[to].has(n)), key=str)
-    if not lacking:
+    used = {n for (n, _), is_needed in zip(primal.instructions, needed, strict=True) if is_needed}
+    if not keeps_arrays:
+        used = {name for name in used if isinstance(name, str) or name.runs_python}
+    missing = sorted((name for name in used if not _LANGUAGES[to].has(name)), key=str)
+    if not missing:
         return
-    name = lacking[0]
-    others = [t for t in TARGETS if _LANGUAGES[t].has(name)]
-    called = name if isinstance(name, str) else name.spelling
-    hint = f"these can: {', '.join(others)}" if others else "no target can: it is Python's own"
+    operation = missing[0]
+    others = [t for t in TARGETS if _LANGUAGES[t].has(operation)]
+    name = operation if isinstance(operation, str) else operation.spelling
+    hint = f"use one of the targets {', '.join(others)}" if others else "no target supports it"
+    message = f"the target {to!r} has no function {name!r}"
     for vertex, expression in graph.definitions.items():
         for node in postorder(expression):
-            if isinstance(node, Apply) and node.primitive == called:
+            if isinstance(node, Apply) and node.primitive == name:
                 statements = graph.program.statements
-                here = next(s for s in statements if isinstance(s, Definition) and s.name == vertex)
-                place = graph.program.expression_span(here, unparse(node))
-                raise SourceError(f"{to!r} has no {called!r}, in {vertex!r}", place, hint=hint)
-    raise UsageError(f"{to!r} has no {called!r}", hint=hint)
+                definition = next(
+                    s for s in statements if isinstance(s, Definition) and s.name == vertex
+                )
+                span = graph.program.expression_span(definition, unparse(node))
+                raise SourceError(f"{message}, in {vertex!r}", span, hint=hint)
+    raise UsageError(message, hint=hint)

@@ -1,4 +1,4 @@
-"""The package's own functions of floats as text: for files that have Python alone.
+"""Source code of the package's functions on floats, for files that use only Python.
 
 They are copied from ``core/operations/float_arithmetic.py`` without annotations: an exported
 file computes the same results as the package, to the last digit.
@@ -14,13 +14,13 @@ from functools import cache
 
 from cgprimer.core.operations import float_arithmetic
 
-_KNOWN = re.compile(r"(?<![\w.])_([a-z]\w*)")  # such as _div
+_PRIVATE_NAME = re.compile(r"(?<![\w.])_([a-z]\w*)")  # such as _div
 _OTHERS = {"pow": "power", "max": "maximum", "min": "minimum", "abs": "absolute"}
 
 
 @cache
 def definitions() -> Mapping[str, str]:
-    """Every primitive of Python's, and what they use, as a definition of that name.
+    """Return the definitions of all primitives on floats and of their helpers, keyed by name.
 
     >>> print(definitions()["log10"])
     log10 = suppress_errors(math.log10, pole_at_zero)
@@ -29,10 +29,14 @@ def definitions() -> Mapping[str, str]:
         return maximum(a, 0.0)
     """
     tree = ast.parse(inspect.getsource(float_arithmetic))
-    return {n: _KNOWN.sub(lambda known: _own(known[1]), text) for n, text in _found(tree)}
+    return {
+        name: _PRIVATE_NAME.sub(lambda match: _get_public_name(match[1]), text)
+        for name, text in _iterate_definitions(tree)
+    }
 
 
-def _found(tree: ast.Module) -> Iterator[tuple[str, str]]:
+def _iterate_definitions(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Yield the name and the source code of each definition of a module."""
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name.startswith("_"):
             for inner in ast.walk(node):
@@ -40,7 +44,7 @@ def _found(tree: ast.Module) -> Iterator[tuple[str, str]]:
                     inner.returns = None
                 if isinstance(inner, ast.arg):
                     inner.annotation = None
-            yield _own(node.name), ast.unparse(node)
+            yield _get_public_name(node.name), ast.unparse(node)
         elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_log":
             yield "log", ast.unparse(node)
         elif (
@@ -52,20 +56,24 @@ def _found(tree: ast.Module) -> Iterator[tuple[str, str]]:
                 yield name, f"{name} = _suppress_errors(math.{name})"
             for part in ast.walk(node.value):
                 if isinstance(part, ast.Dict):
-                    yield from _entries(part)
+                    yield from _iterate_entries(part)
 
 
-def _entries(table: ast.Dict) -> Iterator[tuple[str, str]]:
+def _iterate_entries(table: ast.Dict) -> Iterator[tuple[str, str]]:
+    """Yield the name and a definition for each entry of a table of functions."""
     for key, value in zip(table.keys, table.values, strict=True):
         assert isinstance(key, ast.Constant)
         name, text = str(key.value), ast.unparse(value)
         if isinstance(value, ast.Lambda):
-            given = ast.unparse(value.args)
-            yield _own(name), f"def {_own(name)}({given}):\n    return {ast.unparse(value.body)}"
-        elif not text.startswith("_") or "(" in text:  # a name that starts so has its own function
-            yield _own(name), f"{_own(name)} = {text}"
+            arguments = ast.unparse(value.args)
+            yield (
+                _get_public_name(name),
+                f"def {_get_public_name(name)}({arguments}):\n    return {ast.unparse(value.body)}",
+            )
+        elif not text.startswith("_") or "(" in text:  # such a name has its own definition
+            yield _get_public_name(name), f"{_get_public_name(name)} = {text}"
 
 
-def _own(name: str) -> str:
-    """A primitive's name in a file, where Python's own functions keep theirs."""
+def _get_public_name(name: str) -> str:
+    """Return the name of a primitive in a file, distinct from Python's builtin functions."""
     return _OTHERS.get(name.removeprefix("_"), name.removeprefix("_"))

@@ -10,36 +10,36 @@ _LETTER = re.compile(r"(?:GREEK|CYRILLIC) (?:SMALL|CAPITAL) LETTER (\w+)$")
 
 
 def identifiers(
-    names: Iterable[str], *, ascii_only: bool, taken: Callable[[str], bool]
+    names: Iterable[str], *, ascii_only: bool, is_reserved: Callable[[str], bool]
 ) -> dict[str, str]:
-    """An identifier for each name, no two alike.
+    """Return a distinct identifier for each name.
 
     Args:
-        names: those that should stay as they are first; ``W[0,1]`` and ``bar.xz`` are no letters
-            of any language and become ``W_0_1`` and ``bar_xz``.
-        ascii_only: whether the language has no other letters.
-        taken: whether the language, or the file, has a word already: it gets ``_`` behind.
+        names: names such as ``W[0,1]`` and ``bar.xz``, which become ``W_0_1`` and ``bar_xz``. If
+            identifiers collide, the first name has priority.
+        ascii_only: allow only ASCII letters.
+        is_reserved: tells whether a word is reserved; such a word gets ``_`` at its end.
 
-    >>> identifiers(["W[0,1]", "lambda", "α"], ascii_only=True, taken={"lambda"}.__contains__)
+    >>> identifiers(["W[0,1]", "lambda", "α"], ascii_only=True, is_reserved={"lambda"}.__contains__)
     {'W[0,1]': 'W_0_1', 'lambda': 'lambda_', 'α': 'alpha'}
     """
-    found: dict[str, str] = {}
-    given = set[str]()
+    result: dict[str, str] = {}
+    used = set[str]()
     for name in names:
         text = re.sub(r"\W+", "_", unicodedata.normalize("NFKC", name.replace("]", "")))
         if ascii_only:
-            text = "".join(map(_plain, text))
-        while text in given or taken(text):
+            text = "".join(map(_transliterate, text))
+        while text in used or is_reserved(text):
             text += "_"
-        given.add(text)
-        found[name] = text
-    return found
+        used.add(text)
+        result[name] = text
+    return result
 
 
-def _plain(letter: str) -> str:
-    """A letter in ASCII: Greek ones by name, others without their accents, or by their number.
+def _transliterate(letter: str) -> str:
+    """Spell a letter in ASCII: Greek and Cyrillic by name, others without accents or by number.
 
-    >>> [_plain(letter) for letter in "xαéжß中"]
+    >>> [_transliterate(letter) for letter in "xαéжß中"]
     ['x', 'alpha', 'e', 'zhe', 'ss', 'u4e2d']
     """
     if letter.isascii():
@@ -48,8 +48,8 @@ def _plain(letter: str) -> str:
         "NFKD", letter if len(letter.casefold()) == 1 else letter.casefold()
     )
     bare = "".join(c for c in parts if c.isascii())
-    named = _LETTER.match(unicodedata.name(letter, ""))
-    if named:
-        greek = named[1].lower()
-        return greek.capitalize() if letter.isupper() else greek
+    match = _LETTER.match(unicodedata.name(letter, ""))
+    if match:
+        spelling = match[1].lower()
+        return spelling.capitalize() if letter.isupper() else spelling
     return bare if bare.isalnum() else f"u{ord(letter):x}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from cgprimer.analysis.export.check_points import Checked
+from cgprimer.analysis.export.check_points import CheckPoint
 from cgprimer.analysis.export.identifiers import identifiers
 from cgprimer.analysis.export.program_statements import Exported, Line
 from cgprimer.analysis.export.target_languages import Language
@@ -48,7 +48,7 @@ class ContributionRow(NamedTuple):
     factor: Markup
 
 
-def latex_file(exported: Exported, points: Sequence[Checked], header: str) -> str:
+def latex_file(exported: Exported, points: Sequence[CheckPoint], header: str) -> str:
     """Render the document; pdflatex compiles it with packages of every TeX installation.
 
     Args:
@@ -73,7 +73,7 @@ def _list_definitions(exported: Exported) -> list[tuple[Markup, Markup]]:
     """Return the variables of the graph and their formulas."""
     graph = exported.graph
     names = identifiers(
-        (*graph.variables, *graph.parameters), ascii_only=True, taken=lambda _: False
+        (*graph.variables, *graph.parameters), ascii_only=True, is_reserved=lambda _: False
     )
     return [
         (Markup(latex_name(names[name])), _format_expression(tree, names))
@@ -91,7 +91,7 @@ def _list_program_lines(exported: Exported) -> list[tuple[Markup, Markup]]:
     ]
 
 
-def _list_numbers(exported: Exported, points: Sequence[Checked]) -> dict[str, Any]:
+def _list_numbers(exported: Exported, points: Sequence[CheckPoint]) -> dict[str, Any]:
     """Return the first point, and the output and the derivatives at this point."""
     if not points:
         return {"point": Markup(), "numbers": []}

@@ -1,7 +1,7 @@
-"""A derivative program as lines that any language can write: a reader of its tape and its shares.
+"""Conversion of a derivative program to functions that can be written in any language.
 
-Nothing is derived here. Which edge a product belongs to is read from the shares that the sweep
-left; which values are needed, from the outputs.
+This module differentiates nothing. The contributions of the program tell the edge of each product,
+and its outputs tell which values are needed.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from cgprimer.expressions import ExpressionGraph, Shape
 from cgprimer.support.value_names import is_internal
 from cgprimer.tapes import DerivativeProgram, Leaf, Tape, labels, reachable
 
-Operand = str | float  #: the identifier of a value, or a number
+Operand = str | float  #: an identifier or a number
 
 
 @dataclass(frozen=True)
 class Line:
-    """One instruction.
+    """One instruction of an exported function.
 
     Attributes:
         name: the identifier of the result.
-        primitive: what is applied; ``copy`` for a second name of a value.
+        primitive: the operation; ``copy`` for an alias.
         operands: identifiers and numbers.
-        ranks: how many axes each operand has, for one sample.
-        note: which edges it belongs to; empty for values of the graph itself.
-        begins: whether all of the graph's own lines stand before it, and the derivative behind.
-        alias: whether it only gives a second name to a value: nothing reads it.
+        ranks: the number of axes of each operand, for one sample.
+        note: the edges that the instruction belongs to; empty for values of the graph.
+        begins: True for the first instruction of the derivative.
+        alias: True if the instruction only gives a second name to a value.
     """
 
     name: str
@@ -47,7 +47,13 @@ class Line:
 
 @dataclass(frozen=True)
 class Routine:
-    """A function to be written: what it is given, its lines, and what it returns."""
+    """An exported function.
+
+    Attributes:
+        arguments: its arguments.
+        lines: its instructions.
+        results: the identifiers of the returned values.
+    """
 
     arguments: tuple[str, ...]
     lines: tuple[Line, ...]
@@ -56,18 +62,18 @@ class Routine:
 
 @dataclass(frozen=True)
 class Exported:
-    """All that a target needs to write a file.
+    """A graph and its derivative program, with identifiers of the target language.
 
     Attributes:
-        graph: what is exported, with its loss.
-        program: its derivative.
-        of: the name that is differentiated, one number.
-        leaves: what the functions are given, in their order, without seeds.
+        graph: the exported graph, including its loss.
+        program: the derivative program.
+        of: the differentiated variable, a scalar.
+        leaves: the arguments of the functions in their order, without seeds.
         idents: the identifier of each name of the program's tape.
-        shown: the identifier of each text that print shows, such as ``v1``.
-        value: computes ``of``.
-        sweep: computes the derivatives, or with seeds those along one direction.
-        seeds: of forward mode: for each name the argument that is 1 in its pass.
+        shown: the identifier of each printed name, such as ``v1``.
+        value: the function that computes ``of``.
+        sweep: the function that computes the derivatives, or the derivative along one direction.
+        seeds: the seed argument for each name, in forward mode.
     """
 
     graph: ExpressionGraph
@@ -82,190 +88,226 @@ class Exported:
 
     @property
     def wrt(self) -> tuple[str, ...]:
-        """The names with respect to which it is differentiated."""
+        """The names with respect to which the variable is differentiated."""
         return self.program.wrt
 
     @property
     def method(self) -> str:
-        """What people call the method."""
+        """The usual name of the method, such as ``reverse mode``."""
         name = self.program.method
         return f"{name} mode" if name in ("forward", "reverse") else name
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """What ``value`` and ``gradient`` are given, as identifiers."""
+        """The arguments of ``value`` and ``gradient``, as identifiers."""
         return self.value.arguments
 
     @property
     def differences(self) -> bool:
-        """Whether derivatives are quotients of values, without lines of their own."""
+        """True if derivatives are difference quotients of values."""
         return self.program.method == "finite-difference"
 
     def quotients(self) -> Iterator[tuple[str, str, str]]:
-        """For each name how far it is moved, and the quotient of differences."""
+        """Yield each name with its step size and difference quotient, as code."""
         rule = self.program.step_rule
         assert rule is not None
-        one_sided = any(one.shift is None for one in self.program.passes)
+        one_sided = any(run.shift is None for run in self.program.passes)
         for name in self.wrt:
-            own = self.idents[name]
+            identifier = self.idents[name]
             up, down = (
-                ", ".join([f"{a} {sign} move" if a == own else a for a in self.arguments])
+                ", ".join([f"{a} {sign} move" if a == identifier else a for a in self.arguments])
                 for sign in "+-"
             )
             base, width = (
                 (", ".join(self.arguments), "move") if one_sided else (down, "(2.0 * move)")
             )
             size = repr(rule.size or rule.relative_step(52))
-            size += "" if rule.size else f" * distance({own})"
+            size += "" if rule.size else f" * distance({identifier})"
             yield name, size, f"(value({up}) - value({base})) / {width}"
 
     def shape(self, name: str) -> Shape:
-        """The shape of a name, for one sample."""
+        """Return the shape of a variable, for one sample."""
         return self.program.shapes.get(name, ())
 
 
-def exported(
+def export_program(
     graph: ExpressionGraph,
     program: DerivativeProgram,
     *,
     ascii_only: bool,
-    taken: Callable[[str], bool],
+    is_reserved: Callable[[str], bool],
 ) -> Exported:
-    """Read a program of one output, a number, whose seeds are numbers.
+    """Convert a program with one scalar output and scalar seeds to functions of a target language.
 
     Args:
-        graph: what it is the derivative of.
-        program: the derivative.
-        ascii_only, taken: of the target's identifiers, as :func:`identifiers` has them.
+        graph: the graph.
+        program: the derivative program of the graph.
+        ascii_only: allow only ASCII letters in identifiers.
+        is_reserved: tells whether the target language or the file reserves a word.
     """
     tape, (of,) = program.tape, program.of
-    shown, texts = assign_printed_names(tape), labels(tape)
-    own = reachable(tape, [tape.outputs[of]])
-    free = (name for name in map("v{}".format, count(1)) if name not in {*texts, *shown.values()})
-    for index in range(len(tape.leaves), tape.size):  # a value of the graph that is a slope, too
-        if own[index] and is_internal(tape.labels.get(index, "")):
-            texts[index] = next(free)
-    first = [
-        name for name in tape.names if not is_internal(name)
-    ]  # a graph's own names stay, if any can
-    known = identifiers(
-        dict.fromkeys(filter(None, (*first, *program.wrt, *texts, *shown.values()))),
-        ascii_only=ascii_only,
-        taken=taken,
-    )
-    names = [known[text] if text else "" for text in texts]
-    idents = {name: known[shown.get(name, name)] for name in (*shown, *program.wrt)}
+    printed_names = assign_printed_names(tape)
+    texts = _name_values(tape, of, printed_names)
+    # The names of the graph come first, so that they stay unchanged if possible.
+    graph_names = [name for name in tape.names if not is_internal(name)]
+    all_names = filter(None, (*graph_names, *program.wrt, *texts, *printed_names.values()))
+    known = identifiers(dict.fromkeys(all_names), ascii_only=ascii_only, is_reserved=is_reserved)
+    idents = {name: known[printed_names.get(name, name)] for name in (*printed_names, *program.wrt)}
     seeds = {
-        read.wrt: seed for one in program.passes for seed, v in one.seeds.items() if v
-        for read in one.reads
-    }  # fmt: skip
+        read.wrt: seed
+        for run in program.passes
+        for seed, value in run.seeds.items()
+        if value
+        for read in run.reads
+    }
     needed = reachable(tape, tape.outputs.values())
     leaves = tuple(
         leaf
-        for leaf, wanted in zip(tape.leaves, needed, strict=False)
-        if wanted and leaf.kind != "constant" and leaf.name not in seeds.values()
+        for leaf, is_needed in zip(tape.leaves, needed, strict=False)
+        if is_needed and leaf.kind != "constant" and leaf.name not in seeds.values()
     )
-    notes = _notes(program, names)
-    for (_, name), paths in (program.paths or {}).items():
-        said = ["-".join(path).replace("-", " -> ") for path in paths]
-        notes[tape.outputs[derivative_name(of, name)]] = join_names(said, 3)
-    given = tuple(idents[leaf.name] for leaf in leaves)
-
-    def lines(tape: Tape, outputs: list[str], aliases: Iterable[str]) -> Iterator[Line]:
-        found = list(_lines(tape, names, outputs, notes, {n: idents[n] for n in aliases}))
-        own = {line.name for line in _lines(tape, names, [of], {}, {})}
-        last = max((k for k, line in enumerate(found) if line.name in own), default=-1)
-        for k, line in enumerate(found):
-            begins = k == last + 1 and {x.name for x in found[:k]} <= own
-            yield replace(line, begins=begins)
-
-    def routine(outputs: list[str], more: Iterable[str], aliases: Iterable[str]) -> Routine:
-        results = tuple(idents[name] for name in outputs)
-        return Routine((*given, *more), tuple(lines(tape, outputs, aliases)), results)
-
-    value = routine([of], [], [])
+    names = [known[text] if text else "" for text in texts]
+    arguments = tuple(idents[leaf.name] for leaf in leaves)
+    builder = _RoutineBuilder(program, names, idents, arguments)
+    value = builder.build([of], [], [])
     if program.method == "finite-difference":
         return Exported(graph, program, of, leaves, idents, known, value, value, {})
-    reads = [read.output for one in program.passes for read in one.reads]
-    own_seeds = {name: idents[seed] for name, seed in seeds.items()}
-    fixed = len(tape.leaves)  # constants, such as bar_L = 1, are in no need
-    every = {**tape.names, **tape.outputs}.items()
-    aliases = [n for n, i in every if is_internal(n) and (needed[i] or i < fixed)]
-    sweep = routine(list(dict.fromkeys(reads)) if seeds else reads, own_seeds.values(), aliases)
-    return Exported(graph, program, of, leaves, idents, known, value, sweep, own_seeds)
+    reads = [read.output for run in program.passes for read in run.reads]
+    seed_arguments = {name: idents[seed] for name, seed in seeds.items()}
+    n_leaves = len(tape.leaves)  # constants, such as bar_L = 1, need not be reachable
+    all_indices = {**tape.names, **tape.outputs}.items()
+    aliases = [n for n, i in all_indices if is_internal(n) and (needed[i] or i < n_leaves)]
+    outputs = list(dict.fromkeys(reads)) if seeds else reads
+    sweep = builder.build(outputs, seed_arguments.values(), aliases)
+    return Exported(graph, program, of, leaves, idents, known, value, sweep, seed_arguments)
 
 
-def _operand(tape: Tape, names: list[str], index: int) -> Operand:
-    return names[index] or tape.leaves[index].value
+def _name_values(tape: Tape, of: str, printed_names: Mapping[str, str]) -> list[str]:
+    """Return a name for each value; values of the graph get names without ``bar`` and ``dot``."""
+    texts = labels(tape)
+    in_graph = reachable(tape, [tape.outputs[of]])
+    used = {*texts, *printed_names.values()}
+    free = (name for name in map("v{}".format, count(1)) if name not in used)
+    for index in range(len(tape.leaves), tape.size):  # a value can also be a partial derivative
+        if in_graph[index] and is_internal(tape.labels.get(index, "")):
+            texts[index] = next(free)
+    return texts
 
 
-def _lines(
-    tape: Tape,
-    names: list[str],
-    outputs: list[str],
-    notes: Mapping[int | str, str],
-    aliases: Mapping[str, str],
-) -> Iterator[Line]:
-    """The instructions that some outputs need, and behind each the other names of its value."""
-    needed = reachable(tape, [tape.outputs[name] for name in outputs])
-    first, (of, *_) = len(tape.leaves), tape.outputs.values()
-    primal = reachable(tape, [of])
-    last = max((i for i in range(first, tape.size) if needed[i] and primal[i]), default=first - 1)
-    others, seen = dict[int, list[Line]](), set[str]()
-    for name, ident in aliases.items():
-        index = tape.names.get(name, tape.outputs.get(name, -1))
-        if ident != names[index] and ident not in seen:
-            seen.add(ident)
-            own = (_operand(tape, names, index),)
-            line = Line(ident, "copy", own, (), notes.get(name, ""))
-            line = replace(line, alias=name not in outputs)
-            others.setdefault(max(index, last), []).append(line)
-    yield from others.get(first - 1, ())
-    for index, (primitive, operands) in enumerate(tape.instructions, first):
-        if needed[index]:
-            ranks = tuple(len(tape.shapes[o]) for o in operands)
-            given = tuple(_operand(tape, names, o) for o in operands)
-            yield Line(names[index], primitive, given, ranks, notes.get(index, ""))
-        yield from others.get(index, ())
+class _RoutineBuilder:
+    """Builder of exported functions from the instructions of a derivative program."""
+
+    def __init__(
+        self,
+        program: DerivativeProgram,
+        names: list[str],
+        idents: Mapping[str, str],
+        arguments: tuple[str, ...],
+    ) -> None:
+        """Create a builder.
+
+        Args:
+            program: the derivative program.
+            names: the identifier of each value; empty for constants.
+            idents: the identifier of each name of the tape.
+            arguments: the arguments of all functions.
+        """
+        self.tape, (self.of,) = program.tape, program.of
+        self.names, self.idents, self.arguments = names, idents, arguments
+        self.notes = _describe_edges(program, names)
+        for (_, name), paths in (program.paths or {}).items():
+            texts = ["-".join(path).replace("-", " -> ") for path in paths]
+            output = self.tape.outputs[derivative_name(self.of, name)]
+            self.notes[output] = join_names(texts, 3)
+
+    def build(
+        self, outputs: list[str], further_arguments: Iterable[str], aliases: Iterable[str]
+    ) -> Routine:
+        """Build the function that computes some outputs.
+
+        Args:
+            outputs: the names of the outputs.
+            further_arguments: arguments in addition to the common ones.
+            aliases: names of the tape that are assigned as second names of values.
+        """
+        lines = list(self._iterate_lines(outputs, {name: self.idents[name] for name in aliases}))
+        graph_names = {line.name for line in self._iterate_lines([self.of], {})}
+        last = max((k for k, line in enumerate(lines) if line.name in graph_names), default=-1)
+        for k, line in enumerate(lines):
+            begins = k == last + 1 and {earlier.name for earlier in lines[:k]} <= graph_names
+            lines[k] = replace(line, begins=begins)
+        results = tuple(self.idents[name] for name in outputs)
+        return Routine((*self.arguments, *further_arguments), tuple(lines), results)
+
+    def _iterate_lines(self, outputs: list[str], aliases: Mapping[str, str]) -> Iterator[Line]:
+        """Yield the instructions that some outputs need, each followed by aliases of its value."""
+        tape = self.tape
+        needed = reachable(tape, [tape.outputs[name] for name in outputs])
+        first, (of, *_) = len(tape.leaves), tape.outputs.values()
+        in_graph = reachable(tape, [of])
+        indices = (i for i in range(first, tape.size) if needed[i] and in_graph[i])
+        last = max(indices, default=first - 1)
+        alias_lines, assigned = dict[int, list[Line]](), set[str]()
+        for name, identifier in aliases.items():
+            index = tape.names.get(name, tape.outputs.get(name, -1))
+            if identifier != self.names[index] and identifier not in assigned:
+                assigned.add(identifier)
+                operands = (self._get_operand(index),)
+                line = Line(identifier, "copy", operands, (), self.notes.get(name, ""))
+                line = replace(line, alias=name not in outputs)
+                alias_lines.setdefault(max(index, last), []).append(line)
+        yield from alias_lines.get(first - 1, ())
+        for index, (primitive, indices_of_operands) in enumerate(tape.instructions, first):
+            if needed[index]:
+                ranks = tuple(len(tape.shapes[o]) for o in indices_of_operands)
+                operand_names = tuple(map(self._get_operand, indices_of_operands))
+                note = self.notes.get(index, "")
+                yield Line(self.names[index], primitive, operand_names, ranks, note)
+            yield from alias_lines.get(index, ())
+
+    def _get_operand(self, index: int) -> Operand:
+        """Return the identifier of a value, or the value of a constant."""
+        return self.names[index] or self.tape.leaves[index].value
 
 
-def _notes(program: DerivativeProgram, names: list[str]) -> dict[int | str, str]:
-    """Which edge each product and each sum of a sweep belongs to; of second names by name."""
-    tape, found = program.tape, dict[int | str, list[str]]()
-    vertex, reverse = _vertices(tape, names), program.method == "reverse"
+def _describe_edges(program: DerivativeProgram, names: list[str]) -> dict[int | str, str]:
+    """Describe the edges of products and sums of a sweep, keyed by index or name (aliases)."""
+    tape, edges_of = program.tape, dict[int | str, list[str]]()
+    vertex, is_reverse = _find_vertices(tape, names), program.method == "reverse"
     primal = reachable(tape, [tape.outputs[name] for name in program.of])
 
-    def said(key: int | str, edge: str) -> None:
-        if edge not in found.setdefault(key, []):
-            found[key].append(edge)
+    def add_edge(key: int | str, edge: str) -> None:
+        """Add an edge to the note of a value."""
+        if edge not in edges_of.setdefault(key, []):
+            edges_of[key].append(edge)
 
-    totals: dict[int, int] = {}  # what flows out of each value, as far as it is known
+    totals: dict[int, int] = {}  # the current adjoint or tangent of each value
     for tail, head, partial, product, total in tape.shares:
-        source, target = (head, tail) if reverse else (tail, head)
+        source, target = (head, tail) if is_reverse else (tail, head)
         ends = vertex.get(tail, names[tail]), vertex.get(head, names[head])
         edge = f"inside {ends[1]}" if ends[0] == ends[1] else f"{ends[0]} -> {ends[1]}"
-        handed = totals.get(source) == product or primal[product] or not names[product]
-        if not handed:
-            said(product, edge)
+        is_passed_on = totals.get(source) == product or primal[product] or not names[product]
+        if not is_passed_on:
+            add_edge(product, edge)
         elif total == product:  # the partial is 1, or the adjoint: nothing is computed
-            said(f"{'bar' if reverse else 'dot'}.{tape.labels.get(target)}", edge)
+            add_edge(f"{'bar' if is_reverse else 'dot'}.{tape.labels.get(target)}", edge)
         if total != product:
-            said(total, f"plus {edge}")
+            add_edge(total, f"plus {edge}")
         if not primal[partial] and names[partial] and partial != product:
-            said(partial, edge if ends[0] == ends[1] else f"slope of {edge}")
+            add_edge(partial, edge if ends[0] == ends[1] else f"slope of {edge}")
         totals[target] = total
-    return {key: ", ".join(edges) for key, edges in found.items()}
+    return {key: ", ".join(edges) for key, edges in edges_of.items()}
 
 
-def _vertices(tape: Tape, names: list[str]) -> dict[int, str]:
-    """For each value without a name the one vertex in whose expression it stands."""
-    found: dict[int, str] = {}
-    named = {index for name, index in tape.names.items() if not is_internal(name)}
+def _find_vertices(tape: Tape, names: list[str]) -> dict[int, str]:
+    """Find the vertex whose expression contains each value, for values in one expression only."""
+    vertices: dict[int, str] = {}
+    variables = {index for name, index in tape.names.items() if not is_internal(name)}
     users: dict[int, set[str]] = {}
     for index in range(tape.size - 1, len(tape.leaves) - 1, -1):
-        homes = {names[index]} if index in named else users.get(index, set())
-        if index not in named and len(homes) == 1:
-            (found[index],) = homes
+        owners = {names[index]} if index in variables else users.get(index, set())
+        if index not in variables and len(owners) == 1:
+            (vertices[index],) = owners
         for operand in tape.instructions[index - len(tape.leaves)].operands:
-            users.setdefault(operand, set()).update(homes)
-    return found
+            users.setdefault(operand, set()).update(owners)
+    return vertices

@@ -1,4 +1,4 @@
-"""Files in Python: with the standard library alone, with numpy, torch or jax."""
+"""Exported Python files, for the standard library, numpy, torch, jax and sympy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from cgprimer.analysis.export.array_helpers import FUNCTIONS, METHODS
-from cgprimer.analysis.export.check_points import Checked
+from cgprimer.analysis.export.check_points import CheckPoint
 from cgprimer.analysis.export.float_helpers import definitions
 from cgprimer.analysis.export.program_statements import Exported, Line, Routine
 from cgprimer.analysis.export.sympy_code import SYMPY
@@ -16,8 +16,8 @@ from cgprimer.analysis.export.target_languages import (
     INFIX,
     UNARY,
     Language,
-    aligned,
-    python_function,
+    align_comments,
+    define_python_function,
 )
 from cgprimer.core.language.syntax_tree import operator_name
 from cgprimer.core.operations.array_operation import ArrayOperation
@@ -57,41 +57,43 @@ PYTHON = Language(
         "min": "minimum({a}, {b})", "where": "({b} if {a} != 0.0 else {c})",
         "less": "float({a} < {b})", "equal": "float({a} == {b})",
     },
-    define=python_function,
+    define=define_python_function,
     helpers={**definitions(), **_SCALAR},
     special=("inf", "nan"),
 )  # fmt: skip
 
 
-def _taken(prefix: str, array: str, key: Sequence[Any]) -> str:
-    """Elements by an index. torch has no steps backwards: there such an axis is turned round."""
-    parts, backwards, axes = [], [], 0
+def _format_index(prefix: str, array: str, key: Sequence[Any]) -> str:
+    """Return code that indexes an array; torch has no negative steps and flips the axis instead."""
+    parts, flipped_axes, axes = [], [], 0
     for part in reversed(key):
         if isinstance(part, range):
             axes += 1
             if prefix == "torch" and part.step < 0:
-                backwards.append(-axes)
-            places = part[::-1] if -axes in backwards else part
-            stop, step = places.stop, places.step
-            text = f"{places.start}:{'' if stop < 0 else stop}" + (f":{step}" if step != 1 else "")
+                flipped_axes.append(-axes)
+            positions = part[::-1] if -axes in flipped_axes else part
+            stop, step = positions.stop, positions.step
+            text = f"{positions.start}:{'' if stop < 0 else stop}" + (
+                f":{step}" if step != 1 else ""
+            )
             parts.append(text)
         elif isinstance(part, tuple):
-            places = convert_index_entry(part)
-            axes += places.ndim
-            parts.append(
-                f"{prefix}.{'tensor' if prefix == 'torch' else 'array'}({places.tolist()})"
-            )
+            indices = convert_index_entry(part)
+            axes += indices.ndim
+            constructor = "tensor" if prefix == "torch" else "array"
+            parts.append(f"{prefix}.{constructor}({indices.tolist()})")
         else:
             parts.append(str(part))
-    found = f"{array}[..., {', '.join(reversed(parts))}]"
-    return f"torch.flip({found}, {tuple(backwards)})" if backwards else found
+    text = f"{array}[..., {', '.join(reversed(parts))}]"
+    return f"torch.flip({text}, {tuple(flipped_axes)})" if flipped_axes else text
 
 
-def _array_operation(prefix: str) -> Callable[[ArrayOperation, Line, list[str]], str]:
-    """Return a function that writes the operations on arrays for a library."""
+def _create_array_writer(prefix: str) -> Callable[[ArrayOperation, Line, list[str]], str]:
+    """Return a function that returns the code of array operations for a library."""
     forms = {(1, 1): "...i,...i->...", (2, 1): "...ij,...j->...i", (1, 2): "...i,...ij->...j"}
 
     def write(operation: ArrayOperation, line: Line, operands: list[str]) -> str:
+        """Return code that applies an array operation to operands."""
         a = operands[0]
         match operation:
             case Matmul(2, 2):
@@ -99,14 +101,14 @@ def _array_operation(prefix: str) -> Callable[[ArrayOperation, Line, list[str]],
             case Matmul():
                 return f'{prefix}.einsum("{forms[operation.ranks]}", {a}, {operands[1]})'
             case Take(key):
-                return _taken(prefix, a, key)
+                return _format_index(prefix, a, key)
             case Sum(axes):
                 return f"{prefix}.sum({a}, {axes})"
             case Maximum(axes):
                 return f"{prefix}.amax({a}, {axes})"
             case Scatter(key, shape):
                 positions = f"{prefix}.arange({math.prod(shape)}).reshape({shape})"
-                return f"scattered({a}, {_taken(prefix, positions, key)}, {shape})"
+                return f"scattered({a}, {_format_index(prefix, positions, key)}, {shape})"
             case Concatenate(axis):
                 return f"joined([{', '.join(operands)}], {axis}, {line.ranks[0]})"
             case Transpose(axes):
@@ -122,7 +124,8 @@ def _array_operation(prefix: str) -> Callable[[ArrayOperation, Line, list[str]],
     return write
 
 
-def _library(target: str) -> Language:
+def _create_language(target: str) -> Language:
+    """Return the target language for Python with a library."""
     p = _PREFIX[target]
     texts = {
         **INFIX, **{name: f"{p}.{name}({{a}})" for name in UNARY}, "pow": "({a} ** {b})",
@@ -134,14 +137,18 @@ def _library(target: str) -> Language:
     }  # fmt: skip
     constant = "number({0})" if target == "torch" else "{0}"
     return Language(
-        texts, python_function, FUNCTIONS[target], constant=constant, structural=_array_operation(p)
+        texts,
+        define_python_function,
+        FUNCTIONS[target],
+        constant=constant,
+        structural=_create_array_writer(p),
     )
 
 
-_LARGEST = 200  # lines of a value that sympy is to expand to one formula
-_BLIND = {"stop_gradient"}  # sympy sees through it
-LANGUAGES = {"python": PYTHON, "sympy": SYMPY, **{t: _library(t) for t in ARRAYS}}
-_OWN = """
+_MAX_FORMULA_LINES = 200  # of a value that sympy expands to one formula
+_IGNORED_BY_SYMPY = {"stop_gradient"}
+LANGUAGES = {"python": PYTHON, "sympy": SYMPY, **{t: _create_language(t) for t in ARRAYS}}
+_RESERVED = """
     math sys sympy np torch jax jnp inf isnan nan copysign value gradient tangent found wrong
     autograd batch main move slopes samples float abs range tuple dict zip getattr print POINTS
     True False None
@@ -222,32 +229,33 @@ _BY_AUTOGRAD = """\
 """
 
 
-def taken(target: str) -> Callable[[str], bool]:
-    """Which identifiers a file keeps for itself."""
-    words = {*_OWN.split(), *LANGUAGES[target].words()}
+def create_reserved_test(target: str) -> Callable[[str], bool]:
+    """Return a function that tells whether a file or Python reserves a word."""
+    words = {*_RESERVED.split(), *LANGUAGES[target].list_words()}
     return lambda name: name in words or keyword.iskeyword(name)
 
 
-def python_file(made: Exported, points: Sequence[Checked], target: str, header: str) -> str:
-    """The whole file.
+def python_file(exported: Exported, points: Sequence[CheckPoint], target: str, header: str) -> str:
+    """Return the content of a Python file.
 
     Args:
-        made: the program.
-        points: where it checks itself.
+        exported: the graph and its derivative program.
+        points: the points at which the file checks itself.
         target: ``python``, ``numpy``, ``torch``, ``jax`` or ``sympy``.
-        header: what it says about itself: lines without quotes and backslashes.
+        header: the docstring of the file, without quotes and backslashes.
     """
     language, prefix = LANGUAGES[target], _PREFIX.get(target, "")
-    written = list(_functions(made, language, prefix))
-    used = {n for n, _ in made.program.tape.instructions}
+    functions = list(_define_functions(exported, language, prefix))
+    used = {n for n, _ in exported.program.tape.instructions}
     checks, main = [_CHECKS], _MAIN
-    if target == "sympy":  # only where all is finite, and the formula is no monster
+    if target == "sympy":
         points = [point for point in points if all(map(all_finite, point.right.values()))]
-    own = {leaf.name for leaf in made.leaves}
-    if target in _AUTOGRAD and (prefix or (len(made.value.lines) < _LARGEST and not used & _BLIND)):
-        pairs = tuple((name, made.idents[name]) for name in made.wrt if name in own)
+    leaves = {leaf.name for leaf in exported.leaves}
+    is_short = len(exported.value.lines) < _MAX_FORMULA_LINES
+    if target in _AUTOGRAD and (prefix or (is_short and not used & _IGNORED_BY_SYMPY)):
+        pairs = tuple((name, exported.idents[name]) for name in exported.wrt if name in leaves)
         checks.append(_AUTOGRAD[target].replace("ARGUMENTS", repr(pairs)))
-        near = _BY_AUTOGRAD.replace("NEAR", "1e-5" if made.differences else "1e-9")
+        near = _BY_AUTOGRAD.replace("NEAR", "1e-5" if exported.differences else "1e-9")
         near = near.replace("SIZE", "abs(np.asarray(right))" if prefix else "abs(right)")
         main = main.replace("CHECKS", near.replace("LIBRARY", target) + "CHECKS")
     if prefix and not any(operator_name(name) == "batch_mean" for name in used):
@@ -255,10 +263,10 @@ def python_file(made: Exported, points: Sequence[Checked], target: str, header: 
         main = main.replace("CHECKS", "    count += batch()\n")
     shown = 'getattr(number, "tolist", lambda: number)()' if prefix else "number"
     checks[0] = _CHECKS.replace("SHOWN", "sympy.N(number)" if target == "sympy" else shown)
-    checks = [text.replace("OF", made.of) for text in (*checks, main.replace("CHECKS", ""))]
-    helpers = language.needed(*written, *checks)
+    checks = [text.replace("OF", exported.of) for text in (*checks, main.replace("CHECKS", ""))]
+    helpers = language.collect_helpers(*functions, *checks)
     head = f'"""{header}\n"""\n\n' + _IMPORTS[target]
-    parts = [head, *helpers, *written, _table(made, points, language), *checks]
+    parts = [head, *helpers, *functions, _format_points(exported, points, language), *checks]
     return "\n\n\n".join(part.strip("\n") for part in parts) + "\n"
 
 
@@ -273,83 +281,107 @@ _IMPORTS = {
 }
 
 
-def _functions(made: Exported, language: Language, prefix: str) -> Iterator[str]:
-    """``value``, what sweeps where there are seeds, and ``gradient``."""
+def _define_functions(exported: Exported, language: Language, prefix: str) -> Iterator[str]:
+    """Yield the definitions of ``value``, ``tangent`` in forward mode, and ``gradient``."""
     batch = ", or at every sample of a batch: samples are the first axes" if prefix else ""
-    of = f'"""{made.of} at a point{batch}."""'
-    yield _function("value", made.value, language, prefix, of, [f"return {made.value.results[0]}"])
-    given, seeds = ", ".join(made.arguments), made.seeds
+    of = f'"""{exported.of} at a point{batch}."""'
+    yield _define_routine(
+        "value", exported.value, language, prefix, of, [f"return {exported.value.results[0]}"]
+    )
+    arguments, seeds = ", ".join(exported.arguments), exported.seeds
     slopes: dict[str, str] = {}
     before: list[str] = []
-    if made.differences:
+    if exported.differences:
         before.append("slopes = {}")
-        for name, size, quotient in made.quotients():
+        for name, size, quotient in exported.quotients():
             slopes[name] = f'slopes["{name}"]'
             before += [f"move = {size}", f"{slopes[name]} = {quotient}"]
     elif seeds:
-        (result,) = made.sweep.results
-        along = f'"""The derivative of {made.of} along a direction: each name times its seed."""'
-        yield _function("tangent", made.sweep, language, prefix, along, [f"return {result}"])
-        for name in made.wrt:
-            ones = [f"{s}={float(s == seeds[name])}" for s in seeds.values()]
-            slopes[name] = f"tangent({', '.join([given, *ones])})"
+        (result,) = exported.sweep.results
+        along = (
+            f'"""The derivative of {exported.of} along a direction: each name times its seed."""'
+        )
+        yield _define_routine(
+            "tangent", exported.sweep, language, prefix, along, [f"return {result}"]
+        )
+        for name in exported.wrt:
+            seed_values = [f"{s}={float(s == seeds[name])}" for s in seeds.values()]
+            slopes[name] = f"tangent({', '.join([arguments, *seed_values])})"
     else:
-        slopes = dict(zip(made.wrt, made.sweep.results, strict=True))
+        slopes = dict(zip(exported.wrt, exported.sweep.results, strict=True))
     if prefix:
-        ranks = [(made.idents[f.name], len(f.shape)) for f in made.leaves]
+        ranks = [(exported.idents[f.name], len(f.shape)) for f in exported.leaves]
         leads = [f"{name}.shape" + (f"[:-{axes}]" if axes else "") for name, axes in ranks]
         before.append(f"samples = {prefix}.broadcast_shapes({', '.join(leads)})")
         for name, slope in slopes.items():
-            shape = f", {made.shape(name)}" if made.shape(name) else ""
+            shape = f", {exported.shape(name)}" if exported.shape(name) else ""
             slopes[name] = f"spread({slope}, samples{shape})"
     entries = [f'    "{name}": {slope},' for name, slope in slopes.items()]
-    own = made.sweep if not (made.differences or seeds) else Routine(made.arguments, (), ())
-    said = f'"""The derivatives of {made.of}, by name: {made.method}."""'
+    routine = (
+        exported.sweep
+        if not (exported.differences or seeds)
+        else Routine(exported.arguments, (), ())
+    )
+    docstring = f'"""The derivatives of {exported.of}, by name: {exported.method}."""'
     end = [*before, "return {", *entries, "}"]
-    yield _function("gradient", own, language, prefix, said, end)
+    yield _define_routine("gradient", routine, language, prefix, docstring, end)
 
 
-def _function(
-    name: str, routine: Routine, language: Language, prefix: str, said: str, end: list[str]
+def _define_routine(
+    name: str, routine: Routine, language: Language, prefix: str, docstring: str, end: list[str]
 ) -> str:
-    given = ", ".join(routine.arguments)
-    body = [(said, "")]
+    """Return the definition of a function.
+
+    Args:
+        name: its name.
+        routine: its arguments and instructions.
+        language: the target language.
+        prefix: the name of the imported array library, if any.
+        docstring: its docstring, in quotes.
+        end: its last lines of code.
+    """
+    parameters = ", ".join(routine.arguments)
+    body = [(docstring, "")]
     if prefix:
-        one = "," if len(routine.arguments) == 1 else ""
-        body.append((f"{given}{one} = arrays({given})", ""))
+        comma = "," if len(routine.arguments) == 1 else ""
+        body.append((f"{parameters}{comma} = arrays({parameters})", ""))
     for line in routine.lines:
         if line.begins:
             body.append(("# the derivative", ""))
         mark = "# " if line.alias else ""
         body.append((f"{mark}{line.name} = {language.line(line)}", line.note))
-    lines = aligned([(f"    {code}", note) for code, note in body], "#")
-    quiet = ['@np.errstate(all="ignore")'] if prefix == "np" else []
-    return "\n".join([*quiet, f"def {name}({given}):", *lines, *(f"    {line}" for line in end)])
+    lines = align_comments([(f"    {code}", note) for code, note in body], "#")
+    decorator = ['@np.errstate(all="ignore")'] if prefix == "np" else []
+    return "\n".join(
+        [*decorator, f"def {name}({parameters}):", *lines, *(f"    {line}" for line in end)]
+    )
 
 
-def _table(made: Exported, points: Sequence[Checked], language: Language) -> str:
-    """The points, with what is right there."""
+def _format_points(exported: Exported, points: Sequence[CheckPoint], language: Language) -> str:
+    """Return the code of the points with the expected values."""
 
-    def text(value: Any) -> str:
+    def format_value(value: Any) -> str:
+        """Format a number, an array or a list."""
         if isinstance(value, list):
-            return f"[{', '.join(map(text, value))}]"
+            return f"[{', '.join(map(format_value, value))}]"
         if not isinstance(value, float):
-            return text(value.tolist())
+            return format_value(value.tolist())
         return repr(value) if math.isfinite(value) else language.number(value).strip("()")
 
-    def table(key: str, values: Mapping[str, Any]) -> str:
-        entries = ", ".join([f'"{name}": {text(value)}' for name, value in values.items()])
+    def format_entry(key: str, values: Mapping[str, Any]) -> str:
+        """Format a dictionary as an entry of a point."""
+        entries = ", ".join([f'"{name}": {format_value(value)}' for name, value in values.items()])
         return f'        "{key}": {{{entries}}},'
 
     lines = ["# Points, what is right there, and by how much rounding errors may move each number."]
     lines.append("POINTS = [")
-    labels = {"": made.of, **{name: f"d {made.of} / d {name}" for name in made.wrt}}
+    labels = {"": exported.of, **{name: f"d {exported.of} / d {name}" for name in exported.wrt}}
     for point in points:
         lines += [
             "    {",
-            table("at", {made.idents[n]: v for n, v in point.at.items()}),
-            table("right", {labels[n]: v for n, v in point.right.items()}),
-            table("within", {labels[n]: v for n, v in point.rounding.items()}),
+            format_entry("at", {exported.idents[n]: v for n, v in point.at.items()}),
+            format_entry("right", {labels[n]: v for n, v in point.right.items()}),
+            format_entry("within", {labels[n]: v for n, v in point.rounding.items()}),
             f'        "smooth": {point.smooth},',
             "    },",
         ]

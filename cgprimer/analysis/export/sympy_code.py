@@ -1,4 +1,4 @@
-"""Primitives as texts of sympy, and what a file needs to compare itself with sympy's slopes."""
+"""Code for primitives in sympy, and for the comparison with sympy's own derivatives."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from functools import cache
 
-from cgprimer.analysis.export.target_languages import Language, python_function
+from cgprimer.analysis.export.target_languages import Language, define_python_function
 from cgprimer.core.operations.primitive_registry import OPERANDS, Applied, find_primitive
 from cgprimer.core.operations.symbolic_arithmetic import get_sympy_form
 
@@ -18,37 +18,46 @@ def same(found, expected, within):
 
 
 class _Sympy(Language):
-    """Texts of primitives are those of the table's sympy forms."""
+    """Sympy as a target language, with the sympy forms of the primitive table."""
 
     def has(self, name: Applied) -> bool:
-        known = isinstance(name, str) and get_sympy_form(find_primitive(name)) is not None
-        return known or name == "stop_gradient"
+        """Return whether a primitive has a sympy form."""
+        has_form = isinstance(name, str) and get_sympy_form(find_primitive(name)) is not None
+        return has_form or name == "stop_gradient"
 
-    def applied(self, name: str, operands: Sequence[str]) -> str:
-        given = dict(zip(OPERANDS, operands, strict=False))
-        return re.sub(r"\b[abc]\b", lambda found: given[found[0]], _text(name))
+    def apply(self, name: str, operands: Sequence[str]) -> str:
+        """Return code that applies a primitive to operands."""
+        values = dict(zip(OPERANDS, operands, strict=False))
+        return re.sub(r"\b[abc]\b", lambda match: values[match[0]], _format_sympy_form(name))
 
 
 @cache
-def _text(name: str) -> str:
-    """A primitive's sympy form as text.
+def _format_sympy_form(name: str) -> str:
+    """Return the sympy form of a primitive as code with operands a, b and c.
 
-    >>> _text("sigmoid"), _text("less")
+    >>> _format_sympy_form("sigmoid"), _format_sympy_form("less")
     ('1/(1 + sympy.exp(-a))', 'sympy.Piecewise((1, a < b), (0, True))')
     """
     import sympy
 
     row = find_primitive(name)
-    known = get_sympy_form(row)
-    if known is None:
+    form = get_sympy_form(row)
+    if form is None:
         return "a"
     symbols = [sympy.Symbol(o, real=True) for o in OPERANDS[: row.arity]]
-    return re.sub(r"\b([^\W\d]\w*)\(", r"sympy.\1(", str(known(sympy, *symbols)))
+    return re.sub(r"\b([^\W\d]\w*)\(", r"sympy.\1(", str(form(sympy, *symbols)))
 
 
-def _exact(value: float) -> str:
-    whole = value == int(value) and abs(value) < 2**53
-    return str(int(value)) if whole else f'sympy.Rational("{value!r}")'
+def _format_exactly(value: float) -> str:
+    """Format a finite number as an integer or rational number of sympy."""
+    is_integer = value == int(value) and abs(value) < 2**53
+    return str(int(value)) if is_integer else f'sympy.Rational("{value!r}")'
 
 
-SYMPY = _Sympy({}, python_function, {"same": _SAME}, ("sympy.oo", "sympy.nan"), finite=_exact)
+SYMPY = _Sympy(
+    {},
+    define_python_function,
+    {"same": _SAME},
+    ("sympy.oo", "sympy.nan"),
+    finite=_format_exactly,
+)

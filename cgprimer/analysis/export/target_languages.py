@@ -1,7 +1,7 @@
-"""Primitives as texts of other languages: what each language has, and what is written out.
+"""Code for primitives in other languages.
 
-Where a language lacks a function, a file gets a definition of it, made from ``DEFINITIONS``: once,
-in cgprimer's own language, for all of them.
+If a language lacks a function, the file defines it. ``DEFINITIONS`` has these definitions, written
+in cgprimer's own language once for all targets.
 """
 
 from __future__ import annotations
@@ -49,21 +49,23 @@ INFIX = {
     "add": "({a} + {b})", "sub": "({a} - {b})", "mul": "({a} * {b})", "div": "({a} / {b})",
     "neg": "(-{a})", "copy": "{a}", "stop_gradient": "{a}",
 }  # fmt: skip
-_SAID = re.compile(r'""".*?"""|(?:#|//)[^\n]*', re.DOTALL)  # docstrings, comments
+_COMMENT = re.compile(r'""".*?"""|(?:#|//)[^\n]*', re.DOTALL)  # docstrings, comments
 _WORD = re.compile(r"[^\W\d]\w*")
 
 
 @dataclass(frozen=True)
 class Language:
-    """How a language writes the primitives.
+    """The code of a target language for primitives, numbers and functions.
 
     Attributes:
-        texts: what it has, with ``{a}``, ``{b}``, ``{c}``; in parentheses where others may bind.
-        define: writes a function: its name, its arguments and its value.
-        helpers: the text of functions that ``texts`` uses, by name.
-        special: numbers that are not finite.
-        constant: how a number is written as an operand of a function; as ``number`` writes it.
-        structural: writes a primitive that moves elements; None where there are single numbers.
+        texts: code for primitives with operands ``{a}``, ``{b}``, ``{c}``, in parentheses where
+            precedence matters, keyed by primitive.
+        define: returns the definition of a function from its name, arguments and value.
+        helpers: definitions of functions that ``texts`` uses, keyed by name.
+        special: code for infinity and nan.
+        constant: format of a number as an operand of a function.
+        structural: returns code for an array operation; None for languages without arrays.
+        finite: formats a finite number.
     """
 
     texts: Mapping[str, str]
@@ -75,7 +77,7 @@ class Language:
     finite: Callable[[float], str] = repr
 
     def number(self, value: float) -> str:
-        """A number, exactly; in parentheses if it has a sign.
+        """Format a number exactly, in parentheses if it is negative.
 
         >>> Language({}, lambda *_: "").number(-0.1)
         '(-0.1)'
@@ -88,82 +90,86 @@ class Language:
         return f"({text})" if text.startswith("-") else text
 
     def has(self, name: Applied) -> bool:
-        """Whether it can write a primitive."""
+        """Return whether the language has code for an operation."""
         if not isinstance(name, str):
             return self.structural is not None and not name.runs_python
-        known = {*self.texts, *self.helpers, *DEFINITIONS}
-        return find_primitive(name).built_in and name in known
+        defined = {*self.texts, *self.helpers, *DEFINITIONS}
+        return find_primitive(name).built_in and name in defined
 
     def line(self, line: Line) -> str:
-        """The right-hand side of an instruction."""
+        """Return the right-hand side of an instruction."""
         name = line.primitive
-        texts = [self._operand(name, operand) for operand in line.operands]
+        texts = [self._format_operand(name, operand) for operand in line.operands]
         if not isinstance(name, str):
             assert self.structural is not None
             return self.structural(name, line, texts)
         divisor = line.operands[-1]
         if name == "div" and isinstance(divisor, float) and divisor:
             return f"{texts[0]} / {texts[1]}"
-        text = self.applied(name, texts)
-        bare = self.texts.get(name, "").startswith("(") or (name == "copy" and text[0] == "(")
-        return text[1:-1] if bare else text
+        text = self.apply(name, texts)
+        is_copy_in_parentheses = name == "copy" and text[0] == "("
+        has_parentheses = self.texts.get(name, "").startswith("(") or is_copy_in_parentheses
+        return text[1:-1] if has_parentheses else text
 
-    def _operand(self, name: Applied, operand: Operand) -> str:
+    def _format_operand(self, name: Applied, operand: Operand) -> str:
+        """Format an operand of an operation."""
         if isinstance(operand, str):
             return operand
         text = self.number(operand)
         return text if name in INFIX or name == "pow" else self.constant.format(text)
 
-    def applied(self, name: str, operands: Sequence[str]) -> str:
-        """A primitive applied to operands that are written as these texts."""
+    def apply(self, name: str, operands: Sequence[str]) -> str:
+        """Return code that applies a primitive to operands."""
         if name in self.texts:
             return self.texts[name].format(**dict(zip(OPERANDS, operands, strict=False)))
         return f"{name}({', '.join(operands)})"
 
-    def helper(self, name: str) -> str:
-        """The text of a function that other texts use; empty where there is none."""
+    def define_helper(self, name: str) -> str:
+        """Return the definition of a function; empty if the language has the function."""
         if name in self.helpers:
             return self.helpers[name]
         if name not in DEFINITIONS or name in self.texts:
             return ""
 
-        def leaf(node: Name | Number) -> str:
+        def format_leaf(node: Name | Number) -> str:
+            """Format a name or number."""
             constant = isinstance(node, Number)
             return self.constant.format(self.number(node.value)) if constant else node.name  # type: ignore[union-attr]
 
-        body = fold(parse_partial(DEFINITIONS[name]), leaf, self.applied)
+        body = fold(parse_partial(DEFINITIONS[name]), format_leaf, self.apply)
         return self.define(name, OPERANDS[: find_primitive(name).arity], body)
 
-    def needed(self, *texts: str) -> list[str]:
-        """The helpers that texts use, and those that these use, in an order to define them in."""
-        found: dict[str, str] = {}
+    def collect_helpers(self, *texts: str) -> list[str]:
+        """Return the definitions that code uses, directly or indirectly, in a valid order."""
+        definitions: dict[str, str] = {}
 
         def visit(text: str) -> None:
-            for word in dict.fromkeys(_WORD.findall(_SAID.sub("", text))):
-                own = self.helper(word)
-                if own and word not in found:
-                    found[word] = ""  # its own name stands in its text
-                    visit(own)
-                    del found[word]  # behind those that it uses
-                    found[word] = own
+            """Add the definitions that some code uses."""
+            for word in dict.fromkeys(_WORD.findall(_COMMENT.sub("", text))):
+                definition = self.define_helper(word)
+                if definition and word not in definitions:
+                    definitions[word] = ""  # the definition contains its own name
+                    visit(definition)
+                    del definitions[word]  # move it after the definitions that it uses
+                    definitions[word] = definition
 
         for text in texts:
             visit(text)
-        return list(found.values())
+        return list(definitions.values())
 
-    def words(self) -> set[str]:
-        """The names that it, or a helper, has in a file."""
-        own = {*self.helpers, *DEFINITIONS}
-        return own | set(_WORD.findall(" ".join(self.texts.values()))) - {*OPERANDS}
+    def list_words(self) -> set[str]:
+        """Return the words that code of this language can contain."""
+        helpers = {*self.helpers, *DEFINITIONS}
+        return helpers | set(_WORD.findall(" ".join(self.texts.values()))) - {*OPERANDS}
 
 
-def python_function(name: str, arguments: Sequence[str], body: str) -> str:
-    """A function of Python's."""
+def define_python_function(name: str, arguments: Sequence[str], body: str) -> str:
+    """Return the definition of a Python function that returns an expression."""
     return f"def {name}({', '.join(arguments)}):\n    return {body}"
 
 
-def aligned(lines: Iterable[tuple[str, str]], comment: str) -> list[str]:
-    """Lines with their notes below each other, as far as that fits."""
+def align_comments(lines: Iterable[tuple[str, str]], marker: str) -> list[str]:
+    """Join lines of code with their comments, aligned in one column if possible."""
     pairs = list(lines)
-    column = min(max((len(code) for code, said in pairs if said), default=0), 56) + 2
-    return [f"{code:<{column}}{comment} {said}" if said else code for code, said in pairs]
+    column = min(max((len(code) for code, comment in pairs if comment), default=0), 56) + 2
+    return [f"{code:<{column}}{marker} {comment}" if comment else code for code, comment in pairs]
