@@ -71,7 +71,7 @@ def test_values_are_those_of_the_masked_network() -> None:
 def test_a_seed_stands_for_the_first_mask_of_a_run() -> None:
     leaves = [leaf for leaf in tape(NETWORK, "masks").leaves if leaf.name.startswith("mask.")]
     for seed in range(4):
-        expected = Masks(leaves, seed, "float64").stream(0, 0)(1)["mask.xh"][0]
+        expected = Masks(leaves, seed, "float64").create_stream(0, 0)(1)["mask.xh"][0]
         assert thin_graph(NETWORK, seed).masks["xh"].tolist() == expected.tolist()
 
 

@@ -1,4 +1,4 @@
-"""Graphs as boxes and arrows, and the pen with which every slide and page is drawn.
+"""Graphs as boxes and arrows, and the pen that draws every slide.
 
 Diagrams are plain data (`diagram.py`, built by `graph_diagrams.py`). Positions are computed without
 a drawing library (`layout.py`, `edge_labels.py`, `slide_layout.py`). matplotlib is imported only

@@ -1,4 +1,4 @@
-"""Figures as the frames of a GIF."""
+"""Figures encoded as an animated GIF."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 _DPI = 96.0  # 1280 times 720 pixels
-_LAST_FRAME = 3  # times as long as the others
+_LAST_FRAME = 3  # duration of the last frame, in frames
 
 
 def encode_gif(
     figures: Iterable[Figure], palette: Image | None = None, *, speed: float = 1.0
 ) -> bytes:
-    """All frames, so many a second, as one GIF of 1280 times 720 pixels.
+    """Encode figures as a GIF of 1280 by 720 pixels, with `speed` frames per second.
 
-    One palette for all frames, so that no colour changes from frame to frame: the given one, or
-    that of the last frame.
+    All frames have the same palette, so colors do not change between frames: the given palette, or
+    the palette of the last frame.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from PIL.Image import Dither, frombytes
 
     images = []
     for figure in figures:
-        # The same pixels as those of a PNG file, without the way through one.
+        # The same pixels as in a PNG file, without encoding it.
         figure.set_dpi(_DPI)
         canvas: Any = FigureCanvasAgg(figure)
         canvas.draw()
@@ -40,6 +40,8 @@ def encode_gif(
         images = [image.quantize(palette=shades, dither=Dither.NONE) for image in images]
     length = round(1000 / speed)
     lengths = [length] * (len(images) - 1) + [_LAST_FRAME * length]
-    found = io.BytesIO()
-    images[0].save(found, "gif", save_all=True, append_images=images[1:], duration=lengths, loop=0)
-    return found.getvalue()
+    content = io.BytesIO()
+    images[0].save(
+        content, "gif", save_all=True, append_images=images[1:], duration=lengths, loop=0
+    )
+    return content.getvalue()

@@ -1,8 +1,8 @@
-"""Layouts in columns, with straight edges: of networks of layers, and of chains over rows.
+"""Layouts in columns with straight edges: networks of layers, and chains in several rows.
 
-A layout in columns exists where every edge joins neighbouring layers. Vertices of a layer stand
-under each other in the order in which they come, unless another order has fewer crossings. All
-lengths are in points; y goes downwards.
+A graph has a layout in columns if every edge connects neighboring layers. The vertices of a layer
+keep their order from top to bottom, unless another order has fewer crossings. Lengths are in
+points; y increases downwards.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from cgprimer.visualization.diagrams.layer_summary import assign_layers
 from cgprimer.visualization.diagrams.theme import Shape
 from cgprimer.visualization.diagrams.vertex_shapes import clip_to_outline
 
-_MOST_EDGES = 400  # crossings are counted pair by pair
-_PORT, _PORTS = 18.0, 0.75  # between edges at one side of a vertex, and the share of that side
-_PLAIN = 56.0  # the widest gap between layers whose edges do not cross
-_SPREAD = 70.0  # the largest gap between vertices of a layer that is shorter than others
-_LANE = 24.0  # beside the rows, for an edge that leads to the next row
+_MAX_EDGES = 400  # the time to count crossings is quadratic
+_PORT, _PORTS = 18.0, 0.75  # maximum gap between edges at a side, and their fraction of the side
+_PLAIN_GAP = 56.0  # maximum gap between layers whose edges do not cross
+_MAX_NODE_GAP = 70.0  # between vertices of a layer that is shorter than other layers
+_LANE = 24.0  # next to the rows, for an edge to the next row
 _ROW_GAP = 44.0
-_MOST_ROWS = 3
+_MAX_ROWS = 3
 
 Edges = Sequence[tuple[str, str]]
 Route = list[Point]
@@ -31,7 +31,7 @@ Route = list[Point]
 
 @dataclass(frozen=True, slots=True)
 class ColumnLayout:
-    """Where vertices stand and edges run; routes begin and end at the outlines of vertices."""
+    """The boxes of vertices and the routes of edges; routes connect outlines of vertices."""
 
     boxes: dict[str, Box]
     routes: list[Route]
@@ -39,7 +39,7 @@ class ColumnLayout:
 
 
 def find_columns(keys: Sequence[str], edges: Edges) -> list[list[str]] | None:
-    """Return the vertices of each layer; None where an edge joins layers that are no neighbours.
+    """Return the vertices of each layer; None if an edge connects layers that are not neighbors.
 
     >>> find_columns(["a", "b", "c"], [("a", "c"), ("b", "c")])
     [['a', 'b'], ['c']]
@@ -47,20 +47,20 @@ def find_columns(keys: Sequence[str], edges: Edges) -> list[list[str]] | None:
     True
     """
     joined = {key for edge in edges for key in edge}
-    if len(joined) < len(keys) or not 0 < len(edges) <= _MOST_EDGES:
+    if len(joined) < len(keys) or not 0 < len(edges) <= _MAX_EDGES:
         return None
     layer = assign_layers(keys, edges)
     if any(layer[head] != layer[tail] + 1 for tail, head in edges):
         return None
-    found: dict[int, list[str]] = defaultdict(list)
+    members: dict[int, list[str]] = defaultdict(list)
     for key in keys:
-        found[layer[key]].append(key)
-    first = min(found)
-    return [found[first + number] for number in range(len(found))]
+        members[layer[key]].append(key)
+    first = min(members)
+    return [members[first + number] for number in range(len(members))]
 
 
 def is_network(columns: Sequence[Sequence[str]], edges: Edges) -> bool:
-    """Tell whether some layer has units side by side: three, or two that share two operands.
+    """Tell whether a layer has three computed vertices, or two with two common operands.
 
     >>> edges = [("a", "c"), ("a", "d"), ("b", "c"), ("b", "d")]
     >>> is_network([["a", "b"], ["c", "d"]], edges), is_network([["a"], ["c"]], edges[:1])
@@ -77,7 +77,7 @@ def is_network(columns: Sequence[Sequence[str]], edges: Edges) -> bool:
 
 
 def order_columns(columns: Sequence[Sequence[str]], edges: Edges) -> list[list[str]]:
-    """Return the columns with few crossings of edges, in the given order where that has as few.
+    """Return the columns sorted for few crossings of edges; the given order wins a tie.
 
     >>> edges = [("p", "d"), ("a", "c"), ("a", "d"), ("b", "c"), ("b", "d")]
     >>> order_columns([["p", "a", "b"], ["c", "d"]], edges)
@@ -85,31 +85,31 @@ def order_columns(columns: Sequence[Sequence[str]], edges: Edges) -> list[list[s
     """
     best = [list(column) for column in columns]
     fewest = _count_crossings(best, edges)
-    found = [list(column) for column in columns]
-    for along in (1, 0, 1, 0):  # heads first: units keep their order, what leads to them moves
+    current = [list(column) for column in columns]
+    for along in (1, 0, 1, 0):  # heads first: computed vertices keep their order, operands move
         neighbours: dict[str, list[str]] = defaultdict(list)
         for edge in edges:
             neighbours[edge[1 - along]].append(edge[along])
-        numbers = range(len(found) - 2, -1, -1) if along else range(1, len(found))
+        numbers = range(len(current) - 2, -1, -1) if along else range(1, len(current))
         for number in numbers:
-            beside = found[number + (1 if along else -1)]
-            rank = {key: place for place, key in enumerate(beside)}
-            before = {key: place for place, key in enumerate(columns[number])}
+            neighbor = current[number + (1 if along else -1)]
+            rank = {key: position for position, key in enumerate(neighbor)}
+            before = {key: position for position, key in enumerate(columns[number])}
             mean = {
                 key: sum(map(rank.__getitem__, others)) / len(others)
-                for key in found[number]
+                for key in current[number]
                 if (others := neighbours[key])
             }
-            middle = (len(beside) - 1) / 2
-            found[number].sort(key=lambda key: (mean.get(key, middle), before[key]))
-        if (crossings := _count_crossings(found, edges)) < fewest:
-            best, fewest = [list(column) for column in found], crossings
+            middle = (len(neighbor) - 1) / 2
+            current[number].sort(key=lambda key: (mean.get(key, middle), before[key]))
+        if (crossings := _count_crossings(current, edges)) < fewest:
+            best, fewest = [list(column) for column in current], crossings
     return best
 
 
 def _count_crossings(columns: Sequence[Sequence[str]], edges: Edges) -> int:
-    """Return how many pairs of edges cross."""
-    rank = {key: place for column in columns for place, key in enumerate(column)}
+    """Count the pairs of edges that cross."""
+    rank = {key: position for column in columns for position, key in enumerate(column)}
     layer = {key: number for number, column in enumerate(columns) for key in column}
     by_layer: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for tail, head in edges:
@@ -135,28 +135,27 @@ def lay_out_columns(
     """Lay out a graph in columns.
 
     Args:
-        sizes: of the vertices, operands before what is computed from them.
-        edges: pairs of vertices.
-        label_sizes: of the edges' labels; None for an edge without a label.
+        sizes: width and height of each vertex, in topological order.
+        edges: pairs of tail and head.
+        label_sizes: width and height of the label of each edge; None for an edge without a label.
         shapes: outlines of the vertices.
-        layer_gap: between neighbouring columns, at least.
-        node_gap: between vertices of a column, at least.
-        label_gap: on either side of a label.
-        aspect: width over height that a chain over several rows should have; 0 for a network in
-            one row.
+        layer_gap: minimum gap between neighboring columns.
+        node_gap: minimum gap between vertices of a column.
+        label_gap: gap on either side of a label.
+        aspect: preferred width over height of a chain in several rows; 0 for a network in one row.
 
     Returns:
-        The layout; None for a graph that has none of this kind.
+        The layout; None for a graph of another kind.
     """
     columns = find_columns(list(sizes), edges)
     if columns is None or is_network(columns, edges) == (aspect > 0):
         return None
     layer = {key: number for number, column in enumerate(columns) for key in column}
-    wide = _column_gaps(columns, layer, edges, label_sizes, layer_gap, label_gap)
+    gaps = _column_gaps(columns, layer, edges, label_sizes, layer_gap, label_gap)
     if aspect:
-        return _lay_out_rows(columns, sizes, edges, shapes, wide, node_gap, aspect)
+        return _lay_out_rows(columns, sizes, edges, shapes, gaps, node_gap, aspect)
     columns = order_columns(columns, edges)
-    boxes = _place_network(columns, sizes, edges, wide, node_gap)
+    boxes = _place_network(columns, sizes, edges, gaps, node_gap)
     routes = _route_straight(boxes, edges, shapes)
     return ColumnLayout(boxes, routes, len(columns)) if routes else None
 
@@ -169,42 +168,42 @@ def _column_gaps(
     layer_gap: float,
     label_gap: float,
 ) -> dict[int, float]:
-    """Return the gap after each column: wide for full layers, where edges cross."""
+    """Return the gap after each column: wider if its edges cross."""
     counts = Counter(layer[tail] for tail, _ in edges)
-    wide = {}
+    gaps = {}
     for number, count in counts.items():
         full = count > max(len(columns[number]), len(columns[number + 1]))
-        wide[number] = layer_gap if full else min(layer_gap, _PLAIN)
+        gaps[number] = layer_gap if full else min(layer_gap, _PLAIN_GAP)
     for (tail, _), size in zip(edges, label_sizes, strict=True):
         if size:
-            wide[layer[tail]] = max(wide[layer[tail]], size[0] + 2 * label_gap)
-    return wide
+            gaps[layer[tail]] = max(gaps[layer[tail]], size[0] + 2 * label_gap)
+    return gaps
 
 
 def _place_network(
     columns: Sequence[Sequence[str]],
     sizes: Mapping[str, Size],
     edges: Edges,
-    wide: Mapping[int, float],
+    gaps: Mapping[int, float],
     node_gap: float,
 ) -> dict[str, Box]:
-    """Return the boxes of a network: every layer around one middle line."""
+    """Return the boxes of a network: every layer centered on a common line."""
     heads = {head for _, head in edges}
     heights = [sum(sizes[key][1] for key in column) for column in columns]
     tallest = max(h + node_gap * (len(c) - 1) for h, c in zip(heights, columns, strict=True))
     boxes, x = {}, 0.0
     for number, (column, high) in enumerate(zip(columns, heights, strict=True)):
         across = max(sizes[key][0] for key in column)
-        gaps = max(len(column) - 1, 1)
-        gap = max(node_gap, min(_SPREAD, (0.85 * tallest - high) / gaps))
+        gap_count = max(len(column) - 1, 1)
+        gap = max(node_gap, min(_MAX_NODE_GAP, (0.85 * tallest - high) / gap_count))
         y = -(high + gap * (len(column) - 1)) / 2
         for key in column:
             width, height = sizes[key]
-            # What nothing leads to stands at the right, near what it leads to.
+            # Vertices without operands are at the right, near their users.
             middle = x + (across / 2 if key in heads else across - width / 2)
             boxes[key] = Box(middle, y + height / 2, width, height)
             y += height + gap
-        x += across + wide.get(number, 0.0)
+        x += across + gaps.get(number, 0.0)
     return boxes
 
 
@@ -214,9 +213,9 @@ def _route_straight(
     shapes: Mapping[str, Shape],
     level: Collection[str] = (),
 ) -> list[Route] | None:
-    """Return straight routes; None where one would cross a vertex that is not its own.
+    """Return straight routes; None if a route would cross another vertex.
 
-    Edges between vertices of `level` join the middles of their sides.
+    Edges between vertices of `level` connect the midpoints of their sides.
     """
     leaving, arriving = (_port_offsets(boxes, edges, side, level) for side in (0, 1))
     routes = []
@@ -237,35 +236,35 @@ def _route_straight(
 def _port_offsets(
     boxes: Mapping[str, Box], edges: Edges, side: int, level: Collection[str]
 ) -> dict[int, float]:
-    """Return for each edge how far from the middle of a vertex's side it leaves or arrives."""
+    """Return the vertical offset of each edge at its vertex; side 0 is the tail, 1 the head."""
     at: dict[str, list[int]] = defaultdict(list)
     for number, edge in enumerate(edges):
         at[edge[side]].append(number)
-    found = {}
+    offsets = {}
     for key, numbers in at.items():
         numbers.sort(key=lambda number: (boxes[edges[number][1 - side]].y, number))
         step = min(_PORT, _PORTS * boxes[key].height / len(numbers))
         main = (k for k, number in enumerate(numbers) if {*edges[number]} <= {*level})
         middle = next(main, (len(numbers) - 1) / 2)
-        for place, number in enumerate(numbers):
-            found[number] = (place - middle) * step
-    return found
+        for position, number in enumerate(numbers):
+            offsets[number] = (position - middle) * step
+    return offsets
 
 
 def _crosses_box(route: Route, box: Box) -> bool:
-    """Tell whether a straight route runs through a box (method of Liang and Barsky)."""
+    """Tell whether a straight route crosses a box (method of Liang and Barsky)."""
     (x, y), (end_x, end_y) = route
     near, far = 0.0, 1.0
-    for start, way, middle, size in (
+    for start, distance, middle, size in (
         (x, end_x - x, box.x, box.width),
         (y, end_y - y, box.y, box.height),
     ):
         low, high = middle - size / 2 - 2, middle + size / 2 + 2
-        if abs(way) < 1e-9:
+        if abs(distance) < 1e-9:
             if not low <= start <= high:
                 return False
             continue
-        first, last = sorted(((low - start) / way, (high - start) / way))
+        first, last = sorted(((low - start) / distance, (high - start) / distance))
         near, far = max(near, first), min(far, last)
     return near < far
 
@@ -275,27 +274,27 @@ def _lay_out_rows(
     sizes: Mapping[str, Size],
     edges: Edges,
     shapes: Mapping[str, Shape],
-    wide: Mapping[int, float],
+    gaps: Mapping[int, float],
     node_gap: float,
     aspect: float,
 ) -> ColumnLayout | None:
-    """Return a chain over the number of rows that suits the aspect best."""
+    """Lay out a chain in the number of rows that matches the aspect best."""
     main = _find_main_path(columns, edges)
     heads: dict[str, list[str]] = defaultdict(list)
     for tail, head in edges:
         heads[tail].append(head)
     tails = {head for _, head in edges}
 
-    def alone(number: int) -> bool:
-        """Whether nothing but the main path, and what begins there, leads on from a column."""
+    def can_break(number: int) -> bool:
+        """Tell whether a row can end after a column of leaves and one vertex of the main path."""
         return all(key == main[number] or key not in tails for key in columns[number])
 
-    places = [number for number in range(1, len(columns)) if alone(number - 1)]
+    candidates = [number for number in range(1, len(columns)) if can_break(number - 1)]
     best: tuple[float, list[list[list[str]]]] | None = None
-    for count in range(1, _MOST_ROWS):
-        for breaks in combinations(places, count):
+    for count in range(1, _MAX_ROWS):
+        for breaks in combinations(candidates, count):
             rows = _split_into_rows(columns, breaks, main, tails)
-            width = max(_row_width(row, sizes, wide, columns) for row in rows) + 2 * _LANE
+            width = max(_row_width(row, sizes, gaps, columns) for row in rows) + 2 * _LANE
             height = sum(map(sum, (_row_height(row, sizes, main, node_gap) for row in rows)))
             height += _ROW_GAP * count
             size = max(width / aspect, height)
@@ -303,11 +302,11 @@ def _lay_out_rows(
                 best = size, rows
     if best is None:
         return None
-    return _place_rows(best[1], columns, sizes, edges, shapes, wide, node_gap, main)
+    return _place_rows(best[1], columns, sizes, edges, shapes, gaps, node_gap, main)
 
 
 def _find_main_path(columns: Sequence[Sequence[str]], edges: Edges) -> list[str]:
-    """Return one vertex of each column: a path to the last column from one in the first."""
+    """Return one vertex of each column: a path from the first column to the last."""
     tails: dict[str, list[str]] = defaultdict(list)
     for tail, head in edges:
         tails[head].append(tail)
@@ -324,7 +323,7 @@ def _find_main_path(columns: Sequence[Sequence[str]], edges: Edges) -> list[str]
 def _split_into_rows(
     columns: Sequence[Sequence[str]], breaks: Sequence[int], main: Sequence[str], tails: set[str]
 ) -> list[list[list[str]]]:
-    """Return the columns of each row; what begins before a break moves behind it."""
+    """Return the columns of each row; leaves before a break move to the next row."""
     rows = []
     for first, last in pairwise((0, *breaks, len(columns))):
         row = [list(column) for column in columns[first:last]]
@@ -339,19 +338,19 @@ def _split_into_rows(
 def _row_width(
     row: Sequence[Sequence[str]],
     sizes: Mapping[str, Size],
-    wide: Mapping[int, float],
+    gaps: Mapping[int, float],
     columns: Sequence[Sequence[str]],
 ) -> float:
-    """Return the width of a row, the gaps between its columns included."""
+    """Return the width of a row with the gaps between its columns."""
     layer = {key: number for number, column in enumerate(columns) for key in column}
     across = sum(max(sizes[key][0] for key in column) for column in row)
-    return across + sum(wide.get(layer[column[0]], 0.0) for column in row[:-1])
+    return across + sum(gaps.get(layer[column[0]], 0.0) for column in row[:-1])
 
 
 def _row_height(
     row: Sequence[Sequence[str]], sizes: Mapping[str, Size], main: Sequence[str], node_gap: float
 ) -> tuple[float, float]:
-    """Return how far a row reaches above and below its main path."""
+    """Return the heights of a row above and below its main path."""
     above = max(sizes[key][1] for column in row for key in column if key in main) / 2
     below = above
     for column in row:
@@ -366,11 +365,11 @@ def _place_rows(
     sizes: Mapping[str, Size],
     edges: Edges,
     shapes: Mapping[str, Shape],
-    wide: Mapping[int, float],
+    gaps: Mapping[int, float],
     node_gap: float,
     main: Sequence[str],
 ) -> ColumnLayout | None:
-    """Return the layout of some rows, of which the main path goes from one to the next."""
+    """Return the layout of several rows, with the main path from each row to the next."""
     layer = {key: number for number, column in enumerate(columns) for key in column}
     boxes: dict[str, Box] = {}
     ends, top = [], 0.0  # of the rows: left, right, and the height of the gap below
@@ -386,8 +385,8 @@ def _place_rows(
                 else:
                     boxes[key] = Box(x + across / 2, y + height / 2, width, height)
                     y += height + node_gap
-            x += across + wide.get(layer[column[0]], 0.0)
-        ends.append((x - wide.get(layer[row[-1][0]], 0.0), level + below + _ROW_GAP / 2))
+            x += across + gaps.get(layer[column[0]], 0.0)
+        ends.append((x - gaps.get(layer[row[-1][0]], 0.0), level + below + _ROW_GAP / 2))
         top = level + below + _ROW_GAP
     row_of = {key: number for number, row in enumerate(rows) for column in row for key in column}
     inside = [edge for edge in edges if row_of[edge[0]] == row_of[edge[1]]]

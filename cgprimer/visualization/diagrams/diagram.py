@@ -1,7 +1,7 @@
-"""The data a picture is drawn from: vertices, edges, and nothing about where they go.
+"""Diagrams as data: vertices and edges, without positions.
 
 Everything that can be drawn as boxes and arrows (an expression graph, a tape, a neural
-network) is first turned into a `Diagram`; `figure.draw_diagram` turns that into a figure.
+network) is first converted to a `Diagram`; `diagram_figure.draw_diagram` draws it as a figure.
 This module imports neither matplotlib nor a layout library.
 """
 
@@ -14,18 +14,21 @@ from typing import Literal, TypeAlias
 Role: TypeAlias = Literal[
     "input", "inner", "output", "parameter", "constant", "operation", "seed", "adjoint", "gradient"
 ]  # fmt: skip
-"""What a vertex is for; every role has a colour and a shape of its own in `theme.py`."""
+"""The role of a vertex; `theme.py` has a color and a shape for each role."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One vertex of a picture.
+    """One vertex of a diagram. All text is literal: `$`, `_` and `^` are not markup.
 
-    `key` names it in edges and is not shown; `label` is the large text; `detail` holds further
-    lines under it, such as the expression and the value (`"= 0.25"`); `emphasis` marks a vertex
-    of a highlighted path; a node that stands for a `count` of vertices is drawn as a stack; a
-    `dropped` one is drawn faint and dashed. All text is shown as it is written: `$`, `_` and `^`
-    have no meaning.
+    Attributes:
+        key: identifier of the vertex in edges; not shown.
+        label: the large text.
+        role: the role, which determines color and shape.
+        detail: lines below the label, such as the expression and the value (`"= 0.25"`).
+        emphasis: True for a vertex of a highlighted path.
+        count: number of vertices that the node represents; several are drawn as a stack.
+        dropped: True for a vertex that dropout removes, drawn faint and dashed.
     """
 
     key: str
@@ -41,8 +44,8 @@ class Node:
 class Edge:
     """An arrow from `tail` to `head` (node keys).
 
-    `label` may name parameters, as in `"ab, ac"`; a line break in it begins a new line.
-    `emphasis` marks an edge of a highlighted path; a `dropped` edge is drawn faint and dashed.
+    `label` can name parameters, as in `"ab, ac"`, and can have several lines. `emphasis` marks an
+    edge of a highlighted path; a `dropped` edge is drawn faint and dashed.
     """
 
     tail: str
@@ -54,9 +57,10 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Vertices that are drawn in one frame, such as the layers of one worker.
+    """Vertices inside one frame, such as the layers of one worker.
 
-    `label` stands above them; `keys` are those of the nodes. Parts stand from left to right.
+    `label` is the text at the top of the frame; `keys` are the keys of its nodes. Parts are ordered
+    from left to right.
     """
 
     label: str
@@ -65,13 +69,13 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Diagram:
-    """A directed graph to draw. Nodes stand in topological order; parallel edges are allowed.
+    """A directed graph to draw, with nodes in topological order; parallel edges are allowed.
 
-    `title` stands above the picture, `notes` under it, a line each. `summary` says that the nodes
-    stand for many vertices each; with `backward_arrows` arrow heads are at the tails. `parts` are
-    frames around vertices, from left to right.
+    `title` is above the picture, `notes` below it, one line each. `summary` is True if nodes
+    represent several vertices each; with `backward_arrows` arrow heads are at the tails. `parts`
+    are frames around vertices, from left to right.
 
-    Raises `ValueError` where two nodes share a key or an edge names a key that no node has.
+    Raises `ValueError` if two nodes have the same key, or an edge has an unknown key.
 
     >>> xa = Node("xa", "xa", "input", ("= 0.25",))
     >>> xb = Node("xb", "xb", "output", ("ab*xa",))
@@ -88,11 +92,13 @@ class Diagram:
     parts: tuple[Part, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check that every edge ends at nodes that exist."""
-        known = Counter(node.key for node in self.nodes)
-        for key, count in known.items():
+        """Check that keys are unique and that every edge connects two nodes."""
+        counts = Counter(node.key for node in self.nodes)
+        for key, count in counts.items():
             if count > 1:
                 raise ValueError(f"two nodes have the key {key!r}")
         for key in (key for edge in self.edges for key in (edge.tail, edge.head)):
-            if key not in known:
-                raise ValueError(f"an edge names {key!r}, which is no node of the diagram")
+            if key not in counts:
+                raise ValueError(
+                    f"an edge ends at {key!r}, but the diagram has no node with this key"
+                )

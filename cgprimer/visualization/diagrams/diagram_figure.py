@@ -1,7 +1,7 @@
 """A diagram as a matplotlib figure.
 
-`slide_layout.py` says where everything goes. One data unit of the figure's axes is one point, so
-fonts keep their size whatever the size of the graph; y goes downwards.
+`slide_layout.py` computes all positions. One data unit of the axes is one point, so fonts have the
+same size for graphs of any size; y increases downwards.
 """
 
 from __future__ import annotations
@@ -36,19 +36,17 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _HEAD_LENGTH, _HEAD_HALF_WIDTH = 12.0, 5.0
-# Of the ground behind a row of a label, so that no half of a line shows beside it.
 _STACK = 5.0  # points between the outlines of a stack
-_OVERHANG, _WIDE_OVERHANG = 1.5, 4.0
+_OVERHANG, _WIDE_OVERHANG = 1.5, 4.0  # of the background of a label over thin and wide lines
 
 
 def draw_diagram(diagram: Diagram, *, dark: bool = False) -> Figure:
-    """Draw a diagram, inputs to the left and outputs to the right.
+    """Draw a diagram as a figure, with inputs at the left and outputs at the right.
 
-    Vertices carry their label (20 points) and detail lines (16 points, long expressions broken at
-    operators), edges their labels (16 points). Notes (16 points) and a legend of the roles that
-    occur stand at the bottom.
-    The figure is as large as the graph needs, and where that is not far off, as wide as a 16:9
-    slide. The same diagram gives the same figure at every run.
+    Vertices show their label (20 points) and detail lines (16 points, long expressions broken at
+    operators), edges their labels (16 points). Notes (16 points) and a legend of the roles are at
+    the bottom. The figure has the size of the graph, padded to the shape of a 16:9 slide if that
+    adds little. Figures of the same diagram are identical.
 
     >>> nodes = (Node("xa", "xa", "input"),)
     >>> draw_diagram(Diagram(nodes, ())).get_size_inches().tolist()
@@ -108,6 +106,7 @@ def _draw_frame(pen: Pen, part: Part, box: Box) -> None:
 
 
 def _draw_label(pen: Pen, edge: Edge, box: Box, lines: tuple[str, ...]) -> None:
+    """Draw the lines of the label of an edge on the background color."""
     high = box.height / len(lines) / 2 + (_WIDE_OVERHANG if edge.emphasis else _OVERHANG)
     for number, text in enumerate(lines):
         y = box.y + (number - (len(lines) - 1) / 2) * DETAIL_SIZE * LINE_SPACING
@@ -144,7 +143,7 @@ def _draw_line(pen: Pen, line: tuple[Point, ...], emphasis: bool, dropped: bool)
 
 
 def _draw_stack(pen: Pen, node: Node, box: Box, step: float) -> None:
-    """Draw outlines behind a vertex, for the others that it stands for, away from arrow heads."""
+    """Draw two outlines behind a vertex that represents several; `step` is their distance."""
     for behind in (2, 1):
         moved = box.translate(step * behind, -_STACK * behind)
         for patch in shape_patches(pen.look.roles[node.role], moved):
@@ -153,8 +152,9 @@ def _draw_stack(pen: Pen, node: Node, box: Box, step: float) -> None:
 
 
 def _draw_node(pen: Pen, node: Node, box: Box, detail: tuple[str, ...]) -> None:
+    """Draw the outline, the label and the detail lines of a vertex."""
     for number, patch in enumerate(shape_patches(pen.look.roles[node.role], box)):
-        if node.emphasis:  # of a double outline the outer one gets wide, and two are still seen
+        if node.emphasis:  # only the outer line of a double outline becomes wide
             patch.set(linewidth=1.2 if number else 4.2, edgecolor=pen.look.path)
         if node.dropped:
             outline = fade_colour(pen.look.roles[node.role].outline, pen.look)

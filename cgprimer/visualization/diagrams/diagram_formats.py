@@ -1,4 +1,4 @@
-"""Diagrams as files: pictures, and texts for other programs. The ending of the name decides."""
+"""Diagrams as files: pictures, and text formats of other programs, chosen by the file suffix."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TEXTS: Registry[Callable[..., str]] = Registry(
 
 
 def formats() -> tuple[str, ...]:
-    """The endings of files that a diagram can be written to.
+    """Return the suffixes of the files that a diagram can be written to.
 
     >>> formats()[:7]
     ('png', 'svg', 'pdf', 'dot', 'gv', 'mmd', 'tex')
@@ -40,15 +40,15 @@ def formats() -> tuple[str, ...]:
 
 
 def register_picture_format(ending: str, written: Callable[..., str]) -> None:
-    """Add a format of one's own; a package may have it as an entry point instead.
+    """Register a custom picture format; packages can use an entry point instead.
 
     Args:
-        ending: of the files, without a dot: ``cgprimer draw FILE -o graph.ENDING``.
-        written: a function ``(diagram, *, dark)`` to the text of a file; the diagram is a
-            :class:`cgprimer.visualization.diagrams.diagram.Diagram`.
+        ending: suffix of the files, without a dot: ``cgprimer draw FILE -o graph.ENDING``.
+        written: function ``(diagram, *, dark)`` that returns the content of a file; the diagram is
+            a :class:`cgprimer.visualization.diagrams.diagram.Diagram`.
 
     Raises:
-        UsageError: there is such a format.
+        UsageError: the format exists.
 
     >>> def edges(diagram, *, dark):
     ...     return "\\n".join(f"{edge.tail} -> {edge.head}" for edge in diagram.edges)
@@ -60,21 +60,21 @@ def register_picture_format(ending: str, written: Callable[..., str]) -> None:
     >>> TEXTS.unregister("edges")
     """
     if ending in FORMATS:
-        raise UsageError(f"there is a picture format {ending!r} already")
+        raise UsageError(f"the picture format {ending!r} exists already")
     TEXTS.register(ending, written)
 
 
 def unregister_picture_format(name: str) -> None:
-    """Remove a format that :func:`register_picture_format` added.
+    """Remove a format that was registered with :func:`register_picture_format`.
 
     Raises:
-        UsageError: no such format was registered.
+        UsageError: the format is not registered.
     """
     TEXTS.unregister(name)
 
 
 def diagram_text(diagram: Diagram, kind: str, *, dark: bool = False) -> str:
-    """A diagram as DOT (`dot`, `gv`), Mermaid (`mmd`), TikZ (`tex`) or in a format from outside.
+    """Return a diagram as DOT (`dot`, `gv`), Mermaid (`mmd`), TikZ (`tex`) or a registered format.
 
     >>> from cgprimer.visualization.diagrams.diagram import Node
     >>> diagram_text(Diagram((Node("xa", "xa", "input"),), ()), "gv").split()[0]
@@ -84,17 +84,17 @@ def diagram_text(diagram: Diagram, kind: str, *, dark: bool = False) -> str:
 
 
 def check_output(output: str | Path) -> Path:
-    """Return the path of a picture to write, after a check of its type, its ending and its folder.
+    """Return the path of a picture to write; check its type, its suffix and its folder.
 
-    Raises `cgprimer.errors.UsageError` where no picture can be written there.
+    Raises `cgprimer.errors.UsageError` if a picture cannot be written to the path.
 
     >>> check_output("graph.svg").name
     'graph.svg'
     """
     if not isinstance(output, str | PathLike):
         raise UsageError(
-            f"draw: output must be a path, got {reprlib.repr(output)}",
-            hint="options are named: draw(graph, 'graph.png', at={'xa': 1})",
+            f"`output` must be a path, got {reprlib.repr(output)}",
+            hint="pass options by name: draw(graph, 'graph.png', at={'xa': 1})",
         )
     path = Path(output)
     check_picture_path(path, formats())
@@ -102,12 +102,12 @@ def check_output(output: str | Path) -> Path:
 
 
 def save_diagram(diagram: Diagram, path: Path, *, dark: bool = False) -> float | None:
-    """Write a diagram in one of the `formats`; the file is whole or not there.
+    """Write a diagram to a file atomically; the suffix of the path is the format.
 
-    Returns the size in points that the smallest text of a picture has on a 16:9 slide; None for
-    the formats that are text.
+    Returns the size of the smallest text of a picture on a 16:9 slide, in points; None for text
+    formats.
 
-    Raises `cgprimer.errors.UsageError` for any other ending and where the file cannot be written.
+    Raises `cgprimer.errors.UsageError` for an unknown suffix or an unwritable file.
     """
     kind = check_picture_path(path, formats())
     if kind in TEXTS:

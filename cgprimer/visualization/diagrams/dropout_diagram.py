@@ -1,4 +1,4 @@
-"""The thinned network of dropout: the graph for one mask, and what the mask removes from it.
+"""The thinned network of dropout: the graph with one mask, and the vertices that it removes.
 
 Source: Srivastava et al. 2014, "Dropout: a simple way to prevent neural networks from overfitting",
 figure 1.
@@ -34,7 +34,7 @@ from cgprimer.training.layer_states import Masks
 from cgprimer.visualization.diagrams.diagram import Diagram
 
 Mask: TypeAlias = "int | float | Mapping[str, Any]"
-_MAX_LISTED = 16  # numbers of a mask that the note below a picture lists
+_MAX_LISTED = 16  # elements of a mask that the note below a picture lists
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,10 @@ class ThinnedGraph:
     """A graph in which each dropout is replaced by one mask.
 
     Attributes:
-        graph: the graph, with arrays written out in numbers.
-        masks: for each vertex that applies dropout its mask of zeros and ones.
-        vertices: the names that have no influence on the outputs because of the mask.
-        edges: pairs of names, from tail to head, along which nothing flows.
+        graph: the graph of the elements of all arrays.
+        masks: masks of zeros and ones, keyed by the vertex that applies dropout.
+        vertices: names that do not influence the outputs because of the mask.
+        edges: pairs of tail and head that the mask removes.
     """
 
     graph: ExpressionGraph
@@ -55,15 +55,15 @@ class ThinnedGraph:
 
 
 def thin_graph(graph: ExpressionGraph, mask: Mask) -> ThinnedGraph:
-    """Return the network that is left of a graph when dropout uses one mask.
+    """Return the network that remains of a graph if dropout uses one mask.
 
     Args:
         graph: a graph that applies dropout.
-        mask: for each vertex that applies dropout an array of zeros (dropped) and ones (kept); or a
-            seed, which stands for the mask of the first sample of a training run with that seed.
+        mask: an array of zeros (dropped) and ones (kept) for each vertex that applies dropout; or
+            the seed of a training run, whose mask for the first sample is used.
 
     Raises:
-        UsageError: the graph has no dropout, or the mask does not fit it.
+        UsageError: the graph has no dropout, or the mask does not match it.
 
     >>> from cgprimer.core.graph import parse
     >>> graph = parse("input x[2]; parameter w[2]; xh = dropout(x, 0.5); xo = w @ xh; output xo")
@@ -75,93 +75,102 @@ def thin_graph(graph: ExpressionGraph, mask: Mask) -> ThinnedGraph:
     leaves = [leaf for leaf in primal.leaves if parse_internal(leaf.name).kind == MASK]
     if not leaves:
         raise UsageError(
-            "a mask needs a graph with dropout", hint="write it as xh = dropout(tanh(xz), 0.5)"
+            "`mask` requires a graph with dropout", hint="add dropout: xh = dropout(tanh(xz), 0.5)"
         )
     masks = _resolve_masks(leaves, mask)
     flat = build_element_tape(primal)
     shown = assign_printed_names(primal)
-    given = {shown[internal_name(MASK, vertex)]: value for vertex, value in masks.items()}
-    numbers = split_arrays(given, {name: np.shape(value) for name, value in given.items()})
+    arrays = {shown[internal_name(MASK, vertex)]: value for vertex, value in masks.items()}
+    numbers = split_arrays(arrays, {name: np.shape(value) for name, value in arrays.items()})
     trees, names = build_expression_trees(flat, inline=True), labels(flat)
-    written = {index: _substitute_masks(tree, numbers) for index, tree in trees.items()}
-    thin = build_element_graph(graph, flat, written, without=numbers)
+    substituted = {index: _substitute_masks(tree, numbers) for index, tree in trees.items()}
+    thin = build_element_graph(graph, flat, substituted, without=numbers)
     live = {names[index]: _find_influences(tree, numbers) for index, tree in trees.items()}
     used = {names[index]: {*names_in(tree)} - {*numbers} for index, tree in trees.items()}
     return ThinnedGraph(thin, masks, *_find_removed(used, live, thin.outputs))
 
 
 def _resolve_masks(leaves: Sequence[Leaf], mask: Mask) -> dict[str, Any]:
-    """Return the masks by vertex, of the shapes of the graph."""
+    """Return the masks keyed by vertex; a seed is replaced by the masks that it samples."""
     shapes = {parse_internal(leaf.name).variable: leaf.shape for leaf in leaves}
     if not isinstance(mask, Mapping):
-        whole = isinstance(mask, int | float) and float(mask).is_integer() and mask >= 0
-        if isinstance(mask, bool) or not whole:
+        is_seed = isinstance(mask, int | float) and float(mask).is_integer() and mask >= 0
+        if isinstance(mask, bool) or not is_seed:
             raise UsageError(
-                "a mask must be zeros and ones by name, or a seed (an integer of at least 0),"
-                f" got {mask!r}",
-                hint=f"mask={{{next(iter(shapes))!r}: ...}} or mask=0 (--mask 0)",
+                "`mask` must be zeros and ones keyed by vertex, or a seed (an integer of at least"
+                f" 0), got {mask!r}",
+                hint=f"pass mask={{{next(iter(shapes))!r}: ...}} or mask=0 (--mask 0)",
             )
         sampled = Masks(leaves, int(mask), "float64").create_stream(0, 0)(1)
         return {name: sampled[internal_name(MASK, name)][0] for name in shapes}
     for name in mask:
         if name not in shapes:
-            hint = name_hint(name, shapes) or f"dropout is in: {', '.join(shapes)}"
-            raise UsageError(f"no dropout is applied in a vertex {name!r}", hint=hint)
+            hint = name_hint(name, shapes) or f"choose one of {', '.join(shapes)}"
+            raise UsageError(f"the vertex {name!r} does not apply dropout", hint=hint)
     masks = {}
     for name, shape in shapes.items():
         if name not in mask:
-            raise UsageError(f"the mask of {name!r} is missing", hint="every dropout needs one")
+            hint = "every vertex with dropout requires a mask"
+            raise UsageError(f"the mask of {name!r} is missing", hint=hint)
         masks[name] = value = convert_value(name, mask[name], shape)
         if not np.isin(value, (0, 1)).all() or np.shape(value) != shape:
-            size = f"have the shape {format_shape(shape)} and " if shape else ""
-            raise UsageError(f"the mask of {name!r} must {size}hold only 0 and 1")
+            size = f"have shape {format_shape(shape)} and " if shape else ""
+            raise UsageError(f"the mask of {name!r} must {size}contain only 0 and 1")
     return masks
 
 
 def _substitute_masks(tree: Expression, masks: Mapping[str, float]) -> Expression:
-    """Return an expression with the numbers of masks in place of their names."""
+    """Return an expression in which the elements of masks are replaced by their values."""
     return substitute(tree, {name: Number(float(value)) for name, value in masks.items()})
 
 
 def _find_influences(tree: Expression, masks: Mapping[str, float]) -> set[str] | None:
-    """Return the names that change an expression; None for an expression that is dropped."""
+    """Return the names that influence an expression; None for a dropped expression."""
 
-    def leaf(node: Number | Name) -> set[str] | None:
+    def leaf_influences(node: Number | Name) -> set[str] | None:
+        """Return the name of a leaf; None for a mask of 0."""
         if isinstance(node, Number):
             return set()
         return {node.name} if node.name not in masks else set() if masks[node.name] else None
 
-    def apply(name: str, operands: list[set[str] | None]) -> set[str] | None:
+    def merge_influences(name: str, operands: list[set[str] | None]) -> set[str] | None:
+        """Return the union of the influences of the operands; None for a product with 0."""
         if (name == "mul" and None in operands) or (name in ("neg", "div") and operands[0] is None):
             return None
         return set().union(*(names for names in operands if names))
 
-    return fold(tree, leaf, apply)
+    return fold(tree, leaf_influences, merge_influences)
 
 
 def _find_removed(
     used: Mapping[str, set[str]], live: Mapping[str, set[str] | None], outputs: Collection[str]
 ) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
-    """Return the vertices and the edges that a mask removes; heads come after their tails."""
+    """Return the vertices and the edges that a mask removes.
+
+    `used` has the names in each expression, operands first; `live` the names that influence it.
+    """
     vertices = {name for name, names in live.items() if names is None}
     users: dict[str, list[str]] = {}
     for head, names in used.items():
         for tail in names:
             users.setdefault(tail, []).append(head)
 
-    def dead(tail: str, head: str) -> bool:
+    def is_removed(tail: str, head: str) -> bool:
+        """Tell whether the mask removes an edge."""
         return head in vertices or tail in vertices or tail not in (live[head] or ())
 
     for name in reversed([*(users.keys() - used.keys()), *used]):
         heads = users.get(name, ())
-        if heads and name not in outputs and all(dead(name, head) for head in heads):
+        if heads and name not in outputs and all(is_removed(name, head) for head in heads):
             vertices.add(name)
-    edges = {(tail, head) for tail, heads in users.items() for head in heads if dead(tail, head)}
+    edges = {
+        (tail, head) for tail, heads in users.items() for head in heads if is_removed(tail, head)
+    }
     return frozenset(vertices), frozenset(edges)
 
 
 def mark_dropped(diagram: Diagram, thin: ThinnedGraph) -> Diagram:
-    """Return a diagram in which the vertices and edges that a mask removes are marked."""
+    """Return a diagram with the removed vertices and edges marked, and notes on the masks."""
     nodes = (replace(node, dropped=node.key in thin.vertices) for node in diagram.nodes)
     edges = (replace(edge, dropped=(edge.tail, edge.head) in thin.edges) for edge in diagram.edges)
     notes = (*_mask_notes(thin.masks), *diagram.notes)
@@ -169,7 +178,7 @@ def mark_dropped(diagram: Diagram, thin: ThinnedGraph) -> Diagram:
 
 
 def _mask_notes(masks: Mapping[str, Any]) -> Iterable[str]:
-    """Return a sentence for each mask: its numbers, and how many units it drops."""
+    """Return a note for each mask: its elements, and the number of units that it drops."""
     for name, mask in masks.items():
         numbers = [f"{value:g}" for value in np.ravel(mask)]
         listed = " " + " ".join(numbers) if len(numbers) <= _MAX_LISTED else ""

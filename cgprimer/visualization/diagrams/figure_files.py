@@ -1,4 +1,4 @@
-"""Figures as files: whole or not at all, and the same bytes at every run."""
+"""Figures as files, written atomically and reproducibly."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 FORMATS = ("png", "svg", "pdf")
 _DPI = 200.0
 _LONGEST_SIDE = 16_000  # pixels; matplotlib's raster engine ends at 2^16
-_MOST_PIXELS = 60_000_000
+_MAX_PIXELS = 60_000_000
 
-# Without these, dates would make every file a different one.
+# Without dates, files of the same figure are identical.
 _METADATA: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure as PNG, SVG or PDF, as the ending of `path` says.
+    """Write a figure as PNG, SVG or PDF; the suffix of `path` is the format.
 
     The picture is drawn in memory, written to a temporary file in the same folder and renamed, so
-    a reader never sees half of it and an older file survives an error. Very large pictures are
-    written as PNG with fewer than 200 dots per inch, so that they fit into memory.
+    a reader never sees an incomplete file and an older file survives an error. Very large pictures
+    are written as PNG with fewer than 200 dots per inch, to fit into memory.
 
-    Raises `cgprimer.errors.UsageError` for any other ending and where the file cannot be written.
+    Raises `cgprimer.errors.UsageError` for an unknown suffix or an unwritable file.
 
     >>> import tempfile
     >>> from matplotlib.figure import Figure
@@ -47,7 +47,7 @@ def save_figure(figure: Figure, path: Path) -> None:
 
 
 def figure_bytes(figure: Figure, kind: str) -> bytes:
-    """A figure as a PNG, SVG or PDF file would hold it, the same at every run.
+    """Return a figure as the content of a PNG, SVG or PDF file.
 
     >>> from matplotlib.figure import Figure
     >>> figure_bytes(Figure(figsize=(1, 1)), "png")[1:4]
@@ -59,7 +59,7 @@ def figure_bytes(figure: Figure, kind: str) -> bytes:
     picture = io.BytesIO()
     warn_of_missing_glyphs(text.get_text() for text in figure.findobj(Text))
     width, height = (float(side) for side in figure.get_size_inches())
-    dense = math.sqrt(_MOST_PIXELS / (width * height))
+    dense = math.sqrt(_MAX_PIXELS / (width * height))
     dpi = min(_DPI, _LONGEST_SIDE / max(width, height), dense)
     look: Any = {"facecolor": figure.get_facecolor(), "bbox_inches": None}
     with rc_context({"svg.hashsalt": "cgprimer", "svg.fonttype": "path"}), ignore_missing_glyphs():
@@ -69,7 +69,7 @@ def figure_bytes(figure: Figure, kind: str) -> bytes:
 
 
 def replace_control_characters(text: str) -> str:
-    r"""Text without the control characters that XML, DOT and LaTeX do not know.
+    r"""Replace the control characters that XML, DOT and LaTeX do not accept by question marks.
 
     >>> replace_control_characters("a\x07b\n")
     'a?b\n'
@@ -78,9 +78,9 @@ def replace_control_characters(text: str) -> str:
 
 
 def check_picture_path(path: Path, formats: tuple[str, ...] = FORMATS) -> str:
-    """The format that the ending of `path` asks for, after a look whether it can be written.
+    """Return the picture format of a path, and check that it can be written.
 
-    Raises `cgprimer.errors.UsageError` for an unknown ending or a folder that cannot be written to.
+    Raises `cgprimer.errors.UsageError` for an unknown suffix or an unwritable folder.
 
     >>> check_picture_path(Path("Loss.PNG"))
     'png'

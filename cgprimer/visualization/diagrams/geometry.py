@@ -1,6 +1,6 @@
-"""Boxes and lines: polylines with rounded corners, cut, measured, sampled and told apart.
+"""Boxes and polylines: corners, lengths, samples and overlaps.
 
-Pure geometry. Lengths are in points; x goes to the right, y downwards, as on a page.
+Lengths are in points; x increases to the right, y downwards, as on a page.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ Size: TypeAlias = tuple[float, float]
 Array: TypeAlias = npt.NDArray[np.float64]
 
 _CORNER_STEPS = 8
-_APART = 7.0  # points between two lines that are seen as two
+_MIN_DISTANCE = 7.0  # points between two lines that are seen as two
 _STEP = 5.0
-_CROSSING = 20.0  # the length over which two lines that cross steeply are close
-_NEAR_END = 26.0  # lines that share a vertex come together before it
+_CROSSING = 20.0  # length over which two lines that cross at a steep angle are close
+_NEAR_END = 26.0  # lines with a common vertex may be close up to this distance from it
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """An upright rectangle by its centre and size, in points."""
+    """An upright rectangle, given by its center and size in points."""
 
     x: float
     y: float
@@ -40,7 +40,7 @@ class Box:
 
 
 def bounding_box(boxes: Iterable[Box], points: Iterable[Point] = ()) -> Box:
-    """The smallest rectangle around boxes and points, of which there is at least one.
+    """Return the smallest box around at least one box or point.
 
     >>> bounding_box([Box(0, 0, 10, 10)], [(25, 0)])
     Box(x=10.0, y=0.0, width=30.0, height=10.0)
@@ -52,10 +52,10 @@ def bounding_box(boxes: Iterable[Box], points: Iterable[Point] = ()) -> Box:
 
 
 def round_corners(points: Sequence[Point], radius: float) -> tuple[Point, ...]:
-    """Replace every corner of a polyline by a quadratic Bezier curve, sampled.
+    """Replace every corner of a polyline by points of a quadratic Bezier curve.
 
-    The curve leaves the line at most `radius` before the corner and never before the middle of
-    a segment, so it stays inside the corner and the ends keep their directions.
+    The curve starts at most `radius` before the corner and not before the middle of a segment, so
+    it stays inside the corner and the ends keep their directions.
 
     >>> len(round_corners([(0, 0), (50, 0), (50, 50)], 10)), round_corners([(0, 0), (9, 0)], 10)
     (11, ((0, 0), (9, 0)))
@@ -85,7 +85,7 @@ def line_length(line: Sequence[Point]) -> float:
 
 
 def point_at(line: Sequence[Point], distance: float) -> Point:
-    """Return the point `distance` along the polyline, kept between its ends.
+    """Return the point at a distance along a polyline; distances are limited to its length.
 
     >>> point_at([(0, 0), (10, 0), (10, 10)], 12)
     (10.0, 2.0)
@@ -100,19 +100,19 @@ def point_at(line: Sequence[Point], distance: float) -> Point:
 
 
 def shorten_line(line: Sequence[Point], cut: float) -> tuple[Point, ...]:
-    """Cut `cut` points off the end of a polyline; at least half of its length is kept.
+    """Shorten a polyline at its end by `cut` points, but not to less than half of its length.
 
     >>> shorten_line([(0, 0), (10, 0), (10, 10)], 4)
     ((0, 0), (10, 0), (10.0, 6.0))
     """
-    keep = max(line_length(line) - cut, line_length(line) / 2)
-    covered = accumulate(math.dist(a, b) for a, b in pairwise(line))
-    kept = (point for point, far in zip(line[1:], covered, strict=True) if far < keep)
-    return (line[0], *kept, point_at(line, keep))
+    end = max(line_length(line) - cut, line_length(line) / 2)
+    distances = accumulate(math.dist(a, b) for a, b in pairwise(line))
+    inner = (point for point, distance in zip(line[1:], distances, strict=True) if distance < end)
+    return (line[0], *inner, point_at(line, end))
 
 
 def sample_line(line: Sequence[Point], step: float) -> tuple[Point, ...]:
-    """Return points about `step` apart along the polyline, both ends included.
+    """Return equidistant points of a polyline, about `step` apart, with both ends.
 
     >>> sample_line([(0, 0), (10, 0)], 5)
     ((0.0, 0.0), (5.0, 0.0), (10.0, 0.0))
@@ -125,10 +125,10 @@ def sample_line(line: Sequence[Point], step: float) -> tuple[Point, ...]:
 
 
 def overlap_length(edges: Sequence[tuple[str, str]], lines: Sequence[Sequence[Point]]) -> float:
-    """The length in points over which lines run closer together than a reader can tell.
+    """Return the total length over which lines are too close to be distinguished, in points.
 
-    Lines that begin or end at the same vertex may come together there, and any two may cross
-    once at a steep angle.
+    Lines with a common start or end may be close near it, and any two lines may cross once at a
+    steep angle.
 
     >>> edges = [("a", "b"), ("c", "d")]
     >>> overlap_length(edges, [[(0, 0), (100, 0)], [(0, 3), (100, 3)]])
@@ -138,18 +138,19 @@ def overlap_length(edges: Sequence[tuple[str, str]], lines: Sequence[Sequence[Po
     """
     if not lines:
         return 0.0
-    taken = [np.array(sample_line(line, _STEP)) for line in lines]
-    points = np.concatenate(taken)
-    owners = np.repeat(np.arange(len(taken)), [len(line) for line in taken])
-    cells = np.floor(points / _APART).astype(int) @ (1 << 32, 1)
-    next_ones = np.add.outer([-1 << 32, 0, 1 << 32], [-1, 0, 1]).ravel()  # have all that is near
+    samples = [np.array(sample_line(line, _STEP)) for line in lines]
+    points = np.concatenate(samples)
+    owners = np.repeat(np.arange(len(samples)), [len(line) for line in samples])
+    cells = np.floor(points / _MIN_DISTANCE).astype(int) @ (1 << 32, 1)
+    offsets = np.add.outer([-1 << 32, 0, 1 << 32], [-1, 0, 1]).ravel()  # to neighboring cells
     total = 0.0
-    for number, line in enumerate(taken):
-        around = (points >= line.min(axis=0) - _APART) & (points <= line.max(axis=0) + _APART)
+    for number, line in enumerate(samples):
+        low, high = line.min(axis=0) - _MIN_DISTANCE, line.max(axis=0) + _MIN_DISTANCE
+        around = (points >= low) & (points <= high)
         others = np.flatnonzero(around.all(axis=1) & (owners > number))
-        beside = (cells[owners == number, None] + next_ones).ravel()
-        others = others[np.isin(cells[others], beside)]
-        near = _pairwise_distances(line, points[others]) < _APART
+        neighbors = (cells[owners == number, None] + offsets).ravel()
+        others = others[np.isin(cells[others], neighbors)]
+        near = _pairwise_distances(line, points[others]) < _MIN_DISTANCE
         for other in np.unique(owners[others[near.any(axis=0)]]):
             close = line[near[:, owners[others] == other].any(axis=1)]
             for side in (0, 1):
@@ -160,14 +161,18 @@ def overlap_length(edges: Sequence[tuple[str, str]], lines: Sequence[Sequence[Po
 
 
 def _pairwise_distances(points: Array, others: Array) -> Array:
-    apart = points[:, None] - others
-    return np.asarray(np.hypot(apart[..., 0], apart[..., 1]))
+    """Return the distance between each point and each other point."""
+    difference = points[:, None] - others
+    return np.asarray(np.hypot(difference[..., 0], difference[..., 1]))
 
 
 def _move_toward(start: Point, goal: Point, distance: float) -> Point:
-    whole = math.dist(start, goal)
-    return _interpolate(start, goal, distance / whole if whole > 0 else 0.0)
+    """Return the point at a distance from the start on the line to the goal."""
+    total = math.dist(start, goal)
+    return _interpolate(start, goal, distance / total if total > 0 else 0.0)
 
 
-def _interpolate(start: Point, goal: Point, share: float) -> Point:
-    return (start[0] + (goal[0] - start[0]) * share, start[1] + (goal[1] - start[1]) * share)
+def _interpolate(start: Point, goal: Point, fraction: float) -> Point:
+    """Return the point at a fraction of the line from the start to the goal."""
+    x, y = start
+    return (x + (goal[0] - x) * fraction, y + (goal[1] - y) * fraction)

@@ -1,4 +1,4 @@
-"""Graphs too large to read, by layers: how many vertices of which kind, and how many edges."""
+"""Summaries of large graphs by layers: the numbers of vertices of each role, and of edges."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from cgprimer.errors import pluralize
 from cgprimer.visualization.diagrams.diagram import Diagram, Edge, Node, Role
 
 READABLE = 60  # vertices of a sparse graph; with more, text on a slide is too small to read
-_GROUPS = 3  # into which the layers are put together if there are more than a slide has room for
-_MOST_LAYERS = 4
-_MOST_SIDE_BY_SIDE = 25  # vertices of one layer, which stand under each other
-_NAMED = 3
+_GROUPS = 3  # groups of layers in the summary of a deep graph
+_MAX_LAYERS = 4  # layers that are not grouped
+_MAX_LAYER_SIZE = 25  # vertices of one layer, which are stacked vertically
+_MAX_NAMES = 3
 
 
 def is_readable(diagram: Diagram, readable: int = READABLE) -> bool:
     """Tell whether a slide has room for every vertex and edge of a diagram.
 
-    A graph may have as many edges as vertices; three more count as much as a vertex.
+    A graph can have as many edges as vertices; three more edges count as one vertex.
 
     >>> nodes = tuple(Node(str(k), f"x{k}", "inner") for k in range(20))
     >>> edges = tuple(Edge(a.key, b.key) for a in nodes for b in nodes if a.key < b.key)
@@ -31,32 +31,32 @@ def is_readable(diagram: Diagram, readable: int = READABLE) -> bool:
         return False
     joined = {key for edge in diagram.edges for key in (edge.tail, edge.head)}
     layer = assign_layers([n.key for n in diagram.nodes], [(e.tail, e.head) for e in diagram.edges])
-    return max(Counter(layer[key] for key in joined).values(), default=0) <= _MOST_SIDE_BY_SIDE
+    return max(Counter(layer[key] for key in joined).values(), default=0) <= _MAX_LAYER_SIZE
 
 
 def summarize(diagram: Diagram, readable: int = READABLE) -> Diagram:
-    """A diagram that can be read: itself, or its layers with counts.
+    """Return a readable diagram: the diagram itself, or a summary of its layers with counts.
 
-    A vertex's layer is the length of the longest way to it; what has no way to it stands in the
-    layer before its first user. Neighbouring layers are put together until few enough are left.
-    Each layer has one vertex for each role in it, and edges say how many edges they stand for.
+    The layer of a vertex is the length of the longest path to it; a vertex without a path to it is
+    in the layer before its first user. Neighboring layers are merged until few enough remain. Each
+    layer has one vertex per role, and edges show the number of edges that they represent.
 
     >>> nodes = tuple(Node(str(k), f"x{k}", "inner") for k in range(100))
     >>> chain = Diagram(nodes, tuple(Edge(str(k), str(k + 1)) for k in range(99)))
-    >>> found = summarize(chain)
-    >>> len(found.nodes), found.nodes[0].label, found.nodes[0].detail[0]
+    >>> summary = summarize(chain)
+    >>> len(summary.nodes), summary.nodes[0].label, summary.nodes[0].detail[0]
     (3, '34 variables', 'layers 1 to 34')
     """
     if is_readable(diagram, readable):
         return diagram
     layer = assign_layers([n.key for n in diagram.nodes], [(e.tail, e.head) for e in diagram.edges])
     count = max(layer.values()) + 1
-    groups = count if count <= _MOST_LAYERS else _GROUPS
+    groups = count if count <= _MAX_LAYERS else _GROUPS
     group = {key: number * groups // count for key, number in layer.items()}
     members: dict[tuple[int, Role], list[Node]] = defaultdict(list)
     for node in diagram.nodes:
         members[group[node.key], node.role].append(node)
-    place = {node.key: f"{g} {role}" for (g, role), found in members.items() for node in found}
+    place = {node.key: f"{g} {role}" for (g, role), nodes in members.items() for node in nodes}
     nodes = [
         _summary_vertex(f"{g} {role}", role, members[g, role], layer) for g, role in sorted(members)
     ]
@@ -74,21 +74,23 @@ def summarize(diagram: Diagram, readable: int = READABLE) -> Diagram:
     return replace(short, backward_arrows=diagram.backward_arrows)
 
 
-def _summary_vertex(key: str, role: Role, found: list[Node], layer: Mapping[str, int]) -> Node:
-    assign_layers = [layer[node.key] + 1 for node in found]
-    first, last = min(assign_layers), max(assign_layers)
+def _summary_vertex(key: str, role: Role, members: list[Node], layer: Mapping[str, int]) -> Node:
+    """Return a vertex that represents the vertices of one role in a group of layers."""
+    numbers = [layer[node.key] + 1 for node in members]
+    first, last = min(numbers), max(numbers)
     where = f"layer {first}" if first == last else f"layers {first} to {last}"
-    kinds = Counter(node.label for node in found)
+    kinds = Counter(node.label for node in members)
     if role == "operation":
-        named = [f"{number} {label}" for label, number in kinds.most_common(_NAMED)]
+        names = [f"{number} {label}" for label, number in kinds.most_common(_MAX_NAMES)]
     else:
-        named = [", ".join([*list(kinds)[:_NAMED], *["…"][: len(kinds) > _NAMED]])]
+        names = [", ".join([*list(kinds)[:_MAX_NAMES], *["…"][: len(kinds) > _MAX_NAMES]])]
     noun = "variable" if role == "inner" else role
-    return Node(key, pluralize(len(found), noun), role, (where, *named), count=len(found))
+    lines = (where, *names)
+    return Node(key, pluralize(len(members), noun), role, lines, count=len(members))
 
 
 def assign_layers(keys: Iterable[str], edges: Sequence[tuple[str, str]]) -> dict[str, int]:
-    """The layer of each vertex, counted from 0; they come in topological order."""
+    """Return the layer of each vertex, counted from 0; `keys` are in topological order."""
     heads: dict[str, list[str]] = defaultdict(list)
     for tail, head in edges:
         heads[tail].append(head)

@@ -1,9 +1,9 @@
-"""Where vertices, edges and their labels go: layers from inputs to outputs.
+"""Positions of vertices, edges and labels: layers from inputs to outputs.
 
-The layers, the order inside them, the coordinates and the routes of long edges around other
-vertices come from graphlay, a deterministic layout engine that knows the size of every box and
-needs no Graphviz binary; labels stand on the middles of their edges until `edge_labels.py` moves
-them. This module states what is asked of it. Lengths are in points; y goes downwards.
+The layers, their order, the coordinates and the routes of long edges around other vertices are
+computed by graphlay, a deterministic layout engine that uses the size of every box and needs no
+Graphviz binary. Labels are at the middle of their edges until `edge_labels.py` moves them. Lengths
+are in points; y increases downwards.
 
 Source: Sugiyama, Tagawa and Toda, "Methods for visual understanding of hierarchical system
 structures", IEEE Trans. SMC 11 (1981); https://github.com/aarkue/graphlay
@@ -32,22 +32,32 @@ from cgprimer.visualization.diagrams.theme import Shape
 from cgprimer.visualization.diagrams.vertex_order import equalize_sizes, natural_order
 from cgprimer.visualization.diagrams.vertex_shapes import clip_to_outline
 
-_CORNER = 36.0  # rounding of the bends of edges
-_MOST_ROWS = 12
-_MOST_PASSED = 20_000  # layers that edges pass, in all: 40,000 take ten seconds, and grow steeply
+_CORNER = 36.0  # radius of the bends of edges
+_MAX_ROWS = 12
+_MAX_CROSSED_LAYERS = 20_000  # total over all edges: 40,000 take ten seconds, and growth is steep
 
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """The room that a layout leaves, in points."""
+    """The gaps of a layout, in points, and the kind of layout.
 
-    layer: float = 36.0  # between the layers, `clear` off the vertices
-    node: float = 14.0  # between the vertices of a layer, `clear` off them
-    label: float = 30.0  # on either side of a label along its edge: some line and an arrow head
-    square: bool = False  # edges are level and upright; otherwise they go straight
-    fold: float = 0.0  # width over height of many layers folded into rows: needs `square`; 0: none
-    clear: float = 8.0  # what an edge keeps off the vertices that it passes
-    spine: bool = False  # along the longest path
+    Attributes:
+        layer: gap between layers, in addition to `clear`.
+        node: gap between the vertices of a layer, in addition to `clear`.
+        label: gap on either side of a label along its edge, with room for an arrow head.
+        square: True for horizontal and vertical edges; otherwise edges are straight.
+        fold: width over height of layers folded into rows, which requires `square`; 0 for one row.
+        clear: distance between an edge and other vertices.
+        spine: True for a layout along the longest path.
+    """
+
+    layer: float = 36.0
+    node: float = 14.0
+    label: float = 30.0
+    square: bool = False
+    fold: float = 0.0
+    clear: float = 8.0
+    spine: bool = False
 
 
 COMFORTABLE = Gaps()
@@ -55,16 +65,26 @@ COMFORTABLE = Gaps()
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Everything but texts and ink; all coordinates lie in (0..width, 0..height)."""
+    """Positions of all elements of a diagram, between (0, 0) and (width, height).
 
-    boxes: Mapping[str, Box]  # one per vertex
-    routes: tuple[tuple[Point, ...], ...]  # one per edge, from its tail's outline to its head's
-    lines: tuple[tuple[Point, ...], ...]  # the same with rounded corners
-    labels: tuple[Box | None, ...]  # one per edge; `edge_labels.py` finds better places
+    Attributes:
+        boxes: the box of each vertex.
+        routes: the corners of each edge, from the outline of its tail to the outline of its head.
+        lines: the routes with rounded corners.
+        labels: the box of the label of each edge, before `edge_labels.py` moves it.
+        layers: number of layers.
+        width, height: size of the layout.
+        frames: the frame of each part, from `part_frames.py`.
+    """
+
+    boxes: Mapping[str, Box]
+    routes: tuple[tuple[Point, ...], ...]
+    lines: tuple[tuple[Point, ...], ...]
+    labels: tuple[Box | None, ...]
     layers: int
     width: float
     height: float
-    frames: tuple[Box, ...] = ()  # one per part; `part_frames.py` adds them
+    frames: tuple[Box, ...] = ()
 
 
 def lay_out(
@@ -76,13 +96,18 @@ def lay_out(
     gaps: Gaps = COMFORTABLE,
     down: bool = False,
 ) -> Layout:
-    """Lay a graph out, the same way at every run; `down`: from top to bottom.
+    """Lay out a graph in layers, deterministically.
 
-    Vertices come after those that lead to them, `label_sizes` has None for an edge without a label,
-    and `shapes` are the outlines that edges meet: rectangles unless given.
+    Args:
+        sizes: width and height of each vertex, in topological order.
+        edges: pairs of tail and head.
+        label_sizes: width and height of the label of each edge; None for an edge without a label.
+        shapes: outlines of vertices, which edges meet; rectangles unless given.
+        gaps: the gaps.
+        down: True for a layout from top to bottom.
 
-    >>> found = lay_out({"a": (40, 20), "b": (40, 20)}, [("a", "b")], [(20, 10)])
-    >>> found.boxes["a"].x < found.labels[0].x < found.boxes["b"].x
+    >>> layout = lay_out({"a": (40, 20), "b": (40, 20)}, [("a", "b")], [(20, 10)])
+    >>> layout.boxes["a"].x < layout.labels[0].x < layout.boxes["b"].x
     True
     """
     if not sizes:
@@ -123,22 +148,21 @@ def lay_out_straight(
     shapes: Mapping[str, Shape] | None = None,
     gaps: Gaps = COMFORTABLE,
 ) -> Layout | None:
-    """Lay out a network in columns, a chain over rows, or a graph along its longest path.
+    """Lay out a network in columns, a chain in rows, or a graph along its longest path.
 
-    With ``gaps.fold`` it is a chain over rows, with ``gaps.spine`` a graph along a path.
-
-    Returns None for a graph of another kind; arguments are those of :func:`lay_out`.
+    With ``gaps.fold`` the graph must be a chain, with ``gaps.spine`` it is laid out along its
+    longest path. Arguments are those of :func:`lay_out`. Returns None for a graph of another kind.
 
     >>> sizes = dict.fromkeys("abcd", (40, 20))
     >>> edges = [("a", "c"), ("a", "d"), ("b", "c"), ("b", "d")]
-    >>> found = lay_out_straight(sizes, edges, [None] * 4)
-    >>> found.boxes["a"].y == found.boxes["c"].y, {len(route) for route in found.routes}
+    >>> layout = lay_out_straight(sizes, edges, [None] * 4)
+    >>> layout.boxes["a"].y == layout.boxes["c"].y, {len(route) for route in layout.routes}
     (True, {2})
     """
     outline = shapes or {}
     layer_gap, node_gap = gaps.layer + 2 * gaps.clear, gaps.node + gaps.clear
     if gaps.spine:
-        found = lay_out_spine(
+        columns = lay_out_spine(
             sizes,
             edges,
             label_sizes,
@@ -148,7 +172,7 @@ def lay_out_straight(
             label_gap=gaps.label,
         )
     else:
-        found = lay_out_columns(
+        columns = lay_out_columns(
             sizes,
             edges,
             label_sizes,
@@ -158,9 +182,9 @@ def lay_out_straight(
             label_gap=gaps.label,
             aspect=gaps.fold,
         )
-    if found is None:
+    if columns is None:
         return None
-    return _build_layout(found.boxes, found.routes, label_sizes, found.layers)
+    return _build_layout(columns.boxes, columns.routes, label_sizes, columns.layers)
 
 
 def _build_layout(
@@ -169,22 +193,23 @@ def _build_layout(
     label_sizes: Sequence[Size | None],
     layers: int,
 ) -> Layout:
-    """Return a layout whose left and upper ends are at 0, with labels on the middles of lines."""
+    """Return a layout that starts at (0, 0), with labels at the middle of their edges."""
     lines = [round_corners(route, _CORNER) for route in routes]
-    # graphlay makes room for labels, but puts some of them far from their edges.
+    # graphlay reserves room for labels, but places some of them far from their edges.
     both = zip(lines, label_sizes, strict=True)
     labels = [size and Box(*point_at(line, line_length(line) / 2), *size) for line, size in both]
     shown = [*boxes.values(), *filter(None, labels)]
     whole = bounding_box(shown, [point for line in lines for point in line])
     left, top = whole.x - whole.width / 2, whole.y - whole.height / 2
 
-    def moved(line: Sequence[Point]) -> tuple[Point, ...]:
+    def translate_line(line: Sequence[Point]) -> tuple[Point, ...]:
+        """Return a line moved to the new origin."""
         return tuple((x - left, y - top) for x, y in line)
 
     return Layout(
         {key: box.translate(-left, -top) for key, box in boxes.items()},
-        tuple(map(moved, routes)),
-        tuple(map(moved, lines)),
+        tuple(map(translate_line, routes)),
+        tuple(map(translate_line, lines)),
         tuple(box and box.translate(-left, -top) for box in labels),
         layers,
         whole.width,
@@ -193,19 +218,19 @@ def _build_layout(
 
 
 def _check_size(sizes: Mapping[str, Size], edges: Sequence[tuple[str, str]]) -> None:
-    """Refuse at once what would be laid out for minutes, and fill no screen."""
+    """Raise UsageError for a graph whose layout would take minutes."""
     before = defaultdict(list)
     for tail, head in edges:
         before[head].append(tail)
     rank: dict[str, int] = {}
-    for key in sizes:  # those that lead to it come first
+    for key in sizes:  # in topological order
         rank[key] = max((rank.get(tail, 0) + 1 for tail in before[key]), default=0)
-    passed = sum(max(rank[head] - rank[tail] - 1, 0) for tail, head in edges)
-    if passed > _MOST_PASSED:
+    crossed = sum(max(rank[head] - rank[tail] - 1, 0) for tail, head in edges)
+    if crossed > _MAX_CROSSED_LAYERS:
         raise UsageError(
-            f"the edges of {len(sizes):,} vertices pass {passed:,} layers, more than the"
-            f" {_MOST_PASSED:,} that can be laid out",
-            hint="draw without --all summarises a large graph; or show a part of it: --of NAME",
+            f"a layout is limited to edges across {_MAX_CROSSED_LAYERS:,} layers in total, but this"
+            f" graph of {len(sizes):,} vertices has {crossed:,}",
+            hint="draw the summary (without --all), or a part of the graph (--of NAME)",
         )
 
 
@@ -215,19 +240,20 @@ def _build_request(
     label_sizes: Sequence[Size | None],
     clear: float,
 ) -> Any:
+    """Return the input of graphlay: vertices with their sizes, and edges with their labels."""
     try:
         from graphlay import Graph
     except ImportError:
         raise UsageError(
-            "graphs are laid out by graphlay, which is not installed",
-            hint="pip install graphlay: it has wheels for Linux (x86_64, aarch64), macOS and"
-            " Windows (x86_64), elsewhere it is built by Rust; -o graph.dot and .mmd need none",
+            "pictures of graphs require the package graphlay",
+            hint="pip install graphlay (wheels for Linux x86_64 and aarch64, macOS and Windows"
+            " x86_64; other systems need a Rust compiler), or write .dot or .mmd files",
         ) from None
     graph = Graph()
-    # graphlay takes vertices that could stand in any order by the alphabet: x10 before x2.
+    # graphlay orders exchangeable vertices alphabetically, with x10 before x2.
     names = {key: f"{number:06}" for number, key in enumerate(sizes)}
     for key, (width, height) in sizes.items():
-        # Larger than they are, so that no line touches a vertex that is not its own.
+        # Boxes are enlarged so that edges keep a distance from other vertices.
         graph.node(names[key], width=width + 2 * clear, height=height + 2 * clear)
     for (tail, head), size in zip(edges, label_sizes, strict=True):
         label: Any = {"label_size": {"width": size[0], "height": size[1]}} if size else {}
@@ -236,6 +262,7 @@ def _build_request(
 
 
 def _run_graphlay(request: Any, gaps: Gaps, down: bool, branches: str) -> dict[str, Any]:
+    """Return the layout of graphlay; `branches` is its style of branches."""
     from graphlay import layout
 
     # graphlay folds a layout into rows only with orthogonal routes.
@@ -249,17 +276,17 @@ def _run_graphlay(request: Any, gaps: Gaps, down: bool, branches: str) -> dict[s
             "dummy_gap": 0.8 * gaps.node + gaps.clear / 2,
             "edge_label_margin": gaps.label,
         },
-        # A network looks best around a middle line, other graphs along a straight main path.
+        # A network looks best around a center line, other graphs along a straight main path.
         "coords": {"branch_style": branches},
         "labels": {"reservation": "always"},
         "wrap": {"viewport_aspect": gaps.fold},
-        "tuning": {"wrap": {"max_rows": _MOST_ROWS}, "routing": {"diagonal_clear": 0.0}},
+        "tuning": {"wrap": {"max_rows": _MAX_ROWS}, "routing": {"diagonal_clear": 0.0}},
     }
     return layout(request, preset="layered", options=options).to_dict()
 
 
 def _is_network(layer: Mapping[str, int | None], edges: Sequence[tuple[str, str]]) -> bool:
-    """Tell whether every layer is joined to the whole next layer, and to no other."""
+    """Tell whether each layer is fully connected to the next layer, and to no other layer."""
     members = Counter(layer.values())
     pairs = set(edges)
     if None in members:  # a vertex without edges belongs to no layer
@@ -275,7 +302,7 @@ def _center_layers(
     edges: Sequence[tuple[str, str]],
     routes: Sequence[list[Point]],
 ) -> None:
-    """Move every layer of a network, with its edges, to one middle line."""
+    """Center every layer of a network, with its edges, on a common line."""
     columns: dict[int | None, list[Box]] = defaultdict(list)
     for key, box in boxes.items():
         columns[layer[key]].append(box)

@@ -1,4 +1,4 @@
-"""Model parallelism in a picture: the parts of a graph, and what crosses the cuts between them.
+"""Diagrams of model parallelism: the parts of a graph, and the values sent between them.
 
 Source: Huang et al. 2019, "GPipe: efficient training of giant neural networks".
 """
@@ -18,22 +18,22 @@ from cgprimer.training.distributed.layer_cuts import Stage, cut, cut_name
 from cgprimer.training.worker_options import parse_stage_count
 from cgprimer.visualization.diagrams.diagram import Diagram, Edge, Part
 
-_MOST_MARKED = 8  # edges between parts; of more, only the notes say what is sent
+_MAX_MARKED = 8  # labelled edges between parts; if there are more, only notes show the values
 
 
 def frame_parts(
     diagram: Diagram, graph: ExpressionGraph, place: str, workers: Names | None = None
 ) -> Diagram:
-    """Return a diagram with a frame for each part of a graph, and with what is sent between them.
+    """Return a diagram with a frame for each part of a graph, and the values sent between them.
 
     Args:
-        diagram: the vertices of the graph, or of the numbers of its arrays.
-        graph: the graph that is cut.
-        place: ``layers:2`` for two parts.
-        workers: names of the workers that have the parts; numbered parts unless given.
+        diagram: the diagram of the graph, or of the elements of its arrays.
+        graph: the graph.
+        place: the partition, such as ``layers:2`` for two parts.
+        workers: names of the workers of the parts; parts are numbered unless given.
 
     Raises:
-        UsageError: the graph cannot be cut so, or the number of workers is not that of the parts.
+        UsageError: the graph does not have this partition, or the number of workers is wrong.
 
     >>> from cgprimer.core.graph import parse
     >>> from cgprimer.visualization.diagrams.level_diagrams import variable_diagram
@@ -45,7 +45,7 @@ def frame_parts(
     count = parse_stage_count(place)
     if len(graph.outputs) != 1:
         raise UsageError(
-            f"a graph that is cut must have one output, and this one has {len(graph.outputs)}",
+            f"`place` requires a graph with one output, got {len(graph.outputs)}",
             hint="add a loss: loss='squared-error' (--loss squared-error)",
         )
     names = _part_names(workers, count)
@@ -53,7 +53,7 @@ def frame_parts(
     owner = _find_parts(diagram, graph, stages)
     crossing = [_label_crossing(edge, owner, stages) for edge in diagram.edges]
     marked = sum(after is not edge for after, edge in zip(crossing, diagram.edges, strict=True))
-    edges = tuple(crossing) if marked <= _MOST_MARKED else diagram.edges
+    edges = tuple(crossing) if marked <= _MAX_MARKED else diagram.edges
     parts = tuple(
         Part(
             f"{name}: {stage.work:.0%} of the work".replace("%", " %"),
@@ -66,12 +66,15 @@ def frame_parts(
 
 
 def _part_names(workers: Names | None, count: int) -> Sequence[str]:
+    """Return the name of each part: its worker, or its number."""
     if workers is None:
         return [f"part {number}" for number in range(1, count + 1)]
     names = normalize_names(workers, "workers")
     if len(names) != count or len({*names}) != count:
-        what = f"{pluralize(count, 'part')} must have as many different workers, got {len(names)}"
-        raise UsageError(what, hint="layers:2 has two parts: workers='gpu0,gpu1'")
+        raise UsageError(
+            f"{pluralize(count, 'part')} must have {count} different workers, got {len(names)}",
+            hint="two parts (layers:2) have two workers: workers='gpu0,gpu1'",
+        )
     return names
 
 
@@ -108,7 +111,7 @@ def _find_parts(
 
 
 def _label_crossing(edge: Edge, owner: Mapping[str, int], stages: Sequence[Stage]) -> Edge:
-    """Return an edge with the name of what it sends, if it leads from one part to another."""
+    """Return an edge, labelled with the value that it sends if its ends are in different parts."""
     head = owner[edge.head]
     name = parse_element(edge.tail)[0]
     if owner[edge.tail] == head or cut_name(name) not in stages[head].inputs:
@@ -118,7 +121,7 @@ def _label_crossing(edge: Edge, owner: Mapping[str, int], stages: Sequence[Stage
 
 
 def _list_messages(names: Sequence[str], stages: Sequence[Stage]) -> Iterator[str]:
-    """Return a sentence for each pair of parts: what goes forward and what comes back."""
+    """Yield a note for each pair of parts: the values sent forward, and the adjoints sent back."""
     for head, stage in enumerate(stages):
         for tail, earlier in enumerate(stages[:head]):
             sent = [name for name in stage.inputs if name in earlier.outputs]

@@ -1,6 +1,6 @@
-"""Frames around the parts of a graph: each part has its own range from left to right.
+"""Frames around the parts of a graph, next to each other from left to right.
 
-Lengths are in points; y goes downwards.
+Lengths are in points; y increases downwards.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from cgprimer.visualization.diagrams.text_layout import text_width
 from cgprimer.visualization.diagrams.theme import DETAIL_SIZE, LINE_SPACING
 
 PADDING = 16.0  #: between a frame and its vertices
-_HEADER = DETAIL_SIZE * LINE_SPACING  # of a line of a frame's label
-_ARROW = 28.0  # of a line that is seen on either side of a label between two frames
-_BARRIER = "\0barrier"  # before the number of an invisible vertex
+_HEADER = DETAIL_SIZE * LINE_SPACING  # height of a line of the label of a frame
+_ARROW = 28.0  # visible length of a line on either side of a label between two frames
+_BARRIER = "\0barrier"  # prefix of the keys of invisible vertices
 
 LayOut = Callable[
     [Mapping[str, Size], Sequence[tuple[str, str]], Sequence[Size | None]], Layout | None
@@ -33,7 +33,7 @@ LayOut = Callable[
 
 
 def header_lines(part: Part) -> list[str]:
-    """Return the label of a part, as it is written in the frame.
+    """Return the lines of the label of a part.
 
     >>> header_lines(Part("GPU 0: 60 % of the work", frozenset()))
     ['GPU 0', '60 % of the work']
@@ -48,26 +48,26 @@ def lay_out_parts(
     edges: Sequence[tuple[str, str]],
     label_sizes: Sequence[Size | None],
 ) -> Layout | None:
-    """Lay out a graph with frames around its parts; None if the parts cannot be kept separate.
+    """Lay out a graph with frames around its parts; return None if the parts would overlap.
 
-    Where vertices of one part would stand below those of another, invisible vertices between the
-    parts keep them separate.
+    Invisible vertices between the parts separate them if vertices of one part would be below
+    vertices of another part.
     """
-    found = lay_out(sizes, edges, label_sizes)
-    framed = found and _add_frames(found, parts, edges)
-    if framed is not None or found is None:
+    layout = lay_out(sizes, edges, label_sizes)
+    framed = layout and _add_frames(layout, parts, edges)
+    if framed is not None or layout is None:
         return framed
     order, barriers = _add_barriers(parts, sizes, edges)
-    found = lay_out(order, [*edges, *barriers], [*label_sizes, *(None for _ in barriers)])
-    if found is None:
+    layout = lay_out(order, [*edges, *barriers], [*label_sizes, *(None for _ in barriers)])
+    if layout is None:
         return None
     count = len(edges)
     visible = replace(
-        found,
-        boxes={key: found.boxes[key] for key in sizes},
-        routes=found.routes[:count],
-        lines=found.lines[:count],
-        labels=found.labels[:count],
+        layout,
+        boxes={key: layout.boxes[key] for key in sizes},
+        routes=layout.routes[:count],
+        lines=layout.lines[:count],
+        labels=layout.labels[:count],
     )
     return _add_frames(visible, parts, edges)
 
@@ -75,7 +75,7 @@ def lay_out_parts(
 def _add_barriers(
     parts: Sequence[Part], sizes: Mapping[str, Size], edges: Sequence[tuple[str, str]]
 ) -> tuple[dict[str, Size], list[tuple[str, str]]]:
-    """Return the vertices, with a barrier between parts, and the edges to and from barriers."""
+    """Return the vertices with an invisible barrier between parts, and the edges of barriers."""
     order: dict[str, Size] = {}
     barriers: list[tuple[str, str]] = []
     for number, part in enumerate(parts):
@@ -94,12 +94,12 @@ def _add_barriers(
 
 
 def _add_frames(
-    found: Layout, parts: Sequence[Part], edges: Sequence[tuple[str, str]]
+    layout: Layout, parts: Sequence[Part], edges: Sequence[tuple[str, str]]
 ) -> Layout | None:
-    """Return a layout with room for frames; None if the ranges of parts overlap."""
+    """Return a layout with frames; None if the horizontal ranges of parts overlap."""
     ends = []
     for part in parts:
-        boxes = [found.boxes[key] for key in part.keys]
+        boxes = [layout.boxes[key] for key in part.keys]
         if not boxes:
             return None
         left = min(box.x - box.width / 2 for box in boxes)
@@ -109,41 +109,43 @@ def _add_frames(
         ends.append((left, right, wider + PADDING))
     if any(after[0] <= before[1] for before, after in pairwise(ends)):
         return None
-    tears: list[tuple[float, float]] = []  # where, and how far everything to the right moves
+    shifts: list[tuple[float, float]] = []  # x, and the shift of elements to its right
     for number, (before, after) in enumerate(pairwise(ends)):
         across = [
             label.width
-            for (tail, head), label in zip(edges, found.labels, strict=True)
+            for (tail, head), label in zip(edges, layout.labels, strict=True)
             if label and tail in parts[number].keys and head in parts[number + 1].keys
         ]
         needed = before[2] + after[2] + max([_ARROW, *(wide + 2 * _ARROW for wide in across)])
-        tears.append(((before[1] + after[0]) / 2, max(0.0, needed - (after[0] - before[1]))))
+        shifts.append(((before[1] + after[0]) / 2, max(0.0, needed - (after[0] - before[1]))))
     rows = max(len(header_lines(part)) for part in parts)
     down = rows * _HEADER + 1.5 * PADDING
     first = ends[0][2] - ends[0][0]
 
-    def moved(x: float) -> float:
-        return x + first + sum(distance for where, distance in tears if x > where)
+    def shift(x: float) -> float:
+        """Return the new position of a horizontal position."""
+        return x + first + sum(distance for start, distance in shifts if x > start)
 
-    def points(line: Sequence[Point]) -> tuple[Point, ...]:
-        return tuple((moved(x), y + down) for x, y in line)
+    def shift_line(line: Sequence[Point]) -> tuple[Point, ...]:
+        """Return the new positions of the points of a line."""
+        return tuple((shift(x), y + down) for x, y in line)
 
-    lines = tuple(map(points, found.lines))
-    height = found.height + down + PADDING
+    lines = tuple(map(shift_line, layout.lines))
+    height = layout.height + down + PADDING
     frames = []
     for left, right, side in ends:
-        a, b = moved(left) - side, moved(right) + side
+        a, b = shift(left) - side, shift(right) + side
         frames.append(Box((a + b) / 2, height / 2, b - a, height))
     return replace(
-        found,
+        layout,
         boxes={
-            key: replace(box, x=moved(box.x), y=box.y + down) for key, box in found.boxes.items()
+            key: replace(box, x=shift(box.x), y=box.y + down) for key, box in layout.boxes.items()
         },
-        routes=tuple(map(points, found.routes)),
+        routes=tuple(map(shift_line, layout.routes)),
         lines=lines,
         labels=tuple(
             label and _place_label(label, ends_of_edge, line, parts, frames)
-            for label, ends_of_edge, line in zip(found.labels, edges, lines, strict=True)
+            for label, ends_of_edge, line in zip(layout.labels, edges, lines, strict=True)
         ),
         width=frames[-1].x + frames[-1].width / 2,
         height=height,
@@ -158,7 +160,7 @@ def _place_label(
     parts: Sequence[Part],
     frames: list[Box],
 ) -> Box:
-    """Return a label on its line: between two frames if the edge leads from one to another."""
+    """Return a label on its line: between two frames if the ends of the edge are in both."""
     tail, head = (next(k for k, part in enumerate(parts) if key in part.keys) for key in edge)
     if tail == head:
         x, y = point_at(line, line_length(line) / 2)

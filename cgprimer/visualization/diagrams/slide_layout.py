@@ -1,9 +1,9 @@
-"""A graph's picture as a slide can hold it, before anything is drawn.
+"""The layout of a diagram on a slide, before it is drawn.
 
-The text of every vertex and edge is broken into lines and measured, and `layout.py` lays it out:
-with comfortable settings first, then with more economical ones (narrower gaps, shorter lines,
-fewer digits), until the picture can be read on a slide. A title stands above the graph, notes and
-a legend below it. Lengths are in points.
+The texts of vertices and edges are broken into lines and measured, and `layout.py` computes
+positions: first with comfortable settings, then with more economical settings (narrower gaps,
+shorter lines, fewer digits), until the picture can be read on a slide. The title is above the
+graph, notes and legend are below it. Lengths are in points.
 """
 
 from __future__ import annotations
@@ -50,37 +50,45 @@ MARGIN = 18.0
 NOTES_GAP = 16.0
 _TITLE_GAP = 18.0
 _SMALLEST_WIDTH = 640.0
-NOTE_WIDTH = 900.0  #: notes are broken into lines of about a slide's width
-_MOST = 600  # vertices; to find the layers of more takes minutes
-_SMALL, _LARGE = 100, 250  # vertices and edges up to which every setting is tried, and beyond none
+NOTE_WIDTH = 900.0  #: notes are broken into lines of about the width of a slide
+_MAX_VERTICES = 600  # the layout of more vertices takes minutes
+_SMALL, _LARGE = 100, 250  # vertices and edges up to which all settings are tried, or some of them
 _FEW = 50  # vertices and edges that a slide always has room for
-_LEGIBLE = 9.0  # points of the smallest text: pictures with less are summarised by layers
-_HOPELESS = 6.0  # points: no setting makes text of less than half the size readable
-_WIDEST_GAP = 320.0
-_WORTHWHILE = 4.0  # points by which gaps must grow to lay a picture out once more
-_LONG, _MANY_LAYERS = 3.0, 8  # width over height, and layers, from which a layout is folded
-# What a fault of a picture weighs, in points of its smallest text: labels that touch something,
-# labels over the line of another edge, every point over which edges lie on top of each other, and
-# every setting further down the list.
+_LEGIBLE = 9.0  # points of the smallest text, below which a graph is summarized by layers
+_HOPELESS = 6.0  # points of the smallest text, below which no setting makes it readable
+_MAX_GAP = 320.0
+_MIN_GROWTH = 4.0  # points by which gaps must grow for another layout
+_LONG, _MANY_LAYERS = 3.0, 8  # width over height, and layers, from which on a layout is folded
+# Costs of the faults of a picture, in points of its smallest text: a label that touches something,
+# a label over the line of another edge, a point of overlap between edges, a setting further down
+# the list, rows of matrices that are broken, and a network with bent edges.
 _TOUCHING, _COVERING, _CROWDED, _LATER = 30.0, 1.5, 0.02, 0.01
-_CUT = 4.0  # and rows of matrices over several lines
-_BENT = 1.5  # and a network whose edges are not straight
+_CUT = 4.0
+_BENT = 1.5
 _WRAP = 18
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """How texts are broken and how much room is left between things."""
+    """A choice of gaps and line lengths.
+
+    Attributes:
+        gaps: gaps of the layout.
+        wrap: characters of a line in a vertex.
+        edge_wrap: characters of a line on an edge.
+        terse: True for five digits, and less room between the text of a vertex and its outline.
+        straight: True for networks in columns and, with `gaps.fold`, chains in rows.
+    """
 
     gaps: Gaps = COMFORTABLE
-    wrap: int = _WRAP  # characters of a line in a vertex
-    edge_wrap: int = 14  # characters of a line on an edge
-    terse: bool = False  # five digits, and less room between a vertex's text and its outline
-    straight: bool = False  # networks in columns; with `gaps.fold` chains over rows
+    wrap: int = _WRAP
+    edge_wrap: int = 14
+    terse: bool = False
+    straight: bool = False
 
     @property
     def whole_rows(self) -> bool:
-        """Whether the row of a matrix is a line, however long."""
+        """True if a row of a matrix is one line of any length."""
         return self.wrap >= _WRAP
 
 
@@ -94,7 +102,7 @@ _SETTINGS: tuple[Setting, ...] = (
     Setting(Gaps(16, 12, 22, square=True, fold=SLIDE_ASPECT), 10, 7, terse=True),
     Setting(Gaps(10, 60, 20), terse=True),
 )
-# Of networks, tried before all others.
+# Settings for networks, tried first.
 _NETWORK = (
     Setting(Gaps(110, 22), straight=True),
     Setting(Gaps(170, 22), straight=True),
@@ -105,7 +113,7 @@ _NETWORK = (
     Setting(Gaps(56, 24, 8), 12, terse=True, straight=True),
     Setting(Gaps(40, 40, 8), 12, terse=True, straight=True),
 )
-# Of chains that are too long for one row, and of graphs along one path.
+# Settings for chains that are too long for one row, and for graphs along one path.
 _ROWS = (
     Setting(Gaps(36, 14, 24, spine=True), straight=True),
     Setting(Gaps(24, 8, 16, spine=True), terse=True, straight=True),
@@ -115,16 +123,16 @@ _ROWS = (
     Setting(Gaps(fold=SLIDE_ASPECT), edge_wrap=24, straight=True),
     Setting(Gaps(20, 8, 12, fold=SLIDE_ASPECT), edge_wrap=24, terse=True, straight=True),
 )
-# For labels that found no free place.
+# Settings for labels without a free position.
 _ROOMY = (Setting(Gaps(108, 42, 90)), Setting(Gaps(180, 70, 150), 10, 7, terse=True))
 
 
 class Captions:
-    """The texts around a graph of some width and height, and the figure that holds all of it.
+    """The texts around a graph of a given width and height, and the size of the figure.
 
     >>> from cgprimer.visualization.diagrams.diagram import Node
-    >>> found = Captions(Diagram((Node("xa", "xa", "input"),), (), "A title"), (900, 300))
-    >>> found.title, found.legend.rows, found.size
+    >>> captions = Captions(Diagram((Node("xa", "xa", "input"),), (), "A title"), (900, 300))
+    >>> captions.title, captions.legend.rows, captions.size
     (('A title',), [['input']], (936.0, 526.5))
     """
 
@@ -134,7 +142,7 @@ class Captions:
             entries.append("path")
         if any(node.dropped for node in diagram.nodes):
             entries.append("dropped")
-        widest = Legend(entries, 0.0).width  # of the entries
+        widest = Legend(entries, 0.0).width  # width of the widest entry
         inner = max(graph[0], _SMALLEST_WIDTH - 2 * MARGIN, widest)
         width = max(inner, NOTE_WIDTH)
         title = wrap_words(diagram.title, inner, TITLE_SIZE, bold=True)
@@ -143,12 +151,12 @@ class Captions:
         notes_width, notes_height = block_size(notes, DETAIL_SIZE)
         inner = max(inner, title_width, notes_width)
         self.title, self.notes, self.legend = title, notes, Legend(entries, inner)
-        # The heights above and below the graph, the margins included.
+        # Heights above and below the graph, with margins.
         self.above = MARGIN + (title_height + _TITLE_GAP if title else 0.0)
         self.below = MARGIN + (self.legend.height + NOTES_GAP if entries else 0.0)
         self.below += notes_height + NOTES_GAP if notes else 0.0
         self.filled = wide, tall = inner + 2 * MARGIN, graph[1] + self.above + self.below
-        # Padded to the shape of a slide where that at most doubles a side.
+        # The figure is padded to the shape of a slide if this at most doubles a side.
         padded = max(wide, tall * SLIDE_ASPECT), max(tall, wide / SLIDE_ASPECT)
         near = padded[0] <= 2 * wide and padded[1] <= 2 * tall
         self.size = padded if near or wide <= _SMALLEST_WIDTH else self.filled
@@ -156,9 +164,9 @@ class Captions:
 
 
 def text_on_slide(width: float, height: float) -> float:
-    """The size in points of a picture's smallest text on a slide of 13.33 by 7.5 inches.
+    """Return the size, in points, of the smallest text of a picture on a 13.33 by 7.5 inch slide.
 
-    A picture smaller than the slide is not blown up.
+    A picture smaller than the slide is not enlarged.
 
     >>> text_on_slide(800, 400), text_on_slide(1920, 1080)
     (16.0, 8.0)
@@ -168,19 +176,29 @@ def text_on_slide(width: float, height: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class SlideLayout:
-    """Everything about a diagram's drawing but the ink."""
+    """All positions and texts of a picture.
+
+    Attributes:
+        layout: positions of vertices, edges and frames.
+        labels: positions of edge labels.
+        captions: title, notes and legend.
+        details: the lines below the label of each vertex.
+        label_texts: the lines of the label of each edge.
+        overlap_length: length over which edges overlap, in points.
+        cut: True if rows of matrices are broken.
+    """
 
     layout: Layout
     labels: PlacedLabels
     captions: Captions
-    details: Mapping[str, tuple[str, ...]]  # of every vertex, broken into lines
-    label_texts: tuple[tuple[str, ...], ...]  # of every edge, broken into lines
-    overlap_length: float  # points over which edges lie on top of each other
-    cut: bool = False  # whether rows of matrices go over several lines
+    details: Mapping[str, tuple[str, ...]]
+    label_texts: tuple[tuple[str, ...], ...]
+    overlap_length: float
+    cut: bool = False
 
     @property
     def badness(self) -> float:
-        """What keeps the picture from being read on a slide; 0 for nothing."""
+        """The total cost of the faults of the picture; 0 for a readable picture."""
         # Text of half the size is more than twice as hard to read.
         small = READABLE_SIZE * max(0.0, READABLE_SIZE / self.captions.smallest_text - 1.0)
         wrong = _TOUCHING * self.labels.touching + _COVERING * self.labels.covering
@@ -188,7 +206,7 @@ class SlideLayout:
 
 
 def fits_slide(diagram: Diagram) -> bool:
-    """Tell whether a picture is at least half legible on a slide; a small one always is.
+    """Tell whether a picture is legible on a slide; a picture of a small graph always is.
 
     >>> from cgprimer.visualization.diagrams.diagram import Node
     >>> fits_slide(Diagram((Node("xa", "xa", "input"),), ()))
@@ -201,29 +219,29 @@ def fits_slide(diagram: Diagram) -> bool:
 
 @lru_cache(maxsize=16)
 def slide_layout(diagram: Diagram) -> SlideLayout:
-    """Decide where everything in the picture of `diagram` goes; nothing is drawn yet.
+    """Compute the layout of a diagram on a slide.
 
-    The first setting with which the picture has no fault is taken, or else that with the least.
+    It uses the first setting without faults, or else the setting with the lowest cost of faults.
 
-    Raises `cgprimer.errors.UsageError` where there are too many vertices.
+    Raises `cgprimer.errors.UsageError` for too many vertices.
 
     >>> from cgprimer.visualization.diagrams.diagram import Edge, Node
     >>> nodes = (Node("xa", "xa", "input"), Node("xb", "xb", "output", ("ab*xa",)))
-    >>> found = slide_layout(Diagram(nodes, (Edge("xa", "xb", "ab"),))).layout
-    >>> found.boxes["xa"].x < found.labels[0].x < found.boxes["xb"].x
+    >>> layout = slide_layout(Diagram(nodes, (Edge("xa", "xb", "ab"),))).layout
+    >>> layout.boxes["xa"].x < layout.labels[0].x < layout.boxes["xb"].x
     True
     """
-    if len(diagram.nodes) > _MOST:
+    if len(diagram.nodes) > _MAX_VERTICES:
         raise UsageError(
-            f"{len(diagram.nodes):,} vertices are too many for one picture (at most {_MOST})",
+            f"a picture has at most {_MAX_VERTICES} vertices, got {len(diagram.nodes):,}",
             hint="draw the summary (without --all), or write .dot or .mmd for another program",
         )
     size = len(diagram.nodes) + len(diagram.edges)
     best, least = None, math.inf
     for number, setting in enumerate(_NETWORK if size <= _LARGE else ()):
-        found = _try_setting(diagram, setting, least)
-        if found is not None and (badness := found.badness + _LATER * number) < least:
-            best, least = found, badness
+        picture = _try_setting(diagram, setting, least)
+        if picture is not None and (badness := picture.badness + _LATER * number) < least:
+            best, least = picture, badness
     if best is not None and not best.badness:
         return best
     return _best_of_graph(diagram, size, best, least - _BENT)
@@ -232,28 +250,28 @@ def slide_layout(diagram: Diagram) -> SlideLayout:
 def _best_of_graph(
     diagram: Diagram, size: int, network: SlideLayout | None, least: float
 ) -> SlideLayout:
-    """Return the least bad layout of a graph; that as a network unless one is less bad."""
+    """Return the layout of a graph with the lowest cost, or its layout as a network."""
     best = _try_setting(diagram, _SETTINGS[0])
-    assert best is not None  # every graph has it
+    assert best is not None  # every graph has this layout
     wide = _widest_row(diagram) > _WRAP
     few = size > _SMALL or (best.captions.smallest_text <= _HOPELESS and not wide)
     tried = _SETTINGS[1:3] if few else (*_SETTINGS[1:], *_ROWS)
-    if best.badness == _CROWDED * best.overlap_length:  # narrower ones are for text and labels
+    if best.badness == _CROWDED * best.overlap_length:  # narrower settings help text and labels
         tried = tuple(setting for setting in tried if setting.gaps.square)
     best, least = (best, best.badness) if best.badness < least or not network else (network, least)
     for number, setting in enumerate((*(tried if size <= _LARGE else ()), *_ROOMY), 1):
         if not best.badness or (setting in _ROOMY and not best.labels.touching):
             break
-        found = _try_setting(diagram, setting, least)
-        if found is not None and (badness := found.badness + _LATER * number) < least:
-            best, least = found, badness
+        picture = _try_setting(diagram, setting, least)
+        if picture is not None and (badness := picture.badness + _LATER * number) < least:
+            best, least = picture, badness
     return best
 
 
 def _try_setting(diagram: Diagram, setting: Setting, least: float = math.inf) -> SlideLayout | None:
-    """Return the picture with a setting; None where the graph is of another kind.
+    """Return the layout with a setting; None for a graph of another kind.
 
-    Labels stay on the middles of lines where the picture is worse than `least` without them.
+    Labels stay at the middle of their edges if the cost exceeds `least` without them.
     """
     styles = theme(dark=False).roles  # shapes, and so sizes, are the same in both themes
     shapes = {node.key: styles[node.role].shape for node in diagram.nodes}
@@ -270,53 +288,56 @@ def _try_setting(diagram: Diagram, setting: Setting, least: float = math.inf) ->
     label_sizes = [(wide + 8.0, high + 2.0) if high else None for wide, high in blocks]
     edges = [(edge.tail, edge.head) for edge in diagram.edges]
 
-    def placed(gaps: Gaps) -> Layout | None:
+    def lay_out_with(gaps: Gaps) -> Layout | None:
+        """Return the layout with other gaps."""
         how = partial(lay_out_straight if setting.straight else lay_out, shapes=shapes, gaps=gaps)
         if diagram.parts:
             return lay_out_parts(diagram.parts, how, sizes, edges, label_sizes)
         return how(sizes, edges, label_sizes)
 
     gaps = setting.gaps
-    found = placed(gaps)
-    if found is None:
+    layout = lay_out_with(gaps)
+    if layout is None:
         return None
-    wider = _widen_gap(gaps.layer, found, Captions(diagram, (found.width, found.height)))
+    wider = _widen_gap(gaps.layer, layout, Captions(diagram, (layout.width, layout.height)))
     if setting.straight and (gaps.fold or gaps.spine):
-        pass  # it is as long as suits its texts
-    elif wider > gaps.layer + _WORTHWHILE:
-        found = placed(replace(gaps, layer=wider)) or found
+        pass  # its length is determined by its texts
+    elif wider > gaps.layer + _MIN_GROWTH:
+        layout = lay_out_with(replace(gaps, layer=wider)) or layout
     elif (
         not (gaps.square or setting.straight)
-        and found.layers >= _MANY_LAYERS
-        and found.width > _LONG * found.height
+        and layout.layers >= _MANY_LAYERS
+        and layout.width > _LONG * layout.height
     ):
-        folded = placed(replace(gaps, square=True, fold=SLIDE_ASPECT))
-        found = folded if folded and folded.width < 0.8 * found.width else found
-    around = Captions(diagram, (found.width, found.height))
-    on_top = overlap_length(edges, found.lines)
+        folded = lay_out_with(replace(gaps, square=True, fold=SLIDE_ASPECT))
+        layout = folded if folded and folded.width < 0.8 * layout.width else layout
+    around = Captions(diagram, (layout.width, layout.height))
+    on_top = overlap_length(edges, layout.lines)
     cut = _widest_row(diagram) > setting.wrap and not setting.whole_rows
-    picture = SlideLayout(found, PlacedLabels(found.labels), around, details, texts, on_top, cut)
+    picture = SlideLayout(layout, PlacedLabels(layout.labels), around, details, texts, on_top, cut)
     if picture.badness >= least:
         return picture
-    return replace(picture, labels=move_labels(found, backward=diagram.backward_arrows))
+    return replace(picture, labels=move_labels(layout, backward=diagram.backward_arrows))
 
 
-def _widen_gap(gap: float, found: Layout, around: Captions) -> float:
-    """The gap between layers with which a picture uses a slide's width."""
-    if found.layers < 2:
+def _widen_gap(gap: float, layout: Layout, around: Captions) -> float:
+    """Return the gap between layers with which a picture fills the width of a slide."""
+    if layout.layers < 2:
         return gap
-    # A fan of many edges in a narrow gap cannot be followed by eye.
-    fan = gap + (SLIDE_ASPECT * found.height - found.width) / (found.layers - 1)
-    fan = min(fan, _WIDEST_GAP * max(1.0, gap / COMFORTABLE.layer))
+    # Many edges in a narrow gap are hard to follow.
+    fan = gap + (SLIDE_ASPECT * layout.height - layout.width) / (layout.layers - 1)
+    fan = min(fan, _MAX_GAP * max(1.0, gap / COMFORTABLE.layer))
     widest = SLIDE_WIDTH * DETAIL_SIZE / READABLE_SIZE
-    room = gap + 0.9 * (widest - around.filled[0]) / (found.layers - 1)
+    room = gap + 0.9 * (widest - around.filled[0]) / (layout.layers - 1)
     return max(fan, min(room, COMFORTABLE.layer))
 
 
 def _break_texts(texts: Iterable[str], setting: Setting, limit: int) -> tuple[str, ...]:
+    """Return texts broken into lines of at most `limit` characters."""
     texts = [*map(round_results, texts)] if setting.terse else [*texts]
     return wrap_lines(texts, limit, whole_rows=setting.whole_rows)
 
 
 def _widest_row(diagram: Diagram) -> int:
+    """Return the maximum number of characters in a row of a matrix."""
     return max((wide for node in diagram.nodes for wide in row_widths(node.detail)), default=0)

@@ -1,4 +1,7 @@
-"""One pen for every slide: text, lines, tables, legends. Lengths are points, y goes downwards."""
+"""The pen that draws slides: text, lines, tables, legends.
+
+Lengths are in points; y increases downwards.
+"""
 
 from __future__ import annotations
 
@@ -31,47 +34,48 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Entry: TypeAlias = Role | Literal["path", "step", "dropped"]  # of a legend
+Entry: TypeAlias = Role | Literal["path", "step", "dropped"]  # an entry of a legend
 
 TEXT = READABLE_SIZE
-LINE = 18.0  #: of running text
-ROW = 23.0  #: of a table
+LINE = 18.0  #: height of a line of text
+ROW = 23.0  #: height of a row of a table
 _GAP, _NEAR = 18.0, 8.0  # between columns of a table, and between the parts of a cell or entry
-_SHORTEST = 40.0  # of the longest bars
-_FEW = 4  # columns without bars; fewer are not pulled apart
+_MIN_BAR = 40.0  # minimum length of the longest bar
+_FEW = 4  # number of columns by which the spare width of a narrow table is divided
 _HATCHES = ("", "///", "...", "\\\\\\", "xx", "--", "oo")
 _SWATCH: Size = (34.0, 22.0)
 _LEGEND_ROW = _SWATCH[1] + 10.0
-_APART = 26.0  # entries of a legend
-# Both themes have the same words.
-_WORDS: dict[Entry, str] = {"path": "highlighted path", "step": "this step", "dropped": "dropped"}
-_WORDS |= {role: style.word for role, style in theme(dark=False).roles.items()}
+_ENTRY_GAP = 26.0  # between entries of a legend
+# Both themes have the same labels.
+_LABELS: dict[Entry, str] = {"path": "highlighted path", "step": "this step", "dropped": "dropped"}
+_LABELS |= {role: style.word for role, style in theme(dark=False).roles.items()}
 
 
 class Pen:
-    """Writes and draws in one look on one set of axes; what it writes is a user's, never markup."""
+    """Draws on one set of axes with one theme; its texts are literal, without markup."""
 
     def __init__(self, axes: Axes, look: Theme, scale: float = 1.0) -> None:
         self.axes, self.look, self.scale = axes, look, scale
         self.lit = look.curves[1]
-        self.faint = mix(look.ink, look.background, 0.74)  # for what matters less; still readable
+        self.faint = mix(look.ink, look.background, 0.74)  # for secondary text
 
     def part(self, left: float, top: float, width: float, height: float, scale: float = 1.0) -> Pen:
-        """A pen for a part of the slide, which holds what it draws, so many times as large."""
+        """Return a pen for a rectangle of the slide, which is scaled and clips its contents."""
         figure: Any = self.axes.figure
         wide, high = (72 * float(side) for side in figure.get_size_inches())
         corner = (left / wide, 1 - (top + height) / high)
-        place = (*corner, width / wide, height / high)
-        return Pen(_add_axes(figure, place, width / scale, height / scale), self.look, scale)
+        rectangle = (*corner, width / wide, height / high)
+        axes = _add_axes(figure, rectangle, width / scale, height / scale)
+        return Pen(axes, self.look, scale)
 
     def write(
         self, x: float, y: float, text: str, size: float = TEXT, *, align: str = "left", **more: Any
     ) -> None:
-        """One line of text, vertically centred."""
+        """Write one line of text, vertically centered."""
         if not text:
             return
         style: dict[str, Any] = {"color": self.look.ink, "zorder": 5, "clip_on": True, **more}
-        # parse_math=False and usetex=False: `$`, `_` and `^` are a user's characters, not markup.
+        # `$`, `_` and `^` are literal characters of the user, not markup.
         style |= {"parse_math": False, "usetex": False, "family": list(font_families())}
         style |= {"horizontalalignment": align, "verticalalignment": "center_baseline"}
         self.axes.text(x, y, text, fontsize=self.scale * size, **style)
@@ -79,7 +83,7 @@ class Pen:
     def lines(
         self, x: float, y: float, lines: Sequence[str], size: float = TEXT, **more: Any
     ) -> float:
-        """Lines under each other; returns where they end."""
+        """Write lines below each other; return the position of their end."""
         height = max(LINE, 1.25 * size)
         for line in lines:
             self.write(x, y + height / 2, line, size, **more)
@@ -87,15 +91,15 @@ class Pen:
         return y
 
     def line(self, points: Sequence[Point], colour: str, width: float, **more: Any) -> None:
-        """A line through points."""
+        """Draw a polyline."""
         from matplotlib.lines import Line2D
 
         x, y = zip(*points, strict=True)
-        # Not plot: it looks for units and limits, which takes longer than to draw the line.
+        # `plot` would check units and limits, which takes longer than drawing the line.
         self.axes.add_artist(Line2D(x, y, color=colour, linewidth=self.scale * width, **more))
 
     def polygon(self, points: Sequence[Point], colour: str, **more: Any) -> None:
-        """A filled polygon."""
+        """Draw a filled polygon."""
         from matplotlib.patches import Polygon
 
         style = {"facecolor": colour, "linewidth": 0.0, **more}
@@ -104,7 +108,7 @@ class Pen:
     def flag(
         self, x: float, y: float, *, down: bool = False, small: bool = False, **more: Any
     ) -> None:
-        """The triangle that marks a step without a colour; its tip is at the point."""
+        """Draw the triangle that marks a step without color, with its tip at the point."""
         a, b = (9.0, 6.0) if small else (10.0, 7.0)
         corners = [(x, y), (x - b, y - a), (x + b, y - a)]
         self.polygon(
@@ -114,7 +118,7 @@ class Pen:
     def band(
         self, left: float, right: float, y: float, height: float, *, first: bool = True
     ) -> None:
-        """Behind a line that is lit; at its first the flag says so without colour."""
+        """Draw the background of a highlighted line, with a triangle at the first line."""
         a, b = y - height / 2, y + height / 2
         glow = mix(self.lit, self.look.background, 0.2)
         self.polygon([(left, a), (right + 4, a), (right + 4, b), (left, b)], glow, zorder=0)
@@ -122,12 +126,12 @@ class Pen:
             self.flag(left + 11, y, small=True)
 
     def rule(self, left: float, right: float, y: float, *, strong: bool = False) -> None:
-        """A line across a table."""
+        """Draw a horizontal rule of a table."""
         colour, width = (self.look.edge, 1.4) if strong else (self.look.grid, 0.8)
         self.line([(left, y), (right, y)], colour, width)
 
     def bar(self, x: float, y: float, length: float, height: float, which: int) -> None:
-        """A bar of a series: each has its colour and its hatching."""
+        """Draw a bar with the color and the hatch of a series."""
         from matplotlib.patches import Rectangle
 
         colour = self.look.curves[which % len(self.look.curves)]
@@ -141,7 +145,7 @@ class Pen:
 def sheet(
     width: float = SLIDE_WIDTH, height: float = SLIDE_HEIGHT, *, dark: bool = False
 ) -> tuple[Figure, Pen]:
-    """An empty figure, a slide of 16 to 9 unless another size is given, and a pen for it.
+    """Return an empty figure, a 16:9 slide by default, and a pen for it.
 
     >>> figure, pen = sheet()
     >>> [round(float(side), 2) for side in figure.get_size_inches()]
@@ -155,9 +159,10 @@ def sheet(
 
 
 def _add_axes(
-    figure: Figure, place: tuple[float, float, float, float], width: float, height: float
+    figure: Figure, rectangle: tuple[float, float, float, float], width: float, height: float
 ) -> Axes:
-    axes = figure.add_axes(place)
+    """Add axes of the given width and height in points; return them."""
+    axes = figure.add_axes(rectangle)
     axes.set_axis_off()
     axes.set_xlim(0, width)
     axes.set_ylim(height, 0)
@@ -165,15 +170,15 @@ def _add_axes(
 
 
 def shorten_text(text: str, room: float, size: float = TEXT, *, bold: bool = False) -> str:
-    """A text that fits: itself, or with dots in its middle.
+    """Return a text that fits into a width, with an ellipsis in its middle if it is too long.
 
     >>> shorten_text("dxw/dab", 100), shorten_text("d" + 40 * "x" + "/dab", 120)
     ('dxw/dab', 'dxxxxx…xx/dab')
     """
     if text_width(text, size, bold) <= room:
         return text
-    for kept in range(len(text) - 1, 0, -1):
-        front, back = (kept + 1) // 2, kept // 2
+    for length in range(len(text) - 1, 0, -1):
+        front, back = (length + 1) // 2, length // 2
         shorter = text[:front] + "…" + text[len(text) - back :]
         if text_width(shorter, size, bold) <= room:
             return shorter
@@ -181,28 +186,28 @@ def shorten_text(text: str, room: float, size: float = TEXT, *, bold: bool = Fal
 
 
 def break_lines(text: str, width: float, size: float = TEXT, *, bold: bool = False) -> list[str]:
-    """Break a text into lines of at most so many points: at spaces, and inside what is too long.
+    """Break a text into lines of a maximum width, at spaces and inside of long words.
 
-    A word that is too long is broken after a sign of the language, where it has one.
+    A long word is broken after an operator if it has one.
 
     >>> break_lines("path 1: xa → xw", 60.0), break_lines("temperature*pressure", 110.0)
     (['path 1:', 'xa → xw'], ['temperature*', 'pressure'])
     """
-    found = []
+    lines = []
     for line in wrap_words(text, width, size, bold=bold):
         rest = line
         while text_width(rest, size, bold) > width and len(rest) > 1:
             short = (k for k in range(1, len(rest)) if text_width(rest[:k], size, bold) <= width)
             fits = max(short, default=1)
             cut = max((k for k in range(1, fits + 1) if rest[k - 1] in "*/^(,+-_"), default=fits)
-            found.append(rest[:cut])
+            lines.append(rest[:cut])
             rest = rest[cut:]
-        found.append(rest)
-    return found
+        lines.append(rest)
+    return lines
 
 
 class Cell(NamedTuple):
-    """A text, what stands behind it in faint letters, and a bar: its length over the longest's."""
+    """A cell of a table: a text, a faint text after it, and the relative length of a bar."""
 
     text: str
     more: str = ""
@@ -210,9 +215,9 @@ class Cell(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A title and its cells; `instead` of them a text across all columns.
+    """A row of a table: a title and its cells, or `instead` a text across all columns.
 
-    `series` has a colour and a hatching, for bars and keys; -1 for none.
+    `series` is the index of the color and the hatch of its bars; -1 for no bars.
     """
 
     title: str
@@ -225,15 +230,15 @@ class Row(NamedTuple):
 class Table:
     """A table as data, for slides and for pages."""
 
-    header: tuple[str, ...]  # titles of the columns, that of the titles of rows first
-    rows: tuple[Row, ...]  # with a cell for each column but the first, or with a text instead
-    bars: tuple[bool, ...]  # for each column of cells; with none, texts end at one line
-    series: tuple[int, ...] = ()  # of each column of cells, -1 for none
-    note: str = ""  # stands below
+    header: tuple[str, ...]  # titles of the columns; the first column has the titles of rows
+    rows: tuple[Row, ...]  # with a cell for each column except the first, or with a text
+    bars: tuple[bool, ...]  # True for each column of cells with bars
+    series: tuple[int, ...] = ()  # the series of each column of cells, -1 for none
+    note: str = ""  # a text below the table
 
 
 class MeasuredTable:
-    """A table that is measured, and drawn when its place is known; all in points.
+    """A table with measured widths and heights, in points, which can be drawn at any position.
 
     >>> table = Table(("name", "value"), (Row("xa", (Cell("0.5"),)),), (False,))
     >>> measured = MeasuredTable(table, 300.0)
@@ -242,10 +247,10 @@ class MeasuredTable:
     """
 
     def __init__(self, table: Table, room: float, *, row: float = ROW, first: float = 0.0) -> None:
-        """Measure it for a room of so many points; `first` is the least width of the titles."""
+        """Measure a table for a given width; `first` is the minimum width of the titles of rows."""
         self.table, self.room, self.row = table, room, row
-        able = [r.cells for r in table.rows if not r.instead]
-        columns = list(zip(*able, strict=True)) if able else [()] * len(table.bars)
+        cell_rows = [r.cells for r in table.rows if not r.instead]
+        columns = list(zip(*cell_rows, strict=True)) if cell_rows else [()] * len(table.bars)
         self.text = [block_size((c.text for c in cells), TEXT)[0] for cells in columns]
         more = [block_size((c.more for c in cells), TEXT)[0] for cells in columns]
         self.more = [wide + _NEAR if wide else 0.0 for wide in more]
@@ -257,24 +262,24 @@ class MeasuredTable:
         ]
         names = [table.header[0], *(r.title for r in table.rows)]
         self.first = max(first, block_size(names, TEXT, bold=True)[0]) + _GAP
-        beside = room - self.first
-        break_lines = [wrap_words(r.instead, beside, TEXT) for r in table.rows]
-        self.instead = [[shorten_text(line, beside) for line in lines] for lines in break_lines]
+        rest = room - self.first
+        wrapped = [wrap_words(r.instead, rest, TEXT) for r in table.rows]
+        self.instead = [[shorten_text(line, rest) for line in lines] for lines in wrapped]
         self.rows = [row + LINE * max(0, len(lines) - 1) for lines in self.instead]  # heights
-        # At least, bars of any length included.
+        # The minimum width; bars can be longer.
         self.width = self.first + sum(self.wide) + _GAP * (len(self.wide) - 1)
         self.height = row + sum(self.rows) + (LINE if table.note else 0.0)
 
     def draw(self, pen: Pen, left: float, top: float) -> None:
-        """Draw it from a corner on."""
+        """Draw the table; `left` and `top` are its upper left corner."""
         table, spare = self.table, max(0.0, self.room - self.width)
         barred = sum(table.bars)
-        bar = max(_SHORTEST, spare / barred) if barred else 0.0
-        apart = 0.0 if barred else spare / max(len(self.wide), _FEW)
+        bar = max(_MIN_BAR, spare / barred) if barred else 0.0
+        extra = 0.0 if barred else spare / max(len(self.wide), _FEW)
         starts, x = [], left + self.first
         for wide, has_bar in zip(self.wide, table.bars, strict=True):
-            starts.append(x + apart)
-            x += apart + wide + (bar if has_bar else 0.0) + _GAP
+            starts.append(x + extra)
+            x += extra + wide + (bar if has_bar else 0.0) + _GAP
         right = left + self.room if barred else x - _GAP
         y = top + self.row / 2
         pen.write(left, y, table.header[0], weight="bold")
@@ -303,7 +308,7 @@ class MeasuredTable:
 
 
 class Legend:
-    """Rows of a legend, measured when made, and drawn when their place is known.
+    """A legend with measured rows, which can be drawn at any position.
 
     >>> Legend(["input", "output"], 400).height, Legend(["input", "output"], 120).height
     (32.0, 64.0)
@@ -312,39 +317,40 @@ class Legend:
     def __init__(
         self, entries: Iterable[Entry], room: float, *, row: float = _LEGEND_ROW, scale: float = 1.0
     ) -> None:
-        """Break the entries into rows of at most so many points, drawn `scale` times as large."""
+        """Break the entries into rows of a maximum width; `scale` enlarges them."""
         self.row, self.scale = row, scale
         self.rows: list[list[Entry]] = []
         self.width = used = 0.0
         for entry in entries:
-            needed = self._wide(entry)
-            if not self.rows or used + _APART + needed > room / scale:
+            needed = self._entry_width(entry)
+            if not self.rows or used + _ENTRY_GAP + needed > room / scale:
                 self.rows.append([])
-                used = -_APART
+                used = -_ENTRY_GAP
             self.rows[-1].append(entry)
-            used += _APART + needed
+            used += _ENTRY_GAP + needed
             self.width = max(self.width, scale * used)
 
     @property
     def height(self) -> float:
-        """Of all rows."""
+        """The height of all rows."""
         return len(self.rows) * self.row
 
     def draw(self, pen: Pen, middle: float, top: float) -> None:
-        """Draw the rows around a middle, the first one's upper end at `top`."""
+        """Draw the rows, centered horizontally at `middle`, below `top`."""
         for number, row in enumerate(self.rows):
-            wide = self.scale * (sum(map(self._wide, row)) + _APART * (len(row) - 1))
+            wide = self.scale * (sum(map(self._entry_width, row)) + _ENTRY_GAP * (len(row) - 1))
             x, y = middle - wide / 2, top + (number + 0.5) * self.row
             for entry in row:
-                self._draw(pen, entry, x, y)
-                x += self.scale * (self._wide(entry) + _APART)
+                self._draw_entry(pen, entry, x, y)
+                x += self.scale * (self._entry_width(entry) + _ENTRY_GAP)
 
-    def _draw(self, pen: Pen, entry: Entry, x: float, y: float) -> None:
+    def _draw_entry(self, pen: Pen, entry: Entry, x: float, y: float) -> None:
+        """Draw the symbol and the label of an entry."""
         look, wide, high = pen.look, self.scale * _SWATCH[0], self.scale * _SWATCH[1]
         if entry == "path":
             for width, ink in ((6.0, look.path), (2.0, look.background)):
                 pen.line([(x, y), (x + wide, y)], ink, width, zorder=4, solid_capstyle="butt")
-        elif entry == "step":  # the mark and the dashes of what is lit
+        elif entry == "step":  # the triangle and the dashes of a highlighted edge
             pen.flag(x + 11, y)
             pen.line([(x + 13, y), (x + wide, y)], pen.lit, 3.6, linestyle=(0, (2.2, 1.0)))
         elif entry == "dropped":
@@ -357,8 +363,9 @@ class Legend:
             for patch in shape_patches(style, box, small=True):
                 patch.set_zorder(4)
                 pen.axes.add_patch(patch)
-        pen.write(x + wide + _NEAR * self.scale, y, _WORDS[entry], self.scale * DETAIL_SIZE)
+        pen.write(x + wide + _NEAR * self.scale, y, _LABELS[entry], self.scale * DETAIL_SIZE)
 
     @staticmethod
-    def _wide(entry: Entry) -> float:
-        return _SWATCH[0] + _NEAR + text_width(_WORDS[entry], DETAIL_SIZE)
+    def _entry_width(entry: Entry) -> float:
+        """Return the width of an entry."""
+        return _SWATCH[0] + _NEAR + text_width(_LABELS[entry], DETAIL_SIZE)

@@ -1,7 +1,7 @@
-"""A layout along the longest path: level edges, arcs over what they skip, and operands below.
+"""A layout along the longest path: horizontal edges, arcs over skipped vertices, operands below.
 
-It exists for a graph whose longest path holds every vertex that is computed; what begins elsewhere
-(a parameter, an input) must lead to one vertex. All lengths are in points; y goes downwards.
+It requires that the longest path contains every computed vertex, and that each other vertex (a
+parameter or an input) has one user. Lengths are in points; y increases downwards.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from cgprimer.visualization.diagrams.geometry import Box, Size
 from cgprimer.visualization.diagrams.theme import Shape
 from cgprimer.visualization.diagrams.vertex_shapes import clip_to_outline
 
-_MOST_ARCS = 6
-_LIFT = 12.0  # from the vertices to the lowest arc, beside half of a label
-_LANE = 6.0  # between arcs, beside the height of a label
-_STUB = 17.0  # on either side of a label on an edge that leads up
+_MAX_ARCS = 6
+_LIFT = 12.0  # from the vertices to the lowest arc, in addition to half of a label
+_LANE = 6.0  # between arcs, in addition to the height of a label
+_STUB = 17.0  # on either side of a label on a vertical edge
 _PORT = 18.0
 
 
@@ -32,14 +32,14 @@ def lay_out_spine(
     node_gap: float,
     label_gap: float,
 ) -> ColumnLayout | None:
-    """Lay out a graph along its longest path; arguments are those of `columns.lay_out_columns`.
+    """Lay out a graph along its longest path, with the arguments of `lay_out_columns`.
 
     Returns None for a graph of another kind.
 
     >>> edges = [("a", "b"), ("b", "c"), ("a", "c"), ("k", "c")]
     >>> room = {"layer_gap": 40, "node_gap": 10, "label_gap": 20}
-    >>> found = lay_out_spine(dict.fromkeys("kabc", (40, 20)), edges, [None] * 4, {}, **room)
-    >>> [found.boxes[key].y for key in "abc"], found.boxes["k"].x == found.boxes["c"].x
+    >>> layout = lay_out_spine(dict.fromkeys("kabc", (40, 20)), edges, [None] * 4, {}, **room)
+    >>> [layout.boxes[key].y for key in "abc"], layout.boxes["k"].x == layout.boxes["c"].x
     ([0.0, 0.0, 0.0], True)
     """
     path = _longest_path(list(sizes), edges)
@@ -47,7 +47,7 @@ def lay_out_spine(
     along = set(pairwise(path))
     on_path = set(path)
     arcs = [n for n, edge in enumerate(edges) if edge not in along and {*edge} <= on_path]
-    if below is None or len(path) < 3 or len(arcs) > _MOST_ARCS or len({*edges}) < len(edges):
+    if below is None or len(path) < 3 or len(arcs) > _MAX_ARCS or len({*edges}) < len(edges):
         return None
     label = {edge: size or (0.0, 0.0) for edge, size in zip(edges, label_sizes, strict=True)}
     slots = {
@@ -58,9 +58,9 @@ def lay_out_spine(
     for number, key in enumerate(path):
         if number:
             last = path[number - 1]
-            beside = max(layer_gap, label[last, key][0] + 2 * label_gap)
-            beside += (sizes[last][0] + sizes[key][0]) / 2
-            x += max(beside, (sum(slots[last]) + sum(slots[key])) / 2)
+            distance = max(layer_gap, label[last, key][0] + 2 * label_gap)
+            distance += (sizes[last][0] + sizes[key][0]) / 2
+            x += max(distance, (sum(slots[last]) + sum(slots[key])) / 2)
         boxes[key] = Box(x, 0.0, *sizes[key])
     half = max(sizes[key][1] for key in path) / 2
     written = max((label[key, head][1] for head in path for key in below[head]), default=0.0)
@@ -76,7 +76,7 @@ def lay_out_spine(
 
 
 def _longest_path(keys: Sequence[str], edges: Edges) -> list[str]:
-    """Return the vertices of a longest path; of equal ones that from the first vertices."""
+    """Return the vertices of the longest path; the first of several longest paths."""
     tails: dict[str, list[str]] = defaultdict(list)
     for tail, head in edges:
         tails[head].append(tail)
@@ -85,7 +85,7 @@ def _longest_path(keys: Sequence[str], edges: Edges) -> list[str]:
         depth[key] = max((depth.get(tail, 0) + 1 for tail in tails[key]), default=0)
     path = [max(keys, key=depth.__getitem__)]
     while tails[path[-1]]:
-        # An input before a parameter: parameters come first, and stand below.
+        # Inputs are preferred to parameters, which come first and are drawn below.
         path.append(max(reversed(tails[path[-1]]), key=depth.__getitem__))
     return path[::-1]
 
@@ -93,19 +93,19 @@ def _longest_path(keys: Sequence[str], edges: Edges) -> list[str]:
 def _find_leaves(
     keys: Sequence[str], edges: Edges, path: Sequence[str]
 ) -> dict[str, list[str]] | None:
-    """Return for each vertex of the path what else leads to it; None if that is computed."""
+    """Return the other operands of each vertex of the path; None if one is computed or shared."""
     heads: dict[str, list[str]] = defaultdict(list)
     computed = {head for _, head in edges}
     for tail, head in edges:
         heads[tail].append(head)
-    found: dict[str, list[str]] = {key: [] for key in path}
+    leaves: dict[str, list[str]] = {key: [] for key in path}
     for key in keys:
-        if key in found:
+        if key in leaves:
             continue
-        if key in computed or len(heads[key]) != 1 or heads[key][0] not in found:
+        if key in computed or len(heads[key]) != 1 or heads[key][0] not in leaves:
             return None
-        found[heads[key][0]].append(key)
-    return found
+        leaves[heads[key][0]].append(key)
+    return leaves
 
 
 def _route_edges(
@@ -151,23 +151,23 @@ def _route_edges(
 
 
 def _assign_lanes(arcs: Sequence[int], edges: Edges, place: Mapping[str, int]) -> dict[int, int]:
-    """Return the lane of each arc, from the lowest: longer ones lie above those they overlap."""
+    """Return the lane of each arc, counted from the lowest: longer arcs are above shorter arcs."""
     span = {number: tuple(place[key] for key in edges[number]) for number in arcs}
-    found: dict[int, int] = {}
+    lanes: dict[int, int] = {}
     for number in sorted(arcs, key=lambda n: (span[n][1] - span[n][0], span[n])):
         first, last = span[number]
-        under = [found[n] for n in found if span[n][0] < last and first < span[n][1]]
-        found[number] = max(under, default=-1) + 1
-    return found
+        below = [lanes[n] for n in lanes if span[n][0] < last and first < span[n][1]]
+        lanes[number] = max(below, default=-1) + 1
+    return lanes
 
 
 def _arc_ports(
     arcs: Sequence[int], edges: Edges, place: Mapping[str, int]
 ) -> dict[int, tuple[float, float]]:
-    """Return where arcs leave their tails, and arrive: so far from the middles of the vertices.
+    """Return the horizontal offsets of each arc at its tail and at its head.
 
-    Arcs leave to the right of those that arrive, and the longest of them lie outside, so that no
-    two cross.
+    Outgoing arcs are to the right of incoming arcs, and longer arcs are outside of shorter arcs, so
+    no two arcs cross.
     """
     offset: dict[tuple[int, int], float] = {}
     for key in place:

@@ -1,6 +1,6 @@
-"""Text in pictures: its fonts, how wide it is, and where a long expression may be broken.
+"""Text in pictures: fonts, widths, and line breaks of long expressions.
 
-Text comes from a user, so nothing in it is markup, and nothing of it is ever left out.
+Text comes from a user: it is literal, without markup, and never truncated.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from itertools import pairwise
 from cgprimer.support.number_format import SHORT, format_number
 from cgprimer.visualization.diagrams.theme import FONT, LINE_SPACING
 
-_TOKEN = re.compile(  # an index stays with its name, a short row whole
+_TOKEN = re.compile(  # a name with its index and a short row of a matrix are single tokens
     r"\s+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|\w*\[[-+\d.,:e… ]{1,14}\]|\w+|\*\*|.", re.DOTALL
 )
-_ROW = re.compile(r"(?:\w+ )?((?:[=≈] )?\[{1,2}[-+\d.,e… naif]{1,48}\]{1,2},?)")  # of a matrix
+_ROW = re.compile(r"(?:\w+ )?((?:[=≈] )?\[{1,2}[-+\d.,e… naif]{1,48}\]{1,2},?)")  # matrix row
 _NUMBER = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
 _EQUATION = re.compile(r"(.*)([=≈]) (-?\d+\.\d+(?:e-?\d+)?)")
 _FACTORS = re.compile(r"[-\d.e× ()]*")
-# Lines end before these: first of all before what binds least, and in parentheses only where
-# there is no other way. With each the most parentheses that may be open.
+# Operators before which lines can end, in order of preference: operators that bind least come
+# first, and positions inside parentheses last. Each has the maximum number of open parentheses.
 _SUMS, _PRODUCTS = frozenset("=≈+-"), frozenset("=≈+-*/×·")
 _BREAKS = ((frozenset("=≈"), 0), (_SUMS, 0), (_PRODUCTS, 0), (_SUMS, 1), (_PRODUCTS, math.inf))
-_LONGER = 1.35  # times the wanted length that a line may have
-# Fonts of the systems in use that have Chinese, Japanese and Korean letters, and symbols.
-_OTHERS = (
+_MAX_EXCESS = 1.35  # maximum length of a line, relative to the preferred length
+# Common fonts with Chinese, Japanese and Korean letters, and symbols.
+_FALLBACK_FONTS = (
     "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans CJK KR", "Source Han Sans",
     "WenQuanYi Zen Hei", "Hiragino Sans", "PingFang SC", "Apple SD Gothic Neo",
     "Microsoft YaHei", "Yu Gothic", "Malgun Gothic", "Arial Unicode MS", "Symbola",
@@ -38,7 +38,7 @@ _OTHERS = (
 
 @lru_cache(maxsize=1)
 def font_families() -> tuple[str, ...]:
-    """The pictures' font, and installed fonts that have letters which it has not.
+    """Return the font of pictures, and installed fonts for letters that are missing in it.
 
     >>> font_families()[0]
     'DejaVu Sans'
@@ -46,28 +46,28 @@ def font_families() -> tuple[str, ...]:
     from matplotlib.font_manager import fontManager
 
     installed = {font.name for font in fontManager.ttflist}
-    return (FONT, *(name for name in _OTHERS if name in installed))
+    return (FONT, *(name for name in _FALLBACK_FONTS if name in installed))
 
 
 def warn_of_missing_glyphs(texts: Iterable[str]) -> None:
-    """One warning for all letters that no installed font has, not one from matplotlib for each."""
+    """Warn once about all letters that no installed font has, instead of once per letter."""
     missing = list(dict.fromkeys(c for text in texts for c in text if not c.isascii()))
     for family in font_families() if missing else ():
         from matplotlib.font_manager import findfont, get_font
 
-        known = get_font(findfont(family)).get_charmap()
-        missing = [letter for letter in missing if ord(letter) not in known]
+        glyphs = get_font(findfont(family)).get_charmap()
+        missing = [letter for letter in missing if ord(letter) not in glyphs]
     if missing:
         warnings.warn(
-            f"no installed font has {' '.join(missing)}: boxes stand for them; a font such as"
-            " Noto Sans CJK has most letters",
+            f"no installed font has {' '.join(missing)}, which are drawn as boxes; install a font"
+            " such as Noto Sans CJK",
             stacklevel=2,
         )
 
 
 @contextmanager
 def ignore_missing_glyphs() -> Iterator[None]:
-    """Without matplotlib's own warnings of missing letters."""
+    """Suppress the warnings of matplotlib about missing glyphs."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r"Glyph \d+ .* missing from")
         yield
@@ -87,7 +87,7 @@ def text_width(text: str, size: float, bold: bool = False) -> float:
 
 
 def block_size(lines: Iterable[str], size: float, bold: bool = False) -> tuple[float, float]:
-    """Return width and height in points of lines set under each other; (0, 0) for no lines."""
+    """Return width and height of a block of lines, in points; (0, 0) for no lines."""
     widths = [text_width(line, size, bold) for line in lines]
     return (max(widths, default=0.0), len(widths) * size * LINE_SPACING)
 
@@ -95,10 +95,10 @@ def block_size(lines: Iterable[str], size: float, bold: bool = False) -> tuple[f
 def wrap_expression(text: str, limit: int = 18) -> tuple[str, ...]:
     """Break an expression into lines of about `limit` characters, at operators and commas only.
 
-    An operator begins a line, as in printed mathematics; a comma ends one. Names, numbers (also
-    `1e-5`) and powers stay whole, so a line is longer than `limit` where there is no place to
-    break. Very long expressions get longer lines, so that their box does not become a column.
-    Joining the lines gives the text back, apart from the spaces at the breaks.
+    Lines start with an operator, as in printed mathematics, or end with a comma. Names, numbers
+    (such as `1e-5`) and powers are not broken, so a line can be longer than `limit`. Very long
+    expressions get longer lines, so their box does not become a narrow column. The joined lines are
+    the text, except for the spaces at line breaks.
 
     >>> wrap_expression("cd*xx + ab*sin(xz) - exp(xy)/2")
     ('cd*xx + ab*sin(xz)', '- exp(xy)/2')
@@ -109,13 +109,13 @@ def wrap_expression(text: str, limit: int = 18) -> tuple[str, ...]:
     limit = max(limit, round(1.6 * math.sqrt(len(text))))
     for signs, depth in _BREAKS:
         lines = _fill_evenly(_split_pieces(text, signs, depth), limit)
-        if max(map(len, lines)) <= _LONGER * limit:
+        if max(map(len, lines)) <= _MAX_EXCESS * limit:
             break
     return lines
 
 
 def row_widths(texts: Iterable[str]) -> list[int]:
-    """How many characters each row of a matrix has among lines of text.
+    """Return the number of characters of each row of a matrix in lines of text.
 
     >>> row_widths(["W @ x", "adjoint = [[1, 2, 3],", "[4, 5, 6]]"])
     [13, 10]
@@ -126,7 +126,7 @@ def row_widths(texts: Iterable[str]) -> list[int]:
 def wrap_lines(
     texts: Sequence[str], limit: int = 18, *, whole_rows: bool = True
 ) -> tuple[str, ...]:
-    """Break each of some lines; the row of a matrix is a line, and nothing need be narrower.
+    """Break long lines; with `whole_rows` rows of matrices stay whole and increase the limit.
 
     >>> wrap_lines(["f(a, b) + f(a, c)", "adjoint = [[-1.25, 0.125, 4],", "[0, 5, 6]]"], 9)
     ('f(a, b) + f(a, c)', 'adjoint', '= [[-1.25, 0.125, 4],', '[0, 5, 6]]')
@@ -136,28 +136,29 @@ def wrap_lines(
 
 
 def round_results(text: str) -> str:
-    """Round what stands after the last equals sign to five digits, and the factors before it.
+    """Round the number after the last equals sign to five digits, and the factors before it.
 
-    Expressions stay as they are.
+    Expressions are unchanged.
 
     >>> round_results("adjoint = 5.671875"), round_results("3.14159265*xa")
     ('adjoint ≈ 5.6719', '3.14159265*xa')
     >>> round_results("22.6875 × 0.25 = 5.671875")
     '22.688 × 0.25 ≈ 5.6719'
     """
-    if not (found := _EQUATION.fullmatch(text)):
+    if not (equation := _EQUATION.fullmatch(text)):
         return text
-    left, sign, result = found.groups()
+    left, sign, result = equation.groups()
     if _FACTORS.fullmatch(left):
-        left = _NUMBER.sub(lambda found: format_number(float(found.group()), SHORT), left)
+        left = _NUMBER.sub(lambda number: format_number(float(number.group()), SHORT), left)
     value = float(result)
-    same = left == found.group(1) and float(format_number(value, SHORT)) == value
-    return f"{left}{sign if same else '≈'} {format_number(value, SHORT)}"
+    is_exact = left == equation.group(1) and float(format_number(value, SHORT)) == value
+    return f"{left}{sign if is_exact else '≈'} {format_number(value, SHORT)}"
 
 
 def _fill_evenly(pieces: list[str], limit: int) -> tuple[str, ...]:
+    """Return lines of similar length, with as few lines as the limit requires."""
     lines = _fill_lines(pieces, limit)
-    # The same number of lines, evenly filled, makes a narrower box than a full and a short one.
+    # Lines of similar length make a narrower box than a full line and a short line.
     for narrower in range(limit - 1, 0, -1):
         candidate = _fill_lines(pieces, narrower)
         if len(candidate) > len(lines):
@@ -167,7 +168,7 @@ def _fill_evenly(pieces: list[str], limit: int) -> tuple[str, ...]:
 
 
 def wrap_words(text: str, width: float, size: float, bold: bool = False) -> tuple[str, ...]:
-    """Break `text` at spaces into lines at most `width` points wide; a longer word stays whole."""
+    """Break a text at spaces into lines of at most `width` points; long words are not broken."""
     lines: list[str] = []
     for word in text.split():
         longer = f"{lines[-1]} {word}" if lines else word
@@ -179,15 +180,15 @@ def wrap_words(text: str, width: float, size: float, bold: bool = False) -> tupl
 
 
 def _split_pieces(text: str, signs: frozenset[str], depth: float) -> list[str]:
-    """Cut `text` at every place where a line may end; the pieces join to `text` again."""
+    """Split a text at every position where a line can end; the joined pieces are the text."""
     pieces = [""]
     opened = 0
     previous = ""  # the last token that is not a space
     tokens = _TOKEN.findall(text)
     for token, following in pairwise([*tokens, ""]):
-        # A sign has no operand before it and belongs to what follows: `(-x`, `2*-x`, `= -3`.
+        # A sign without an operand before it belongs to the next operand: `(-x`, `2*-x`, `= -3`.
         binary = token in signs and bool(re.fullmatch(r"[\w.+-]*[\w.]|.*[])]", previous))
-        binary = binary and following != "∂"  # one derivative, not a quotient: `∂xw/∂xa`
+        binary = binary and following != "∂"  # a derivative is not a quotient: `∂xw/∂xa`
         if opened <= depth and (binary or (previous == "," and not token.isspace())):
             pieces.append("")
         opened += (token in "([") - (token in ")]")
@@ -197,6 +198,7 @@ def _split_pieces(text: str, signs: frozenset[str], depth: float) -> list[str]:
 
 
 def _fill_lines(pieces: Iterable[str], limit: int) -> tuple[str, ...]:
+    """Return lines filled with pieces up to the limit."""
     lines = [""]
     for piece in pieces:
         if lines[-1] and len(lines[-1]) + len(piece.rstrip()) > limit:

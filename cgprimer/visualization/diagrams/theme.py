@@ -1,10 +1,10 @@
-"""How pictures look: colours, shapes, fonts and sizes, in one place.
+"""The theme of pictures: colors, shapes, fonts and sizes.
 
-A role is told apart by its colour and by its outline, so a picture survives a grey printer and
-a colour-blind reader. Lengths and font sizes are in points (1/72 inch).
+Roles differ in color and in outline, so pictures can be read in grayscale and by color-blind
+readers. Lengths and font sizes are in points (1/72 inch).
 
 Colours: Okabe and Ito, "Color Universal Design" (2008), https://jfly.uni-koeln.de/color/, a
-little darkened where an outline needs more contrast on white.
+little darkened if an outline needs more contrast on white.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ LineStyle: TypeAlias = str | tuple[float, tuple[float, ...]]
 
 FONT = "DejaVu Sans"  # ships with matplotlib, so every machine measures and draws the same glyphs
 LABEL_SIZE = 20.0
-DETAIL_SIZE = 16.0  # the smallest: also of the labels of edges, and of legends
+DETAIL_SIZE = 16.0  # the smallest size, also for edge labels and legends
 TITLE_SIZE = 22.0
 AXIS_SIZE = 16.0
-READABLE_SIZE = 14.0  # of the smallest text on a slide, to be read from the last row
-LINE_SPACING = 1.25  # times the font size
+READABLE_SIZE = 14.0  # minimum size of text on a slide that can be read from the last row
+LINE_SPACING = 1.25  # line height over font size
 SLIDE_WIDTH, SLIDE_HEIGHT = 960.0, 540.0  # 13.33 by 7.5 inches
 SLIDE_ASPECT = SLIDE_WIDTH / SLIDE_HEIGHT
 
 
 @dataclass(frozen=True, slots=True)
 class RoleStyle:
-    """How one role is drawn; `word` is what the legend calls it."""
+    """The style of one role; `word` is its label in the legend."""
 
     word: str
     shape: Shape
@@ -42,10 +42,10 @@ class RoleStyle:
 
 @dataclass(frozen=True, slots=True)
 class Theme:
-    """The colours of a whole picture.
+    """The colors of a picture.
 
-    `path` is for a highlighted path, which is also wider and drawn with a double line; `curves`
-    are for lines in plots, in the order of use.
+    `path` is the color of a highlighted path, which is also drawn with a wide double line; `curves`
+    are the colors of curves in plots.
     """
 
     background: str
@@ -58,11 +58,11 @@ class Theme:
 
 
 DASHES: tuple[LineStyle, ...] = ("-", (0, (6, 2)), (0, (2, 1.5)), (0, (8, 2, 2, 2)))
-"""Line styles for curves, cycled beside the colours so that no curve is told by colour alone."""
+"""Line styles of curves, cycled with the colors, so curves do not differ only in color."""
 
 
 def mix(colour: str, other: str, share: float) -> str:
-    """Return `share` of `colour` (0 to 1) mixed with `other`, both `#rrggbb`.
+    """Mix two colors `#rrggbb`; `share` is the fraction of the first color, from 0 to 1.
 
     >>> mix("#000000", "#ffffff", 0.2)
     '#cccccc'
@@ -71,7 +71,7 @@ def mix(colour: str, other: str, share: float) -> str:
     return "#" + "".join(f"{round(share * a + (1 - share) * b):02x}" for a, b in pairs)
 
 
-# The word of a role, its shape, the width of its outline, and its colour in both themes.
+# For each role its label, shape, line width, and color in the light and dark theme.
 _ROLES: dict[Role, tuple[str, Shape, float, str, str]] = {
     "input": ("input", "rounded", 3.2, "#007a5a", "#1fc796"),
     "inner": ("inner variable", "rectangle", 1.6, "#0072b2", "#56b4e9"),
@@ -79,14 +79,15 @@ _ROLES: dict[Role, tuple[str, Shape, float, str, str]] = {
     "parameter": ("learnable parameter", "hexagon", 1.8, "#b87a00", "#f0b429"),
     "constant": ("constant", "dotted", 1.6, "#555555", "#b8b8b8"),
     "operation": ("operation", "circle", 1.8, "#a8457b", "#e59ac2"),
-    # The backward graph has no vertex of the roles above, so looks may be used again.
+    # The backward graph has none of the roles above, so it can use the same styles.
     "seed": ("seed", "rounded", 3.2, "#c44f00", "#ff8a3d"),
     "adjoint": ("intermediate adjoint", "rectangle", 1.6, "#a8457b", "#e59ac2"),
     "gradient": ("adjoint of an input or parameter", "double", 1.6, "#007a5a", "#1fc796"),
 }
 
 
-def _roles(dark: bool, background: str, tint: float) -> dict[Role, RoleStyle]:
+def _role_styles(dark: bool, background: str, tint: float) -> dict[Role, RoleStyle]:
+    """Return the style of each role; `tint` is the strength of the fill color."""
     styles = {}
     for role, (word, shape, width, *colours) in _ROLES.items():
         fill = mix(colours[dark], background, 0.0 if shape == "dotted" else tint)
@@ -100,7 +101,7 @@ LIGHT = Theme(
     edge="#4a4a4a",
     path="#c44f00",
     grid="#d9d9d9",
-    roles=_roles(False, "#ffffff", 0.13),
+    roles=_role_styles(False, "#ffffff", 0.13),
     curves=("#0072b2", "#d55e00", "#009e73", "#b84a86", "#b87a00", "#2f9bd6", "#1a1a1a"),
 )
 DARK = Theme(
@@ -109,7 +110,7 @@ DARK = Theme(
     edge="#b5bac0",
     path="#ff8a3d",
     grid="#3a3f46",
-    roles=_roles(True, "#16191d", 0.24),
+    roles=_role_styles(True, "#16191d", 0.24),
     curves=("#56b4e9", "#ff8a3d", "#1fc796", "#e59ac2", "#f0e442", "#7aa6ff", "#f2f2f2"),
 )
 
@@ -123,12 +124,12 @@ def theme(dark: bool) -> Theme:
     return DARK if dark else LIGHT
 
 
-FRAME = (0, (8.0, 3.0, 1.5, 3.0))  #: dashes of a frame around a part of a graph
-DROPPED = (0, (4.0, 3.0))  #: dashes of what dropout removes
+FRAME = (0, (8.0, 3.0, 1.5, 3.0))  #: dashes of the frame of a part of a graph
+DROPPED = (0, (4.0, 3.0))  #: dashes of vertices and edges that dropout removes
 
 
 def fade_colour(colour: str, look: Theme) -> str:
-    """Return the colour of a vertex or an edge that dropout removes.
+    """Return the faded color of a vertex or an edge that dropout removes.
 
     >>> fade_colour("#000000", LIGHT)
     '#8c8c8c'
@@ -137,12 +138,12 @@ def fade_colour(colour: str, look: Theme) -> str:
 
 
 def faded_ink(look: Theme) -> str:
-    """Return the colour of the text of what dropout removes, which still can be read."""
+    """Return the color of the text of a vertex or an edge that dropout removes."""
     return mix(look.ink, look.background, 0.6)
 
 
 def roles_in(diagram: Diagram) -> list[Role]:
-    """The roles that occur in a diagram, in the themes' order.
+    """Return the roles that occur in a diagram, in the order of the themes.
 
     >>> from cgprimer.visualization.diagrams.diagram import Node
     >>> roles_in(Diagram((Node("k", "k", "parameter"), Node("xa", "xa", "input")), ()))

@@ -34,7 +34,7 @@ from cgprimer.visualization.diagrams.theme import (
 )
 from cgprimer.visualization.diagrams.vertex_shapes import hexagon_corners, pill_radius
 
-_LONGEST = 12_000.0  # points; TeX's and PDF's largest pages are a little larger
+_LONGEST = 12_000.0  # points; pages of TeX and PDF can be slightly larger
 _BORDER = 18.0
 _PREAMBLE = r"""% made by cgprimer; pdflatex, lualatex, xelatex make a page of the picture's size.
 % For a document of your own copy the colours, the library and the tikzpicture.
@@ -65,10 +65,10 @@ _END_OF_PAGE = r"""%
 
 
 def tikz(diagram: Diagram, *, dark: bool = False) -> str:
-    r"""A diagram as a LaTeX document: ``pdflatex graph.tex`` makes a page of the picture's size.
+    r"""Return a diagram as a LaTeX document whose page has the size of the picture.
 
-    It needs TikZ, which every TeX distribution has. A picture longer than a page can be is made
-    smaller as a whole.
+    The document needs TikZ, which every TeX distribution has. A picture that is longer than the
+    maximum page is scaled down.
 
     >>> nodes = (Node("xa", "x_a", "input"),)
     >>> text = tikz(Diagram(nodes, ()))
@@ -112,7 +112,7 @@ def tikz(diagram: Diagram, *, dark: bool = False) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Pen:
-    """Writes lengths, points and fonts; `scale` is below 1 where the picture is too long."""
+    """Formats lengths, points and fonts in TikZ; `scale` is below 1 for a too long picture."""
 
     scale: float
 
@@ -134,14 +134,14 @@ class _Pen:
         return rf"\fontsize{{{self.length(size)}}}{{{line}}}\selectfont "
 
     def node(self, style: str, size: float, at: Point, lines: Iterable[str], more: str = "") -> str:
-        """Lines of LaTeX around a point."""
+        """Return a TikZ node with lines of LaTeX, centered at a point."""
         font = rf"font=\sffamily{self.size(size).strip()}{more}"
         text = r"\\{}".join(lines)  # a bracket after a bare line break would be its length
         return rf"\node[{style}align=center, {font}] at {self.point(at)} {{{text}}};"
 
 
 def _frames(diagram: Diagram, picture: SlideLayout, pen: _Pen) -> list[str]:
-    """Return the frames around the parts of a graph, with their labels."""
+    """Return the TikZ commands of the frames of parts, with their labels."""
     lines = []
     for part, box in zip(diagram.parts, picture.layout.frames, strict=True):
         style = f"draw=edge, dash dot, line width={pen.length(2.2)}"

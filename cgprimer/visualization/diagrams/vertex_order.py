@@ -1,8 +1,8 @@
-"""The natural order of vertices that a layout may exchange without changing the picture.
+"""The natural order of vertices that can be exchanged without changing the picture.
 
-A layout engine sees no difference between the elements of an array, and may put ``x[1]`` above
-``x[0]``. Where such vertices can be exchanged (where that is an automorphism of the graph), they
-are, so that they stand in the order in which they come.
+A layout engine does not distinguish the elements of an array, and can place ``x[1]`` above
+``x[0]``. If an exchange of such vertices is an automorphism of the graph, they are exchanged, so
+they have the order of the graph.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from cgprimer.visualization.diagrams.geometry import Size
 
 Edges = Sequence[tuple[str, str]]
 
-_SIMILAR = 0.6  # of the largest width and height: vertices that get equal sizes
-_MOST = 1_000  # vertices and edges: each round of the refinement reads all of them
+_SIMILAR = 0.6  # minimum ratio of widths and heights of vertices that get equal sizes
+_MAX_SIZE = 1_000  # vertices and edges: each round of the refinement visits all of them
 
 
 def natural_order(
@@ -24,44 +24,44 @@ def natural_order(
     looks: Mapping[str, Hashable],
     edges: Edges,
 ) -> dict[str, str]:
-    """Return for each vertex the one whose position it takes; an empty mapping for no change.
+    """Return the vertex whose position each vertex takes; an empty mapping for no change.
 
     Args:
-        layer: of each vertex, in their natural order.
-        height: of each vertex in its layer, increasing from top to bottom.
-        looks: what must be equal of vertices that are exchanged, such as size and shape.
-        edges: pairs of vertices.
+        layer: layer of each vertex, in natural order.
+        height: vertical position of each vertex, increasing from top to bottom.
+        looks: properties that must be equal for an exchange, such as size and shape.
+        edges: pairs of tail and head.
 
     >>> edges = [("x[0]", "s"), ("x[1]", "s")]
     >>> layer, looks = {"x[0]": 0, "x[1]": 0, "s": 1}, dict.fromkeys(("x[0]", "x[1]", "s"), 0)
     >>> natural_order(layer, {"x[0]": 9.0, "x[1]": 0.0, "s": 5.0}, looks, edges)
     {'x[0]': 'x[1]', 'x[1]': 'x[0]', 's': 's'}
     """
-    if len(layer) + len(edges) > _MOST:
+    if len(layer) + len(edges) > _MAX_SIZE:
         return {}
     colours = _refine_colours({key: (layer[key], looks[key]) for key in layer}, edges)
-    alike: dict[int, list[str]] = defaultdict(list)
+    classes: dict[int, list[str]] = defaultdict(list)
     for key in layer:
-        alike[colours[key]].append(key)
-    found: dict[str, str] = {}
-    for keys in alike.values():
+        classes[colours[key]].append(key)
+    slot_of: dict[str, str] = {}
+    for keys in classes.values():
         slots = sorted(keys, key=height.__getitem__)
-        found.update(zip(keys, slots, strict=True))
-    moved = sorted((found[tail], found[head]) for tail, head in edges)
-    if all(key == slot for key, slot in found.items()) or moved != sorted(edges):
+        slot_of.update(zip(keys, slots, strict=True))
+    moved = sorted((slot_of[tail], slot_of[head]) for tail, head in edges)
+    if all(key == slot for key, slot in slot_of.items()) or moved != sorted(edges):
         return {}
-    return {key: found[key] for key in layer}
+    return {key: slot_of[key] for key in layer}
 
 
 def equalize_sizes(
     sizes: Mapping[str, Size], shapes: Mapping[str, Hashable], edges: Edges
 ) -> dict[str, Size]:
-    """Return sizes that are equal for vertices which could be exchanged, if they are similar.
+    """Return the sizes, made equal for exchangeable vertices of similar size.
 
     >>> equalize_sizes({"a": (40, 20), "b": (44, 20), "s": (9, 9)}, {}, [("a", "s"), ("b", "s")])
     {'a': (44, 20), 'b': (44, 20), 's': (9, 9)}
     """
-    if len(sizes) + len(edges) > _MOST:
+    if len(sizes) + len(edges) > _MAX_SIZE:
         return dict(sizes)
     colours = _refine_colours({key: shapes.get(key) for key in sizes}, edges)
     alike: dict[int, list[Size]] = defaultdict(list)
@@ -78,7 +78,7 @@ def equalize_sizes(
 
 
 def _refine_colours(colours: Mapping[str, Hashable], edges: Edges) -> dict[str, int]:
-    """Return colours that differ where vertices or their neighbourhoods do.
+    """Return colors that differ if vertices or their neighborhoods differ.
 
     Source: Weisfeiler and Leman (1968), colour refinement.
     """
@@ -101,11 +101,11 @@ def _refine_colours(colours: Mapping[str, Hashable], edges: Edges) -> dict[str, 
 
 
 def _sorted_colours(numbers: Mapping[str, int], keys: Sequence[str]) -> tuple[int, ...]:
-    """Return the colours of some vertices, in order."""
+    """Return the sorted colors of vertices."""
     return tuple(sorted(map(numbers.__getitem__, keys)))
 
 
 def _number_colours(colours: Mapping[str, Hashable]) -> dict[str, int]:
-    """Return small integers in the place of colours."""
-    known: dict[Hashable, int] = {}
-    return {key: known.setdefault(colour, len(known)) for key, colour in colours.items()}
+    """Replace colors by small integers."""
+    numbers: dict[Hashable, int] = {}
+    return {key: numbers.setdefault(colour, len(numbers)) for key, colour in colours.items()}

@@ -1,6 +1,6 @@
-"""The outlines of vertices: how large a shape its text needs, and the shape as matplotlib patches.
+"""The outlines of vertices: their sizes, and their matplotlib patches.
 
-All lengths are in points; a figure's axes are set so that one data unit is one point.
+Lengths are in points; one data unit of the axes of a figure is one point.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from matplotlib.patches import Patch
 
 _PAD_ACROSS, _PAD_ALONG = 14.0, 9.0
-_SLANT = 12.0  # of a hexagon's pointed ends
+_SLANT = 12.0  # width of the pointed ends of a hexagon
 _INNER_OUTLINE = 4.0  # between the two lines of a double outline
 _SMALLEST = 44.0
 _PILL_PAD, _PILL_RADIUS = 18.0, 22.0
-_CORNER = 9.0  # points of an outline beside a corner at which no edge ends
+_CORNER = 9.0  # points of an outline next to a corner at which no edge ends
 
 
 def shape_size(shape: Shape, text: Size, *, tight: bool = False) -> Size:
     """Return the width and height of the shape that holds a block of text.
 
-    A `tight` one has half of the room between the text and the outline.
+    With `tight`, the padding between text and outline is halved.
 
     >>> shape_size("rectangle", (60, 20)), shape_size("rectangle", (60, 40), tight=True)
     ((88.0, 44.0), (74.0, 49.0))
@@ -33,8 +33,8 @@ def shape_size(shape: Shape, text: Size, *, tight: bool = False) -> Size:
     width, height = text
     share = 0.5 if tight else 1.0
     if shape == "circle":
-        # A circle for the short names of operations, and a pill where there is more to say: it
-        # needs much less of a slide than the ellipse through the corners of the text.
+        # Short names of operations have a circle, longer texts a pill, which is much smaller than
+        # an ellipse around the text.
         across = max(math.sqrt(2) * max(width, height) + 8, _SMALLEST + 4)
         if across <= 2 * _SMALLEST:
             return (across, across)
@@ -61,19 +61,19 @@ def contains_point(shape: Shape, box: Box, point: Point) -> bool:
 
 
 def clip_to_outline(shape: Shape, box: Box, port: Point, *, down: bool = False) -> Point:
-    """Where a line meets the outline of its vertex, to which it comes from the side.
+    """Return the point of the outline of a vertex at which a line from the side ends.
 
-    `port` is a point beside the vertex, with `down` above or below it. Corners are kept free: an
-    arrow head on a corner could point to either side.
+    `port` is a point to the left or right of the vertex, with `down` above or below it. Lines do
+    not end at corners, where an arrow head could point to either side.
 
     >>> [clip_to_outline("rectangle", Box(0, 0, 100, 40), (-58, y)) for y in (10, 24)]
     [(-50.0, 10.0), (-50.0, 11.0)]
     """
     middle, half = (box.x, box.width / 2) if down else (box.y, box.height / 2)
     free = max(half - _CORNER, 0.0)
-    beside = min(max(port[0 if down else 1], middle - free), middle + free)
-    inner = (beside, box.y) if down else (box.x, beside)
-    outer = (beside, port[1]) if down else (port[0], beside)
+    position = min(max(port[0 if down else 1], middle - free), middle + free)
+    inner = (position, box.y) if down else (box.x, position)
+    outer = (position, port[1]) if down else (port[0], position)
     for _ in range(24):
         point = ((inner[0] + outer[0]) / 2, (inner[1] + outer[1]) / 2)
         inner, outer = (point, outer) if contains_point(shape, box, point) else (inner, point)
@@ -81,7 +81,7 @@ def clip_to_outline(shape: Shape, box: Box, port: Point, *, down: bool = False) 
 
 
 def pill_radius(box: Box) -> float:
-    """Return the radius of the corners of a circle, or of the pill that stands for a larger one.
+    """Return the radius of a circle, or of the corners of a pill.
 
     >>> pill_radius(Box(0, 0, 48, 48)), pill_radius(Box(0, 0, 120, 80))
     (24.0, 22.0)
@@ -91,7 +91,7 @@ def pill_radius(box: Box) -> float:
 
 
 def hexagon_corners(box: Box, slant: float = _SLANT) -> list[Point]:
-    """Return the corners of the hexagon that fills a box, from the left one on.
+    """Return the corners of the hexagon that fills a box, starting at the left.
 
     >>> hexagon_corners(Box(0, 0, 100, 40))[:2]
     [(-50.0, 0), (-38.0, 20.0)]
@@ -103,7 +103,7 @@ def hexagon_corners(box: Box, slant: float = _SLANT) -> list[Point]:
 
 
 def shape_patches(style: RoleStyle, box: Box, small: bool = False) -> list[Patch]:
-    """Return the patches that draw a vertex; `small` thins the details for the legend."""
+    """Return the patches of a vertex; `small` reduces the details for the legend."""
     from matplotlib.patches import FancyBboxPatch, Polygon, Rectangle
 
     corner = (box.x - box.width / 2, box.y - box.height / 2)
