@@ -1,4 +1,4 @@
-"""Diagrams in languages of programs that decide themselves where everything goes.
+"""Diagrams in the languages DOT and Mermaid, whose programs compute the layout.
 
 DOT is drawn by Graphviz, Mermaid by GitHub, GitLab and many editors inside of Markdown.
 
@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from html import escape
 
-from cgprimer.visualization.diagrams.diagram import Diagram
+from cgprimer.visualization.diagrams.diagram import Diagram, Edge, Node
 from cgprimer.visualization.diagrams.text_layout import wrap_lines
 from cgprimer.visualization.diagrams.theme import (
     DETAIL_SIZE,
     LABEL_SIZE,
     TITLE_SIZE,
+    Theme,
     roles_in,
     theme,
 )
@@ -37,8 +39,8 @@ _BRACKETS = {
     "dotted": ("[", "]"),
     "circle": ("([", "])"),
 }
-# The colours of what has no class; lines are broken here and nowhere else: only notes come near
-# the width.
+# Colors of elements without a class. Lines are broken by cgprimer: only notes are near the wrapping
+# width of Mermaid.
 _SETTINGS = """\
 config:  # made by cgprimer
   theme: base
@@ -55,9 +57,9 @@ flowchart LR"""
 
 
 def dot(diagram: Diagram, *, dark: bool = False) -> str:
-    """A diagram as DOT: ``dot -Tsvg graph.dot`` draws it, and other programs read it.
+    """Return a diagram as DOT: ``dot -Tsvg graph.dot`` draws it, and other programs read it.
 
-    Vertices are called by their keys. The title stands above, the notes below the picture.
+    The names of vertices are their keys. The title is above the picture, the notes are below.
 
     >>> from cgprimer.visualization.diagrams.diagram import Edge, Node
     >>> a, b = Node("xa", "xa", "input"), Node("xb", "xb", "output", ("ab*xa",))
@@ -76,41 +78,24 @@ def dot(diagram: Diagram, *, dark: bool = False) -> str:
     ]
     if diagram.title:
         lines.append(f"  label=<<b>{escape(diagram.title)}</b><br/> >; labelloc=t;")
-    for node in diagram.nodes:
-        style = look.roles[node.role]
-        label = f'<font point-size="{LABEL_SIZE:g}"><b>{escape(node.label)}</b></font>'
-        for line in wrap_lines(node.detail):
-            label += f'<br/><font point-size="{DETAIL_SIZE:g}">{escape(line)}</font>'
-        outline = look.path if node.emphasis else style.outline
-        dashes = ', style="filled,dashed"' if node.dropped else ""
-        width = style.line_width + (2.4 if node.emphasis else 0.0)
-        lines.append(
-            f"  {_quoted(node.key)} [label=<{label}>, {_SHAPES[style.shape]},"
-            f' color="{outline}", fillcolor="{style.fill}", penwidth={width:g}{dashes}];'
-        )
-    for edge in diagram.edges:
-        parts = [f"label={_quoted(edge.label)}"] if edge.label else []
-        parts += ["dir=back"] if diagram.backward_arrows else []
-        parts += ["style=dashed"] if edge.dropped else []
-        if edge.emphasis:  # two parallel lines
-            parts.append(f'color="{look.path}:{look.background}:{look.path}", penwidth=2.4')
-        settings = f" [{', '.join(parts)}]" if parts else ""
-        lines.append(f"  {_quoted(edge.tail)} -> {_quoted(edge.head)}{settings};")
+    lines += [_dot_node(node, look) for node in diagram.nodes]
+    lines += [_dot_edge(edge, diagram.backward_arrows, look) for edge in diagram.edges]
     clusters = [
         line
         for number, part in enumerate(diagram.parts)
         for line in (
             f'  subgraph "cluster part {number}" {{ style=dashed; color="{look.edge}";'
-            f" peripheries=1; labelloc=t; fontsize={DETAIL_SIZE:g}; label={_quoted(part.label)};",
-            *(f"    {_quoted(node.key)};" for node in diagram.nodes if node.key in part.keys),
+            f" peripheries=1; labelloc=t; fontsize={DETAIL_SIZE:g};"
+            f" label={_quote_dot(part.label)};",
+            *(f"    {_quote_dot(node.key)};" for node in diagram.nodes if node.key in part.keys),
             "  }",
         )
     ]
-    if diagram.notes:  # below all vertices: a graph has one label, so they are that of a cluster
+    if diagram.notes:  # a graph has only one label, so the notes are the label of a cluster
         lines += [
             f'  subgraph "cluster notes" {{ peripheries=0; labelloc=b; fontsize={DETAIL_SIZE:g};',
             f"    label=< <br/>{'<br/>'.join(map(escape, diagram.notes))}>;",
-            *(clusters or [f"    {_quoted(node.key)};" for node in diagram.nodes]),
+            *(clusters or [f"    {_quote_dot(node.key)};" for node in diagram.nodes]),
             "  }",
         ]
     else:
@@ -118,16 +103,43 @@ def dot(diagram: Diagram, *, dark: bool = False) -> str:
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def _quoted(text: str) -> str:
+def _dot_node(node: Node, look: Theme) -> str:
+    """Return the DOT statement of a vertex."""
+    style = look.roles[node.role]
+    label = f'<font point-size="{LABEL_SIZE:g}"><b>{escape(node.label)}</b></font>'
+    for line in wrap_lines(node.detail):
+        label += f'<br/><font point-size="{DETAIL_SIZE:g}">{escape(line)}</font>'
+    outline = look.path if node.emphasis else style.outline
+    dashes = ', style="filled,dashed"' if node.dropped else ""
+    width = style.line_width + (2.4 if node.emphasis else 0.0)
+    return (
+        f"  {_quote_dot(node.key)} [label=<{label}>, {_SHAPES[style.shape]},"
+        f' color="{outline}", fillcolor="{style.fill}", penwidth={width:g}{dashes}];'
+    )
+
+
+def _dot_edge(edge: Edge, backward: bool, look: Theme) -> str:
+    """Return the DOT statement of an edge."""
+    attributes = [f"label={_quote_dot(edge.label)}"] if edge.label else []
+    attributes += ["dir=back"] if backward else []
+    attributes += ["style=dashed"] if edge.dropped else []
+    if edge.emphasis:  # two parallel lines
+        attributes.append(f'color="{look.path}:{look.background}:{look.path}", penwidth=2.4')
+    settings = f" [{', '.join(attributes)}]" if attributes else ""
+    return f"  {_quote_dot(edge.tail)} -> {_quote_dot(edge.head)}{settings};"
+
+
+def _quote_dot(text: str) -> str:
+    """Return a quoted DOT string."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
 
 
 def mermaid(diagram: Diagram, *, dark: bool = False) -> str:
-    """A diagram as a Mermaid flowchart; put it into a fence called ``mermaid``.
+    """Return a diagram as a Mermaid flowchart, for a Markdown code block ``mermaid``.
 
-    Vertices are called ``n0``, ``n1``, ... in the diagram's order, because a user's name may be a
-    word of Mermaid's own. Notes become a box of their own.
+    The names of vertices are ``n0``, ``n1``, ..., because user names can be keywords of Mermaid.
+    Notes are in a separate box.
 
     >>> from cgprimer.visualization.diagrams.diagram import Edge, Node
     >>> a, b = Node("xa", "xa", "input"), Node("xb", "xb", "output", ("ab*xa",))
@@ -139,31 +151,40 @@ def mermaid(diagram: Diagram, *, dark: bool = False) -> str:
       n0 -->|"ab"| n1
     """
     look = theme(dark)
-    number = {node.key: f"n{index}" for index, node in enumerate(diagram.nodes)}
-    # Signs that look alike: of a title, Mermaid would show `&`, `<`, `>` as `&amp;` and so on.
+    identifiers = {node.key: f"n{index}" for index, node in enumerate(diagram.nodes)}
+    # Similar characters: in a title, Mermaid would show `&`, `<`, `>` as `&amp;` and so on.
     title = diagram.title.translate({ord("&"): "＆", ord("<"): "‹", ord(">"): "›"})
     lines = ["---", *([f"title: {json.dumps(title, ensure_ascii=False)}"] if title else [])]
     lines.append(_SETTINGS.format(edge=look.edge, ink=look.ink, ground=look.background))
     for node in diagram.nodes:
         opening, closing = _BRACKETS[look.roles[node.role].shape]
         text = "<br/>".join(
-            (f"<b>{_escaped(node.label)}</b>", *map(_escaped, wrap_lines(node.detail)))
+            (
+                f"<b>{_escape_mermaid(node.label)}</b>",
+                *map(_escape_mermaid, wrap_lines(node.detail)),
+            )
         )
-        lines.append(f'  {number[node.key]}{opening}"{text}"{closing}:::{node.role}')
+        lines.append(f'  {identifiers[node.key]}{opening}"{text}"{closing}:::{node.role}')
     for edge in diagram.edges:
         arrow = "==>" if edge.emphasis else "-.->" if edge.dropped else "-->"
-        text = "<br/>".join(map(_escaped, edge.label.split("\n")))
+        text = "<br/>".join(map(_escape_mermaid, edge.label.split("\n")))
         label = f'|"{text}"|' if text else ""
-        ends = number[edge.tail], number[edge.head]
+        ends = identifiers[edge.tail], identifiers[edge.head]
         first, last = ends[::-1] if diagram.backward_arrows else ends
         lines.append(f"  {first} {arrow}{label} {last}")
     for index, part in enumerate(diagram.parts):
-        lines.append(f'  subgraph part{index}["{_escaped(part.label)}"]')
-        lines += [f"    {number[node.key]}" for node in diagram.nodes if node.key in part.keys]
+        lines.append(f'  subgraph part{index}["{_escape_mermaid(part.label)}"]')
+        lines += [f"    {identifiers[n.key]}" for n in diagram.nodes if n.key in part.keys]
         lines.append("  end")
     if diagram.notes:
-        lines.append(f'  notes["{"<br/>".join(map(_escaped, diagram.notes))}"]:::notes')
+        lines.append(f'  notes["{"<br/>".join(map(_escape_mermaid, diagram.notes))}"]:::notes')
         lines.append(f"  classDef notes fill:{look.background},stroke:none,color:{look.ink}")
+    return "\n".join([*lines, *_mermaid_styles(diagram, identifiers, look)]) + "\n"
+
+
+def _mermaid_styles(diagram: Diagram, identifiers: Mapping[str, str], look: Theme) -> list[str]:
+    """Return the Mermaid statements for the styles of roles, of a path and of dropped vertices."""
+    lines = []
     for role in roles_in(diagram):
         style = look.roles[role]
         dotted = ",stroke-dasharray:2 3" if style.shape == "dotted" else ""
@@ -171,17 +192,17 @@ def mermaid(diagram: Diagram, *, dark: bool = False) -> str:
             f"  classDef {role} fill:{style.fill},stroke:{style.outline},color:{look.ink},"
             f"stroke-width:{style.line_width:g}px{dotted}"
         )
-    if names := ",".join(number[node.key] for node in diagram.nodes if node.emphasis):
+    if names := ",".join(identifiers[node.key] for node in diagram.nodes if node.emphasis):
         lines.append(f"  classDef path stroke:{look.path},stroke-width:4px")
         lines.append(f"  class {names} path")
-    if names := ",".join(number[node.key] for node in diagram.nodes if node.dropped):
+    if names := ",".join(identifiers[node.key] for node in diagram.nodes if node.dropped):
         lines.append(f"  classDef dropped fill:{look.background},stroke-dasharray:6 4")
         lines.append(f"  class {names} dropped")
     if bold := ",".join(str(k) for k, edge in enumerate(diagram.edges) if edge.emphasis):
         lines.append(f"  linkStyle {bold} stroke:{look.path},stroke-width:5px")
-    return "\n".join(lines) + "\n"
+    return lines
 
 
-def _escaped(text: str) -> str:
-    """Characters that Mermaid or the Markdown in its labels could take for markup, by number."""
+def _escape_mermaid(text: str) -> str:
+    """Replace characters that Mermaid or Markdown could interpret as markup by their codes."""
     return re.sub(r"[^\w =.,()/\u0080-\U0010ffff]|_", lambda m: f"#{ord(m[0])};", text)

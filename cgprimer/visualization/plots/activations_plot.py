@@ -65,10 +65,6 @@ def activations(
         UsageError: an unknown activation, or too many layers or units.
         NonFiniteError: training diverges.
 
-    Command line:
-        cgprimer plot activations -o activations.png
-        cgprimer plot activations --activation relu --std 0.25 --depth 10 -o relu.svg --dark
-
     >>> figure = activations(depth=3, width=8, epochs=2)
     >>> [axes.get_title() for axes in figure.axes]
     ['without batch normalization', 'with batch normalization']

@@ -79,10 +79,6 @@ def batches(
         MissingValueError: a parameter has no value to be held at.
         DataError: the data are not those of the graph.
 
-    Command line:
-        cgprimer plot batches -e "xw = k*xa + b; parameter k=3, b=-1" -o batches.png
-        cgprimer plot batches lecture --over ab,cd --batch-size 2 --noise 5 -o lecture.svg --dark
-
     >>> import cgprimer
     >>> graph = cgprimer.parse("xw = k*xa + b; parameter k = 3, b = -1")
     >>> [axes.get_title() for axes in batches(graph).axes[:4]]

@@ -122,14 +122,6 @@ def boundary(
         UsageError: the graph does not have two scalar inputs.
         DataError: the data do not match the graph.
 
-    Command line:
-        cgprimer new mlp 2-4-1 --output sigmoid -o net.cg
-        cgprimer data net.cg --classes moons --samples 200 -o moons.csv
-        cgprimer train net.cg --data moons.csv --learning-rate 0.05 --save run.json
-        cgprimer plot boundary run.json --data moons.csv -o boundary.png
-        cgprimer plot boundary run.json --data moons.csv -o boundary.gif --dark
-        cgprimer plot boundary run.json --data moons.csv -o boundary.html
-
     >>> import cgprimer
     >>> graph = cgprimer.parse("xo = sigmoid(a*x1 + b*x2 + c)")
     >>> data = cgprimer.make_classes("gaussians", graph, samples=100)

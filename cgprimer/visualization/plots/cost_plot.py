@@ -70,11 +70,6 @@ def cost(
     Raises:
         UsageError: an unknown family or method, a size that is not positive, a bound below 1.
 
-    Command line:
-        cgprimer plot cost -o cost.png
-        cgprimer plot cost --family sum --sizes 1,10,100 --methods forward,reverse -o sum.svg
-        cgprimer plot cost --family neuron --sizes 1,4,16 --time --bound 3 -o neuron.pdf
-
     >>> figure = cost("sum", [1, 4], methods=["forward", "reverse"])
     >>> figure.axes[0].get_ylabel()
     'operations for the whole gradient'

@@ -60,11 +60,6 @@ def descent(
         UsageError: an unknown optimizer or parameter.
         DataError: the data do not match the graph.
 
-    Command line:
-        cgprimer data saturation --samples 20 --low 0 --high 3 --noise 5 -o rise.csv
-        cgprimer plot descent saturation --data rise.csv --start b1=500,b2=0.1 -o descent.png
-        cgprimer plot descent lecture --optimizers sgd,adam --rates sgd=1e-4 -o lecture.svg --dark
-
     >>> import cgprimer
     >>> graph = cgprimer.parse("y = exp(k*x); parameter k = 0.5")
     >>> figure = descent(graph, start={"k": 1.0}, steps=100)

@@ -83,10 +83,6 @@ def error(
         MissingValueError: a value is missing.
         DifferentiationError: the exact derivative is not available.
 
-    Command line:
-        cgprimer plot error -e "xw = sin(xa)" --at xa=1 -o steps.png
-        cgprimer plot error lecture --wrt ab -o lecture-error.svg --dark
-
     >>> import cgprimer
     >>> figure = error(cgprimer.parse("xw = sin(xa)"), {"xa": 1}, schemes=["forward", "central"])
     >>> figure.axes[0].get_xlabel(), figure.axes[0].get_xscale()

@@ -79,11 +79,6 @@ def function(
         MissingValueError: a value is missing.
         DifferentiationError: the function has no tangent at the point.
 
-    Command line:
-        cgprimer plot function -e "xw = tanh(xa)" --tangent 0.5 -o tanh.png
-        cgprimer plot function -e "xw = sin(xa)" --order 3 --range -6:6 -o sine.svg
-        cgprimer plot function lecture --range 0:1 -o lecture-function.pdf --dark
-
     >>> import cgprimer
     >>> figure = function(cgprimer.parse("xw = sin(xa)"), -6, 6, order=2)
     >>> [text.get_text() for text in figure.legends[0].get_texts()]

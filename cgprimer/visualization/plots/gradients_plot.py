@@ -73,10 +73,6 @@ def gradients(
         UsageError: an unknown name, or fewer than two layers.
         MissingValueError: a value is missing.
 
-    Command line:
-        cgprimer plot gradients mazur -o gradients.png
-        cgprimer plot gradients mlp --loss "sum((out - target)^2)" --at "target=[1,0]" -o mlp.svg
-
     >>> import cgprimer
     >>> chain = cgprimer.networks.chain(20, activation="sigmoid")
     >>> gradients(chain).axes[0].texts[0].get_text()

@@ -64,12 +64,6 @@ def loss(
         UsageError: no run, a run without a step or without a finite loss, an unknown choice.
         DataError: a file is not a run.
 
-    Command line:
-        cgprimer train lecture --validation 0.2 --save adam.json
-        cgprimer train lecture --optimizer sgd --learning-rate 1e-4 --save sgd.json
-        cgprimer plot loss adam.json sgd.json -o loss.png
-        cgprimer plot loss adam.json --by step --smooth 50 --log both -o steps.svg
-
     >>> import cgprimer
     >>> graph = cgprimer.parse("xw = k*xa + b; parameter k = 3, b = -1")
     >>> data = cgprimer.make_dataset(graph, samples=500)

@@ -78,10 +78,6 @@ def noise(
         UsageError: an unknown parameter, or no start.
         DataError: the data do not match the graph.
 
-    Command line:
-        cgprimer plot noise -e "y = sin(k*x); parameter k=6" --start k=-1.8 --rate 1.6 -o noise.png
-        cgprimer plot noise lecture --over cd --start cd=-5 --batch-sizes 1,8 -o noise.svg --dark
-
     >>> import cgprimer
     >>> graph = cgprimer.parse("y = sin(k*x); parameter k = 6")
     >>> figure = noise(graph, start={"k": -1.8}, rate=1.6, seeds=4, steps=100, batch_sizes=1)

@@ -59,13 +59,6 @@ def parameters(
             different true values, an unknown name.
         DataError: a file is not a run.
 
-    Command line:
-        cgprimer train lecture --save adam.json
-        cgprimer train lecture --optimizer sgd --learning-rate 1e-4 --save sgd.json
-        cgprimer plot parameters adam.json sgd.json -o parameters.png
-        cgprimer plot parameters adam.json --names cd,ac --log-steps -o two.svg --dark
-        cgprimer plot parameters adam.json sgd.json --final -o learnt.pdf
-
     >>> import cgprimer
     >>> graph = cgprimer.parse("xw = k*xa + b; parameter k = 3, b = -1")
     >>> run = cgprimer.train(graph, cgprimer.make_dataset(graph, samples=500), epochs=8)

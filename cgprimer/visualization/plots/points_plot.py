@@ -45,10 +45,6 @@ def points(
         UsageError: an unknown name, no name varies, or the value or a derivative is an array.
         MissingValueError: a value is missing.
 
-    Command line:
-        cgprimer plot points sine_chain --at w=0:6.283:25,b=0:6.283:25 -o chain.png
-        cgprimer plot points lecture --at xa=-1:1:21 --wrt ab,cd -o lecture.svg --dark
-
     >>> import cgprimer, numpy as np
     >>> turn = np.linspace(0, 2*np.pi, 25)
     >>> figure = points(cgprimer.parse("y = sin(3*w + b); output y"), {"w": turn, "b": turn})

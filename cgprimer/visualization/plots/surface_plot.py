@@ -51,49 +51,33 @@ def surface(
     title: str | None = None,
     dataset: Dataset | None = None,
 ) -> slide.Figure:
-    """The mean loss, or a function, over two parameters, with the path of each optimizer on it.
+    """Draw the mean loss, or a function, over two parameters, with the paths of optimizers.
 
-    A graph without inputs is a function of its parameters, and the surface shows its values.
-    All other parameters keep the values declared or given. Each step sees all samples. Colours,
-    and in 3-D heights, are on a logarithmic scale where no loss is negative. A path that leaves
-    the picture is cut at its edge, and the legend says so. Where there is no finite loss the plane
-    is hatched. In 3-D the view is chosen so that paths are seen; what the surface hides is dotted.
+    A graph without inputs is a function of its parameters. Other parameters are fixed. Each step
+    uses all samples. Colors, and heights in 3-D, have a logarithmic scale unless a loss is
+    negative. Regions without a finite loss are hatched. In 3-D, hidden parts of paths are dotted.
 
     Args:
         graph: the graph.
-        over: two of the graph's parameters, of arrays numbers such as `W[0,1]`; the first two
-            unless given.
-        data: inputs and targets, a Dataset or a .csv or .npz file; 200 samples made from the
-            parameters' values unless given.
-        in_3d: as a landscape in 3-D, instead of contours.
-        gradient: how many arrows show the way down that is steepest: the first at the start, others
-            evenly along the first path.
-        ranges: from where to where, once for each of the two; unless given, three to either side of
-            the minimum, or more where the start is farther away.
-        at: values of parameters; declared values fill the rest.
-        start: where the paths begin; unless given at the declared values of a function, or else a
-            tenth from the lower left corner.
-        optimizers: whose path or paths; sgd, momentum and adam unless given, `none` for no path.
-        rates: learning rates by optimizer; chosen by the steepness at the start unless given, so
-            that the first step, were it a plain one, is a hundredth of the picture.
-        steps: of each path.
-        loss: as for training, or `output` for the values of the output; unless given
-            `squared-error`, or `output` for a graph without inputs.
-        seed: of the data.
-        dataset: an older name of `data`.
+        over: two parameters or elements such as `W[0,1]`. Default: the first two.
+        data: a Dataset or a .csv or .npz file. Default: 200 generated samples.
+        in_3d: draw a surface in 3-D instead of contours.
+        gradient: number of arrows of steepest descent: at the start and along the first path.
+        ranges: range of each parameter. Default: three to either side of the minimum, or more.
+        at: values of parameters; other parameters keep their declared values.
+        start: start of the paths. Default: a tenth from the lower left corner, or the declared
+            values of a function.
+        optimizers: optimizers whose paths are drawn, or `none`. Default: sgd, momentum, adam.
+        rates: learning rates keyed by optimizer. Default: by the slope at the start.
+        steps: number of steps of each path.
+        loss: as for training, or `output`. Default: `output` for a graph without inputs.
+        seed: random seed of the data.
+        dataset: old name of `data`.
 
     Raises:
-        UsageError: not two different parameters, an unknown optimizer, an empty range, arrows in
-            3-D, or several arrows without a path.
-        MissingValueError: a parameter has no value to be held at.
-        DataError: the data are not those of the graph.
-
-    Command line:
-        cgprimer plot surface lecture --over ab,cd -o surface.png
-        cgprimer plot surface paraboloid --over x,y --gradient 3 -o bowl.png
-        cgprimer plot surface lecture --over ab,cd --3d -o surface3d.png
-        cgprimer plot surface lecture --over ab,cd --gradient 3 --optimizers sgd -o arrows.png
-        cgprimer plot surface -e "xw = k*xa + b; parameter k=3, b=-1" --rates sgd=0.3 -o a.svg
+        UsageError: an unknown name, an empty range, or arrows in 3-D or without a path.
+        MissingValueError: a fixed parameter has no value.
+        DataError: the data do not match the graph.
 
     >>> import cgprimer
     >>> graph = cgprimer.parse("xw = k*xa + b; parameter k = 3, b = -1")

@@ -54,10 +54,6 @@ def swell(
     Raises:
         UsageError: an unknown family, or a depth that is not positive.
 
-    Command line:
-        cgprimer plot swell -o swell.png
-        cgprimer plot swell --family softmax --depths 1,2,3,4 -o softmax.svg --dark
-
     >>> swell("product", [1, 2, 3]).axes[0].get_xlabel()
     'depth of nesting'
     """

@@ -61,10 +61,6 @@ def variance(
         UsageError: no parameters, or fewer than two batches.
         NonFiniteError: a gradient is not finite.
 
-    Command line:
-        cgprimer plot variance lecture -o variance.png
-        cgprimer plot variance saturation --at b1=200,b2=1 --sizes 1,10,100 -o variance.svg --dark
-
     >>> import cgprimer
     >>> graph = cgprimer.parse("xw = k*xa + b; parameter k = 3, b = -1")
     >>> figure = variance(graph, sizes=[1, 16], batches=20_000)

@@ -57,13 +57,6 @@ def workers(
         UsageError: a timeline of several runs, a run without a step.
         DataError: a run has no workers.
 
-    Command line:
-        cgprimer train lecture --workers 4 --simulate --save sync.json
-        cgprimer train lecture --workers 4 --simulate --protocol async --save async.json
-        cgprimer plot workers sync.json -o timeline.png
-        cgprimer plot workers sync.json async.json -o losses.svg --dark
-        cgprimer plot workers async.json --show staleness -o staleness.png
-
     >>> import cgprimer
     >>> graph = cgprimer.parse("xw = k*xa + b; parameter k = 3, b = -1")
     >>> data = cgprimer.make_dataset(graph, samples=200)
