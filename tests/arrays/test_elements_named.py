@@ -117,7 +117,7 @@ def test_starts_and_truths_of_elements_and_rows() -> None:
     assert found["W[0,1]"] == 7
     assert found["W[1,0]"] == pytest.approx(9)
     for wrong, said in [
-        ({"W[2]": 1.0}, "[2, 2], no W[2]"), ({"W[0]": [1, 2, 3]}, "2 ... 3"),
+        ({"W[2]": 1.0}, "[2, 2] ... W[2]"), ({"W[0]": [1, 2, 3]}, "2 ... 3"),
         ({"V[0]": 1.0}, "'V"), ({"W[0,0]": np.inf}, ""),
     ]:  # fmt: skip
         for function in (cgprimer.train, cgprimer.fit):

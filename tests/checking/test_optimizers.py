@@ -11,10 +11,14 @@ import pytest
 
 import cgprimer
 from cgprimer.course.checks.check_results import Failure
-from cgprimer.course.checks.optimizer_check import CALLED, recognised, skeleton
+from cgprimer.course.checks.optimizer_check import (
+    OPTIMIZER_NAMES,
+    create_skeleton,
+    recognize_optimizers,
+)
 from cgprimer.course.checks.optimizer_mistakes import RULES
 from cgprimer.course.checks.optimizer_variants import Variant, list_variants, simulate
-from cgprimer.course.checks.optimizer_verdicts import runs
+from cgprimer.course.checks.optimizer_verdicts import create_test_runs
 from cgprimer.training.optimizers import optimizer
 from tests.approval import approved
 from tests.checking.independent_optimizers import WRONG as INDEPENDENT
@@ -43,7 +47,7 @@ FROM_CATALOGUE = from_catalogue()
 
 @pytest.mark.parametrize("name", RULES)
 def test_the_texts_are_the_rules_of_the_package(name: str) -> None:
-    for run in runs(3):
+    for run in create_test_runs(3):
         rule = optimizer(name, {k: v for k, v in HYPER.items() if k in optimizer(name).hyper})
         rule = rule.but({"weight_decay": 0.0}) if name == "adamw" else rule
         p, state = run.start, rule.start(run.start)
@@ -55,7 +59,7 @@ def test_the_texts_are_the_rules_of_the_package(name: str) -> None:
 
 @pytest.mark.slow
 def test_every_variant_can_be_run() -> None:
-    run = runs()[1]
+    run = create_test_runs()[1]
     for name in RULES:
         for variant in (*list_variants(name, name == "nesterov"), *list_variants(name, False)):
             simulate(variant, HYPER, run.start, run.gradients)
@@ -66,7 +70,7 @@ def test_no_two_names_stand_for_the_same_numbers() -> None:
     for name in RULES:
         seen: list[tuple[list[Any], Variant]] = []
         for variant in list_variants(name, False):
-            found = [simulate(variant, HYPER, r.start, r.gradients) for r in runs()[:3]]
+            found = [simulate(variant, HYPER, r.start, r.gradients) for r in create_test_runs()[:3]]
             for other, before in seen:
                 pairs = zip(found, other, strict=True)
                 if all(np.allclose(a, b, 1e-9, 1e-13, equal_nan=True) for a, b in pairs):
@@ -263,9 +267,11 @@ def test_each_optimizer_of_a_file_is_checked(tmp_path: Path) -> None:
 def test_helpers_are_no_optimizers() -> None:
     names = [("norms", "function"), ("momentum_term", "function"), ("DataManager", "class")]
     names += [("Nadam", "class"), ("adam_update", "function")]
-    assert recognised(names) == {"adam": "adam_update"}
-    assert recognised([*names, ("AdamOptimizer", "class")]) == {"adam": "AdamOptimizer"}
-    assert recognised([("RMS", "class"), ("NAG", "class"), ("GradientDescent", "class")]) == {
+    assert recognize_optimizers(names) == {"adam": "adam_update"}
+    assert recognize_optimizers([*names, ("AdamOptimizer", "class")]) == {"adam": "AdamOptimizer"}
+    assert recognize_optimizers(
+        [("RMS", "class"), ("NAG", "class"), ("GradientDescent", "class")]
+    ) == {
         "rmsprop": "RMS",
         "nesterov": "NAG",
         "sgd": "GradientDescent",
@@ -308,10 +314,10 @@ def test_what_is_not_there(tmp_path: Path) -> None:
     assert result.mistakes == ("syntax error",)
 
 
-@pytest.mark.parametrize("name", CALLED)
+@pytest.mark.parametrize("name", OPTIMIZER_NAMES)
 def test_a_skeleton_runs_and_gets_no_points(name: str) -> None:
-    names = names_of(skeleton(name))
-    assert recognised([(one, "class") for one in names])
+    names = names_of(create_skeleton(name))
+    assert recognize_optimizers([(one, "class") for one in names])
     result = cgprimer.check_optimizer(names)
     assert result.points == 0
     assert result.parts[0].message == "not written yet"

@@ -24,7 +24,7 @@ from cgprimer.course.checks.engine_ladder import (
     build_engine_skeleton,
     read_stage_page,
 )
-from cgprimer.course.checks.optimizer_check import CALLED
+from cgprimer.course.checks.optimizer_check import OPTIMIZER_NAMES
 from tests.checking.ladder_mistakes import SOLUTION
 from tests.checking.student_optimizers import ARGUMENTS, BODIES, source
 from tests.cli.cli_tools import EXAMPLES, here, run
@@ -158,7 +158,7 @@ def test_skeletons_of_engines(stage: int | None, folder: Path) -> None:
     assert not follow(build_engine_skeleton(stage), folder)
 
 
-@pytest.mark.parametrize("rule", CALLED)
+@pytest.mark.parametrize("rule", OPTIMIZER_NAMES)
 def test_skeletons_of_optimizers(rule: str, folder: Path) -> None:
     text = run("check", "optimizer", "--optimizer", rule, "--skeleton").stdout
     assert shown(text)

@@ -29,13 +29,13 @@ def command(rules: tuple[str, ...], seed: int) -> Check:
       cgprimer check optimizer adam.py
       cgprimer check optimizer submissions/ --optimizer momentum,adam
     """
-    from cgprimer.course.checks.optimizer_check import check_optimizer, possible, skeleton
+    from cgprimer.course.checks.optimizer_check import check_optimizer, create_skeleton, list_points
 
     return Check(
         "optimizer",
         f"{rules} {seed}",
         lambda submission, limits: check_optimizer(submission, rules, seed=seed, limits=limits),
-        "\n\n".join(skeleton(rule) for rule in rules or ("adam",)),
+        "\n\n".join(create_skeleton(rule) for rule in rules or ("adam",)),
         f"cgprimer.check_optimizer(NAMES, {list(rules)}, seed={seed})",
-        possible(rules),
+        list_points(rules),
     )

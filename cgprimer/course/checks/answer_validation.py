@@ -165,8 +165,8 @@ def _optimizer_form(arguments: Sequence[Any]) -> Form:
 
 
 OPTIMIZER: Forms = {
-    "listed": lambda arguments: list_of(row_of(is_string, equal_to("class", "function"))),
-    "tried": _optimizer_form,
+    "list_definitions": lambda arguments: list_of(row_of(is_string, equal_to("class", "function"))),
+    "try_optimizer": _optimizer_form,
 }
 
 

@@ -1,8 +1,7 @@
-"""Optimizers that students wrote: what they did in a few steps, and which rule does the same.
+"""Check students' optimizers: run them on given gradients, and find the rule with equal results.
 
-A submission is asked for steps along given gradients. The same steps are done by the right rule,
-by the conventions that there are, and by the mistakes that are usual
-(:mod:`cgprimer.course.checks.optimizer_variants`): what gives the student's numbers is named.
+The updates of a submission are compared with those of the correct rule, its conventions and common
+mistakes (:mod:`cgprimer.course.checks.optimizer_mistakes`).
 """
 
 from __future__ import annotations
@@ -19,20 +18,20 @@ from cgprimer.course.checks.check_results import Failure, Part, Result, create_f
 from cgprimer.course.checks.optimizer_verdicts import (
     DECAY,
     DECAY_POINTS,
-    GIVEN,
     PARTS,
     SLOPE,
-    Run,
-    parts_of,
-    runs,
+    TEST_SETTINGS,
+    GradientSequence,
+    create_test_runs,
+    judge_optimizer,
 )
 from cgprimer.course.checks.sandbox import Limits, Request, Submission, run_submission, source_of
 from cgprimer.course.checks.verdicts import rename_hint
 from cgprimer.errors import Source, UsageError, join_names, name_hint, pluralize
-from cgprimer.training.optimizers import optimizer as rule_of
+from cgprimer.training.optimizers import optimizer as find_optimizer
 
-#: The optimizers, with the parts of names by which a submission's are recognised.
-CALLED = {
+#: Parts of the names of classes and functions that identify an optimizer.
+OPTIMIZER_NAMES = {
     "adamw": ("adamw",),
     "adam": ("adam",),
     "rmsprop": ("rmsprop", "rms"),
@@ -61,23 +60,23 @@ def check_optimizer(
     A submission has a class for each optimizer, ``class Adam`` with ``__init__(self, rate=...,
     beta1=..., ...)`` and ``step(self, parameters, gradients)``; or a function
     ``adam(parameters, gradients, state, rate=..., ...)`` whose ``state`` is a dictionary, empty
-    before the first step. Parameters and gradients are dictionaries or lists of numbers, or of
-    arrays; a step changes them in place or returns new ones. A step of Nesterov's may take a
-    function of parameters in the place of gradients.
+    before the first update. Parameters and gradients are dictionaries or lists of numbers or
+    arrays; an update changes the parameters in place or returns new ones. For Nesterov's rule, the
+    gradients can be a function of the parameters.
 
     Args:
         submission: a file, or the ``globals()`` of a notebook.
-        optimizer: of ``sgd``, ``momentum``, ``nesterov``, ``adagrad``, ``rmsprop``, ``adam``,
-            ``adamw`` one or several; otherwise all that are recognised by their names.
-        seed: of the gradients.
-        limits: what the submission may use.
+        optimizer: one or several of ``sgd``, ``momentum``, ``nesterov``, ``adagrad``,
+            ``rmsprop``, ``adam``, ``adamw``; by default all that are recognized by their names.
+        seed: random seed of the gradients.
+        limits: limits of time and memory for the submission.
 
     Returns:
-        For each optimizer its parts: the first step, more steps, several parameters, small
-        gradients, and weight decay if it has an argument for it.
+        The parts of each optimizer: first step, more steps, several parameters, small gradients,
+        and weight decay if the optimizer has an argument for it.
 
     Raises:
-        UsageError: there is no such optimizer, or no such file.
+        UsageError: the optimizer is unknown, or the file does not exist.
 
     >>> class Momentum:
     ...     def __init__(self, rate=0.1, beta=0.9):
@@ -91,26 +90,30 @@ def check_optimizer(
     (['right', 'right', 'wrong', 'wrong'], ('state shared between parameters',))
     """
     rules = [optimizer] if isinstance(optimizer, str) else list(optimizer or ())
-    worth = possible(rules)
+    worth = list_points(rules)
     file = None if isinstance(submission, Mapping) else Path(submission)
     title = file.name if file else "notebook"
     driver = optimizer_driver.__file__
-    asked: list[Request] = [{"call": "listed", "arguments": []}]
+    asked: list[Request] = [{"call": "list_definitions", "arguments": []}]
     there = run_submission(submission, asked, limits, driver=driver, forms=OPTIMIZER)
     names = there.values[0]
     if isinstance(names, Failure):
         return there.add_run_to(create_failed_result("optimizer", title, worth, names))
-    found = recognised(names, rules)
+    found = recognize_optimizers(names, rules)
     rules = rules or list(found)
-    defined = _defined(names)
+    defined = _describe_definitions(names)
     if not found:
-        what = _missing(rules[0], names) if rules else f"there is no optimizer; {defined}"
+        what = (
+            _explain_missing(rules[0], names)
+            if rules
+            else f"the submission has no optimizer; {defined}"
+        )
         return there.add_run_to(
             create_failed_result("optimizer", title, worth, Failure("missing", what))
         )
-    tests = runs(seed)
+    tests = create_test_runs(seed)
     requests: Any = [
-        {"call": "tried", "arguments": [name, _question(rule, tests, decay)]}
+        {"call": "try_optimizer", "arguments": [name, _build_question(rule, tests, decay)]}
         for rule, name in found.items()
         for decay in (0.0, DECAY)
     ]
@@ -128,60 +131,66 @@ def check_optimizer(
     parts: list[Part] = []
     for rule in rules:
         if rule in found:
-            judged = parts_of(rule, tests, next(reported), next(reported), source)
+            judged = judge_optimizer(rule, tests, next(reported), next(reported), source)
         else:
-            missing = _missing(rule, [one for one in names if one[0] not in found.values()])
+            missing = _explain_missing(rule, [one for one in names if one[0] not in found.values()])
             judged = [Part(n, p, 0, "not run", "missing name", missing) for n, p in PARTS.items()]
         parts += [replace(part, name=f"{rule}: {part.name}") for part in judged]
     return answers.add_run_to(Result("optimizer", title, tuple(parts)))
 
 
-def _defined(names: Sequence[Sequence[str]]) -> str:
-    return f"it defines {join_names(n for n, _ in names) or 'no class and no function'}"
+def _describe_definitions(names: Sequence[Sequence[str]]) -> str:
+    """Return a clause that lists the definitions of a submission."""
+    return f"the submission defines {join_names(n for n, _ in names) or 'no class or function'}"
 
 
-def _missing(rule: str, names: Sequence[Sequence[str]]) -> str:
-    """Return that an optimizer is missing, and what to rename or what there is instead."""
+def _explain_missing(rule: str, names: Sequence[Sequence[str]]) -> str:
+    """Return the message for a missing optimizer, with a hint to rename a definition."""
     hint = rename_hint(_CLASSES.get(rule, rule.capitalize()), [name for name, _ in names])
-    return f"there is no {rule}; {hint or _defined(names)}"
+    return f"{rule} is missing; {hint or _describe_definitions(names)}"
 
 
-def possible(rules: Sequence[str]) -> dict[str, float]:
-    """The points that each part of these optimizers can bring; of weight decay only AdamW's.
+def list_points(rules: Sequence[str]) -> dict[str, float]:
+    """Return the points of each part of the given optimizers; weight decay counts for AdamW only.
 
     Raises:
-        UsageError: there is no optimizer of a name.
+        UsageError: an optimizer is unknown.
     """
     found: dict[str, float] = {}
     for rule in rules:
-        if rule not in CALLED:
-            hint = name_hint(rule, CALLED)
-            raise UsageError(f"there is no optimizer {rule!r} to check", hint=hint)
+        if rule not in OPTIMIZER_NAMES:
+            hint = name_hint(rule, OPTIMIZER_NAMES)
+            raise UsageError(f"unknown optimizer {rule!r}", hint=hint)
         names = {**PARTS, "weight decay": DECAY_POINTS} if rule == "adamw" else PARTS
         found |= {f"{rule}: {name}": float(points) for name, points in names.items()}
     return found or {"optimizer": float(sum(PARTS.values()))}
 
 
-def recognised(names: Sequence[Sequence[str]], rules: Sequence[str] = ()) -> dict[str, str]:
-    """The submission's name for each optimizer that it has, of those that are asked for.
+def recognize_optimizers(
+    names: Sequence[Sequence[str]], rules: Sequence[str] = ()
+) -> dict[str, str]:
+    """Find the definition of each optimizer in a submission.
 
-    Of a class a part of the name will do; a function may be a helper, so it is called like an
-    optimizer, or like one and ``step`` or ``update``.
+    A class is recognized by a part of its name. A function can be a helper, so its name must be
+    that of an optimizer, possibly with ``step`` or ``update``.
 
     Args:
-        names: of what the submission defines, each with ``class`` or ``function``.
-        rules: that are asked for; all unless given.
+        names: the names in the submission, each with ``class`` or ``function``.
+        rules: the optimizers to find; all by default.
 
-    >>> recognised([("MyAdam", "class"), ("norm", "function"), ("nag_step", "function")])
+    Returns:
+        The names in the submission, keyed by optimizer.
+
+    >>> recognize_optimizers([("MyAdam", "class"), ("norm", "function"), ("nag_step", "function")])
     {'adam': 'MyAdam', 'nesterov': 'nag_step'}
-    >>> recognised([("Mine", "class")], ["adam"])
+    >>> recognize_optimizers([("Mine", "class")], ["adam"])
     {'adam': 'Mine'}
     """
     found: dict[str, str] = {}
-    for name, kind in sorted(names, key=lambda one: one[1]):  # classes come first
+    for name, kind in sorted(names, key=lambda one: one[1]):  # classes first
         plain = re.sub(r"[^a-z]", "", name.casefold())
         whole = re.sub(r"step|update|optimi[sz]er", "", plain)
-        for rule, parts in CALLED.items():
+        for rule, parts in OPTIMIZER_NAMES.items():
             if whole in parts or (kind == "class" and parts[0] in plain):
                 if (rule in rules or not rules) and not re.search("nadam|adamax|radam", plain):
                     found.setdefault(rule, name)
@@ -191,31 +200,32 @@ def recognised(names: Sequence[Sequence[str]], rules: Sequence[str] = ()) -> dic
     return found
 
 
-def _question(rule: str, tests: Sequence[Run], decay: float) -> dict[str, Any]:
+def _build_question(rule: str, tests: Sequence[GradientSequence], decay: float) -> dict[str, Any]:
+    """Build the question for the driver: hyperparameters, their usual names, and gradients."""
     usual: dict[str, tuple[str, ...]] = {"rate": _RATES}
-    for name in rule_of(rule).hyper:
+    for name in find_optimizer(rule).hyper:
         usual[name] = {"alpha": _AVERAGES, "epsilon": _EPSILON, "beta": _BETAS}.get(
             name, (name, name.replace("beta", "b"))
         )
     usual["weight_decay"] = _DECAYS
     if "alpha" not in usual:
         usual["rate"] = (*_RATES, "alpha")
-    hyper = {name: GIVEN[name] for name in usual} | {"weight_decay": decay}
+    hyper = {name: TEST_SETTINGS[name] for name in usual} | {"weight_decay": decay}
     return {
-        "hyper": hyper, "usual": usual, "runs": [run.asked() for run in tests],
+        "hyper": hyper, "usual": usual, "runs": [run.to_json() for run in tests],
         "ahead": rule == "nesterov", "slope": SLOPE,
     }  # fmt: skip
 
 
-def skeleton(rule: str) -> str:
-    """What a student starts from: the class, its arguments, and what a step has to do.
+def create_skeleton(rule: str) -> str:
+    """Return the file with which a student starts: a class with its arguments and a step to write.
 
     >>> print(skeleton("sgd").splitlines()[2])
     class SGD:
     """
-    if rule not in CALLED:
-        raise UsageError(f"there is no optimizer {rule!r}", hint=name_hint(rule, CALLED))
-    known = rule_of(rule)
+    if rule not in OPTIMIZER_NAMES:
+        raise UsageError(f"unknown optimizer {rule!r}", hint=name_hint(rule, OPTIMIZER_NAMES))
+    known = find_optimizer(rule)
     hyper = {"rate": known.rate, **known.hyper}
     arguments = ", ".join(f"{name}={value:g}" for name, value in hyper.items())
     stored = "\n".join(f"        self.{name} = {name}" for name in hyper)
@@ -228,16 +238,16 @@ def skeleton(rule: str) -> str:
 _SKELETON = '''"""An optimizer. To check it: cgprimer check optimizer FILE"""
 
 class {name}:
-    """{about}; the state is made in the first step, when the parameters are known."""
+    """{about}; create the state in the first step, when the parameters are known."""
 
     def __init__(self, {arguments}):
 {stored}
-        # TODO: what has to be remembered from step to step
+        # TODO: state that steps share
 
     def step(self, parameters, gradients):
-        """One step: change `parameters` in place, or return new ones.
+        """Run one step: change `parameters` in place, or return new parameters.
 
-        Both are dictionaries from names to numbers, or to numpy arrays; as lists they will do, too.
+        Both are dictionaries of numbers or numpy arrays, keyed by name, or lists.
         """
         raise NotImplementedError  # TODO
 '''

@@ -1,7 +1,7 @@
-"""Runs beside a submission, in its process: calls a student's optimizers, reports plain numbers.
+"""Driver in the process of a submission: calls a student's optimizers and reports floats.
 
-It needs Python alone, holds no expected value and judges nothing. Its functions are given the
-submission's module before their arguments.
+The driver needs only the standard library, has no expected values and judges nothing. The first
+argument of its functions is the module of the submission.
 """
 
 from __future__ import annotations
@@ -15,80 +15,90 @@ from typing import Any, cast
 _METHODS = ("step", "update", "apply", "__call__")
 _PARAMETERS = ("parameters", "params", "param", "p", "w", "weights", "theta", "x", "values")
 _STATE = ("state", "config", "cache", "memory", "history")
-# How parameters and gradients are handed over: the first form in which something moves counts.
+#: Forms of parameters and gradients; the first form in which parameters change is used.
 _FORMS = ("dict", "list", "dict of arrays", "list of arrays", "array", "number")
 _AHEAD = ("gradient function, dict", "gradient function, list", "gradient function, array")
 
 
-def listed(module: Any) -> list[tuple[str, str]]:
-    """The names of what the submission defines itself, each with ``class`` or ``function``."""
-    own = ((n, one) for n, one in vars(module).items() if _own(module, n, one))
+def list_definitions(module: Any) -> list[tuple[str, str]]:
+    """List the names that the submission defines, each with ``class`` or ``function``."""
+    own = ((n, one) for n, one in vars(module).items() if _is_candidate(module, n, one))
     return [(n, "class" if inspect.isclass(one) else "function") for n, one in own]
 
 
-def _own(module: Any, name: str, one: Any) -> bool:
-    homes = (getattr(module, "__name__", "__main__"), "builtins")  # of names that were executed
+def _is_candidate(module: Any, name: str, one: Any) -> bool:
+    """Return whether a definition can be an optimizer of the submission."""
+    homes = (getattr(module, "__name__", "__main__"), "builtins")  # of code in a notebook
     here = getattr(one, "__module__", None) in homes and one is not getattr(builtins, name, None)
     steps = not inspect.isclass(one) or any(method in dir(one) for method in _METHODS[:-1])
     return here and not name.startswith("_") and callable(one) and steps
 
 
-def tried(module: Any, name: str, question: dict[str, Any]) -> dict[str, Any]:
-    """What an optimizer did in all runs: in the first form in which parameters move, if any.
+def try_optimizer(module: Any, name: str, question: dict[str, Any]) -> dict[str, Any]:
+    """Run an optimizer on all gradient sequences, in the first form in which parameters change.
 
     Args:
         module: the submission.
-        name: of the class or function.
-        question: ``hyper``, numbers by meaning; ``usual``, the names that mean them; ``runs``, each
-            with ``start`` and ``gradients``; ``ahead``, whether the gradient may be a function, and
-            ``slope``, how it then depends on the parameters.
+        name: name of the class or function.
+        question: ``hyper``, the hyperparameters; ``usual``, the usual argument names of each;
+            ``runs``, each with ``start`` and ``gradients``; ``ahead``, whether the gradient can be
+            a function; ``slope``, the derivative of that function by the parameters.
     """
     target = getattr(module, name)
-    taken, given, defaults = _settings(target, question)
+    taken, given, defaults = _match_arguments(target, question)
     if question["hyper"]["weight_decay"] and "weight_decay" not in taken:
         return {"taken": taken}
     best: dict[str, Any] = {}
     tries: dict[str, str] = {}
     for form in (*_FORMS, *(_AHEAD if question["ahead"] else ())):
-        runs = [_run(target, form, run, given, question, module) for run in question["runs"]]
+        runs = [
+            _run_gradients(target, form, run, given, question, module) for run in question["runs"]
+        ]
         found = {"form": form, "taken": taken, "defaults": defaults, "runs": runs}
-        if _moved(question["runs"][0], runs[0]):
+        if _has_moved(question["runs"][0], runs[0]):
             return found | {"moved": True}
-        if not best or _worth(runs[0]) > _worth(best["runs"][0]):
+        if not best or _rank_run(runs[0]) > _rank_run(best["runs"][0]):
             best = found | {"moved": False, "tries": tries}
         tries[form] = runs[0]["error"].get("message", "nothing moves")
     return best
 
 
-def _moved(run: dict[str, Any], found: dict[str, Any]) -> bool:
+def _has_moved(run: dict[str, Any], found: dict[str, Any]) -> bool:
+    """Return whether an optimizer changed its parameters."""
     return any(row != run["start"] for row in found["steps"])
 
 
-def _worth(run: dict[str, Any]) -> tuple[int, bool]:
-    """Steps are worth most; an error of arithmetic is the rule's, others may be the form's."""
+def _rank_run(run: dict[str, Any]) -> tuple[int, bool]:
+    """Rank a run by its updates; arithmetic errors are due to the rule, not to the form."""
     return len(run["steps"]), bool(run["error"].get("arithmetic"))
 
 
-def _arguments(target: Any) -> dict[str, inspect.Parameter]:
+def _read_arguments(target: Any) -> dict[str, inspect.Parameter]:
+    """Return the arguments of a class or function; none if Python cannot read them."""
     try:
         return dict(inspect.signature(target).parameters)
     except (TypeError, ValueError):
         return {}
 
 
-def _plain(name: str) -> str:
+def _normalize_name(name: str) -> str:
+    """Return a name in lower case without underscores."""
     return name.casefold().replace("_", "")
 
 
-def _settings(
+def _match_arguments(
     target: Any, question: dict[str, Any]
 ) -> tuple[list[str], dict[str, Any], dict[str, float]]:
-    """The meanings that its arguments have, these arguments, and defaults by meaning."""
-    known, hyper = _arguments(target), question["hyper"]
-    named = {_plain(name): name for name in known}
-    if not inspect.isclass(target):  # the first two are parameters and gradients
+    """Match arguments with hyperparameters.
+
+    Returns:
+        The hyperparameters that are arguments, the values of these arguments, and their defaults.
+    """
+    known, hyper = _read_arguments(target), question["hyper"]
+    named = {_normalize_name(name): name for name in known}
+    if not inspect.isclass(target):  # the first two arguments are parameters and gradients
         for name in list(known)[:2]:
-            named.pop(_plain(name), None)
+            named.pop(_normalize_name(name), None)
     places: dict[str, str] = {}
     for meaning, usual in question["usual"].items():
         found = next((one for one in usual if one in named), None)
@@ -102,7 +112,7 @@ def _settings(
     return list(places), given, {m: float(v) for m, v in defaults.items() if type(v) is float}
 
 
-def _run(
+def _run_gradients(
     target: Any,
     form: str,
     run: dict[str, Any],
@@ -110,21 +120,26 @@ def _run(
     question: dict[str, Any],
     module: Any,
 ) -> dict[str, Any]:
-    """The parameters after each step as far as it goes, the state that the last one changed, as
-    text, and the error that ended it.
+    """Run an optimizer on a gradient sequence.
+
+    Returns:
+        The parameters after each update (``steps``), the state that the last update changed
+        (``changed``, as strings), and the error that ended the run (``error``).
     """
     steps: list[list[float]] = []
     done: dict[str, Any] = {"steps": steps, "error": {}, "changed": {}}
     start, gradients = run["start"], run["gradients"]
     columns = [(start, gradients)]
-    if form == "number":  # an optimizer for each parameter
+    if form == "number":  # one optimizer per parameter
         columns = [([p], [[row[k]] for row in gradients]) for k, p in enumerate(start)]
     try:
-        walks = [_walk(target, form, *column, given, question["slope"]) for column in columns]
+        walks = [
+            _iterate_updates(target, form, *column, given, question["slope"]) for column in columns
+        ]
         for rows in zip(*walks, strict=True):
             steps.append([value for row, _ in rows for value in row])
             done["changed"] = rows[0][1]
-    except Exception as error:  # of the submission: told, not raised
+    except Exception as error:  # errors of the submission are reported
         name, text = type(error).__name__, str(error)[:200]
         line, trace = None, error.__traceback__
         while trace is not None:
@@ -138,7 +153,7 @@ def _run(
     return done
 
 
-def _walk(
+def _iterate_updates(
     target: Any,
     form: str,
     start: list[float],
@@ -146,62 +161,67 @@ def _walk(
     given: dict[str, Any],
     slope: float,
 ) -> Iterator[tuple[list[float], dict[str, str]]]:
-    """The parameters after each step, and the attributes that it changed, as text."""
-    parameters = _packed(form, start)
-    step, seen = _stepper(target, parameters, given)
+    """Yield the parameters after each update, and the changed attributes as strings."""
+    parameters = _pack_values(form, start)
+    step, seen = _create_stepper(target, parameters, given)
     for row in gradients:
-        before = _snapshot(seen)
-        gradient = _sloped(form, row, slope) if form in _AHEAD else _packed(form, row)
+        before = _describe_state(seen)
+        gradient = (
+            _create_gradient_function(form, row, slope)
+            if form in _AHEAD
+            else _pack_values(form, row)
+        )
         result = step(parameters, gradient)
-        if isinstance(result, tuple) and not _fits(form, result, len(start)):
+        if isinstance(result, tuple) and not _matches_form(form, result, len(start)):
             result = result[0]
-        if result is not None and _fits(form, result, len(start)):
+        if result is not None and _matches_form(form, result, len(start)):
             parameters = result
         elif result is not None or form == "number":
-            raise TypeError(f"step returned {type(result).__name__}, not parameters")
-        moved, after = _read(parameters), _snapshot(seen)
+            raise TypeError(f"step must return parameters, got {type(result).__name__}")
+        moved, after = _read_values(parameters), _describe_state(seen)
         if len(moved) != len(start):
-            raise TypeError(f"step left {len(moved)} parameters, expected {len(start)}")
+            raise TypeError(f"step must keep {len(start)} parameters, got {len(moved)}")
         yield moved, {k: v for k, v in after.items() if v != before.get(k)}
 
 
-def _stepper(
+def _create_stepper(
     target: Any, parameters: Any, given: dict[str, Any]
 ) -> tuple[Callable[[Any, Any], Any], Any]:
-    """What does a step, and where its state can be seen."""
+    """Return a function that runs one update, and the object that holds the state."""
     if inspect.isclass(target):
-        known, kind = _arguments(target), cast(Any, target)
+        known, kind = _read_arguments(target), cast(Any, target)
         needed = [n for n, p in known.items() if p.default is p.empty and n not in given]
-        owns = bool(needed) and _plain(needed[0]) in _PARAMETERS
+        owns = bool(needed) and _normalize_name(needed[0]) in _PARAMETERS
         made = kind(parameters, **given) if owns else kind(**given)
         method = next(getattr(made, name) for name in _METHODS if hasattr(made, name))
-        names = list(_arguments(method))
+        names = list(_read_arguments(method))
         if owns and len(names) == 1:
             return lambda _, gradient: method(gradient), made
-        return _ordered(method, names), made
+        return _order_arguments(method, names), made
     state: dict[str, Any] = {}
-    names = list(_arguments(target))
-    holds = next((name for name in names if _plain(name) in _STATE), None)
+    names = list(_read_arguments(target))
+    holds = next((name for name in names if _normalize_name(name) in _STATE), None)
     extra = {**given, holds: state} if holds else given
-    return _ordered(lambda p, g: target(p, g, **extra), names), state
+    return _order_arguments(lambda p, g: target(p, g, **extra), names), state
 
 
-def _ordered(call: Callable[..., Any], names: list[str]) -> Callable[[Any, Any], Any]:
-    """Parameters first, unless the names say that the gradients come first."""
+def _order_arguments(call: Callable[..., Any], names: list[str]) -> Callable[[Any, Any], Any]:
+    """Return a function of parameters and gradients, in this order."""
     first = names[0] if names else ""
     swapped = "grad" in first or first in ("g", "dw", "dp")
     return (lambda parameters, gradient: call(gradient, parameters)) if swapped else call
 
 
-def _snapshot(seen: Any) -> dict[str, str]:
-    """What an optimizer keeps, as text; without whole numbers, which count steps."""
+def _describe_state(seen: Any) -> dict[str, str]:
+    """Return the state of an optimizer as strings, without integers, which count updates."""
     held = seen if isinstance(seen, dict) else getattr(seen, "__dict__", {})
     texts = {str(name): repr(value)[:2000] for name, value in held.items()}
     kept = {name: text for name, text in texts.items() if "." in text and " at 0x" not in text}
-    return {name: text for name, text in kept.items() if _plain(name) not in _PARAMETERS}
+    return {name: text for name, text in kept.items() if _normalize_name(name) not in _PARAMETERS}
 
 
-def _packed(form: str, row: list[float]) -> Any:
+def _pack_values(form: str, row: list[float]) -> Any:
+    """Return values in one of the forms, such as a dictionary of arrays."""
     if form == "number":
         return row[0]
     values: list[Any] = list(row)
@@ -214,27 +234,34 @@ def _packed(form: str, row: list[float]) -> Any:
     return {f"w{k}": value for k, value in enumerate(values)} if "dict" in form else values
 
 
-def _sloped(form: str, row: list[float], slope: float) -> Callable[[Any], Any]:
+def _create_gradient_function(form: str, row: list[float], slope: float) -> Callable[[Any], Any]:
+    """Return a gradient that depends linearly on the parameters."""
+
     def gradient(at: Any) -> Any:
-        return _packed(form, [g + slope * p for g, p in zip(row, _read(at), strict=True)])
+        """Return the gradient at given parameters."""
+        return _pack_values(
+            form, [g + slope * p for g, p in zip(row, _read_values(at), strict=True)]
+        )
 
     return gradient
 
 
-def _fits(form: str, result: Any, size: int) -> bool:
+def _matches_form(form: str, result: Any, size: int) -> bool:
+    """Return whether a result has the form and the number of the parameters."""
     try:
-        return len(_read(result)) == size and isinstance(result, dict) == ("dict" in form)
+        return len(_read_values(result)) == size and isinstance(result, dict) == ("dict" in form)
     except (TypeError, ValueError):
         return False
 
 
-def _read(parameters: Any) -> list[float]:
-    """Plain numbers; what is complex is nan."""
+def _read_values(parameters: Any) -> list[float]:
+    """Return parameters as floats; complex values become nan."""
     several = isinstance(parameters, dict | list | tuple) or getattr(parameters, "ndim", 0) > 0
     values = parameters.values() if isinstance(parameters, dict) else parameters
-    return [_number(value) for value in (values if several else [parameters])]
+    return [_convert_to_float(value) for value in (values if several else [parameters])]
 
 
-def _number(value: Any) -> float:
+def _convert_to_float(value: Any) -> float:
+    """Convert a number or an array with one element to a float."""
     value = value.item() if hasattr(value, "item") else value
     return math.nan if isinstance(value, complex) else float(value)

@@ -1,4 +1,4 @@
-"""What students' optimizers did, step by step, and which rule or mistake does the same."""
+"""Verdicts on students' optimizers: find the rule or mistake that explains their updates."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from cgprimer.course.checks.optimizer_mistakes import DECAYS
 from cgprimer.course.checks.optimizer_variants import Variant, list_variants, simulate
 from cgprimer.course.checks.verdicts import accept, assign_points, postpone, reject, suspect
 from cgprimer.errors import Source
-from cgprimer.training.optimizers import optimizer as rule_of
+from cgprimer.training.optimizers import optimizer as find_optimizer
 
-GIVEN = {
+TEST_SETTINGS = {
     "rate": 0.07, "beta": 0.8, "beta1": 0.8, "beta2": 0.95, "alpha": 0.9, "epsilon": 1e-6,
     "weight_decay": 0.0,
 }  # fmt: skip
-_TYPICAL = {  # of what is no argument: the values that stand in books and libraries
+_COMMON_VALUES = {  # values in books and libraries, for hyperparameters that are not arguments
     "rate": (0.1, 0.01, 0.001, 0.05),
     "beta": (0.9, 0.99, 0.5),
     "beta1": (0.9,),
@@ -35,36 +35,57 @@ DECAY, DECAY_POINTS = 0.1, 2
 
 
 @dataclass(frozen=True)
-class Run:
-    """Gradients that an optimizer is given: ``start`` (parameters,), ``gradients`` (steps, ...)."""
+class GradientSequence:
+    """Gradients for an optimizer.
+
+    Attributes:
+        start: the initial parameters; shape (parameters,).
+        gradients: shape (updates, parameters).
+    """
 
     start: Any
     gradients: Any
 
-    def asked(self) -> dict[str, Any]:
-        """As JSON has it."""
+    def to_json(self) -> dict[str, Any]:
+        """Return the sequence as JSON values."""
         return {"start": self.start.tolist(), "gradients": self.gradients.tolist()}
 
 
-def runs(seed: int = 0) -> tuple[Run, ...]:
-    """One parameter; three; three with small gradients, among them zeros; the three again; and
-    three whose last gradients alone are the same.
+def create_test_runs(seed: int = 0) -> tuple[GradientSequence, ...]:
+    """Create the gradient sequences of a check.
+
+    Returns:
+        Sequences for one parameter, for three, for three with small or zero gradients, the second
+        sequence again, and a sequence that equals it in the last gradients only.
     """
     draw = np.random.default_rng(seed)
     signs = draw.choice([-1.0, 1.0], (7, 3))
-    signs[0, 0] = 1.0  # what takes roots of gradients fails, but not in the first step
+    signs[0, 0] = 1.0  # roots of gradients fail, but not in the first update
     one = draw.uniform(0.2, 1.5, (6, 1)) * signs[:6, :1]
     three = draw.uniform(0.2, 1.5, (6, 3)) * signs[:6] * np.array([1.0, 0.15, 6.0])
     small = 10 ** draw.uniform(-8, -3, (7, 3)) * signs
     small[:2, 1] = 0
-    several = Run(draw.uniform(-2, 2, 3), three)
-    other = Run(several.start, np.concatenate([three[:-1] * 0.7, three[-1:]]))
-    return Run(draw.uniform(-2, 2, 1), one), several, Run(np.zeros(3), small), several, other
+    several = GradientSequence(draw.uniform(-2, 2, 3), three)
+    other = GradientSequence(several.start, np.concatenate([three[:-1] * 0.7, three[-1:]]))
+    return (
+        GradientSequence(draw.uniform(-2, 2, 1), one),
+        several,
+        GradientSequence(np.zeros(3), small),
+        several,
+        other,
+    )
 
 
 @dataclass(frozen=True)
 class _Match:
-    """A variant with its settings, and the runs in which it gives the student's numbers."""
+    """A variant of a rule, compared with the runs of a student.
+
+    Attributes:
+        variant: the variant.
+        hyper: values of all hyperparameters.
+        agrees: whether each run of the student has the updates of the variant.
+        ignored: name of an argument that the student does not use; empty for none.
+    """
 
     variant: Variant
     hyper: Mapping[str, float]
@@ -72,29 +93,38 @@ class _Match:
     ignored: str = ""
 
 
-def parts_of(
-    rule: str, tests: Sequence[Run], plain: Any, with_decay: Any, source: Source
+def judge_optimizer(
+    rule: str, tests: Sequence[GradientSequence], plain: Any, with_decay: Any, source: Source
 ) -> list[Part]:
-    """What was reached, part by part, from what the driver reported."""
+    """Return a verdict on each part of an optimizer, from the reports of the driver.
+
+    Args:
+        rule: name of the optimizer.
+        tests: the gradient sequences.
+        plain: report without weight decay.
+        with_decay: report with weight decay.
+        source: the submission.
+    """
     if isinstance(plain, Failure):
         verdicts = [postpone(str(plain))] * len(PARTS)
     elif not plain["moved"] and not plain["runs"][0]["error"].get("arithmetic"):
-        verdicts = _unmoved(plain["runs"][0], plain["tries"], source)
+        verdicts = _judge_unmoved(plain["runs"][0], plain["tries"], source)
     else:
-        verdicts = _moved(rule, tests, plain, with_decay, source)
+        verdicts = _judge_runs(rule, tests, plain, with_decay, source)
     names = {**PARTS, "weight decay": DECAY_POINTS}.items()
     return [assign_points(one, *named) for one, named in zip(verdicts, names, strict=False)]
 
 
-def _moved(
-    rule: str, tests: Sequence[Run], plain: Any, with_decay: Any, source: Source
+def _judge_runs(
+    rule: str, tests: Sequence[GradientSequence], plain: Any, with_decay: Any, source: Source
 ) -> list[Part]:
+    """Return a verdict on each part of an optimizer that changes its parameters."""
     did, ahead = plain["runs"], plain["form"].startswith("gradient function")
-    right_one, found = _explained(rule, tests, plain, ahead)
-    name, says = _named(found, did, right_one)
-    first = _agree(did[0]["steps"][:1], _simulated(right_one, tests[0])[:1], tests[0])
+    right_one, found = _explain_runs(rule, tests, plain, ahead)
+    name, says = _name_mistake(found, did, right_one)
+    first = _are_equal(did[0]["steps"][:1], _simulate_match(right_one, tests[0])[:1], tests[0])
     one, several, small, again, _ = right_one.agrees
-    # Of each part whether it is right, and the run that shows what is not.
+    # Whether each part is correct, and the run that shows the mistake.
     passed = (
         (first and bool(did[0]["steps"]), 0), (one, 0), (several and again, 3 if several else 1),
         (small, 2),
@@ -102,52 +132,59 @@ def _moved(
     parts = []
     for good, run in passed:
         if good:
-            parts.append(accept(_conventions(right_one, plain)))
-        elif found and _doubtful(found):
+            parts.append(accept(_describe_conventions(right_one, plain)))
+        elif found and _is_disputed(found):
             parts.append(suspect(name, says))
         else:
-            evidence = _where(did[run], _simulated(right_one, tests[run]), tests[run])
+            evidence = _describe_first_difference(
+                did[run], _simulate_match(right_one, tests[run]), tests[run]
+            )
             error = did[run]["error"]
             if error:
-                evidence = (error["message"], *_line(source, error))
+                evidence = (error["message"], *_show_line(source, error))
             parts.append(reject(name, says, *evidence))
-    decay = _decay(rule, tests, with_decay, found or right_one, ahead)
+    decay = _judge_weight_decay(rule, tests, with_decay, found or right_one, ahead)
     return [*parts, decay] if decay else parts
 
 
-def _line(source: Source, error: Mapping[str, Any]) -> list[str]:
+def _show_line(source: Source, error: Mapping[str, Any]) -> list[str]:
+    """Return the line of an error in the submission, with its position."""
     return show_position(source, error["line"]).splitlines()
 
 
-def _unmoved(run: Mapping[str, Any], tries: Mapping[str, str], source: Source) -> list[Part]:
+def _judge_unmoved(run: Mapping[str, Any], tries: Mapping[str, str], source: Source) -> list[Part]:
+    """Return a verdict on each part of an optimizer that changes no parameters."""
     error = run["error"]
     if not error or run["steps"]:
-        says = "step neither changes the parameters in place nor returns new ones"
+        says = "step must change the parameters in place or return new parameters"
         return [reject("parameters never moved", says)] * len(PARTS)
-    evidence, said = _line(source, error), error["message"]
-    if re.match("(Type|Key|Index|Attribute)Error", said):  # perhaps of the form alone
+    evidence, said = _show_line(source, error), error["message"]
+    if re.match(
+        "(Type|Key|Index|Attribute)Error", said
+    ):  # the form of the arguments can be the cause
         others = [f"as {form}: {why}" for form, why in tries.items() if why != said]
         evidence = (evidence + others)[:3]
     said = "not written yet" if said.startswith("NotImplementedError") else said
     return [postpone(said, *evidence)] + [postpone(said)] * (len(PARTS) - 1)
 
 
-def _explained(
-    rule: str, tests: Sequence[Run], plain: Mapping[str, Any], ahead: bool
+def _explain_runs(
+    rule: str, tests: Sequence[GradientSequence], plain: Mapping[str, Any], ahead: bool
 ) -> tuple[_Match, _Match | None]:
-    """The right rule that comes nearest, and the variant that gives all numbers, if any does."""
+    """Return the best correct variant, and the variant that explains all runs, if any."""
     did = plain["runs"]
 
     def matches(
         settings: Sequence[Mapping[str, float]], most: int, ignored: str = ""
     ) -> Iterator[_Match]:
+        """Yield the variants with a number of changes and each setting, compared with the runs."""
         for variant in list_variants(rule, ahead, most):
             for hyper in settings:
-                yield _match(variant, hyper, tests, did, ignored)
+                yield _compare_variant(variant, hyper, tests, did, ignored)
 
-    settings = _settings(rule, plain)
+    settings = _list_settings(rule, plain)
     rights = []
-    for one in matches(settings, 1):  # conventions come first
+    for one in matches(settings, 1):  # conventions are first
         if one.variant.is_right:
             rights.append(one)
         if all(one.agrees):
@@ -158,10 +195,10 @@ def _explained(
     if found and found.variant.is_right:
         return found, None
     nearest = max(rights, key=lambda one: sum(one.agrees))
-    for name in plain["taken"]:  # arguments that are taken and not used
-        if found or name not in _TYPICAL:
+    for name in plain["taken"]:  # arguments that the submission ignores
+        if found or name not in _COMMON_VALUES:
             continue
-        values = (plain["defaults"].get(name), *_TYPICAL[name])
+        values = (plain["defaults"].get(name), *_COMMON_VALUES[name])
         values = tuple(value for value in values if value is not None)
         other = [{**one, name: v} for one in settings[:4] for v in values if v != one[name]]
         unused = (one for one in matches(other, 1, name) if one.variant.is_right)
@@ -171,51 +208,57 @@ def _explained(
     return nearest, found
 
 
-def _settings(rule: str, plain: Mapping[str, Any]) -> list[dict[str, float]]:
-    """Numbers for all names; several where a submission has one of its own that nobody can see."""
-    names = ("rate", *(n for n in rule_of(rule).hyper if n != "weight_decay"))
+def _list_settings(rule: str, plain: Mapping[str, Any]) -> list[dict[str, float]]:
+    """List possible values of all hyperparameters; a value inside a submission is unknown."""
+    names = ("rate", *(n for n in find_optimizer(rule).hyper if n != "weight_decay"))
     choices: list[tuple[float, ...]] = []
     for name in names:
         own = plain["defaults"].get(name)
-        given = (GIVEN[name],) if name in plain["taken"] else (own,) if own is not None else ()
-        choices.append(given or _TYPICAL[name])
+        given = (
+            (TEST_SETTINGS[name],) if name in plain["taken"] else (own,) if own is not None else ()
+        )
+        choices.append(given or _COMMON_VALUES[name])
     fixed = {"slope": SLOPE, "wd": DECAY}
     return [dict(zip(names, values, strict=True)) | fixed for values in product(*choices)]
 
 
-def _match(
+def _compare_variant(
     variant: Variant,
     hyper: Mapping[str, float],
-    tests: Sequence[Run],
+    tests: Sequence[GradientSequence],
     did: Sequence[Mapping[str, Any]],
     ignored: str = "",
 ) -> _Match:
+    """Compare a variant with the runs of a student."""
     found = _Match(variant, hyper, (), ignored)
     agrees: list[bool] = []
-    if not variant.is_right:  # most are refuted by the first step
-        one, run = did[0], Run(tests[0].start, tests[0].gradients[:1])
+    if not variant.is_right:  # the first update excludes most variants
+        one, run = did[0], GradientSequence(tests[0].start, tests[0].gradients[:1])
         error = one["error"] if not one["steps"] else None
-        if not _agree(one["steps"][:1], _simulated(found, run), run, error):
+        if not _are_equal(one["steps"][:1], _simulate_match(found, run), run, error):
             return replace(found, agrees=(False,) * len(tests))
     for one, run in zip(did, tests, strict=True):
         wanted = (
             not agrees or agrees[-1] or variant.is_right
         )  # of mistakes all or none is asked for
-        agrees.append(wanted and _agree(one["steps"], _simulated(found, run), run, one["error"]))
+        agrees.append(
+            wanted and _are_equal(one["steps"], _simulate_match(found, run), run, one["error"])
+        )
     return replace(found, agrees=tuple(agrees))
 
 
-def _simulated(match: _Match, run: Run) -> Any:
+def _simulate_match(match: _Match, run: GradientSequence) -> Any:
+    """Return the updates of a variant on a gradient sequence."""
     return simulate(match.variant, match.hyper, run.start, run.gradients)
 
 
-def _agree(
+def _are_equal(
     steps: Sequence[Sequence[float]],
     expected: Any,
-    run: Run,
+    run: GradientSequence,
     error: Mapping[str, Any] | None = None,
 ) -> bool:
-    """Whether the numbers are the same but for rounding; an error of arithmetic is a nan."""
+    """Return whether updates are equal up to rounding; an arithmetic error counts as nan."""
     with np.errstate(all="ignore"):
         wild = ~np.isfinite(expected).all(axis=1)
         end = int(np.argmax(wild)) if wild.any() else len(expected)
@@ -231,12 +274,14 @@ def _agree(
         return bool((np.abs(got[:end] - expected[:end]) <= near).all())
 
 
-def _where(run: Mapping[str, Any], expected: Any, test: Run) -> tuple[str, ...]:
-    """The first step that is not right, without a right number."""
+def _describe_first_difference(
+    run: Mapping[str, Any], expected: Any, test: GradientSequence
+) -> tuple[str, ...]:
+    """Describe the first wrong update, without the correct value."""
     for k, row in enumerate(run["steps"]):
         for j, value in enumerate(row):
-            single = Run(test.start[j : j + 1], test.gradients[:, j : j + 1])
-            if not _agree([[value]], expected[k : k + 1, j : j + 1], single):
+            single = GradientSequence(test.start[j : j + 1], test.gradients[:, j : j + 1])
+            if not _are_equal([[value]], expected[k : k + 1, j : j + 1], single):
                 before = test.start[j] if k == 0 else run["steps"][k - 1][j]
                 which = f", parameter {j + 1} of {len(row)}" if len(row) > 1 else ""
                 gradient = test.gradients[k, j]
@@ -247,38 +292,37 @@ def _where(run: Mapping[str, Any], expected: Any, test: Run) -> tuple[str, ...]:
     return ()
 
 
-def _doubtful(found: _Match) -> bool:
+def _is_disputed(found: _Match) -> bool:
+    """Return whether the changes of a variant are conventions or disputed forms only."""
     return not found.ignored and all(
         one.is_disputed or one.is_convention for one in found.variant.changes
     )
 
 
-def _named(
+def _name_mistake(
     found: _Match | None, did: Sequence[Mapping[str, Any]], nearest: _Match
 ) -> tuple[str, str]:
-    """The name of what is wrong, and a sentence."""
+    """Return the name of the mistake and a sentence about it."""
     if did[1]["steps"] != did[3]["steps"] and not np.array_equal(
         did[1]["steps"], did[3]["steps"], equal_nan=True
     ):
         return "state shared between optimizers", (
-            "a new optimizer begins with what another has left: the state belongs into __init__,"
-            " not into the class, a default argument or the module"
+            "a new optimizer starts with the state of another one: create the state in __init__,"
+            " not in the class, a default argument or the module"
         )
     if found is None:
-        return "", "" if any(
-            nearest.agrees
-        ) else "the numbers are those of no mistake that is known here"
+        return "", "" if any(nearest.agrees) else "no known mistake has these values"
     if found.ignored:
-        return f"{found.ignored} ignored", f"the argument {found.ignored} is taken and not used"
+        return f"{found.ignored} ignored", f"the argument {found.ignored} is not used"
     changes = [change for change in found.variant.changes if not change.is_convention]
-    names = [_kept(change.name, did) for change in changes]
+    names = [_refine_state_mistake(change.name, did) for change in changes]
     return " and ".join(dict.fromkeys(names)), "; ".join(
         dict.fromkeys(change.message for change in changes)
     )
 
 
-def _kept(name: str, did: Sequence[Mapping[str, Any]]) -> str:
-    """State that is not kept: never stored, thrown away, or, if it tells of more, unused."""
+def _refine_state_mistake(name: str, did: Sequence[Mapping[str, Any]]) -> str:
+    """Distinguish state that is never updated, reset at every step, or not used."""
     if name != "state not kept":
         return name
     if not did[1]["changed"]:
@@ -287,22 +331,26 @@ def _kept(name: str, did: Sequence[Mapping[str, Any]]) -> str:
     return "state reset every step" if same else "state not used"
 
 
-def _conventions(nearest: _Match, plain: Mapping[str, Any]) -> str:
+def _describe_conventions(nearest: _Match, plain: Mapping[str, Any]) -> str:
+    """Return the conventions that a correct optimizer follows, and the form of its arguments."""
     said = [change.message for change in nearest.variant.changes]
     if plain["form"] in ("dict of arrays", "list of arrays", "number"):
-        said.append(f"it works on a {plain['form']}")
+        said.append(f"the optimizer works on a {plain['form']}")
     return "; ".join(said)
 
 
-def _decay(rule: str, tests: Sequence[Run], answer: Any, best: _Match, ahead: bool) -> Part | None:
-    """Weight decay, judged by what the optimizer does without it."""
+def _judge_weight_decay(
+    rule: str, tests: Sequence[GradientSequence], answer: Any, best: _Match, ahead: bool
+) -> Part | None:
+    """Return the verdict on weight decay, given the variant that explains the other runs."""
     if isinstance(answer, Failure) or "weight_decay" not in answer["taken"]:
-        says = "there is no argument weight_decay"
+        says = "the argument weight_decay is missing"
         return reject("no weight decay", says) if rule == "adamw" else None
     did = answer["runs"]
 
     def fits(variant: Variant) -> bool:
-        return all(_match(variant, best.hyper, tests, did).agrees[:2])
+        """Return whether a variant explains the first two runs with weight decay."""
+        return all(_compare_variant(variant, best.hyper, tests, did).agrees[:2])
 
     for decay in () if ahead else DECAYS:
         if not fits(replace(best.variant, text=decay.apply(best.variant.text))):
@@ -314,6 +362,8 @@ def _decay(rule: str, tests: Sequence[Run], answer: Any, best: _Match, ahead: bo
             return reject("coupled weight decay", hint)
         return accept(f"{decay.name}: {decay.message}")
     if fits(best.variant):
-        return reject("decay not applied", "the argument weight_decay is taken and not used")
-    says = "the numbers are those of no way of weight decay that is known here"
-    return reject("", says, *_where(did[0], _simulated(best, tests[0]), tests[0]))
+        return reject("decay not applied", "the argument weight_decay is not used")
+    says = "no known form of weight decay has these values"
+    return reject(
+        "", says, *_describe_first_difference(did[0], _simulate_match(best, tests[0]), tests[0])
+    )
