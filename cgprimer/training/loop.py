@@ -1,8 +1,8 @@
-"""The training loop: batches in, parameters out, and never a silent nan.
+"""Train a graph: preparation of the samples, choice of a strategy, epochs, and final loss.
 
-Loss is the mean over the samples of a batch of the loss of a sample. Everything random (the
-start, the order of the samples) comes from one seed, and the order of epoch k from the seed and
-k alone, so that a run can be taken up again where it stopped.
+The loss of a batch is the mean over its samples. One seed determines all random numbers (start
+values, order of the samples), and the order of an epoch depends only on the seed and the index of
+the epoch, so that a run can be resumed where it stopped.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ from cgprimer.training.losses import align_targets, load_training_data
 from cgprimer.training.metrics import METRICS
 from cgprimer.training.objective import Objective, ResidentData
 from cgprimer.training.parameter_snapshots import plan_recording
-from cgprimer.training.predictions import pair_outputs_with_targets
-from cgprimer.training.resumption import resume_run
 from cgprimer.training.run_outcome import (
     measure_final_loss,
     nonfinite_error,
@@ -184,6 +182,8 @@ def train(
     if resume is None:
         run = _begin_run(plan, objective, samples, start, recorded)
     else:
+        from cgprimer.training.resumption import resume_run
+
         initial_state = plan.rule.start(np.zeros(len(objective.vectors)))
         run = resume_run(resume, recorded, graph, initial_state)
     truth = samples.training.truth
@@ -237,11 +237,11 @@ def _begin_run(
 ) -> TrainingRun:
     """Return a new run at its start values."""
     graph, vectors = objective.graph, objective.vectors
-    given = check_named_values(
+    start_values = check_named_values(
         "start", start, "parameter", graph.parameters, shapes=graph.shapes, parts=True
     )
     random_start = vectors.sampled_start(plan.settings.seed)
-    values = plan.constraints.choose_start(vectors, random_start, given, graph.values)
+    values = plan.constraints.choose_start(vectors, random_start, start_values, graph.values)
     run = TrainingRun(values, {**values}, {}, recorded, scales=samples.scales, graph=graph)
     run.recorded_parameters = {name: [] for name in graph.parameters}
     return run
@@ -269,8 +269,8 @@ def _finish_run(
         NonFiniteError: a number was not finite, during the run or at its end.
     """
     if failed_samples is not None:
-        moment = f"at step {run.steps + 1:,} (epoch {run.epochs + 1})"
-        raise nonfinite_error(run, strategy, failed_samples, moment)
+        position = f"at step {run.steps + 1:,} (epoch {run.epochs + 1})"
+        raise nonfinite_error(run, strategy, failed_samples, position)
     measure_final_loss(run, strategy)
     if run.stopped != "interrupted" and not np.isfinite(run.loss):
         all_samples = np.arange(strategy.samples)
@@ -307,6 +307,8 @@ def _create_metrics(
     Raises:
         DataError: a metric cannot be computed from the targets.
     """
+    from cgprimer.training.predictions import pair_outputs_with_targets
+
     graph, vectors, loss = objective.graph, objective.vectors, settings.loss
     try:
         targets = denormalize_outputs(align_targets(graph, loss, data.block(0)), scales)

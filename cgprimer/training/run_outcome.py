@@ -34,7 +34,7 @@ def record_divergence(run: TrainingRun, strategy: EpochStrategy) -> None:
 
 
 def nonfinite_error(
-    run: TrainingRun, strategy: EpochStrategy, samples: np.ndarray, moment: str
+    run: TrainingRun, strategy: EpochStrategy, samples: np.ndarray, position: str
 ) -> NonFiniteError:
     """Mark a run as diverged and return the error that explains the first non-finite number.
 
@@ -42,7 +42,7 @@ def nonfinite_error(
         run: the run up to the update before.
         strategy: the strategy of the run.
         samples: the indices of the samples of the batch that failed.
-        moment: a description of when the run stopped.
+        position: a description of the step at which the run stopped.
     """
     from cgprimer.training.nonfinite_steps import explain_nonfinite_update
 
@@ -51,7 +51,7 @@ def nonfinite_error(
     description, origin = explain_nonfinite_update(
         strategy.objective, dataset, run.parameters, samples, masks
     )
-    message = f"training stopped {moment}: {description}"
+    message = f"training stopped {position}: {description}"
     run.stopped, run.reason = "diverged", message
     hint = (
         "the first update failed: check the start values (--start), the bounds of the inputs"

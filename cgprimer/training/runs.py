@@ -121,7 +121,7 @@ class TrainingRun:
 
     @property
     def interrupted(self) -> bool:
-        """Whether the run ended before it was finished, by Ctrl-C or because it was killed."""
+        """True if the run ended before it was finished, by Ctrl-C or because it was killed."""
         return self.stopped == "interrupted"
 
     @property

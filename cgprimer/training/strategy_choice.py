@@ -11,7 +11,6 @@ from cgprimer.expressions import ExpressionGraph
 from cgprimer.training.compiled_updates import CompiledUpdates
 from cgprimer.training.epoch_strategy import EpochStrategy
 from cgprimer.training.objective import Objective, ResidentData
-from cgprimer.training.python_updates import ArrayUpdates, FloatUpdates
 from cgprimer.training.settings import Settings
 from cgprimer.training.update_plan import UpdatePlan, plan_updates
 from cgprimer.training.worker_options import WorkerOptions
@@ -74,6 +73,8 @@ def choose_strategy(
         trainer = objective.trainer(plan.constrained_rule, plan.batch_size, summed)
         if trainer is not None:
             return CompiledUpdates(objective, data, plan, trainer)
+    from cgprimer.training.python_updates import ArrayUpdates, FloatUpdates
+
     if _runs_on_floats(objective, plan):
         return FloatUpdates(objective, data, plan)
     return ArrayUpdates(objective, data, plan)

@@ -70,8 +70,10 @@ def split_into_micro_batches(task: Task, count: int) -> list[Task]:
 def add_adjoints(adjoints: dict[str, Array], contributions: Mapping[str, Array]) -> None:
     """Add contributions to the adjoints of the values that cross cuts."""
     for name, contribution in contributions.items():
-        known = name in adjoints
-        adjoints[name] = adjoints[name] + contribution if known else contribution
+        if name in adjoints:
+            adjoints[name] = adjoints[name] + contribution
+        else:
+            adjoints[name] = contribution
 
 
 class SimulatedPipeline:

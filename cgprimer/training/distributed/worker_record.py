@@ -65,12 +65,12 @@ class TeamRecord:
 
     @property
     def has_stages(self) -> bool:
-        """Whether the workers are stages of one graph."""
+        """True if the workers are stages of one graph."""
         return self.protocol.startswith("layers")
 
     @property
     def has_replicas(self) -> bool:
-        """Whether data and model parallelism are combined: several replicas of all stages."""
+        """True if data and model parallelism are combined: several replicas of all stages."""
         return self.has_stages and "," in self.protocol
 
     def label(self, kind: str) -> str:
