@@ -65,12 +65,12 @@ class Gradients:
         part_lengths = [len(range(part, tasks, parts)) * size for part in range(parts)]
         part_lengths[(tasks - 1) % parts] -= tasks * size - self.samples
         self._part_starts = np.cumsum([0, *part_lengths]).tolist()
+        self._block_starts = np.cumsum([0, *data.dataset.lengths]).tolist()
 
     def sample_indices(self, task: Task) -> Array:
         """Return the indices of the samples of a task."""
-        starts = np.cumsum([0, *self.data.dataset.lengths])
         indices = [
-            starts[piece.block] + self._order_samples(task.epoch, *piece)[begin:end]
+            self._block_starts[piece.block] + self._order_samples(task.epoch, *piece)[begin:end]
             for piece, begin, end in self._locate_task(task)
         ]
         return np.concatenate(indices) if indices else np.arange(0)
@@ -115,10 +115,9 @@ class Gradients:
     def _order_block_parts(self, epoch: int, part: int) -> list[_BlockPart]:
         """Return the block parts of one part of the data, in the order of an epoch."""
         begin, end = self._part_starts[part : part + 2]
-        bounds = pairwise(np.cumsum([0, *self.data.dataset.lengths]).tolist())
         pieces = [
             _BlockPart(block, max(begin, low) - low, min(end, high) - low)
-            for block, (low, high) in enumerate(bounds)
+            for block, (low, high) in enumerate(pairwise(self._block_starts))
             if begin < high and end > low
         ]
         if self.shuffle and len(pieces) > 1:
