@@ -1,7 +1,7 @@
-"""A check as files for courses: Gradescope's autograder, Otter's tests, a notebook for nbgrader.
+"""Files of a check for Gradescope, Otter and nbgrader.
 
-The autograder stays with the instructor. What students get of the others has no right values
-either: their cells call cgprimer, which computes anew.
+The autograder stays with the instructor. The other files, which students receive, contain no
+correct values: their cells call cgprimer, which computes them.
 """
 
 from __future__ import annotations
@@ -72,42 +72,42 @@ def test_%d(env):
 
 
 def autograder(check: str, arguments: Sequence[str], files: Mapping[str, bytes]) -> bytes:
-    """``autograder.zip``: ``setup.sh``, ``run_autograder``, cgprimer's wheel, files that it needs.
+    """Build ``autograder.zip`` for Gradescope: scripts, the wheel of cgprimer, and further files.
 
     The arguments are those of ``cgprimer check``; files are called by their names in them.
     Source: Gradescope's "Autograder Specifications".
     """
     name, content = build_wheel()
     line = shlex.join([check, *arguments])
-    made = {
+    contents = {
         "setup.sh": (_SETUP % {"wheel": name}).encode(),
         "run_autograder": (_RUN % {"arguments": line}).encode(),
         name: content,
         **files,
     }
-    return zip_files(made, executable=("setup.sh", "run_autograder"))
+    return zip_files(contents, executable=("setup.sh", "run_autograder"))
 
 
 def otter_test(check: Check, level: str) -> str:
-    """A test file for Otter, of its format with exceptions: a test case for each part.
+    """Write a test file for Otter with one test case per part, in the exception-based format.
 
     Source: Otter-Grader's documentation, "Python Format", exception-based.
     """
     call = check.call.replace("NAMES", "env")
-    made = _OTTER % (check.name, sum(check.parts.values()), call)
+    content = _OTTER % (check.name, sum(check.parts.values()), call)
     for number, (part, points) in enumerate(check.parts.items(), 1):
-        made += _CASE % (part, points, number, part, level)
-    return made
+        content += _CASE % (part, points, number, part, level)
+    return content
 
 
 def nbgrader_notebook(check: Check, level: str) -> str:
-    """A notebook for nbgrader: a cell for the solution, and an autograded one for each part.
+    """Write a notebook for nbgrader: a cell for the solution, and an autograded cell per part.
 
-    A test cell that ends with a number gives that many of its points.
+    The last number of a test cell is the points that it earns.
     Source: nbgrader's cell metadata, version 3, and ``nbgrader.utils.determine_grade``.
     """
     setup = f"import cgprimer\n\nresult = {check.call.replace('NAMES', 'globals()')}"
-    # Without these lines nbgrader would take the skeleton for the solution, and out.
+    # Without these lines nbgrader would remove the skeleton as the solution.
     skeleton = f"{check.skeleton.strip()}\n\n### BEGIN SOLUTION\n### END SOLUTION"
     cells = [
         _cell(skeleton, f"{check.name}-solution", solution=True),
@@ -118,23 +118,24 @@ def nbgrader_notebook(check: Check, level: str) -> str:
         identity = "".join(c if c.isascii() and c.isalnum() else "-" for c in part)
         cells.append(_cell(source, f"{check.name}-{number}-{identity}", points=points))
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    about = {"kernelspec": kernel, "language_info": {"name": "python"}}
-    notebook = {"cells": cells, "metadata": about, "nbformat": 4, "nbformat_minor": 5}
+    metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
+    notebook = {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
     return json.dumps(notebook, indent=1) + "\n"
 
 
 def _cell(
     source: str, identity: str, *, solution: bool = False, points: float | None = None
 ) -> dict[str, object]:
-    about: dict[str, object] = {"schema_version": 3, "grade_id": identity, "task": False}
-    about |= {"solution": solution, "locked": not solution, "grade": points is not None}
+    """Return a code cell with metadata of nbgrader; a cell with points is graded."""
+    metadata: dict[str, object] = {"schema_version": 3, "grade_id": identity, "task": False}
+    metadata |= {"solution": solution, "locked": not solution, "grade": points is not None}
     if points is not None:
-        about["points"] = points
+        metadata["points"] = points
     return {
         "cell_type": "code",
         "execution_count": None,
         "id": identity[:64],
-        "metadata": {"nbgrader": about},
+        "metadata": {"nbgrader": metadata},
         "outputs": [],
         "source": source,
     }

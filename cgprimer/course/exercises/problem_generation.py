@@ -136,9 +136,10 @@ def _sample_candidate(
     Returns:
         The graph with its values, the problem, and whether the answers may be rounded.
     """
-    make = {"optimizer": random_graphs.quadratic, "shapes": random_graphs.matrices}.get(
-        kind, random_graphs.made_up
-    )
+    make = {
+        "optimizer": random_graphs.sample_loss,
+        "shapes": random_graphs.sample_matrix_graph,
+    }.get(kind, random_graphs.sample_scalar_graph)
     bare = graph or parse(make(random, difficulty))
     has_integers = difficulty == 1 or kind == "shapes" or len(bare.parameters) > 3
     is_small = bool(bare.shapes) and simple_numbers.uses_functions(bare)  # sums would be large

@@ -1,4 +1,4 @@
-"""Made-up graphs for paper and pencil: few operations, values that are used more than once."""
+"""Random graphs for problems by hand, with few operations and values that are used repeatedly."""
 
 from __future__ import annotations
 
@@ -8,36 +8,38 @@ _BOUNDED = ("sin", "cos", "tanh", "sigmoid", "exp", "log")  # of the third diffi
 _PARAMETERS = "abcdk"
 
 
-def made_up(random: Random, difficulty: int) -> str:
-    """The definitions of a graph, its only output last; values come from somewhere else.
+def sample_scalar_graph(random: Random, difficulty: int) -> str:
+    """Sample the definitions of a scalar graph with one output, without values.
 
-    The first difficulty has sums, products and squares; the second more of them, differences,
-    quotients and ``relu`` or ``max``; the third one function beyond arithmetic.
+    Difficulty 1 has sums, products and squares. Difficulty 2 has more operations, differences,
+    quotients and ``relu`` or ``max``. Difficulty 3 also has one function beyond arithmetic.
 
-    >>> print(made_up(Random(1), 1))
+    >>> print(sample_scalar_graph(Random(1), 1))
     xp = x1*x2
     xq = a + x1
     xw = xp^2*xp*xq
     output xw
     """
-    many = random.choice({1: (3, 3, 4), 2: (4, 5), 3: (4, 5)}[difficulty])
+    n_operations = random.choice({1: (3, 3, 4), 2: (4, 5), 3: (4, 5)}[difficulty])
     inputs = ["x1", "x2"][: random.choice((1, 2, 2))]
-    parameters = list(_PARAMETERS[: random.choice((1, 2, 2)) if many > 3 else 1])
-    waiting, known, lines = [*inputs, *parameters], [*inputs, *parameters], list[str]()
-    special = random.randrange(many) if difficulty == 3 else -1
+    parameters = list(_PARAMETERS[: random.choice((1, 2, 2)) if n_operations > 3 else 1])
+    unused, names, lines = [*inputs, *parameters], [*inputs, *parameters], list[str]()
+    special = random.randrange(n_operations) if difficulty == 3 else -1
 
-    def operand() -> str:  # mostly one that nothing uses yet
-        if waiting and random.random() < 0.6:
-            return waiting.pop(random.randrange(len(waiting)))
-        return random.choice(known)
+    def sample_operand() -> str:
+        """Sample a name, with preference for names that are not used yet."""
+        if unused and random.random() < 0.6:
+            return unused.pop(random.randrange(len(unused)))
+        return random.choice(names)
 
-    def other(than: str) -> str:
-        chosen = operand()
-        return chosen if chosen != than else random.choice([n for n in known if n != than] or known)
+    def sample_other(than: str) -> str:
+        """Sample a name that differs from the given name if there is one."""
+        name = sample_operand()
+        return name if name != than else random.choice([n for n in names if n != than] or names)
 
-    for k in range(many):
-        name = "xw" if k == many - 1 else f"x{'pqrstuv'[k]}"
-        first = operand()
+    for k in range(n_operations):
+        name = "xw" if k == n_operations - 1 else f"x{'pqrstuv'[k]}"
+        first = sample_operand()
         if k == special:
             text = f"{random.choice(_BOUNDED)}({first})"
         else:
@@ -45,27 +47,27 @@ def made_up(random: Random, difficulty: int) -> str:
             forms += ["{0} - {1}", "{0}*{1} + {2}", "{0}/{1}", "{0}*({1} + {2})"] * (difficulty > 1)
             forms += ["relu({0})", "max({0}, {1})"] * (difficulty == 2)
             form = random.choice(forms)
-            second = other(first) if "{1}" in form else ""
-            third = other(second) if "{2}" in form else ""
+            second = sample_other(first) if "{1}" in form else ""
+            third = sample_other(second) if "{2}" in form else ""
             text = form.format(first, second, third)
-        if k == many - 1:
-            for left in [n for n in waiting if n not in text.split()]:
+        if k == n_operations - 1:
+            for left in [n for n in unused if n not in text.split()]:
                 if random.random() < 0.5:
                     text = f"{text} + {left}"
                 else:
                     text = f"({text})*{left}" if " " in text else f"{text}*{left}"
         elif f" = {text}" in "".join(lines):
-            text = f"{text}*{other(first)}"
+            text = f"{text}*{sample_other(first)}"
         lines.append(f"{name} = {text}")
-        waiting.append(name)
-        known.append(name)
+        unused.append(name)
+        names.append(name)
     return "\n".join([*lines, "output xw"])
 
 
-def quadratic(random: Random, difficulty: int) -> str:
-    """A loss of two parameters for one step of an optimizer.
+def sample_loss(random: Random, difficulty: int) -> str:
+    """Sample a loss of two parameters for one update of an optimizer.
 
-    >>> print(quadratic(Random(1), 1))
+    >>> print(sample_loss(Random(1), 1))
     L = a^2 + 3*b^2
     output L
     """
@@ -80,10 +82,10 @@ def quadratic(random: Random, difficulty: int) -> str:
     return f"{declared}{text}\noutput L"
 
 
-def matrices(random: Random, difficulty: int) -> str:
-    """Two layers of matrices and the squared error, as in the lecture; shapes are drawn.
+def sample_matrix_graph(random: Random, difficulty: int) -> str:
+    """Sample a network of two layers with the squared error, as in the lecture.
 
-    >>> print(matrices(Random(1), 1))
+    >>> print(sample_matrix_graph(Random(1), 1))
     input x[1,2], y[1,1]
     parameter w1[2,2], w2[2,1]
     h = x @ w1

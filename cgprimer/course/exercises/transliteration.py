@@ -119,17 +119,20 @@ _GREEK = {
 _LETTERS = _LATIN | _CYRILLIC | _GREEK
 
 
-def transliterated(text: str) -> str:
-    """Return a text in which letters that the tables have are ASCII letters, in lower case.
+def transliterate(text: str) -> str:
+    """Convert Latin, Cyrillic and Greek letters to lower-case ASCII letters.
 
-    >>> transliterated("Søren Đorđe Œuvre"), transliterated("Щербаков"), transliterated("李")
+    Other letters are unchanged.
+
+    >>> transliterate("Søren Đorđe Œuvre"), transliterate("Щербаков"), transliterate("李")
     ('soren dorde oeuvre', 'shcherbakov', '李')
     """
     composed = unicodedata.normalize("NFC", text).lower()
-    return "".join(_letter(character) for character in composed)
+    return "".join(_transliterate_letter(character) for character in composed)
 
 
-def _letter(character: str) -> str:
+def _transliterate_letter(character: str) -> str:
+    """Convert one letter, or return it unchanged."""
     if character in _LETTERS:
         return _LETTERS[character]
     base = unicodedata.normalize("NFD", character)[0]  # a Greek or Latin letter with accents
