@@ -1,4 +1,4 @@
-"""Syntax tree to LaTeX mathematics, with the forms of the primitive table."""
+"""LaTeX for expressions, with the forms of the primitive table."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from cgprimer.core.operations import find_primitive
 from cgprimer.core.operations.primitive_registry import ARRAY_FUNCTIONS
 from cgprimer.expressions import Expression, Name, Number, fold, number_text
 
-# Operator: how tightly it binds, and what its operands need to go without parentheses. A quotient
-# is a fraction and an exponent stands above the line: their operands need none.
+# Precedence of each operator, and the precedence that its operands need to be written without
+# parentheses. Operands of fractions and exponents need no parentheses.
 _INFIX = {
     "add": (1, (1, 2)),
     "sub": (1, (1, 2)),
@@ -27,7 +27,7 @@ _INFIX = {
     "take": (5, (5,)),
 }
 _ATOM = 5
-_NUMBERS = (
+_SCALAR_RESULTS = (
     "dot",
     "norm",
     "sum",
@@ -36,8 +36,8 @@ _NUMBERS = (
     "smallest",
     "index",
     "take",
-)  # at most, as a rule
-Part: TypeAlias = tuple[str, int, bool]  # a text, how tightly it binds, whether it is an array
+)
+Part: TypeAlias = tuple[str, int, bool]  # LaTeX, precedence, whether the value is an array
 _BEGINS_WITH_A_DIGIT = re.compile(r"\{*(\\frac\{+)?[0-9]")
 _GREEK = frozenset(
     ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa",
@@ -51,12 +51,17 @@ def latex(
     arrays: Collection[str] = (),
     forms: Callable[[str], str] = lambda kind: "",
 ) -> str:
-    r"""The LaTeX of an expression, for use in mathematics mode.
+    r"""Format an expression in LaTeX, for use in mathematics mode.
 
-    A product is set with a small space, with a dot where the second factor begins with a digit
-    (``2 3`` and ``2 3/4`` would read as other numbers); what begins with a sign gets parentheses.
-    A product of two of the names that are ``arrays``, element by element, gets a dot in a circle.
-    What the table does not have is written in ``forms``.
+    Factors are separated by a small space, or by a dot if the second factor begins with a digit.
+    A factor that begins with a sign gets parentheses. An elementwise product of arrays is written
+    with a dot in a circle.
+
+    Args:
+        expression: the expression.
+        arrays: the names of arrays.
+        forms: returns the form of a function that the primitive table lacks, with operands ``{a}``,
+            ``{b}``, ``{c}``.
 
     >>> from cgprimer.core.operations.notation import parse_expression
     >>> print(latex(parse_expression("(cd + 1)*xx^2")))
@@ -67,68 +72,93 @@ def latex(
     2 \cdot 3 \, a \cdot \left(-b\right)
     """
 
-    def leaf(node: Name | Number) -> Part:
+    def format_leaf(node: Name | Number) -> Part:
+        """Format a name or a number."""
         if isinstance(node, Name):
             return latex_name(node.name), _ATOM, node.name in arrays
-        text = number_text(node.value).replace("inf", r"\infty").replace("nan", r"\mathrm{nan}")
-        mantissa, scientific, power = text.partition("e")
-        if scientific:
-            text = rf"{mantissa} \cdot 10^{{{int(power)}}}"
-        return text, 2 if scientific else 3 if text.startswith("-") else _ATOM, False
+        return _format_constant(node.value)
 
-    def apply(name: str | Operator, arguments: list[Part]) -> Part:
-        kind = operator_name(name)
-        settings = [] if isinstance(name, str) else name.format_settings()
-        if kind == "transpose" and (settings or len(arguments) > 1):
-            kind = "permuted"  # axes in an order of their own
-        binding, needed = _INFIX.get(kind, (_ATOM, (0,) * len(arguments)))
-        texts = []
-        for i, ((text, bound, _), need) in enumerate(zip(arguments, needed, strict=True)):
-            after_a_sign = text.startswith("-") and (i or name == "neg") and need
-            texts.append(rf"\left({text}\right)" if bound < need or after_a_sign else text)
-        several = all(argument[2] for argument in arguments)
-        array = kind not in _NUMBERS and any(argument[2] for argument in arguments)
-        if name == "mul" and several:
-            return rf"{texts[0]} \odot {texts[1]}", binding, True
-        if name == "mul" and (
-            arguments[1][0].startswith("-") or _BEGINS_WITH_A_DIGIT.match(texts[1])
-        ):
-            return rf"{texts[0]} \cdot {texts[1]}", binding, array
-        if kind in ("index", "take"):
-            stem = f"{{{texts[0]}}}" if "_" in texts[0] else texts[0]
-            return rf"{stem}_{{{', '.join(settings)}}}", binding, False
-        if kind == "transpose":
-            return rf"{{{texts[0]}}}^{{\top}}", binding, array
-        row = ARRAY_FUNCTIONS.get(kind)
-        form = (
-            row.latex
-            if row
-            else find_primitive(name).latex
-            if isinstance(name, str)
-            else forms(kind)
-        )
-        if not form:
-            spelled = (row.spelling if row else kind).replace("_", r"\_")
-            listed = ", ".join([*texts, *settings])
-            return rf"\operatorname{{{spelled}}}\left({listed}\right)", _ATOM, array
-        return form.format(**dict(zip("abc", texts, strict=False))), binding, array
+    def format_call(name: str | Operator, arguments: list[Part]) -> Part:
+        """Format an operation with formatted operands."""
+        return _format_operation(name, arguments, forms)
 
-    return fold(expression, leaf, apply)[0]
+    return fold(expression, format_leaf, format_call)[0]
+
+
+def _format_constant(value: float) -> Part:
+    """Format a number, with powers of ten for scientific notation."""
+    text = number_text(value).replace("inf", r"\infty").replace("nan", r"\mathrm{nan}")
+    mantissa, exponent_mark, exponent = text.partition("e")
+    if exponent_mark:
+        return rf"{mantissa} \cdot 10^{{{int(exponent)}}}", 2, False
+    return text, 3 if text.startswith("-") else _ATOM, False
+
+
+def _format_operation(
+    name: str | Operator, arguments: list[Part], forms: Callable[[str], str]
+) -> Part:
+    """Format an operation, given its formatted operands."""
+    kind = operator_name(name)
+    settings = [] if isinstance(name, str) else name.format_settings()
+    if kind == "transpose" and (settings or len(arguments) > 1):
+        kind = "permuted"  # a permutation of axes other than the usual transpose
+    precedence, needed = _INFIX.get(kind, (_ATOM, (0,) * len(arguments)))
+    texts = _add_parentheses(arguments, needed, name == "neg")
+    is_array = kind not in _SCALAR_RESULTS and any(argument[2] for argument in arguments)
+    if name == "mul":
+        return _format_product(texts, arguments), precedence, is_array
+    if kind in ("index", "take"):
+        stem = f"{{{texts[0]}}}" if "_" in texts[0] else texts[0]
+        return rf"{stem}_{{{', '.join(settings)}}}", precedence, False
+    if kind == "transpose":
+        return rf"{{{texts[0]}}}^{{\top}}", precedence, is_array
+    row = ARRAY_FUNCTIONS.get(kind)
+    if row:
+        form = row.latex
+    else:
+        form = find_primitive(name).latex if isinstance(name, str) else forms(kind)
+    if not form:
+        spelling = (row.spelling if row else kind).replace("_", r"\_")
+        listed = ", ".join([*texts, *settings])
+        return rf"\operatorname{{{spelling}}}\left({listed}\right)", _ATOM, is_array
+    return form.format(**dict(zip("abc", texts, strict=False))), precedence, is_array
+
+
+def _add_parentheses(
+    arguments: list[Part], needed: tuple[int, ...], is_negation: bool
+) -> list[str]:
+    """Add parentheses to operands with low precedence, and to operands with a sign."""
+    texts = []
+    for position, ((text, precedence, _), need) in enumerate(zip(arguments, needed, strict=True)):
+        follows_sign = text.startswith("-") and (position or is_negation) and need
+        has_parentheses = precedence < need or follows_sign
+        texts.append(rf"\left({text}\right)" if has_parentheses else text)
+    return texts
+
+
+def _format_product(texts: list[str], arguments: list[Part]) -> str:
+    """Format a product with a circled dot, a dot or a small space."""
+    if all(argument[2] for argument in arguments):
+        return rf"{texts[0]} \odot {texts[1]}"
+    if arguments[1][0].startswith("-") or _BEGINS_WITH_A_DIGIT.match(texts[1]):
+        return rf"{texts[0]} \cdot {texts[1]}"
+    form = find_primitive("mul").latex
+    return form.format(a=texts[0], b=texts[1])
 
 
 def latex_name(name: str) -> str:
-    r"""A name in LaTeX: Greek names as letters, trailing digits and what follows ``_`` as index.
+    r"""Format a name in LaTeX, with Greek letters, and digits or the part after ``_`` as an index.
 
     >>> print(latex_name("bar_xz"), latex_name("x1"), latex_name("alpha"))
     \bar{\mathit{xz}} x_{1} \alpha
     >>> print(latex_name("bar_w2"), latex_name("dot_h_1"))
     \bar{w}_{2} \dot{h}_{1}
     """
-    name, dashes = name.rstrip("'"), "'" * name.count("'")
+    name, primes = name.rstrip("'"), "'" * name.count("'")
     stem, _, index = name.partition("_")
     if stem in ("bar", "dot") and index:
-        letter, under, place = latex_name(index).partition("_")
-        return rf"\{stem}{{{letter}}}{under}{place}"
+        letter, underscore, subscript = latex_name(index).partition("_")
+        return rf"\{stem}{{{letter}}}{underscore}{subscript}"
     digits = re.fullmatch(r"(.*?[^0-9])([0-9]+)", stem)
     if digits and not index:
         stem, index = digits[1], digits[2]
@@ -136,4 +166,4 @@ def latex_name(name: str) -> str:
         stem = rf"\{stem}"
     elif len(stem) != 1:
         stem = rf"\mathit{{{stem}}}"
-    return (rf"{stem}_{{{index.replace('_', ', ')}}}" if index else stem) + dashes
+    return (rf"{stem}_{{{index.replace('_', ', ')}}}" if index else stem) + primes

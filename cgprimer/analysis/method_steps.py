@@ -1,8 +1,8 @@
-"""How finite differences, symbolic differentiation and path-sum reach a derivative, step by step.
+"""Tables of the steps of finite differences, symbolic differentiation and path-sum.
 
-A trace of forward or reverse mode has a tangent or an adjoint next to every value. The other
-methods do something else, and this module tabulates it: evaluations and quotients, the derivative
-formula of each variable, or the paths and the products of the partials along them.
+A trace of forward or reverse mode shows a tangent or an adjoint next to each value. The tables of
+the other methods show evaluations and difference quotients, the derivative formula of each
+variable, or the paths and the products of the partials along them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from cgprimer.support.number_format import format_latex_number, format_number
 from cgprimer.tapes import Tape, differentiate, labels, values_of
 
 Cell = str | float | Expression
-_DIGITS = 12  # of evaluations, whose differences are in the last of them
+_DIGITS = 12  # of evaluations, which differ only in the last digits
 _QUOTIENTS = {
     "central": "(f(x + h) - f(x - h))/(2h)",
     "forward": "(f(x + h) - f(x))/h",
@@ -36,10 +36,10 @@ class MethodSteps:
     """The steps of one method as a table.
 
     Attributes:
-        title: a sentence on what the rows hold.
+        title: a description of the rows.
         columns: the titles of the columns.
-        rows: a text, an expression or a number for each column.
-        digits: significant digits of the numbers that are shown.
+        rows: a string, an expression or a number for each column.
+        digits: the number of significant digits.
     """
 
     title: str
@@ -48,21 +48,24 @@ class MethodSteps:
     digits: int = 8
 
     def to_table(self, style: str = "text") -> str:
-        """Return the title and the table as text, Markdown or LaTeX; as CSV the table alone."""
-        rows = [[self._cell(cell, style) for cell in row] for row in self.rows]
+        """Format the title and the table as text, Markdown or LaTeX, or only the table as CSV."""
+        rows = [[self._format_cell(cell, style) for cell in row] for row in self.rows]
         left = [k for k, cell in enumerate(self.rows[0]) if not isinstance(cell, float)]
-        columns = [_latex_text(c) for c in self.columns] if style == "latex" else self.columns
-        written = table(columns, rows, style=style, left=left)
+        columns = (
+            [_format_latex_text(c) for c in self.columns] if style == "latex" else self.columns
+        )
+        body = table(columns, rows, style=style, left=left)
         title = f"% {self.title}" if style == "latex" else self.title
-        return written if style == "csv" else f"{title}\n\n{written}"
+        return body if style == "csv" else f"{title}\n\n{body}"
 
-    def _cell(self, cell: Cell, style: str) -> str:
+    def _format_cell(self, cell: Cell, style: str) -> str:
+        """Format a cell in the given style."""
         if isinstance(cell, float):
             if style == "latex":
                 return f"${format_latex_number(cell, self.digits)}$"
             return repr(cell) if style == "csv" else format_number(cell, self.digits)
         if style == "latex":
-            return _latex_text(cell) if isinstance(cell, str) else f"${latex(cell)}$"
+            return _format_latex_text(cell) if isinstance(cell, str) else f"${latex(cell)}$"
         return cell if isinstance(cell, str) else unparse(cell)
 
     def to_dict(self) -> dict[str, Any]:
@@ -71,8 +74,8 @@ class MethodSteps:
         return {"title": self.title, "columns": list(self.columns), "rows": rows}
 
 
-def _latex_text(text: str) -> str:
-    """Return a text for LaTeX, with arrows and signs of multiplication as mathematics."""
+def _format_latex_text(text: str) -> str:
+    """Format a string in LaTeX, with arrows and multiplication signs as mathematics."""
     escaped = text.replace("_", r"\_")
     return escaped.replace("->", r"$\to$").replace("*", r"$\cdot$")
 
@@ -87,30 +90,30 @@ def tabulate_method_steps(
     wrt: str,
     options: Mapping[str, Any],
 ) -> MethodSteps | None:
-    """Return the steps of a method, or None where there is no table of them.
+    """Tabulate the steps of a method, or return None for methods and tapes without such a table.
 
     Args:
-        method: the differentiator; forward and reverse mode have no other table than the trace.
+        method: the method; the trace itself shows forward and reverse mode.
         graph: the graph.
-        primal: its tape; a tape with arrays has no such table.
-        point: a number for each leaf of the tape.
+        primal: the tape of the graph; arrays are not supported.
+        point: the values of the leaves.
         rows: the rows of the trace, with values and tangents.
-        of: the variable that is differentiated.
-        wrt: the name that it is differentiated by.
+        of: the variable to differentiate.
+        wrt: the name with respect to which it is differentiated.
         options: the options of the method.
     """
     if primal.has_arrays or any(getattr(row.value, "shape", ()) for row in rows):
         return None
     if method == "finite-difference" and wrt in point:
-        return _evaluations(primal, point, rows, of, wrt, options)
+        return _tabulate_evaluations(primal, point, rows, of, wrt, options)
     if method == "symbolic":
-        return _formulas(graph, rows, of, wrt)
+        return _tabulate_formulas(graph, rows, of, wrt)
     if method == "path-sum":
-        return _paths(graph, primal, point, of, wrt, options)
+        return _tabulate_paths(graph, primal, point, of, wrt, options)
     return None
 
 
-def _evaluations(
+def _tabulate_evaluations(
     primal: Tape,
     point: Mapping[str, Any],
     rows: Sequence[Any],
@@ -118,7 +121,7 @@ def _evaluations(
     wrt: str,
     options: Mapping[str, Any],
 ) -> MethodSteps:
-    """Return each value at the moved points, and the quotient."""
+    """Tabulate the values at the shifted points, and the difference quotients."""
     program = differentiate(primal, of, wrt, method="finite-difference", **options)
     assert program.step_rule is not None
     scheme = str(options.get("scheme", "central"))
@@ -128,32 +131,36 @@ def _evaluations(
         "forward": {f"at {wrt}": 0.0, f"at {wrt} + h": step},
         "complex-step": {f"imaginary part at {wrt} + ih": step * 1j},
     }
-    moves = schemes[scheme]
+    shifts = schemes[scheme]
     indices = {name: index for index, name in enumerate(labels(primal)) if name}
-    moving = [row for row in rows if row.tree is not None or row.name == wrt]
-    roots = [indices[row.name] for row in moving]
+    varying = [row for row in rows if row.tree is not None or row.name == wrt]
+    roots = [indices[row.name] for row in varying]
     runs = [
-        values_of(primal, {**point, wrt: point[wrt] + move}, roots=roots) for move in moves.values()
+        values_of(primal, {**point, wrt: point[wrt] + shift}, roots=roots)
+        for shift in shifts.values()
     ]
     evaluations = tuple(
         (
             row.name,
             row.tree or row.expression,
-            *(_part(run[indices[row.name]], scheme) for run in runs),
+            *(_select_part(run[indices[row.name]], scheme) for run in runs),
             float(row.derivative),
         )
-        for row in moving
+        for row in varying
     )
     title = f"h = {format_number(step, 4)}; quotient {_QUOTIENTS[scheme]}"
-    return MethodSteps(title, ("name", "expression", *moves, "quotient"), evaluations, _DIGITS)
+    return MethodSteps(title, ("name", "expression", *shifts, "quotient"), evaluations, _DIGITS)
 
 
-def _part(value: Any, scheme: str) -> float:
+def _select_part(value: Any, scheme: str) -> float:
+    """Return the imaginary part for the complex step, otherwise the real part."""
     return float(value.imag if scheme == "complex-step" else value.real)
 
 
-def _formulas(graph: ExpressionGraph, rows: Sequence[Any], of: str, wrt: str) -> MethodSteps | None:
-    """Return the derivative of each expression as a formula, and its value."""
+def _tabulate_formulas(
+    graph: ExpressionGraph, rows: Sequence[Any], of: str, wrt: str
+) -> MethodSteps | None:
+    """Tabulate the derivative of each expression as a formula, with its value."""
     try:
         derivation = rules(graph, wrt, of=of)
     except (UsageError, DifferentiationError):  # a function for which calculus has no rule
@@ -174,7 +181,7 @@ def _formulas(graph: ExpressionGraph, rows: Sequence[Any], of: str, wrt: str) ->
     return MethodSteps(title, columns, tuple(formulas))
 
 
-def _paths(
+def _tabulate_paths(
     graph: ExpressionGraph,
     primal: Tape,
     point: Mapping[str, Any],
@@ -182,7 +189,7 @@ def _paths(
     wrt: str,
     options: Mapping[str, Any],
 ) -> MethodSteps | None:
-    """Return each path, the product of the partials along it, and the sum of the products."""
+    """Tabulate the paths, the products of the partials along them, and the sum of the products."""
     program = differentiate(primal, of, wrt, method="path-sum", **options)
     paths = (program.paths or {}).get((of, wrt), ())
     edges = partials(graph, {name: point[name] for name in graph.point(point) if name in point})
@@ -190,19 +197,19 @@ def _paths(
         **edges.variable_to_variable,
         **edges.variable_to_parameter,
     }
-    products, total = list[tuple[Cell, ...]](), 0.0
+    rows, total = list[tuple[Cell, ...]](), 0.0
     for path in sorted(paths, key=lambda path: (len(path), path)):
-        edges_along = [(head, tail) for tail, head in pairwise(path)]
-        if not factors.keys() >= {*edges_along}:  # a path that ends at an inner value
+        path_edges = [(head, tail) for tail, head in pairwise(path)]
+        if not factors.keys() >= {*path_edges}:  # the path ends at a value without a name
             return None
-        along = [float(factors[edge]) for edge in edges_along]
-        product = prod(along)
+        path_factors = [float(factors[edge]) for edge in path_edges]
+        product = prod(path_factors)
         total += product
         text = " * ".join(
-            f"({format_number(f, 6)})" if f < 0 else format_number(f, 6) for f in along
+            f"({format_number(f, 6)})" if f < 0 else format_number(f, 6) for f in path_factors
         )
-        products.append((" -> ".join(path), text, product))
-    products.append(("sum over all paths", "", total))
+        rows.append((" -> ".join(path), text, product))
+    rows.append(("sum over all paths", "", total))
     count = pluralize(len(paths), "path")
     title = f"d{of}/d{wrt} as the sum over {count} of the product of the partials along it"
-    return MethodSteps(title, ("path", "partials", "product"), tuple(products))
+    return MethodSteps(title, ("path", "partials", "product"), tuple(rows))

@@ -1,11 +1,10 @@
-"""Rows as text, Markdown, LaTeX and CSV."""
+"""Tables as text, Markdown, LaTeX, CSV and HTML."""
 
 from __future__ import annotations
 
 import csv
 import io
 from collections.abc import Sequence
-from html import escape
 from itertools import zip_longest
 
 from cgprimer.support.validation import check_choice
@@ -20,16 +19,16 @@ def table(
     style: str = "text",
     left: Sequence[int] = (0,),
 ) -> str:
-    """A table.
+    """Format a table.
 
     Args:
-        header: the columns' titles.
-        rows: texts, a row each; a cell may have several lines.
+        header: the titles of the columns.
+        rows: the cells of each row; a cell may have several lines.
         style: one of ``FORMATS``.
-        left: columns that are aligned to the left; the others hold numbers.
+        left: the indices of left-aligned columns; the others are right-aligned.
 
     Raises:
-        UsageError: another style.
+        UsageError: the style is unknown.
 
     >>> print(table(["name", "value"], [["xa", "0.5"]]))
     name      value
@@ -38,35 +37,36 @@ def table(
     """
     check_choice("table format", style, FORMATS)
     if style == "csv":
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
+        file = io.StringIO()
+        writer = csv.writer(file, lineterminator="\n")
         writer.writerow(header)
         writer.writerows(rows)
-        return out.getvalue().rstrip("\n")
+        return file.getvalue().rstrip("\n")
     if style == "markdown":
         rows = [[cell.replace("\n", "<br>") for cell in row] for row in rows]
-    rows = [line for row in rows for line in _lines(row)]
+    rows = [line for row in rows for line in _split_lines(row)]
     columns = list(zip(header, *rows, strict=True))
     widths = [max([len(column[0]) + 2, *map(len, column[1:])]) for column in columns]
 
-    def joined(row: Sequence[str], between: str) -> str:
+    def join_cells(row: Sequence[str], separator: str) -> str:
+        """Join the cells of a row, padded to the widths of the columns."""
         padded = enumerate(zip(row, widths, strict=True))
-        return between.join(t.ljust(w) if i in left else t.rjust(w) for i, (t, w) in padded)
+        return separator.join(t.ljust(w) if i in left else t.rjust(w) for i, (t, w) in padded)
 
     if style == "markdown":
-        head, *body = [f"| {joined(row, ' | ')} |" for row in (header, *rows)]
+        head, *body = [f"| {join_cells(row, ' | ')} |" for row in (header, *rows)]
         return "\n".join([head, f"|{'|'.join('-' * (w + 2) for w in widths)}|", *body])
     if style == "latex":
-        head, *body = [f" {joined(row, ' & ')} \\\\" for row in (header, *rows)]
-        align = "".join("l" if i in left else "r" for i in range(len(header)))
-        begin, end = rf"\begin{{tabular}}{{{align}}}", r"\end{tabular}"
+        head, *body = [f" {join_cells(row, ' & ')} \\\\" for row in (header, *rows)]
+        alignment = "".join("l" if i in left else "r" for i in range(len(header)))
+        begin, end = rf"\begin{{tabular}}{{{alignment}}}", r"\end{tabular}"
         return "\n".join([begin, r"\hline", head, r"\hline", *body, r"\hline", end])
-    head, *body = [joined(row, "  ").rstrip() for row in (header, *rows)]
+    head, *body = [join_cells(row, "  ").rstrip() for row in (header, *rows)]
     return "\n".join([head, "  ".join("-" * width for width in widths), *body])
 
 
-def _lines(row: Sequence[str]) -> list[tuple[str, ...]]:
-    """A row as the lines that its cells have; the lines of a cell are equally long."""
+def _split_lines(row: Sequence[str]) -> list[tuple[str, ...]]:
+    """Split a row with cells of several lines into rows, with padded cells."""
     if not any("\n" in cell for cell in row):
         return [tuple(row)]
     cells = [cell.split("\n") for cell in row]
@@ -77,7 +77,7 @@ def _lines(row: Sequence[str]) -> list[tuple[str, ...]]:
 def html_table(
     header: Sequence[str], rows: Sequence[Sequence[str]], *, left: Sequence[int] = (0,)
 ) -> str:
-    """The same for a page; every cell is escaped, and its lines stay lines.
+    """Format a table in HTML, with escaped cells and preserved line breaks.
 
     >>> print(html_table(["name"], [["<b>"]]))
     <table>
@@ -85,11 +85,7 @@ def html_table(
     <tr><td style="text-align: left">&lt;b&gt;</td></tr>
     </table>
     """
+    from cgprimer.support.templates import render_template
 
-    def line(row: Sequence[str], tag: str) -> str:
-        sides = ["left" if i in left else "right" for i in range(len(row))]
-        cells = zip(sides, (escape(c).replace("\n", "<br>") for c in row), strict=True)
-        inner = (f'<{tag} style="text-align: {side}">{text}</{tag}>' for side, text in cells)
-        return f"<tr>{''.join(inner)}</tr>"
-
-    return "\n".join(["<table>", line(header, "th"), *(line(r, "td") for r in rows), "</table>"])
+    text = render_template("analysis/html_table.html", header=header, rows=rows, left=left)
+    return text.rstrip("\n")
