@@ -56,7 +56,7 @@ def find_rounded_values(attempt: Attempt) -> Iterator[tuple[str, set[str]]]:
                 names.setdefault(digits, set()).add(name)
                 break
     for digits, rounded in names.items():
-        yield f"the numbers are rounded to {digits} digits after the point", rounded
+        yield f"the numbers are rounded to {digits} decimals", rounded
 
 
 # --- difference quotients ------------------------------------------------------------------------
@@ -94,7 +94,7 @@ def _find_steps(attempt: Attempt) -> tuple[dict[str, set[str]], dict[str, set[st
                 continue
         size = _find_small_step(points, answers, name)
         if size is not None:
-            message = f"differences with a step of about {size:.0e}: rounding drowns them"
+            message = f"differences with a step of about {size:.0e}: rounding errors dominate"
             small.setdefault(message, set()).add(name)
     return large, small
 

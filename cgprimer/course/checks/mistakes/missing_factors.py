@@ -35,7 +35,7 @@ def omit_loss_derivative(passes: GradientPasses) -> Iterator[PassPrediction]:
     outputs = passes.question.output.split(",")
     variables = passes.list_variables()
     outputs_of_graph = [v for v in variables if parse_element(passes.tape.labels[v])[0] in outputs]
-    message = "the derivative of the loss by {} is left out"
+    message = "the derivative of the loss with respect to {} is missing"
     if outputs_of_graph:
         names = join_names(map(passes.format_value, outputs_of_graph))
         rules = ReverseRules(roots=tuple(outputs_of_graph))
@@ -45,7 +45,7 @@ def omit_loss_derivative(passes: GradientPasses) -> Iterator[PassPrediction]:
         errors = join_names(passes.format_value(squares[h]) for h in heads)
         edges = {edge for h in heads for edge in passes.edges_to(h) if edge.position == 0}
         yield (
-            f"the error {errors} is left out of the derivative of its square",
+            f"the error {errors} is missing in the derivative of its square",
             passes.gradient(OmitPartials(edges)),
         )
     operands = [v for inner in squares.values() for v in passes.instruction(inner).operands]
@@ -77,14 +77,15 @@ def omit_function_derivatives(passes: GradientPasses) -> Iterator[PassPrediction
     for heads, description in _group_functions(passes).items():
         edges = {edge for head in heads for edge in passes.edges_to(head)}
         yield (
-            f"the derivative of a function is left out: {description}",
+            f"the derivative of a function is missing: {description}",
             passes.gradient(OmitPartials(edges)),
         )
     formulas = _find_one_operand_formulas(passes)
     groups = [{v: u} for v, u in formulas.items()]
     for group in [*groups, *([formulas] if len(formulas) > 1 else [])]:
         names = join_names(
-            f"{passes.format_value(v)} by {passes.format_value(u)}" for v, u in group.items()
+            f"{passes.format_value(v)} with respect to {passes.format_value(u)}"
+            for v, u in group.items()
         )
         skipped = {v: Edge(v, 0, u) for v, u in group.items()}
         order = []
@@ -94,7 +95,7 @@ def omit_function_derivatives(passes: GradientPasses) -> Iterator[PassPrediction
             elif edge == passes.edges_to(edge.head)[0]:
                 order.append(skipped[edge.head])
         rules = SkipFormulas(frozenset(skipped.values()), order=order)
-        yield f"the derivative of {names} is left out", passes.gradient(rules)
+        yield f"the derivative of {names} is missing", passes.gradient(rules)
 
 
 def _group_functions(passes: GradientPasses) -> dict[frozenset[int], str]:
@@ -147,7 +148,7 @@ def omit_inner_derivatives(passes: GradientPasses) -> Iterator[PassPrediction]:
         if passes.instruction(edge.head).primitive == "mul":
             head, tail = passes.format_value(edge.head), passes.format_value(edge.tail)
             yield (
-                f"the derivative of {head} by {tail} is left out",
+                f"the derivative of {head} with respect to {tail} is missing",
                 passes.gradient(OmitPartials({edge})),
             )
     yield from _omit_powers(passes, inner=True)
@@ -160,7 +161,7 @@ def omit_outer_derivatives(passes: GradientPasses) -> Iterator[PassPrediction]:
         if variable != passes.root:
             name = passes.tape.labels[variable]
             yield (
-                f"this is the derivative of {name}: the factors behind it are left out",
+                f"this is the derivative of {name}: the factors after it are missing",
                 passes.gradient(ReverseRules(roots=(variable,))),
             )
 
@@ -175,7 +176,7 @@ def _omit_powers(passes: GradientPasses, *, inner: bool) -> Iterator[PassPredict
         if is_inner == inner:
             description = passes.format_instruction(edge.head)
             yield (
-                f"the derivative of the power {description} is left out",
+                f"the derivative of the power {description} is missing",
                 passes.gradient(OmitPartials({edge})),
             )
 
@@ -193,9 +194,9 @@ def repeat_activation_derivatives(passes: GradientPasses) -> Iterator[PassPredic
             activations.setdefault(str(primitive), []).append(head)
     for primitive, group in activations.items():
         for heads, description in passes.group_instructions(group).items():
-            message = f"the derivative of {description} is multiplied twice"
+            message = f"the derivative of {description} is a factor twice"
             if primitive == "sigmoid" and any(_is_in_logarithm(passes, head) for head in heads):
-                message += "; behind cross-entropy p - y is already the derivative by its argument"
+                message += "; p - y is already the derivative of the cross-entropy before it"
             edges = {edge for head in heads for edge in passes.edges_to(head)}
             yield message, passes.gradient(RepeatPartials(edges))
 
@@ -217,8 +218,8 @@ def _multiply_logit_derivatives(passes: GradientPasses) -> Iterator[PassPredicti
     products = {edge: factors[edge.tail] for edge in passes.edges if edge.tail in factors}
     if products:
         message = (
-            "p - y is already the derivative of the loss by the logits: the factor p*(1 - p) is"
-            " too much"
+            "p - y is already the derivative of the loss with respect to the logits: the factor"
+            " p*(1 - p) is wrong"
         )
         yield message, passes.gradient(MultiplyProducts(products))
 

@@ -79,22 +79,22 @@ MISTAKE_RULES: tuple[MistakeRule, ...] = (
     ),
     MistakeRule(
         "factor 2 missing",
-        "half of what is right",
+        "half of the correct value",
         answers=multiply_values(0.5, "a factor of 2 is missing"),
     ),
     MistakeRule(
         "factor 2 too much",
-        "twice what is right",
-        answers=multiply_values(2.0, "there is a factor of 2 too much"),
+        "twice the correct value",
+        answers=multiply_values(2.0, "it is too large by a factor of 2"),
     ),
     MistakeRule(
         "sum instead of mean",
-        "the samples of a batch are added up, not averaged",
+        "the samples of a batch are added instead of averaged",
         answers=exchange_reduction("sum instead of mean"),
     ),
     MistakeRule(
         "mean instead of sum",
-        "the samples of a batch are averaged, not added up",
+        "the samples of a batch are averaged instead of added",
         answers=exchange_reduction("mean instead of sum"),
     ),
     MistakeRule(
@@ -104,27 +104,27 @@ MISTAKE_RULES: tuple[MistakeRule, ...] = (
     ),
     MistakeRule(
         "order of the values",
-        "right values in another order, or a transposed matrix",
+        "correct values in another order, or a transposed matrix",
         answers=transpose_values,
     ),
     MistakeRule(
         "parameters swapped",
-        "the derivatives by two parameters are exchanged",
+        "the derivatives with respect to two parameters are swapped",
         answers=swap_parameters,
     ),
     MistakeRule(
         "order of the values",
-        "right values in another order",
+        "correct values in another order",
         answers=permute_values,
     ),
     MistakeRule(
         "loss factor missing",
-        "the derivative of the loss, the error, is left out",
+        "the derivative of the loss, such as the error p - y, is missing",
         passes=omit_loss_derivative,
     ),
     MistakeRule(
         "activation derivative missing",
-        "a function's derivative is left out of the chain",
+        "the derivative of a function is missing in the chain rule",
         passes=omit_function_derivatives,
     ),
     MistakeRule(
@@ -139,7 +139,7 @@ MISTAKE_RULES: tuple[MistakeRule, ...] = (
     ),
     MistakeRule(
         "samples left out",
-        "the last or the first sample of a batch is left out",
+        "the last or the first sample of a batch is missing",
         points=omit_one_sample,
     ),
     MistakeRule(
@@ -172,28 +172,28 @@ MISTAKE_RULES: tuple[MistakeRule, ...] = (
     ),
     MistakeRule(
         "function not differentiated",
-        "sin stays sin: the function stands for its derivative",
+        "the function replaces its derivative: sin stays sin",
         passes=keep_functions,
     ),
     MistakeRule(
         "transposed weights",
-        "a matrix is multiplied with in the place of its transpose",
+        "a matrix is used instead of its transpose",
         passes=transpose_weights,
     ),
     MistakeRule(
         "one path of several",
-        "a path from the parameter to the output is left out, or kept alone",
+        "a path from the parameter to the output is missing, or is the only one",
         passes=omit_paths,
     ),
     MistakeRule(
         "= instead of +=",
-        "contributions overwrite each other instead of adding up",
+        "contributions overwrite each other instead of being added",
         passes=overwrite_adjoints,
         points=keep_one_sample,
     ),
     MistakeRule(
         "not zeroed",
-        "contributions of earlier calls stay",
+        "contributions of earlier calls remain",
         points=accumulate_calls,
     ),
     MistakeRule(
@@ -203,12 +203,12 @@ MISTAKE_RULES: tuple[MistakeRule, ...] = (
     ),
     MistakeRule(
         "outer derivative missing",
-        "the chain stops too early",
+        "the derivative of the outer function is missing",
         passes=omit_outer_derivatives,
     ),
     MistakeRule(
         "inner derivative missing",
-        "the chain begins too late: what is inside is not differentiated",
+        "the derivative of the inner function is missing",
         passes=omit_inner_derivatives,
     ),
     MistakeRule(
@@ -219,28 +219,28 @@ MISTAKE_RULES: tuple[MistakeRule, ...] = (
     ),
     MistakeRule(
         "wrong factor",
-        "the derivative of a product by a parameter is a value from elsewhere",
+        "the derivative of a product with respect to a factor is a wrong value",
         passes=replace_factors,
     ),
     MistakeRule(
         "derivative at the wrong point",
-        "right numbers of another point",
+        "correct derivatives at another point",
         passes=differentiate_at_results,
         points=differentiate_at_other_points,
     ),
     MistakeRule(
         "constant not differentiated",
-        "a constant term, or a constant multiple, is kept",
+        "a constant term remains in the derivative",
         passes=keep_constant_terms,
     ),
     MistakeRule(
         POWER,
-        "the exponent stays, or does not come down; the divisor is not squared",
+        "the exponent is not lowered, or missing as a factor; the divisor is not squared",
         passes=apply_wrong_rules(POWER),
     ),
     MistakeRule(
         DERIVATIVE,
-        "a function has a wrong derivative, as 1 - tanh(u) or 1 + tanh(u)^2",
+        "a function has a wrong derivative, such as 1 - tanh(u) or 1 + tanh(u)^2",
         passes=apply_wrong_rules(DERIVATIVE),
     ),
     MistakeRule(
@@ -249,30 +249,30 @@ MISTAKE_RULES: tuple[MistakeRule, ...] = (
         passes=apply_wrong_rules(DEGREES),
     ),
     MistakeRule("absolute value", "the sign is lost", answers=take_absolute_values),
-    MistakeRule("reciprocal", "one over what is right", answers=take_reciprocals),
+    MistakeRule("reciprocal", "the reciprocal of the correct value", answers=take_reciprocals),
     MistakeRule(
         "rounded",
-        "right, but for digits that were cut off",
+        "correct but rounded",
         errors=find_rounded_values,
     ),
     MistakeRule(
         "difference step too large",
-        "difference quotients with an error of h or h^2",
+        "difference quotients with a truncation error of order h or h^2",
         errors=find_large_steps,
     ),
     MistakeRule(
         "difference step too small",
-        "difference quotients in which rounding has the say",
+        "difference quotients dominated by rounding errors",
         errors=find_small_steps,
     ),
     MistakeRule(
         "weight decay added",
-        "the gradient of weight decay is added to that of the loss",
+        "the gradient of weight decay is added",
         fits=add_weight_decay,
     ),
     MistakeRule(
         "updated parameter returned",
-        "the parameter after a step in the place of its gradient",
+        "the updated parameter instead of its gradient",
         fits=return_updated_parameters,
     ),
     MistakeRule(
@@ -282,7 +282,7 @@ MISTAKE_RULES: tuple[MistakeRule, ...] = (
     ),
     MistakeRule(
         "constant factor",
-        "a constant number times what is right",
+        "the correct value times a constant",
         answers=fit_constant_factors,
     ),
     MistakeRule(

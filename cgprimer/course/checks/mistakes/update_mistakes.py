@@ -98,7 +98,7 @@ def return_updated_parameters(attempt: Attempt) -> Iterator[Prediction]:
             rate = float((weight[best] - answers[best]) / correct[best])
     if 0 < rate < _MAX_RATE:
         values = {name: points.arguments[name] - rate * points.gradient[name] for name in names}
-        message = "this is the parameter after a step, not its gradient"
+        message = "this is the parameter after the update, not its gradient"
         yield Prediction(message, values, individual=True)
 
 
@@ -141,7 +141,7 @@ def _list_early_updates(question: Question, points: Points) -> tuple[_EarlyUpdat
         return ()
     names = [*question.wrt]
     predictors: dict[str, Callable[[float], Gradient]] = {
-        "the backward pass multiplies with weights that are updated already": (
+        "the backward pass uses weights that are already updated": (
             _predict_backward_pass(question, points)
         ),
         "it is the gradient after an update of all parameters": (
@@ -149,11 +149,11 @@ def _list_early_updates(question: Question, points: Points) -> tuple[_EarlyUpdat
         ),
     }
     if len(names) * len(question.gradient_tape) <= _MAX_WORK:
-        predictors["a parameter is updated before the gradient by the next one is computed"] = (
+        predictors["a parameter is updated before the derivative by the next one is computed"] = (
             lambda rate: _update_one_by_one(question, points, names, rate)
         )
         predictors[
-            "a parameter is updated before the gradient by the one before it is computed"
+            "a parameter is updated before the derivative by the previous one is computed"
         ] = lambda rate: _update_one_by_one(question, points, names[::-1], rate)
     updates = []
     for message, predict in predictors.items():

@@ -60,7 +60,7 @@ def transpose_weights(passes: GradientPasses) -> Iterator[PassPrediction]:
             if factor in transposed:
                 partials[edge] = passes.values[transposed[factor]]
         if partials:
-            message = f"the backward pass takes {', '.join(names)} for its transpose"
+            message = f"the backward pass uses {', '.join(names)} instead of its transpose"
             yield message, passes.gradient(ReplacePartials(partials))
     for name, transposed in matrices.items():
         if all(index in passes.values for index in transposed):

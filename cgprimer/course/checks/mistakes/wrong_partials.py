@@ -276,8 +276,7 @@ def differentiate_at_inner_operands(passes: GradientPasses) -> Iterator[PassPred
         if len(operands) == 1 and _uses_result(primitive):
             value = values[operands[0]]
             yield (
-                f"{inner} stands in the derivative of {description} in the place of"
-                f" {passes.format_value(head)}",
+                f"{inner} replaces {passes.format_value(head)}",
                 passes.gradient(MovePartials({head: ((value,), value)})),
             )
 
@@ -343,7 +342,7 @@ def replace_factors(passes: GradientPasses) -> Iterator[PassPrediction]:
         for value in values:
             if value != factor:
                 message = (
-                    f"the derivative of {operation} by {name} is taken as"
+                    f"the derivative of {operation} with respect to {name} is computed as"
                     f" {passes.format_value(value)}"
                 )
                 yield message, {name: passes.builder.emit("mul", adjoint, passes.values[value])}

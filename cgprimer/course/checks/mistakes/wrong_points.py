@@ -39,7 +39,7 @@ def omit_one_sample(question: Question, points: Points) -> Iterator[Prediction]:
     for others, name in ((slice(None, -1), "last"), (slice(1, None), "first")):
         for divisor in dict.fromkeys((correct_divisor, size - 1, 1)):
             values = {source: v[others].sum(axis=0) / divisor for source, v in samples.items()}
-            yield Prediction(f"the {name} sample of a batch is left out", values)
+            yield Prediction(f"the {name} sample of a batch is missing", values)
 
 
 def average_samples(question: Question, points: Points) -> Iterator[Prediction]:
@@ -49,7 +49,7 @@ def average_samples(question: Question, points: Points) -> Iterator[Prediction]:
             name: np.broadcast_to(v.mean(axis=0), v.shape) if v.ndim > 1 else v
             for name, v in points.arguments.items()
         }
-        message = "the gradient is taken at the averages of the batch"
+        message = "the gradient is evaluated at the mean of the batch"
         yield Prediction(message, question.evaluate_gradient(means)[1])
 
 
@@ -63,15 +63,15 @@ def accumulate_calls(question: Question, points: Points) -> Iterator[Prediction]
             {name: np.cumsum(v) for name, v in gradient.items()}
             for gradient in (points.gradient, points.noise)
         )
-        yield Prediction("the contributions of all calls before are added", values, noise=noise)
+        yield Prediction("the gradients of all previous calls are added", values, noise=noise)
 
 
 def differentiate_at_other_points(question: Question, points: Points) -> Iterator[Prediction]:
     """Yield the gradients at the points of other calls, and with exchanged or fixed arguments."""
     count = len(points)
     calls = {
-        "it is that of the point of the call before": [0, *range(count - 1)],
-        "it is that of the first point at every point": [0] * count,
+        "it is the gradient at the point of the previous call": [0, *range(count - 1)],
+        "it is the gradient at the first point, at every point": [0] * count,
     }
     for message, order in calls.items() if points.is_sequence else ():
         values, noise = (
@@ -98,12 +98,12 @@ def _fix_arguments(question: Question, points: Points) -> Iterator[tuple[str, di
         "the parameters' values in the file": {e: values[e] for e in values if e not in inputs},
         "the inputs' values in the file": {e: values[e] for e in values if e in inputs},
         **{f"the value of {name} in the file": declared[name] for name in declared},
-        "all parameters 1": {e: np.ones_like(v) for e, v in parameters.items()},
-        "all parameters 0": {e: np.zeros_like(v) for e, v in parameters.items()},
+        "parameters 1": {e: np.ones_like(v) for e, v in parameters.items()},
+        "parameters 0": {e: np.zeros_like(v) for e, v in parameters.items()},
         "the values rounded down": {e: np.trunc(v) for e, v in arguments.items()},
     }
     for description, changes in choices.items():
-        yield f"it is taken at {description}, not at those of the call", changes
+        yield f"it is evaluated at {description} instead of the arguments of the call", changes
 
 
 def _declared_values(question: Question, points: Points, name: str) -> dict[str, Array]:
@@ -127,7 +127,7 @@ def _swap_arguments(question: Question, points: Points) -> Iterator[tuple[str, d
                 pairs += 1
                 exchanged = zip(elements + others, others + elements, strict=True)
                 yield (
-                    f"{name} and {other} are mixed up in it",
+                    f"{name} and {other} are confused",
                     {e: arguments[o] for e, o in exchanged},
                 )
 

@@ -23,7 +23,10 @@ def negate_contributions(passes: GradientPasses) -> Iterator[PassPrediction]:
     """Yield gradients in which one contribution has the wrong sign."""
     for edge in passes.edges:
         head, tail = passes.format_instruction(edge.head), passes.format_value(edge.tail)
-        yield f"of the derivative of {head} by {tail}", passes.gradient(NegateProducts({edge}))
+        yield (
+            f"the derivative of {head} with respect to {tail} has the wrong sign",
+            passes.gradient(NegateProducts({edge})),
+        )
 
 
 def overwrite_adjoints(passes: GradientPasses) -> Iterator[PassPrediction]:
@@ -68,7 +71,7 @@ def _omit_uses(passes: GradientPasses) -> Iterator[PassPrediction]:
             continue
         for variable, used in uses.items():
             route = f"from {passes.format_value(tail)} through {passes.format_value(variable)}"
-            yield f"the paths {route} are left out", passes.gradient(OmitEdges(used))
+            yield f"the paths {route} are missing", passes.gradient(OmitEdges(used))
             if len(uses) > 2:
                 others = {*edges} - used
                 yield f"only the paths {route} are kept", passes.gradient(OmitEdges(others))
@@ -101,7 +104,7 @@ def _omit_paths_of_sources(
             route = " -> ".join(map(passes.format_value, path))
             number = f"of the {count} paths from {name},"
             yield f"{number} only {route} is kept", {name: remaining}
-            yield f"{number} {route} is left out", {name: difference}
+            yield f"{number} {route} is missing", {name: difference}
 
 
 def average_before_multiplying(passes: GradientPasses) -> Iterator[PassPrediction]:

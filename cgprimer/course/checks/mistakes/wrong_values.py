@@ -16,9 +16,9 @@ from cgprimer.support.value_names import Element
 
 _MAX_EXCHANGED = 200  # derivatives among which exchanged ones are looked for
 _SECOND_MISTAKES = {
-    -1.0: "the sign is wrong, too",
-    2.0: "there is a factor of 2 too much, too",
-    0.5: "a factor of 2 is missing, too",
+    -1.0: "in addition, the sign is wrong",
+    2.0: "in addition, it is too large by a factor of 2",
+    0.5: "in addition, a factor of 2 is missing",
 }
 
 
@@ -70,7 +70,7 @@ def other_reductions(attempt: Attempt) -> dict[float, str]:
 
 def list_second_mistakes(attempt: Attempt) -> dict[float, str]:
     """Return the factors that may be wrong in addition to another mistake, with a message."""
-    others = {f: f"and the {name}, too" for f, name in other_reductions(attempt).items()}
+    others = {f: f"in addition: {name}" for f, name in other_reductions(attempt).items()}
     return _SECOND_MISTAKES | others
 
 
@@ -84,7 +84,7 @@ def take_reciprocals(attempt: Attempt) -> Iterator[Prediction]:
     """Yield the reciprocals of the derivatives."""
     with np.errstate(all="ignore"):
         values = {name: 1.0 / v for name, v in attempt.points.gradient.items()}
-    yield Prediction("it is one over what is right", values, individual=True)
+    yield Prediction("it is the reciprocal of the correct value", values, individual=True)
 
 
 def fit_constant_factors(attempt: Attempt) -> Iterator[Prediction]:
@@ -95,7 +95,7 @@ def fit_constant_factors(attempt: Attempt) -> Iterator[Prediction]:
             ratios = (attempt.answers[name] / correct)[attempt.points.smooth & (correct != 0)]
             if len(ratios) > 3 and np.ptp(ratios) <= TOLERANCE * abs(np.median(ratios)):
                 values = {name: correct * np.median(ratios)}
-                message = "the same factor is wrong at every point"
+                message = "it is off by the same factor at every point"
                 yield Prediction(message, values, individual=True)
 
 
@@ -119,7 +119,7 @@ def permute_values(attempt: Attempt) -> Iterator[Prediction]:
     """Yield the correct derivatives in another order."""
     exchange = _find_exchange(attempt)
     if exchange.is_permutation:
-        yield Prediction("these are the right values in another order", exchange.values())
+        yield Prediction("these are the correct values in another order", exchange.values())
 
 
 def swap_parameters(attempt: Attempt) -> Iterator[Prediction]:
