@@ -91,8 +91,8 @@ def watched(file: str | None, given: dict[str, Any]) -> bool | None:
 
 def _follow(context: click.Context, title: str, port: int, open_browser: bool, dark: bool) -> None:
     """Show what a command makes, now and at every change, until Ctrl-C."""
-    from cgprimer.visualization.pages.watching.live_pages import Live
-    from cgprimer.visualization.pages.watching.page_server import serving
+    from cgprimer.visualization.pages.watching.live_pages import LivePage
+    from cgprimer.visualization.pages.watching.page_server import serve_page
 
     arguments = list(context.meta[ARGUMENTS])
     context.meta[_LIVE] = True
@@ -111,10 +111,10 @@ def _follow(context: click.Context, title: str, port: int, open_browser: bool, d
                 raise UsageError(error.format_message()) from None
             raise
 
-    live = Live(page, files_read())
-    with serving(live, title, port=port, dark=dark) as address:
+    live = LivePage(page, files_read())
+    with serve_page(live, title, port=port, dark=dark) as address:
         try:
-            live.look()
+            live.refresh()
             if raised and not isinstance(raised[0], _MENDABLE):
                 raise raised[0]
             note(f"{title} is shown at {address} until Ctrl-C")
@@ -124,7 +124,7 @@ def _follow(context: click.Context, title: str, port: int, open_browser: bool, d
                 note("note: no browser can be opened here: go to the address yourself")
             while True:
                 time.sleep(_EVERY)
-                if live.look():
+                if live.refresh():
                     note(f"error: {live.error}" if live.error else f"{title} is shown anew")
         except KeyboardInterrupt:
             note(f"\n{title} is followed no more")

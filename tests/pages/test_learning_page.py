@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import cgprimer
-from cgprimer.visualization.pages.learning.learning_page import page
+from cgprimer.visualization.pages.learning.learning_page import learning_page
 from tests.pages.conftest import opened
 
 pytestmark = pytest.mark.browser
@@ -22,7 +22,7 @@ def test_moments_are_played_by_keys(browser: Any, tmp_path: Path) -> None:
     data = cgprimer.make_classes("gaussians", graph, samples=40)
     run = cgprimer.train(graph, data, epochs=6, batch_size=20)
     path = tmp_path / "page.html"
-    path.write_text(page(run, data), encoding="utf-8")
+    path.write_text(learning_page(run, data), encoding="utf-8")
     found = opened(browser, path)
 
     def seen(name: str) -> str:

@@ -15,8 +15,8 @@ import cgprimer
 from cgprimer.support.number_format import mark_rounding
 from cgprimer.visualization.pages.stepping.step_frames import stepping
 from cgprimer.visualization.pages.stepping.step_page import step
-from cgprimer.visualization.pages.watching.live_pages import Live
-from cgprimer.visualization.pages.watching.page_server import serving
+from cgprimer.visualization.pages.watching.live_pages import LivePage
+from cgprimer.visualization.pages.watching.page_server import serve_page
 from tests.pages.conftest import measured, opened, press, resize, wait
 
 pytestmark = pytest.mark.browser
@@ -38,8 +38,10 @@ class Followed:
     def __init__(self, browser: Any, path: Path) -> None:
         self.browser, self.path = browser, path
         self.write(LECTURE.text)
-        self.live = Live(lambda: step(cgprimer.load(path), method="forward", of="xw"), [str(path)])
-        self.live.look()
+        self.live = LivePage(
+            lambda: step(cgprimer.load(path), method="forward", of="xw"), [str(path)]
+        )
+        self.live.refresh()
 
     def write(self, graph: str) -> None:
         self.path.write_text(graph)
@@ -47,7 +49,7 @@ class Followed:
     def edit(self, graph: str) -> None:
         """Write a text and wait until the browser shows what comes of it."""
         self.write(graph)
-        while not self.live.look():
+        while not self.live.refresh():
             pass
         wait(self.browser, "shown.endsWith(arguments[0])", f"-{self.live.version}")
         wait(self.browser, "$('error').textContent === arguments[0]", self.live.error)
@@ -66,7 +68,7 @@ def followed(browser: Any, tmp_path: Path) -> Iterator[Followed]:
     made = Followed(browser, tmp_path / "graph.cg")
     resize(browser, 1280, 720)
     browser.get_log("browser")
-    with serving(made.live, "graph.cg") as address:
+    with serve_page(made.live, "graph.cg") as address:
         browser.get(address)
         wait(browser, "frame !== null && shown !== ''")
         yield made
@@ -165,16 +167,16 @@ def test_a_reload_stays_at_the_step(followed: Followed) -> None:
 
 def test_an_end_and_a_new_beginning(browser: Any, tmp_path: Path) -> None:
     made = Followed(browser, tmp_path / "graph.cg")
-    with serving(made.live, "graph.cg") as address:
+    with serve_page(made.live, "graph.cg") as address:
         browser.get(address)
         wait(browser, "frame !== null && shown !== ''")
     port = int(address.rstrip("/").rpartition(":")[2])
     wait(browser, "$('said').textContent.includes('cgprimer has ended')")
     assert made.inside("return data.wrt.length") == 4  # what was there is there
     made.write("xw = k*xa; parameter k = 2; input xa = 3")
-    again = Live(lambda: step(cgprimer.load(made.path)), [str(made.path)])
-    again.look()
-    with serving(again, "graph.cg", port=port):
+    again = LivePage(lambda: step(cgprimer.load(made.path)), [str(made.path)])
+    again.refresh()
+    with serve_page(again, "graph.cg", port=port):
         wait(browser, "$('banner').hidden && frame.contentDocument.title.includes('xw')")
         wait(browser, "frame.contentDocument.querySelectorAll('#results .chip').length === 1")
         browser.get("about:blank")

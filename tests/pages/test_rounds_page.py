@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cgprimer.training.distributed.worker_record import record_of
-from cgprimer.visualization.pages.rounds.rounds_page import moments, page
+from cgprimer.visualization.pages.rounds.rounds_page import list_events, rounds_page
 from tests.pages.conftest import opened
 from tests.workers.test_rounds import trained
 
@@ -21,7 +21,7 @@ def test_the_curtain_lifts_with_the_moments(browser: Any, tmp_path: Path) -> Non
 
     run = trained(protocol="backup", delays="1,2,5")
     path = tmp_path / "page.html"
-    path.write_text(page(run, until=6), encoding="utf-8")
+    path.write_text(rounds_page(run, until=6), encoding="utf-8")
     found = opened(browser, path, 1280, 720)
 
     def hidden() -> float:
@@ -31,7 +31,7 @@ def test_the_curtain_lifts_with_the_moments(browser: Any, tmp_path: Path) -> Non
     def press(key: str) -> None:
         ActionChains(found).send_keys(key).perform()
 
-    known = [one for one in moments(run, record_of(run)) if one.time <= 6]
+    known = [one for one in list_events(run, record_of(run)) if one.time <= 6]
     widths = [hidden()]
     for number, one in enumerate(known[1:], start=2):
         press(Keys.RIGHT)
@@ -54,7 +54,9 @@ def test_the_curtain_is_over_the_picture_on_every_screen(
     browser: Any, tmp_path: Path, width: int, height: int
 ) -> None:
     path = tmp_path / "page.html"
-    path.write_text(page(trained(protocol="backup", delays="1,2,5"), until=6), encoding="utf-8")
+    path.write_text(
+        rounds_page(trained(protocol="backup", delays="1,2,5"), until=6), encoding="utf-8"
+    )
     found = opened(browser, path, width, height)
     picture, curtain, top, bottom, seen, across = found.execute_script(
         "const at = id => document.querySelector(id).getBoundingClientRect().toJSON();"

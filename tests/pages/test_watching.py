@@ -18,8 +18,8 @@ import pytest
 
 from cgprimer.cli import file_watching
 from cgprimer.errors import UsageError
-from cgprimer.visualization.pages.watching.live_pages import Live
-from cgprimer.visualization.pages.watching.page_server import serving
+from cgprimer.visualization.pages.watching.live_pages import LivePage
+from cgprimer.visualization.pages.watching.page_server import serve_page
 from tests.approval import approved
 from tests.cli.cli_tools import LECTURE, environment, here
 
@@ -34,19 +34,19 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def reading(path: Path) -> Live:
+def reading(path: Path) -> LivePage:
     def page() -> str:
         text = path.read_text() if path.exists() else ""
         if not text or text == BAD:
             raise UsageError(f"{text!r} is no graph")
         return text
 
-    return Live(page, [str(path)])
+    return LivePage(page, [str(path)])
 
 
-def looked(live: Live, times: int = 12) -> int:
+def looked(live: LivePage, times: int = 12) -> int:
     """How many of so many looks found something new."""
-    return sum(live.look() for _ in range(times))
+    return sum(live.refresh() for _ in range(times))
 
 
 def saved_in_place(path: Path, text: str) -> None:
@@ -70,7 +70,7 @@ SAVED = (saved_in_place, saved_by_rename, saved_beside_a_backup)
 @pytest.mark.parametrize("save", SAVED)
 def test_however_an_editor_saves(path: Path, save: Callable[[Path, str], None]) -> None:
     live = reading(path)
-    assert live.look()
+    assert live.refresh()
     for number in (2, 3):
         text = f"{GOOD}# {number}\n"
         save(path, text)
@@ -81,7 +81,7 @@ def test_however_an_editor_saves(path: Path, save: Callable[[Path, str], None]) 
 
 def test_an_error_leaves_the_last_page(path: Path) -> None:
     live = reading(path)
-    live.look()
+    live.refresh()
     path.write_text(BAD)
     assert looked(live) == 1
     assert (live.page, live.version) == (GOOD, 1)
@@ -94,7 +94,7 @@ def test_an_error_leaves_the_last_page(path: Path) -> None:
 @pytest.mark.parametrize("gone", [True, False], ids=["gone", "empty"])
 def test_a_file_in_mid_save_is_left_alone(path: Path, gone: bool) -> None:
     live = reading(path)
-    live.look()
+    live.refresh()
     path.unlink() if gone else path.write_text("")
     assert looked(live, 5) == 0
     path.write_text(f"{GOOD}# more\n")
@@ -110,11 +110,11 @@ def test_a_file_in_mid_save_is_left_alone(path: Path, gone: bool) -> None:
 
 def test_a_file_that_never_rests_is_shown_nevertheless(path: Path) -> None:
     live = reading(path)
-    live.look()
+    live.refresh()
     found = 0
     for number in range(30):
         path.write_text("#" * number + GOOD)
-        found += live.look()
+        found += live.refresh()
     assert 2 <= found <= 5
 
 
@@ -126,8 +126,8 @@ def test_files_are_followed_that_are_read_on_the_way(path: Path, tmp_path: Path)
         files[1:] = [str(run)]
         return path.read_text() + run.read_text()
 
-    live = Live(page, files)
-    assert live.look()
+    live = LivePage(page, files)
+    assert live.refresh()
     assert looked(live) == 0
     run.write_text("2 now")
     assert looked(live) == 1
@@ -135,8 +135,8 @@ def test_files_are_followed_that_are_read_on_the_way(path: Path, tmp_path: Path)
 
 
 def test_a_defect_does_not_end_it(path: Path) -> None:
-    live = Live(lambda: f"{1 / (len(path.read_text()) - 2):.0f}", [str(path)])
-    live.look()
+    live = LivePage(lambda: f"{1 / (len(path.read_text()) - 2):.0f}", [str(path)])
+    live.refresh()
     path.write_text("12")
     assert looked(live) == 1
     assert live.error == "this is a defect of cgprimer: ZeroDivisionError: division by zero"
@@ -149,8 +149,8 @@ def test_a_defect_does_not_end_it(path: Path) -> None:
 @pytest.fixture
 def served(path: Path) -> Iterator[int]:
     live = reading(path)
-    live.look()
-    with serving(live, "graph.cg") as address:
+    live.refresh()
+    with serve_page(live, "graph.cg") as address:
         yield int(address.rstrip("/").rpartition(":")[2])
 
 
@@ -233,7 +233,7 @@ def test_a_browser_that_says_nothing_or_hangs_up_holds_nobody_up(
 
 def test_a_port_that_is_taken(path: Path, served: int) -> None:
     with pytest.raises(UsageError) as caught:
-        serving(reading(path), "graph.cg", port=served).__enter__()
+        serve_page(reading(path), "graph.cg", port=served).__enter__()
     approved(str(caught.value).replace(str(served), "<port>"), "<port>")
     done = here("step", path, "--watch", "--port", served)
     assert done.returncode == 2
@@ -262,14 +262,14 @@ def follow(
 ) -> tuple[Any, list[str]]:
     """Run a command with ``--watch``; its pages before each edit and at last."""
     pages: list[str] = []
-    made: list[Live] = []
-    original = Live.__init__
+    made: list[LivePage] = []
+    original = LivePage.__init__
 
-    def remembered(self: Live, *given: Any) -> None:
+    def remembered(self: LivePage, *given: Any) -> None:
         original(self, *given)
         made.append(self)
 
-    monkeypatch.setattr(Live, "__init__", remembered)
+    monkeypatch.setattr(LivePage, "__init__", remembered)
     kept = [lambda e=e: (pages.append(made[0].page), e()) for e in edits]
     kept.append(lambda: pages.append(made[0].page))
     monkeypatch.setattr(file_watching, "time", Watched(*kept))
@@ -336,7 +336,7 @@ def test_options_hold_at_every_change(path: Path, monkeypatch: pytest.MonkeyPatc
         "--wrt",
         "xa",
         "--title",
-        "Live <b>",
+        "LivePage <b>",
         "--dark",
         "--method",
         "reverse",
@@ -344,7 +344,7 @@ def test_options_hold_at_every_change(path: Path, monkeypatch: pytest.MonkeyPatc
     done, pages = follow(monkeypatch, "step", path, *arguments, edits=edits)
     assert done.returncode == 0, done.stderr
     for page in pages:
-        assert "<h1>Live &lt;b&gt;</h1>" in page
+        assert "<h1>LivePage &lt;b&gt;</h1>" in page
         assert 'data-look="dark"' in page
         assert '"wrt":["xa"]' in page
         assert '"first":"reverse"' in page
@@ -421,6 +421,6 @@ def test_an_example_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_nothing_goes_on_when_it_is_served_no_more(tmp_path: Path) -> None:
     before = set(threading.enumerate())
-    with serving(reading(tmp_path / "graph.cg"), "graph.cg"):
+    with serve_page(reading(tmp_path / "graph.cg"), "graph.cg"):
         assert len(set(threading.enumerate()) - before) == 1
     assert not [one for one in set(threading.enumerate()) - before if one.is_alive()]

@@ -12,7 +12,7 @@ from PIL import Image
 import cgprimer
 from cgprimer import networks, plot
 from cgprimer.errors import UsageError
-from cgprimer.visualization.pages.learning.learning_page import animation, page
+from cgprimer.visualization.pages.learning.learning_page import learning_animation, learning_page
 from cgprimer.visualization.plots.batches_plot import descent_by_batches
 from cgprimer.visualization.plots.boundary_plot import moments_of
 from cgprimer.visualization.plots.descent_plot import descents
@@ -142,12 +142,12 @@ def test_boundary_files(
     classified: tuple[cgprimer.TrainingRun, cgprimer.Dataset], tmp_path: Path
 ) -> None:
     run, data = classified
-    text = page(run, data, title="</script><b>")
+    text = learning_page(run, data, title="</script><b>")
     assert "<b>" not in text
     assert text.count("http:") == text.count("http://www.w3.org/2000/svg")
     assert "https:" not in text
     assert "default-src 'none'" in text
-    moving = Image.open(io.BytesIO(animation(run, data, dark=True)))
+    moving = Image.open(io.BytesIO(learning_animation(run, data, dark=True)))
     assert (moving.n_frames, moving.size) == (len(run.recorded_steps) + 1, (1280, 720))
 
 

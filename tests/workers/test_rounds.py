@@ -13,7 +13,7 @@ import cgprimer
 from cgprimer.errors import UsageError
 from cgprimer.support.number_format import mark_rounding
 from cgprimer.training.distributed.worker_record import record_of
-from cgprimer.visualization.pages.rounds.rounds_page import moments, page
+from cgprimer.visualization.pages.rounds.rounds_page import list_events, rounds_page
 from tests.approval import refused
 from tests.cli.cli_tools import bad, good
 from tests.workers.test_protocols import LINE, PAIR, PLAIN
@@ -34,22 +34,22 @@ def frames(text: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("protocol", ["sync", "async", "backup"])
 def test_a_moment_has_the_parameters_of_the_step(protocol: str) -> None:
     run = trained(protocol=protocol, delays="exponential,dies(2,4)")
-    told = {one.server for one in moments(run, record_of(run))}
+    told = {one.server for one in list_events(run, record_of(run))}
     for step in range(5):
         short = mark_rounding(run.team["first"][step][1][0], 4)
         assert f"step {step + 1}: k = {short}".replace("= ≈", "≈ ") in told
-    times = [one.time for one in moments(run, record_of(run))]
+    times = [one.time for one in list_events(run, record_of(run))]
     assert times == sorted(times)
 
 
 def test_what_is_dropped_and_who_dies_is_said_when_it_happens() -> None:
     run = trained(protocol="backup", delays="1,1,5")
-    said = [(one.time, one.words) for one in moments(run, record_of(run))]
-    assert (1.0, "what worker 3 has is dropped") in said
+    said = [(one.time, one.words) for one in list_events(run, record_of(run))]
+    assert (1.0, "the gradient of worker 3 is dropped") in said
     run = trained(protocol="async", delays="constant,dies(1.5,4)")
-    said = [(one.time, one.words) for one in moments(run, record_of(run))]
-    assert (1.5, "worker 3 dies: what it was computing is lost") in said
-    assert (4.0, "worker 3 returns, and begins anew") in said
+    said = [(one.time, one.words) for one in list_events(run, record_of(run))]
+    assert (1.5, "worker 3 fails: its current gradient is lost") in said
+    assert (4.0, "worker 3 returns and starts again") in said
 
 
 def test_stages_pass_micro_batches_on() -> None:
@@ -58,25 +58,25 @@ def test_stages_pass_micro_batches_on() -> None:
     run = cgprimer.train(
         graph, data, place="layers:2", micro_batches=2, batch_size=10, epochs=1, simulate=True
     )
-    words = [one.words for one in moments(run, record_of(run))]
-    assert words[1] == "worker 1 has passed micro-batch 1 on"
+    words = [one.words for one in list_events(run, record_of(run))]
+    assert words[1] == "worker 1 sent micro-batch 1 on"
     assert any(one.endswith("makes step 1") for one in words)
 
 
 def test_the_page_is_whole_and_its_frames_lie_in_the_picture(tmp_path: Path) -> None:
     run = cgprimer.train(LINE, PAIR, **{**PLAIN, "workers": 2}, delays="1,2")
-    text = page(run, title="<b>")
+    text = rounds_page(run, title="<b>")
     assert "<h1>&lt;b&gt;</h1>" in text
     assert "http://" not in text.replace("http://www.w3.org", "")
     assert frames(text)[-1] == {
-        "at": 1.0, "words": "worker 2's gradient (k: -24) is there: the mean of 2 gradients makes"
+        "at": 1.0, "words": "gradient of worker 2 arrives (k: -24): the mean of 2 gradients makes"
         " step 1", "server": "step 1: k = 0.75",
     }  # fmt: skip
     run.save(tmp_path / "run.json")
     good("plot", "workers", "run.json", "-o", "run.html", cwd=tmp_path)
     assert frames((tmp_path / "run.html").read_text(encoding="utf-8")) == frames(text)
     with refused(UsageError):
-        page(run, run)
+        rounds_page(run, run)
     assert "no workers" in _told(tmp_path)
 
 

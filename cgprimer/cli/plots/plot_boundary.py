@@ -53,7 +53,11 @@ def command(run: str, output: str, **arguments: Any) -> None:
 
     A .gif shows the decision boundary during training; a .html page adds loss and parameters.
     """
-    from cgprimer.visualization.pages.learning.learning_page import animation, page
 
-    creators = {"gif": animation, "html": page}
+    from cgprimer.visualization.pages.learning.learning_page import (
+        learning_animation,
+        learning_page,
+    )
+
+    creators = {"gif": learning_animation, "html": learning_page}
     write_plot(plot.boundary, output, run, creators=creators, **arguments)

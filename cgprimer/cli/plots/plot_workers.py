@@ -45,6 +45,7 @@ def command(runs: tuple[str, ...], output: str, **arguments: Any) -> None:
       cgprimer plot workers sync.json async.json -o losses.svg --dark
       cgprimer plot workers async.json --show staleness -o staleness.png
     """
-    from cgprimer.visualization.pages.rounds.rounds_page import page
 
-    write_plot(plot.workers, output, *runs, creators={"html": page}, **arguments)
+    from cgprimer.visualization.pages.rounds.rounds_page import rounds_page
+
+    write_plot(plot.workers, output, *runs, creators={"html": rounds_page}, **arguments)

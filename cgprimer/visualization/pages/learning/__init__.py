@@ -1,1 +1,1 @@
-"""A decision boundary while it moves: a page to be played, and an animation."""
+"""The progress of a training run as a page and as an animation: boundary, loss, parameters."""

@@ -1,4 +1,4 @@
-"""A run with two inputs as a page to be played, or as a GIF: loss, boundary and parameters."""
+"""The progress of a training run with two inputs as a page or a GIF: loss, boundary, parameters."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from cgprimer.visualization.plots.boundary_plot import Plane, draw_plane, moment
 from cgprimer.visualization.plots.plotted_runs import Run
 
 Array = Any
-MOST = 60  #: moments of a run that a page shows
-_FRAMES = 40  # of an animation: a few seconds of work
-_WEIGHTS = 30  # parameters that a page shows
-_UNITS = 1000  # to either side of the page's picture
-_SPEED = 5.0  # moments per second of an animation
+MOST = 60  #: snapshots of a run that a page shows
+_MOST_FRAMES = 40  # of an animation; drawing them takes a few seconds
+_MOST_PARAMETERS = 30
+_PICTURE_SIZE = 1000  # width and height of the picture, in its units
+_FRAMES_PER_SECOND = 5.0
 
 
-def animation(
+def learning_animation(
     run: Run,
     data: Any,
     *,
@@ -30,13 +30,13 @@ def animation(
     dark: bool = False,
     title: str | None = None,
 ) -> bytes:
-    """The boundary moving, as a GIF; the arguments are those of ``cgprimer.plot.boundary``."""
-    plane, moments = moments_of(run, data, columns, _FRAMES)
-    figures = (draw_plane(plane, moment, dark=dark, title=title) for moment in moments)
-    return encode_gif(figures, speed=_SPEED)
+    """Render the moving boundary as a GIF; arguments as ``cgprimer.plot.boundary``."""
+    plane, snapshots = moments_of(run, data, columns, _MOST_FRAMES)
+    figures = (draw_plane(plane, snapshot, dark=dark, title=title) for snapshot in snapshots)
+    return encode_gif(figures, speed=_FRAMES_PER_SECOND)
 
 
-def page(
+def learning_page(
     run: Run,
     data: Any,
     *,
@@ -44,46 +44,16 @@ def page(
     dark: bool = False,
     title: str | None = None,
 ) -> str:
-    """A page with loss, boundary and parameters; arguments as ``cgprimer.plot.boundary``.
+    """Render a page with loss, boundary and parameters; arguments as ``cgprimer.plot.boundary``.
 
     >>> import cgprimer
     >>> graph = cgprimer.parse("xo = sigmoid(a*x1 + b*x2 + c)")
     >>> data = cgprimer.make_classes("gaussians", graph, samples=50)
-    >>> page(cgprimer.train(graph, data, epochs=5), data, title="a < b").count("a &lt; b")
+    >>> run = cgprimer.train(graph, data, epochs=5)
+    >>> learning_page(run, data, title="a < b").count("a &lt; b")
     2
     """
-    plane, moments = moments_of(run, data, columns, MOST)
-    learnt = moments[-1].parameters
-    numbers = [
-        split_arrays(moment.parameters, {n: np.shape(v) for n, v in learnt.items()})
-        for moment in moments
-    ]
-    names = [*numbers[0]]
-    shown = plane.drawn_samples
-    read = {
-        "names": plane.names,
-        "ends": [[float(side[0]), float(side[-1])] for side in plane.sides],
-        "regions": plane.regions,
-        "classes": plane.classes,
-        "samples": [
-            [*_scaled(plane, point[None])[0].tolist(), int(own)]
-            for point, own in zip(plane.points[shown], plane.region_of[shown], strict=True)
-        ],
-        "weights": names[:_WEIGHTS],
-        "more": max(0, len(names) - _WEIGHTS),
-        "frames": [
-            {
-                "step": moment.step,
-                "loss": moment.loss,
-                "words": moment.words,
-                "areas": ["".join(_path(plane, ring, "Z") for ring in r) for r in moment.areas],
-                "lines": "".join(_path(plane, line, "") for line in moment.lines),
-                "wrong": np.flatnonzero(moment.wrong[shown] if len(moment.wrong) else []).tolist(),
-                "weights": [float(values[name]) for name in names[:_WEIGHTS]],
-            }
-            for moment, values in zip(moments, numbers, strict=True)
-        ],
-    }
+    plane, snapshots = moments_of(run, data, columns, MOST)
     default_title = (
         "The decision boundary during training" if plane.classes else "Predictions during training"
     )
@@ -95,17 +65,58 @@ def page(
             scheme: list(zip(*region_colours(plane, theme(scheme == "dark")), strict=True))
             for scheme in ("light", "dark")
         },
-        data=encode_script_data(read),
+        data=encode_script_data(_page_data(plane, snapshots)),
     )
 
 
-def _scaled(plane: Plane, points: Array) -> Array:
-    """Points in the picture's units, from its upper left corner."""
+def _page_data(plane: Plane, snapshots: Sequence[Any]) -> dict[str, Any]:
+    """Return the data of the page: axes, samples, and a frame per snapshot."""
+    final = snapshots[-1].parameters
+    shapes = {name: np.shape(value) for name, value in final.items()}
+    scalars = [split_arrays(snapshot.parameters, shapes) for snapshot in snapshots]
+    names = [*scalars[0]]
+    samples = plane.drawn_samples
+    return {
+        "names": plane.names,
+        "ends": [[float(side[0]), float(side[-1])] for side in plane.sides],
+        "regions": plane.regions,
+        "classes": plane.classes,
+        "samples": [
+            [*_to_picture(plane, point[None])[0].tolist(), int(region)]
+            for point, region in zip(plane.points[samples], plane.region_of[samples], strict=True)
+        ],
+        "weights": names[:_MOST_PARAMETERS],
+        "more": max(0, len(names) - _MOST_PARAMETERS),
+        "frames": [
+            _frame_data(plane, snapshot, [float(values[name]) for name in names[:_MOST_PARAMETERS]])
+            for snapshot, values in zip(snapshots, scalars, strict=True)
+        ],
+    }
+
+
+def _frame_data(plane: Plane, snapshot: Any, weights: list[float]) -> dict[str, Any]:
+    """Return the data of one snapshot: regions, boundary, wrong predictions and parameters."""
+    is_wrong = snapshot.wrong[plane.drawn_samples] if len(snapshot.wrong) else []
+    return {
+        "step": snapshot.step,
+        "loss": snapshot.loss,
+        "words": snapshot.words,
+        "areas": ["".join(_svg_path(plane, ring, "Z") for ring in r) for r in snapshot.areas],
+        "lines": "".join(_svg_path(plane, line, "") for line in snapshot.lines),
+        "wrong": np.flatnonzero(is_wrong).tolist(),
+        "weights": weights,
+    }
+
+
+def _to_picture(plane: Plane, points: Array) -> Array:
+    """Convert points to units of the picture, from its upper left corner."""
     low, high = (np.array([side[k] for side in plane.sides]) for k in (0, -1))
-    share = (points - low) / (high - low)
-    return np.round(_UNITS * np.stack([share[:, 0], 1 - share[:, 1]], axis=1), 1)
+    fractions = (points - low) / (high - low)
+    scaled = _PICTURE_SIZE * np.stack([fractions[:, 0], 1 - fractions[:, 1]], axis=1)
+    return np.round(scaled, 1)
 
 
-def _path(plane: Plane, points: Sequence[Any], end: str) -> str:
-    places = _scaled(plane, np.asarray(points)).round().astype(int)
-    return "M" + "L".join(f"{x},{y}" for x, y in places) + end
+def _svg_path(plane: Plane, points: Sequence[Any], end: str) -> str:
+    """Return a polyline as an SVG path that ends with a command."""
+    corners = _to_picture(plane, np.asarray(points)).round().astype(int)
+    return "M" + "L".join(f"{x},{y}" for x, y in corners) + end

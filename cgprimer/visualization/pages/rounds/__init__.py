@@ -1,1 +1,1 @@
-"""What many workers do, moment by moment."""
+"""The first rounds of several workers as a page that plays their events."""

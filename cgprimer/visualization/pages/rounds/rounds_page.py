@@ -1,4 +1,4 @@
-"""The first rounds of many workers as a page, moment by moment."""
+"""The first rounds of several workers as a page, event by event."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from cgprimer.visualization.plots.plotted_runs import Run, named_runs
 from cgprimer.visualization.plots.workers_plot import timeline
 
 _DIGITS = 4
-_PASSES = {"forward": "has passed micro-batch {} on", "backward": "has sent {}'s adjoints back"}
+_MOST_SERVER_VALUES = 8  # the server shows the initial parameters of smaller graphs only
+_PASSES = {"forward": "sent micro-batch {} on", "backward": "sent the adjoints of {} back"}
 
 
-class Moment(NamedTuple):
-    """Something that happens.
+class RunEvent(NamedTuple):
+    """An event of the workers.
 
     Attributes:
-        time: when, in seconds of the team's clock.
-        words: what.
-        server: the parameters after it.
+        time: the time in seconds.
+        words: a description of the event.
+        server: the parameters after the event.
     """
 
     time: float
@@ -34,20 +35,29 @@ class Moment(NamedTuple):
     server: str
 
 
-def page(
+class _TimedEvent(NamedTuple):
+    """An event at a time; ``worker`` is -1 unless a gradient arrives."""
+
+    time: float
+    words: str
+    worker: int = -1
+    version: int = 0
+
+
+def rounds_page(
     *runs: Run | Mapping[str, Run],
     show: str = "auto",
     until: float | None = None,
     dark: bool = False,
     title: str | None = None,
 ) -> str:
-    """A page to be stepped through; arguments as ``cgprimer.plot.workers``, of one run.
+    """Render a page that plays the events of a run; arguments as ``cgprimer.plot.workers``.
 
     >>> import cgprimer
     >>> graph = cgprimer.parse("xw = k*xa; parameter k = 3")
     >>> data = cgprimer.make_dataset(graph, samples=20)
     >>> run = cgprimer.train(graph, data, workers=2, simulate=True, batch_size=5, epochs=1)
-    >>> page(run).splitlines()[0]
+    >>> rounds_page(run).splitlines()[0]
     '<!doctype html>'
     """
     run_names = named_runs(runs)
@@ -64,9 +74,9 @@ def page(
     data = {
         "box": [box.x0, box.x1, 1 - box.y1, 1 - box.y0],
         "frames": [
-            {"at": one.time / end, "words": one.words, "server": one.server}
-            for one in moments(run, record)
-            if one.time <= end
+            {"at": event.time / end, "words": event.words, "server": event.server}
+            for event in list_events(run, record)
+            if event.time <= end
         ],
     }
     default_title = f"{record.workers} workers, {record.protocol}: step by step"
@@ -79,8 +89,8 @@ def page(
     )
 
 
-def moments(run: TrainingRun, record: TeamRecord) -> list[Moment]:
-    """What happens, in its order, as far as the record goes.
+def list_events(run: TrainingRun, record: TeamRecord) -> list[RunEvent]:
+    """List the recorded events of a run in order of time.
 
     >>> import cgprimer
     >>> graph = cgprimer.parse("xw = k*x")
@@ -89,62 +99,70 @@ def moments(run: TrainingRun, record: TeamRecord) -> list[Moment]:
     ...     graph, data, workers=2, simulate=True, delays="1,5", batch_size=1, epochs=1,
     ...     optimizer="sgd", learning_rate=0.05, shuffle=False, start={"k": 0},
     ... )
-    >>> print(*(f"{one.time:g}: {one.words}; {one.server}" for one in moments(run, record_of(run))),
-    ...     sep="\\n")
-    0: all begin with the parameters of the start; start: k = 0
-    1: worker 1's gradient (k: -6) is there; start: k = 0
-    5: worker 2's gradient (k: -24) is there: the mean of 2 gradients makes step 1; step 1: k = 0.75
+    >>> for event in list_events(run, record_of(run)):
+    ...     print(f"{event.time:g}: {event.words}; {event.server}")
+    0: all workers begin with the initial parameters; start: k = 0
+    1: gradient of worker 1 arrives (k: -6); start: k = 0
+    5: gradient of worker 2 arrives (k: -24): the mean of 2 gradients makes step 1; step 1: k = 0.75
     """
     names = [e for name, shape in run.shapes.items() for e in elements(name, shape)]
 
-    def said(values: Any, joined: str) -> str:
-        each = zip(names, values, strict=False)
-        texts = (f"{name}{joined}{mark_rounding(value, _DIGITS)}" for name, value in each)
+    def format_parameters(values: Any, separator: str) -> str:
+        """Format values of parameters with their names."""
+        pairs = zip(names, values, strict=False)
+        texts = (f"{name}{separator}{mark_rounding(value, _DIGITS)}" for name, value in pairs)
         return ", ".join(texts).replace("= ≈", "≈ ")
 
     start = [float(v) for value in run.start.values() for v in getattr(value, "flat", (value,))]
-    server = f"start: {said(start, ' = ')}" if len(names) <= _DIGITS * 2 else "start"
-    found = [Moment(0.0, "all begin with the parameters of the start", server)]
-    steps = run.team.get("first", [])
-    known = {(w, v): g for _, _, parts in steps for w, v, g in parts}
-    coming, step = iter(steps), 0
-    now = next(coming, None)
-    for time, what, worker, version in _events(record):
-        words = what
-        if what == "gradient":
-            own = known.get((worker, version))
-            of = f" ({said(own, ': ')})" if own else ""
-            words = f"worker {worker + 1}'s gradient{of} is there"
+    server = "start"
+    if len(names) <= _MOST_SERVER_VALUES:
+        server = f"start: {format_parameters(start, ' = ')}"
+    events = [RunEvent(0.0, "all workers begin with the initial parameters", server)]
+    updates = run.team.get("first", [])
+    gradients = {(w, v): g for _, _, parts in updates for w, v, g in parts}
+    remaining, step = iter(updates), 0
+    update = next(remaining, None)
+    for time, description, worker, version in _timed_events(record):
+        words = description
+        if worker >= 0:
+            gradient = gradients.get((worker, version))
+            values = f" ({format_parameters(gradient, ': ')})" if gradient else ""
+            words += values
             if step > version:
                 words += f", {pluralize(step - version, 'step')} old"
-        last = now is not None and time >= now[0]
-        if now and last and (record.has_stages or [worker, version] == now[2][-1][:2]):
-            several, step = len(now[2]), step + 1
-            mean = f"the mean of {several} gradients" if several > 1 else "it"
-            words = f"{words}: {'that' if record.has_stages else mean} makes step {step}"
-            server, now = f"step {step}: {said(now[1], ' = ')}", next(coming, None)
-        found.append(Moment(time, words, server))
-    return found
+        if (
+            update
+            and time >= update[0]
+            and (record.has_stages or [worker, version] == update[2][-1][:2])
+        ):
+            n_gradients, step = len(update[2]), step + 1
+            source = f"the mean of {n_gradients} gradients" if n_gradients > 1 else "it"
+            words += f": {'that' if record.has_stages else source} makes step {step}"
+            server = f"step {step}: {format_parameters(update[1], ' = ')}"
+            update = next(remaining, None)
+        events.append(RunEvent(time, words, server))
+    return events
 
 
-def _events(record: TeamRecord) -> Iterator[tuple[float, str, int, int]]:
-    """Ends of spans as times, words, workers, versions; what ends together in one line."""
-    arrives = "send" if any(span.kind == "send" for span in record.spans) else "compute"
+def _timed_events(record: TeamRecord) -> Iterator[_TimedEvent]:
+    """Yield the ends of all spans; gradients that are dropped at the same time are one event."""
+    arrival = "send" if any(span.kind == "send" for span in record.spans) else "compute"
     dropped: dict[float, list[str]] = {}
-    found = []
+    events = []
     for worker, kind, begin, end, version in record.spans:
         name = f"worker {worker + 1}"
-        if kind == arrives:
-            found.append((end, "gradient", worker, version))
+        if kind == arrival:
+            events.append(_TimedEvent(end, f"gradient of {name} arrives", worker, version))
         elif kind == "dropped":
             dropped.setdefault(end, []).append(name)
         elif kind == "away":
-            found.append((begin, f"{name} dies: what it was computing is lost", -1, 0))
-            found.append((end, f"{name} returns, and begins anew", -1, 0))
+            events.append(_TimedEvent(begin, f"{name} fails: its current gradient is lost"))
+            events.append(_TimedEvent(end, f"{name} returns and starts again"))
         elif kind in _PASSES:
-            found.append((end, f"{name} {_PASSES[kind].format(version)}", -1, 0))
+            events.append(_TimedEvent(end, f"{name} {_PASSES[kind].format(version)}"))
     for time, names in dropped.items():
-        found.append(
-            (time, f"what {join_names(names)} {'have' if names[1:] else 'has'} is dropped", -1, 0)
-        )
-    yield from sorted(found, key=lambda one: one[0])  # dropped behind what has made the step
+        noun = "gradients" if names[1:] else "gradient"
+        verb = "are" if names[1:] else "is"
+        events.append(_TimedEvent(time, f"the {noun} of {join_names(names)} {verb} dropped"))
+    # The sort is stable: dropped gradients follow the gradient that completed the step.
+    yield from sorted(events, key=lambda event: event.time)

@@ -1,5 +1,5 @@
-"""A page that follows a file as it is edited.
+"""Pages that follow files while they are edited.
 
-``live_pages.py`` decides what is shown and when a page is made again, ``page_server.py`` serves it
-at an address of this machine, and ``page.js`` replaces the page in the browser.
+`live_pages.py` renders a page again when its files change, `page_server.py` serves the page on this
+machine, and `live_page.js` replaces the page in the browser.
 """

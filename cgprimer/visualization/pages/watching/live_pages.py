@@ -1,4 +1,4 @@
-"""What is shown of files that change: the last page that could be made, and what is wrong since."""
+"""Pages that follow files: the last page that could be rendered, and errors since then."""
 
 from __future__ import annotations
 
@@ -7,72 +7,72 @@ from collections.abc import Callable, Collection
 
 from cgprimer.errors import CgprimerError
 
-_PATIENCE = 10  # looks; while an editor saves, a file may be gone, or empty, for a moment
-_Stamp = tuple[int, int, int] | None
+_MOST_CHECKS = 10  # while an editor saves, a file may be missing or empty for a moment
+_FileStamp = tuple[int, int, int] | None
 
 
-class Live:
-    """A page, made anew when a file that it was made from has changed.
+class LivePage:
+    """A page that is rendered again when one of its files has changed.
 
     Args:
-        make: makes the page, or raises what is wrong.
-        files: the files that ``make`` has read so far; it may add to them as it reads.
+        render: renders the page, or raises an error.
+        files: the files that ``render`` has read so far; it may add to them.
 
     Attributes:
-        page: the last page that could be made; empty before the first.
-        error: what is wrong with the files as they stand; empty where nothing is.
-        version: how many different pages there were.
+        page: the last page that could be rendered; empty before the first.
+        error: the error in the current files; empty if there is none.
+        version: the number of different pages so far.
 
     >>> import tempfile
     >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "a.cg")
     ...     _ = path.write_text("one")
-    ...     live = Live(path.read_text, [str(path)])
-    ...     first = live.look(), live.page
+    ...     live = LivePage(path.read_text, [str(path)])
+    ...     first = live.refresh(), live.page
     ...     _ = path.write_text("another")
-    ...     first, [live.look() for _ in range(3)], live.page, live.version
+    ...     first, [live.refresh() for _ in range(3)], live.page, live.version
     ((True, 'one'), [False, True, False], 'another', 2)
     """
 
-    def __init__(self, make: Callable[[], str], files: Collection[str]) -> None:
+    def __init__(self, render: Callable[[], str], files: Collection[str]) -> None:
         self.page = self.error = ""
-        self.version = self._waited = 0
-        self._make, self._files = make, files
-        self._read: dict[str, _Stamp] | None = None  # files as they were when they were read
-        self._last: dict[str, _Stamp] = {}  # and at the last look
+        self.version = self._n_checks = 0
+        self._render, self._files = render, files
+        self._read: dict[str, _FileStamp] | None = None  # files when they were read
+        self._last: dict[str, _FileStamp] = {}  # files at the last check
 
-    def look(self) -> bool:
-        """Make the page anew if a file has changed; whether what is shown is another one.
+    def refresh(self) -> bool:
+        """Render the page again if a file has changed; return whether page or error changed.
 
-        A file that is being written is left alone until two looks find it the same.
+        A file that is being written is read after two checks find the same content.
         """
-        now = {name: _stamp(name) for name in self._files}
+        stamps = {name: _stamp_file(name) for name in self._files}
         if self._read is not None:
-            if now == self._read:
-                self._waited = 0
+            if stamps == self._read:
+                self._n_checks = 0
                 return False
-            steady, self._last = now == self._last, now
-            whole = all(stamp and stamp[1] for stamp in now.values())
-            self._waited += 1
-            if not (steady and whole) and self._waited < _PATIENCE:
+            is_stable, self._last = stamps == self._last, stamps
+            is_complete = all(stamp and stamp[1] for stamp in stamps.values())
+            self._n_checks += 1
+            if not (is_stable and is_complete) and self._n_checks < _MOST_CHECKS:
                 return False
-        before, self._waited = (self.page, self.error), 0
+        previous, self._n_checks = (self.page, self.error), 0
         try:
-            self.page, self.error = self._make(), ""
+            self.page, self.error = self._render(), ""
         except CgprimerError as error:
             self.error = str(error)
-        except Exception as error:  # a defect of ours must not end a lecture
+        except Exception as error:  # a defect of the package must not end a lecture
             self.error = f"this is a defect of cgprimer: {type(error).__name__}: {error}"
-        self._read = {name: _stamp(name) for name in self._files} | now
-        self.version += self.page != before[0]
-        return (self.page, self.error) != before
+        self._read = {name: _stamp_file(name) for name in self._files} | stamps
+        self.version += self.page != previous[0]
+        return (self.page, self.error) != previous
 
 
-def _stamp(name: str) -> _Stamp:
-    """What changes with a file, also where an editor puts another one in its place."""
+def _stamp_file(name: str) -> _FileStamp:
+    """Return values that change with a file, also if an editor replaces the file by another."""
     try:
-        found = os.stat(name)
+        status = os.stat(name)
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return status.st_mtime_ns, status.st_size, status.st_ino

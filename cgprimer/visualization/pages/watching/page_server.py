@@ -1,4 +1,4 @@
-"""An address of this machine at which browsers find a page that follows a file."""
+"""A local HTTP server for a page that follows a file."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from typing import Any
 
 from cgprimer.errors import UsageError
 from cgprimer.visualization.pages.page_rendering import render_page
-from cgprimer.visualization.pages.watching.live_pages import Live
+from cgprimer.visualization.pages.watching.live_pages import LivePage
 
 HOST = "127.0.0.1"
 _HEADERS = {
     "Cache-Control": "no-store",
-    "Content-Security-Policy": "frame-ancestors 'self'",  # the rest stands in the pages
+    "Content-Security-Policy": "frame-ancestors 'self'",  # the pages contain the rest of the policy
     "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
@@ -26,30 +26,30 @@ _HEADERS = {
 
 
 class _Server(ThreadingHTTPServer):
-    """Answers from memory: no path of a request ever becomes one of a file."""
+    """The server of a live page; it answers from memory and never opens files."""
 
     daemon_threads, request_queue_size = True, 64
     allow_reuse_address = os.name == "posix"  # elsewhere it would share the port with others
 
-    def __init__(self, port: int, live: Live, shell: str) -> None:
-        super().__init__((HOST, port), _Answer)
+    def __init__(self, port: int, live: LivePage, shell: str) -> None:
+        super().__init__((HOST, port), _RequestHandler)
         self.live, self.shell = live, shell
-        self.started = os.urandom(8).hex()  # of another server's pages none has the same number
-        # A page from elsewhere whose name is made to lead here (DNS rebinding) names itself.
+        self.started = os.urandom(8).hex()  # distinguishes the pages of different servers
+        # With DNS rebinding, a foreign page resolves to this server but sends its own host name.
         self.hosts = {f"{name}:{self.server_port}" for name in (HOST, "localhost")}
         if self.server_port == 80:
             self.hosts |= {HOST, "localhost"}
 
     def server_bind(self) -> None:
-        """Without asking for this machine's name, which may take long without a network."""
+        """Bind without looking up the host name, which may take long without a network."""
         TCPServer.server_bind(self)
         self.server_name, self.server_port = HOST, self.server_address[1]
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A browser that hangs up is no news."""
+        """Ignore errors of connections, such as browsers that disconnect."""
 
-    def answer(self, path: str) -> tuple[str, str] | None:
-        """The type and the text of an answer."""
+    def find_response(self, path: str) -> tuple[str, str] | None:
+        """Return the media type and the content of a path; None if the path is unknown."""
         live = self.live
         if path == "/":
             return "text/html", self.shell
@@ -61,19 +61,22 @@ class _Server(ThreadingHTTPServer):
         return None
 
 
-class _Answer(BaseHTTPRequestHandler):
+class _RequestHandler(BaseHTTPRequestHandler):
+    """Answers requests of browsers on this machine."""
+
     server: _Server
     server_version, sys_version = "cgprimer", ""
-    timeout = 10  # seconds that a browser may take to ask
+    timeout = 10  # seconds to receive a request
 
     def do_GET(self) -> None:
+        """Answer a request for a page or for news."""
         status, kind, text = 200, "text/plain", ""
         if self.headers.get("Host") not in self.server.hosts:
-            status, text = 403, "this address is for browsers of this machine\n"
-        elif found := self.server.answer(self.path.partition("?")[0]):
-            kind, text = found
+            status, text = 403, "only browsers on this machine may use this address\n"
+        elif response := self.server.find_response(self.path.partition("?")[0]):
+            kind, text = response
         else:
-            status, text = 404, "there is no such page\n"
+            status, text = 404, "unknown page\n"
         content = text.encode()
         self.send_response(status)
         for name, value in _HEADERS.items():
@@ -84,21 +87,21 @@ class _Answer(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Says nothing: the terminal is the lecturer's."""
+        """Log nothing: the terminal belongs to the lecturer."""
 
 
 @contextmanager
-def serving(live: Live, title: str, *, port: int = 0, dark: bool = False) -> Iterator[str]:
-    """Serve what is shown; the address.
+def serve_page(live: LivePage, title: str, *, port: int = 0, dark: bool = False) -> Iterator[str]:
+    """Serve a live page in a thread, and yield its address.
 
     Args:
-        live: what is shown.
-        title: of the tab before there is a page.
-        port: of the address; 0 for one that is free.
-        dark: open in dark colours.
+        live: the page.
+        title: the title of the tab before the first page.
+        port: the port; 0 for any free port.
+        dark: open in dark colors.
 
     Raises:
-        UsageError: the port is taken, or one that only the system's administrator may use.
+        UsageError: the port is in use, or reserved for administrators.
     """
     shell = render_page("visualization/pages/watching/live_page.html", title, dark=dark)
     try:
@@ -106,11 +109,11 @@ def serving(live: Live, title: str, *, port: int = 0, dark: bool = False) -> Ite
     except OSError as error:
         raise UsageError(
             f"cannot serve at port {port}: {(error.strerror or str(error)).lower()}",
-            hint="another --port, or none for one that is free",
+            hint="choose another --port, or omit the option to use a free port",
         ) from None
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     try:
         yield f"http://{HOST}:{server.server_port}/"
     finally:
-        server.shutdown()  # its thread would look at a closed socket for ever
+        server.shutdown()  # otherwise its thread would poll a closed socket
         server.server_close()
