@@ -193,8 +193,8 @@ def trace_method(comparison: Comparison, result: MethodResult) -> Trace:
     """
     wrt = None if result.method == "reverse" else comparison.wrt[0]
     graph = comparison.graph
-    given = len(graph.inputs) + len(graph.parameters)
-    is_small = given + comparison.primal_operations <= _MOST_OPERATIONS
+    n_leaves = len(graph.inputs) + len(graph.parameters)
+    is_small = n_leaves + comparison.primal_operations <= _MOST_OPERATIONS
     level = "operations" if is_small else "variables"
     method = result.method
     return trace(graph, comparison.at, of=comparison.of, wrt=wrt, method=method, level=level)

@@ -73,10 +73,8 @@ def step(
             variable that is differentiated.
         dark: open in dark colors; the page has a switch.
         quiz: open as a quiz, which asks for each number before it is shown; the page has a switch.
-        scheme: the scheme of finite differences: ``central`` (default) or ``forward``; the page can
-            change it.
-        h: the step size of finite differences, in the unit of the variable; by default it depends
-            on the size of the variable.
+        scheme: the scheme of finite differences: ``central`` (default) or ``forward``.
+        h: the step size of finite differences; by default it depends on the size of the variable.
         scalars: step through the elements of arrays, with every method and with sliders. Otherwise
             arrays are values, and only reverse mode is available.
         output: a file to which the page is written.
@@ -85,30 +83,38 @@ def step(
         The HTML of the page.
 
     Raises:
-        UsageError: an unknown name, method, scheme or level; arrays; a step size that is not
-            positive; a scheme or a step size without the method finite-difference; a file that
-            cannot be written.
+        UsageError: an invalid argument, or a file that cannot be written.
         MissingValueError: a value is missing.
 
     >>> from cgprimer.core.graph import parse
     >>> step(parse("xw = cd*xa"), {"cd": 2, "xa": 3}).splitlines()[0]
     '<!doctype html>'
     """
+    tabs = _check_step_arguments(title, method, methods, output)
+    shown = stepping(
+        graph, at, of=of, wrt=wrt, loss=loss, methods=tabs, level=level, title=title, scheme=scheme,
+        h=h, scalars=scalars,
+    )  # fmt: skip
+    text = render_step_page(shown, method=method, dark=dark, quiz=quiz)
+    if output is not None:
+        write_generated_file(output, text)
+    return text
+
+
+def _check_step_arguments(
+    title: str | None, method: str, methods: Sequence[str], output: str | Path | None
+) -> tuple[str, ...]:
+    """Check arguments of ``step``, and return the methods without repetitions.
+
+    Raises:
+        UsageError: an argument of the wrong type, or a file that cannot be written.
+    """
     if output is not None:
         check_writable(output)
     check_type("title", title, (str, type(None)), "a string")
     check_type("method", method, str, "a name")
     check_type("methods", methods, Iterable, "names of methods")
-    tabs = tuple(dict.fromkeys((*methods, method)))
-    derivative: dict[str, Any] = {"of": of, "wrt": wrt, "scalars": scalars}
-    differences: dict[str, Any] = {"scheme": scheme, "h": h}
-    shown = stepping(
-        graph, at, loss=loss, methods=tabs, level=level, title=title, **derivative, **differences
-    )
-    text = render_step_page(shown, method=method, dark=dark, quiz=quiz)
-    if output is not None:
-        write_generated_file(output, text)
-    return text
+    return tuple(dict.fromkeys((*methods, method)))
 
 
 def render_step_page(
