@@ -7,7 +7,6 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from cgprimer.core.methods.derivative_program import Names
 from cgprimer.errors import UsageError, pluralize
