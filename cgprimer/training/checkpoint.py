@@ -143,14 +143,14 @@ def _has_consistent_losses(run: TrainingRun) -> bool:
 
 
 def _read_list(entries: list[Any], read: Callable[[Any], Any] = float) -> list[Any]:
-    """Return a list with each entry converted."""
+    """Convert the entries of a JSON list."""
     if not isinstance(entries, list):
         raise TypeError
     return [read(entry) for entry in entries]
 
 
 def _read_value(entry: Any) -> Any:
-    """Return the value of a parameter; nan and infinities in arrays are strings."""
+    """Convert the JSON value of a parameter; nan and infinities in arrays are strings."""
     if not isinstance(entry, list):
         return float(entry)
     array = np.array(entry)
@@ -160,7 +160,7 @@ def _read_value(entry: Any) -> Any:
 
 
 def _read_count(value: Any) -> int:
-    """Return a non-negative integer."""
+    """Check that a JSON value is a non-negative integer, and return it."""
     if not isinstance(value, int) or not 0 <= value <= _MAX_COUNT:
         raise TypeError
     return value

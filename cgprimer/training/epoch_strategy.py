@@ -70,7 +70,7 @@ class EpochStrategy(ABC):
     def train_epoch(
         self, epoch: int, progress: Progress, halts: Sequence[int] = ()
     ) -> Iterator[Progress]:
-        """Train an epoch from the given progress, which may lie inside the epoch.
+        """Train the rest of an epoch and yield the progress after one or more updates.
 
         Args:
             epoch: the index of the epoch.
@@ -113,7 +113,7 @@ class EpochStrategy(ABC):
         return len(self.plan.rule.start(np.zeros(len(self.objective.vectors))))
 
     def initial_state(self, values: Array, optimizer_state: State) -> State:
-        """Return the state of the rule with its constraints.
+        """Return the initial state of the optimizer and its constraints.
 
         Args:
             values: the parameter vector.

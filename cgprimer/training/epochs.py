@@ -23,7 +23,7 @@ Measure = Callable[[Array, Mapping[str, Array]], float]  # of parameters, runnin
 
 @dataclass(frozen=True)
 class Callbacks:
-    """Functions of the caller that a run calls.
+    """The callback functions of a run.
 
     Attributes:
         report_progress: called with the progress after one or more updates.

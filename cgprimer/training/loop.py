@@ -201,7 +201,7 @@ def train(
         run.start_loss = data.mean_loss(progress.values, progress.statistics)
 
     def report_progress(progress: Progress) -> None:
-        """Call the listeners of the caller."""
+        """Call on_step and on_progress."""
         for listener in (on_step, on_progress):
             if listener is not None:
                 listener(progress.updates, steps, progress.losses[-1])

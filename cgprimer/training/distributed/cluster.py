@@ -61,9 +61,10 @@ class Shard:
     _object: Any = None
 
     def prepare(self, key: str, create: Create | None) -> bool | Failure:
-        """Return whether the worker has its object, which is created if there is a function for it.
+        """Get or create the object of the worker, and return whether the worker has it.
 
-        Workers in the same process share the object with the given key.
+        Workers in the same process share the object with the given key. Without a function that
+        creates the object, the worker can only share an existing one.
         """
         self._object = _shared_objects.get(key)
         if self._object is None and create is not None:
