@@ -32,6 +32,9 @@ BANNED_OPENING = re.compile(
     r"(What|Why|Which|Whether|Of|As|Where|Who|How|The same|One of|All of it)\b"
 )
 PUBLIC_NAMES = {  # a contract with users
+    "visualization.plots.fit_plot.fit.found",
+    "visualization.plots.memory_plot.memory.kept",
+    "visualization.plots.sweep_plot.sweep.found",
     "recording.graph_memory.MemoryRow",
     "recording.graph_memory.MemoryRow.given",
     "recording.graph_memory.Memory.kept",

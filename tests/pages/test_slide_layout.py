@@ -272,10 +272,10 @@ def test_arrow_heads_lie_over_the_ring(dark: bool) -> None:
 def test_the_legend_names_the_roles_and_this_step(name: str, level: str) -> None:
     shown = example(name, "reverse", level=level)
     texts = [t.get_text() for t in drawn(shown, "reverse", 15)[0].axes[1].texts]
-    words = {theme(False).roles[vertex.role].word for vertex in shown.scene.vertices}
+    words = {theme(False).roles[vertex.role].label for vertex in shown.scene.vertices}
     assert words <= set(texts)
     assert "this step" in texts
-    unused = {style.word for style in theme(False).roles.values()} - words
+    unused = {style.label for style in theme(False).roles.values()} - words
     assert not unused & set(texts)
 
 

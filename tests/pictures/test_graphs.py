@@ -102,7 +102,7 @@ def test_text_is_inside_its_shape_and_inside_the_figure(dark: bool) -> None:
         extent = text.get_window_extent(renderer)
         assert whole.x0 <= extent.x0 <= extent.x1 <= whole.x1
         assert whole.y0 <= extent.y0 <= extent.y1 <= whole.y1
-    assert {style.word for style in theme(dark).roles.values()} & set(found) == {
+    assert {style.label for style in theme(dark).roles.values()} & set(found) == {
         "input", "inner variable", "output",
     }  # fmt: skip
 

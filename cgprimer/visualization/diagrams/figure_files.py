@@ -87,7 +87,8 @@ def check_picture_path(path: Path, formats: tuple[str, ...] = FORMATS) -> str:
     """
     kind = path.suffix.lower().removeprefix(".")
     if kind not in formats and not path.is_dir():
-        known = ", ".join(f".{name}" for name in formats)
-        raise UsageError(f"cannot tell the picture format from {path.name!r}; known are {known}")
+        suffixes = ", ".join(f".{name}" for name in formats)
+        message = f"cannot tell the picture format from {path.name!r}; known are {suffixes}"
+        raise UsageError(message)
     check_writable(path)
     return kind

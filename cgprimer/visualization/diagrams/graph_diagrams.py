@@ -93,8 +93,8 @@ def _draw_arrays_or_elements(graph: ExpressionGraph, options: DiagramOptions) ->
         )
     inner = replace(inner, parameters="vertices", everything=True)
     arrays = build_diagram(graph, inner)
-    whole = build_diagram(elements, replace(inner, at=point))
-    diagram = open_arrays(graph, arrays, whole, parse_path(scalars))
+    opened = build_diagram(elements, replace(inner, at=point))
+    diagram = open_arrays(graph, arrays, opened, parse_path(scalars))
     return diagram if options.everything else _summarize_if_crowded(diagram)
 
 

@@ -199,8 +199,8 @@ def _build_layout(
     both = zip(lines, label_sizes, strict=True)
     labels = [size and Box(*point_at(line, line_length(line) / 2), *size) for line, size in both]
     shown = [*boxes.values(), *filter(None, labels)]
-    whole = bounding_box(shown, [point for line in lines for point in line])
-    left, top = whole.x - whole.width / 2, whole.y - whole.height / 2
+    bounds = bounding_box(shown, [point for line in lines for point in line])
+    left, top = bounds.x - bounds.width / 2, bounds.y - bounds.height / 2
 
     def translate_line(line: Sequence[Point]) -> tuple[Point, ...]:
         """Return a line moved to the new origin."""
@@ -212,8 +212,8 @@ def _build_layout(
         tuple(map(translate_line, lines)),
         tuple(box and box.translate(-left, -top) for box in labels),
         layers,
-        whole.width,
-        whole.height,
+        bounds.width,
+        bounds.height,
     )
 
 

@@ -97,10 +97,10 @@ def _find_parts(
     for edge in diagram.edges:
         tails.setdefault(edge.head, []).append(edge.tail)
     for node in diagram.nodes:
-        whole = parse_element(node.key)[0]
-        whole = same.get(whole, whole)
-        if whole in computed:
-            owner[node.key] = computed[whole]
+        name = parse_element(node.key)[0]
+        name = same.get(name, name)
+        if name in computed:
+            owner[node.key] = computed[name]
         elif node.key in tails:  # a part of several elements, such as the sum of a softmax
             owner[node.key] = max(owner.get(tail, 0) for tail in tails[node.key])
     for node in reversed(diagram.nodes):

@@ -48,7 +48,7 @@ _LEGEND_ROW = _SWATCH[1] + 10.0
 _ENTRY_GAP = 26.0  # between entries of a legend
 # Both themes have the same labels.
 _LABELS: dict[Entry, str] = {"path": "highlighted path", "step": "this step", "dropped": "dropped"}
-_LABELS |= {role: style.word for role, style in theme(dark=False).roles.items()}
+_LABELS |= {role: style.label for role, style in theme(dark=False).roles.items()}
 
 
 class Pen:

@@ -120,7 +120,7 @@ def row_widths(texts: Iterable[str]) -> list[int]:
     >>> row_widths(["W @ x", "adjoint = [[1, 2, 3],", "[4, 5, 6]]"])
     [13, 10]
     """
-    return [len(found[1]) for found in map(_ROW.fullmatch, texts) if found]
+    return [len(row[1]) for row in map(_ROW.fullmatch, texts) if row]
 
 
 def wrap_lines(
@@ -170,12 +170,12 @@ def _fill_evenly(pieces: list[str], limit: int) -> tuple[str, ...]:
 def wrap_words(text: str, width: float, size: float, bold: bool = False) -> tuple[str, ...]:
     """Break a text at spaces into lines of at most `width` points; long words are not broken."""
     lines: list[str] = []
-    for word in text.split():
-        longer = f"{lines[-1]} {word}" if lines else word
+    for token in text.split():
+        longer = f"{lines[-1]} {token}" if lines else token
         if lines and text_width(longer, size, bold) <= width:
             lines[-1] = longer
         else:
-            lines.append(word)
+            lines.append(token)
     return tuple(lines)
 
 

@@ -31,9 +31,9 @@ SLIDE_ASPECT = SLIDE_WIDTH / SLIDE_HEIGHT
 
 @dataclass(frozen=True, slots=True)
 class RoleStyle:
-    """The style of one role; `word` is its label in the legend."""
+    """The style of one role; `label` is its label in the legend."""
 
-    word: str
+    label: str
     shape: Shape
     outline: str
     fill: str
@@ -89,9 +89,9 @@ _ROLES: dict[Role, tuple[str, Shape, float, str, str]] = {
 def _role_styles(dark: bool, background: str, tint: float) -> dict[Role, RoleStyle]:
     """Return the style of each role; `tint` is the strength of the fill color."""
     styles = {}
-    for role, (word, shape, width, *colours) in _ROLES.items():
+    for role, (label, shape, width, *colours) in _ROLES.items():
         fill = mix(colours[dark], background, 0.0 if shape == "dotted" else tint)
-        styles[role] = RoleStyle(word, shape, colours[dark], fill, width)
+        styles[role] = RoleStyle(label, shape, colours[dark], fill, width)
     return styles
 
 

@@ -91,12 +91,11 @@ def _refine_colours(colours: Mapping[str, Hashable], edges: Edges) -> dict[str, 
     count = 0
     while count < len(set(numbers.values())):
         count = len(set(numbers.values()))
-        numbers = _number_colours(
-            {
-                key: (own, _sorted_colours(numbers, into[key]), _sorted_colours(numbers, onto[key]))
-                for key, own in numbers.items()
-            }
-        )
+        refined = {
+            key: (colour, _sorted_colours(numbers, into[key]), _sorted_colours(numbers, onto[key]))
+            for key, colour in numbers.items()
+        }
+        numbers = _number_colours(refined)
     return numbers
 
 

@@ -91,6 +91,26 @@ def batches(
     landscapes = [compute_landscape(graph, part, options) for part in parts]
     epochs = check_integer("epochs", epochs, minimum=1)
     path = descent_by_batches(landscapes, epochs, rate)
+    return _draw_batches(landscapes, path, dark=dark, title=title)
+
+
+@dataclass(frozen=True, eq=False)
+class BatchDescent:
+    """A path of gradient descent with mini-batches.
+
+    Attributes:
+        rate: learning rate.
+        points: values of the two parameters before each update and after the last.
+    """
+
+    rate: float
+    points: Array
+
+
+def _draw_batches(
+    landscapes: Sequence[Landscape], path: BatchDescent, *, dark: bool, title: str | None
+) -> slide.Figure:
+    """Draw a panel for each landscape, with the path."""
     default_title = f"One step per batch, rate {mark_rounding(path.rate, 2)}"
     if not np.isfinite(path.points).all():
         default_title += ": diverges"
@@ -114,19 +134,6 @@ def batches(
         axes.set_visible(False)
     slide.legend_below(figure, grid.flat[0], look)
     return figure
-
-
-@dataclass(frozen=True, eq=False)
-class BatchDescent:
-    """A path of gradient descent with mini-batches.
-
-    Attributes:
-        rate: learning rate.
-        points: values of the two parameters before each update and after the last.
-    """
-
-    rate: float
-    points: Array
 
 
 def _split_samples(

@@ -73,11 +73,11 @@ def fit(
     return figure
 
 
-def _draw_residuals(axes: slide.Axes, found: Fit, positions: list[Array], look: Theme) -> None:
+def _draw_residuals(axes: slide.Axes, result: Fit, positions: list[Array], look: Theme) -> None:
     """Draw the residuals of each output at their positions on the horizontal axis."""
-    problem = found.problem
+    problem = result.problem
     axes.axhline(0.0, color=look.ink, linewidth=1.6)
-    computed = problem.outputs(found.end.values, problem.columns, problem.samples)[0]
+    computed = problem.outputs(result.end.values, problem.columns, problem.samples)[0]
     residuals = problem.target - computed
     begin = 0
     for order, position in enumerate(positions):
@@ -89,29 +89,29 @@ def _draw_residuals(axes: slide.Axes, found: Fit, positions: list[Array], look: 
         axes.set_ylim(-limit, limit)
 
 
-def _draw_curve(axes: slide.Axes, found: Fit, level: float, look: Theme) -> Array:
+def _draw_curve(axes: slide.Axes, result: Fit, level: float, look: Theme) -> Array:
     """Draw the data and the fitted curve with its band; return the inputs of the data."""
     from matplotlib.colors import to_rgba
 
-    name, output = found.graph.inputs[0], found.graph.outputs[0]
-    shape = found.problem.columns[name].shape[1:]
-    inputs = found.problem.columns[name].ravel()
+    name, output = result.graph.inputs[0], result.graph.outputs[0]
+    shape = result.problem.columns[name].shape[1:]
+    inputs = result.problem.columns[name].ravel()
     low, high = float(inputs.min()), float(inputs.max())
     margin = _EXTENSION * (high - low) or 1.0
     x = np.linspace(low - margin, high + margin, _CURVE_POINTS)
     chosen = np.linspace(0, inputs.size - 1, min(inputs.size, _CURVE_POINTS)).astype(int)
     x = np.unique(np.concatenate([x, np.sort(inputs)[chosen]]))
     inside = (x >= low) & (x <= high)  # outside, the graph may be undefined
-    band = found.band({name: x.reshape(-1, *shape)}, level=level)
+    band = result.band({name: x.reshape(-1, *shape)}, level=level)
     value, least, most = (part.reshape(-1) for part in (band.value, band.low, band.high))
     if not np.isfinite(value).all():
         x, value, least, most = (part[inside] for part in (x, value, least, most))
     zorder = 4 if inputs.size <= _MANY else 0.9  # many points would hide the curve and its band
     style = _marker_style(0, inputs.size, look)
-    axes.plot(inputs, found.problem.target, **style, label="data", zorder=zorder)
+    axes.plot(inputs, result.problem.target, **style, label="data", zorder=zorder)
     curve = slide.curve_style(1, look) | {"marker": "", "linestyle": "-"}
     axes.plot(x, value, **curve, linewidth=2.6, label=f"fitted {output}", zorder=3)
-    measured = [found.problem.target.min(), found.problem.target.max(), value.min(), value.max()]
+    measured = [result.problem.target.min(), result.problem.target.max(), value.min(), value.max()]
     if np.isfinite([least, most]).all():
         band_style = {"facecolor": to_rgba(curve["color"], 0.25), "edgecolor": curve["color"]}
         label = f"{format_number(100 * level, 3)} % band"
@@ -123,15 +123,15 @@ def _draw_curve(axes: slide.Axes, found: Fit, level: float, look: Theme) -> Arra
     return inputs
 
 
-def _draw_measured_over_computed(axes: slide.Axes, found: Fit, look: Theme) -> list[Array]:
+def _draw_measured_over_computed(axes: slide.Axes, result: Fit, look: Theme) -> list[Array]:
     """Draw measured values over computed values; return the computed values of each output."""
-    problem = found.problem
-    computed = problem.outputs(found.end.values, problem.columns, problem.samples)[0]
+    problem = result.problem
+    computed = problem.outputs(result.end.values, problem.columns, problem.samples)[0]
     both = np.concatenate([computed, problem.target])
     ends = [float(both.min()), float(both.max())]
     axes.plot(ends, ends, color=look.ink, linewidth=1.6, label="measured = computed")
     positions, begin = [], 0
-    for order, (name, size) in enumerate(zip(found.graph.outputs, problem.sizes, strict=True)):
+    for order, (name, size) in enumerate(zip(result.graph.outputs, problem.sizes, strict=True)):
         end = begin + size * problem.samples
         style = _marker_style(order, end - begin, look) | {"label": slide.legend_label(name)}
         axes.plot(computed[begin:end], problem.target[begin:end], **style)

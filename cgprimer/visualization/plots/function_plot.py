@@ -98,14 +98,19 @@ def function(
     _draw_orders(axes, curves, (low, high), look)
     if curves.tangent:
         _draw_tangent(axes, curves, curves.tangent, look)
-    axes.set_xlim(float(curves.places[0]), float(curves.places[-1]))
-    axes.set_ylim(low, high)
-    for which in ("x", "y"):
-        _use_number_axis(axes, which)
-    for note in _cut_notes(curves, low, high):
-        axes.plot([], [], linestyle="", label=note)
+    _finish_axes(axes, curves, (low, high))
     slide.legend_below(figure, axes, look)
     return figure
+
+
+def _finish_axes(axes: slide.Axes, curves: FunctionCurves, limits: tuple[float, float]) -> None:
+    """Set the limits and the ticks, and add legend entries for values that are cut off."""
+    axes.set_xlim(float(curves.places[0]), float(curves.places[-1]))
+    axes.set_ylim(*limits)
+    for which in ("x", "y"):
+        _use_number_axis(axes, which)
+    for note in _cut_notes(curves, *limits):
+        axes.plot([], [], linestyle="", label=note)
 
 
 def _draw_orders(

@@ -72,19 +72,21 @@ def loss(
     >>> [text.get_text() for text in figure.legends[0].get_texts()]
     ['adam, training', 'adam, validation', 'adam, best epoch 8']
     """
-    named = named_runs(runs)
-    drawn = {n: run for n, run in named.items() if run.steps or run.stopped != "diverged"} or named
+    runs_by_name = named_runs(runs)
+    drawn = {
+        n: run for n, run in runs_by_name.items() if run.steps or run.stopped != "diverged"
+    } or runs_by_name
     by = choose_axis(drawn, check_choice("axis", by, BY))
-    curves = [_build_curve(name, run, [*named], by, validation) for name, run in drawn.items()]
+    curves = [
+        _build_curve(name, run, [*runs_by_name], by, validation) for name, run in drawn.items()
+    ]
     if not any(isfinite(value) for run in drawn.values() for value in run.step_losses):
         raise UsageError(
             "all losses of these runs are infinite or nan",
             hint="train again with a smaller learning rate (--learning-rate)",
         )
     longest = max(len(c.losses) for c in curves)
-    if smooth is None:
-        smooth = 1 if longest <= _READABLE else longest // 100
-    smooth = check_integer("the number of losses in a mean (smooth)", smooth, minimum=1)
+    smooth = _choose_window(smooth, longest)
     every = [v for c in curves for v in (*c.losses, *c.validation[1]) if isfinite(v)]
     log_axes = _choose_log_axes(check_choice("choice of logarithmic axes", log, LOG), every)
     figure, axes, look = slide.new_plot(dark, title, "Loss", x=by, y="loss")
@@ -93,10 +95,7 @@ def loss(
         shown += _draw_training(axes, curve, smooth, longest, look)
         if curve.validation[1]:
             _draw_validation(axes, curve, look)
-    for order, name in enumerate(named):
-        if name not in drawn:
-            label = slide.legend_label(f"{name}: diverges at its first step")
-            axes.plot([], [], **slide.line_style(order, look, 1), label=label)
+    _list_undrawn(axes, [*runs_by_name], drawn, look)
     top = FAR * _initial_loss([c.losses for c in curves])
     limits = _choose_limits(every, shown, top) if "y" in log_axes else (None, None)
     _scale_axes(axes, log_axes if longest > 1 else log_axes.replace("x", ""), limits)
@@ -104,6 +103,16 @@ def loss(
     if len(labels) > 1 or labels[0] != slide.legend_label(next(iter(drawn))):
         slide.legend_below(figure, axes, look)
     return figure
+
+
+def _list_undrawn(
+    axes: Any, names: list[str], drawn: Mapping[str, TrainingRun], look: Theme
+) -> None:
+    """Add legend entries for the runs that diverge at their first step."""
+    for order, name in enumerate(names):
+        if name not in drawn:
+            label = slide.legend_label(f"{name}: diverges at its first step")
+            axes.plot([], [], **slide.line_style(order, look, 1), label=label)
 
 
 def _scale_axes(axes: Any, log_axes: str, limits: tuple[float | None, float | None]) -> None:
@@ -141,6 +150,13 @@ class _Curve:
     def label(self, kind: str) -> str:
         """Return the legend label of a curve; a single run without a name has only the kind."""
         return kind if self.name == UNNAMED else f"{self.name}, {kind}"
+
+
+def _choose_window(smooth: int | None, longest: int) -> int:
+    """Return the window of the moving average, given the number of losses of the longest run."""
+    if smooth is None:
+        smooth = 1 if longest <= _READABLE else longest // 100
+    return check_integer("the number of losses in a mean (smooth)", smooth, minimum=1)
 
 
 def _build_curve(

@@ -53,11 +53,7 @@ def points(
     """
     graph = graph_with_loss(graph, loss, at)
     target = resolve_output(graph, of)
-    varied = varied_names(graph, at)
-    if not varied:
-        first = next((n for n in graph.inputs if n not in graph.shapes), "NAME")
-        hint = f"vary a name: --at {first}=0:1:25"
-        raise UsageError("`at` must have several values for at least one name", hint=hint)
+    varied = _require_varied_names(graph, at)
     x = np.asarray((at or {})[varied[0]], float)
     result = compute_derivatives(graph, at, target, wrt or varied, method=method)
     curves = {target: result.values[target]}
@@ -89,6 +85,16 @@ def _axis_label(varied: list[str], at: Mapping[str, Any]) -> str:
         if name not in equal and len(value := np.ravel(at[name]))
     ]
     return " = ".join([varied[0], *equal]) + (f"   (with {join_names(ranges)})" if ranges else "")
+
+
+def _require_varied_names(graph: ExpressionGraph, at: Mapping[str, Any] | None) -> list[str]:
+    """Return the names with several values; raise UsageError without such a name."""
+    varied = varied_names(graph, at)
+    if not varied:
+        first = next((n for n in graph.inputs if n not in graph.shapes), "NAME")
+        hint = f"vary a name: --at {first}=0:1:25"
+        raise UsageError("`at` must have several values for at least one name", hint=hint)
+    return varied
 
 
 def varied_names(graph: ExpressionGraph, at: Mapping[str, Any] | None) -> list[str]:

@@ -73,11 +73,8 @@ def sweep(found: Sweep, *, dark: bool = False, title: str | None = None) -> slid
         label = _panel_title(name, diverged[name], len(axes.lines), grid.shape[1])
         axes.set_title(label, **slide.text_style(look) | {"weight": "bold"})
         if every and min(every) > 0:
-            # Limits come first: for losses of 1e300 a logarithmic axis chooses infinite limits.
             factor = 10 if any(diverged.values()) else 2
-            axes.set_ylim(min(every) / 2, factor * max(every))
-            axes.set_yscale("log", nonpositive="mask")
-            slide.use_log_axis(axes, "y", max_ticks=6)
+            _use_log_losses(axes, (min(every) / 2, factor * max(every)))
         slide.use_linear_axis(axes, "x", max_ticks=5, integers=True)
     for axes in grid.flat[len(names) :]:
         axes.set_visible(False)
@@ -85,14 +82,24 @@ def sweep(found: Sweep, *, dark: bool = False, title: str | None = None) -> slid
     return figure
 
 
+def _use_log_losses(axes: Any, limits: tuple[float, float]) -> None:
+    """Make the axis of losses logarithmic, with the given limits."""
+    # Limits come first: for losses of 1e300 a logarithmic axis chooses infinite limits.
+    axes.set_ylim(*limits)
+    axes.set_yscale("log", nonpositive="mask")
+    slide.use_log_axis(axes, "y", max_ticks=6)
+
+
 def _draw_lines(
-    panels: Mapping[str, Any], found: Sweep, first: str, by: str, look: Theme
+    panels: Mapping[str, Any], result: Sweep, first: str, by: str, look: Theme
 ) -> dict[str, list[str]]:
     """Draw each run in the panel of its first setting; return the diverged runs of each panel."""
-    labels = [", ".join(format_cell(v) for n, v in of.items() if n != first) for of in found.varied]
+    labels = [
+        ", ".join(format_cell(v) for n, v in of.items() if n != first) for of in result.varied
+    ]
     order = list(dict.fromkeys(labels))
     diverged: dict[str, list[str]] = {name: [] for name in panels}
-    for settings, label, run in zip(found.varied, labels, found.runs, strict=True):
+    for settings, label, run in zip(result.varied, labels, result.runs, strict=True):
         panel, (positions, losses) = format_cell(settings[first]), _loss_curve(run, by)
         style = slide.line_style(order.index(label), look, len(losses))
         style |= {"linewidth": 2.0, "label": slide.legend_label(label)}

@@ -64,20 +64,20 @@ def workers(
     >>> workers(run).axes[0].get_title()
     '2 workers, sync: 2 s per step'
     """
-    named = named_runs(runs)
-    records = {name: record_of(run) for name, run in named.items()}
+    runs_by_name = named_runs(runs)
+    records = {name: record_of(run) for name, run in runs_by_name.items()}
     if check_choice("way to show workers", show, SHOW) == "auto":
-        show = "timeline" if len(named) == 1 else "loss"
-    for name, run in named.items():
+        show = "timeline" if len(runs_by_name) == 1 else "loss"
+    for name, run in runs_by_name.items():
         if not run.steps:
             raise UsageError(f"the run {name!r} has no step, so there is nothing to draw")
     if show == "loss":
-        return _draw_losses(named, records, dark=dark, title=title)
+        return _draw_losses(runs_by_name, records, dark=dark, title=title)
     if show == "staleness":
         return _draw_staleness(records, dark=dark, title=title)
     if len(records) > 1:
         raise UsageError(f"a timeline requires exactly one run, got {len(records)}")
-    ((record, run),) = zip(records.values(), named.values(), strict=True)
+    ((record, run),) = zip(records.values(), runs_by_name.values(), strict=True)
     if until is not None:
         until = check_real_number("the end of the timeline", until, above=0)
     return timeline(record, run.steps, until, dark=dark, title=title)

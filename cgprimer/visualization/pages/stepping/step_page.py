@@ -126,7 +126,7 @@ def render_step_page(
         "drawing": encode_layout(lay_out_scene(shown.scene, label=WIDE)),
         "first": "reverse" if needs_reverse else method,
         "quiz": quiz,
-        "shapes": {role: [look.shape, look.word] for role, look in theme(False).roles.items()},
+        "shapes": {role: [look.shape, look.label] for role, look in theme(False).roles.items()},
     }
     text = render_page(
         "visualization/pages/stepping/step_page.html",
