@@ -20,83 +20,83 @@ import click
 from cgprimer import __version__
 from cgprimer.errors import VISIBLE, CgprimerError
 
-# Short helps stand here, so that `cgprimer --help` loads no command and no library behind one.
+# The help texts are listed here, so that `cgprimer --help` imports no command.
 _COMMANDS = {
     "train": "Learn a graph's parameters from data.",
-    "sweep": "Train with many settings, and compare the runs.",
-    "predict": "A run's outputs for other inputs.",
-    "score": "How well a run predicts samples.",
+    "sweep": "Train with each combination of settings, and compare the runs.",
+    "predict": "Predict the outputs of a run for other inputs.",
+    "score": "Compute loss, R^2 and confusion matrix of a run.",
     "fit": "Fit a graph's parameters by least squares, with standard errors.",
-    "identifiability": "Tell which parameters the data determine.",
-    "ensemble": "Bagging: train on bootstrap samples and average.",
+    "identifiability": "Find the parameters that the data determine.",
+    "ensemble": "Train members on bootstrap samples and average them (bagging).",
     "draw": "Draw a graph as PNG, SVG or PDF.",
-    "step": "Step through a derivative: a page for the projector, slides, or a GIF.",
-    "plot": "Curves for slides: losses, surfaces, errors, costs, functions.",
-    "grad": "Values of the outputs and their derivatives.",
-    "rules": "Differentiate a formula rule by rule, as it is taught.",
-    "trace": "The evaluation step by step, with tangents or adjoints.",
-    "tape": "The tape of a graph or of its derivative, and what passes do to it.",
-    "exercise": "Problem sheets with neat numbers, for one or for a class.",
-    "check": "Check homework, and name the mistake.",
-    "export": "A graph and its derivative as a file in Python, C, LaTeX, ... that checks itself.",
-    "compare": "All methods side by side: results, errors, costs.",
-    "data": "Make a dataset from a graph with known parameters.",
-    "primitives": "The functions of the language and their derivatives.",
-    "new": "Write the text of a network, a chain, a polynomial or a random graph.",
-    "examples": "The graphs that come with cgprimer.",
-    "info": "What a graph consists of, or what this machine offers.",
+    "step": "Create a page, slides or a GIF that step through a derivative.",
+    "plot": "Plot losses, surfaces, errors, costs and functions for slides.",
+    "grad": "Compute the outputs and their derivatives.",
+    "rules": "Differentiate a formula step by step, with the name of each rule.",
+    "trace": "Print an evaluation step by step, with tangents or adjoints.",
+    "tape": "Print the tape of a graph or of its derivative, before and after passes.",
+    "exercise": "Write problem sheets, solutions, and files for grading.",
+    "check": "Check homework and name likely mistakes.",
+    "export": "Export a graph and its derivative as Python, C, LaTeX and other languages.",
+    "compare": "Compare derivatives, errors and costs of all methods.",
+    "data": "Generate a dataset from a graph with known parameters.",
+    "primitives": "List the functions of the language and their derivatives.",
+    "new": "Write the expressions of a network, chain, polynomial or random graph.",
+    "examples": "List or copy the example graphs of cgprimer.",
+    "info": "Describe a graph, or this machine.",
 }
 INTERRUPTED = 130
 
 
-class Lazy(UserDict[str, Any]):
-    """Commands by name; each is made, and what is behind it loaded, when it is asked for."""
+class LazyCommands(UserDict[str, Any]):
+    """Mapping of commands that imports the module of a command at its first use."""
 
     def __getitem__(self, name: str) -> Any:
         return self.data[name]()
 
 
-class Advising(click.Group):
-    """A group that says which command may have been meant, where there is none."""
+class SuggestingGroup(click.Group):
+    """A group of commands that suggests a command for an unknown name."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """A command and its arguments; a FILE is no command."""
+        """Return a command and its arguments, or suggest a command."""
         if args and args[0] not in self.commands and not args[0].startswith("-"):
             from cgprimer.core.graph.loading import resolve_graph_path
             from cgprimer.errors import did_you_mean
 
             hint = f"{ctx.command_path} --help lists the commands"
             if os.path.isfile(resolve_graph_path(args[0])):
-                hint += "; a FILE stands behind its command"
+                hint += "; give a command before the FILE"
             else:
                 hint = did_you_mean(args[0], self.commands) or hint
-            raise click.UsageError(f"there is no command {args[0]!r}\n  hint: {hint}", ctx)
+            raise click.UsageError(f"unknown command {args[0]!r}\n  hint: {hint}", ctx)
         return super().resolve_command(ctx, args)
 
 
-class Commands(Advising):
-    """A group whose help lists its commands without loading their modules.
+class LazyGroup(SuggestingGroup):
+    """A group of commands whose help does not import their modules.
 
     Args:
-        helps: one line of help for each command.
-        modules: the name of a command's module, with ``{}`` for the command.
+        helps: one line of help for each command, keyed by name.
+        modules: name of the module of a command, with ``{}`` for the command.
     """
 
     def __init__(self, helps: dict[str, str], modules: str, **more: Any) -> None:
         made = {n: lambda n=n: import_module(modules.format(n)).command for n in helps}
         settings = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
-        super().__init__(commands=Lazy(made), context_settings=settings, **more)
+        super().__init__(commands=LazyCommands(made), context_settings=settings, **more)
         self.helps = helps
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The short helps."""
+        """Write the commands with one line of help each."""
         with formatter.section("Commands"):
             formatter.write_dl(list(self.helps.items()))
 
 
-@click.group(cls=Commands, helps=_COMMANDS, modules="cgprimer.cli.{}_command")
+@click.group(cls=LazyGroup, helps=_COMMANDS, modules="cgprimer.cli.{}_command")
 @click.version_option(__version__, prog_name="cgprimer")
 def cli() -> None:
     """Computational graphs and automatic differentiation.
@@ -110,33 +110,35 @@ def cli() -> None:
     """
 
 
-def _say(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
-    """A warning of ours in one line; those of libraries say nothing to a user."""
+def _print_warning(
+    message: Warning | str, category: type[Warning], *_: object, **__: object
+) -> None:
+    """Print a warning of cgprimer in one line; ignore warnings of libraries."""
     if category is UserWarning:
         click.echo(f"note: {message}".translate(VISIBLE), err=True)
 
 
-_PLAIN = {"≈": "~", "→": "->", "×": "x", "−": "-", "·": "*", "…": "...", "∂": "d"}
+_ASCII = {"≈": "~", "→": "->", "×": "x", "−": "-", "·": "*", "…": "...", "∂": "d"}
 
 
-def _plain(error: UnicodeError) -> tuple[str, int]:
-    """Letters that an output's encoding lacks, as ASCII.
+def _replace_characters(error: UnicodeError) -> tuple[str, int]:
+    """Replace characters that an output cannot encode by ASCII characters.
 
     >>> "≈ 2·π".encode("ascii", "cgprimer.plain")
     b'~ 2*\\\\u03c0'
     """
     assert isinstance(error, UnicodeEncodeError)
     letters = error.object[error.start : error.end]
-    spelled = (_PLAIN.get(c) or c.encode("ascii", "backslashreplace").decode() for c in letters)
+    spelled = (_ASCII.get(c) or c.encode("ascii", "backslashreplace").decode() for c in letters)
     return "".join(spelled), error.end
 
 
-codecs.register_error("cgprimer.plain", _plain)
+codecs.register_error("cgprimer.plain", _replace_characters)
 
 
 def main() -> None:
-    """Run the command line; no traceback reaches its user."""
-    warnings.showwarning = _say
+    """Run the command line and turn exceptions into messages and exit codes."""
+    warnings.showwarning = _print_warning
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="cgprimer.plain")
@@ -144,9 +146,9 @@ def main() -> None:
     try:
         code = cli(standalone_mode=False, prog_name="cgprimer")
     except CgprimerError as error:
-        from cgprimer.cli.argument_options import with_options
+        from cgprimer.cli.argument_options import name_options
 
-        click.echo(f"error: {with_options(error)}", err=True)
+        click.echo(f"error: {name_options(error)}", err=True)
         code = error.exit_code
     except click.ClickException as error:
         error.show(shown := io.StringIO())

@@ -19,21 +19,22 @@ _OPTIONS = {
 }
 
 
-def with_options(error: CgprimerError) -> str:
-    """Return the text of an error, with options in place of arguments.
+def name_options(error: CgprimerError) -> str:
+    """Return the message of an error in which options replace arguments.
 
     >>> from cgprimer.errors import PathLimitError, UsageError
-    >>> print(with_options(PathLimitError("too many paths", hint="raise the limit: `limit=N`")))
+    >>> print(name_options(PathLimitError("too many paths", hint="raise the limit: `limit=N`")))
     too many paths
       hint: raise the limit: `--path-limit N`
-    >>> print(with_options(UsageError("missing value for 'xa'", hint="give one: `at={'xa': 0.5}`")))
+    >>> print(name_options(UsageError("missing value for 'xa'", hint="give one: `at={'xa': 0.5}`")))
     missing value for 'xa'
       hint: give one: `--at xa=0.5`
     """
-    return _ARGUMENT.sub(lambda match: f"`{_option(error, *match.groups())}`", str(error))
+    return _ARGUMENT.sub(lambda match: f"`{_format_option(error, *match.groups())}`", str(error))
 
 
-def _option(error: CgprimerError, argument: str, value: str) -> str:
+def _format_option(error: CgprimerError, argument: str, value: str) -> str:
+    """Return an option and its value in the spelling of the command line."""
     default = f"--{argument.replace('_', '-')}"
     option = _OPTIONS.get((type(error).__name__, argument), default)
     if value == "True":

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import click
 
-from cgprimer.cli import Commands
+from cgprimer.cli import LazyGroup
 
 _KINDS = {
-    "engine": "An engine that students write themselves, in ten stages.",
-    "formula": "A gradient worked out by hand, or a rule that somebody states.",
+    "engine": "An automatic differentiation engine, in ten stages.",
+    "formula": "A gradient computed by hand, or a differentiation rule.",
     "gradient": "A function that computes a gradient.",
     "optimizer": "Optimizers: SGD, momentum, Nesterov, AdaGrad, RMSprop, Adam, AdamW.",
-    "trace": "Answers to the sheets of cgprimer exercise.",
+    "trace": "Answers to problem sheets of cgprimer exercise.",
 }  # name of a module in cgprimer/cli/checks -> what it checks
 
 
-@click.group(cls=Commands, helps=_KINDS, modules="cgprimer.cli.checks.check_{}")
+@click.group(cls=LazyGroup, helps=_KINDS, modules="cgprimer.cli.checks.check_{}")
 def command() -> None:
-    """Check homework: what is right, and which mistake it looks like where it is not.
+    """Check homework and name likely mistakes.
 
     \b
     Examples:

@@ -14,7 +14,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from cgprimer.cli.file_watching import ARGUMENTS, NoExpressionsError, watched
+from cgprimer.cli.file_watching import ARGUMENTS, NoExpressionsError, start_watching
 from cgprimer.cli.grouped_help import GroupedHelp
 from cgprimer.cli.shared_options import expression_option, loss_option
 from cgprimer.core.graph.loading import load, resolve_graph_path
@@ -85,7 +85,7 @@ def graph_command(
 
     def decorate(function: Callable[..., Any]) -> click.Command:
         @wraps(function)
-        def about_graph(file: str | None, expression: str | None, **given: Any) -> Any:
+        def run_on_graph(file: str | None, expression: str | None, **given: Any) -> Any:
             context = click.get_current_context()
             if expression is None:
                 file = file or (context.default_map or {}).get("file")
@@ -95,7 +95,7 @@ def graph_command(
                 elif context.get_parameter_source("file") is ParameterSource.DEFAULT_MAP:
                     file = None
             if with_watch:
-                given["live"] = watched(file, given)
+                given["live"] = start_watching(file, given)
                 if given["live"] is None:
                     return None
             graph = _read_graph(file, expression, optional)
@@ -106,14 +106,14 @@ def graph_command(
                 graph = graph_with_loss(graph, loss, at)
             return function(graph, **given)
 
-        command = argument(loss_option(about_graph) if with_loss else about_graph)
+        command = argument(loss_option(run_on_graph) if with_loss else run_on_graph)
         return make_command()(expression_option(command))
 
     return decorate
 
 
-def _option_of(word: str) -> str:
-    """The option of this command that a word names, or is a value of."""
+def _find_option(word: str) -> str:
+    """Return the option that a word probably refers to, by its name or a choice."""
     for option in click.get_current_context().command.params:
         if f"--{word}" in option.opts:
             return f"--{word}"
@@ -123,14 +123,15 @@ def _option_of(word: str) -> str:
 
 
 def _read_graph(file: str | None, expression: str | None, optional: bool) -> ExpressionGraph | None:
+    """Return the graph of FILE or of ``-e``; return None without either."""
     if expression is not None:
         if file is not None:
             hint = "; values are joined by commas: --at a=2,x=3" if "=" in file else ""
             raise click.UsageError(f"give either FILE or -e TEXT, not both{hint}")
         graph = parse(expression, name="<command line>")
     elif file is not None:
-        if (option := _option_of(file)) and not resolve_graph_path(file).exists():
-            raise UsageError(f"there is no file {file!r}", hint=f"an option? {option}")
+        if (option := _find_option(file)) and not resolve_graph_path(file).exists():
+            raise UsageError(f"file {file!r} does not exist", hint=f"did you mean {option}?")
         graph = load(file)
     elif optional:
         return None
@@ -138,36 +139,36 @@ def _read_graph(file: str | None, expression: str | None, optional: bool) -> Exp
         raise click.UsageError("missing graph: give a FILE (- for standard input) or -e TEXT")
     if not graph.definitions and not optional:
         raise NoExpressionsError(
-            f"there are no expressions in {graph.source.name}",
-            hint="an expression reads: name = formula",
+            f"{graph.source.name} has no expressions",
+            hint="write an expression as name = formula",
         )
     return graph
 
 
-def file_of(graph: ExpressionGraph) -> Path | None:
-    """The file of a graph; None for standard input and ``-e``."""
+def graph_file(graph: ExpressionGraph) -> Path | None:
+    """Return the file of a graph, or None for standard input and ``-e``."""
     name = graph.source.name
     return None if name.startswith("<") else Path(name)
 
 
-def named_after(graph: ExpressionGraph, ending: str) -> Path:
-    """A file in this folder, called as the graph's own: ``lecture.png`` for ``lecture.cg``."""
-    return Path(f"{(file_of(graph) or Path('graph')).stem}{ending}")
+def default_output_path(graph: ExpressionGraph, ending: str) -> Path:
+    """Return a path in the current folder, such as ``lecture.png`` for ``lecture.cg``."""
+    return Path(f"{(graph_file(graph) or Path('graph')).stem}{ending}")
 
 
 def echo_json(value: Any) -> None:
-    """Print as JSON; nan and infinities as text."""
+    """Print a value as JSON, with nan and infinities as strings."""
     click.echo(format_json(value, indent=2))
 
 
 def note(text: str) -> None:
-    """A message on standard error."""
+    """Print a message on standard error."""
     click.echo(text.translate(VISIBLE), err=True)
 
 
 @contextmanager
-def shown_anyway(*writes: Callable[[], object]) -> Iterator[None]:
-    """Write, show what was found, and then say what could not be written."""
+def defer_write_errors(*writes: Callable[[], object]) -> Iterator[None]:
+    """Write files, run the body, and raise errors of the writing afterwards."""
     failed = None
     try:
         for write in writes:
@@ -186,7 +187,7 @@ def check_outputs(
     folder: str | None = None,
     resume: str | None = None,
 ) -> None:
-    """Raise before the work what would fail after it, or write over what is there."""
+    """Check output paths before the work, and refuse to overwrite files."""
     if plot:
         from cgprimer.visualization.diagrams.figure_files import check_picture_path
 
@@ -194,25 +195,25 @@ def check_outputs(
     for path in filter(None, files):
         check_writable(path)
     if folder and os.path.exists(folder) and not os.path.isdir(folder):
-        raise UsageError(f"{folder} is no folder")
+        raise UsageError(f"{folder} is not a folder")
     given = click.get_current_context().params | {"resume": None}  # a run may be gone on with
     values = chain.from_iterable(v if isinstance(v, tuple) else (v,) for v in given.values())
     named = [os.path.abspath(value) for value in values if isinstance(value, str)]
     for path in filter(None, (plot, *files)):
         device = os.path.exists(path) and not os.path.isfile(path)
         if named.count(os.path.abspath(path)) > 1 and not device:
-            what = f"{path} would be written over: it is named twice"
-            raise UsageError(what, hint="a name of its own for each file that is written")
+            what = f"{path} would be overwritten: it is named twice"
+            raise UsageError(what, hint="use different names for all files")
     for path in filter(None, (plot, *files, folder)):
         there = os.listdir(path) if os.path.isdir(path) else os.path.isfile(path)
         same = resume and os.path.exists(path) and os.path.samefile(path, resume)
         inside = resume and path == folder and os.path.samefile(path, os.path.dirname(resume))
         if there and not (force or same or inside):
-            raise UsageError(f"{path} is there already", hint="another name, or --force")
+            raise UsageError(f"{path} already exists", hint="choose another name, or use --force")
 
 
 def save_plot(path: str | Path | None, kind: str, *what: Any, **options: Any) -> None:
-    """Draw with a function of :mod:`cgprimer.plot`, if there is a file to draw into."""
+    """Save a plot of :mod:`cgprimer.plot` if a path is given."""
     if path:
         from cgprimer import plot
         from cgprimer.visualization.diagrams.figure_files import save_figure
@@ -222,9 +223,10 @@ def save_plot(path: str | Path | None, kind: str, *what: Any, **options: Any) ->
 
 @contextmanager
 def progress_bar(work: str, wanted: bool = True) -> Iterator[Callable[..., None] | None]:
-    """A bar, gone when the work is done; None where standard error is no terminal.
+    """Show a progress bar; yield None if standard error is not a terminal.
 
-    It is called with how much is done, of how much, and the loss, if there is one.
+    Yields:
+        A function of the amount done, the total amount and, optionally, the loss.
     """
     if not (wanted and sys.stderr.isatty()):
         yield None

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from cgprimer.cli.common import echo_json, file_of, graph_command, note
+from cgprimer.cli.common import echo_json, graph_command, graph_file, note
 from cgprimer.cli.file_watching import watch_options
 from cgprimer.cli.grouped_help import option
 from cgprimer.cli.option_values import replace_invalid_characters
@@ -75,7 +75,7 @@ def command(
     live: bool,
     **settings: Any,
 ) -> str | None:
-    """All methods side by side: each derivative, its error, and what it cost.
+    """Compare derivatives, errors and costs of all methods.
 
     \b
     Examples:
@@ -100,13 +100,13 @@ def command(
     shows = output is not None or live
     if not shows and (dark or title is not None):
         option = "--dark" if dark else "--title"
-        raise click.UsageError(f"{option} belongs to a picture: -o lecture.html or .pdf")
+        raise click.UsageError(f"{option} requires -o, such as -o lecture.html")
     if shows and (as_json or is_given("format")):
         picture = "-o writes a picture" if output else "--watch shows a page"
         printed = "--json" if as_json else "--format"
         raise click.UsageError(f"{picture} and {printed} prints: give one of them")
     if shows and settings["schemes"]:
-        raise click.UsageError("--scheme is for the printed table: leave it out, or -o and --watch")
+        raise click.UsageError("--scheme cannot be used with -o or --watch")
     found = compare(graph, **settings)
     if not shows:
         if as_json:
@@ -114,7 +114,7 @@ def command(
         else:
             click.echo(str(found) if format == "text" else found.to_table(format))
         return None
-    file = file_of(graph)
+    file = graph_file(graph)
     title = file.name if title is None and file is not None else title
     if output is not None:
         from cgprimer.visualization.pages.comparison.comparison_slides import save_comparison

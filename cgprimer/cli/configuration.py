@@ -23,12 +23,12 @@ _NOT = ("help", "json", "force", "resume")  # they say what to do now, not what 
 _FILES = ("data", "save", "plot", "directory", "validation")
 
 
-def configure(context: click.Context, path: str) -> None:
-    """Take the options that are not given from a file; ``default_map["file"]`` is the graph's.
+def load_configuration(context: click.Context, path: str) -> None:
+    """Use a configuration file for options that are not on the command line.
 
     Raises:
         UsageError: the file cannot be read.
-        DataError: it is no TOML, or one of its keys or values is none; with its line.
+        DataError: the file is not valid TOML, or a key or value is invalid.
     """
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
@@ -47,30 +47,32 @@ def configure(context: click.Context, path: str) -> None:
     found: dict[str, Any] = {}
     for key, value in given.items():
         name = key.replace("-", "_")
-        where = f"{path}:{_line_of(key, text)}"
+        where = f"{path}:{_find_line(key, text)}"
         if name == "graph" and isinstance(value, str):
             near = Path(path).parent / value
             found["file"] = value if value in find_examples() and not near.is_file() else str(near)
             continue
         if name not in known:
             hint = name_hint(key, ["graph", *(one.replace("_", "-") for one in known)])
-            raise DataError(f"{where}: there is no key {key!r}", hint=hint or "train --help")
+            raise DataError(f"{where}: unknown key {key!r}", hint=hint or "train --help")
         option = known[name]
         try:
-            shown = found[str(option.name)] = _as_option(option, value, Path(path).parent)
+            shown = found[str(option.name)] = _option_value(option, value, Path(path).parent)
             option.process_value(context, shown)
         except (click.UsageError, UsageError) as error:
             raise DataError(f"{where}: {key}: {error.message}") from None
     if not {"file", "expression"} & found.keys():
-        raise DataError(f"{path}: there is no graph", hint='graph = "lecture.cg", or expression')
+        raise DataError(
+            f"{path}: missing key 'graph'", hint='add graph = "lecture.cg", or expression'
+        )
     context.default_map = found
 
 
-def _as_option(option: click.Parameter, value: Any, folder: Path) -> Any:
-    """A value as the texts that a command line would have."""
+def _option_value(option: click.Parameter, value: Any, folder: Path) -> Any:
+    """Convert a value to the strings that the command line would have."""
     if getattr(option, "is_flag", False):
         if not isinstance(value, bool):
-            raise UsageError(f"expected true or false, not {value!r}")
+            raise UsageError(f"expected true or false, got {value!r}")
         return value
     if isinstance(value, Mapping) and option.metavar == "NAME=LOW:HIGH,...":
         value = {n: ":".join(map(str, e)) if isinstance(e, list) else e for n, e in value.items()}
@@ -82,22 +84,24 @@ def _as_option(option: click.Parameter, value: Any, folder: Path) -> Any:
     if isinstance(value, list) and option.multiple:
         return tuple(map(str, value))
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise UsageError(f"expected a text or a number, not {value!r}")
+        raise UsageError(f"expected a string or a number, got {value!r}")
     if option.name in _FILES and isinstance(value, str):
         value = os.path.normpath(folder / value)
     return (str(value),) if option.multiple else str(value)
 
 
-def _line_of(key: str, text: str) -> int:
+def _find_line(key: str, text: str) -> int:
+    """Return the line number of a key."""
     written = rf"^\s*(?:\[\s*)?[\"']?{re.escape(key)}[\"']?\s*(?:=|\.|\])"
     found = re.search(written, text, re.MULTILINE)
     return text.count("\n", 0, found.end()) + 1 if found else 1
 
 
-def config_text(values: Mapping[str, Any]) -> str:
-    """Values as TOML: texts, numbers, switches, lists of them, and tables of numbers by name.
+def format_configuration(values: Mapping[str, Any]) -> str:
+    """Format strings, numbers, booleans, lists and tables as TOML.
 
-    >>> print(config_text({"loss": "squared-error", "shuffle": True, "start": {"k": 1.0}}), end="")
+    >>> values = {"loss": "squared-error", "shuffle": True, "start": {"k": 1.0}}
+    >>> print(format_configuration(values), end="")
     loss = "squared-error"
     shuffle = true
     <BLANKLINE>
@@ -107,23 +111,29 @@ def config_text(values: Mapping[str, Any]) -> str:
     lines, tables = [], []
     for name, value in values.items():
         if isinstance(value, Mapping):
-            tables += ["", f"[{name}]", *(f"{_key(key)} = {_toml(v)}" for key, v in value.items())]
+            tables += [
+                "",
+                f"[{name}]",
+                *(f"{_format_key(key)} = {_format_value(v)}" for key, v in value.items()),
+            ]
         else:
-            lines.append(f"{name} = {_toml(value)}")
+            lines.append(f"{name} = {_format_value(value)}")
     return "\n".join([*lines, *tables]) + "\n"
 
 
-def _key(name: str) -> str:
+def _format_key(name: str) -> str:
+    """Return a key of TOML, quoted if necessary."""
     return name if re.fullmatch(r"[\w-]+", name, re.ASCII) else json.dumps(name)
 
 
-def _toml(value: Any) -> str:
+def _format_value(value: Any) -> str:
+    """Return a value in the notation of TOML."""
     if isinstance(value, tuple) and [*map(type, value)] == [float, float]:
         return json.dumps(":".join(map(repr, value)))  # LOW:HIGH
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_toml, value))}]"
+        return f"[{', '.join(map(_format_value, value))}]"
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, bool):
         return "true" if value else "false"
-    return _toml(value.tolist()) if hasattr(value, "tolist") else repr(value)
+    return _format_value(value.tolist()) if hasattr(value, "tolist") else repr(value)

@@ -54,7 +54,7 @@ def command(
     batch_size: int | None,
     **settings: Any,
 ) -> None:
-    """Make a dataset from a graph with known parameters, or samples of two classes.
+    """Generate a dataset from a graph with known parameters, or samples of two classes.
 
     \b
     Examples:
@@ -71,13 +71,13 @@ def command(
     if classes is not None:
         for name in _OF_GRAPHS:
             if is_given(name):
-                raise click.UsageError(f"--{name} is for data of a graph: leave --classes out")
+                raise click.UsageError(f"--{name} cannot be used with --classes")
         chosen = {n: settings[n] for n in ("samples", "seed", "noise") if is_given(n)}
         dataset = make_classes(classes, graph, batch_size=batch_size, **chosen)
     elif graph is None:
-        raise click.UsageError("data of what? Give a FILE, -e TEXT or --classes")
+        raise click.UsageError("missing graph: give a FILE, -e TEXT or --classes")
     elif batch_size is not None:
-        raise click.UsageError("--batch-size is for --classes lecture-neurons")
+        raise click.UsageError("--batch-size requires --classes lecture-neurons")
     else:
         dataset = make_dataset(graph, **settings)
     if output is None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from cgprimer.cli.common import graph_command, named_after, note
+from cgprimer.cli.common import default_output_path, graph_command, note
 from cgprimer.cli.file_watching import watch_options
 from cgprimer.cli.grouped_help import option
 from cgprimer.cli.option_values import (
@@ -115,13 +115,13 @@ def command(
 
     With --watch a browser shows the picture; -o writes it anew at every change as well.
     """
-    path = Path(output) if output else named_after(graph, ".png")
+    path = Path(output) if output else default_output_path(graph, ".png")
     writes = output is not None or not live
     if writes:
         check_picture_path(path, formats())
     names = ",".join(settings["scalars"])
     settings["scalars"] = True if names == "all" else names
-    diagram = graph_diagram(graph, **_kept(settings))
+    diagram = graph_diagram(graph, **_given_settings(settings))
     size = save_diagram(diagram, path, dark=dark) if writes else None
     if writes:
         note(f"wrote {path}")
@@ -131,7 +131,7 @@ def command(
     if size is not None and round(size) < READABLE_SIZE:
         note(
             f"its smallest text has {size:.2g} points on a slide, too few for the last row, which"
-            f" can read {READABLE_SIZE:.0f}: {_readable_instead(graph, settings)}"
+            f" can read {READABLE_SIZE:.0f}: {_suggest_readable_picture(graph, settings)}"
         )
     if not live:
         return None
@@ -140,8 +140,8 @@ def command(
     return picture_page(diagram, graph.source.name, dark=dark)
 
 
-def _readable_instead(graph: ExpressionGraph, settings: dict[str, Any]) -> str:
-    """What to change so that the picture can be read: it is tried out."""
+def _suggest_readable_picture(graph: ExpressionGraph, settings: dict[str, Any]) -> str:
+    """Return a change of options after which the text of the picture is readable."""
     from cgprimer.visualization.diagrams.slide_layout import slide_layout
 
     given = [name for name in _OVERLAYS if settings[name]]
@@ -156,11 +156,12 @@ def _readable_instead(graph: ExpressionGraph, settings: dict[str, Any]) -> str:
         tried = settings | change
         if not tried["adjoints"] and tried["level"] != "backward":
             tried["of"], tried["backward_arrows"] = None, False
-        size = slide_layout(graph_diagram(graph, **_kept(tried))).captions.smallest_text
+        size = slide_layout(graph_diagram(graph, **_given_settings(tried))).captions.smallest_text
         if round(size) >= READABLE_SIZE:
             return f"{words} it has {size:.2g}"
     return "write a .svg or .pdf and zoom in, or draw a part of the graph alone (-e)"
 
 
-def _kept(settings: dict[str, Any]) -> dict[str, Any]:
+def _given_settings(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings without empty values."""
     return {name: value for name, value in settings.items() if value not in (None, {}, ())}

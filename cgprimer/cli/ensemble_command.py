@@ -11,14 +11,14 @@ import click
 from cgprimer.analysis.text_tables import table
 from cgprimer.cli.common import (
     check_outputs,
+    defer_write_errors,
     echo_json,
     graph_command,
     note,
     progress_bar,
-    shown_anyway,
 )
 from cgprimer.cli.grouped_help import option
-from cgprimer.cli.model_options import model_data, model_options, models_of
+from cgprimer.cli.model_options import collect_models, load_model_data, model_options
 from cgprimer.cli.shared_options import force_option, json_option, take_method_options
 from cgprimer.cli.training_data import DATA_ARGUMENTS
 from cgprimer.cli.training_options import run_options
@@ -69,7 +69,7 @@ def command(
     method: str,
     **settings: Any,
 ) -> None:
-    """Bagging: train members on bootstrap samples and average them.
+    """Train members on bootstrap samples and average them (bagging).
 
     \b
     Examples:
@@ -86,7 +86,7 @@ def command(
     """
     from cgprimer.training.ensembles import ensemble
 
-    models = models_of(graph, graphs, sizes, activation)
+    models = collect_models(graph, graphs, sizes, activation)
     options = take_method_options(method, settings)
     lists = {n: settings.pop(n) for n in SETTING_NAMES if isinstance(settings.get(n), list)}
     settings |= {name: values[0] for name, values in lists.items() if len(values) == 1}
@@ -95,7 +95,7 @@ def command(
     origin = {name: settings.pop(name) for name in DATA_ARGUMENTS}
     check_outputs(force, folder=directory)
     loss = settings.get("loss", DEFAULT)
-    graph, dataset, others = model_data(graph, models, origin, truth, loss)
+    graph, dataset, others = load_model_data(graph, models, origin, truth, loss)
     dataset = require_in_memory(dataset, "samples are drawn from all data")
     if others is None or isinstance(others, float):
         dataset, others = dataset.split(others or _SHARE, origin["seed"])
@@ -108,19 +108,19 @@ def command(
             jobs=jobs, on_run=on_run, method=method, **settings, **options,
         )  # fmt: skip
 
-    def keep() -> None:
+    def save_runs() -> None:
         if directory:
             for k, run in enumerate(bag.runs, start=1):
                 run.save(Path(directory, f"member-{k}.json"))
 
-    with shown_anyway(keep):
-        result = _results(bag, others, bootstrap)
-        echo_json(result) if as_json else click.echo(_report(bag, result))
+    with defer_write_errors(save_runs):
+        result = _compute_errors(bag, others, bootstrap)
+        echo_json(result) if as_json else click.echo(_format_errors(bag, result))
     if directory:
         note(f"wrote {pluralize(len(bag.runs), 'run')} to {directory}")
 
 
-def _results(bag: Ensemble, others: Dataset, bootstrap: bool) -> dict[str, Any]:
+def _compute_errors(bag: Ensemble, others: Dataset, bootstrap: bool) -> dict[str, Any]:
     """Return the errors of members and averages on other samples."""
     spread = bag.spread(others)
     try:
@@ -139,8 +139,8 @@ def _results(bag: Ensemble, others: Dataset, bootstrap: bool) -> dict[str, Any]:
     }
 
 
-def _report(bag: Ensemble, result: dict[str, Any]) -> str:
-    """Return the printed form of the results."""
+def _format_errors(bag: Ensemble, result: dict[str, Any]) -> str:
+    """Format the errors of members and averages as text."""
     count, samples = len(bag.runs), f"{len(bag.data):,} samples"
     lines = [f"{pluralize(count, 'member')}, each on all {samples}"]
     if (unseen := result["out_of_bag"]) is not None:

@@ -22,7 +22,7 @@ from cgprimer.support.validation import check_choice
     help="Copy this example into the current folder.",
 )
 def command(names: tuple[str, ...]) -> None:
-    """The graphs that come with cgprimer; each name can be given as FILE, programs (.py) not.
+    """List or copy the example graphs and programs of cgprimer.
 
     \b
     Examples:
@@ -40,6 +40,6 @@ def command(names: tuple[str, ...]) -> None:
         check_choice("example", name, found)
         path = Path(found[name].name)
         if path.exists():
-            raise UsageError(f"cannot write {path}: there is one already")
+            raise UsageError(f"cannot write {path}: the file already exists")
         write_atomically(path, found[name].read_bytes())
         note(f"wrote {path}")

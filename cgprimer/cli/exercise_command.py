@@ -94,7 +94,7 @@ def command(
     force: bool,
     **about: Any,
 ) -> None:
-    """Write problem sheets, their solutions, and what grades them, from one seed.
+    """Write problem sheets, their solutions, and files for grading.
 
     \b
     Examples:
@@ -115,13 +115,13 @@ def command(
     formats = tuple(dict.fromkeys(format)) or ("markdown",)
     with progress_bar("sheets") as on_progress:
 
-        def counted() -> Iterator[tuple[Student, Exercise]]:
+        def report_progress() -> Iterator[tuple[Student, Exercise]]:
             for done, pair in enumerate(sheets):
                 if on_progress:
                     on_progress(done, len(roster))
                 yield pair
 
-        many = write_exercises(counted(), to, formats=formats)
+        many = write_exercises(report_progress(), to, formats=formats)
     folder = Path(to)
     note(f"wrote {pluralize(many, 'sheet')} to {folder / 'students'}")
     grader = "solutions, and sheets.json for cgprimer check trace,"

@@ -42,7 +42,7 @@ _TARGETS = "python|numpy|torch|jax|c|sympy|latex"
 def command(
     graph: ExpressionGraph, to: str, method: str, output: str | None, force: bool, **settings: Any
 ) -> None:
-    """A graph and its derivative program as a readable file that checks itself.
+    """Export a graph and its derivative program as a self-checking file.
 
     \b
     Examples:

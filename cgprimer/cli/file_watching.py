@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from cgprimer.cli.grouped_help import OUTPUT, option
-from cgprimer.cli.option_values import files_read
+from cgprimer.cli.option_values import followed_files
 from cgprimer.cli.shared_options import is_given
 from cgprimer.core.graph.loading import load, resolve_graph_path
 from cgprimer.errors import MissingValueError, SourceError, UsageError
@@ -53,14 +53,14 @@ def watch_options(function: F) -> F:
 
 
 class NoExpressionsError(UsageError):
-    """A text from which nothing is computed, yet."""
+    """A graph file without expressions."""
 
 
 _MENDABLE = (SourceError, MissingValueError, NoExpressionsError)  # in the file
 
 
-def watched(file: str | None, given: dict[str, Any]) -> bool | None:
-    """Take ``--watch`` and what belongs to it out of a command's options, and follow the files.
+def start_watching(file: str | None, given: dict[str, Any]) -> bool | None:
+    """Remove the options of ``--watch`` from the arguments, and follow the files.
 
     Returns:
         None where that was all; else whether the command is to return a page.
@@ -72,25 +72,25 @@ def watched(file: str | None, given: dict[str, Any]) -> bool | None:
     context = click.get_current_context()
     watch, port, open_browser = (given.pop(name) for name in ("watch", "port", "open_browser"))
     if file is not None and watch:
-        files_read().add(str(resolve_graph_path(file)))
+        followed_files().add(str(resolve_graph_path(file)))
     if _LIVE in context.meta:
         return True
     for name, flag in {"port": "--port", "open_browser": "--open"}.items():
         if not watch and is_given(name):
-            raise click.UsageError(f"{flag} belongs to --watch")
+            raise click.UsageError(f"{flag} requires --watch")
     if not watch:
         return False
     if file is not None and file != "-" and not resolve_graph_path(file).is_file():
         load(file)  # says what is wrong
-    if file == "-" or not files_read():
-        raise UsageError("--watch follows a file, and there is none", hint="give a FILE")
+    if file == "-" or not followed_files():
+        raise UsageError("--watch requires a file", hint="give a FILE")
     title = str(resolve_graph_path(file)) if file else "the graph"
     _follow(context, title, port or 0, open_browser, bool(given["dark"]))
     return None
 
 
 def _follow(context: click.Context, title: str, port: int, open_browser: bool, dark: bool) -> None:
-    """Show what a command makes, now and at every change, until Ctrl-C."""
+    """Serve the page of a command and rebuild it after each change, until Ctrl-C."""
     from cgprimer.visualization.pages.watching.live_pages import LivePage
     from cgprimer.visualization.pages.watching.page_server import serve_page
 
@@ -99,7 +99,7 @@ def _follow(context: click.Context, title: str, port: int, open_browser: bool, d
     raised: list[Exception] = []
 
     def page() -> str:
-        """What the command makes of the files as they stand now."""
+        """Run the command again and return its page."""
         try:
             given = (context.info_name, list(arguments), context.parent or context)
             with context.command.make_context(*given) as again:
@@ -111,7 +111,7 @@ def _follow(context: click.Context, title: str, port: int, open_browser: bool, d
                 raise UsageError(error.format_message()) from None
             raise
 
-    live = LivePage(page, files_read())
+    live = LivePage(page, followed_files())
     with serve_page(live, title, port=port, dark=dark) as address:
         try:
             live.refresh()
@@ -120,17 +120,18 @@ def _follow(context: click.Context, title: str, port: int, open_browser: bool, d
             note(f"{title} is shown at {address} until Ctrl-C")
             if live.error:
                 note(f"error: {live.error}")
-            if open_browser and not _opened(address):
-                note("note: no browser can be opened here: go to the address yourself")
+            if open_browser and not _open_browser(address):
+                note("note: no browser found: open the address yourself")
             while True:
                 time.sleep(_EVERY)
                 if live.refresh():
-                    note(f"error: {live.error}" if live.error else f"{title} is shown anew")
+                    note(f"error: {live.error}" if live.error else f"{title} was updated")
         except KeyboardInterrupt:
-            note(f"\n{title} is followed no more")
+            note(f"\n{title} is no longer watched")
 
 
-def _opened(address: str) -> bool:
+def _open_browser(address: str) -> bool:
+    """Open a graphical browser; return whether it started."""
     import webbrowser
 
     try:

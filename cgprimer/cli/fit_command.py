@@ -12,11 +12,11 @@ from cgprimer.analysis.text_tables import table
 from cgprimer.cli import INTERRUPTED
 from cgprimer.cli.common import (
     check_outputs,
+    defer_write_errors,
     echo_json,
     graph_command,
     note,
     save_plot,
-    shown_anyway,
 )
 from cgprimer.cli.grouped_help import option
 from cgprimer.cli.option_values import read_assignments, read_bounds, read_fraction, read_names
@@ -43,11 +43,11 @@ from cgprimer.training.fitting.bootstrap import Bootstrap
 from cgprimer.training.fitting.fit import fit
 from cgprimer.training.fitting.fit_result import Fit
 
-_ALIKE = 0.95  # correlation from which on two parameters are named
-_TRACED = 10  # digits of a trace: an iterate is compared with one by hand
-_MOST_TRACED = 8  # parameters that a trace has room for
-_MOST_SHOWN = 4  # rows of J'J
-_ORIGIN = ("data", "columns", "samples", "low", "high", "noise")  # of data
+_HIGH_CORRELATION = 0.95  # correlation from which on two parameters are named
+_STEP_DIGITS = 10  # digits of a trace: an iterate is compared with one by hand
+_MAX_STEP_PARAMETERS = 8  # parameters that a trace has room for
+_MAX_MATRIX_ROWS = 4  # rows of J'J
+_DATA_ARGUMENTS = ("data", "columns", "samples", "low", "high", "noise")  # of data
 
 
 @graph_command()
@@ -178,20 +178,20 @@ def command(
     """
     options = take_method_options(method, settings)
     if is_given("resample") and not bootstrap:
-        raise click.UsageError("--resample says what the bootstrap draws: give --bootstrap 1000")
+        raise click.UsageError("--resample requires --bootstrap")
     check_outputs(force, save, plot=plot)
-    origin = {name: settings.pop(name) for name in _ORIGIN}
+    origin = {name: settings.pop(name) for name in _DATA_ARGUMENTS}
     dataset, _ = load_or_generate_data(graph, {**origin, "seed": seed, "validation": None}, truth)
     weighed = None
     if weights:
         if origin["data"] is None:
-            raise UsageError("--weights names a column of --data")
+            raise UsageError("--weights requires --data")
         weighed = Dataset.load(origin["data"], inputs=(weights,)).columns[weights]
     found = fit(graph, dataset, weights=weighed, method=method, seed=seed, **settings, **options)
     again = None
     if bootstrap and found.converged:
         again = found.bootstrap(bootstrap, seed=seed, pairs=resample == "pairs")
-    with shown_anyway(
+    with defer_write_errors(
         lambda: found.save(save) if save else None,
         lambda: save_plot(plot, "fit", found, level=level, dark=dark),
     ):
@@ -208,7 +208,9 @@ def command(
             echo_json(result)
         else:
             click.echo(
-                "\n\n".join([*([_trace(found)] if trace else []), _report(found, again, level)])
+                "\n\n".join(
+                    [*([_format_steps(found)] if trace else []), _format_fit(found, again, level)]
+                )
             )
     for path in filter(None, [save, plot]):
         note(f"wrote {path}")
@@ -232,25 +234,25 @@ def _suggest_remedy(result: Fit, limit: int) -> str:
     return "try start values closer to a solution (--start), or bounds (--bounds)"
 
 
-def _trace(found: Fit) -> str:
-    """The steps as a table, under the normal equations of the first one as they are taught."""
+def _format_steps(found: Fit) -> str:
+    """Format all steps as a table, after the normal equations of the first step."""
     names = found.problem.vectors.elements
-    shown = [names[k] for k in found.problem.free][:_MOST_TRACED]
+    shown = [names[k] for k in found.problem.free][:_MAX_STEP_PARAMETERS]
     header = ["step", *shown, "sum of squares", "lambda", "accepted"]
     rows = []
     for trial in found.history:
         values = dict(zip(names, trial.values.tolist(), strict=True))
-        cells = [_traced(values[name]) for name in shown]
+        cells = [_format_iterate(values[name]) for name in shown]
         accepted = ("yes" if trial.accepted else "no") if trial.step else ""
         damping = format_number(trial.damping, 4)
-        total = _traced(trial.residual_sum_of_squares)
+        total = _format_iterate(trial.residual_sum_of_squares)
         rows.append([str(trial.step), *cells, total, damping, accepted])
     residuals, jacobian = found.problem.evaluate(found.history[0].values)
     matrix, gradient = jacobian.T @ jacobian, jacobian.T @ residuals
     lines = []
-    if len(gradient) <= _MOST_SHOWN:
-        text = ", ".join(f"[{_row(row)}]" for row in matrix)
-        lines = [f"At the start J'J = [{text}], J'r = [{_row(gradient)}].", ""]
+    if len(gradient) <= _MAX_MATRIX_ROWS:
+        text = ", ".join(f"[{_format_row(row)}]" for row in matrix)
+        lines = [f"At the start J'J = [{text}], J'r = [{_format_row(gradient)}].", ""]
     if found.algorithm == "gauss-newton":
         lines = ["J'J d = -J'r", *lines]
     elif found.algorithm == "levenberg-marquardt":
@@ -259,17 +261,19 @@ def _trace(found: Fit) -> str:
     return "\n".join([*lines, table(header, rows, left=())])
 
 
-def _traced(value: float) -> str:
-    """All digits, zeros at the end too: iterates are compared digit by digit."""
-    text = f"{value:#.{_TRACED}g}"
-    return format_number(value, _TRACED) if "e" in text or not value else text
+def _format_iterate(value: float) -> str:
+    """Format an iterate with trailing zeros, so that digits align."""
+    text = f"{value:#.{_STEP_DIGITS}g}"
+    return format_number(value, _STEP_DIGITS) if "e" in text or not value else text
 
 
-def _row(values: Any) -> str:
+def _format_row(values: Any) -> str:
+    """Return numbers separated by commas."""
     return ", ".join(format_number(float(value), 5) for value in values)
 
 
-def _report(found: Fit, again: Bootstrap | None, level: float) -> str:
+def _format_fit(found: Fit, again: Bootstrap | None, level: float) -> str:
+    """Format parameters, standard errors and residuals of a fit as text."""
     rows = []
     for name, value in found.parameters.items():
         error = found.standard_errors.get(name)
@@ -288,7 +292,7 @@ def _report(found: Fit, again: Bootstrap | None, level: float) -> str:
                 interval = " to ".join(format_number(end, 5) for end in ends[row[0]])
                 row[3:5] = [format_number(spread[row[0]], 4), interval]
     wide = len(header) if any(row[-1] for row in rows) else len(header) - 1
-    how = found.algorithm + (f" (damping {found.damping})" if found.damping else "")
+    algorithm = found.algorithm + (f" (damping {found.damping})" if found.damping else "")
     steps = pluralize(found.iterations, "step", "steps")
     spread_line = (
         f"residual standard deviation {format_number(found.residual_standard_deviation)},"
@@ -296,12 +300,12 @@ def _report(found: Fit, again: Bootstrap | None, level: float) -> str:
     )
     lines = [
         f"{'converged' if found.converged else 'NOT converged'}: {found.reason}",
-        f"{steps}, {found.seconds:.3f} s; {how}",
+        f"{steps}, {found.seconds:.3f} s; {algorithm}",
         "",
         table(header[:wide], [row[:wide] for row in rows], left=(0, len(header) - 1)),
         "",
         f"residual sum of squares {format_number(found.residual_sum_of_squares)}; {spread_line}",
-        *(_alike(found) if found.converged else []),
+        *(_correlation_sentences(found) if found.converged else []),
         *found.sentences,
     ]
     if again and again.failed:
@@ -309,10 +313,10 @@ def _report(found: Fit, again: Bootstrap | None, level: float) -> str:
     return "\n".join(lines)
 
 
-def _alike(found: Fit) -> list[str]:
-    """The two parameters that are told apart worst, where that is badly."""
+def _correlation_sentences(found: Fit) -> list[str]:
+    """Return a sentence about the most correlated parameters, if any."""
     size = np.abs(np.nan_to_num(np.tril(found.correlation, -1)))
-    if not size.size or size.max() < _ALIKE:
+    if not size.size or size.max() < _HIGH_CORRELATION:
         return []
     one, other = np.unravel_index(int(size.argmax()), size.shape)
     names, value = found.estimated, float(found.correlation[one, other])

@@ -10,7 +10,7 @@ import click
 
 from cgprimer.cli.common import echo_json, graph_command, note
 from cgprimer.cli.grouped_help import option
-from cgprimer.cli.option_values import files_read, read_names
+from cgprimer.cli.option_values import followed_files, read_names
 from cgprimer.cli.shared_options import (
     at_option,
     engine_option,
@@ -23,27 +23,27 @@ from cgprimer.core.methods.derivative_program import Derivatives
 from cgprimer.expressions import Declaration, ExpressionGraph, parse_element
 
 _DIGITS = 10  # in the table of several points
-_MOST = 64  # numbers of an array that are printed with all digits
+_MAX_ELEMENTS = 64  # numbers of an array that are printed with all digits
 
 
-def _line(name: str, value: Any) -> str:
-    """A value with all digits, an array row by row; of a large one how it begins."""
-    if isinstance(value, float) or value.size <= _MOST:
+def _format_value(name: str, value: Any) -> str:
+    """Format a value with all digits; shorten large arrays."""
+    if isinstance(value, float) or value.size <= _MAX_ELEMENTS:
         if isinstance(value, float):
             return f"{name} = {value!r}"
         margin = len(name) + len(" = ") + value.ndim
 
-        def broken(ends: re.Match[str]) -> str:  # a row stands below the one before
+        def break_line(ends: re.Match[str]) -> str:  # a row stands below the one before
             return f"{ends[1]},\n{' ' * (margin - len(ends[1]))}["
 
-        return f"{name} = " + re.sub(r"(\]+), \[", broken, repr(value.tolist()))
+        return f"{name} = " + re.sub(r"(\]+), \[", break_line, repr(value.tolist()))
     from cgprimer.support.number_format import format_array
 
     return f"{name} = {format_array(value)}"
 
 
-def _points(graph: ExpressionGraph, at: dict[str, Any], found: Derivatives) -> str:
-    """A table with a row for each point, where single numbers were given several values."""
+def _format_points(graph: ExpressionGraph, at: dict[str, Any], found: Derivatives) -> str:
+    """Format values and derivatives at several points as a table."""
     free = {*graph.inputs, *graph.parameters} - graph.shapes.keys()
     varied = [n for n, value in at.items() if isinstance(value, list) and n in free]
     if not varied or any(len(at[name]) != len(at[varied[0]]) for name in varied):
@@ -63,7 +63,7 @@ def _points(graph: ExpressionGraph, at: dict[str, Any], found: Derivatives) -> s
 
 
 def _roles_note(graph: ExpressionGraph, at: Mapping[str, Any]) -> str:
-    """Return a note if names of a point became an input and a parameter that nobody declared.
+    """Return a note if a point has values for undeclared inputs and parameters.
 
     In ``2*x^2 + 3*y^2`` the name alone makes x an input and y a parameter; whoever gives values for
     both probably wants both derivatives.
@@ -114,7 +114,7 @@ def command(
     as_json: bool,
     **settings: Any,
 ) -> None:
-    """Values of the outputs and their derivatives.
+    """Compute the outputs and their derivatives.
 
     \b
     Examples:
@@ -132,7 +132,7 @@ def command(
     from cgprimer.support.array_values import all_finite
     from cgprimer.tapes import differentiate
 
-    explicit = settings["wrt"] or files_read()  # values of a run are meant to be its parameters
+    explicit = settings["wrt"] or followed_files()  # values of a run are meant to be its parameters
     roles_note = "" if explicit else _roles_note(graph, settings["at"])
     names = settings["wrt"] or graph.parameters or graph.inputs
     if not names:
@@ -143,7 +143,7 @@ def command(
     options = take_method_options(method, settings)
     settings |= {"wrt": names, "of": settings["of"] or None}
     if simplify and not show:
-        raise UsageError("--simplify is an option of --show")
+        raise UsageError("--simplify requires --show")
     if show:
         if method == "reverse" and not simplify:
             options["simplify"] = False
@@ -164,13 +164,13 @@ def command(
     if as_json:
         gradient = {o: {n: found.derivatives[o, n] for n in names} for o in found.values}
         echo_json({"method": method, "values": found.values, "gradient": gradient})
-    elif points := _points(graph, settings["at"], found):
+    elif points := _format_points(graph, settings["at"], found):
         click.echo(points)
     else:
         for name, value in found.values.items():
-            click.echo(_line(name, value))
+            click.echo(_format_value(name, value))
         for (name, other), value in found.derivatives.items():
-            click.echo(_line(f"d {name} / d {other}", value))
+            click.echo(_format_value(f"d {name} / d {other}", value))
     if roles_note:
         note(roles_note)
     primal = tape_with_elements(graph, (), layer_mode_at(graph, settings["at"]))

@@ -47,7 +47,7 @@ def command(
     as_json: bool,
     **sampling: Any,
 ) -> None:
-    """Tell which parameters, and which combinations of them, the data determine.
+    """Find the parameters, and combinations of parameters, that the data determine.
 
     \b
     Examples:
@@ -69,7 +69,7 @@ def command(
     result = identifiability(graph, dataset, values, wrt=wrt)
     if result is None:
         raise UsageError(
-            "the Jacobian has more than 500 columns, or a number that is not finite",
+            "the Jacobian has more than 500 columns, or an element that is not finite",
             hint="choose parameters with --wrt, or values with --at",
         )
     if as_json:

@@ -24,7 +24,7 @@ _LIBRARIES = ("numpy", "scipy", "sympy", "networkx", "matplotlib", "graphlay", "
 @graph_command(optional=True, with_loss=True)
 @json_option
 def command(graph: ExpressionGraph | None, as_json: bool) -> None:
-    """What a graph consists of; without a graph, what this machine offers.
+    """Describe a graph; without a graph, describe this machine.
 
     \b
     Examples:
@@ -32,7 +32,7 @@ def command(graph: ExpressionGraph | None, as_json: bool) -> None:
       cgprimer info lecture
       cgprimer info lecture --json
     """
-    found = _machine() if graph is None else _graph(graph)
+    found = _describe_machine() if graph is None else _describe_graph(graph)
     if as_json:
         echo_json(found)
         return
@@ -52,7 +52,8 @@ def command(graph: ExpressionGraph | None, as_json: bool) -> None:
             click.echo(f"{key}: {', '.join(map(str, value)) if isinstance(value, list) else value}")
 
 
-def _machine() -> dict[str, object]:
+def _describe_machine() -> dict[str, object]:
+    """Return versions, methods, engines and libraries of this machine."""
     from cgprimer.core.methods import methods
     from cgprimer.core.registration import engines
 
@@ -78,7 +79,8 @@ def _machine() -> dict[str, object]:
     }
 
 
-def _graph(graph: ExpressionGraph) -> dict[str, object]:
+def _describe_graph(graph: ExpressionGraph) -> dict[str, object]:
+    """Return names, edges, shapes and the number of operations of a graph."""
     from cgprimer.tapes import tape
 
     names = ("inputs", "outputs", "variables", "parameters")

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from cgprimer import networks
-from cgprimer.cli.common import file_of
+from cgprimer.cli.common import graph_file
 from cgprimer.cli.grouped_help import MODEL, option
 from cgprimer.cli.option_values import read_names
 from cgprimer.cli.shared_options import is_given, refuse_generation_options
@@ -54,35 +54,36 @@ def model_options(function: F) -> F:
     return function
 
 
-def models_of(
+def collect_models(
     graph: ExpressionGraph | None, graphs: tuple[str, ...], sizes: tuple[str, ...], activation: str
 ) -> dict[str, ExpressionGraph]:
-    """Return the graphs to train by name; none if the graph of the command is the only one.
+    """Return the graphs to train, keyed by name; empty if there is only FILE.
 
     Raises:
-        UsageError: two graphs of one name, sizes that are not layer sizes, or no graph at all.
+        UsageError: two graphs have the same name, layer sizes are invalid, or no graph is given.
     """
     if not sizes and is_given("activation"):
-        raise click.UsageError("--activation belongs to --sizes")
+        raise click.UsageError("--activation requires --sizes")
     layers = [one.strip() for text in sizes for one in text.split(",") if one.strip()]
     models = {one: networks.mlp(one, activation=activation) for one in layers}
-    own = [] if graph is None or layers else [(_name_of(graph), graph)]
+    own = [] if graph is None or layers else [(_graph_name(graph), graph)]
     own += [(Path(one).stem, load(one)) for one in graphs]
     for name, one in own:
         if name in models:
-            raise UsageError(f"two graphs are called {name!r}", hint="give their files other names")
+            raise UsageError(f"two graphs have the name {name!r}", hint="rename one of the files")
         models[name] = one
     if not models:
         raise click.UsageError("missing graph: give a FILE (- for standard input) or -e TEXT")
     return models if layers or graphs else {}
 
 
-def _name_of(graph: ExpressionGraph) -> str:
-    file = file_of(graph)
+def _graph_name(graph: ExpressionGraph) -> str:
+    """Return the name of the file of a graph without its ending."""
+    file = graph_file(graph)
     return "graph" if file is None else file.stem
 
 
-def model_data(
+def load_model_data(
     graph: ExpressionGraph | None,
     models: dict[str, ExpressionGraph],
     origin: dict[str, Any],
@@ -90,7 +91,7 @@ def model_data(
     loss: str | list[str],
     allowed: str = "",
 ) -> tuple[ExpressionGraph, Dataset | Blocks, Dataset | Blocks | float | None]:
-    """Return the graph that names the columns, the data, and the validation data or their share.
+    """Return the graph that names the columns, the data, and the validation data or fraction.
 
     Without a FILE the last column of the data is the target and all others are inputs.
 
@@ -100,9 +101,7 @@ def model_data(
     if graph is not None:
         return graph, *load_or_generate_data(graph, origin, truth, loss, allowed=allowed)
     if origin["data"] is None:
-        raise click.UsageError(
-            "which data? --sizes without FILE needs --data; with a FILE data are made from it"
-        )
+        raise click.UsageError("--sizes requires --data, or a FILE that generates data")
     refuse_generation_options(truth, allowed)
     columns, others = origin["columns"] or None, origin["validation"] or None
     if isinstance(others, str):

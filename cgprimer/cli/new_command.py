@@ -66,7 +66,7 @@ _OWN = {  # the options of each kind; all have a seed
 def command(
     kind: str, size: str, to: str | None, force: bool, values: bool, seed: int, **given: Any
 ) -> None:
-    """Write the text of a network, a chain, a polynomial, a recurrent unit or a random graph.
+    """Write the expressions of a network, chain, polynomial, recurrent unit or random graph.
 
     \b
     Examples:
@@ -87,7 +87,7 @@ def command(
         if name not in _OWN[kind]:
             raise click.UsageError(f"--{name} does not belong to {kind}")
     if kind != "mlp" and not size.isdecimal():
-        raise UsageError(f"the size of a {kind} is a whole number, not {size!r}")
+        raise UsageError(f"the size of a {kind} must be an integer, got {size!r}")
     chosen["values"] = values or (kind != "random" and is_given("seed"))
     made = getattr(networks, kind)(size if kind == "mlp" else int(size), seed=seed, **chosen)
     if to is None:

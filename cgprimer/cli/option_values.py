@@ -129,7 +129,7 @@ def evenly_spaced(low: float, high: float, count: int) -> list[float]:
     return numbers
 
 
-def files_read() -> set[str]:
+def followed_files() -> set[str]:
     """Return the mutable set of files that options of this command were read from."""
     files: set[str] = click.get_current_context().meta.setdefault(_READ_FILES, set())
     return files
@@ -145,7 +145,7 @@ def load_run_or_fit(path: str) -> TrainingRun:
 
 def _load_parameters(path: str) -> dict[str, Any]:
     """Return the learned parameters of a run or a fit, and note a normalization."""
-    files_read().add(path)
+    followed_files().add(path)
     run = load_run_or_fit(path)
     if names := ", ".join(key.partition("/")[2] for key in run.scales):
         click.echo(
@@ -201,6 +201,7 @@ def _split_names(texts: Sequence[str]) -> tuple[str, ...]:
 
 
 def _split_range(text: str) -> tuple[float, float]:
+    """Return the two numbers of ``LOW:HIGH``."""
     low, _, high = text.partition(":")
     try:
         return float(low), float(high)
@@ -233,6 +234,7 @@ def _parse_value(name: str, text: str) -> Any:
 
 
 def _convert_to_floats(rows: Any) -> Any:
+    """Convert the numbers of nested lists to floats."""
     return list(map(_convert_to_floats, rows)) if isinstance(rows, list) else float(rows)
 
 

@@ -4,29 +4,29 @@ from __future__ import annotations
 
 import click
 
-from cgprimer.cli import Commands
+from cgprimer.cli import LazyGroup
 
 _KINDS = {
-    "activations": "Plot distributions of activations, with and without batch normalization.",
+    "activations": "Plot the distributions of activations, with and without batch normalization.",
     "batches": "Plot the loss surface of each mini-batch, and the path of SGD.",
-    "boundary": "Plot predictions of a run over the plane of its two inputs.",
-    "cost": "Plot operations per gradient against the number of parameters, for each method.",
+    "boundary": "Plot the predictions of a run over the plane of its two inputs.",
+    "cost": "Plot the operations per gradient against the number of parameters, for each method.",
     "descent": "Plot losses of Levenberg-Marquardt and of optimizers, from one start.",
-    "error": "Plot error of finite differences against their step.",
+    "error": "Plot the error of finite differences against their step.",
     "function": "Plot a function of one variable, its derivatives, and the tangent at a point.",
-    "gradients": "Plot norms of adjoints by depth, which show vanishing and exploding gradients.",
-    "loss": "Plot training and validation losses of one or several runs.",
+    "gradients": "Plot the norms of adjoints by depth: vanishing and exploding gradients.",
+    "loss": "Plot the training and validation losses of one or several runs.",
     "noise": "Plot paths of full-batch and mini-batch descent at a local minimum.",
-    "parameters": "Plot parameters of one or several runs over time, with their true values.",
+    "parameters": "Plot the parameters of one or several runs over time, with their true values.",
     "points": "Plot a value and its derivatives at the points of a range.",
-    "surface": "Plot mean loss, or a function, over two parameters, with the paths of optimizers.",
+    "surface": "Plot the mean loss, or a function, over two parameters.",
     "swell": "Plot the size of symbolic derivatives against the depth of nesting.",
-    "variance": "Plot variance of a mini-batch gradient against the batch size, with the line 1/B.",
-    "workers": "Plot timeline, losses or staleness of training with several workers.",
+    "variance": "Plot the variance of a mini-batch gradient against the batch size.",
+    "workers": "Plot a timeline, losses or staleness of training with several workers.",
 }  # name of a module in cgprimer/cli/plots -> contents of the plot
 
 
-@click.group(cls=Commands, helps=_KINDS, modules="cgprimer.cli.plots.plot_{}")
+@click.group(cls=LazyGroup, helps=_KINDS, modules="cgprimer.cli.plots.plot_{}")
 def command() -> None:
     """Plot losses, parameters, surfaces, errors, costs and functions for slides.
 

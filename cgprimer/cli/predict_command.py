@@ -32,7 +32,7 @@ from cgprimer.cli.shared_options import columns_option, force_option
 def command(
     run: str, data: str, columns: dict[str, str], output: str | None, force: bool, as_json: bool
 ) -> None:
-    """Outputs for other inputs, by what a run has learnt.
+    """Predict the outputs of a run for other inputs.
 
     \b
     Examples:

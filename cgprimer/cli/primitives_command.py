@@ -44,7 +44,7 @@ _SIGNS = {"+": "add", "-": "sub", "*": "mul", "/": "div", "^": "pow", "**": "pow
 @json_option
 @click.argument("names", nargs=-1)
 def command(names: tuple[str, ...], as_json: bool) -> None:
-    """The functions of the language and their derivatives.
+    """List the functions of the language and their derivatives.
 
     \b
     Examples:

@@ -16,7 +16,7 @@ from cgprimer.cli.shared_options import json_option
 from cgprimer.core.graph.loading import load
 from cgprimer.support.files import find_examples
 
-_MOST_LINES = 200
+_MAX_LINES = 200
 
 
 @make_command()
@@ -58,7 +58,7 @@ def command(
     whole: bool,
     **settings: Any,
 ) -> None:
-    """Differentiate by the rules of calculus, one by one and each with its name.
+    """Differentiate a formula step by step, with the name of each rule.
 
     \b
     Examples:
@@ -72,7 +72,7 @@ def command(
     that 'cgprimer primitives' prints.
     """
     if (file is None) == (expression is None):
-        raise click.UsageError("give either a FILE, a formula, or -e FORMULA")
+        raise click.UsageError("give a FILE, a formula, or -e FORMULA")
     formula = expression if file is None else file if _is_formula(file) else load(file)
     assert formula is not None
     found = rules(formula, **settings)
@@ -80,14 +80,14 @@ def command(
         echo_json(found.to_dict())
         return
     lines = (found.latex() if latex else str(found)).split("\n")
-    if len(lines) > _MOST_LINES and not (whole or latex):
-        more = f"... {len(lines) - _MOST_LINES:,} more lines (--all shows all)"
-        lines = [*lines[:_MOST_LINES], more, found.result]
+    if len(lines) > _MAX_LINES and not (whole or latex):
+        more = f"... {len(lines) - _MAX_LINES:,} more lines (--all shows all)"
+        lines = [*lines[:_MAX_LINES], more, found.result]
     click.echo("\n".join(lines))
 
 
 def _is_formula(text: str) -> bool:
-    """Whether it is a formula; `x.cg`, `homework/x` and `lectrue` are files that are not there."""
+    """Return whether a text is a formula; `x.cg` and `homework/x` are missing files."""
     if (
         text == "-"
         or text in find_examples()

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from cgprimer.cli.common import named_after, note, save_plot
-from cgprimer.cli.configuration import config_text
+from cgprimer.cli.common import default_output_path, note, save_plot
+from cgprimer.cli.configuration import format_configuration
 from cgprimer.errors import CgprimerError, UsageError
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.files import write_atomically
@@ -61,7 +61,7 @@ class RunWriter:
             if value is not None and value not in ({}, ())
         }
         write_atomically(folder / GRAPH, self.graph.text)
-        write_atomically(folder / CONFIG, config_text({"graph": GRAPH, **given}))
+        write_atomically(folder / CONFIG, format_configuration({"graph": GRAPH, **given}))
 
     def save_checkpoint(self, run: TrainingRun) -> None:
         """Save the run so far; note an error and continue."""
@@ -77,6 +77,7 @@ class RunWriter:
             self._try_to_write(lambda: folder.epoch(run))
 
     def _try_to_write(self, write: Callable[[], None]) -> None:
+        """Call a function that writes files; note its first error."""
         try:
             write()
         except CgprimerError as error:
@@ -89,7 +90,9 @@ class RunWriter:
         self.error = None
         run.settings |= {**self.origin, "samples": run.settings["samples"]}
         if run.interrupted and not self.has_target:
-            names = (named_after(self.graph, f".run{n}.json") for n in ("", *range(2, 10_000)))
+            names = (
+                default_output_path(self.graph, f".run{n}.json") for n in ("", *range(2, 10_000))
+            )
             self.save = str(next(name for name in names if force or not name.exists()))
         try:
             if self.save:

@@ -38,7 +38,7 @@ def command(
     force: bool,
     as_json: bool,
 ) -> None:
-    """How well a run predicts samples: loss, R^2, and for classes who is taken for whom.
+    """Compute loss, R^2 and, for classes, the confusion matrix of a run.
 
     \b
     Examples:

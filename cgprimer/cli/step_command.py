@@ -10,9 +10,9 @@ import click
 
 from cgprimer.cli.common import (
     check_outputs,
-    file_of,
+    default_output_path,
     graph_command,
-    named_after,
+    graph_file,
     note,
     progress_bar,
 )
@@ -23,7 +23,7 @@ from cgprimer.cli.shared_options import NumberRange, at_option, force_option, wr
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.visualization.pages.stepping.method_walks import METHODS
 
-_LONGEST_HEADING = 60  # characters
+_MAX_TITLE = 60  # characters
 
 
 @graph_command(with_loss=True, with_watch=True)
@@ -94,7 +94,7 @@ def command(
     force: bool,
     **settings: Any,
 ) -> str | None:
-    """Step through a derivative: one page with graph, trace and program side by side.
+    """Create a page that steps through a derivative, with graph, trace and program.
 
     \b
     Examples:
@@ -117,25 +117,25 @@ def command(
         write_steps,
     )
 
-    path = Path(output) if output else named_after(graph, ".html")
+    path = Path(output) if output else default_output_path(graph, ".html")
     how = {name: settings.pop(name) for name in ("kind", "dark", "quiz", "speed")}
     writes = output is not None or not live
     if live and how["kind"]:
-        raise click.UsageError("--format fills a folder once, and --watch goes on: give one")
+        raise click.UsageError("--format cannot be used with --watch")
     if writes:
         check_step_path(path, how["kind"], force=force)
     if writes and not live and how["kind"] is None:  # --watch writes again at every change
         check_outputs(force, str(path))
-    file = file_of(graph)
+    file = graph_file(graph)
     if title is None:
         lines = (" ".join(line.split()).rstrip("; ") for line in graph.source.text.splitlines())
         text = "; ".join(filter(None, lines))
-        title = file.name if file else shorten(text, _LONGEST_HEADING, placeholder=" …")
+        title = file.name if file else shorten(text, _MAX_TITLE, placeholder=" …")
     # Slides show one method; the others need not be worked out.
     shows_page = live or (path.suffix.lower() == ".html" and how["kind"] is None)
     methods = METHODS if shows_page else (method,)
     if how["quiz"] and not shows_page:
-        raise click.UsageError("--quiz belongs to a page, which asks: -o NAME.html")
+        raise click.UsageError("--quiz requires a page: -o NAME.html")
     for name, flag in {"scheme": "--scheme", "h": "--step"}.items():
         if settings[name] is not None and "finite-difference" not in methods:
             raise click.UsageError(f"{flag} belongs to --method finite-difference, not to {method}")

@@ -18,7 +18,7 @@ from cgprimer.cli.common import (
     save_plot,
 )
 from cgprimer.cli.grouped_help import DATA, option
-from cgprimer.cli.model_options import model_data, model_options, models_of
+from cgprimer.cli.model_options import collect_models, load_model_data, model_options
 from cgprimer.cli.option_values import read_positive_integers
 from cgprimer.cli.shared_options import dark_option, force_option, json_option, take_method_options
 from cgprimer.cli.training_data import DATA_ARGUMENTS
@@ -29,8 +29,8 @@ from cgprimer.training.losses import DEFAULT
 from cgprimer.training.model_variations import TEST_SHARE
 from cgprimer.training.settings import SETTING_NAMES
 
-_MADE = 10_000  # samples
-_LENGTH = ("epochs", "steps_per_epoch")  # of a run
+_DEFAULT_SAMPLES = 10_000  # samples
+_RUN_LENGTHS = ("epochs", "steps_per_epoch")  # of a run
 _samples_option = option(
     "--samples",
     group=DATA,
@@ -88,7 +88,7 @@ def command(
     method: str,
     **settings: Any,
 ) -> None:
-    """Train once for each combination of settings, and compare.
+    """Train a graph with each combination of settings, and compare the runs.
 
     \b
     Examples:
@@ -106,15 +106,15 @@ def command(
 
     from cgprimer.training.sweeps import sweep
 
-    models = models_of(graph, graphs, sizes, activation)
+    models = collect_models(graph, graphs, sizes, activation)
     options = take_method_options(method, settings)
     check_outputs(force, csv, plot=plot)
     lists = {n: settings.pop(n) for n in SETTING_NAMES if isinstance(settings.get(n), list)}
     several = len(set(samples)) > 1
-    origin = {"samples": _number_of_samples(samples, settings["validation"])}
+    origin = {"samples": _count_samples_to_generate(samples, settings["validation"])}
     origin |= {name: settings.pop(name) for name in DATA_ARGUMENTS if name != "samples"}
     lists |= {"seed": seeds or [origin["seed"]]}
-    graph, dataset, others = model_data(
+    graph, dataset, others = load_model_data(
         graph, models, origin, truth, lists.get("loss") or DEFAULT, "samples" if several else ""
     )
     every = {name: values[0] for name, values in lists.items() if len(values) == 1}
@@ -135,24 +135,24 @@ def command(
         echo_json({"threshold": found.threshold, "runs": found.rows()})
     else:
         click.echo(found.table())
-    different = {name: len({r.settings[name] for r in found.runs}) > 1 for name in _LENGTH}
+    different = {name: len({r.settings[name] for r in found.runs}) > 1 for name in _RUN_LENGTHS}
     if several and different["steps_per_epoch"] and not different["epochs"]:
-        same = "--batch-size all takes one step per epoch"
-        note(f"note: in as many epochs, more samples take more steps; {same}")
+        same = "--batch-size all makes one step per epoch"
+        note(f"note: with more samples, an epoch has more steps; {same}")
     if csv:
         write_atomically(csv, found.to_csv())
     save_plot(plot, "sweep", found, dark=dark)
     for path in filter(None, (csv, plot)):
         note(f"wrote {path}")
     if found.halted:
-        note(f"interrupted: {found.halted:,} runs were not begun")
+        note(f"interrupted: {found.halted:,} runs were not started")
         sys.exit(INTERRUPTED)
 
 
-def _number_of_samples(sizes: tuple[int, ...], validation: str | float | None) -> int:
-    """Return how many samples to make, so that the largest training set can be taken from them."""
+def _count_samples_to_generate(sizes: tuple[int, ...], validation: str | float | None) -> int:
+    """Return the number of samples from which the largest training set can be taken."""
     if len(set(sizes)) < 2:
-        return sizes[0] if sizes else _MADE
+        return sizes[0] if sizes else _DEFAULT_SAMPLES
     if isinstance(validation, str):
         return max(sizes)
     total = math.ceil(max(sizes) / (1 - (validation or TEST_SHARE)))

@@ -12,8 +12,8 @@ from cgprimer.cli.option_values import read_names
 from cgprimer.cli.shared_options import method_options, take_method_options
 from cgprimer.expressions import ExpressionGraph
 
-_MOST_LINES = 200  # of a tape; a part of --passes has fewer
-_MOST_PART = 24
+_MAX_LINES = 200  # of a tape; a part of --passes has fewer
+_MAX_PASS_LINES = 24
 # As in cgprimer.backends.code_listing, which this module does not load to say what it does.
 _FORMS = ("cpu", "cpu-interpreter", "cuda", "cuda-interpreter")
 
@@ -54,7 +54,7 @@ def command(
     training: bool,
     **settings: Any,
 ) -> None:
-    """The tape of a graph, or of its derivative, one instruction a line.
+    """Print the tape of a graph, or of its derivative.
 
     \b
     Examples:
@@ -78,27 +78,29 @@ def command(
     options = take_method_options(method, settings)
     of, wrt, loss, form = (settings[name] for name in ("of", "wrt", "loss", "form"))
     if passes and form is not None:
-        raise click.UsageError("give either --passes or --code, not both")
+        raise click.UsageError("--passes cannot be used with --code")
     found = tape_with_elements(graph, of or (), "training" if training else "")
     if loss is not None:
         found = with_loss(found, loss)
     if method is None:
         if of or wrt:
-            raise click.UsageError("--of and --wrt belong to a derivative: give a --method too")
+            raise click.UsageError("--of and --wrt require --method")
     else:
         of = of or ((LOSS,) if loss is not None else graph.outputs)
         names = wrt or graph.parameters or graph.inputs
         found = differentiate(found, of=of, wrt=names, method=method, **options).tape
     found = scalarize(found) if scalars else found
     if passes:
-        text = format_passes(found, sums=loss is not None, max_lines=None if whole else _MOST_PART)
+        text = format_passes(
+            found, sums=loss is not None, max_lines=None if whole else _MAX_PASS_LINES
+        )
     elif form is not None:
         from cgprimer.backends.code_listing import code_text
 
         text = code_text(found, form, sums=loss is not None)
     else:
         text = str(found)
-    lines = truncate_lines(text.split("\n"), None if whole or passes else _MOST_LINES)
+    lines = truncate_lines(text.split("\n"), None if whole or passes else _MAX_LINES)
     click.echo("\n".join(lines))
     if any(line.startswith("... ") for line in lines):
         click.echo("(--all shows all)")

@@ -34,7 +34,7 @@ from cgprimer.expressions import ExpressionGraph
 def command(
     graph: ExpressionGraph, method: str | None, format: str, as_json: bool, **settings: Any
 ) -> None:
-    """The evaluation step by step, as in a textbook: values with tangents or adjoints.
+    """Print an evaluation step by step, with tangents or adjoints.
 
     \b
     Examples:

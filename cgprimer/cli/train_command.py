@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from cgprimer.cli.common import graph_command
-from cgprimer.cli.configuration import configure
+from cgprimer.cli.configuration import load_configuration
 from cgprimer.cli.grouped_help import OUTPUT, option
 from cgprimer.cli.shared_options import dark_option, force_option, json_option
 from cgprimer.cli.training_options import run_options
@@ -20,7 +20,7 @@ def _read_file(context: click.Context, _: object, file: str | None) -> str | Non
     """Return the file of a graph; take defaults from a configuration file."""
     if file is None or not file.endswith(".toml"):
         return file
-    configure(context, file)
+    load_configuration(context, file)
     return None
 
 
@@ -33,7 +33,7 @@ def _read_resume(context: click.Context, parameter: object, path: str | None) ->
 
     config = Path(path, CONFIG)
     if config.is_file() and not context.default_map:
-        configure(context, str(config))
+        load_configuration(context, str(config))
     return str(Path(path, RUN))
 
 

@@ -213,7 +213,7 @@ def test_an_interrupted_run_gives_what_it_has_and_goes_on(folder: Path) -> None:
     assert process.returncode == 130, err
     assert "Traceback" not in err
     assert "3 submissions of 5 checked" in err  # eve's is bob's
-    assert "the same command goes on from here" in err
+    assert "repeat the command to continue" in err
     assert "ann.py" in out
     assert (here / "class.csv").read_text().count("\n") == 4
     (folder / "cyd.py").write_text(ONE)

@@ -58,8 +58,8 @@ WRONG = {
     "folder": (["-o", "missing/a.pdf"], "folder missing"),
     "json": (["-o", "a.pdf", "--json"], "-o", "--json"),
     "format": (["-o", "a.pdf", "--format", "text"], "-o", "--format"),
-    "dark alone": (["--dark"], "--dark belongs to a picture"),
-    "title alone": (["--title", "a"], "--title belongs to a picture"),
+    "dark alone": (["--dark"], "--dark requires -o"),
+    "title alone": (["--title", "a"], "--title requires -o"),
     "name": (["-o", "a.pdf", "--wrt", "xq"], "xq"),
     "method": (["-o", "a.pdf", "--method", "backwards"], "backwards"),
 }

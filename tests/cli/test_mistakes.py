@@ -13,14 +13,26 @@ from tests.approval import approved
 from tests.cli.cli_tools import LECTURE, bad, run
 
 WRONG = {
-    "unknown command": (["nosuch"], "there is no command 'nosuch'", "cgprimer --help"),
-    "mistyped check": (["check", "gradent"], "there is no command 'gradent'", "mean 'gradient'"),
-    "mistyped command": (["gard", LECTURE], "there is no command 'gard'", "did you mean 'grad'"),
-    "no kind of plot": (["plot", "lecture"], "no command 'lecture'", "a FILE stands behind its"),
-    "a method as file": (["grad", "forward"], "no file 'forward'", "option? --method forward"),
-    "an option as file": (["draw", "adjoints"], "no file 'adjoints'", "an option? --adjoints"),
+    "unknown command": (["nosuch"], "unknown command 'nosuch'", "cgprimer --help"),
+    "mistyped check": (["check", "gradent"], "unknown command 'gradent'", "mean 'gradient'"),
+    "mistyped command": (["gard", LECTURE], "unknown command 'gard'", "did you mean 'grad'"),
+    "no kind of plot": (
+        ["plot", "lecture"],
+        "unknown command 'lecture'",
+        "give a command before the FILE",
+    ),
+    "a method as file": (
+        ["grad", "forward"],
+        "file 'forward' does not exist",
+        "did you mean --method forward?",
+    ),
+    "an option as file": (
+        ["draw", "adjoints"],
+        "file 'adjoints' does not exist",
+        "did you mean --adjoints?",
+    ),
     "a long text as file": (["grad", "xw = xa" + " + xa" * 99], "cannot read xw", "with -e"),
-    "a long text alone": (["xw = xa" + " + xa" * 99], "there is no command 'xw"),
+    "a long text alone": (["xw = xa" + " + xa" * 99], "unknown command 'xw"),
     "unknown option": (["grad", LECTURE, "--foo"], "--foo"),
     "one dash": (["train", LECTURE, "-epochs", "3"], "No such option '-epochs'", "'--epochs'"),
     "values apart": (["grad", LECTURE, "--wrt", "xa", "ab"], "(ab); values", "joined by commas"),

@@ -288,7 +288,7 @@ def test_a_command_follows_its_file(
     assert said[0].startswith(f"{path} is shown at http://127.0.0.1:")
     assert f"error: {path}:1:8: " in said[1]
     assert said[2:4] == ["  xw = k*", "         ^"]
-    assert said[-3:] == [f"{path} is shown anew", "", f"{path} is followed no more"]
+    assert said[-3:] == [f"{path} was updated", "", f"{path} is no longer watched"]
     assert pages[0] == pages[1] != pages[2]
     assert all(page.startswith("<!doctype html>") for page in pages)
     assert [p.name for p in path.parent.iterdir()] == ["graph.cg"]
@@ -402,10 +402,10 @@ def test_ctrl_c_ends_it_at_once(path: Path) -> None:
     assert running.stderr is not None
     try:
         assert "is shown at http://127.0.0.1:" in running.stderr.readline()
-        assert "no browser can be opened here" in running.stderr.readline()
+        assert "no browser found" in running.stderr.readline()
         running.send_signal(signal.SIGINT)
         assert running.wait(5) == 0
-        assert running.stderr.read().split("\n") == ["", f"{path} is followed no more", ""]
+        assert running.stderr.read().split("\n") == ["", f"{path} is no longer watched", ""]
     finally:
         running.kill()
         running.wait()

@@ -31,7 +31,6 @@ from cgprimer.support.number_format import SHORT, format_number
 )
 @option(
     "--about",
-    "told",
     is_flag=True,
     help="Print the page of the stage: idea, formula, task and checks.",
 )
@@ -57,9 +56,9 @@ from cgprimer.support.number_format import SHORT, format_number
 )
 @submission_options
 def command(
-    stage: int | None, told: bool, draw: str | None, traced: bool, text: str | None
+    stage: int | None, about: bool, draw: str | None, traced: bool, text: str | None
 ) -> Check:
-    """Check an engine that students write themselves, from difference quotients to a network.
+    """Check an automatic differentiation engine written by a student.
 
     \b
     Examples:
@@ -85,24 +84,25 @@ def command(
         f"cgprimer.check_engine(NAMES, {stage})",
         list_possible_points(stage),
     )
-    if told:
+    if about:
         if stage is None:
-            raise UsageError("the page of which stage?", hint="--stage 1 to --stage 10")
+            raise UsageError("--about requires a stage", hint="add --stage 1 to --stage 10")
         click.echo(read_stage_page(stage), nl=False)
         context.exit()
     if draw or traced:
         paths = [Path(path) for path in context.params["submissions"]]
         for path in find_submissions(paths).values():
-            _show(path, draw, traced, text, context.params)
+            _show_values(path, draw, traced, text, context.params)
         context.exit()
     if text:
-        raise UsageError("an expression is for --draw or --trace")
+        raise UsageError("-e requires --draw or --trace")
     return check
 
 
-def _show(
+def _show_values(
     path: Path, draw: str | None, traced: bool, text: str | None, given: Mapping[str, Any]
 ) -> None:
+    """Print or draw the values that a submission computes."""
     from cgprimer.course.checks.engine_check import DEFAULT_EXPRESSION, build_engine_graph
     from cgprimer.course.checks.sandbox import Limits
 
@@ -113,12 +113,15 @@ def _show(
     if traced:
         from cgprimer.analysis.text_tables import table
 
-        click.echo(table(["value", "made by", "data", "grad"], _rows(graph, grads), left=(0, 1)))
+        click.echo(
+            table(["value", "made by", "data", "grad"], _value_rows(graph, grads), left=(0, 1))
+        )
     if draw:
-        _draw(graph, grads, Path(draw))
+        _draw_values(graph, grads, Path(draw))
 
 
-def _rows(graph: ExpressionGraph, grads: dict[str, float]) -> list[list[str]]:
+def _value_rows(graph: ExpressionGraph, grads: dict[str, float]) -> list[list[str]]:
+    """Return a table row for each value: name, expression, value and gradient."""
     numbers = graph.evaluate()
     made = {name: graph.expression(name) for name in graph.definitions}
     shown = {name: format_number(value) for name, value in grads.items()}
@@ -126,7 +129,8 @@ def _rows(graph: ExpressionGraph, grads: dict[str, float]) -> list[list[str]]:
     return [[n, made.get(n, ""), format_number(float(numbers[n])), shown.get(n, "")] for n in every]
 
 
-def _draw(graph: ExpressionGraph, grads: dict[str, float], path: Path) -> None:
+def _draw_values(graph: ExpressionGraph, grads: dict[str, float], path: Path) -> None:
+    """Draw the graph of a submission with its gradients."""
     from cgprimer.visualization.diagrams.diagram_formats import formats, save_diagram
     from cgprimer.visualization.diagrams.figure_files import check_picture_path
     from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram

@@ -70,7 +70,7 @@ def command(
     force: bool,
     **settings: Any,
 ) -> None:
-    """Check a gradient that was worked out by hand, or a rule that somebody states.
+    """Check a gradient computed by hand, or a differentiation rule.
 
     \b
     Examples:
@@ -89,7 +89,9 @@ def command(
             raise click.NoSuchOption(text.partition("=")[0])
     check_outputs(force, junit)
     if answer is None and "=" not in file:
-        raise click.UsageError('what is the answer? Or state a rule: "d(coth(x)) = -csch(x)^2"')
+        raise click.UsageError(
+            'missing ANSWER; alternatively give a rule: "d(coth(x)) = -csch(x)^2"'
+        )
     found = check_formula(file if answer is None else load(file), answer, **settings).at(feedback)
     for text in found.notes:
         note(f"note: {text}")

@@ -59,7 +59,7 @@ from cgprimer.course.checks.batch_checks import Check
 @click.argument("file", type=click.Path())
 @submission_options
 def command(file: str, wrt: tuple[str, ...], **settings: Any) -> Check:
-    """Check a gradient function at many points, and name the likely mistake.
+    """Check a gradient function at random points and name the likely mistake.
 
     \b
     Examples:

@@ -21,7 +21,7 @@ from cgprimer.course.checks.batch_checks import Check
 @seed_option
 @submission_options
 def command(rules: tuple[str, ...], seed: int) -> Check:
-    """Check optimizers by the steps that they take, and name the likely mistake.
+    """Check optimizers by their updates and name the likely mistake.
 
     \b
     Examples:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import wraps
 from itertools import chain
 from pathlib import Path
@@ -46,8 +46,8 @@ _OWN_SWITCHES = {"--force", "--fresh", "--json", "--only-wrong"}
 
 
 @dataclass(frozen=True)
-class _How:
-    """The options that all kinds share, but for limits."""
+class CheckOptions:
+    """Options of all kinds of checks, except for the sandbox."""
 
     feedback: str
     only_wrong: bool
@@ -218,49 +218,53 @@ def check_command() -> Callable[[Callable[..., Check]], click.Command]:
 
     def decorate(function: Callable[..., Check]) -> click.Command:
         @wraps(function)
-        def checking(submissions: tuple[str, ...], **given: Any) -> None:
-            how = _How(**{one.name: given.pop(one.name) for one in fields(_How)})
+        def run_check(submissions: tuple[str, ...], **given: Any) -> None:
+            options = CheckOptions(
+                **{one.name: given.pop(one.name) for one in fields(CheckOptions)}
+            )
             limits = Limits(
                 given.pop("time"), given.pop("memory"), given.pop("output_limit"),
                 given.pop("processes"), forbidden=given.pop("forbid"),
             )  # fmt: skip
             check = function(**given)
-            written = _write_files(check, submissions, how)
+            written = _write_files(check, submissions, options)
             if submissions or not written:
-                _check(check, list(map(Path, submissions)), limits, how)
+                _check_submissions(check, list(map(Path, submissions)), limits, options)
 
-        return make_command()(checking)
+        return make_command()(run_check)
 
     return decorate
 
 
-def _write_files(check: Check, submissions: Sequence[str], how: _How) -> bool:
-    """Write what students and courses need; whether any of it was asked for."""
-    if (how.otter or how.nbgrader) and not check.call:
-        raise UsageError("of several sheets there is no notebook", hint="give it one sheet")
-    check_outputs(how.force, how.autograder, how.otter, how.nbgrader)
+def _write_files(check: Check, submissions: Sequence[str], options: CheckOptions) -> bool:
+    """Write skeleton, autograder and notebooks; return whether any was requested."""
+    if (options.otter or options.nbgrader) and not check.call:
+        raise UsageError(
+            "a notebook requires a single sheet", hint="give one sheet instead of sheets.json"
+        )
+    check_outputs(options.force, options.autograder, options.otter, options.nbgrader)
     made: dict[str, bytes | str] = {}
-    if how.autograder or how.otter or how.nbgrader:
+    if options.autograder or options.otter or options.nbgrader:
         from cgprimer.course.checks import course_files
 
-        if how.autograder:
+        if options.autograder:
             words = [word for word in sys.argv[1:] if word not in submissions]
-            arguments, files = _for_autograder(words)
-            made[how.autograder] = course_files.autograder(check.name, arguments, files)
-        if how.otter:
-            made[how.otter] = course_files.otter_test(check, how.feedback)
-        if how.nbgrader:
-            made[how.nbgrader] = course_files.nbgrader_notebook(check, how.feedback)
+            arguments, files = _select_autograder_arguments(words)
+            made[options.autograder] = course_files.autograder(check.name, arguments, files)
+        if options.otter:
+            made[options.otter] = course_files.otter_test(check, options.feedback)
+        if options.nbgrader:
+            made[options.nbgrader] = course_files.nbgrader_notebook(check, options.feedback)
     for path, content in made.items():
         write_atomically(path, content)
         note(f"wrote {path}")
-    if how.skeleton:
+    if options.skeleton:
         click.echo(check.skeleton, nl=False)
-    return bool(made) or how.skeleton
+    return bool(made) or options.skeleton
 
 
-def _for_autograder(arguments: Sequence[str]) -> tuple[list[str], dict[str, bytes]]:
-    """The arguments behind ``check KIND`` that stay, and the files that they name."""
+def _select_autograder_arguments(arguments: Sequence[str]) -> tuple[list[str], dict[str, bytes]]:
+    """Return the arguments that an autograder needs, and the files that they name."""
     kept: list[str] = []
     files: dict[str, bytes] = {}
     rest = iter(arguments[arguments.index("check") + 2 :])
@@ -278,80 +282,131 @@ def _for_autograder(arguments: Sequence[str]) -> tuple[list[str], dict[str, byte
     return kept, files
 
 
-def _check(check: Check, paths: Sequence[Path], limits: Limits, how: _How) -> None:
-    students = read_roster(how.students) if how.students else []
-    csv, page, journal, gradescope = how.csv, how.page, how.journal, how.gradescope
-    for_one = bool(gradescope and gradescope.endswith(".json"))
-    if gradescope and for_one:
-        check_outputs(how.force, gradescope)
-        try:
-            files = find_submissions(paths, check.endings, check.name)
-        except UsageError as error:  # a student's mistake, to be read on Gradescope
-            if not all(path.exists() for path in paths):
-                raise
-            missing = Failure("missing", error.message)
-            _write_gradescope(
-                gradescope, [create_failed_result(check.name, "", check.parts, missing)]
-            )
+def _check_submissions(
+    check: Check, paths: Sequence[Path], limits: Limits, options: CheckOptions
+) -> None:
+    """Check all submissions, write the result files and print the results."""
+    for_gradescope = (options.gradescope or "").endswith(".json")  # a single submission
+    if for_gradescope:
+        files = _find_single_submission(check, paths, options)
+        if not files:
             return
-        named = {n: path for n, path in files.items() if remove_ending(n) == check.name}
-        files = named if len(named) == 1 else files
-        if len(files) > 1:
-            file = f"{check.name}{check.endings[0]}"
-            several = f"there are {join_names(files)}: hand in one file, or call one of them {file}"
-            failure = Failure("missing", several)
-            _write_gradescope(
-                gradescope, [create_failed_result(check.name, "", check.parts, failure)]
-            )
-            raise UsageError(f"{gradescope} holds one result", hint="a folder, for many")
     else:
         files = find_submissions(paths, check.endings, check.name)
     folder = next((path for path in paths if path.is_dir()), None)
-    if folder and not for_one:
+    if folder and not for_gradescope:
         name = folder.resolve().name
-        csv, page = csv or f"{name}.csv", page or f"{name}.html"
-        journal = journal or f"{name}.journal"
-    known = ResultJournal(Path(journal) if journal else None, fresh=how.fresh)
-    if how.fresh:
-        check_outputs(how.force, journal)
-    ours = set(known.written_files)
-    check_outputs(
-        how.force, *(f for f in (csv, page, how.junit) if f and str(Path(f).resolve()) not in ours)
-    )
-    if gradescope and not for_one and str(Path(gradescope).resolve()) not in ours:
-        check_outputs(how.force, folder=gradescope)
+        options = replace(
+            options,
+            csv=options.csv or f"{name}.csv",
+            page=options.page or f"{name}.html",
+            journal=options.journal or f"{name}.journal",
+        )
+    journal = ResultJournal(Path(options.journal) if options.journal else None, fresh=options.fresh)
+    _check_result_paths(options, set(journal.written_files), for_gradescope)
     with progress_bar("checking", len(files) > 1) as on_result:
-        batch = check_all(check, files, limits, jobs=how.jobs, journal=known, on_result=on_result)
-    found = batch.results  # for the instructor, as in the table and on the page
-    shown = [result.at(how.feedback) for result in found]
-    written: dict[str, str] = {}
-    if csv:
-        written[csv] = csv_text(found, batch.same, _columns(students, found))
-    if page:
-        from cgprimer.course.checks.class_page import class_page
-
-        title = f"{check.name}: {folder.resolve().name if folder else 'submissions'}"
-        written[page] = class_page(found, title, batch.same)
-    if how.junit:
-        written[how.junit] = junit_xml(shown)
-    for path, text in written.items():
-        write_atomically(path, text)
-    if gradescope:
-        _write_gradescope(gradescope, shown)
-    own_files = {str(Path(p).resolve()) for p in (*written, gradescope) if p}
-    known.written_files = sorted(own_files | ours)
-    known.save()
-    _say(batch, shown, how, one=len(files) == 1)
-    for path in filter(None, (*written, gradescope)):
+        batch = check_all(
+            check, files, limits, jobs=options.jobs, journal=journal, on_result=on_result
+        )
+    title = f"{check.name}: {folder.resolve().name if folder else 'submissions'}"
+    written = _write_result_files(batch, title, options)
+    own_files = {str(Path(path).resolve()) for path in written}
+    journal.written_files = sorted(own_files | {*journal.written_files})
+    journal.save()
+    shown = [result.at(options.feedback) for result in batch.results]
+    _print_batch(batch, shown, options, one=len(files) == 1)
+    for path in written:
         note(f"wrote {path}")
     if batch.missing:
-        note(f"{pluralize(len(found), 'submission')} of {len(files)} checked")
-        if journal:
-            note("the same command goes on from here")
+        note(f"{pluralize(len(shown), 'submission')} of {len(files)} checked")
+        if options.journal:
+            note("repeat the command to continue")
         raise KeyboardInterrupt
 
 
+def _find_single_submission(
+    check: Check, paths: Sequence[Path], options: CheckOptions
+) -> dict[str, Path]:
+    """Find the submission of a student on Gradescope, who can read the result file only.
+
+    Returns:
+        The path of the submission keyed by its name; empty if there is no submission, as the
+        result file then says.
+
+    Raises:
+        UsageError: there are several submissions.
+    """
+    target = str(options.gradescope)
+    check_outputs(options.force, target)
+
+    def write_failure(text: str) -> None:
+        """Write a result that consists of an error message."""
+        failure = Failure("missing", text)
+        result = create_failed_result(check.name, "", check.parts, failure)
+        _write_gradescope(target, [result])
+
+    try:
+        files = find_submissions(paths, check.endings, check.name)
+    except UsageError as error:
+        if not all(path.exists() for path in paths):
+            raise
+        write_failure(error.message)
+        return {}
+    named = {name: path for name, path in files.items() if remove_ending(name) == check.name}
+    files = named if len(named) == 1 else files
+    if len(files) > 1:
+        expected = f"{check.name}{check.endings[0]}"
+        write_failure(
+            f"there are {join_names(files)}: hand in one file, or call one of them {expected}"
+        )
+        raise UsageError(
+            f"{target} can contain only one result",
+            hint="give a folder for several submissions",
+        )
+    return files
+
+
+def _check_result_paths(options: CheckOptions, own_files: set[str], for_gradescope: bool) -> None:
+    """Refuse to overwrite files that an earlier run of the check did not write."""
+    if options.fresh:
+        check_outputs(options.force, options.journal)
+    paths = [path for path in (options.csv, options.page, options.junit) if path]
+    check_outputs(
+        options.force, *(path for path in paths if str(Path(path).resolve()) not in own_files)
+    )
+    folder = options.gradescope
+    if folder and not for_gradescope and str(Path(folder).resolve()) not in own_files:
+        check_outputs(options.force, folder=folder)
+
+
+def _write_result_files(batch: Batch, title: str, options: CheckOptions) -> list[str]:
+    """Write the requested result files, and return their paths.
+
+    Table and page are for the instructor and contain all details; JUnit and Gradescope show what
+    ``--feedback`` allows.
+    """
+    students = read_roster(options.students) if options.students else []
+    results = batch.results
+    shown = [result.at(options.feedback) for result in results]
+    contents: dict[str, str] = {}
+    if options.csv:
+        columns = _class_list_columns(students, results)
+        contents[options.csv] = csv_text(results, batch.same, columns)
+    if options.page:
+        from cgprimer.course.checks.class_page import class_page
+
+        contents[options.page] = class_page(results, title, batch.same)
+    if options.junit:
+        contents[options.junit] = junit_xml(shown)
+    for path, text in contents.items():
+        write_atomically(path, text)
+    if options.gradescope:
+        _write_gradescope(options.gradescope, shown)
+    return [*contents, *([options.gradescope] if options.gradescope else [])]
+
+
 def _write_gradescope(path: str, results: Sequence[Result]) -> None:
+    """Write results.json of one submission, or a file for each submission."""
     if path.endswith(".json"):
         for result in results:
             write_atomically(path, format_json(gradescope(result)))
@@ -365,8 +420,10 @@ def _write_gradescope(path: str, results: Sequence[Result]) -> None:
         write_atomically(Path(path, f"{name}.json"), format_json(gradescope(result)))
 
 
-def _columns(students: Sequence[Student], results: Sequence[Result]) -> dict[str, dict[str, str]]:
-    """Return the columns of the class list for each submission; note who has none."""
+def _class_list_columns(
+    students: Sequence[Student], results: Sequence[Result]
+) -> dict[str, dict[str, str]]:
+    """Return the class-list columns of each submission, and note missing students."""
     names = {r.submission: Path(remove_ending(r.submission)).name for r in results}
     known = students_by_submission(students, names)
     if students and (unknown := [name for name in names if name not in known]):
@@ -378,17 +435,17 @@ def _columns(students: Sequence[Student], results: Sequence[Result]) -> dict[str
     return {name: dict(known[name].columns) if name in known else empty for name in names}
 
 
-def _say(batch: Batch, results: Sequence[Result], how: _How, one: bool) -> None:
-    """Print the results: one at length, many in a table."""
-    if how.as_json:
+def _print_batch(batch: Batch, results: Sequence[Result], options: CheckOptions, one: bool) -> None:
+    """Print one result in full, or several results as a table."""
+    if options.as_json:
         found = [result.to_dict() for result in results]
         echo_json(found[0] if one and found else found)
         return
     if one:
         for result in results:
-            click.echo(result.only_wrong() if how.only_wrong else result)
+            click.echo(result.only_wrong() if options.only_wrong else result)
         return
-    if how.only_wrong:
+    if options.only_wrong:
         results = [r for r in results if r.points < r.possible or r.failure]
     from cgprimer.analysis.text_tables import table
 

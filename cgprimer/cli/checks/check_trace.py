@@ -13,7 +13,7 @@ from cgprimer.course.checks.sheet_check import build_trace_check
 @click.argument("sheet", type=click.Path())
 @submission_options
 def command(sheet: str) -> Check:
-    """Grade answers to a sheet of cgprimer exercise: a point for each blank.
+    """Grade answers to a problem sheet of cgprimer exercise.
 
     \b
     Examples:

@@ -51,7 +51,7 @@ from cgprimer.cli.shared_options import dark_option
     help="Output file: .png, .svg or .pdf.",
 )
 def command(output: str, **arguments: Any) -> None:
-    """Plot distributions of activations by layer, with and without batch normalization.
+    """Plot the distributions of activations by layer, with and without batch normalization.
 
     \b
     Examples:

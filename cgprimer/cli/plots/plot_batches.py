@@ -87,7 +87,7 @@ from cgprimer.expressions import ExpressionGraph
     help="Output file: .png, .svg or .pdf.",
 )
 def command(graph: ExpressionGraph, output: str, **arguments: Any) -> None:
-    """Plot surfaces of the loss over single mini-batches, and the path of SGD on each.
+    """Plot the loss surface of each mini-batch, and the path of SGD on each.
 
     \b
     Examples:

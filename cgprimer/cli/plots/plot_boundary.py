@@ -40,7 +40,7 @@ from cgprimer.cli.shared_options import columns_option, dark_option
 )
 @click.argument("run", type=click.Path())
 def command(run: str, output: str, **arguments: Any) -> None:
-    """Plot predictions of a run over the plane of its two inputs, with the samples.
+    """Plot the predictions of a run over the plane of its two inputs, with the samples.
 
     \b
     Examples:

@@ -58,7 +58,7 @@ from cgprimer.cli.shared_options import dark_option
     help="Output file: .png, .svg or .pdf.",
 )
 def command(output: str, **arguments: Any) -> None:
-    """Plot operations per gradient against the number of parameters, for each method.
+    """Plot the operations per gradient against the number of parameters, for each method.
 
     \b
     Examples:

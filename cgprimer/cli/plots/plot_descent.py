@@ -53,7 +53,7 @@ from cgprimer.expressions import ExpressionGraph
     help="Output file: .png, .svg or .pdf.",
 )
 def command(graph: ExpressionGraph, output: str, **arguments: Any) -> None:
-    """Plot mean loss of Levenberg-Marquardt and of optimizers over their steps, from one start.
+    """Plot the mean loss of Levenberg-Marquardt and of optimizers over their steps, from one start.
 
     \b
     Examples:

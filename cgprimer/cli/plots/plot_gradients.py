@@ -40,7 +40,7 @@ from cgprimer.expressions import ExpressionGraph
     help="Output file: .png, .svg or .pdf.",
 )
 def command(graph: ExpressionGraph, output: str, **arguments: Any) -> None:
-    """Plot norms of adjoints by depth, which show vanishing and exploding gradients.
+    """Plot the norms of adjoints by depth, which show vanishing and exploding gradients.
 
     \b
     Examples:

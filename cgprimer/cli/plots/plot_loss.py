@@ -46,7 +46,7 @@ from cgprimer.cli.shared_options import dark_option
 )
 @click.argument("runs", nargs=-1, required=True, type=click.Path(), metavar="RUN...")
 def command(runs: tuple[str, ...], output: str, **arguments: Any) -> None:
-    """Plot training and validation losses of one or several runs.
+    """Plot the training and validation losses of one or several runs.
 
     \b
     Examples:

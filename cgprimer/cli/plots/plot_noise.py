@@ -86,7 +86,7 @@ from cgprimer.expressions import ExpressionGraph
     help="Output file: .png, .svg or .pdf.",
 )
 def command(graph: ExpressionGraph, output: str, **arguments: Any) -> None:
-    """Plot mini-batch noise at a local minimum: paths of full batches and of small batches.
+    """Plot paths of full-batch and mini-batch descent at a local minimum.
 
     \b
     Examples:

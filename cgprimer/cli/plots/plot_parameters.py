@@ -42,7 +42,7 @@ from cgprimer.cli.shared_options import dark_option
 )
 @click.argument("runs", nargs=-1, required=True, type=click.Path(), metavar="RUN...")
 def command(runs: tuple[str, ...], output: str, **arguments: Any) -> None:
-    """Plot parameters of one or several runs over time, with their true values.
+    """Plot the parameters of one or several runs over time, with their true values.
 
     \b
     Examples:

@@ -93,7 +93,7 @@ from cgprimer.expressions import ExpressionGraph
     help="Output file: .png, .svg or .pdf.",
 )
 def command(graph: ExpressionGraph, output: str, **arguments: Any) -> None:
-    """Plot mean loss, or a function, over two parameters, with the paths of optimizers.
+    """Plot the mean loss, or a function, over two parameters, with the paths of optimizers.
 
     \b
     Examples:

@@ -39,7 +39,7 @@ from cgprimer.cli.shared_options import dark_option
     help="Output file: .png, .svg or .pdf.",
 )
 def command(output: str, **arguments: Any) -> None:
-    """Plot growth of a symbolic derivative with the depth of nesting, compared with reverse mode.
+    """Plot the size of symbolic derivatives against the depth of nesting.
 
     \b
     Examples:

@@ -56,7 +56,7 @@ from cgprimer.expressions import ExpressionGraph
     help="Output file: .png, .svg or .pdf.",
 )
 def command(graph: ExpressionGraph, output: str, **arguments: Any) -> None:
-    """Plot variance of a mini-batch gradient against the batch size, with the line 1/B.
+    """Plot the variance of a mini-batch gradient against the batch size, with the line 1/B.
 
     \b
     Examples:
