@@ -99,10 +99,10 @@ def tikz(diagram: Diagram, *, dark: bool = False) -> str:
             f" line width={size(style.line_width)}{dots}}},"
         )
     body.append(f"  path vertex/.style={{draw=path, line width={size(4)}}}]")
-    body += [*_frames(diagram, picture, pen), *_edges(diagram, picture, pen)]
+    body += [*_emit_frames(diagram, picture, pen), *_emit_edges(diagram, picture, pen)]
     for node in diagram.nodes:
-        body += _vertex(node, picture, look, pen)
-    body += [*_above_and_below(diagram, picture, pen), r"\end{tikzpicture}"]
+        body += _emit_vertex(node, picture, look, pen)
+    body += [*_emit_captions(diagram, picture, pen), r"\end{tikzpicture}"]
     declared = [
         *declare_missing_characters("\n".join(body)),
         *(rf"\definecolor{{{n}}}{{HTML}}{{{c[1:].upper()}}}" for n, c in colours.items()),
@@ -117,12 +117,15 @@ class _Pen:
     scale: float
 
     def length(self, points: float) -> str:
+        """Return a length in TikZ."""
         return f"{points * self.scale:.4g}bp"
 
     def point(self, point: Point) -> str:
+        """Return the coordinates of a point in TikZ."""
         return f"({point[0] * self.scale:.1f},{point[1] * self.scale:.1f})"
 
     def rectangle(self, box: Box, inset: float) -> str:
+        """Return the path of a rectangle that is smaller than a box by `inset` on each side."""
         across, along = box.width / 2 - inset, box.height / 2 - inset
         return (
             f"{self.point((box.x - across, box.y - along))} rectangle "
@@ -130,6 +133,7 @@ class _Pen:
         )
 
     def size(self, size: float) -> str:
+        """Return the LaTeX command that sets the font size."""
         line = self.length(size * LINE_SPACING)
         return rf"\fontsize{{{self.length(size)}}}{{{line}}}\selectfont "
 
@@ -140,7 +144,7 @@ class _Pen:
         return rf"\node[{style}align=center, {font}] at {self.point(at)} {{{text}}};"
 
 
-def _frames(diagram: Diagram, picture: SlideLayout, pen: _Pen) -> list[str]:
+def _emit_frames(diagram: Diagram, picture: SlideLayout, pen: _Pen) -> list[str]:
     """Return the TikZ commands of the frames of parts, with their labels."""
     lines = []
     for part, box in zip(diagram.parts, picture.layout.frames, strict=True):
@@ -152,7 +156,8 @@ def _frames(diagram: Diagram, picture: SlideLayout, pen: _Pen) -> list[str]:
     return lines
 
 
-def _edges(diagram: Diagram, picture: SlideLayout, pen: _Pen) -> list[str]:
+def _emit_edges(diagram: Diagram, picture: SlideLayout, pen: _Pen) -> list[str]:
+    """Return the TikZ commands of edges and their labels."""
     lines = []
     for edge, points in zip(diagram.edges, picture.layout.routes, strict=True):
         route = points[::-1] if diagram.backward_arrows else points
@@ -166,7 +171,8 @@ def _edges(diagram: Diagram, picture: SlideLayout, pen: _Pen) -> list[str]:
     return lines
 
 
-def _vertex(node: Node, picture: SlideLayout, look: Theme, pen: _Pen) -> list[str]:
+def _emit_vertex(node: Node, picture: SlideLayout, look: Theme, pen: _Pen) -> list[str]:
+    """Return the TikZ commands of a vertex: its outline and its text."""
     box = picture.layout.boxes[node.key]
     shape = look.roles[node.role].shape
     style = f"{node.role}, path vertex" if node.emphasis else node.role
@@ -188,7 +194,8 @@ def _vertex(node: Node, picture: SlideLayout, look: Theme, pen: _Pen) -> list[st
     return [*lines, pen.node("", DETAIL_SIZE, (box.x, box.y), text)]
 
 
-def _above_and_below(diagram: Diagram, picture: SlideLayout, pen: _Pen) -> list[str]:
+def _emit_captions(diagram: Diagram, picture: SlideLayout, pen: _Pen) -> list[str]:
+    """Return the TikZ commands of the title and the notes."""
     middle, floor = picture.layout.width / 2, picture.layout.height
     width = f"text width={pen.length(max(picture.layout.width, NOTE_WIDTH))}"
     lines = []
