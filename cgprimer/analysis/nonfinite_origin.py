@@ -1,7 +1,7 @@
-"""Where the first number that is not finite comes from, with its operands, its place, a remedy.
+"""The origin of infinities and nans: the first value that is not finite, with a remedy.
 
-A sweep goes through the instructions forward, then through the shares of reverse mode backward:
-what is not finite first is the cause, because everything that it was made of still is.
+The instructions are searched in forward order, then the contributions of reverse mode in backward
+order. The first result that is not finite is the origin, because its operands are finite.
 """
 
 from __future__ import annotations
@@ -10,7 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cgprimer.analysis.remedies import PRODUCT, SUM, Operation, of_branch, of_slope, of_value
+from cgprimer.analysis.remedies import (
+    PRODUCT,
+    SUM,
+    Operation,
+    suggest_for_branch,
+    suggest_for_partial,
+    suggest_for_value,
+)
 from cgprimer.core.derivatives import (
     Point,
     layer_mode_at,
@@ -48,21 +55,21 @@ _DIGITS = 6
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """The first number that is not finite.
+    """The first value or partial derivative that is not finite.
 
     Attributes:
-        vertex: the vertex of the graph in whose expression it is; an input or a parameter itself.
-        operation: what computes it, as it is written; empty for what is given.
-        value: of the operation.
-        operands: the operation's, text to value.
-        slope: in the backward pass: the derivative of the operation with respect to ``by``; None
-            where a value is not finite.
-        by: the operand that the slope is with respect to.
-        adjoint: in the backward pass: what came to the operation.
-        span: where the operation stands in the text.
-        remedy: what is done about it.
-        sample: which of several samples; None where there is one.
-        index: of the operation's value on the graph's tape.
+        vertex: the vertex whose expression contains the operation, or the input or parameter.
+        operation: the expression of the operation; empty for inputs and parameters.
+        value: the value of the operation.
+        operands: the values of the operands, keyed by expression.
+        remedy: a suggestion.
+        slope: in the backward pass, the partial derivative of the operation with respect to ``by``;
+            None in the forward pass.
+        by: the operand with respect to which the partial derivative is taken.
+        adjoint: in the backward pass, the adjoint of the operation.
+        span: the position of the operation in the source.
+        sample: the index of the sample; None for a single point.
+        index: the index of the operation's value on the graph's tape.
     """
 
     vertex: str
@@ -79,43 +86,47 @@ class Why:
 
     @property
     def sentence(self) -> str:
-        """What is not finite, in one line."""
+        """A description in one line."""
         place = "" if self.sample is None else f" at sample {self.sample}"
         if not self.operation:
-            return f"{self.vertex} is given as {_bad(self.value)}{place}"
+            return f"{self.vertex} is given as {_format_nonfinite(self.value)}{place}"
         if self.slope is None:
             within = "" if self.operation == self.vertex else f", in {self.vertex},"
-            return f"forward: {self.operation}{within} is {_bad(self.value)}{place}"
+            return f"forward: {self.operation}{within} is {_format_nonfinite(self.value)}{place}"
         return (
             f"backward: the slope of {self.operation} with respect to {self.by} is"
-            f" {_shown(self.slope)}{place}, and the adjoint that meets it {_shown(self.adjoint)}"
+            f" {_format_value(self.slope)}{place}, and the adjoint that meets it"
+            f" {_format_value(self.adjoint)}"
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data: place and numbers, sentence and remedy."""
-        own = ("vertex", "operation", "value", "operands", "slope", "by", "adjoint", "sample")
-        found = {name: getattr(self, name) for name in own}
+        """Return plain data."""
+        fields = ("vertex", "operation", "value", "operands", "slope", "by", "adjoint", "sample")
+        data = {name: getattr(self, name) for name in fields}
         where = self.span.location() if self.span else None
-        return {**found, "place": where, "sentence": self.sentence, "remedy": self.remedy}
+        return {**data, "place": where, "sentence": self.sentence, "remedy": self.remedy}
 
     def __str__(self) -> str:
         lines = [self.sentence]
         if self.span is not None:
             lines += [f"  {self.span.location()}:", *self.span.caret_lines().split("\n")]
         if self.operands:
-            known = ", ".join(f"{text} = {_shown(v)}" for text, v in self.operands.items())
-            lines.append(f"  operands: {known}")
+            operands = ", ".join(
+                f"{text} = {_format_value(v)}" for text, v in self.operands.items()
+            )
+            lines.append(f"  operands: {operands}")
         return "\n".join([*lines, f"  remedy: {self.remedy}"])
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
+    """Format a number or array."""
     return format_array(value, _DIGITS)
 
 
-def _bad(value: Any) -> str:
-    """A number that is not finite; of an array the first, and where it stands."""
-    bad = find_nonfinite(value, count_axes(value))
-    return f"{bad[0]} at {bad[2]}" if bad and bad[2] else _shown(value)
+def _format_nonfinite(value: Any) -> str:
+    """Format a value that is not finite; for an array, its first such element and the index."""
+    element = find_nonfinite(value, count_axes(value))
+    return f"{element[0]} at {element[2]}" if element and element[2] else _format_value(value)
 
 
 def why(
@@ -126,18 +137,19 @@ def why(
     wrt: Names | None = None,
     loss: str | None = None,
 ) -> Why | None:
-    """The first value, or slope of the backward pass, that is not finite; None if all are finite.
+    """Find the first value or partial derivative that is not finite, or return None.
 
     Args:
         graph: the graph.
-        at: values of inputs and parameters; declared values fill the rest. Of several samples the
-            first one is explained where something is not finite.
-        of: what is evaluated; all outputs unless given.
-        wrt: with respect to which names; all parameters unless given, or all inputs.
-        loss: a loss to put behind the outputs, as in :func:`cgprimer.graph_with_loss`.
+        at: values of inputs and parameters; declared values are the defaults. If there are several
+            samples, the first sample with a value that is not finite is explained.
+        of: the variables to evaluate; by default all outputs.
+        wrt: names with respect to which they are differentiated; by default all parameters, or all
+            inputs of a graph without parameters.
+        loss: a loss to add after the outputs, as in :func:`cgprimer.graph_with_loss`.
 
     Raises:
-        UsageError, MissingValueError: as :func:`cgprimer.gradient`.
+        UsageError, MissingValueError: as in :func:`cgprimer.gradient`.
 
     >>> import cgprimer
     >>> graph = cgprimer.parse("xw = where(less(x, 0), 0, sqrt(x))")
@@ -147,8 +159,8 @@ def why(
       xw = where(less(x, 0), 0, sqrt(x))
                                 ^^^^^^^
       operands: x = 0
-      remedy: at 0 the slope of sqrt(x) is inf: that is so, and no mistake. Start away from 0, or \
-round the corner off: sqrt(x + 1e-12)
+      remedy: the derivative of sqrt(x) is inf at 0, which is correct: start away from 0, or \
+smooth the function: sqrt(x + 1e-12)
     >>> print(why(graph, {"x": -1.0}, wrt="x").sentence)
     forward: sqrt(x), in xw, is nan
     >>> why(graph, {"x": -1.0}, wrt="x").remedy.partition("harmless operand, ")[2]
@@ -161,18 +173,20 @@ round the corner off: sqrt(x + 1e-12)
     primal = tape_with_elements(graph, (*targets, *names), mode)
     point = graph.point(at, needed=())
     shape = graph.samples(point)
-    whole = dict.fromkeys(parse_element(name).array for name in names)
+    arrays = dict.fromkeys(parse_element(name).array for name in names)
     for target in targets:
-        program = differentiate(primal, target, tuple(whole), method="reverse")
-        for sample, here in _samples(graph, point, shape):
-            found = _first(graph, primal, program, target, here)
-            if found is not None:
-                return replace(found, sample=sample)
+        program = differentiate(primal, target, tuple(arrays), method="reverse")
+        for sample, sample_point in _iterate_samples(graph, point, shape):
+            origin = _find_origin(graph, primal, program, target, sample_point)
+            if origin is not None:
+                return replace(origin, sample=sample)
     return None
 
 
-def _samples(graph: ExpressionGraph, point: Mapping[str, Value], shape: tuple[int, ...]) -> Any:
-    """Each sample's point, with its number; None for the only one."""
+def _iterate_samples(
+    graph: ExpressionGraph, point: Mapping[str, Value], shape: tuple[int, ...]
+) -> Any:
+    """Yield the index and the point of each sample; the index is None for a single point."""
     free = (*graph.inputs, *graph.parameters)
     missing = {n: convert_value(n, 0.0, graph.shapes.get(n, ())) for n in free if n not in point}
     if not shape:
@@ -180,112 +194,136 @@ def _samples(graph: ExpressionGraph, point: Mapping[str, Value], shape: tuple[in
         return
     import numpy as np
 
-    own = {n: graph.shapes.get(n, ()) for n in point}
+    shapes = {n: graph.shapes.get(n, ()) for n in point}
     arrays = {n: v for n, v in point.items() if not isinstance(v, float)}
-    flat = {n: np.broadcast_to(v, shape + own[n]).reshape(-1, *own[n]) for n, v in arrays.items()}
+    flat = {
+        n: np.broadcast_to(v, shape + shapes[n]).reshape(-1, *shapes[n]) for n, v in arrays.items()
+    }
     flat = {**point, **flat}
     for sample in range(int(np.prod(shape))):
-        here = {n: v if isinstance(v, float) else v[sample] for n, v in flat.items()}
-        here = {n: float(v) if np.ndim(v) == 0 else v for n, v in here.items()}
-        yield sample, {**here, **missing, **running_statistics(graph, here)}
+        values = {n: v if isinstance(v, float) else v[sample] for n, v in flat.items()}
+        values = {n: float(v) if np.ndim(v) == 0 else v for n, v in values.items()}
+        yield sample, {**values, **missing, **running_statistics(graph, values)}
 
 
-def _first(
+def _find_origin(
     graph: ExpressionGraph,
     primal: Tape,
     program: DerivativeProgram,
     target: str,
     point: Mapping[str, Value],
 ) -> Why | None:
-    """The first at a point of one sample."""
+    """Find the first value or partial derivative that is not finite, at a single point."""
     needed = reachable(primal, [primal.index(target)])
     values = values_of(primal, dict(point))
     for index, leaf in enumerate(primal.leaves):
         if needed[index] and leaf.kind != "constant" and not all_finite(values[index]):
-            said = "a value that is given must be finite"
-            return Why(leaf.name, "", values[index], {}, said, index=index)
+            remedy = "inputs and parameters must be finite"
+            return Why(leaf.name, "", values[index], {}, remedy, index=index)
     seeds, tape = program.passes[0].seeds, program.tape
     swept = values_of(tape, {**point, **seeds})
     if all(all_finite(swept[k]) for k in tape.outputs.values()):
-        return None  # whatever was infinite on the way, as in 1/inf, did no harm
-    trees = _trees(primal)
+        return None  # infinite intermediate values, as in 1/inf, are harmless
+    trees = _build_trees(primal)
     for index in range(len(primal.leaves), primal.size):
-        if needed[index] and not all_finite(values[index]):
-            made = _operation(primal, trees, values, index, values[index])
-            branch = _branch(primal, trees, values, index)
-            remedy = (
-                branch(made) if branch else of_value(made, _where_bad(values[index], values[index]))
-            )
-            return _placed(graph, primal, made, values, index, remedy)
-    adjoint = {tape.index(target): next(iter(seeds.values()), 1.0)}
-    trees = _trees(tape)
-    for share in program.shares:
-        came = adjoint.get(share.head, 1.0)
-        slope, product, total = (swept[k] for k in (share.partial, share.product, share.total))
-        adjoint[share.tail] = total
+        value = values[index]
+        if needed[index] and not all_finite(value):
+            operation = _describe_operation(primal, trees, values, index, value)
+            remedy = _suggest_for_branch(primal, trees, values, index, operation)
+            remedy = remedy or suggest_for_value(operation, _select_element(value, value))
+            return _create_result(graph, primal, operation, values, index, remedy)
+    seed = next(iter(seeds.values()), 1.0)
+    return _find_backward_origin(graph, primal, program, target, swept, seed)
+
+
+def _find_backward_origin(
+    graph: ExpressionGraph,
+    primal: Tape,
+    program: DerivativeProgram,
+    target: str,
+    values: list[Any],
+    seed: Value,
+) -> Why | None:
+    """Find the first contribution of the backward pass that is not finite."""
+    tape = program.tape
+    adjoints = {tape.index(target): seed}
+    trees = _build_trees(tape)
+    for contribution in program.shares:
+        head, tail = contribution.head, contribution.tail
+        adjoint = adjoints.get(head, 1.0)
+        numbers = (contribution.partial, contribution.product, contribution.total)
+        slope, product, total = (values[index] for index in numbers)
+        adjoints[tail] = total
         if all(map(all_finite, (slope, product, total))):
             continue
-        worst = next(v for v in (slope, product, total) if not all_finite(v))
-        made = _operation(tape, trees, swept, share.head, worst)
-        branch = _branch(tape, trees, swept, share.head)
-        if not all_finite(slope) or (not all_finite(product) and not all_finite(came)):
-            remedy = branch(made) if branch else of_slope(made, _number(slope))
-        else:
-            remedy = branch(made) if branch else PRODUCT if not all_finite(product) else SUM
-        same = (k for k, tree in _trees(primal).items() if unparse(tree) == made.text)
-        here = next(same, -1)
-        found = _placed(graph, tape, made, swept, share.head, remedy)
-        by = tape.labels.get(share.tail) or unparse(trees[share.tail])
-        return replace(found, slope=slope, by=by, adjoint=came, index=here)
+        first = next(value for value in (slope, product, total) if not all_finite(value))
+        operation = _describe_operation(tape, trees, values, head, first)
+        remedy = _suggest_for_branch(tape, trees, values, head, operation)
+        if not remedy:
+            is_partial = not all_finite(slope)
+            if is_partial or (not all_finite(product) and not all_finite(adjoint)):
+                remedy = suggest_for_partial(operation, _select_number(slope))
+            else:
+                remedy = PRODUCT if not all_finite(product) else SUM
+        result = _create_result(graph, tape, operation, values, head, remedy)
+        by = tape.labels.get(tail) or unparse(trees[tail])
+        primal_trees = _build_trees(primal).items()
+        index = next((k for k, tree in primal_trees if unparse(tree) == operation.text), -1)
+        return replace(result, slope=slope, by=by, adjoint=adjoint, index=index)
     return None
 
 
-def _trees(tape: Tape) -> dict[int, Expression]:
-    """What each value is computed by, written out down to the names of the text."""
+def _build_trees(tape: Tape) -> dict[int, Expression]:
+    """Build the expression of each value in terms of named values."""
     trees: dict[int, Expression] = {}
     for index, leaf in enumerate(tape.leaves):
         trees[index] = Number(leaf.value) if leaf.kind == "constant" else Name(leaf.name)
     for index, (row, operands) in enumerate(tape.instructions, len(tape.leaves)):
-        inside = [
+        arguments = [
             Name(tape.labels[o]) if o in tape.labels and o >= len(tape.leaves) else trees[o]
             for o in operands
         ]
         function = select_printed_function(row, *[tape.shapes[o] for o in operands])
-        trees[index] = Apply(function, tuple(inside))
+        trees[index] = Apply(function, tuple(arguments))
     return trees
 
 
-def _operation(
-    tape: Tape, trees: Mapping[int, Expression], values: list[Any], index: int, bad: Value
+def _describe_operation(
+    tape: Tape, trees: Mapping[int, Expression], values: list[Any], index: int, nonfinite: Value
 ) -> Operation:
-    """What computes a value; its operands where something, of its shape, is not finite."""
-    step = tape.instruction(index)
-    assert step is not None
+    """Describe the operation of a value, with its operands where ``nonfinite`` is not finite."""
+    instruction = tape.instruction(index)
+    assert instruction is not None
     tree = trees[index]
     assert isinstance(tree, Apply)
     texts = tuple(unparse(argument) for argument in tree.arguments)
-    known = tuple(values[o] for o in step.operands)
-    single: tuple[float, ...] = ()
-    if isinstance(step.primitive, str):
-        single = tuple(_where_bad(v, bad) for v in known)
-    return Operation(str(step.primitive), unparse(tree), texts, single)
+    operands: tuple[float, ...] = ()
+    if isinstance(instruction.primitive, str):
+        operands = tuple(_select_element(values[o], nonfinite) for o in instruction.operands)
+    return Operation(str(instruction.primitive), unparse(tree), texts, operands)
 
 
-def _where_bad(value: Value, bad: Value) -> float:
-    """A value at the first place where another one, of the same shape, is not finite."""
-    if isinstance(value, float) or isinstance(bad, float):
+def _select_element(value: Value, nonfinite: Value) -> float:
+    """Return the element of a value at the first index where another value is not finite."""
+    if isinstance(value, float) or isinstance(nonfinite, float):
         return float(value) if isinstance(value, float) else float(value.reshape(-1)[0])
     import numpy as np
 
-    return float(np.broadcast_to(value, bad.shape)[tuple(np.argwhere(~np.isfinite(bad))[0])])
+    index = tuple(np.argwhere(~np.isfinite(nonfinite))[0])
+    return float(np.broadcast_to(value, nonfinite.shape)[index])
 
 
-def _placed(
-    graph: ExpressionGraph, tape: Tape, made: Operation, values: list[Any], index: int, remedy: str
+def _create_result(
+    graph: ExpressionGraph,
+    tape: Tape,
+    operation: Operation,
+    values: list[Any],
+    index: int,
+    remedy: str,
 ) -> Why:
-    """With the vertex in whose expression it stands, and its place in the text."""
-    step = tape.instruction(index)
-    assert step is not None
+    """Create the result for an operation, with its vertex and its position in the source."""
+    instruction = tape.instruction(index)
+    assert instruction is not None
     owners = (k for k in sorted(tape.labels) if k >= index and tape.labels[k] in graph.definitions)
     vertex = tape.labels[next(owners)]
     statement = next(
@@ -293,26 +331,29 @@ def _placed(
     )
     operands = {
         text: values[o]
-        for text, o in zip(made.operands, step.operands, strict=True)
+        for text, o in zip(operation.operands, instruction.operands, strict=True)
         if o >= len(tape.leaves) or tape.leaves[o].kind != "constant"
     }
-    span = graph.program.expression_span(statement, made.text)
-    return Why(vertex, made.text, values[index], operands, remedy, span=span, index=index)
+    span = graph.program.expression_span(statement, operation.text)
+    return Why(vertex, operation.text, values[index], operands, remedy, span=span, index=index)
 
 
-def _branch(tape: Tape, trees: Mapping[int, Expression], values: list[Any], index: int) -> Any:
-    """The remedy for a value in a branch that ``where`` does not take; None of any other value."""
-    for k, (row, operands) in enumerate(tape.instructions, len(tape.leaves)):
-        if row != "where" or k <= index:
+def _suggest_for_branch(
+    tape: Tape, trees: Mapping[int, Expression], values: list[Any], index: int, operation: Operation
+) -> str:
+    """Suggest a remedy if ``where`` does not select the branch of a value; empty otherwise."""
+    for user, (row, operands) in enumerate(tape.instructions, len(tape.leaves)):
+        if row != "where" or user <= index:
             continue
-        taken = _where_bad(values[operands[0]], values[index]) != 0.0
-        kept, left_out = operands[1:] if taken else operands[:0:-1]
-        if reachable(tape, [left_out])[index] and not reachable(tape, [kept])[index]:
+        is_true = _select_element(values[operands[0]], values[index]) != 0.0
+        selected, other = operands[1:] if is_true else operands[:0:-1]
+        if reachable(tape, [other])[index] and not reachable(tape, [selected])[index]:
             condition = unparse(trees[operands[0]])
-            return lambda op: of_branch(op, condition, where_true=not taken)
-    return None
+            return suggest_for_branch(operation, condition, where_true=not is_true)
+    return ""
 
 
-def _number(value: Value) -> float:
-    bad = find_nonfinite(value)
-    return bad[0] if bad else float(value)
+def _select_number(value: Value) -> float:
+    """Return the first element that is not finite, or the value itself if it is a finite scalar."""
+    element = find_nonfinite(value)
+    return element[0] if element else float(value)

@@ -31,8 +31,14 @@ FORWARD = {  # text, point: the operation, the value, words of the remedy
     "exp": ("xb = exp(k*x)/(1 + exp(k*x))", {"x": 1e3}, "exp(k*x)", math.inf, "softplus"),
     "root": ("xb = sqrt(k*x)", {"x": -1.0}, "sqrt(k*x)", math.nan, "k*x >= 0"),
     "power": ("xb = (k*x)^-1", {"x": 0.0}, "(k*x)^(-1)|(k*x)^-1", math.inf, "negative power"),
-    "of negative": ("xb = (k*x)^0.5", {"x": -4.0}, "(k*x)^0.5", math.nan, "no power 0.5"),
-    "product": ("xb = k*x^3", {"k": 1e200, "x": 1e100}, "k*x^3", math.inf, "beyond 1.8e308"),
+    "of negative": (
+        "xb = (k*x)^0.5",
+        {"x": -4.0},
+        "(k*x)^0.5",
+        math.nan,
+        "power 0.5 of a negative",
+    ),
+    "product": ("xb = k*x^3", {"k": 1e200, "x": 1e100}, "k*x^3", math.inf, "exceeds 1.8e308"),
     "arc": ("xb = acos(k*x)", {"x": 2.0}, "acos(k*x)", math.nan, "-1 <= k*x <= 1"),
 }
 
@@ -52,7 +58,7 @@ def test_the_first_value(case: tuple[str, dict[str, float], str, float, str]) ->
 
 BACKWARD = {
     "root": ("xb = 3*sqrt(k*x)", {"k": 0.0, "x": 1.0}, "sqrt(k*x)", "sqrt(k*x + 1e-12)"),
-    "power": ("xb = (k*x)^0.5", {"k": 0.0, "x": 1.0}, "(k*x)^0.5", "add a little"),
+    "power": ("xb = (k*x)^0.5", {"k": 0.0, "x": 1.0}, "(k*x)^0.5", "add a small constant"),
     "arc": ("xb = acos(k*x)", {"k": 1.0, "x": 1.0}, "acos(k*x)", "clamp(k*x"),
 }
 
@@ -80,7 +86,7 @@ BRANCHES = {  # what is written, at which x its derivative is nan
 def test_the_remedy_of_a_branch_that_is_not_taken_is_one(case: tuple[str, float, float]) -> None:
     text, x, slope = case
     found = explained(f"xw = {text}", {"x": x}, wrt="x")
-    assert "does not take this branch" in found.remedy
+    assert "does not select this branch" in found.remedy
     fixed = text.replace(found.operation, found.remedy.partition("harmless operand, ")[2])
     assert fixed != text
     graph = cgprimer.parse(f"xw = {fixed}")
