@@ -19,7 +19,7 @@ from cgprimer.course.checks.gradient_questions import Question
 from cgprimer.course.checks.mistakes.gradient_passes import GradientPasses
 from cgprimer.course.checks.mistakes.mistake_rule import Array, Attempt, Gradient, Prediction
 from cgprimer.course.checks.mistakes.mistake_table import MISTAKE_RULES
-from cgprimer.course.checks.mistakes.prediction_matching import MIN_POINTS, agrees
+from cgprimer.course.checks.mistakes.prediction_matching import MIN_POINTS, is_predicted
 from cgprimer.course.checks.mistakes.wrong_values import list_second_mistakes
 from cgprimer.course.checks.question_points import Points
 from cgprimer.tapes import Tape
@@ -216,7 +216,7 @@ def _match(attempt: Attempt, candidates: Iterable[_Candidate]) -> Iterator[_Matc
             explained = {
                 name
                 for name, values in prediction.values.items()
-                if agrees(points, attempt.answers[name], values, noise[name], ties.get(name))
+                if is_predicted(points, attempt.answers[name], values, noise[name], ties.get(name))
             }
         if explained & attempt.wrong:
             is_complete = prediction.individual or len(explained) == len(prediction.values)

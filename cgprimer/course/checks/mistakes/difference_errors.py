@@ -164,7 +164,7 @@ class _Quotients:
         bound = 1e-7 * np.abs(self.correct) + points.noise[name]
         self.is_wrong = self.compared & (np.abs(self.errors) > bound)
 
-    def truncation(self, scheme: str, step: Array) -> Array:
+    def compute_truncation_errors(self, scheme: str, step: Array) -> Array:
         """Return the truncation errors of quotients with the given steps."""
         question, points, name = self.question, self.points, self.name
         x = points.arguments[name]
@@ -179,7 +179,7 @@ class _Quotients:
         """Return the step whose truncation errors are nearest to the errors, by iteration."""
         step, order = 1e-3, _ORDERS[scheme]
         for _ in range(_ITERATIONS):
-            predicted = self.truncation(scheme, step * scale)
+            predicted = self.compute_truncation_errors(scheme, step * scale)
             is_visible = self.compared & (np.abs(predicted) > self.noise / abs(step))
             if np.sum(is_visible) < _MIN_POINTS:
                 break
@@ -191,9 +191,9 @@ class _Quotients:
                 break
         return float(step)
 
-    def have_step(self, scheme: str, step: float, scale: Array) -> bool:
+    def has_errors_of_step(self, scheme: str, step: float, scale: Array) -> bool:
         """Return whether the errors are the truncation errors of quotients with a step."""
-        predicted = self.truncation(scheme, step * scale)
+        predicted = self.compute_truncation_errors(scheme, step * scale)
         allowed = 0.01 * np.abs(predicted) + self.noise / abs(step) / 2
         is_near = np.abs(self.errors - predicted) <= allowed
         is_visible = self.compared & (np.abs(predicted) > self.noise / abs(step))
@@ -209,6 +209,6 @@ def _fit_step(question: Question, points: Points, answers: Array, name: str) -> 
             scale = scale_with(points.arguments[name])
             for scheme in _ORDERS:
                 step = quotients.fit_step(scheme, scale)
-                if quotients.have_step(scheme, step, scale):
+                if quotients.has_errors_of_step(scheme, step, scale):
                     return _Step(scheme, step, scaling)
     return None

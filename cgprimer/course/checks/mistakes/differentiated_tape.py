@@ -125,11 +125,11 @@ class DifferentiatedTape:
 
     def group_by_variable(self, heads: Iterable[int]) -> list[tuple[str, frozenset[int]]]:
         """Return instructions as sets, one for each variable or array that they belong to."""
-        return group_values(heads, lambda head: parse_element(self.owner_name(head))[0])
+        return group_values(heads, lambda head: parse_element(self.find_owner_name(head))[0])
 
     # --- descriptions ------------------------------------------------------------------------
 
-    def owner_name(self, index: int) -> str:
+    def find_owner_name(self, index: int) -> str:
         """Return the name of the variable whose formula computes a value."""
         return self.tape.labels.get(self.owner[index], "")
 
@@ -141,7 +141,7 @@ class DifferentiatedTape:
         """Return the operation that computes a value, with its variable: ``tanh(u) in xh``."""
         primitive, operands = self.instruction(index)
         formula = Apply(primitive, tuple(self._formula(o)[0] for o in operands))
-        return f"{unparse(formula)} in {self.owner_name(index)}"
+        return f"{unparse(formula)} in {self.find_owner_name(index)}"
 
     def format_instruction(self, index: int) -> str:
         """Return the primitive of a named value, or the formula of an unnamed one.
@@ -150,7 +150,7 @@ class DifferentiatedTape:
         """
         if index in self.tape.labels:
             return f"{self.instruction(index).primitive} in {self.tape.labels[index]}"
-        return f"{self.format_value(index)} in {self.owner_name(index)}"
+        return f"{self.format_value(index)} in {self.find_owner_name(index)}"
 
     def _formula(self, index: int) -> tuple[Expression, int]:
         """Return the formula of a value and its number of nodes; long parts are abbreviated."""

@@ -95,13 +95,14 @@ class GradientPasses(DifferentiatedTape):
         """
         slots = dict(zip(OPERANDS, operands, strict=False)) | {RESULT: out}
 
-        def leaf(node: Name | Number) -> int:
+        def emit_leaf(node: Name | Number) -> int:
+            """Return the value of an operand, of the result, or of a constant."""
             if isinstance(node, Name):
                 return slots[node.name]
             return self.builder.constant(node.value)
 
         return fold(
-            parse_partial(formula), leaf, lambda name, parts: self.builder.emit(name, *parts)
+            parse_partial(formula), emit_leaf, lambda name, parts: self.builder.emit(name, *parts)
         )
 
     def group_instructions(self, heads: Iterable[int]) -> dict[frozenset[int], str]:

@@ -111,7 +111,7 @@ def _group_functions(passes: GradientPasses) -> dict[frozenset[int], str]:
         groups.setdefault(heads, f"that of {names} in {variable}")
     layers = _count_functions_below(passes, functions)
     for layer, heads in group_values(functions, lambda h: f"{functions[h]} of layer {layers[h]}"):
-        names = join_names(passes.owner_name(h) for h in sorted(heads))
+        names = join_names(passes.find_owner_name(h) for h in sorted(heads))
         groups.setdefault(heads, f"that of each {layer}: {names}")
     for primitive, heads in group_values(functions, functions.__getitem__):
         groups.setdefault(heads, f"that of each {primitive}")

@@ -10,7 +10,7 @@ TOLERANCE = 1e-9  # relative difference between predicted values and answers
 MIN_POINTS = 4  # smooth points at which answers must agree
 
 
-def agrees(
+def is_predicted(
     points: Points, answers: Array, predicted: Array, noise: Array, ties: Array | None = None
 ) -> bool:
     """Return whether answers equal predicted derivatives at every smooth point with an answer.

@@ -59,25 +59,25 @@ class ReverseRules:
     starts_at_zero: bool = False
     forward: Mapping[int, Any] | None = None
 
-    def propagates(self, edge: Edge) -> bool:
-        """Return whether the pass propagates the adjoint along an edge."""
+    def is_propagated(self, edge: Edge) -> bool:
+        """Return whether an adjoint is propagated along an edge."""
         return True
 
-    def operation(
+    def choose_operation(
         self, run: ReversePass, edge: Edge, primitive: Applied, values: Sequence[Any], out: Any
     ) -> tuple[Applied, Sequence[Any], Any]:
-        """Return the primitive, the operands and the result that define the partial derivative."""
+        """Return the primitive, operands and result whose partial derivative is computed."""
         return primitive, values, out
 
-    def upstream(self, run: ReversePass, edge: Edge, adjoint: Any) -> Any:
+    def compute_upstream(self, run: ReversePass, edge: Edge, adjoint: Any) -> Any:
         """Return the upstream gradient of an edge: the adjoint of its head."""
         return adjoint
 
-    def product(self, run: ReversePass, edge: Edge, adjoint: Any, partial: Any) -> Any:
+    def compute_product(self, run: ReversePass, edge: Edge, adjoint: Any, partial: Any) -> Any:
         """Return the upstream gradient times the partial derivative."""
         return run.builder.product(adjoint, partial)
 
-    def combine(self, run: ReversePass, edge: Edge) -> Combination:
+    def choose_combination(self, run: ReversePass, edge: Edge) -> Combination:
         """Return how a product is combined with the adjoint that the tail already has."""
         return "add"
 
@@ -123,26 +123,28 @@ class ReversePass:
         for edge in tape.backward_edges if rules.order is None else rules.order:
             head, position, tail = edge
             adjoint = adjoints.get(head)
-            if adjoint is None or not rules.propagates(edge):
+            if adjoint is None or not rules.is_propagated(edge):
                 continue
             self._edge = edge
             instruction, operands = tape.instruction(head)
-            primitive, local_values, out = rules.operation(
+            primitive, local_values, out = rules.choose_operation(
                 self, edge, instruction, tuple([values[o] for o in operands]), values[head]
             )
-            adjoints[head] = rules.upstream(self, edge, adjoint)
+            adjoints[head] = rules.compute_upstream(self, edge, adjoint)
             yield head, primitive, (None,) * position + (tail,), local_values, out
             adjoints[head] = adjoint
 
     def product(self, adjoint: Any, partial: Any) -> Any:
         """Return the product of an adjoint and a partial under the rules of the pass."""
-        return self.rules.product(self, self._edge, adjoint, partial)
+        return self.rules.compute_product(self, self._edge, adjoint, partial)
 
     def add_contribution(
         self, totals: dict[int, Any], to: int, product: Any, *contribution: Any
     ) -> None:
         """Combine a product with the adjoint of a value under the rules of the pass."""
-        combination = self.rules.combine(self, self._edge) if to in totals else "overwrite"
+        combination = (
+            self.rules.choose_combination(self, self._edge) if to in totals else "overwrite"
+        )
         if combination == "add":
             totals[to] = self.emit("add", totals[to], product)
         elif combination == "overwrite":
@@ -174,29 +176,29 @@ def run_reverse_pass(
 
 @dataclass(frozen=True)
 class OmitEdges(ReverseRules):
-    """Edges along which no adjoint is propagated."""
+    """Reverse mode without the contributions of some edges."""
 
     edges: Collection[Edge] = frozenset()
 
-    def propagates(self, edge: Edge) -> bool:
-        """Return whether an edge is not omitted."""
+    def is_propagated(self, edge: Edge) -> bool:
+        """Return whether an adjoint is propagated along an edge: whether it is not omitted."""
         return edge not in self.edges
 
 
 @dataclass(frozen=True)
 class OmitPartials(ReverseRules):
-    """Edges whose partial derivative is missing: the product is the upstream gradient."""
+    """Reverse mode without the partial derivatives of some edges."""
 
     edges: Collection[Edge] = frozenset()
 
-    def product(self, run: ReversePass, edge: Edge, adjoint: Any, partial: Any) -> Any:
+    def compute_product(self, run: ReversePass, edge: Edge, adjoint: Any, partial: Any) -> Any:
         """Return the upstream gradient without the partial derivative."""
         return adjoint if edge in self.edges else run.builder.product(adjoint, partial)
 
 
 @dataclass(frozen=True)
 class OmitUpstream(ReverseRules):
-    """Edges whose upstream gradient is missing: the product is the partial derivative.
+    """Reverse mode without the upstream gradients of some results.
 
     Attributes:
         heads: the results whose adjoint is not used; all of them unless given.
@@ -204,7 +206,7 @@ class OmitUpstream(ReverseRules):
 
     heads: Collection[int] | None = None
 
-    def upstream(self, run: ReversePass, edge: Edge, adjoint: Any) -> Any:
+    def compute_upstream(self, run: ReversePass, edge: Edge, adjoint: Any) -> Any:
         """Return 1 instead of the adjoint of the head."""
         is_omitted = self.heads is None or edge.head in self.heads
         return run.constant(1.0) if is_omitted else adjoint
@@ -212,22 +214,22 @@ class OmitUpstream(ReverseRules):
 
 @dataclass(frozen=True)
 class AverageUpstream(ReverseRules):
-    """Edges whose upstream gradient is averaged over the batch before it is multiplied."""
+    """Reverse mode that averages the upstream gradients of some edges over the batch."""
 
     edges: Collection[Edge] = frozenset()
 
-    def upstream(self, run: ReversePass, edge: Edge, adjoint: Any) -> Any:
+    def compute_upstream(self, run: ReversePass, edge: Edge, adjoint: Any) -> Any:
         """Return the mean over the batch of the adjoint of the head."""
         return run.emit(MEAN, adjoint) if edge in self.edges else adjoint
 
 
 @dataclass(frozen=True)
 class NegateProducts(ReverseRules):
-    """Edges whose product has the wrong sign."""
+    """Reverse mode with the wrong sign of the contributions of some edges."""
 
     edges: Collection[Edge] = frozenset()
 
-    def product(self, run: ReversePass, edge: Edge, adjoint: Any, partial: Any) -> Any:
+    def compute_product(self, run: ReversePass, edge: Edge, adjoint: Any, partial: Any) -> Any:
         """Return the negative product."""
         product = run.builder.product(adjoint, partial)
         return run.emit("neg", product) if edge in self.edges else product
@@ -235,11 +237,11 @@ class NegateProducts(ReverseRules):
 
 @dataclass(frozen=True)
 class RepeatPartials(ReverseRules):
-    """Edges whose partial derivative is a factor twice."""
+    """Reverse mode that multiplies by the partial derivatives of some edges twice."""
 
     edges: Collection[Edge] = frozenset()
 
-    def product(self, run: ReversePass, edge: Edge, adjoint: Any, partial: Any) -> Any:
+    def compute_product(self, run: ReversePass, edge: Edge, adjoint: Any, partial: Any) -> Any:
         """Return the upstream gradient times the square of the partial derivative."""
         product = run.builder.product(adjoint, partial)
         return run.builder.product(product, partial) if edge in self.edges else product
@@ -247,7 +249,7 @@ class RepeatPartials(ReverseRules):
 
 @dataclass(frozen=True)
 class MultiplyProducts(ReverseRules):
-    """Edges whose product has an additional factor.
+    """Reverse mode with an additional factor in the contributions of some edges.
 
     Attributes:
         factors: the factors as values of the builder, keyed by edge.
@@ -255,7 +257,7 @@ class MultiplyProducts(ReverseRules):
 
     factors: Mapping[Edge, Any] = field(default_factory=dict)
 
-    def product(self, run: ReversePass, edge: Edge, adjoint: Any, partial: Any) -> Any:
+    def compute_product(self, run: ReversePass, edge: Edge, adjoint: Any, partial: Any) -> Any:
         """Return the product times the additional factor of the edge."""
         product = run.builder.product(adjoint, partial)
         return run.emit("mul", product, self.factors[edge]) if edge in self.factors else product
@@ -263,7 +265,7 @@ class MultiplyProducts(ReverseRules):
 
 @dataclass(frozen=True)
 class ReplacePartials(ReverseRules):
-    """Edges with a wrong partial derivative.
+    """Reverse mode with wrong partial derivatives of some edges.
 
     Attributes:
         partials: the wrong partial derivatives as values of the builder, keyed by edge.
@@ -271,14 +273,14 @@ class ReplacePartials(ReverseRules):
 
     partials: Mapping[Edge, Any] = field(default_factory=dict)
 
-    def product(self, run: ReversePass, edge: Edge, adjoint: Any, partial: Any) -> Any:
+    def compute_product(self, run: ReversePass, edge: Edge, adjoint: Any, partial: Any) -> Any:
         """Return the upstream gradient times the wrong partial derivative."""
         return run.builder.product(adjoint, self.partials.get(edge, partial))
 
 
 @dataclass(frozen=True)
 class MovePartials(ReverseRules):
-    """Instructions whose partial derivative is evaluated at wrong operands.
+    """Reverse mode that evaluates the partial derivatives of some instructions at wrong operands.
 
     Attributes:
         operands: the wrong operands and the wrong result of an instruction, as values of the
@@ -287,7 +289,7 @@ class MovePartials(ReverseRules):
 
     operands: Mapping[int, tuple[Sequence[Any], Any]] = field(default_factory=dict)
 
-    def operation(
+    def choose_operation(
         self, run: ReversePass, edge: Edge, primitive: Applied, values: Sequence[Any], out: Any
     ) -> tuple[Applied, Sequence[Any], Any]:
         """Return the primitive with the wrong operands and result."""
@@ -297,7 +299,7 @@ class MovePartials(ReverseRules):
 
 @dataclass(frozen=True)
 class SkipFormulas(ReverseRules):
-    """Variables whose adjoint becomes that of another variable, unchanged.
+    """Reverse mode that passes the adjoints of some variables on to another variable, unchanged.
 
     Attributes:
         edges: for each such variable the edge to it from the other variable, at position 0.
@@ -305,7 +307,7 @@ class SkipFormulas(ReverseRules):
 
     edges: Collection[Edge] = frozenset()
 
-    def operation(
+    def choose_operation(
         self, run: ReversePass, edge: Edge, primitive: Applied, values: Sequence[Any], out: Any
     ) -> tuple[Applied, Sequence[Any], Any]:
         """Return a copy of the other variable in place of the formula."""
@@ -316,7 +318,7 @@ class SkipFormulas(ReverseRules):
 
 @dataclass(frozen=True)
 class Overwrite(ReverseRules):
-    """``=`` instead of ``+=``: an adjoint is one contribution instead of the sum of several.
+    """Reverse mode with ``=`` instead of ``+=``: adjoints keep one of several contributions.
 
     Attributes:
         keep: the contribution that remains, ``last`` or ``first``.
@@ -330,7 +332,7 @@ class Overwrite(ReverseRules):
     tails: Collection[int] | None = None
     adds_in_formula: bool = False
 
-    def combine(self, run: ReversePass, edge: Edge) -> Combination:
+    def choose_combination(self, run: ReversePass, edge: Edge) -> Combination:
         """Return whether the product replaces the adjoint, is ignored, or is added."""
         if self.heads is not None and edge.head not in self.heads:
             return "add"

@@ -234,7 +234,7 @@ def _update_one_by_one(
 
 @dataclass(frozen=True)
 class UpdateDuringPass(ReverseRules):
-    """Products whose parameter is updated before the adjoint of the other factor is computed.
+    """Reverse mode that updates the parameter of a product before it computes the other adjoint.
 
     Attributes:
         rate: the learning rate as a value of the builder.
@@ -247,7 +247,7 @@ class UpdateDuringPass(ReverseRules):
     parameters: frozenset[int] = frozenset()
     samples: int = 0
 
-    def operation(
+    def choose_operation(
         self, run: ReversePass, edge: Edge, primitive: Applied, values: Sequence[Any], out: Any
     ) -> tuple[Applied, Sequence[Any], Any]:
         """Return a product with the updated parameter."""

@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from cgprimer.course.checks.mistakes.mistake_rule import Array, Attempt, Gradient, Prediction
-from cgprimer.course.checks.mistakes.prediction_matching import TOLERANCE, agrees
+from cgprimer.course.checks.mistakes.prediction_matching import TOLERANCE, is_predicted
 from cgprimer.errors import join_names
 from cgprimer.expressions import parse_element
 from cgprimer.support.value_names import Element
@@ -209,7 +209,7 @@ def _find_exchange(attempt: Attempt) -> _Exchange:
             and np.isclose(
                 answers[name][first_smooth], points.gradient[other][first_smooth], 1e-6, 0.0
             )
-            and agrees(points, answers[name], points.gradient[other], points.noise[other])
+            and is_predicted(points, answers[name], points.gradient[other], points.noise[other])
         ]
         for name in names
     }
