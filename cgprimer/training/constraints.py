@@ -113,7 +113,7 @@ class Constraints:
         self,
         vectors: ParameterVectors,
         drawn: Array,
-        given: Mapping[str, Any],
+        start_values: Mapping[str, Any],
         declared: Mapping[str, Any],
     ) -> dict[str, Any]:
         """Choose the start values of all parameters.
@@ -127,17 +127,17 @@ class Constraints:
         Raises:
             UsageError: a value is outside norms or bounds, or a frozen parameter has no value.
         """
-        values, own = vectors.values(self.project(drawn)), self.columns.get("free")
-        if own is not None:
-            for name, free in vectors.parts(own).items():
-                if name in given or free.all():
+        values, free_column = vectors.values(self.project(drawn)), self.columns.get("free")
+        if free_column is not None:
+            for name, free in vectors.parts(free_column).items():
+                if name in start_values or free.all():
                     continue
                 if name not in declared:
                     hint = f"pass --start {name}=... (start={{{name!r}: ...}})"
                     raise UsageError(f"frozen parameter {name} has no value", hint=hint)
-                found = np.where(free, values[name], declared[name])
-                values[name] = found if free.ndim else float(found)
-        values = vectors.values(set_start_values(vectors.vector(values), vectors, given))
+                positions = np.where(free, values[name], declared[name])
+                values[name] = positions if free.ndim else float(positions)
+        values = vectors.values(set_start_values(vectors.vector(values), vectors, start_values))
         parts = vectors.parts(vectors.vector(values))
         within = vectors.parts(self.project(vectors.vector(values)))
         for name in values:
@@ -160,25 +160,25 @@ class Constraints:
         ) -> tuple[Array, State]:
             """Run one update with regularizers and constraints."""
             count = len(state) - len(names)
-            own, held = state[:count], dict(zip(names, state[count:], strict=True))
-            rate = rate * held["scale"] if "scale" in held else rate
-            if "l2" in held:
-                gradient = gradient + 2 * held["l2"] * parameters
-            moved, own = rule.update(parameters, gradient, own, rate)
-            if "l1" in held:
-                moved = shrink_towards_zero(moved, 2 * rate * held["l1"])
+            inner_state, column_values = state[:count], dict(zip(names, state[count:], strict=True))
+            rate = rate * column_values["scale"] if "scale" in column_values else rate
+            if "l2" in column_values:
+                gradient = gradient + 2 * column_values["l2"] * parameters
+            moved, inner_state = rule.update(parameters, gradient, inner_state, rate)
+            if "l1" in column_values:
+                moved = shrink_towards_zero(moved, 2 * rate * column_values["l1"])
             if norms:
                 moved = Constraints(norms=norms, p=p).project(moved)
-            if "low" in held:
-                moved = np.minimum(np.maximum(moved, held["low"]), held["high"])
-            if "free" in held:
-                moved = np.where(held["free"], moved, parameters)
-            return moved, (*own, *state[count:])
+            if "low" in column_values:
+                moved = np.minimum(np.maximum(moved, column_values["low"]), column_values["high"])
+            if "free" in column_values:
+                moved = np.where(column_values["free"], moved, parameters)
+            return moved, (*inner_state, *state[count:])
 
         def start(parameters: Array) -> State:
             """Return the initial state of the optimizer and the columns."""
-            kept = (np.resize(part, np.shape(parameters)) for part in self.columns.values())
-            return (*rule.start(parameters), *kept)
+            repeated = (np.resize(part, np.shape(parameters)) for part in self.columns.values())
+            return (*rule.start(parameters), *repeated)
 
         return Optimizer(rule.name, update, start, rule.rate, kind=rule.kind)
 
@@ -186,12 +186,14 @@ class Constraints:
 def create_constraints(settings: Any, graph: ExpressionGraph) -> Constraints:
     """Create the constraints of a run from its settings."""
     names = ("scale", "l2", "l1", "max_norm", "norm", "bounds", "freeze")
-    given = {name: getattr(settings, name) for name in names}
+    start_values = {name: getattr(settings, name) for name in names}
     if settings.norm != 2.0 and not settings.max_norm:
         message = f"norm={settings.norm:g} requires max_norm"
         raise UsageError(message, hint="pass --max-norm, such as --max-norm 1 (max_norm=1)")
-    asked = any(given[name] not in (None, (), {}) for name in names if name != "norm")
-    return constraints(ParameterVectors(graph), **given) if asked else Constraints()
+    is_constrained = any(
+        start_values[name] not in (None, (), {}) for name in names if name != "norm"
+    )
+    return constraints(ParameterVectors(graph), **start_values) if is_constrained else Constraints()
 
 
 def constraints(
@@ -218,11 +220,11 @@ def constraints(
     {'l2': array([0.5, 0. ]), 'free': array([1., 0.])}
     """
     count, columns = len(vectors), dict[str, Array]()
-    for what, given in ("scale", scale), ("l2", l2), ("l1", l1):
-        if given is None:
+    for what, start_values in ("scale", scale), ("l2", l2), ("l1", l1):
+        if start_values is None:
             continue
         column = np.full(count, 1.0 if what == "scale" else 0.0)
-        for name, value in _list_named_values(what, given, vectors):
+        for name, value in _list_named_values(what, start_values, vectors):
             column[find_indices(vectors, what, name)] = check_real_number(what, value, minimum=0)
         if (column != (what == "scale")).any():
             columns[what] = column
@@ -260,26 +262,28 @@ def constraints(
     return Constraints(columns, tuple(norms), norm)
 
 
-def _list_named_values(what: str, given: Any, vectors: ParameterVectors) -> list[tuple[str, Any]]:
+def _list_named_values(
+    what: str, start_values: Any, vectors: ParameterVectors
+) -> list[tuple[str, Any]]:
     """Return pairs of names and values, given values by name or one value for all parameters."""
-    if isinstance(given, Mapping):
-        return list(given.items())
-    return [(name, given) for name in vectors.shapes]
+    if isinstance(start_values, Mapping):
+        return list(start_values.items())
+    return [(name, start_values) for name in vectors.shapes]
 
 
 def find_indices(vectors: ParameterVectors, what: str, name: str) -> Array:
     """Return the indices of a parameter, or of an element of a parameter, in the vector."""
-    own, at = parse_element(name) if isinstance(name, str) else (name, ())
-    if own not in vectors.shapes:
-        hint = name_hint(str(own), vectors.shapes)
-        raise UsageError(f"{what}: unknown parameter {own!r}", hint=hint)
-    found = vectors.parts(np.arange(len(vectors)))[own]
+    parameter, at = parse_element(name) if isinstance(name, str) else (name, ())
+    if parameter not in vectors.shapes:
+        hint = name_hint(str(parameter), vectors.shapes)
+        raise UsageError(f"{what}: unknown parameter {parameter!r}", hint=hint)
+    positions = vectors.parts(np.arange(len(vectors)))[parameter]
     try:
-        return np.ravel(found[at])
+        return np.ravel(positions[at])
     except IndexError:
-        raise UsageError(
-            f"{what}: index {name} is out of range for {own} with shape {list(found.shape)}"
-        ) from None
+        shape = list(positions.shape)
+        message = f"{what}: index {name} is out of range for {parameter} with shape {shape}"
+        raise UsageError(message) from None
 
 
 def set_start_values(values: Array, vectors: ParameterVectors, start: Mapping[str, Any]) -> Array:
@@ -314,8 +318,8 @@ def _group_norms(vectors: ParameterVectors, max_norm: Any) -> list[tuple[Array, 
         single = "+".join(name for name, shape in vectors.shapes.items() if not shape)
         arrays = [name for name, shape in vectors.shapes.items() if shape]
         wanted = dict.fromkeys([*([single] if single else []), *arrays], max_norm)
-    found = []
+    positions = []
     for names, most in wanted.items():
         parts = [find_indices(vectors, "max_norm", name.strip()) for name in str(names).split("+")]
-        found.append((np.concatenate(parts), check_real_number("max_norm", most, above=0)))
-    return found
+        positions.append((np.concatenate(parts), check_real_number("max_norm", most, above=0)))
+    return positions

@@ -53,12 +53,12 @@ class CoordinateChoice:
     def choose_parameters(self, step: int) -> Array:
         """Return the indices, among the elements that are not frozen, that an update changes."""
         first = step * self.block
-        found: dict[int, None] = {}
+        indices: dict[int, None] = {}
         position = first
-        while len(found) < self.block:
-            found[int(self._sample_order(position // self.count)[position % self.count])] = None
+        while len(indices) < self.block:
+            indices[int(self._sample_order(position // self.count)[position % self.count])] = None
             position += 1
-        return np.array([*found])
+        return np.array([*indices])
 
     def _sample_order(self, sweep: int) -> Any:
         """Return the random order of the elements in a sweep over all of them."""
@@ -82,15 +82,15 @@ class CoordinateChoice:
             columns = {**columns, **counts}
         for k in chosen:
             one = objective.program.passes[k]
-            found = objective.runner.execute(columns, {**scalars, **one.seeds}, samples)
-            total, gradient[self.places[k]] = float(found[LOSS]), found[one.reads[0].output]
+            indices = objective.runner.execute(columns, {**scalars, **one.seeds}, samples)
+            total, gradient[self.places[k]] = float(indices[LOSS]), indices[one.reads[0].output]
         return total if losses is None else float(losses.sum()), gradient
 
     def apply_update(self, values: Array, updated: Array, chosen: Array) -> Array:
         """Return the parameters with only the chosen elements updated."""
-        made = values.copy()
-        made[self.places[chosen]] = updated[self.places[chosen]]
-        return made
+        result = values.copy()
+        result[self.places[chosen]] = updated[self.places[chosen]]
+        return result
 
 
 def check_coordinate_count(numbers: int) -> None:

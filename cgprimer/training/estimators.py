@@ -168,39 +168,41 @@ class Estimator:
         if not hasattr(self, "run_"):
             raise UsageError("this Estimator is not fitted yet", hint="call fit(X, y) first")
         graph = self.run_.known_graph
-        found = self.run_.predict(_split_columns(graph, graph.inputs, X, "X"))
+        predictions = self.run_.predict(_split_columns(graph, graph.inputs, X, "X"))
         if self.classify:
-            found = convert_to_probabilities(found, self.run_.settings["loss"])
-        rows = stack_elements(found, graph.outputs)
+            predictions = convert_to_probabilities(predictions, self.run_.settings["loss"])
+        rows = stack_elements(predictions, graph.outputs)
         if not self.classify:
             return rows[:, 0] if rows.shape[1] == 1 else rows
-        known = self.classes_ if self.classes_.dtype.kind in "fiub" else range(len(self.classes_))
-        return self.classes_[find_class_indices(rows, np.asarray(known, float))]
+        numeric_labels = (
+            self.classes_ if self.classes_.dtype.kind in "fiub" else range(len(self.classes_))
+        )
+        return self.classes_[find_class_indices(rows, np.asarray(numeric_labels, float))]
 
     def score(self, X: Any, y: Any) -> float:
         """Return the accuracy of a classifier, or the R^2 of a regressor."""
-        found, wanted = self.predict(X), np.asarray(y)
-        if wanted.shape[:1] != found.shape[:1]:
-            raise DataError(f"y must have {len(found)} rows, as X, got shape {wanted.shape}")
+        predictions, wanted = self.predict(X), np.asarray(y)
+        if wanted.shape[:1] != predictions.shape[:1]:
+            raise DataError(f"y must have {len(predictions)} rows, as X, got shape {wanted.shape}")
         if self.classify:
-            return float(np.mean(found == wanted))
+            return float(np.mean(predictions == wanted))
         graph = self.run_.known_graph
         targets = _split_columns(graph, graph.outputs, wanted, "y")
-        return r_squared({"y": found}, {"y": np.stack(list(targets.values()), axis=1)})
+        return r_squared({"y": predictions}, {"y": np.stack(list(targets.values()), axis=1)})
 
 
 def _split_columns(
-    graph: ExpressionGraph, names: tuple[str, ...], given: Any, what: str
+    graph: ExpressionGraph, names: tuple[str, ...], table: Any, what: str
 ) -> dict[str, Array]:
     """Return the columns of a table or a vector, keyed by the elements of the graph."""
-    own = list_scalar_names(graph, names)
+    element_names = list_scalar_names(graph, names)
     try:
-        rows = np.asarray(given, float)
+        rows = np.asarray(table, float)
         rows = rows.reshape(len(rows), -1)
     except (TypeError, ValueError, OverflowError) as error:
         raise DataError(f"{what} must be a numeric table: {error}") from None
-    if rows.shape[1] != len(own):
-        names_expected = join_names(own) or "none"
-        message = f"{what} must have {len(own)} columns ({names_expected})"
+    if rows.shape[1] != len(element_names):
+        names_expected = join_names(element_names) or "none"
+        message = f"{what} must have {len(element_names)} columns ({names_expected})"
         raise DataError(f"{message}, got {rows.shape[1]}")
-    return dict(zip(own, rows.T, strict=True))
+    return dict(zip(element_names, rows.T, strict=True))

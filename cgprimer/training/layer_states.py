@@ -76,8 +76,8 @@ class Masks:
             rows, begin, found = random.random((count, self.width)), 0, {}
             for leaf in self.leaves:
                 end = begin + prod(leaf.shape)
-                kept = rows[:, begin:end] < leaf.value
-                found[leaf.name] = kept.astype(self.dtype).reshape(count, *leaf.shape)
+                is_kept = rows[:, begin:end] < leaf.value
+                found[leaf.name] = is_kept.astype(self.dtype).reshape(count, *leaf.shape)
                 begin = end
             return found
 
@@ -99,17 +99,17 @@ class Layers:
     def __init__(
         self,
         graph: ExpressionGraph,
-        whole: Tape,
+        graph_tape: Tape,
         loss: Loss,
         engine: Engine,
         in_numbers: bool,
         dtype: str,
     ) -> None:
-        self.graph, self.whole, self.loss = graph, whole, loss
+        self.graph, self.whole, self.loss = graph, graph_tape, loss
         self.engine, self.in_numbers, self.dtype = engine, in_numbers, dtype
-        self.masks = tuple(f for f in whole.leaves if parse_internal(f.name).kind == MASK)
-        names = filter(is_statistic, whole.names)
-        self.statistics = {n: whole.shapes[whole.index(n)] for n in names}
+        self.masks = tuple(f for f in graph_tape.leaves if parse_internal(f.name).kind == MASK)
+        names = filter(is_statistic, graph_tape.names)
+        self.statistics = {n: graph_tape.shapes[graph_tape.index(n)] for n in names}
 
     def __bool__(self) -> bool:
         """Return whether the graph has layers with state."""
@@ -175,16 +175,16 @@ class Layers:
     @cached_property
     def _inference_program(self) -> Execute:
         """The compiled graph with its loss, in inference mode."""
-        made = attach_to_tape(tape(self.graph), self.loss)
-        made = scalarize(made) if self.in_numbers else made
-        return compile_tape(self.engine, made, reduction="sum", dtype=self.dtype)
+        program_tape = attach_to_tape(tape(self.graph), self.loss)
+        program_tape = scalarize(program_tape) if self.in_numbers else program_tape
+        return compile_tape(self.engine, program_tape, reduction="sum", dtype=self.dtype)
 
     @cached_property
     def _batch_statistics_program(self) -> Execute:
         """The compiled tape whose outputs are the statistics of a batch."""
         places = {name: self.whole.index(name) for name in self.statistics}
-        made = remove_dead_code(replace(self.whole, outputs=places))
-        return compile_tape(self.engine, made, reduction="none", dtype=self.dtype)
+        program_tape = remove_dead_code(replace(self.whole, outputs=places))
+        return compile_tape(self.engine, program_tape, reduction="none", dtype=self.dtype)
 
 
 def convert_statistics(running: Mapping[str, Array]) -> dict[str, Any]:

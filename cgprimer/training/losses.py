@@ -108,13 +108,15 @@ def _record_loss(name: str, function: LossFunction) -> str:
     builder = Builder(simplify=False)
     operands = [RecordedValue(builder, builder.column(n)) for n in ("out", "target")]
     try:
-        made = function(*operands)
-        if not isinstance(made, RecordedValue):
+        recorded_loss = function(*operands)
+        if not isinstance(recorded_loss, RecordedValue):
             raise TapeError("the loss does not depend on the output")
-        recorded = builder.finish({"loss": made.index})
+        recorded = builder.finish({"loss": recorded_loss.index})
         for (out, target), value in zip(_TRIALS, values, strict=True):
-            found = values_of(recorded, {"out": out, "target": target})[recorded.outputs["loss"]]
-            if not np.isclose(found, value, rtol=1e-9, equal_nan=True):
+            evaluated = values_of(recorded, {"out": out, "target": target})[
+                recorded.outputs["loss"]
+            ]
+            if not np.isclose(evaluated, value, rtol=1e-9, equal_nan=True):
                 raise TapeError("the loss has operations that cannot be recorded")
         return _write_expression(recorded)
     except Exception:  # Python can still run the function
@@ -139,13 +141,13 @@ def _write_expression(recorded: Tape) -> str:
 
 def find_loss_function(loss: str) -> LossFunction | None:
     """Return the Python function of a loss; None for an expression."""
-    found = LOSSES[loss] if isinstance(loss, str) and loss in LOSSES else None
-    return found if callable(found) else None
+    evaluated = LOSSES[loss] if isinstance(loss, str) and loss in LOSSES else None
+    return evaluated if callable(evaluated) else None
 
 
 def compute_loss_derivatives(
     function: LossFunction,
-    whole: Tape,
+    graph_tape: Tape,
     needed: Mapping[str, Column],
     columns: Mapping[str, Array],
     parameters: Mapping[str, Any],
@@ -163,11 +165,11 @@ def compute_loss_derivatives(
     """
     from cgprimer.recording.value import Value  # recording is loaded only for such losses
 
-    found = values_of(whole, {**columns, **parameters})
+    evaluated = values_of(graph_tape, {**columns, **parameters})
     total, counts = np.zeros(()), dict[str, Array]()
     for leaf, column in needed.items():
         target, one = columns[leaf], float if not column.shape else np.array
-        out = np.broadcast_to(found[whole.outputs[column.name]], target.shape)
+        out = np.broadcast_to(evaluated[graph_tape.outputs[column.name]], target.shape)
         losses, counts[leaf] = np.zeros(len(target)), np.zeros(target.shape)
         for k in range(len(target)):
             value = Value(one(out[k]))
@@ -189,24 +191,24 @@ def compute_loss_derivatives(
 
 
 def load_training_data(
-    graph: ExpressionGraph, given: Any, settings: Settings
+    graph: ExpressionGraph, source: Any, settings: Settings
 ) -> tuple[Dataset | Blocks, Settings]:
     """Load a dataset with the columns that the loss needs; return it and the settings.
 
     For data without targets, the default loss is replaced by ``output``, with a warning.
     """
-    data = load_samples(graph, given, settings.loss)
+    data = load_samples(graph, source, settings.loss)
     targets = data.targets if isinstance(data, Dataset) else data.roles["targets"]
     if settings.loss != DEFAULT or targets or len(graph.outputs) != 1 or not graph.parameters:
         return data, settings
-    said = f"the data have no targets, so the output {graph.outputs[0]!r} is the loss"
-    warn_user(f"{said} (loss={OUTPUT!r})")
+    notice = f"the data have no targets, so the output {graph.outputs[0]!r} is the loss"
+    warn_user(f"{notice} (loss={OUTPUT!r})")
     return data, replace(settings, loss=OUTPUT)
 
 
 def load_samples(
     graph: ExpressionGraph,
-    given: Any,
+    source: Any,
     loss: str | Sequence[str],
     columns: Mapping[str, str] | None = None,
 ) -> Dataset | Blocks:
@@ -214,10 +216,10 @@ def load_samples(
 
     For arguments and errors, see :func:`cgprimer.training.data.resolve_dataset`.
     """
-    if isinstance(given, Dataset | Blocks):
-        return given
-    targets = find_target_columns(graph, given, loss, columns)
-    return resolve_dataset(given, graph, columns=columns, targets=targets)
+    if isinstance(source, Dataset | Blocks):
+        return source
+    targets = find_target_columns(graph, source, loss, columns)
+    return resolve_dataset(source, graph, columns=columns, targets=targets)
 
 
 def find_column_shapes(data: Dataset | Blocks) -> dict[str, Shape]:
@@ -227,7 +229,7 @@ def find_column_shapes(data: Dataset | Blocks) -> dict[str, Shape]:
 
 def find_target_columns(
     graph: ExpressionGraph,
-    given: Any,
+    source: Any,
     loss: str | Sequence[str],
     columns: Mapping[str, str] | None = None,
 ) -> tuple[str, ...]:
@@ -242,15 +244,15 @@ def find_target_columns(
         columns: names of the graph for columns of the data.
     """
     if not isinstance(loss, str):
-        each = (find_target_columns(graph, given, one, columns) for one in loss)
-        return tuple(dict.fromkeys(name for names in each for name in names))
-    known = column_names(given, columns)
-    others = [name for name in known if name not in graph.inputs]
+        column_lists = (find_target_columns(graph, source, one, columns) for one in loss)
+        return tuple(dict.fromkeys(name for names in column_lists for name in names))
+    available = column_names(source, columns)
+    others = [name for name in available if name not in graph.inputs]
     if loss == DEFAULT and len(graph.outputs) == 1 and not others:
         return ()
     if loss == DEFAULT or find_loss_function(loss) is not None:
         return graph.outputs
-    needed = build_loss(tape(graph), loss, extra=dict.fromkeys(known, ())).columns
+    needed = build_loss(tape(graph), loss, extra=dict.fromkeys(available, ())).columns
     names = [c.name for c in needed.values() if c.name not in graph.inputs]
     if parse_loss_name(loss) == SOFTMAX and not {*names} <= {*others} and len(others) == 1:
         return (others[0],)
@@ -265,25 +267,29 @@ def find_loss_column(graph: ExpressionGraph, loss: str, column: Column, dataset:
     Raises:
         DataError: the column is missing, or a value is not a valid target of the loss.
     """
-    given: Mapping[str, Array] = dataset.targets if column.is_target else dataset.columns
+    source: Mapping[str, Array] = dataset.targets if column.is_target else dataset.columns
     name = column.name
     if column.is_target and parse_loss_name(loss) == SOFTMAX:
         outputs = graph.outputs
-        alone = len(given) == 1 and not {*outputs} & {*given}  # classes have any name
-        label = next(iter(given)) if alone else name
-        if alone and len(outputs) > 1 and not column.shape:
-            check_class_indices(given[label], len(outputs), f"the target {label!r}")
-            return (given[label] == outputs.index(name)).astype(float)
-        if label in given and len(column.shape) == 1 and given[label].ndim == 1:
-            check_class_indices(given[label], column.shape[0], f"the target {label!r}")
-            return np.equal.outer(given[label], np.arange(column.shape[0])).astype(float)
-    values = find_column(given, name, "target" if column.is_target else "column")
+        has_only_target = len(source) == 1 and not {*outputs} & {*source}  # classes have any name
+        label = next(iter(source)) if has_only_target else name
+        if has_only_target and len(outputs) > 1 and not column.shape:
+            check_class_indices(source[label], len(outputs), f"the target {label!r}")
+            return (source[label] == outputs.index(name)).astype(float)
+        if label in source and len(column.shape) == 1 and source[label].ndim == 1:
+            check_class_indices(source[label], column.shape[0], f"the target {label!r}")
+            return np.equal.outer(source[label], np.arange(column.shape[0])).astype(float)
+    values = find_column(source, name, "target" if column.is_target else "column")
     if column.is_target:
         check_target(loss, values, f"the target {name!r}")
         if parse_loss_name(loss) == SOFTMAX:
-            whole = values.sum(axis=-1) if column.shape else sum(given[o] for o in graph.outputs)
-            said = f"the probabilities of the target {name!r} must add up to 1, got a sum that{{}}"
-            check_values(whole, abs(whole - 1) <= 1e-6, said)
+            graph_tape = (
+                values.sum(axis=-1) if column.shape else sum(source[o] for o in graph.outputs)
+            )
+            notice = (
+                f"the probabilities of the target {name!r} must add up to 1, got a sum that{{}}"
+            )
+            check_values(graph_tape, abs(graph_tape - 1) <= 1e-6, notice)
     return values
 
 
@@ -312,8 +318,8 @@ def align_targets(graph: ExpressionGraph, loss: str, block: Dataset) -> dict[str
     >>> {name: column.tolist() for name, column in found.items()}
     {'xa': [0.0, 1.0], 'xb': [1.0, 0.0]}
     """
-    whole = tape(graph)
-    shapes = {name: whole.shapes[index] for name, index in whole.outputs.items()}
+    graph_tape = tape(graph)
+    shapes = {name: graph_tape.shapes[index] for name, index in graph_tape.outputs.items()}
     columns = {name: Column(name, shape, is_target=True) for name, shape in shapes.items()}
     return {name: find_loss_column(graph, loss, column, block) for name, column in columns.items()}
 
@@ -335,29 +341,31 @@ def convert_sample_columns(
     columns = {}
     for name, shape in shapes.items():
         if column := needed.get(name):
-            role, own = "target" if column.is_target else "column", column.name
+            role, column_name = "target" if column.is_target else "column", column.name
             values = find_loss_column(graph, loss, column, dataset)
         else:
-            role, own, values = "input", name, find_column(dataset.inputs, name, "input")
+            role, column_name, values = "input", name, find_column(dataset.inputs, name, "input")
         with np.errstate(over="ignore"):
             columns[name] = np.ascontiguousarray(values, dtype=dtype)
-        check_column_shape(role, own, columns[name].shape[1:], shape)
+        check_column_shape(role, column_name, columns[name].shape[1:], shape)
         bad = dtype == "float32" and find_nonfinite(columns[name], len(shape))
         if bad and all_finite(np.asarray(values)):
-            message = f"sample {bad[1]} of the {role} {own + bad[2]!r} is too large for {dtype}"
+            message = (
+                f"sample {bad[1]} of the {role} {column_name + bad[2]!r} is too large for {dtype}"
+            )
             hint = "use dtype='float64' (--dtype float64), or scale the data"
             raise DataError(message, hint=hint)
     return columns, shapes
 
 
-def check_column_shape(role: str, name: str, given: Shape, wanted: Shape) -> None:
+def check_column_shape(role: str, name: str, source: Shape, wanted: Shape) -> None:
     """Raise DataError if the shape of a column differs from the shape in the graph."""
-    if given == wanted:
+    if source == wanted:
         return
-    known = set(elements(name, given))
-    missing = next((e for e in elements(name, wanted) if e not in known), None)
+    available = set(elements(name, source))
+    missing = next((e for e in elements(name, wanted) if e not in available), None)
     hint = f"the column {missing} is missing" if missing else "the column has too many elements"
-    if math.prod(given) == math.prod(wanted):  # as (samples, 1) for a scalar
+    if math.prod(source) == math.prod(wanted):  # as (samples, 1) for a scalar
         hint = f"change the shape with .reshape({', '.join(map(str, (-1, *wanted)))})"
     message = f"the {role} {name!r} must be {format_shape(wanted)}, as in the graph"
-    raise DataError(f"{message}, got {format_shape(given)}", hint=hint)
+    raise DataError(f"{message}, got {format_shape(source)}", hint=hint)

@@ -80,21 +80,21 @@ def find_classes(outputs: Columns, targets: Columns) -> tuple[tuple[Any, ...], A
     Raises:
         DataError: the targets are not classes (at most thirty different integers).
     """
-    given, wanted = stack_elements(outputs, targets), stack_elements(targets, targets)
+    predictions, wanted = stack_elements(outputs, targets), stack_elements(targets, targets)
     if wanted.shape[1] > 1:
         if (wanted % 1).any() and not np.allclose(wanted.sum(axis=1), 1):
             raise DataError(
                 "the targets must be classes: integers, or probabilities that add up to 1"
             )
         names = [e for n, column in targets.items() for e in elements(n, np.shape(column)[1:])]
-        return tuple(names), find_class_indices(given, wanted[:0])
+        return tuple(names), find_class_indices(predictions, wanted[:0])
     values = np.unique(wanted)
     values = next((np.array(two) for two in _COMMON_LABELS if {*values[:3]} <= {*two}), values)
     if len(values) > _MAX_CLASSES or (values % 1).any():
         name = next(iter(targets))
         message = f"the target {name!r} must have at most {_MAX_CLASSES} different integers"
         raise DataError(message, hint="use the metric r2 for other values")
-    return tuple(values.tolist()), find_class_indices(given, values)
+    return tuple(values.tolist()), find_class_indices(predictions, values)
 
 
 def accuracy(outputs: Columns, targets: Columns) -> float:
@@ -117,11 +117,11 @@ def r_squared(outputs: Columns, targets: Columns) -> float:
     >>> r_squared({"xw": np.array([1.0, 2.0, 3.5])}, {"xw": np.array([1.0, 2.0, 3.0])})
     0.875
     """
-    given, wanted = stack_elements(outputs, targets), stack_elements(targets, targets)
-    left = ((wanted - given) ** 2).sum(axis=0)
+    predictions, wanted = stack_elements(outputs, targets), stack_elements(targets, targets)
+    left = ((wanted - predictions) ** 2).sum(axis=0)
     with np.errstate(all="ignore"):
-        found = 1 - left / ((wanted - wanted.mean(axis=0)) ** 2).sum(axis=0)
-    return float(np.where(np.isfinite(found), found, np.nan).mean())
+        scores = 1 - left / ((wanted - wanted.mean(axis=0)) ** 2).sum(axis=0)
+    return float(np.where(np.isfinite(scores), scores, np.nan).mean())
 
 
 METRICS: dict[str, Callable[[Columns, Columns], float]] = {

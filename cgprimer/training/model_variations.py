@@ -43,9 +43,9 @@ def iterate_combinations(
         hint = 'vary={"learning_rate": [0.1, 0.01]} (--learning-rate 0.1,0.01)'
         raise UsageError("vary must not be empty", hint=hint)
     lists: dict[str, list[Any]] = {}
-    for name, given in vary.items():
+    for name, choices in vary.items():
         check_choice("setting", name, allowed)
-        values = _list_graph_names(given) if name == GRAPH else given
+        values = _list_graph_names(choices) if name == GRAPH else choices
         if isinstance(values, str) or not isinstance(values, Sequence) or not values:
             raise UsageError(f"values of {name} must be a list, got {values!r}")
         if name == SAMPLES:
@@ -116,8 +116,8 @@ def match_columns_to_graph(graph: ExpressionGraph, data: Dataset) -> Dataset:
 
 def find_output_shapes(graph: ExpressionGraph) -> dict[str, tuple[int, ...]]:
     """Return the shape of each output for one sample."""
-    whole = tape(graph)
-    return {name: whole.shapes[index] for name, index in whole.outputs.items()}
+    graph_tape = tape(graph)
+    return {name: graph_tape.shapes[index] for name, index in graph_tape.outputs.items()}
 
 
 def match_columns(

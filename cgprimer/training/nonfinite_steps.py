@@ -44,7 +44,7 @@ def explain_nonfinite_update(
     Returns:
         A sentence with the vertex, the sample and its inputs, and the explanation, if known.
     """
-    given, vectors = dict(parameters), objective.vectors
+    start_point, vectors = dict(parameters), objective.vectors
     for name, value in zip(vectors.elements, vectors.vector(parameters), strict=True):
         if not math.isfinite(value):
             return f"the parameter {name} is {value}", None
@@ -71,11 +71,11 @@ def explain_nonfinite_update(
         if objective.function is not None:
             losses, counts = objective.counts(columns, parameters)
             computed[about, "", ""], columns = (losses, 0), {**columns, **counts}
-        found = runner(columns, dict(parameters), len(part))
-        for (_, wrt), value in found.derivatives.items():
+        results = runner(columns, dict(parameters), len(part))
+        for (_, wrt), value in results.derivatives.items():
             rank = 0 if objective.in_numbers else len(objective.vectors.shapes[wrt])
             computed[f"the derivative of {about} with respect to {wrt}", "", ""] = value, rank
-        for (what, own, ending), (value, rank) in computed.items():
+        for (what, element, ending), (value, rank) in computed.items():
             if bad := find_nonfinite(value, rank):
                 inputs = [
                     f"{n}={format_array(part.inputs[n][bad[1]], 6, width=_LINE_WIDTH)}"
@@ -83,8 +83,10 @@ def explain_nonfinite_update(
                 ]
                 shown = f" ({', '.join(inputs)})" if inputs else ""
                 sample = batch[begin + bad[1]]
-                said = f"{what}{own}{bad[2]}{ending} is {bad[0]} for sample {sample}{shown}"
+                sentence = f"{what}{element}{bad[2]}{ending} is {bad[0]} for sample {sample}{shown}"
                 one, needed = part.where(np.array([bad[1]])), objective.terms.columns
-                point = given | create_loss_point(graph, objective.loss, needed, one)
-                return said, why(graph, point, loss=None if objective.function else objective.loss)
+                point = start_point | create_loss_point(graph, objective.loss, needed, one)
+                return sentence, why(
+                    graph, point, loss=None if objective.function else objective.loss
+                )
     return "the sum over the samples is not finite", None

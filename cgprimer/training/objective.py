@@ -118,8 +118,8 @@ class Objective:
             self.counts = partial(
                 compute_loss_derivatives, self.function, self.whole, self.terms.columns
             )
-            said = f"the loss {loss!r} cannot be recorded; Python runs it sample by sample"
-            warn_user(said)
+            notice = f"the loss {loss!r} cannot be recorded; Python runs it sample by sample"
+            warn_user(notice)
         self.in_numbers = shaped and prefers_scalars(
             self.whole, method, options or {}, engine, samples
         )
@@ -149,10 +149,12 @@ class Objective:
             return Runner(self.program, engine=chosen, reduction="sum", dtype=dtype), {}
 
         # A second run of a graph reuses the program, unless a user can replace what a name means.
-        own = engine in _ENGINES and method in _METHODS and not (options or self.function)
-        own = own and memory_caching_enabled()
+        is_cacheable = engine in _ENGINES and method in _METHODS and not (options or self.function)
+        is_cacheable = is_cacheable and memory_caching_enabled()
         key = ("objective", about, str(given), mode, method, self.in_numbers, self.wrt)
-        self.program = compute_once(graph, key, derive_program) if own else derive_program()
+        self.program = (
+            compute_once(graph, key, derive_program) if is_cacheable else derive_program()
+        )
         chosen = choose_engine(engine, self.program, samples)
         of_engine = (
             *key,
@@ -160,7 +162,7 @@ class Objective:
             dtype,
         )  # for any number of samples, so learning curves are cheap
         self.runner, self._trainers = (
-            compute_once(graph, of_engine, compile_program) if own else compile_program()
+            compute_once(graph, of_engine, compile_program) if is_cacheable else compile_program()
         )
         # Matrices in single precision are also updated in it, which halves the memory traffic.
         self.precision = np.dtype(dtype if shaped and not self.in_numbers else float)
@@ -181,8 +183,8 @@ class Objective:
         if self.in_numbers or self.vectors.has_scalars_only:
             at = np.flatnonzero(free)
             return tuple(self.vectors.elements[k] for k in at), at
-        whole = self.vectors.parts(np.asarray(free) != 0)
-        wrt = tuple(n for n in self.graph.parameters if whole[n].any())
+        total_samples = self.vectors.parts(np.asarray(free) != 0)
+        wrt = tuple(n for n in self.graph.parameters if total_samples[n].any())
         places = self.vectors.parts(np.arange(len(free)))
         return wrt, np.concatenate([places[n].ravel() for n in wrt])
 
@@ -190,9 +192,9 @@ class Objective:
         """Expand a gradient to all elements; elements that are not differentiated get zeros."""
         if self.places is None:
             return gradient
-        whole = np.zeros(len(self.vectors), gradient.dtype)
-        whole[self.places] = gradient
-        return whole
+        total_samples = np.zeros(len(self.vectors), gradient.dtype)
+        total_samples[self.places] = gradient
+        return total_samples
 
     @cached_property
     def primal(self) -> Tape:
@@ -235,10 +237,10 @@ class Objective:
         except TapeError as error:
             warn_user(f"{error}; Python runs its updates one by one")
             return None
-        loss, *found = tape.outputs
-        known = dict(zip(self.wrt, found, strict=True))
-        gradients = [known.get(name, "") for name in self.parameters]
-        made: Trainer | None = make(
+        loss, *evaluated = tape.outputs
+        output_of = dict(zip(self.wrt, evaluated, strict=True))
+        gradients = [output_of.get(name, "") for name in self.parameters]
+        compiled_trainer: Trainer | None = make(
             tape,
             loss=loss,
             gradients=gradients,
@@ -248,8 +250,8 @@ class Objective:
             batch=batch,
         )
         if len(self._trainers) < _MAX_TRAINERS:
-            self._trainers[rule, batch, summed] = made
-        return made
+            self._trainers[rule, batch, summed] = compiled_trainer
+        return compiled_trainer
 
     def single(self, names: Sequence[str]) -> Callable[[Sequence[float], Array], Point]:
         """Return a function from a sample and the parameters to loss and gradient.
@@ -270,9 +272,9 @@ class Objective:
             def run_passes(sample: Sequence[float], values: Array) -> Point:
                 """Run the passes of the program one by one."""
                 scalars = dict(zip(self.parameters, values.tolist(), strict=True))
-                found = runner(dict(zip(names, sample, strict=True)), scalars, 1)
-                gradient = [found.derivatives[LOSS, name] for name in self.wrt]
-                return found.values[LOSS], self.spread(np.array(gradient))
+                evaluated = runner(dict(zip(names, sample, strict=True)), scalars, 1)
+                gradient = [evaluated.derivatives[LOSS, name] for name in self.wrt]
+                return evaluated.values[LOSS], self.spread(np.array(gradient))
 
             return run_passes
         tape = optimize(tape)
@@ -287,8 +289,8 @@ class Objective:
         def run_merged_passes(sample: Sequence[float], values: Array) -> Point:
             """Run all passes as one tape."""
             point = (*sample, *values.tolist())
-            found = evaluate_instructions(steps, [*[point[k] for k in order], *constants])
-            loss, *gradient = [found[k] for k in outputs]
+            evaluated = evaluate_instructions(steps, [*[point[k] for k in order], *constants])
+            loss, *gradient = [evaluated[k] for k in outputs]
             return loss, self.spread(np.array(gradient))
 
         return run_merged_passes
@@ -305,12 +307,12 @@ class Objective:
         if self._run_vectors is not None:
             loss, gradient = self._run_vectors(columns, values, samples)
             return loss, self.spread(gradient)
-        found = self.runner(columns, self.scalars(values), samples)
-        parts: Any = [found.derivatives[LOSS, name] for name in self.wrt]
+        evaluated = self.runner(columns, self.scalars(values), samples)
+        parts: Any = [evaluated.derivatives[LOSS, name] for name in self.wrt]
         if self.program.shapes:
             flat = [np.ravel(part) for part in parts]
             parts = np.concatenate(flat, dtype=self.precision, casting="same_kind")
-        return float(found.values[LOSS]), self.spread(np.asarray(parts, self.precision))
+        return float(evaluated.values[LOSS]), self.spread(np.asarray(parts, self.precision))
 
     def scalars(self, values: Array) -> dict[str, Any]:
         """Return the parameters, keyed by their names on the tape."""
@@ -362,9 +364,9 @@ class ResidentData:
     def mean_loss(self, values: Array, running: Mapping[str, Any]) -> float:
         """Compute the mean loss over all samples with running statistics."""
         lengths, mean = self.dataset.lengths, self.objective.mean_loss
-        whole = sum(lengths)
+        total_samples = sum(lengths)
         return sum(
-            mean(self.block(k)[1], samples, values, running) * (samples / whole)
+            mean(self.block(k)[1], samples, values, running) * (samples / total_samples)
             for k, samples in enumerate(lengths)
             if samples
         )

@@ -42,7 +42,7 @@ class ParameterVectors:
         self._parts = list(zip(names, parts, self.shapes.values(), strict=True))
         self.has_scalars_only = not any(self.shapes.values())
         # itemgetter is faster than a loop for thousands of parameters.
-        self._chosen: Callable[[Any], Any] = itemgetter(*names) if names else lambda given: ()
+        self._chosen: Callable[[Any], Any] = itemgetter(*names) if names else lambda selected: ()
 
     def __len__(self) -> int:
         """Return the number of elements."""
@@ -56,14 +56,14 @@ class ParameterVectors:
             ShapeError, UsageError, EngineError: a value has a wrong shape, or is not a real number.
         """
         try:
-            given = self._chosen(values)
+            selected = self._chosen(values)
             if not self.has_scalars_only:
-                given = given if len(self.shapes) > 1 else (given,)
-                named = zip(self.shapes.items(), given, strict=True)
+                selected = selected if len(self.shapes) > 1 else (selected,)
+                shaped_values = zip(self.shapes.items(), selected, strict=True)
                 return np.concatenate(
-                    [_flatten_value(name, v, shape) for (name, shape), v in named]
+                    [_flatten_value(name, v, shape) for (name, shape), v in shaped_values]
                 )
-            found = np.asarray(given)
+            found = np.asarray(selected)
         except KeyError as error:
             raise MissingValueError(f"missing value for the parameter {error.args[0]!r}") from None
         except (TypeError, IndexError):

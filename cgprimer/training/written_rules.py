@@ -167,10 +167,10 @@ def find_state_names(statements: tuple[Statement, ...]) -> tuple[str, ...]:
     ('v',)
     """
     assigned = {name for name, _ in statements}
-    known, state = {*_PREDEFINED}, dict[str, None]()
+    names, state = {*_PREDEFINED}, dict[str, None]()
     for name, expression in statements:
-        state |= {read: None for read in names_in(expression) if read in assigned - known}
-        known.add(name)
+        state |= {read: None for read in names_in(expression) if read in assigned - names}
+        names.add(name)
     return tuple(state)
 
 
@@ -205,12 +205,12 @@ def parse_rule(text: str, values: Mapping[str, Any]) -> WrittenRule:
 def _parse_checked_rule(text: str, values: tuple[tuple[str, float], ...]) -> WrittenRule:
     """Parse a rule, given checked values."""
     program = parse_program(text, FUNCTIONS, "<optimizer>")
-    definitions, known = _check_statements(program), dict(values)
+    definitions, names = _check_statements(program), dict(values)
     statements = tuple((one.name, one.expression) for one in definitions)
     state = find_state_names(statements)
-    _check_names(program, definitions, state, known)
-    constants = {name: value for name, value in known.items() if name not in state}
-    initial = {name: known.get(name, 0.0) for name in state}
+    _check_names(program, definitions, state, names)
+    constants = {name: value for name, value in names.items() if name not in state}
+    initial = {name: names.get(name, 0.0) for name in state}
     _check_first_update(program, definitions, constants, initial)
     return WrittenRule(text, constants, initial)
 
@@ -258,8 +258,8 @@ def _check_names(
     for one in definitions:
         for name in names_in(one.expression):
             if name not in assigned | {*_PREDEFINED} | values.keys():
-                known = [*assigned, *_PREDEFINED, *values]
-                hint = did_you_mean(name, known) or f"pass a value, such as --hyper {name}=0.9"
+                names = [*assigned, *_PREDEFINED, *values]
+                hint = did_you_mean(name, names) or f"pass a value, such as --hyper {name}=0.9"
                 message = f"{name!r} has neither an assignment nor a value"
                 _fail(program, one, name, message, hint)
     allowed = [*state, *sorted(read.keys() - assigned - {*_PREDEFINED})]

@@ -94,15 +94,15 @@ def check_optimizer(
     file = None if isinstance(submission, Mapping) else Path(submission)
     title = file.name if file else "notebook"
     driver = optimizer_driver.__file__
-    asked: list[Request] = [{"call": "list_definitions", "arguments": []}]
-    there = run_submission(submission, asked, limits, driver=driver, forms=OPTIMIZER)
+    first_requests: list[Request] = [{"call": "list_definitions", "arguments": []}]
+    there = run_submission(submission, first_requests, limits, driver=driver, forms=OPTIMIZER)
     names = there.values[0]
     if isinstance(names, Failure):
         return there.add_run_to(create_failed_result("optimizer", title, worth, names))
-    found = recognize_optimizers(names, rules)
-    rules = rules or list(found)
+    definitions = recognize_optimizers(names, rules)
+    rules = rules or list(definitions)
     defined = _describe_definitions(names)
-    if not found:
+    if not definitions:
         what = (
             _explain_missing(rules[0], names)
             if rules
@@ -114,7 +114,7 @@ def check_optimizer(
     tests = create_test_runs(seed)
     requests: Any = [
         {"call": "try_optimizer", "arguments": [name, _build_question(rule, tests, decay)]}
-        for rule, name in found.items()
+        for rule, name in definitions.items()
         for decay in (0.0, DECAY)
     ]
     answers = run_submission(
@@ -130,10 +130,12 @@ def check_optimizer(
     source = read if isinstance(read, Source) else Source(title, "")
     parts: list[Part] = []
     for rule in rules:
-        if rule in found:
+        if rule in definitions:
             judged = judge_optimizer(rule, tests, next(reported), next(reported), source)
         else:
-            missing = _explain_missing(rule, [one for one in names if one[0] not in found.values()])
+            missing = _explain_missing(
+                rule, [one for one in names if one[0] not in definitions.values()]
+            )
             judged = [Part(n, p, 0, "not run", "missing name", missing) for n, p in PARTS.items()]
         parts += [replace(part, name=f"{rule}: {part.name}") for part in judged]
     return answers.add_run_to(Result("optimizer", title, tuple(parts)))
@@ -156,14 +158,14 @@ def list_points(rules: Sequence[str]) -> dict[str, float]:
     Raises:
         UsageError: an optimizer is unknown.
     """
-    found: dict[str, float] = {}
+    definitions: dict[str, float] = {}
     for rule in rules:
         if rule not in OPTIMIZER_NAMES:
             hint = name_hint(rule, OPTIMIZER_NAMES)
             raise UsageError(f"unknown optimizer {rule!r}", hint=hint)
         names = {**PARTS, "weight decay": DECAY_POINTS} if rule == "adamw" else PARTS
-        found |= {f"{rule}: {name}": float(points) for name, points in names.items()}
-    return found or {"optimizer": float(sum(PARTS.values()))}
+        definitions |= {f"{rule}: {name}": float(points) for name, points in names.items()}
+    return definitions or {"optimizer": float(sum(PARTS.values()))}
 
 
 def recognize_optimizers(
@@ -186,18 +188,18 @@ def recognize_optimizers(
     >>> recognize_optimizers([("Mine", "class")], ["adam"])
     {'adam': 'Mine'}
     """
-    found: dict[str, str] = {}
+    definitions: dict[str, str] = {}
     for name, kind in sorted(names, key=lambda one: one[1]):  # classes first
         plain = re.sub(r"[^a-z]", "", name.casefold())
-        whole = re.sub(r"step|update|optimi[sz]er", "", plain)
+        stem = re.sub(r"step|update|optimi[sz]er", "", plain)
         for rule, parts in OPTIMIZER_NAMES.items():
-            if whole in parts or (kind == "class" and parts[0] in plain):
+            if stem in parts or (kind == "class" and parts[0] in plain):
                 if (rule in rules or not rules) and not re.search("nadam|adamax|radam", plain):
-                    found.setdefault(rule, name)
+                    definitions.setdefault(rule, name)
                 break
-    if not found and len(rules) == len(names) == 1:
+    if not definitions and len(rules) == len(names) == 1:
         return {rules[0]: names[0][0]}
-    return found
+    return definitions
 
 
 def _build_question(rule: str, tests: Sequence[GradientSequence], decay: float) -> dict[str, Any]:

@@ -22,16 +22,18 @@ _AHEAD = ("gradient function, dict", "gradient function, list", "gradient functi
 
 def list_definitions(module: Any) -> list[tuple[str, str]]:
     """List the names that the submission defines, each with ``class`` or ``function``."""
-    own = ((n, one) for n, one in vars(module).items() if _is_candidate(module, n, one))
-    return [(n, "class" if inspect.isclass(one) else "function") for n, one in own]
+    definitions = ((n, one) for n, one in vars(module).items() if _is_candidate(module, n, one))
+    return [(n, "class" if inspect.isclass(one) else "function") for n, one in definitions]
 
 
 def _is_candidate(module: Any, name: str, one: Any) -> bool:
     """Return whether a definition can be an optimizer of the submission."""
     homes = (getattr(module, "__name__", "__main__"), "builtins")  # of code in a notebook
-    here = getattr(one, "__module__", None) in homes and one is not getattr(builtins, name, None)
+    is_local = getattr(one, "__module__", None) in homes and one is not getattr(
+        builtins, name, None
+    )
     steps = not inspect.isclass(one) or any(method in dir(one) for method in _METHODS[:-1])
-    return here and not name.startswith("_") and callable(one) and steps
+    return is_local and not name.startswith("_") and callable(one) and steps
 
 
 def try_optimizer(module: Any, name: str, question: dict[str, Any]) -> dict[str, Any]:
@@ -45,27 +47,28 @@ def try_optimizer(module: Any, name: str, question: dict[str, Any]) -> dict[str,
             a function; ``slope``, the derivative of that function by the parameters.
     """
     target = getattr(module, name)
-    taken, given, defaults = _match_arguments(target, question)
-    if question["hyper"]["weight_decay"] and "weight_decay" not in taken:
-        return {"taken": taken}
+    matched, keywords, defaults = _match_arguments(target, question)
+    if question["hyper"]["weight_decay"] and "weight_decay" not in matched:
+        return {"taken": matched}
     best: dict[str, Any] = {}
     tries: dict[str, str] = {}
     for form in (*_FORMS, *(_AHEAD if question["ahead"] else ())):
         runs = [
-            _run_gradients(target, form, run, given, question, module) for run in question["runs"]
+            _run_gradients(target, form, run, keywords, question, module)
+            for run in question["runs"]
         ]
-        found = {"form": form, "taken": taken, "defaults": defaults, "runs": runs}
+        report = {"form": form, "taken": matched, "defaults": defaults, "runs": runs}
         if _has_moved(question["runs"][0], runs[0]):
-            return found | {"moved": True}
+            return report | {"moved": True}
         if not best or _rank_run(runs[0]) > _rank_run(best["runs"][0]):
-            best = found | {"moved": False, "tries": tries}
+            best = report | {"moved": False, "tries": tries}
         tries[form] = runs[0]["error"].get("message", "nothing moves")
     return best
 
 
-def _has_moved(run: dict[str, Any], found: dict[str, Any]) -> bool:
+def _has_moved(run: dict[str, Any], report: dict[str, Any]) -> bool:
     """Return whether an optimizer changed its parameters."""
-    return any(row != run["start"] for row in found["steps"])
+    return any(row != run["start"] for row in report["steps"])
 
 
 def _rank_run(run: dict[str, Any]) -> tuple[int, bool]:
@@ -94,29 +97,29 @@ def _match_arguments(
     Returns:
         The hyperparameters that are arguments, the values of these arguments, and their defaults.
     """
-    known, hyper = _read_arguments(target), question["hyper"]
-    named = {_normalize_name(name): name for name in known}
+    parameters_of, hyper = _read_arguments(target), question["hyper"]
+    by_name = {_normalize_name(name): name for name in parameters_of}
     if not inspect.isclass(target):  # the first two arguments are parameters and gradients
-        for name in list(known)[:2]:
-            named.pop(_normalize_name(name), None)
+        for name in list(parameters_of)[:2]:
+            by_name.pop(_normalize_name(name), None)
     places: dict[str, str] = {}
     for meaning, usual in question["usual"].items():
-        found = next((one for one in usual if one in named), None)
-        if found:
-            places[meaning] = named.pop(found)
-    given = {name: hyper[meaning] for meaning, name in places.items()}
-    if "betas" in named and "beta1" in hyper:
-        given[named["betas"]] = (hyper["beta1"], hyper["beta2"])
+        report = next((one for one in usual if one in by_name), None)
+        if report:
+            places[meaning] = by_name.pop(report)
+    keywords = {name: hyper[meaning] for meaning, name in places.items()}
+    if "betas" in by_name and "beta1" in hyper:
+        keywords[by_name["betas"]] = (hyper["beta1"], hyper["beta2"])
         places |= {"beta1": "", "beta2": ""}
-    defaults = {m: known[name].default for m, name in places.items() if name}
-    return list(places), given, {m: float(v) for m, v in defaults.items() if type(v) is float}
+    defaults = {m: parameters_of[name].default for m, name in places.items() if name}
+    return list(places), keywords, {m: float(v) for m, v in defaults.items() if type(v) is float}
 
 
 def _run_gradients(
     target: Any,
     form: str,
     run: dict[str, Any],
-    given: dict[str, Any],
+    keywords: dict[str, Any],
     question: dict[str, Any],
     module: Any,
 ) -> dict[str, Any]:
@@ -127,18 +130,19 @@ def _run_gradients(
         (``changed``, as strings), and the error that ended the run (``error``).
     """
     steps: list[list[float]] = []
-    done: dict[str, Any] = {"steps": steps, "error": {}, "changed": {}}
+    record: dict[str, Any] = {"steps": steps, "error": {}, "changed": {}}
     start, gradients = run["start"], run["gradients"]
     columns = [(start, gradients)]
     if form == "number":  # one optimizer per parameter
         columns = [([p], [[row[k]] for row in gradients]) for k, p in enumerate(start)]
     try:
         walks = [
-            _iterate_updates(target, form, *column, given, question["slope"]) for column in columns
+            _iterate_updates(target, form, *column, keywords, question["slope"])
+            for column in columns
         ]
         for rows in zip(*walks, strict=True):
             steps.append([value for row, _ in rows for value in row])
-            done["changed"] = rows[0][1]
+            record["changed"] = rows[0][1]
     except Exception as error:  # errors of the submission are reported
         name, text = type(error).__name__, str(error)[:200]
         line, trace = None, error.__traceback__
@@ -148,9 +152,9 @@ def _run_gradients(
             trace = trace.tb_next
         arithmetic = isinstance(error, ArithmeticError) or "math domain" in text
         arithmetic = arithmetic or "complex" in text or "negative number" in text
-        done["error"] = {"message": f"{name}: {text}", "line": line}
-        done["error"]["arithmetic"] = arithmetic
-    return done
+        record["error"] = {"message": f"{name}: {text}", "line": line}
+        record["error"]["arithmetic"] = arithmetic
+    return record
 
 
 def _iterate_updates(
@@ -158,12 +162,12 @@ def _iterate_updates(
     form: str,
     start: list[float],
     gradients: list[list[float]],
-    given: dict[str, Any],
+    keywords: dict[str, Any],
     slope: float,
 ) -> Iterator[tuple[list[float], dict[str, str]]]:
     """Yield the parameters after each update, and the changed attributes as strings."""
     parameters = _pack_values(form, start)
-    step, seen = _create_stepper(target, parameters, given)
+    step, seen = _create_stepper(target, parameters, keywords)
     for row in gradients:
         before = _describe_state(seen)
         gradient = (
@@ -185,23 +189,23 @@ def _iterate_updates(
 
 
 def _create_stepper(
-    target: Any, parameters: Any, given: dict[str, Any]
+    target: Any, parameters: Any, keywords: dict[str, Any]
 ) -> tuple[Callable[[Any, Any], Any], Any]:
     """Return a function that runs one update, and the object that holds the state."""
     if inspect.isclass(target):
-        known, kind = _read_arguments(target), cast(Any, target)
-        needed = [n for n, p in known.items() if p.default is p.empty and n not in given]
+        parameters_of, kind = _read_arguments(target), cast(Any, target)
+        needed = [n for n, p in parameters_of.items() if p.default is p.empty and n not in keywords]
         owns = bool(needed) and _normalize_name(needed[0]) in _PARAMETERS
-        made = kind(parameters, **given) if owns else kind(**given)
-        method = next(getattr(made, name) for name in _METHODS if hasattr(made, name))
+        instance = kind(parameters, **keywords) if owns else kind(**keywords)
+        method = next(getattr(instance, name) for name in _METHODS if hasattr(instance, name))
         names = list(_read_arguments(method))
         if owns and len(names) == 1:
-            return lambda _, gradient: method(gradient), made
-        return _order_arguments(method, names), made
+            return lambda _, gradient: method(gradient), instance
+        return _order_arguments(method, names), instance
     state: dict[str, Any] = {}
     names = list(_read_arguments(target))
     holds = next((name for name in names if _normalize_name(name) in _STATE), None)
-    extra = {**given, holds: state} if holds else given
+    extra = {**keywords, holds: state} if holds else keywords
     return _order_arguments(lambda p, g: target(p, g, **extra), names), state
 
 
@@ -214,10 +218,10 @@ def _order_arguments(call: Callable[..., Any], names: list[str]) -> Callable[[An
 
 def _describe_state(seen: Any) -> dict[str, str]:
     """Return the state of an optimizer as strings, without integers, which count updates."""
-    held = seen if isinstance(seen, dict) else getattr(seen, "__dict__", {})
-    texts = {str(name): repr(value)[:2000] for name, value in held.items()}
-    kept = {name: text for name, text in texts.items() if "." in text and " at 0x" not in text}
-    return {name: text for name, text in kept.items() if _normalize_name(name) not in _PARAMETERS}
+    attributes = seen if isinstance(seen, dict) else getattr(seen, "__dict__", {})
+    texts = {str(name): repr(value)[:2000] for name, value in attributes.items()}
+    floats = {name: text for name, text in texts.items() if "." in text and " at 0x" not in text}
+    return {name: text for name, text in floats.items() if _normalize_name(name) not in _PARAMETERS}
 
 
 def _pack_values(form: str, row: list[float]) -> Any:

@@ -103,10 +103,10 @@ class RuleSimulation:
             parameters, gradient: shape (parameters,).
             number: number of the update, from 1; a float or one number per parameter.
         """
-        known = {**self.hyper, "p": parameters, "g": gradient, "t": number}
+        values_by_name = {**self.hyper, "p": parameters, "g": gradient, "t": number}
         state = {} if self.resets_state else self.state
         values = [
-            known[name] if name in known else state.get(name, self.zero)
+            values_by_name[name] if name in values_by_name else state.get(name, self.zero)
             for name in self.evaluator.inputs
         ]
         computed = self.evaluator(values)

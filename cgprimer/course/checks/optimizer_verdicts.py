@@ -112,7 +112,7 @@ def judge_optimizer(
     else:
         verdicts = _judge_runs(rule, tests, plain, with_decay, source)
     names = {**PARTS, "weight decay": DECAY_POINTS}.items()
-    return [assign_points(one, *named) for one, named in zip(verdicts, names, strict=False)]
+    return [assign_points(one, *labels) for one, labels in zip(verdicts, names, strict=False)]
 
 
 def _judge_runs(
@@ -158,14 +158,14 @@ def _judge_unmoved(run: Mapping[str, Any], tries: Mapping[str, str], source: Sou
     if not error or run["steps"]:
         says = "step must change the parameters in place or return new parameters"
         return [reject("parameters never moved", says)] * len(PARTS)
-    evidence, said = _show_line(source, error), error["message"]
+    evidence, notes = _show_line(source, error), error["message"]
     if re.match(
-        "(Type|Key|Index|Attribute)Error", said
+        "(Type|Key|Index|Attribute)Error", notes
     ):  # the form of the arguments can be the cause
-        others = [f"as {form}: {why}" for form, why in tries.items() if why != said]
+        others = [f"as {form}: {why}" for form, why in tries.items() if why != notes]
         evidence = (evidence + others)[:3]
-    said = "not written yet" if said.startswith("NotImplementedError") else said
-    return [postpone(said, *evidence)] + [postpone(said)] * (len(PARTS) - 1)
+    notes = "not written yet" if notes.startswith("NotImplementedError") else notes
+    return [postpone(notes, *evidence)] + [postpone(notes)] * (len(PARTS) - 1)
 
 
 def _explain_runs(
@@ -213,11 +213,15 @@ def _list_settings(rule: str, plain: Mapping[str, Any]) -> list[dict[str, float]
     names = ("rate", *(n for n in find_optimizer(rule).hyper if n != "weight_decay"))
     choices: list[tuple[float, ...]] = []
     for name in names:
-        own = plain["defaults"].get(name)
-        given = (
-            (TEST_SETTINGS[name],) if name in plain["taken"] else (own,) if own is not None else ()
+        default = plain["defaults"].get(name)
+        choices_of_name = (
+            (TEST_SETTINGS[name],)
+            if name in plain["taken"]
+            else (default,)
+            if default is not None
+            else ()
         )
-        choices.append(given or _COMMON_VALUES[name])
+        choices.append(choices_of_name or _COMMON_VALUES[name])
     fixed = {"slope": SLOPE, "wd": DECAY}
     return [dict(zip(names, values, strict=True)) | fixed for values in product(*choices)]
 
@@ -333,10 +337,10 @@ def _refine_state_mistake(name: str, did: Sequence[Mapping[str, Any]]) -> str:
 
 def _describe_conventions(nearest: _Match, plain: Mapping[str, Any]) -> str:
     """Return the conventions that a correct optimizer follows, and the form of its arguments."""
-    said = [change.message for change in nearest.variant.changes]
+    notes = [change.message for change in nearest.variant.changes]
     if plain["form"] in ("dict of arrays", "list of arrays", "number"):
-        said.append(f"the optimizer works on a {plain['form']}")
-    return "; ".join(said)
+        notes.append(f"the optimizer works on a {plain['form']}")
+    return "; ".join(notes)
 
 
 def _judge_weight_decay(
