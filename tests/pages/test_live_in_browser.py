@@ -246,7 +246,7 @@ def test_what_is_asked_is_said_in_words(quiz: Any) -> None:
         *((t, "✗") for t in ("22.6", "5", "1/0", "nan", "inf", "0")),
         *((t, "look at the sign") for t in ("-22.7", "−22.7")),
         *((t, "rounded too far") for t in ("23", "2e1")),
-        *((t, "is no number") for t in ("22..7", "1,234.5", "alert(1)", "1/2/3", "<b>")),
+        *((t, "is not a number") for t in ("22..7", "1,234.5", "alert(1)", "1/2/3", "<b>")),
         ("", ""),
     ],
 )

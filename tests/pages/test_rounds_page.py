@@ -35,7 +35,7 @@ def test_the_curtain_lifts_with_the_moments(browser: Any, tmp_path: Path) -> Non
     widths = [hidden()]
     for number, one in enumerate(known[1:], start=2):
         press(Keys.RIGHT)
-        assert found.find_element("id", "count").text == f"moment {number} of {len(known)}"
+        assert found.find_element("id", "count").text == f"event {number} of {len(known)}"
         assert found.find_element("id", "what").text == one.words
         assert found.find_element("id", "server").text == one.server
         widths.append(hidden())

@@ -1,9 +1,9 @@
-// What pages make their parts of.
+// Functions that create and change the elements of a page.
 const $ = id => document.getElementById(id);
-// JSON has no nan and no infinities: they come as text. Only where numbers stand: "nan" and "inf"
-// are names, too, which a user may give to a parameter.
-const BEYOND = { nan: NaN, inf: Infinity, "-inf": -Infinity };
-const numeric = value => typeof value === "string" ? BEYOND[value] : value;
+// JSON has no nan and no infinities: they are strings. Only numbers are converted, because "nan" and
+// "inf" may also be names of parameters.
+const NOT_FINITE = { nan: NaN, inf: Infinity, "-inf": -Infinity };
+const numeric = value => typeof value === "string" ? NOT_FINITE[value] : value;
 function make(tag, parent, words = "", text = "", more = {}) {
   const made = Object.assign(document.createElement(tag), more);
   if (words) made.className = words;
@@ -18,7 +18,7 @@ function draw(tag, parent, attributes, text = "") {
   parent.append(made);
   return made;
 }
-function put(node, text, unknown = false) { // touches the page only where something changes
+function put(node, text, unknown = false) { // changes the page only if the text differs
   if (node.firstChild) {
     if (node.firstChild.data !== text) node.firstChild.data = text;
   } else if (text !== "") node.textContent = text;

@@ -1,5 +1,5 @@
-// Frames that are played: buttons, keys, swipes. The page says here(), last() and go(), and KEYS has
-// the keys that it has besides.
+// Playing of frames by buttons, keys and swipes. The page defines here(), last() and go(); KEYS has its
+// additional keys.
 let timer = null;
 function stop() {
   clearTimeout(timer);
@@ -22,23 +22,23 @@ function faster(by) {
   speed.selectedIndex = Math.max(0, Math.min(speed.options.length - 1, speed.selectedIndex + by));
 }
 function fullScreen() {
-  // Of the window around a page that follows a file: it stays when the page is swapped.
+  // A live page uses the window around it, which stays when the page is replaced.
   const page = window.frameElement?.dataset.live ? window.parent.document : document;
   if (page.fullscreenElement) page.exitFullscreen();
-  else page.documentElement.requestFullscreen?.().catch(() => {}); // a frame may forbid it
+  else page.documentElement.requestFullscreen?.().catch(() => {}); // a frame may forbid full screen
 }
 function help() {
   if ($("help").open) $("help").close();
   else $("help").showModal();
 }
 
-// --- keys and fingers ---------------------------------------------------------------------------
-function keyed(event) {
+// --- keys and touch -----------------------------------------------------------------------------
+function handleKey(event) {
   if (event.ctrlKey || event.altKey || event.metaKey || ($("help").open && event.key !== "?")) return;
   const target = event.target, box = target.tagName === "INPUT" && target.id !== "place";
   if (box && target.type !== "range") return;
   const arrows = ["ArrowLeft", "ArrowRight", "Home", "End", "PageUp", "PageDown"];
-  if (box && arrows.includes(event.key)) return; // a slider's own keys
+  if (box && arrows.includes(event.key)) return; // keys of the slider
   if (target.tagName === "SELECT" && arrows.includes(event.key)) return;
   if (event.key === " " && ["BUTTON", "SELECT"].includes(target.tagName)) return;
   const keys = {
@@ -51,18 +51,18 @@ function keyed(event) {
   keys[event.key]();
   event.preventDefault();
 }
-let touched = null;
-function swiped(event) { // to the left: forward; not where a pane scrolls across
+let touchStart = null;
+function handleSwipe(event) { // a swipe to the left is forward; panes that scroll sideways ignore it
   const pane = event.target.closest("section");
   if (event.type === "touchstart") {
     const scrolls = pane && pane.scrollWidth > pane.clientWidth + 1;
-    touched = event.touches.length === 1 && !scrolls ? event.touches[0] : null;
+    touchStart = event.touches.length === 1 && !scrolls ? event.touches[0] : null;
     return;
   }
-  if (!touched) return;
-  const across = event.changedTouches[0].clientX - touched.clientX;
-  const down = event.changedTouches[0].clientY - touched.clientY;
-  touched = null;
+  if (!touchStart) return;
+  const across = event.changedTouches[0].clientX - touchStart.clientX;
+  const down = event.changedTouches[0].clientY - touchStart.clientY;
+  touchStart = null;
   if (Math.abs(across) < 50 || Math.abs(across) < 2 * Math.abs(down)) return;
   stop();
   go(here() + (across < 0 ? 1 : -1));
@@ -74,6 +74,6 @@ for (const [id, act] of Object.entries(pressed))
 for (const [id, act] of Object.entries({ play, full: fullScreen, keys: help }))
   $(id).addEventListener("click", act);
 $("place").addEventListener("input", () => { stop(); go(Number($("place").value)); });
-document.addEventListener("keydown", keyed);
+document.addEventListener("keydown", handleKey);
 for (const kind of ["touchstart", "touchend"])
-  document.querySelector("main").addEventListener(kind, swiped, { passive: true });
+  document.querySelector("main").addEventListener(kind, handleSwipe, { passive: true });

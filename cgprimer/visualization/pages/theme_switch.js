@@ -1,10 +1,10 @@
-// The switch between light and dark; without it the page has the colours of its reader's system.
+// The switch between light and dark; by default a page follows the system of its reader.
 const root = document.documentElement, look = document.getElementById("look");
 const system = matchMedia("(prefers-color-scheme: dark)");
 const isDark = () => root.dataset.look ? root.dataset.look === "dark" : system.matches;
-function press() { look.setAttribute("aria-pressed", String(isDark())); }
-function switchTheme() { root.dataset.look = isDark() ? "light" : "dark"; press(); }
+function updateThemeButton() { look.setAttribute("aria-pressed", String(isDark())); }
+function switchTheme() { root.dataset.look = isDark() ? "light" : "dark"; updateThemeButton(); }
 look.hidden = false;
 look.addEventListener("click", switchTheme);
-system.addEventListener("change", press);
-press();
+system.addEventListener("change", updateThemeButton);
+updateThemeButton();

@@ -1,13 +1,13 @@
-// A run: data.frames[k] has the outlines of the regions, the loss and the parameters at a moment.
+// The progress of a run: data.frames[k] has the regions, the loss and the parameters at one step.
 const data = JSON.parse($("data").textContent);
 const KEYS = {}, parts = { areas: [], samples: [], weights: [] };
-let moment = 0;
-const here = () => moment, last = () => data.frames.length - 1;
+let current = 0;
+const here = () => current, last = () => data.frames.length - 1;
 function go(to) {
-  moment = Math.max(0, Math.min(last(), to));
+  current = Math.max(0, Math.min(last(), to));
   show();
 }
-const SHAPES = [ // as those of slides: circle, square, triangles, diamond
+const SHAPES = [ // as on slides: circle, square, triangles, diamond
   "M-9,0a9,9 0 1,0 18,0a9,9 0 1,0 -18,0Z", "M-8,-8H8V8H-8Z", "M0,-10L10,8H-10Z",
   "M0,-11L11,0L0,11L-11,0Z", "M0,10L10,-8H-10Z", "M-3,-10H3V-3H10V3H3V10H-3V3H-10V-3H-3Z",
 ];
@@ -44,7 +44,7 @@ function buildPlane() {
   draw("circle", swatch, { class: "ring wrong", r: 18 });
   entry.append("predicted wrongly");
 }
-function buildLoss() { // on a logarithmic axis where no loss is 0 or less
+function buildLoss() { // on a logarithmic axis if all losses are positive
   const svg = $("loss"), [left, right, top, bottom] = [80, 585, 15, 215];
   const known = data.frames.filter(f => typeof f.loss === "number");
   const curved = known.every(f => f.loss > 0), level = loss => curved ? Math.log10(loss) : loss;
@@ -76,9 +76,9 @@ function buildWeights() {
   parts.largest = Math.max(1e-300, ...sizes.filter(Number.isFinite));
 }
 function show() {
-  const frame = data.frames[moment], wrong = new Set(frame.wrong);
+  const frame = data.frames[current], wrong = new Set(frame.wrong);
   put($("what"), frame.words);
-  put($("count"), `moment ${moment + 1} of ${data.frames.length}`);
+  put($("count"), `event ${current + 1} of ${data.frames.length}`);
   parts.areas.forEach((area, k) => area.setAttribute("d", frame.areas[k]));
   parts.lines.setAttribute("d", frame.lines);
   parts.samples.forEach((ring, k) => ring.classList.toggle("wrong", wrong.has(k)));
@@ -91,10 +91,10 @@ function show() {
     bar.style.left = `${weight < 0 ? 50 - share : 50}%`;
     put(value, number(weight, 4));
   });
-  $("place").value = moment;
+  $("place").value = current;
   $("place").setAttribute("aria-valuetext", frame.words);
-  $("start").disabled = $("back").disabled = moment === 0;
-  $("forward").disabled = $("end").disabled = moment >= last();
+  $("start").disabled = $("back").disabled = current === 0;
+  $("forward").disabled = $("end").disabled = current >= last();
 }
 document.querySelector("main").classList.toggle("values", !data.classes);
 $("place").max = last();

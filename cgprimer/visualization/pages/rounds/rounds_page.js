@@ -1,24 +1,24 @@
-// Moments of many workers: a curtain hides what of the timeline is still to come.
+// Events of several workers: a curtain hides the future part of the timeline.
 const data = JSON.parse($("data").textContent);
 const KEYS = {};
-let moment = 0;
-const here = () => moment, last = () => data.frames.length - 1;
+let current = 0;
+const here = () => current, last = () => data.frames.length - 1;
 function go(to) {
-  moment = Math.max(0, Math.min(last(), to));
-  const { at, words, server } = data.frames[moment], [left, right, top, bottom] = data.box;
+  current = Math.max(0, Math.min(last(), to));
+  const { at, words, server } = data.frames[current], [left, right, top, bottom] = data.box;
   const curtain = $("curtain").style, now = left + (right - left) * at;
   curtain.left = `${100 * now}%`;
   curtain.width = `${100 * (right - now) + 0.4}%`;
   curtain.top = `${100 * top - 0.4}%`; // steps reach over the axes a little
   curtain.height = `${100 * (bottom - top) + 0.4}%`;
-  $("room").scrollLeft = now * $("picture").clientWidth - 0.6 * $("room").clientWidth; // if it is wider
+  $("room").scrollLeft = now * $("picture").clientWidth - 0.6 * $("room").clientWidth; // if the picture is wider than the window
   put($("what"), words);
   put($("server"), server);
-  put($("count"), `moment ${moment + 1} of ${data.frames.length}`);
-  $("place").value = moment;
+  put($("count"), `event ${current + 1} of ${data.frames.length}`);
+  $("place").value = current;
   $("place").setAttribute("aria-valuetext", words);
-  $("start").disabled = $("back").disabled = moment === 0;
-  $("forward").disabled = $("end").disabled = moment >= last();
+  $("start").disabled = $("back").disabled = current === 0;
+  $("forward").disabled = $("end").disabled = current >= last();
 }
 $("place").max = last();
 go(/^#\d+$/.test(location.hash) ? Number(location.hash.slice(1)) - 1 : 0);

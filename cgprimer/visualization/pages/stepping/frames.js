@@ -1,10 +1,10 @@
-// Numbers and what is known of them after each step, as step_frames.py has it in Python.
+// The numbers that are known after each step; step_frames.py has the same rules in Python.
 const UNKNOWN = "not computed";
 
-// A value in a vertex: while a finite difference moves a variable, with enough digits to see by how
-// much; where eight do not tell, as a sum. As slide_tables.py has it.
+// Formats a value with enough digits to show its difference from the value at the point; if eight
+// digits are too few, as a sum. The rules are those of slide_tables.py.
 function moved(value, unmoved) {
-  const move = value - unmoved; // not a number where nothing is moved
+  const move = value - unmoved; // nan if no variable is shifted
   if (move === 0 || !Number.isFinite(move)) return marked(value);
   for (const digits of [8, 7, 6]) {
     const text = number(value, digits);
@@ -15,13 +15,13 @@ function moved(value, unmoved) {
   const rest = number(unmoved, SHORT);
   return (rest.length + added.length <= 15 ? rest : "…") + added;
 }
-function shift(value, relative) { // how far a finite difference moves a value
+function shift(value, relative) { // the step size of a finite difference
   const size = Number.isFinite(value) ? Math.max(1, Math.abs(value)) : 1;
   let power = 1;
   while (power * 2 <= size) power *= 2;
   return relative * power;
 }
-function compute(walk, point, h) { // every value of the walk's tape
+function compute(walk, point, h) { // computes every value of the walk's tape
   const values = walk.leaves.map(([kind, what]) =>
     kind === "given" ? point[what] ?? NaN : kind === "constant" ? numeric(what) : NaN);
   const run = () => walk.instructions.forEach(([name, operands], k) => {
@@ -29,25 +29,25 @@ function compute(walk, point, h) { // every value of the walk's tape
   });
   run();
   if (!walk.scheme) return values;
-  walk.leaves.forEach(([kind, moved], k) => { // steps by the size of what they move
+  walk.leaves.forEach(([kind, moved], k) => { // step sizes that depend on the variable
     if (kind === "step") values[k] = h ?? shift(values[moved], walk.relative);
   });
   run();
   return values;
 }
-function missing(walks) { // primitives that the page cannot compute: sliders would lie
+function missing(walks) { // primitives that the page cannot compute, so that it has no sliders
   const names = walks.flatMap(walk => walk.instructions.map(([name]) => name));
   return [...new Set(names)].filter(name => !Object.hasOwn(PRIMITIVES, name));
 }
-function finals(walk, numbers) { // the finished derivatives
+function finals(walk, numbers) { // the derivatives that are complete
   const found = [];
   for (const step of walk.steps) for (const [column, index, value] of step.reveals)
     if (column === "result") found[index] = numbers[value];
   return found;
 }
-// What is known after a step: a map from "column:number" to a number. Of the phases before, only
-// what this one keeps; and the values at the point itself, while variables are moved. A step forward
-// goes on from the frame before; `touched` lists what may differ from it, null: everything.
+// The numbers that are known after a step, keyed by "column:index", and the values at the point while
+// variables are shifted. Earlier phases contribute only the columns that this phase keeps. A step
+// forward continues from the previous frame; `touched` lists the keys that may differ, null: all.
 function frame(walk, numbers, last, before) {
   const now = walk.steps[last]?.phase, keeps = walk.phases[now]?.keeps;
   const same = before?.walk === walk && before.numbers === numbers;

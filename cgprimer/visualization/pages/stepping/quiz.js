@@ -1,8 +1,8 @@
-// The quiz: before each step its number is asked. Nothing of it is kept anywhere.
+// The quiz asks for the number of each step before it is shown. Answers are not stored.
 const quiz = { on: false, asked: 0, right: 0, tries: [], question: "", marked: [] };
 const WORDS = { bar: "adjoint", dot: "tangent" };
 
-// A number as people write it: 0.75, 0,75, 3/4, 7.5e-1, −7,5·10^-1, inf; null for anything else.
+// Parses a number as people write it: 0.75, 0,75, 3/4, 7.5e-1, −7,5·10^-1, inf; null for anything else.
 function numberRead(text) {
   const plain = text.replace(/\s/g, "").replace(/[−–]/g, "-").replace(/^≈/, "")
     .replace("∞", "inf").replace(/[·×*]10\^\(?([+-]?\d+)\)?/, "e$1");
@@ -15,8 +15,8 @@ function numberRead(text) {
   if (parts.length > 2 || parts.includes(null)) return null;
   return parts.length === 2 ? parts[0] / parts[1] : parts[0];
 }
-// Right is what differs by no more than half a unit of the third digit; and 0 for what rounding has
-// left of it.
+// An answer is correct if it differs by at most half a unit of the third digit. 0 is correct for
+// values that consist of rounding errors only.
 function agrees(answer, value, operands) {
   if (Object.is(answer, value) || answer === value) return true;
   if (value === 0) return false;
@@ -24,7 +24,7 @@ function agrees(answer, value, operands) {
   const noise = answer === 0 ? 2 ** -50 * Math.max(0, ...operands.map(Math.abs)) : 0;
   return Math.abs(answer - value) <= Math.max(noise, 0.5 * unit * (1 + 1e-9));
 }
-function tooRough(text, answer, value) { // right as far as it goes, which is not three digits
+function tooRough(text, answer, value) { // correct in fewer than three digits
   const digits = text.replace(/e.*$/i, "").replace(/\D/g, "").replace(/^0+/, "").length;
   return !text.includes("/") && digits > 0 && digits < 3 && Number(value.toPrecision(digits)) === answer;
 }
@@ -33,7 +33,7 @@ function upcoming() {
   const value = step && step.result >= 0 ? numbers[step.result] : undefined;
   return { step, value: typeof value === "number" ? value : undefined, numbers };
 }
-function named(step) { // what is asked, without how it is computed
+function named(step) { // the question, without the formula of the answer
   const parts = step.text.split("; "), walk = data.walks[state.walk];
   const part = parts.length > 1 ? parts.find(text => text.endsWith(" = 1")) ?? step.text : step.text;
   const equals = part.indexOf(" = "), name = equals < 0 ? part : part.slice(0, equals);
@@ -43,7 +43,7 @@ function named(step) { // what is asked, without how it is computed
   const of = word && shown[0] !== "edge" ? ` of ${data.rows[shown[1]][0]}` : "";
   return [`${name} = ?`, word ? `the ${word}${of}` : ""];
 }
-function mark(step) { // where the number will stand
+function mark(step) { // marks the places of the number
   for (const node of quiz.marked) node.classList.remove("asked");
   const vertex = parts.vertices.find(v => v.name === step?.vertices[0]);
   quiz.marked = !step ? [] : [parts.rows[step.row]?.[step.column], parts.lines[step.line]?.item,
@@ -58,7 +58,7 @@ function ask() {
     $("answer").value = "";
     put($("verdict"), "");
   }
-  const [name, words] = value === undefined ? ["", step ? "nothing is asked here: Enter goes on" : "that was the last step"] : named(step);
+  const [name, words] = value === undefined ? ["", step ? "no question here: press Enter to continue" : "that was the last step"] : named(step);
   put($("question"), name);
   put($("kind"), words);
   $("answer").disabled = $("reveal").disabled = $("check").disabled = !step;
@@ -77,7 +77,7 @@ function check() {
   if (text === "") return;
   const answer = numberRead(text), tries = quiz.tries.length ? `${quiz.tries.join("  ")}  ` : "";
   const operands = step.operands.map(([, k]) => numbers[k]).filter(Number.isFinite);
-  if (answer === null) return put($("verdict"), `${tries}“${text}” is no number: 0.75, 0,75, 3/4 or 7.5e-1`);
+  if (answer === null) return put($("verdict"), `${tries}“${text}” is not a number: write 0.75, 0,75, 3/4 or 7.5e-1`);
   if (agrees(answer, value, operands)) {
     if (!quiz.tries.length) {
       quiz.asked++;
@@ -110,7 +110,7 @@ function setQuiz(on) {
 $("ask").addEventListener("click", () => setQuiz(!quiz.on));
 $("quiz").addEventListener("submit", event => { event.preventDefault(); check(); });
 $("reveal").addEventListener("click", reveal);
-// No number has these letters; arrows step where there is nothing that they could move in.
+// Numbers do not contain these letters; arrows change the step while the answer is empty.
 const ANSWERING = { q: () => setQuiz(false), "?": reveal, ArrowRight: () => go(here() + 1), ArrowLeft: () => go(here() - 1) };
 $("answer").addEventListener("keydown", event => {
   const arrow = event.key.startsWith("Arrow");

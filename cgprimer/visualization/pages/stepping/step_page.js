@@ -1,5 +1,5 @@
-// The page of a stepping: data.walks[k].steps tell which values of the walk's tape become known.
-// Nothing that a user wrote is executed: an instruction names a function of PRIMITIVES.
+// The page with steps: data.walks[k].steps list the values of the walk's tape that become visible.
+// No text of a user is executed: an instruction names a function of PRIMITIVES.
 const withNumbers = walk => ({ ...walk, numbers: walk.numbers.map(numeric) });
 function received(text) {
   const read = JSON.parse(text);
@@ -10,14 +10,14 @@ const data = received($("data").textContent);
 const state = { walk: 0, frames: data.walks.map(() => 0), point: { ...data.point }, h: data.h,
   computed: null, shown: null, lit: [], whole: false };
 const here = () => state.frames[state.walk];
-// In place of a step, where a method refuses.
+// Replaces the step of a method that has none.
 const NOTHING = { text: "", line: -1, row: -1, result: -1, operands: [], vertices: [], edges: [], note: "" };
 const numbersOf = walk => state.computed ? state.computed[walk] : data.walks[walk].numbers;
 
 function buildRows() {
   data.rows.forEach(([name, expression]) => {
     const row = make("tr", $("rows"));
-    row.setAttribute("role", "row"); // the style sheet takes the elements' own roles away
+    row.setAttribute("role", "row"); // the style sheet removes the roles of table elements
     const mark = make("td", row, "mark");
     make("td", row, "", name);
     make("td", row, "expression", expression);
@@ -26,10 +26,10 @@ function buildRows() {
     parts.rows.push({ row, mark, value, derivative });
   });
 }
-function fitPanes(walk) { // what the trace and the program need; the graph has the rest
+function fitPanes(walk) { // widths of trace and program; the graph has the rest
   const style = document.querySelector("main").style, longest = texts => Math.max(0, ...texts.map(text => text.length));
   const [name, expression] = [0, 1].map(k => longest(data.rows.map(row => row[k])));
-  const wide = (letters, more) => data.arrays ? "100%" // they fill whatever there is
+  const wide = (letters, more) => data.arrays ? "100%" // arrays fill the available width
     : `calc(${0.95 * letters}ch + ${more}rem)`; // these letters are narrower than the zero of main
   style.setProperty("--rows", wide(Math.max(4, name) + 1 + Math.max(10, expression) + 12 + 13, 4.6));
   style.setProperty("--code", wide(longest(walk.lines) + 9, 3.4));
@@ -43,7 +43,7 @@ function buildProgram() {
     make("span", item, "code", text);
     return { item, mark, value: make("span", item, "number") };
   });
-  if (walk.refusal) { // an option is not broken at its hyphens
+  if (walk.refusal) { // no line breaks within options
     const words = make("span", make("li", $("lines"), "refused"), "code");
     for (const part of walk.refusal.split(/(--\S+)/))
       if (part.startsWith("--")) make("span", words, "word", part);
@@ -56,7 +56,7 @@ function buildProgram() {
   $("differences").hidden = !walk.scheme;
   state.shown = null;
 }
-function buildHeading(title) { // no word is broken; what is long ends a line behind a slash
+function buildHeading(title) { // no line breaks within words; long titles break after a slash
   const heading = $("derivative");
   heading.title = title;
   heading.replaceChildren();
@@ -67,7 +67,7 @@ function buildHeading(title) { // no word is broken; what is long ends a line be
     make("span", heading, "word", cut ? `${word.slice(0, 9)}…/` : word);
   });
 }
-function fitColumns() { // as wide as the widest number of the walk, so that nothing jumps
+function fitColumns() { // as wide as the widest number of the walk, so that columns do not move
   const walk = data.walks[state.walk], numbers = numbersOf(state.walk);
   // "not computed"; and the heading, whose bold letters are wider than those of the numbers
   const words = [...$("derivative").children].map(word => 1.15 * word.textContent.length);
@@ -142,7 +142,7 @@ function paint({ known, unmoved, touched }, walk) {
       parts[`${column}s`].forEach((_, k) => painters[column](k, known, walk));
   }
 }
-function light(step) { // the current instruction, in all three; what was lit before goes out
+function light(step) { // highlights the current instruction in picture, trace and program
   const row = parts.rows[step.row], nodes = [row?.row, parts.lines[step.line]?.item];
   for (const { name, group } of parts.vertices) if (step.vertices.includes(name)) nodes.push(group);
   for (const k of step.edges) nodes.push(parts.edges[k].path, parts.edges[k].arrow);
@@ -153,13 +153,13 @@ function light(step) { // the current instruction, in all three; what was lit be
   for (const [node, word] of lit) if (!node.classList.contains(word)) node.classList.add(word);
   state.lit = lit;
 }
-function reach(pane, node, nodes = null, above = 0) { // only inside the pane, only if it must
+function reach(pane, node, nodes = null, above = 0) { // scrolls the pane only if the element is not visible
   const a = pane.getBoundingClientRect(), b = node.getBoundingClientRect();
   const high = a.height - above, top = b.top - a.top - above;
   let down = 0;
   if (top < 0 || top + b.height > high * 0.88) {
     down = top - high * 0.4;
-    if (nodes) { // no line is cut at the top
+    if (nodes) { // the first line is completely visible
       const goal = pane.scrollTop + down + above;
       let low = 0, up = nodes.length - 1;
       while (low < up) {
@@ -176,7 +176,7 @@ function reach(pane, node, nodes = null, above = 0) { // only inside the pane, o
     ? b.left - a.left - (a.width - b.width) / 2 : 0;
   return () => { if (down || across) pane.scrollBy(across, down); };
 }
-function aside(pane, { row }, cell) { // the column at work, beside the name, which stays
+function aside(pane, { row }, cell) { // scrolls to the current column, next to the name, which stays
   const [a, b, name] = [pane, cell, row.cells[1]].map(node => node.getBoundingClientRect());
   const across = Math.max(0, b.right - a.right) || Math.min(0, b.left - name.right);
   return () => { if (across) pane.scrollBy(across, 0); };
@@ -210,7 +210,7 @@ function show() {
   $("place").setAttribute("aria-valuetext", `step ${last + 1} of ${all}`);
   $("start").disabled = $("back").disabled = last === 0;
   $("forward").disabled = $("end").disabled = last >= all - 1;
-  const moves = []; // one layout for all: first everything is measured, then scrolled
+  const moves = []; // everything is measured before anything scrolls, which needs one layout
   const row = parts.rows[step.row];
   if (row) moves.push(reach($("trace"), row.row, $("rows").children, $("head").offsetHeight));
   if (row?.[step.column]) moves.push(aside($("trace"), row, row[step.column]));
