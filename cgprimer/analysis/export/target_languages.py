@@ -50,7 +50,7 @@ INFIX = {
     "neg": "(-{a})", "copy": "{a}", "stop_gradient": "{a}",
 }  # fmt: skip
 _COMMENT = re.compile(r'""".*?"""|(?:#|//)[^\n]*', re.DOTALL)  # docstrings, comments
-_WORD = re.compile(r"[^\W\d]\w*")
+_IDENTIFIER = re.compile(r"[^\W\d]\w*")
 
 
 @dataclass(frozen=True)
@@ -145,13 +145,13 @@ class Language:
 
         def visit(text: str) -> None:
             """Add the definitions that some code uses."""
-            for word in dict.fromkeys(_WORD.findall(_COMMENT.sub("", text))):
-                definition = self.define_helper(word)
-                if definition and word not in definitions:
-                    definitions[word] = ""  # the definition contains its own name
+            for identifier in dict.fromkeys(_IDENTIFIER.findall(_COMMENT.sub("", text))):
+                definition = self.define_helper(identifier)
+                if definition and identifier not in definitions:
+                    definitions[identifier] = ""  # the definition contains its own name
                     visit(definition)
-                    del definitions[word]  # move it after the definitions that it uses
-                    definitions[word] = definition
+                    del definitions[identifier]  # move it after the definitions that it uses
+                    definitions[identifier] = definition
 
         for text in texts:
             visit(text)
@@ -160,7 +160,7 @@ class Language:
     def list_words(self) -> set[str]:
         """Return the words that code of this language can contain."""
         helpers = {*self.helpers, *DEFINITIONS}
-        return helpers | set(_WORD.findall(" ".join(self.texts.values()))) - {*OPERANDS}
+        return helpers | set(_IDENTIFIER.findall(" ".join(self.texts.values()))) - {*OPERANDS}
 
 
 def define_python_function(name: str, arguments: Sequence[str], body: str) -> str:

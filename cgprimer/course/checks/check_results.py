@@ -138,9 +138,9 @@ class Part:
         """
         if not self.message:
             return self.verdict
-        named = f" ({self.mistake})" if self.mistake else ""
-        named = f" (note: {self.note})" if self.note else named
-        return "\n".join([f"{self.verdict}: {self.message}{named}", *self.evidence])
+        label = f" ({self.mistake})" if self.mistake else ""
+        label = f" (note: {self.note})" if self.note else label
+        return "\n".join([f"{self.verdict}: {self.message}{label}", *self.evidence])
 
 
 @dataclass(frozen=True, repr=False)
