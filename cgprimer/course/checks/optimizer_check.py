@@ -227,8 +227,8 @@ def create_skeleton(rule: str) -> str:
     """
     if rule not in OPTIMIZER_NAMES:
         raise UsageError(f"unknown optimizer {rule!r}", hint=name_hint(rule, OPTIMIZER_NAMES))
-    known = find_optimizer(rule)
-    hyper = {"rate": known.rate, **known.hyper}
+    optimizer = find_optimizer(rule)
+    hyper = {"rate": optimizer.rate, **optimizer.hyper}
     arguments = ", ".join(f"{name}={value:g}" for name, value in hyper.items())
     stored = "\n".join(f"        self.{name} = {name}" for name in hyper)
     return _SKELETON.format(

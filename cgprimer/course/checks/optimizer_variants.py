@@ -27,7 +27,7 @@ class Variant:
 
     @property
     def is_right(self) -> bool:
-        """Whether all changes are conventions."""
+        """True if every change is a convention, not a mistake."""
         return all(change.is_convention for change in self.changes)
 
 

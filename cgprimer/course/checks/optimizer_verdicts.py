@@ -120,8 +120,8 @@ def _judge_runs(
 ) -> list[Part]:
     """Return a verdict on each part of an optimizer that changes its parameters."""
     did, ahead = plain["runs"], plain["form"].startswith("gradient function")
-    right_one, found = _explain_runs(rule, tests, plain, ahead)
-    name, says = _name_mistake(found, did, right_one)
+    right_one, match = _explain_runs(rule, tests, plain, ahead)
+    name, says = _name_mistake(match, did, right_one)
     first = _are_equal(did[0]["steps"][:1], _simulate_match(right_one, tests[0])[:1], tests[0])
     one, several, small, again, _ = right_one.agrees
     # Whether each part is correct, and the run that shows the mistake.
@@ -133,7 +133,7 @@ def _judge_runs(
     for good, run in passed:
         if good:
             parts.append(accept(_describe_conventions(right_one, plain)))
-        elif found and _is_disputed(found):
+        elif match and _is_disputed(match):
             parts.append(suspect(name, says))
         else:
             evidence = _describe_first_difference(
@@ -143,7 +143,7 @@ def _judge_runs(
             if error:
                 evidence = (error["message"], *_show_line(source, error))
             parts.append(reject(name, says, *evidence))
-    decay = _judge_weight_decay(rule, tests, with_decay, found or right_one, ahead)
+    decay = _judge_weight_decay(rule, tests, with_decay, match or right_one, ahead)
     return [*parts, decay] if decay else parts
 
 
@@ -188,24 +188,24 @@ def _explain_runs(
         if one.variant.is_right:
             rights.append(one)
         if all(one.agrees):
-            found = one
+            match = one
             break
     else:
-        found = None
-    if found and found.variant.is_right:
-        return found, None
+        match = None
+    if match and match.variant.is_right:
+        return match, None
     nearest = max(rights, key=lambda one: sum(one.agrees))
     for name in plain["taken"]:  # arguments that the submission ignores
-        if found or name not in _COMMON_VALUES:
+        if match or name not in _COMMON_VALUES:
             continue
         values = (plain["defaults"].get(name), *_COMMON_VALUES[name])
         values = tuple(value for value in values if value is not None)
         other = [{**one, name: v} for one in settings[:4] for v in values if v != one[name]]
         unused = (one for one in matches(other, 1, name) if one.variant.is_right)
-        found = next((one for one in unused if all(one.agrees)), None)
-    if not found and len(settings) <= 4:
-        found = next((one for one in matches(settings, 2) if all(one.agrees)), None)
-    return nearest, found
+        match = next((one for one in unused if all(one.agrees)), None)
+    if not match and len(settings) <= 4:
+        match = next((one for one in matches(settings, 2) if all(one.agrees)), None)
+    return nearest, match
 
 
 def _list_settings(rule: str, plain: Mapping[str, Any]) -> list[dict[str, float]]:
@@ -234,21 +234,21 @@ def _compare_variant(
     ignored: str = "",
 ) -> _Match:
     """Compare a variant with the runs of a student."""
-    found = _Match(variant, hyper, (), ignored)
+    match = _Match(variant, hyper, (), ignored)
     agrees: list[bool] = []
     if not variant.is_right:  # the first update excludes most variants
         one, run = did[0], GradientSequence(tests[0].start, tests[0].gradients[:1])
         error = one["error"] if not one["steps"] else None
-        if not _are_equal(one["steps"][:1], _simulate_match(found, run), run, error):
-            return replace(found, agrees=(False,) * len(tests))
+        if not _are_equal(one["steps"][:1], _simulate_match(match, run), run, error):
+            return replace(match, agrees=(False,) * len(tests))
     for one, run in zip(did, tests, strict=True):
         wanted = (
             not agrees or agrees[-1] or variant.is_right
         )  # of mistakes all or none is asked for
         agrees.append(
-            wanted and _are_equal(one["steps"], _simulate_match(found, run), run, one["error"])
+            wanted and _are_equal(one["steps"], _simulate_match(match, run), run, one["error"])
         )
-    return replace(found, agrees=tuple(agrees))
+    return replace(match, agrees=tuple(agrees))
 
 
 def _simulate_match(match: _Match, run: GradientSequence) -> Any:
@@ -296,15 +296,15 @@ def _describe_first_difference(
     return ()
 
 
-def _is_disputed(found: _Match) -> bool:
+def _is_disputed(match: _Match) -> bool:
     """Return whether the changes of a variant are conventions or disputed forms only."""
-    return not found.ignored and all(
-        one.is_disputed or one.is_convention for one in found.variant.changes
+    return not match.ignored and all(
+        one.is_disputed or one.is_convention for one in match.variant.changes
     )
 
 
 def _name_mistake(
-    found: _Match | None, did: Sequence[Mapping[str, Any]], nearest: _Match
+    match: _Match | None, did: Sequence[Mapping[str, Any]], nearest: _Match
 ) -> tuple[str, str]:
     """Return the name of the mistake and a sentence about it."""
     if did[1]["steps"] != did[3]["steps"] and not np.array_equal(
@@ -314,11 +314,11 @@ def _name_mistake(
             "a new optimizer starts with the state of another one: create the state in __init__,"
             " not in the class, a default argument or the module"
         )
-    if found is None:
+    if match is None:
         return "", "" if any(nearest.agrees) else "no known mistake has these values"
-    if found.ignored:
-        return f"{found.ignored} ignored", f"the argument {found.ignored} is not used"
-    changes = [change for change in found.variant.changes if not change.is_convention]
+    if match.ignored:
+        return f"{match.ignored} ignored", f"the argument {match.ignored} is not used"
+    changes = [change for change in match.variant.changes if not change.is_convention]
     names = [_refine_state_mistake(change.name, did) for change in changes]
     return " and ".join(dict.fromkeys(names)), "; ".join(
         dict.fromkeys(change.message for change in changes)
