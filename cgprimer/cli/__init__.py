@@ -85,9 +85,9 @@ class LazyGroup(SuggestingGroup):
     """
 
     def __init__(self, helps: dict[str, str], modules: str, **more: Any) -> None:
-        made = {n: lambda n=n: import_module(modules.format(n)).command for n in helps}
+        loaders = {n: lambda n=n: import_module(modules.format(n)).command for n in helps}
         settings = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
-        super().__init__(commands=LazyCommands(made), context_settings=settings, **more)
+        super().__init__(commands=LazyCommands(loaders), context_settings=settings, **more)
         self.helps = helps
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -167,13 +167,13 @@ def main() -> None:
     except Exception as error:  # a defect of ours: say so, in one line
         if os.environ.get("CGPRIMER_DEBUG"):
             raise
-        said = (
+        message = (
             f"this is a defect of cgprimer: {type(error).__name__}: {error}\n"
             "  hint: run again with CGPRIMER_DEBUG=1 for the traceback, and report it"
         )
         if isinstance(error, OSError):  # a full disk behind stdout, a name that is too long
             where = "the output" if error.filename is None else repr(error.filename)
-            said = f"the system refuses {where}: {error.strerror or error}"
-        click.echo(f"error: {said}".translate(VISIBLE), err=True)
+            message = f"the system refuses {where}: {error.strerror or error}"
+        click.echo(f"error: {message}".translate(VISIBLE), err=True)
         code = 2 if getattr(error, "filename", None) else 1
     sys.exit(code or 0)

@@ -1,4 +1,4 @@
-"""What several commands share: their making, the graph that they are about, what they say."""
+"""Functions that commands share: creating commands, reading graphs, printing messages."""
 
 from __future__ import annotations
 
@@ -46,9 +46,11 @@ class _Command(GroupedHelp):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            here = _ELSEWHERE.get(error.option_name)
-            if here and any(here in option.opts for option in self.params):
-                raise click.UsageError(f"{error.message} Did you mean {here!r}?", ctx) from None
+            suggestion = _ELSEWHERE.get(error.option_name)
+            if suggestion and any(suggestion in option.opts for option in self.params):
+                raise click.UsageError(
+                    f"{error.message} Did you mean {suggestion!r}?", ctx
+                ) from None
             raise
         except click.UsageError as error:
             if "unexpected extra" in error.message and any("--" in a for a in ctx.meta[ARGUMENTS]):
@@ -85,7 +87,7 @@ def graph_command(
 
     def decorate(function: Callable[..., Any]) -> click.Command:
         @wraps(function)
-        def run_on_graph(file: str | None, expression: str | None, **given: Any) -> Any:
+        def run_on_graph(file: str | None, expression: str | None, **arguments: Any) -> Any:
             context = click.get_current_context()
             if expression is None:
                 file = file or (context.default_map or {}).get("file")
@@ -95,16 +97,18 @@ def graph_command(
                 elif context.get_parameter_source("file") is ParameterSource.DEFAULT_MAP:
                     file = None
             if with_watch:
-                given["live"] = start_watching(file, given)
-                if given["live"] is None:
+                arguments["live"] = start_watching(file, arguments)
+                if arguments["live"] is None:
                     return None
             graph = _read_graph(file, expression, optional)
-            loss = given.pop("loss") if with_loss else None
+            loss = arguments.pop("loss") if with_loss else None
             if graph is not None and loss is not None:
                 # A picture, and a description, need no values: any name may be a new input.
-                at = given.get("at") or (None if "at" not in given or "values" in given else {})
+                at = arguments.get("at") or (
+                    None if "at" not in arguments or "values" in arguments else {}
+                )
                 graph = graph_with_loss(graph, loss, at)
-            return function(graph, **given)
+            return function(graph, **arguments)
 
         command = argument(loss_option(run_on_graph) if with_loss else run_on_graph)
         return make_command()(expression_option(command))
@@ -112,13 +116,13 @@ def graph_command(
     return decorate
 
 
-def _find_option(word: str) -> str:
+def _find_option(value: str) -> str:
     """Return the option that a word probably refers to, by its name or a choice."""
     for option in click.get_current_context().command.params:
-        if f"--{word}" in option.opts:
-            return f"--{word}"
-        if word in getattr(option.type, "choices", ()):
-            return f"{option.opts[-1]} {word}"
+        if f"--{value}" in option.opts:
+            return f"--{value}"
+        if value in getattr(option.type, "choices", ()):
+            return f"{option.opts[-1]} {value}"
     return ""
 
 
@@ -196,12 +200,12 @@ def check_outputs(
         check_writable(path)
     if folder and os.path.exists(folder) and not os.path.isdir(folder):
         raise UsageError(f"{folder} is not a folder")
-    given = click.get_current_context().params | {"resume": None}  # a run may be gone on with
-    values = chain.from_iterable(v if isinstance(v, tuple) else (v,) for v in given.values())
-    named = [os.path.abspath(value) for value in values if isinstance(value, str)]
+    parameters = click.get_current_context().params | {"resume": None}  # a run may be gone on with
+    values = chain.from_iterable(v if isinstance(v, tuple) else (v,) for v in parameters.values())
+    paths = [os.path.abspath(value) for value in values if isinstance(value, str)]
     for path in filter(None, (plot, *files)):
         device = os.path.exists(path) and not os.path.isfile(path)
-        if named.count(os.path.abspath(path)) > 1 and not device:
+        if paths.count(os.path.abspath(path)) > 1 and not device:
             what = f"{path} would be overwritten: it is named twice"
             raise UsageError(what, hint="use different names for all files")
     for path in filter(None, (plot, *files, folder)):
@@ -240,8 +244,8 @@ def progress_bar(work: str, wanted: bool = True) -> Iterator[Callable[..., None]
     with Progress(*columns, loss_column, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(work, total=None, loss="")
 
-        def on_progress(done: int, total: int, loss: float | None = None) -> None:
+        def on_progress(completed: int, total: int, loss: float | None = None) -> None:
             text = "" if loss is None else f"loss {loss:.4g}"
-            bar.update(task, completed=done, total=total, loss=text)
+            bar.update(task, completed=completed, total=total, loss=text)
 
         yield on_progress

@@ -107,22 +107,22 @@ def command(
         raise click.UsageError(f"{picture} and {printed} prints: give one of them")
     if shows and settings["schemes"]:
         raise click.UsageError("--scheme cannot be used with -o or --watch")
-    found = compare(graph, **settings)
+    comparison = compare(graph, **settings)
     if not shows:
         if as_json:
-            echo_json(found.to_dict())
+            echo_json(comparison.to_dict())
         else:
-            click.echo(str(found) if format == "text" else found.to_table(format))
+            click.echo(str(comparison) if format == "text" else comparison.to_table(format))
         return None
     file = graph_file(graph)
     title = file.name if title is None and file is not None else title
     if output is not None:
         from cgprimer.visualization.pages.comparison.comparison_slides import save_comparison
 
-        written = save_comparison(found, Path(output), dark=dark, title=title)
+        written = save_comparison(comparison, Path(output), dark=dark, title=title)
         note(f"wrote {' and '.join(map(str, written))}")
     if not live:
         return None
     from cgprimer.visualization.pages.comparison.comparison_page import comparison_page
 
-    return comparison_page(found, dark=dark, title=title)
+    return comparison_page(comparison, dark=dark, title=title)

@@ -32,40 +32,42 @@ def load_configuration(context: click.Context, path: str) -> None:
     """
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
-        given = tomllib.loads(text)
+        entries = tomllib.loads(text)
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
     except (ValueError, RecursionError) as error:  # no TOML, no UTF-8; nested too deeply
         hint = 'texts stand in "quotes", the decimal mark is a point, a line has one key'
         raise DataError(f"{path}: {error}", hint=hint) from None
-    known = {
+    options_by_name = {
         flag.lstrip("-").replace("-", "_"): option
         for option in context.command.params
         for flag in option.opts
         if flag.startswith("--") and flag.lstrip("-") not in _NOT
     }
-    found: dict[str, Any] = {}
-    for key, value in given.items():
+    defaults: dict[str, Any] = {}
+    for key, value in entries.items():
         name = key.replace("-", "_")
         where = f"{path}:{_find_line(key, text)}"
         if name == "graph" and isinstance(value, str):
             near = Path(path).parent / value
-            found["file"] = value if value in find_examples() and not near.is_file() else str(near)
+            defaults["file"] = (
+                value if value in find_examples() and not near.is_file() else str(near)
+            )
             continue
-        if name not in known:
-            hint = name_hint(key, ["graph", *(one.replace("_", "-") for one in known)])
+        if name not in options_by_name:
+            hint = name_hint(key, ["graph", *(one.replace("_", "-") for one in options_by_name)])
             raise DataError(f"{where}: unknown key {key!r}", hint=hint or "train --help")
-        option = known[name]
+        option = options_by_name[name]
         try:
-            shown = found[str(option.name)] = _option_value(option, value, Path(path).parent)
+            shown = defaults[str(option.name)] = _option_value(option, value, Path(path).parent)
             option.process_value(context, shown)
         except (click.UsageError, UsageError) as error:
             raise DataError(f"{where}: {key}: {error.message}") from None
-    if not {"file", "expression"} & found.keys():
+    if not {"file", "expression"} & defaults.keys():
         raise DataError(
             f"{path}: missing key 'graph'", hint='add graph = "lecture.cg", or expression'
         )
-    context.default_map = found
+    context.default_map = defaults
 
 
 def _option_value(option: click.Parameter, value: Any, folder: Path) -> Any:
@@ -93,8 +95,8 @@ def _option_value(option: click.Parameter, value: Any, folder: Path) -> Any:
 def _find_line(key: str, text: str) -> int:
     """Return the line number of a key."""
     written = rf"^\s*(?:\[\s*)?[\"']?{re.escape(key)}[\"']?\s*(?:=|\.|\])"
-    found = re.search(written, text, re.MULTILINE)
-    return text.count("\n", 0, found.end()) + 1 if found else 1
+    match = re.search(written, text, re.MULTILINE)
+    return text.count("\n", 0, match.end()) + 1 if match else 1
 
 
 def format_configuration(values: Mapping[str, Any]) -> str:

@@ -144,10 +144,10 @@ def _suggest_readable_picture(graph: ExpressionGraph, settings: dict[str, Any]) 
     """Return a change of options after which the text of the picture is readable."""
     from cgprimer.visualization.diagrams.slide_layout import slide_layout
 
-    given = [name for name in _OVERLAYS if settings[name]]
-    fewer: dict[str, dict[str, Any]] = {f"without --{name}": {name: None} for name in given}
-    if given:
-        fewer["without " + " and ".join(f"--{name}" for name in given)] = dict.fromkeys(given)
+    overlays = [name for name in _OVERLAYS if settings[name]]
+    fewer: dict[str, dict[str, Any]] = {f"without --{name}": {name: None} for name in overlays}
+    if overlays:
+        fewer["without " + " and ".join(f"--{name}" for name in overlays)] = dict.fromkeys(overlays)
     if settings["level"] != "variables":
         fewer["with --level variables"] = {"level": "variables"}
     if settings["parameters"] == "vertices":

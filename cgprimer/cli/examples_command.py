@@ -30,16 +30,16 @@ def command(names: tuple[str, ...]) -> None:
       cgprimer examples --copy lecture
       cgprimer train lecture
     """
-    found = find_examples() | {path.name: path for path in find_examples("*.py").values()}
+    examples = find_examples() | {path.name: path for path in find_examples("*.py").values()}
     if not names:
-        for known, path in found.items():
+        for example, path in examples.items():
             about = path.read_text(encoding="utf-8").partition("\n")[0].lstrip('# "')
-            click.echo(f"{known:<23}  {about}")
+            click.echo(f"{example:<23}  {about}")
         return
     for name in names:
-        check_choice("example", name, found)
-        path = Path(found[name].name)
+        check_choice("example", name, examples)
+        path = Path(examples[name].name)
         if path.exists():
             raise UsageError(f"cannot write {path}: the file already exists")
-        write_atomically(path, found[name].read_bytes())
+        write_atomically(path, examples[name].read_bytes())
         note(f"wrote {path}")

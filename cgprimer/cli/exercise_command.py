@@ -116,9 +116,9 @@ def command(
     with progress_bar("sheets") as on_progress:
 
         def report_progress() -> Iterator[tuple[Student, Exercise]]:
-            for done, pair in enumerate(sheets):
+            for completed, pair in enumerate(sheets):
                 if on_progress:
-                    on_progress(done, len(roster))
+                    on_progress(completed, len(roster))
                 yield pair
 
         many = write_exercises(report_progress(), to, formats=formats)

@@ -59,7 +59,7 @@ class NoExpressionsError(UsageError):
 _MENDABLE = (SourceError, MissingValueError, NoExpressionsError)  # in the file
 
 
-def start_watching(file: str | None, given: dict[str, Any]) -> bool | None:
+def start_watching(file: str | None, arguments: dict[str, Any]) -> bool | None:
     """Remove the options of ``--watch`` from the arguments, and follow the files.
 
     Returns:
@@ -70,7 +70,7 @@ def start_watching(file: str | None, given: dict[str, Any]) -> bool | None:
         UsageError: there is no file to follow.
     """
     context = click.get_current_context()
-    watch, port, open_browser = (given.pop(name) for name in ("watch", "port", "open_browser"))
+    watch, port, open_browser = (arguments.pop(name) for name in ("watch", "port", "open_browser"))
     if file is not None and watch:
         followed_files().add(str(resolve_graph_path(file)))
     if _LIVE in context.meta:
@@ -85,7 +85,7 @@ def start_watching(file: str | None, given: dict[str, Any]) -> bool | None:
     if file == "-" or not followed_files():
         raise UsageError("--watch requires a file", hint="give a FILE")
     title = str(resolve_graph_path(file)) if file else "the graph"
-    _follow(context, title, port or 0, open_browser, bool(given["dark"]))
+    _follow(context, title, port or 0, open_browser, bool(arguments["dark"]))
     return None
 
 
@@ -101,10 +101,10 @@ def _follow(context: click.Context, title: str, port: int, open_browser: bool, d
     def page() -> str:
         """Run the command again and return its page."""
         try:
-            given = (context.info_name, list(arguments), context.parent or context)
-            with context.command.make_context(*given) as again:
-                made: str = context.command.invoke(again)
-                return made
+            context_arguments = (context.info_name, list(arguments), context.parent or context)
+            with context.command.make_context(*context_arguments) as again:
+                page_text: str = context.command.invoke(again)
+                return page_text
         except Exception as error:
             raised[:] = [error]
             if isinstance(error, click.ClickException):

@@ -187,39 +187,43 @@ def command(
         if origin["data"] is None:
             raise UsageError("--weights requires --data")
         weighed = Dataset.load(origin["data"], inputs=(weights,)).columns[weights]
-    found = fit(graph, dataset, weights=weighed, method=method, seed=seed, **settings, **options)
-    again = None
-    if bootstrap and found.converged:
-        again = found.bootstrap(bootstrap, seed=seed, pairs=resample == "pairs")
+    result = fit(graph, dataset, weights=weighed, method=method, seed=seed, **settings, **options)
+    resampled = None
+    if bootstrap and result.converged:
+        resampled = result.bootstrap(bootstrap, seed=seed, pairs=resample == "pairs")
     with defer_write_errors(
-        lambda: found.save(save) if save else None,
-        lambda: save_plot(plot, "fit", found, level=level, dark=dark),
+        lambda: result.save(save) if save else None,
+        lambda: save_plot(plot, "fit", result, level=level, dark=dark),
     ):
         if as_json:
-            result = found.as_dict()
-            if trace:
-                result["history"] = [vars(trial) for trial in found.history]
-            if again:
-                result["bootstrap"] = {
-                    "standard_errors": again.standard_errors,
-                    "intervals": again.intervals(level),
-                    "failed": again.failed,
-                }
-            echo_json(result)
+            echo_json(_fit_to_dict(result, resampled, level, history=trace))
         else:
-            click.echo(
-                "\n\n".join(
-                    [*([_format_steps(found)] if trace else []), _format_fit(found, again, level)]
-                )
-            )
+            steps = [_format_steps(result)] if trace else []
+            click.echo("\n\n".join([*steps, _format_fit(result, resampled, level)]))
     for path in filter(None, [save, plot]):
         note(f"wrote {path}")
-    if found.reason == "interrupted":
+    if result.reason == "interrupted":
         note("interrupted: these are the best values so far")
         sys.exit(INTERRUPTED)
-    if not found.converged:
-        hint = _suggest_remedy(found, settings["iterations"])
-        raise TrainingError(f"the fit has not converged: {found.reason}", hint=hint)
+    if not result.converged:
+        hint = _suggest_remedy(result, settings["iterations"])
+        raise TrainingError(f"the fit has not converged: {result.reason}", hint=hint)
+
+
+def _fit_to_dict(
+    result: Fit, resampled: Bootstrap | None, level: float, *, history: bool
+) -> dict[str, Any]:
+    """Return a fit as a dictionary for JSON, with its iterations and bootstrap if requested."""
+    summary = result.as_dict()
+    if history:
+        summary["history"] = [vars(trial) for trial in result.history]
+    if resampled:
+        summary["bootstrap"] = {
+            "standard_errors": resampled.standard_errors,
+            "intervals": resampled.intervals(level),
+            "failed": resampled.failed,
+        }
+    return summary
 
 
 def _suggest_remedy(result: Fit, limit: int) -> str:
@@ -234,29 +238,29 @@ def _suggest_remedy(result: Fit, limit: int) -> str:
     return "try start values closer to a solution (--start), or bounds (--bounds)"
 
 
-def _format_steps(found: Fit) -> str:
+def _format_steps(result: Fit) -> str:
     """Format all steps as a table, after the normal equations of the first step."""
-    names = found.problem.vectors.elements
-    shown = [names[k] for k in found.problem.free][:_MAX_STEP_PARAMETERS]
+    names = result.problem.vectors.elements
+    shown = [names[k] for k in result.problem.free][:_MAX_STEP_PARAMETERS]
     header = ["step", *shown, "sum of squares", "lambda", "accepted"]
     rows = []
-    for trial in found.history:
+    for trial in result.history:
         values = dict(zip(names, trial.values.tolist(), strict=True))
         cells = [_format_iterate(values[name]) for name in shown]
         accepted = ("yes" if trial.accepted else "no") if trial.step else ""
         damping = format_number(trial.damping, 4)
         total = _format_iterate(trial.residual_sum_of_squares)
         rows.append([str(trial.step), *cells, total, damping, accepted])
-    residuals, jacobian = found.problem.evaluate(found.history[0].values)
+    residuals, jacobian = result.problem.evaluate(result.history[0].values)
     matrix, gradient = jacobian.T @ jacobian, jacobian.T @ residuals
     lines = []
     if len(gradient) <= _MAX_MATRIX_ROWS:
         text = ", ".join(f"[{_format_row(row)}]" for row in matrix)
         lines = [f"At the start J'J = [{text}], J'r = [{_format_row(gradient)}].", ""]
-    if found.algorithm == "gauss-newton":
+    if result.algorithm == "gauss-newton":
         lines = ["J'J d = -J'r", *lines]
-    elif found.algorithm == "levenberg-marquardt":
-        what = "I" if found.damping != "marquardt" else "diag(J'J)"
+    elif result.algorithm == "levenberg-marquardt":
+        what = "I" if result.damping != "marquardt" else "diag(J'J)"
         lines = [f"(J'J + lambda {what}) d = -J'r", *lines]
     return "\n".join([*lines, table(header, rows, left=())])
 
@@ -272,19 +276,19 @@ def _format_row(values: Any) -> str:
     return ", ".join(format_number(float(value), 5) for value in values)
 
 
-def _format_fit(found: Fit, again: Bootstrap | None, level: float) -> str:
+def _format_fit(result: Fit, resampled: Bootstrap | None, level: float) -> str:
     """Format parameters, standard errors and residuals of a fit as text."""
     rows = []
-    for name, value in found.parameters.items():
-        error = found.standard_errors.get(name)
+    for name, value in result.parameters.items():
+        error = result.standard_errors.get(name)
         remark = {None: "fixed", np.inf: "not determined by itself"}.get(error, "")
-        if name in found.held_at_bounds:
+        if name in result.held_at_bounds:
             remark = "at its bound"
-        shown = "" if error is None or not found.converged else format_number(error)
+        shown = "" if error is None or not result.converged else format_number(error)
         rows.append([name, format_number(value), shown, remark])
     header = ["parameter", "value", "standard error", ""]
-    if again:
-        spread, ends = again.standard_errors, again.intervals(level)
+    if resampled:
+        spread, ends = resampled.standard_errors, resampled.intervals(level)
         header[3:3] = ["bootstrap", f"{format_number(100 * level, 3)} % of them"]
         for row in rows:
             row[3:3] = ["", ""]
@@ -292,34 +296,36 @@ def _format_fit(found: Fit, again: Bootstrap | None, level: float) -> str:
                 interval = " to ".join(format_number(end, 5) for end in ends[row[0]])
                 row[3:5] = [format_number(spread[row[0]], 4), interval]
     wide = len(header) if any(row[-1] for row in rows) else len(header) - 1
-    algorithm = found.algorithm + (f" (damping {found.damping})" if found.damping else "")
-    steps = pluralize(found.iterations, "step", "steps")
+    algorithm = result.algorithm + (f" (damping {result.damping})" if result.damping else "")
+    steps = pluralize(result.iterations, "step", "steps")
     spread_line = (
-        f"residual standard deviation {format_number(found.residual_standard_deviation)},"
-        f" {pluralize(found.degrees_of_freedom, 'degree', 'degrees')} of freedom"
+        f"residual standard deviation {format_number(result.residual_standard_deviation)},"
+        f" {pluralize(result.degrees_of_freedom, 'degree', 'degrees')} of freedom"
     )
     lines = [
-        f"{'converged' if found.converged else 'NOT converged'}: {found.reason}",
-        f"{steps}, {found.seconds:.3f} s; {algorithm}",
+        f"{'converged' if result.converged else 'NOT converged'}: {result.reason}",
+        f"{steps}, {result.seconds:.3f} s; {algorithm}",
         "",
         table(header[:wide], [row[:wide] for row in rows], left=(0, len(header) - 1)),
         "",
-        f"residual sum of squares {format_number(found.residual_sum_of_squares)}; {spread_line}",
-        *(_correlation_sentences(found) if found.converged else []),
-        *found.sentences,
+        f"residual sum of squares {format_number(result.residual_sum_of_squares)}; {spread_line}",
+        *(_correlation_sentences(result) if result.converged else []),
+        *result.sentences,
     ]
-    if again and again.failed:
-        lines.append(f"{again.failed:,} fits of resampled data did not converge and are left out.")
+    if resampled and resampled.failed:
+        lines.append(
+            f"{resampled.failed:,} fits of resampled data did not converge and are left out."
+        )
     return "\n".join(lines)
 
 
-def _correlation_sentences(found: Fit) -> list[str]:
+def _correlation_sentences(result: Fit) -> list[str]:
     """Return a sentence about the most correlated parameters, if any."""
-    size = np.abs(np.nan_to_num(np.tril(found.correlation, -1)))
+    size = np.abs(np.nan_to_num(np.tril(result.correlation, -1)))
     if not size.size or size.max() < _HIGH_CORRELATION:
         return []
     one, other = np.unravel_index(int(size.argmax()), size.shape)
-    names, value = found.estimated, float(found.correlation[one, other])
+    names, value = result.estimated, float(result.correlation[one, other])
     return [
         f"The errors of {names[other]} and {names[one]} depend on each other:"
         f" their correlation is {format_number(value, 5)}."

@@ -42,7 +42,7 @@ def _format_value(name: str, value: Any) -> str:
     return f"{name} = {format_array(value)}"
 
 
-def _format_points(graph: ExpressionGraph, at: dict[str, Any], found: Derivatives) -> str:
+def _format_points(graph: ExpressionGraph, at: dict[str, Any], result: Derivatives) -> str:
     """Format values and derivatives at several points as a table."""
     free = {*graph.inputs, *graph.parameters} - graph.shapes.keys()
     varied = [n for n, value in at.items() if isinstance(value, list) and n in free]
@@ -53,8 +53,8 @@ def _format_points(graph: ExpressionGraph, at: dict[str, Any], found: Derivative
     from cgprimer.analysis.text_tables import table
     from cgprimer.support.number_format import format_number
 
-    columns = {name: at[name] for name in varied} | found.values
-    columns |= {f"d {name}/d {other}": value for (name, other), value in found.derivatives.items()}
+    columns = {name: at[name] for name in varied} | result.values
+    columns |= {f"d {name}/d {other}": value for (name, other), value in result.derivatives.items()}
     many = (len(at[varied[0]]),)
     if any(np.shape(value) not in ((), many) for value in columns.values()):
         return ""
@@ -69,17 +69,17 @@ def _roles_note(graph: ExpressionGraph, at: Mapping[str, Any]) -> str:
     both probably wants both derivatives.
     """
     declared = {s.name for s in graph.program.statements if isinstance(s, Declaration)}
-    given = {name for key in at if (name := parse_element(str(key))[0]) not in declared}
-    inputs = [name for name in graph.inputs if name in given]
-    parameters = [name for name in graph.parameters if name in given]
+    assigned = {name for key in at if (name := parse_element(str(key))[0]) not in declared}
+    inputs = [name for name in graph.inputs if name in assigned]
+    parameters = [name for name in graph.parameters if name in assigned]
     if not (inputs and parameters):
         return ""
 
     several = len(inputs) + len(parameters) > 2
-    said = f"{', '.join(inputs)} {'is an input' if len(inputs) == 1 else 'are inputs'}"
-    said += f", {', '.join(parameters)} {'a parameter' if len(parameters) == 1 else 'parameters'}"
+    roles = f"{', '.join(inputs)} {'is an input' if len(inputs) == 1 else 'are inputs'}"
+    roles += f", {', '.join(parameters)} {'a parameter' if len(parameters) == 1 else 'parameters'}"
     return (
-        f"note: {said}; --wrt {','.join([*inputs, *parameters])} differentiates with respect to"
+        f"note: {roles}; --wrt {','.join([*inputs, *parameters])} differentiates with respect to"
         f" {'all' if several else 'both'}"
     )
 
@@ -160,17 +160,8 @@ def command(
         else:
             click.echo(cause or "every value and every slope is finite")
         return
-    found = compute_derivatives(graph, method=method, **settings, **options)
-    if as_json:
-        gradient = {o: {n: found.derivatives[o, n] for n in names} for o in found.values}
-        echo_json({"method": method, "values": found.values, "gradient": gradient})
-    elif points := _format_points(graph, settings["at"], found):
-        click.echo(points)
-    else:
-        for name, value in found.values.items():
-            click.echo(_format_value(name, value))
-        for (name, other), value in found.derivatives.items():
-            click.echo(_format_value(f"d {name} / d {other}", value))
+    result = compute_derivatives(graph, method=method, **settings, **options)
+    _print_derivatives(graph, result, method, settings["at"], as_json=as_json)
     if roles_note:
         note(roles_note)
     primal = tape_with_elements(graph, (), layer_mode_at(graph, settings["at"]))
@@ -179,7 +170,25 @@ def command(
             "note: samples depend on each other here: reverse mode gives what each adds to the"
             " derivative of the sum over them; --method forward, how each moves"
         )
-    if not all(map(all_finite, (*found.values.values(), *found.derivatives.values()))):
+    if not all(map(all_finite, (*result.values.values(), *result.derivatives.values()))):
         cause = why(graph, **point)
-        said = cause.sentence if cause else f"not finite by {method}; by reverse mode it is"
-        note(f"note: {said} (--why explains)" if cause else f"note: {said}")
+        explanation = cause.sentence if cause else f"not finite by {method}; by reverse mode it is"
+        note(f"note: {explanation} (--why explains)" if cause else f"note: {explanation}")
+
+
+def _print_derivatives(
+    graph: ExpressionGraph, result: Derivatives, method: str, at: dict[str, Any], *, as_json: bool
+) -> None:
+    """Print outputs and derivatives as JSON, as a table of several points, or line by line."""
+    if as_json:
+        gradient: dict[str, dict[str, Any]] = {name: {} for name in result.values}
+        for (name, other), value in result.derivatives.items():
+            gradient[name][other] = value
+        echo_json({"method": method, "values": result.values, "gradient": gradient})
+    elif points := _format_points(graph, at, result):
+        click.echo(points)
+    else:
+        for name, value in result.values.items():
+            click.echo(_format_value(name, value))
+        for (name, other), value in result.derivatives.items():
+            click.echo(_format_value(f"d {name} / d {other}", value))

@@ -32,12 +32,12 @@ def command(graph: ExpressionGraph | None, as_json: bool) -> None:
       cgprimer info lecture
       cgprimer info lecture --json
     """
-    found = _describe_machine() if graph is None else _describe_graph(graph)
+    description = _describe_machine() if graph is None else _describe_graph(graph)
     if as_json:
-        echo_json(found)
+        echo_json(description)
         return
-    details: Any = found.pop("details", {})
-    for key, value in found.items():
+    details: Any = description.pop("details", {})
+    for key, value in description.items():
         if isinstance(value, dict):
             click.echo(f"{key}:")
             for name, entry in value.items():
@@ -84,8 +84,10 @@ def _describe_graph(graph: ExpressionGraph) -> dict[str, object]:
     from cgprimer.tapes import tape
 
     names = ("inputs", "outputs", "variables", "parameters")
-    made = tape(graph)
-    every = {n: made.shapes[made.index(n)] for n in (*graph.variables, *graph.parameters)}
+    graph_tape = tape(graph)
+    every = {
+        n: graph_tape.shapes[graph_tape.index(n)] for n in (*graph.variables, *graph.parameters)
+    }
     shapes = {name: list(shape) for name, shape in every.items() if shape}
     edges = ("values", "depends_on", "leads_to")
     return {
@@ -93,5 +95,5 @@ def _describe_graph(graph: ExpressionGraph) -> dict[str, object]:
         **{name: list(getattr(graph, name)) for name in names},
         **{name: dict(getattr(graph, name)) for name in edges},
         **({"shapes": shapes} if shapes else {}),
-        "operations": len(made),
+        "operations": len(graph_tape),
     }

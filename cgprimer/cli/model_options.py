@@ -66,9 +66,9 @@ def collect_models(
         raise click.UsageError("--activation requires --sizes")
     layers = [one.strip() for text in sizes for one in text.split(",") if one.strip()]
     models = {one: networks.mlp(one, activation=activation) for one in layers}
-    own = [] if graph is None or layers else [(_graph_name(graph), graph)]
-    own += [(Path(one).stem, load(one)) for one in graphs]
-    for name, one in own:
+    named_graphs = [] if graph is None or layers else [(_graph_name(graph), graph)]
+    named_graphs += [(Path(one).stem, load(one)) for one in graphs]
+    for name, one in named_graphs:
         if name in models:
             raise UsageError(f"two graphs have the name {name!r}", hint="rename one of the files")
         models[name] = one

@@ -14,7 +14,7 @@ from cgprimer.errors import UsageError
 from cgprimer.support.files import write_atomically
 from cgprimer.support.validation import check_choice
 
-_OWN = {  # the options of each kind; all have a seed
+_OPTIONS_BY_KIND = {  # the options of each kind; all have a seed
     "mlp": ("activation", "output", "bias", "scalars"),
     "neuron": ("activation", "bias"),
     "chain": ("activation",),
@@ -64,7 +64,7 @@ _OWN = {  # the options of each kind; all have a seed
 @click.argument("kind")
 @click.argument("size")
 def command(
-    kind: str, size: str, to: str | None, force: bool, values: bool, seed: int, **given: Any
+    kind: str, size: str, to: str | None, force: bool, values: bool, seed: int, **arguments: Any
 ) -> None:
     """Write the expressions of a network, chain, polynomial, recurrent unit or random graph.
 
@@ -81,18 +81,18 @@ def command(
     KIND is one of these, SIZE says how large it is: units per layer of an mlp, the inputs of a
     neuron, the values of a chain, a degree, the steps of a unit, the expressions of a graph.
     """
-    check_choice("kind", kind, _OWN)
-    chosen = {name: value for name, value in given.items() if is_given(name)}
+    check_choice("kind", kind, _OPTIONS_BY_KIND)
+    chosen = {name: value for name, value in arguments.items() if is_given(name)}
     for name in chosen:
-        if name not in _OWN[kind]:
+        if name not in _OPTIONS_BY_KIND[kind]:
             raise click.UsageError(f"--{name} does not belong to {kind}")
     if kind != "mlp" and not size.isdecimal():
         raise UsageError(f"the size of a {kind} must be an integer, got {size!r}")
     chosen["values"] = values or (kind != "random" and is_given("seed"))
-    made = getattr(networks, kind)(size if kind == "mlp" else int(size), seed=seed, **chosen)
+    graph = getattr(networks, kind)(size if kind == "mlp" else int(size), seed=seed, **chosen)
     if to is None:
-        click.echo(made.source.text)
+        click.echo(graph.source.text)
         return
     check_outputs(force, to)
-    write_atomically(to, made.source.text + "\n")
+    write_atomically(to, graph.source.text + "\n")
     note(f"wrote {to}")

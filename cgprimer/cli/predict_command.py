@@ -55,9 +55,9 @@ def command(
     if as_json:
         echo_json(outputs)
         return
-    found = Dataset.from_arrays(samples.inputs, outputs)
+    predictions = Dataset.from_arrays(samples.inputs, outputs)
     if output is None:
-        click.echo(found.to_csv(), nl=False)
+        click.echo(predictions.to_csv(), nl=False)
     else:
-        found.save(output)
-        note(f"wrote {len(found):,} samples to {output}")
+        predictions.save(output)
+        note(f"wrote {len(predictions):,} samples to {output}")

@@ -62,21 +62,21 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
     from cgprimer.core.operations.primitive_registry import FUNCTIONS
     from cgprimer.expressions import Apply, Name, unparse
 
-    asked = [{"@": "matmul", "[": "index"}.get(name, name) for name in names]
-    found = [
+    requested_names = [{"@": "matmul", "[": "index"}.get(name, name) for name in names]
+    matches = [
         FUNCTIONS[name] or (() if name in ARRAYS else (find_primitive(_SIGNS.get(name, name)),))
-        for name in asked
+        for name in requested_names
     ]
-    all_rows = [row for several in found for row in several] if names else primitives()
+    all_rows = [row for several in matches for row in several] if names else primitives()
     rows = [row for row in all_rows if isinstance(row, Primitive)]
-    of_arrays = {*asked, *(row.name for row in all_rows)} if names else ARRAYS.keys()
+    of_arrays = {*requested_names, *(row.name for row in all_rows)} if names else ARRAYS.keys()
     arrays = {name: texts for name, texts in ARRAYS.items() if name in of_arrays}
     if as_json:
         shown = ("arity", "partials", "domain", "edges", "analytic")
-        named = ({"name": r.name, "function": r.spelling} for r in rows)
+        labels = ({"name": r.name, "function": r.spelling} for r in rows)
         keys = ("function", "meaning", "reverse")
         echo_json(
-            [n | {s: getattr(r, s) for s in shown} for n, r in zip(named, rows, strict=True)]
+            [n | {s: getattr(r, s) for s in shown} for n, r in zip(labels, rows, strict=True)]
             + [{"name": n, **dict(zip(keys, t, strict=True))} for n, t in arrays.items()]
         )
         return

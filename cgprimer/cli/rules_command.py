@@ -48,14 +48,14 @@ _MAX_LINES = 200
 )
 @option("--latex", is_flag=True, help="Print LaTeX, with one line of align* per step.")
 @json_option
-@option("--all", "whole", is_flag=True, help="Print a long derivation completely.")
+@option("--all", "show_all", is_flag=True, help="Print a long derivation completely.")
 @click.argument("file", metavar="FILE|FORMULA", required=False, type=click.Path(allow_dash=True))
 def command(
     file: str | None,
     expression: str | None,
     latex: bool,
     as_json: bool,
-    whole: bool,
+    show_all: bool,
     **settings: Any,
 ) -> None:
     """Differentiate a formula step by step, with the name of each rule.
@@ -75,14 +75,14 @@ def command(
         raise click.UsageError("give a FILE, a formula, or -e FORMULA")
     formula = expression if file is None else file if _is_formula(file) else load(file)
     assert formula is not None
-    found = rules(formula, **settings)
+    derivation = rules(formula, **settings)
     if as_json:
-        echo_json(found.to_dict())
+        echo_json(derivation.to_dict())
         return
-    lines = (found.latex() if latex else str(found)).split("\n")
-    if len(lines) > _MAX_LINES and not (whole or latex):
+    lines = (derivation.latex() if latex else str(derivation)).split("\n")
+    if len(lines) > _MAX_LINES and not (show_all or latex):
         more = f"... {len(lines) - _MAX_LINES:,} more lines (--all shows all)"
-        lines = [*lines[:_MAX_LINES], more, found.result]
+        lines = [*lines[:_MAX_LINES], more, derivation.result]
     click.echo("\n".join(lines))
 
 

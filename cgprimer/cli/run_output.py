@@ -39,7 +39,7 @@ class RunWriter:
 
     @property
     def has_target(self) -> bool:
-        """Whether a file or a folder is given."""
+        """True if the run is written to a file or a folder."""
         return bool(self.save or self.folder)
 
     def write_configuration(self, values: dict[str, Any]) -> None:
@@ -55,13 +55,13 @@ class RunWriter:
                 values[name] = os.path.relpath(values[name], folder)
         if values["batch_size"] is None:
             values["batch_size"] = "all"
-        given = {
+        configuration = {
             name: value
             for name, value in values.items()
             if value is not None and value not in ({}, ())
         }
         write_atomically(folder / GRAPH, self.graph.text)
-        write_atomically(folder / CONFIG, format_configuration({"graph": GRAPH, **given}))
+        write_atomically(folder / CONFIG, format_configuration({"graph": GRAPH, **configuration}))
 
     def save_checkpoint(self, run: TrainingRun) -> None:
         """Save the run so far; note an error and continue."""

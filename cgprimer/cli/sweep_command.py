@@ -1,10 +1,10 @@
-"""``cgprimer sweep``: many runs with other settings, in one table, one file and one picture."""
+"""``cgprimer sweep``: train with combinations of settings and compare the runs."""
 
 from __future__ import annotations
 
 import math
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -29,8 +29,11 @@ from cgprimer.training.losses import DEFAULT
 from cgprimer.training.model_variations import TEST_SHARE
 from cgprimer.training.settings import SETTING_NAMES
 
-_DEFAULT_SAMPLES = 10_000  # samples
-_RUN_LENGTHS = ("epochs", "steps_per_epoch")  # of a run
+if TYPE_CHECKING:
+    from cgprimer.training.sweeps import Sweep
+
+_DEFAULT_SAMPLES = 10_000
+_RUN_LENGTHS = ("epochs", "steps_per_epoch")
 _samples_option = option(
     "--samples",
     group=DATA,
@@ -103,7 +106,6 @@ def command(
     Columns of the data are matched with each graph by name, or else by position; without a FILE the
     last column of --data is the target.
     """
-
     from cgprimer.training.sweeps import sweep
 
     models = collect_models(graph, graphs, sizes, activation)
@@ -122,7 +124,7 @@ def command(
     vary |= {"graph": models} if models else {}
     vary |= {name: values for name, values in lists.items() if len(values) > 1}
     with progress_bar("sweep") as on_run:
-        how = {
+        arguments = {
             "method": method,
             "start": start,
             "validation": others,
@@ -130,23 +132,36 @@ def command(
             **settings,
             **options,
         }
-        found = sweep(graph, dataset, vary, threshold=threshold, jobs=jobs, on_run=on_run, **how)
-    if as_json:
-        echo_json({"threshold": found.threshold, "runs": found.rows()})
-    else:
-        click.echo(found.table())
-    different = {name: len({r.settings[name] for r in found.runs}) > 1 for name in _RUN_LENGTHS}
-    if several and different["steps_per_epoch"] and not different["epochs"]:
-        same = "--batch-size all makes one step per epoch"
-        note(f"note: with more samples, an epoch has more steps; {same}")
+        result = sweep(
+            graph, dataset, vary, threshold=threshold, jobs=jobs, on_run=on_run, **arguments
+        )
+    _print_sweep(result, as_json=as_json)
+    if several:
+        _note_longer_epochs(result)
     if csv:
-        write_atomically(csv, found.to_csv())
-    save_plot(plot, "sweep", found, dark=dark)
+        write_atomically(csv, result.to_csv())
+    save_plot(plot, "sweep", result, dark=dark)
     for path in filter(None, (csv, plot)):
         note(f"wrote {path}")
-    if found.halted:
-        note(f"interrupted: {found.halted:,} runs were not started")
+    if result.halted:
+        note(f"interrupted: {result.halted:,} runs were not started")
         sys.exit(INTERRUPTED)
+
+
+def _print_sweep(result: Sweep, *, as_json: bool) -> None:
+    """Print the runs of a sweep as JSON or as a table."""
+    if as_json:
+        echo_json({"threshold": result.threshold, "runs": result.rows()})
+    else:
+        click.echo(result.table())
+
+
+def _note_longer_epochs(result: Sweep) -> None:
+    """Note that runs with more samples have more steps per epoch, if their epochs are equal."""
+    different = {name: len({r.settings[name] for r in result.runs}) > 1 for name in _RUN_LENGTHS}
+    if different["steps_per_epoch"] and not different["epochs"]:
+        hint = "--batch-size all makes one step per epoch"
+        note(f"note: with more samples, an epoch has more steps; {hint}")
 
 
 def _count_samples_to_generate(sizes: tuple[int, ...], validation: str | float | None) -> int:
@@ -156,4 +171,4 @@ def _count_samples_to_generate(sizes: tuple[int, ...], validation: str | float |
     if isinstance(validation, str):
         return max(sizes)
     total = math.ceil(max(sizes) / (1 - (validation or TEST_SHARE)))
-    return total + 1  # the share that is kept is rounded
+    return total + 1  # because the number of training samples is rounded

@@ -44,13 +44,13 @@ _FORMS = ("cpu", "cpu-interpreter", "cuda", "cuda-interpreter")
     type=click.Choice(["cpu", "cpu-interpreter", "cuda", "cuda-interpreter"]),
     help="Print the code that the engine generates.",
 )
-@option("--all", "whole", is_flag=True, help="Print a large tape completely.")
+@option("--all", "show_all", is_flag=True, help="Print a large tape completely.")
 def command(
     graph: ExpressionGraph,
     method: str | None,
     scalars: bool,
     passes: bool,
-    whole: bool,
+    show_all: bool,
     training: bool,
     **settings: Any,
 ) -> None:
@@ -79,28 +79,28 @@ def command(
     of, wrt, loss, form = (settings[name] for name in ("of", "wrt", "loss", "form"))
     if passes and form is not None:
         raise click.UsageError("--passes cannot be used with --code")
-    found = tape_with_elements(graph, of or (), "training" if training else "")
+    graph_tape = tape_with_elements(graph, of or (), "training" if training else "")
     if loss is not None:
-        found = with_loss(found, loss)
+        graph_tape = with_loss(graph_tape, loss)
     if method is None:
         if of or wrt:
             raise click.UsageError("--of and --wrt require --method")
     else:
         of = of or ((LOSS,) if loss is not None else graph.outputs)
         names = wrt or graph.parameters or graph.inputs
-        found = differentiate(found, of=of, wrt=names, method=method, **options).tape
-    found = scalarize(found) if scalars else found
+        graph_tape = differentiate(graph_tape, of=of, wrt=names, method=method, **options).tape
+    graph_tape = scalarize(graph_tape) if scalars else graph_tape
     if passes:
         text = format_passes(
-            found, sums=loss is not None, max_lines=None if whole else _MAX_PASS_LINES
+            graph_tape, sums=loss is not None, max_lines=None if show_all else _MAX_PASS_LINES
         )
     elif form is not None:
         from cgprimer.backends.code_listing import code_text
 
-        text = code_text(found, form, sums=loss is not None)
+        text = code_text(graph_tape, form, sums=loss is not None)
     else:
-        text = str(found)
-    lines = truncate_lines(text.split("\n"), None if whole or passes else _MAX_LINES)
+        text = str(graph_tape)
+    lines = truncate_lines(text.split("\n"), None if show_all or passes else _MAX_LINES)
     click.echo("\n".join(lines))
     if any(line.startswith("... ") for line in lines):
         click.echo("(--all shows all)")

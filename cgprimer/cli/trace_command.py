@@ -49,8 +49,8 @@ def command(
     the paths and the products of the partials along them.
     """
     options = take_method_options(method, settings)
-    found = trace(graph, method=method, **settings, **options)
+    result = trace(graph, method=method, **settings, **options)
     if as_json:
-        echo_json(found.to_dict())
+        echo_json(result.to_dict())
     else:
-        click.echo(found.to_table(format))
+        click.echo(result.to_table(format))

@@ -80,8 +80,10 @@ def _parameter_rows(
     """Return a row for each parameter and for each combination that the data determine."""
     undetermined = determined.undetermined() if determined else ()
     declared = run.parameters.keys() - graph.initializers.keys()
-    known = run.truth or {n: v for n, v in graph.point(needed=()).items() if n in declared}
-    both = run.parameters, known
+    reference_values = run.truth or {
+        n: v for n, v in graph.point(needed=()).items() if n in declared
+    }
+    both = run.parameters, reference_values
     learned, reference = (split_arrays(values, run.shapes) for values in both)
     rows = []
     for name, shape in run.shapes.items():

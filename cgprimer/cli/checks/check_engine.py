@@ -100,15 +100,15 @@ def command(
 
 
 def _show_values(
-    path: Path, draw: str | None, traced: bool, text: str | None, given: Mapping[str, Any]
+    path: Path, draw: str | None, traced: bool, text: str | None, options: Mapping[str, Any]
 ) -> None:
     """Print or draw the values that a submission computes."""
     from cgprimer.course.checks.engine_check import DEFAULT_EXPRESSION, build_engine_graph
     from cgprimer.course.checks.sandbox import Limits
 
-    check_outputs(given["force"], draw)
-    limits = Limits(*(given[n] for n in ("time", "memory", "output_limit", "processes")))
-    limits = replace(limits, forbidden=given["forbid"])
+    check_outputs(options["force"], draw)
+    limits = Limits(*(options[n] for n in ("time", "memory", "output_limit", "processes")))
+    limits = replace(limits, forbidden=options["forbid"])
     graph, grads = build_engine_graph(path, text or DEFAULT_EXPRESSION, limits=limits)
     if traced:
         from cgprimer.analysis.text_tables import table
@@ -123,10 +123,12 @@ def _show_values(
 def _value_rows(graph: ExpressionGraph, grads: dict[str, float]) -> list[list[str]]:
     """Return a table row for each value: name, expression, value and gradient."""
     numbers = graph.evaluate()
-    made = {name: graph.expression(name) for name in graph.definitions}
+    formulas = {name: graph.expression(name) for name in graph.definitions}
     shown = {name: format_number(value) for name, value in grads.items()}
     every = graph.variables
-    return [[n, made.get(n, ""), format_number(float(numbers[n])), shown.get(n, "")] for n in every]
+    return [
+        [n, formulas.get(n, ""), format_number(float(numbers[n])), shown.get(n, "")] for n in every
+    ]
 
 
 def _draw_values(graph: ExpressionGraph, grads: dict[str, float], path: Path) -> None:
@@ -137,7 +139,11 @@ def _draw_values(graph: ExpressionGraph, grads: dict[str, float], path: Path) ->
 
     check_picture_path(path, formats())
     diagram = graph_diagram(graph, values=True)
-    said = {name: (f"grad = {format_number(value, SHORT)}",) for name, value in grads.items()}
-    nodes = tuple(replace(n, detail=(*n.detail, *said.get(n.key, ()))) for n in diagram.nodes)
+    gradient_lines = {
+        name: (f"grad = {format_number(value, SHORT)}",) for name, value in grads.items()
+    }
+    nodes = tuple(
+        replace(n, detail=(*n.detail, *gradient_lines.get(n.key, ()))) for n in diagram.nodes
+    )
     save_diagram(replace(diagram, nodes=nodes), path)
     note(f"wrote {path}")

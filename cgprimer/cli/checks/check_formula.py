@@ -92,16 +92,16 @@ def command(
         raise click.UsageError(
             'missing ANSWER; alternatively give a rule: "d(coth(x)) = -csch(x)^2"'
         )
-    found = check_formula(file if answer is None else load(file), answer, **settings).at(feedback)
-    for text in found.notes:
+    result = check_formula(file if answer is None else load(file), answer, **settings).at(feedback)
+    for text in result.notes:
         note(f"note: {text}")
     if junit:
-        write_atomically(junit, junit_xml([found]))
+        write_atomically(junit, junit_xml([result]))
         note(f"wrote {junit}")
     if as_json:
-        echo_json(found.to_dict())
+        echo_json(result.to_dict())
     else:
-        click.echo(found)
+        click.echo(result)
 
 
 # An answer may begin with a minus sign.

@@ -70,17 +70,17 @@ def command(file: str, wrt: tuple[str, ...], **settings: Any) -> Check:
     from cgprimer.course.checks.gradient_check import build_gradient_check, format_gradient_skeleton
 
     graph = load(file)
-    made = build_gradient_check(graph, wrt=wrt or None, **settings)
-    question = made.question
+    check = build_gradient_check(graph, wrt=wrt or None, **settings)
+    question = check.question
     for text in question.notes:
         note(f"note: {text}")
-    asked = ", ".join(f"{k}={v!r}" for k, v in {"wrt": list(wrt), **settings}.items() if v)
-    asked = asked.replace("count=", "points=")
+    arguments = ", ".join(f"{k}={v!r}" for k, v in {"wrt": list(wrt), **settings}.items() if v)
+    arguments = arguments.replace("count=", "points=")
     return Check(
         "gradient",
-        f"{question.graph.text}\n{asked}",
-        made.run,
-        format_gradient_skeleton(made),
-        f"cgprimer.check_gradient(cgprimer.parse({str(graph)!r}), NAMES, {asked})",
-        made.possible,
+        f"{question.graph.text}\n{arguments}",
+        check.run,
+        format_gradient_skeleton(check),
+        f"cgprimer.check_gradient(cgprimer.parse({str(graph)!r}), NAMES, {arguments})",
+        check.possible,
     )

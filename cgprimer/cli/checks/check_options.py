@@ -1,4 +1,4 @@
-"""What the commands of ``cgprimer check`` share: submissions, limits, and the ways to report."""
+"""Options and reports that all commands of ``cgprimer check`` share."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ from cgprimer.support.files import format_json, write_atomically
 F = TypeVar("F", bound=Callable[..., Any])
 _REPORT, _BATCH = "Report options", "Batch options"
 _LIMITS, _FILES = "Sandbox options", "File options"
-_OWN = {"--autograder", "--otter", "--nbgrader", "--csv", "--page", "--junit"}
-_OWN |= {
+_VALUE_OPTIONS = {"--autograder", "--otter", "--nbgrader", "--csv", "--page", "--junit"}
+_VALUE_OPTIONS |= {
     "--gradescope",
     "--jobs",
     "--journal",
     "--students",
 }  # with a value; not part of an autograder
-_OWN_SWITCHES = {"--force", "--fresh", "--json", "--only-wrong"}
+_SWITCHES = {"--force", "--fresh", "--json", "--only-wrong"}
 
 
 @dataclass(frozen=True)
@@ -67,137 +67,150 @@ class CheckOptions:
     force: bool
 
 
+_REPORT_OPTIONS = (
+    option(
+        "--feedback",
+        group=_REPORT,
+        type=click.Choice(["points", "part", "mistake"]),
+        default="mistake",
+        help="Detail of the feedback: points, parts, or the kind of mistake.",
+    ),
+    option(
+        "--only-wrong", group=_REPORT, is_flag=True, help="Show only parts without full points."
+    ),
+    option("--json", "as_json", group=_REPORT, is_flag=True, help="Print the result as JSON."),
+    option(
+        "--students",
+        group=_REPORT,
+        metavar="PATH",
+        type=click.Path(),
+        help="Class list as CSV; its columns are added to --csv.",
+    ),
+    option(
+        "--csv",
+        group=_REPORT,
+        metavar="PATH",
+        type=click.Path(),
+        help="CSV file with one row per submission (default: FOLDER.csv).",
+    ),
+    option(
+        "--page",
+        group=_REPORT,
+        metavar="PATH",
+        type=click.Path(),
+        help="HTML page with the mistakes of all submissions (default: FOLDER.html).",
+    ),
+    option(
+        "--junit",
+        group=_REPORT,
+        metavar="PATH",
+        type=click.Path(),
+        help="Write the results as JUnit XML.",
+    ),
+    option(
+        "--gradescope",
+        group=_REPORT,
+        metavar="PATH",
+        type=click.Path(),
+        help="Write results.json of one submission, or a folder of result files.",
+    ),
+)
+_BATCH_OPTIONS = (
+    option(
+        "--jobs",
+        group=_BATCH,
+        metavar="N",
+        type=click.IntRange(min=1),
+        default=1,
+        help="Number of submissions to check at the same time.",
+    ),
+    option(
+        "--journal",
+        group=_BATCH,
+        metavar="PATH",
+        type=click.Path(),
+        help="File with finished results, to resume from (default: FOLDER.journal).",
+    ),
+    option("--fresh", group=_BATCH, is_flag=True, help="Ignore the results in the journal."),
+)
+_SANDBOX_OPTIONS = (
+    option(
+        "--time",
+        group=_LIMITS,
+        metavar="NUMBER",
+        type=NumberRange(min=0.1, max=3600.0),
+        default=5.0,
+        help="Time limit of a submission, in seconds.",
+    ),
+    option(
+        "--memory",
+        group=_LIMITS,
+        metavar="N",
+        type=click.IntRange(min=64, max=1000000),
+        default=1024,
+        help="Memory limit per process, in megabytes.",
+    ),
+    option(
+        "--output-limit",
+        group=_LIMITS,
+        metavar="N",
+        type=click.IntRange(min=1, max=100000),
+        default=1000,
+        help="Limit of printed output, in kilobytes.",
+    ),
+    option(
+        "--processes",
+        group=_LIMITS,
+        metavar="N",
+        type=click.IntRange(min=1, max=10000),
+        default=16,
+        help="Limit of processes and threads.",
+    ),
+    option(
+        "--forbid",
+        group=_LIMITS,
+        metavar="NAME,...",
+        multiple=True,
+        callback=read_names,
+        help="Modules that submissions may not import, such as cgprimer,torch.",
+    ),
+)
+_FILE_OPTIONS = (
+    option("--skeleton", group=_FILES, is_flag=True, help="Print a file to start from, and stop."),
+    option(
+        "--autograder",
+        group=_FILES,
+        metavar="PATH",
+        type=click.Path(),
+        help="Write a .zip autograder for Gradescope.",
+    ),
+    option(
+        "--otter",
+        group=_FILES,
+        metavar="PATH",
+        type=click.Path(),
+        help="Write a test file for Otter.",
+    ),
+    option(
+        "--nbgrader",
+        group=_FILES,
+        metavar="PATH",
+        type=click.Path(),
+        help="Write a notebook with autograded cells.",
+    ),
+    option("--force", group=_FILES, is_flag=True, help="Overwrite existing files."),
+)
+_SUBMISSIONS = click.argument("submissions", nargs=-1, type=click.Path(), metavar="SUBMISSION...")
+
+
 def submission_options(function: F) -> F:
     """Add the submissions and the options of all kinds of checks."""
     decorators = (
-        option(
-            "--feedback",
-            group=_REPORT,
-            type=click.Choice(["points", "part", "mistake"]),
-            default="mistake",
-            help="Detail of the feedback: points, parts, or the kind of mistake.",
-        ),
-        option(
-            "--only-wrong", group=_REPORT, is_flag=True, help="Show only parts without full points."
-        ),
-        option("--json", "as_json", group=_REPORT, is_flag=True, help="Print the result as JSON."),
-        option(
-            "--students",
-            group=_REPORT,
-            metavar="PATH",
-            type=click.Path(),
-            help="Class list as CSV; its columns are added to --csv.",
-        ),
-        option(
-            "--csv",
-            group=_REPORT,
-            metavar="PATH",
-            type=click.Path(),
-            help="CSV file with one row per submission (default: FOLDER.csv).",
-        ),
-        option(
-            "--page",
-            group=_REPORT,
-            metavar="PATH",
-            type=click.Path(),
-            help="HTML page with the mistakes of all submissions (default: FOLDER.html).",
-        ),
-        option(
-            "--junit",
-            group=_REPORT,
-            metavar="PATH",
-            type=click.Path(),
-            help="Write the results as JUnit XML.",
-        ),
-        option(
-            "--gradescope",
-            group=_REPORT,
-            metavar="PATH",
-            type=click.Path(),
-            help="Write results.json of one submission, or a folder of result files.",
-        ),
-        option(
-            "--jobs",
-            group=_BATCH,
-            metavar="N",
-            type=click.IntRange(min=1),
-            default=1,
-            help="Number of submissions to check at the same time.",
-        ),
-        option(
-            "--journal",
-            group=_BATCH,
-            metavar="PATH",
-            type=click.Path(),
-            help="File with finished results, to resume from (default: FOLDER.journal).",
-        ),
-        option("--fresh", group=_BATCH, is_flag=True, help="Ignore the results in the journal."),
-        option(
-            "--time",
-            group=_LIMITS,
-            metavar="NUMBER",
-            type=NumberRange(min=0.1, max=3600.0),
-            default=5.0,
-            help="Time limit of a submission, in seconds.",
-        ),
-        option(
-            "--memory",
-            group=_LIMITS,
-            metavar="N",
-            type=click.IntRange(min=64, max=1000000),
-            default=1024,
-            help="Memory limit per process, in megabytes.",
-        ),
-        option(
-            "--output-limit",
-            group=_LIMITS,
-            metavar="N",
-            type=click.IntRange(min=1, max=100000),
-            default=1000,
-            help="Limit of printed output, in kilobytes.",
-        ),
-        option(
-            "--processes",
-            group=_LIMITS,
-            metavar="N",
-            type=click.IntRange(min=1, max=10000),
-            default=16,
-            help="Limit of processes and threads.",
-        ),
-        option(
-            "--forbid",
-            group=_LIMITS,
-            metavar="NAME,...",
-            multiple=True,
-            callback=read_names,
-            help="Modules that submissions may not import, such as cgprimer,torch.",
-        ),
-        option(
-            "--skeleton", group=_FILES, is_flag=True, help="Print a file to start from, and stop."
-        ),
-        option(
-            "--autograder",
-            group=_FILES,
-            metavar="PATH",
-            type=click.Path(),
-            help="Write a .zip autograder for Gradescope.",
-        ),
-        option(
-            "--otter",
-            group=_FILES,
-            metavar="PATH",
-            type=click.Path(),
-            help="Write a test file for Otter.",
-        ),
-        option(
-            "--nbgrader",
-            group=_FILES,
-            metavar="PATH",
-            type=click.Path(),
-            help="Write a notebook with autograded cells.",
-        ),
-        option("--force", group=_FILES, is_flag=True, help="Overwrite existing files."),
-        click.argument("submissions", nargs=-1, type=click.Path(), metavar="SUBMISSION..."),
+        *_REPORT_OPTIONS,
+        *_BATCH_OPTIONS,
+        *_SANDBOX_OPTIONS,
+        *_FILE_OPTIONS,
+        _SUBMISSIONS,
     )
     for decorate in reversed(decorators):
         function = decorate(function)
@@ -218,15 +231,15 @@ def check_command() -> Callable[[Callable[..., Check]], click.Command]:
 
     def decorate(function: Callable[..., Check]) -> click.Command:
         @wraps(function)
-        def run_check(submissions: tuple[str, ...], **given: Any) -> None:
+        def run_check(submissions: tuple[str, ...], **arguments: Any) -> None:
             options = CheckOptions(
-                **{one.name: given.pop(one.name) for one in fields(CheckOptions)}
+                **{one.name: arguments.pop(one.name) for one in fields(CheckOptions)}
             )
             limits = Limits(
-                given.pop("time"), given.pop("memory"), given.pop("output_limit"),
-                given.pop("processes"), forbidden=given.pop("forbid"),
+                arguments.pop("time"), arguments.pop("memory"), arguments.pop("output_limit"),
+                arguments.pop("processes"), forbidden=arguments.pop("forbid"),
             )  # fmt: skip
-            check = function(**given)
+            check = function(**arguments)
             written = _write_files(check, submissions, options)
             if submissions or not written:
                 _check_submissions(check, list(map(Path, submissions)), limits, options)
@@ -243,43 +256,43 @@ def _write_files(check: Check, submissions: Sequence[str], options: CheckOptions
             "a notebook requires a single sheet", hint="give one sheet instead of sheets.json"
         )
     check_outputs(options.force, options.autograder, options.otter, options.nbgrader)
-    made: dict[str, bytes | str] = {}
+    contents: dict[str, bytes | str] = {}
     if options.autograder or options.otter or options.nbgrader:
         from cgprimer.course.checks import course_files
 
         if options.autograder:
-            words = [word for word in sys.argv[1:] if word not in submissions]
-            arguments, files = _select_autograder_arguments(words)
-            made[options.autograder] = course_files.autograder(check.name, arguments, files)
+            check_arguments = [argument for argument in sys.argv[1:] if argument not in submissions]
+            arguments, files = _select_autograder_arguments(check_arguments)
+            contents[options.autograder] = course_files.autograder(check.name, arguments, files)
         if options.otter:
-            made[options.otter] = course_files.otter_test(check, options.feedback)
+            contents[options.otter] = course_files.otter_test(check, options.feedback)
         if options.nbgrader:
-            made[options.nbgrader] = course_files.nbgrader_notebook(check, options.feedback)
-    for path, content in made.items():
+            contents[options.nbgrader] = course_files.nbgrader_notebook(check, options.feedback)
+    for path, content in contents.items():
         write_atomically(path, content)
         note(f"wrote {path}")
     if options.skeleton:
         click.echo(check.skeleton, nl=False)
-    return bool(made) or options.skeleton
+    return bool(contents) or options.skeleton
 
 
 def _select_autograder_arguments(arguments: Sequence[str]) -> tuple[list[str], dict[str, bytes]]:
     """Return the arguments that an autograder needs, and the files that they name."""
-    kept: list[str] = []
+    selected: list[str] = []
     files: dict[str, bytes] = {}
     rest = iter(arguments[arguments.index("check") + 2 :])
     for argument in rest:
         flag, _, value = argument.partition("=")
-        if flag in _OWN:
+        if flag in _VALUE_OPTIONS:
             if not value:
                 next(rest, None)
-        elif flag not in _OWN_SWITCHES:
+        elif flag not in _SWITCHES:
             path = Path(argument)
             if not argument.startswith("-") and path.is_file():
                 files[f"files/{path.name}"] = path.read_bytes()
                 argument = f"files/{path.name}"  # noqa: PLW2901
-            kept.append(argument)
-    return kept, files
+            selected.append(argument)
+    return selected, files
 
 
 def _check_submissions(
@@ -352,8 +365,8 @@ def _find_single_submission(
             raise
         write_failure(error.message)
         return {}
-    named = {name: path for name, path in files.items() if remove_ending(name) == check.name}
-    files = named if len(named) == 1 else files
+    matches = {name: path for name, path in files.items() if remove_ending(name) == check.name}
+    files = matches if len(matches) == 1 else files
     if len(files) > 1:
         expected = f"{check.name}{check.endings[0]}"
         write_failure(
@@ -425,21 +438,24 @@ def _class_list_columns(
 ) -> dict[str, dict[str, str]]:
     """Return the class-list columns of each submission, and note missing students."""
     names = {r.submission: Path(remove_ending(r.submission)).name for r in results}
-    known = students_by_submission(students, names)
-    if students and (unknown := [name for name in names if name not in known]):
+    students_by_name = students_by_submission(students, names)
+    if students and (unknown := [name for name in names if name not in students_by_name]):
         note(f"note: not on the class list: {join_names(unknown, 8)}")
-    present = {student.key for student in known.values()}
+    present = {student.key for student in students_by_name.values()}
     if absent := [student.name for student in students if student.key not in present]:
         note(f"note: no submission of {join_names(absent, 8)}")
     empty = {heading: "" for student in students[:1] for heading, _ in student.columns}
-    return {name: dict(known[name].columns) if name in known else empty for name in names}
+    return {
+        name: dict(students_by_name[name].columns) if name in students_by_name else empty
+        for name in names
+    }
 
 
 def _print_batch(batch: Batch, results: Sequence[Result], options: CheckOptions, one: bool) -> None:
     """Print one result in full, or several results as a table."""
     if options.as_json:
-        found = [result.to_dict() for result in results]
-        echo_json(found[0] if one and found else found)
+        entries = [result.to_dict() for result in results]
+        echo_json(entries[0] if one and entries else entries)
         return
     if one:
         for result in results:
@@ -457,7 +473,9 @@ def _print_batch(batch: Batch, results: Sequence[Result], options: CheckOptions,
         click.echo(f"{len(who)} x {mistake}")
     for name, earlier in batch.same.items():
         note(f"note: {name} and {earlier} are the same file")
-    for student, own in find_repeated_submissions(result.submission for result in results).items():
-        note(f"note: {student} has {len(own)} submissions: {join_names(own)}")
+    for student, repeated in find_repeated_submissions(
+        result.submission for result in results
+    ).items():
+        note(f"note: {student} has {len(repeated)} submissions: {join_names(repeated)}")
     if batch.reused:
         note(f"note: {pluralize(batch.reused, 'result')} from the journal")
