@@ -179,7 +179,7 @@ class _Rules:
 
     def apply_negation_rule(self, part: Apply) -> _AppliedRule:
         """Differentiate ``-u``."""
-        return _AppliedRule("constant multiple", _neg(self.mark_derivative(part.arguments[0])))
+        return _AppliedRule("constant multiple", _negate(self.mark_derivative(part.arguments[0])))
 
     def apply_product_rule(self, part: Apply) -> _AppliedRule:
         """Move constant factors to the front, or apply the product rule to two factors."""
@@ -193,11 +193,11 @@ class _Rules:
         if constant:
             rest = _multiply_all([factor for factor in factors if factor in self.dependent])
             self.dependent.add(rest)
-            after = _mul(_multiply_all(constant), self.mark_derivative(rest))
+            after = _multiply(_multiply_all(constant), self.mark_derivative(rest))
             return _AppliedRule("constant multiple", after)
         left, right = part.arguments
-        first = _mul(self.mark_derivative(left), right)
-        return _AppliedRule("product", _add(first, _mul(left, self.mark_derivative(right))))
+        first = _multiply(self.mark_derivative(left), right)
+        return _AppliedRule("product", _add(first, _multiply(left, self.mark_derivative(right))))
 
     def apply_quotient_rule(self, part: Apply) -> _AppliedRule:
         """Differentiate a quotient, whose numerator or denominator may be constant."""
@@ -208,10 +208,10 @@ class _Rules:
             )
         square = Apply("pow", (denominator, Number(2.0)))
         if numerator not in self.dependent:
-            after = _neg(_mul(numerator, self.mark_derivative(denominator)))
+            after = _negate(_multiply(numerator, self.mark_derivative(denominator)))
             return _AppliedRule("reciprocal", Apply("div", (after, square)))
-        first = _mul(self.mark_derivative(numerator), denominator)
-        after = Apply("sub", (first, _mul(numerator, self.mark_derivative(denominator))))
+        first = _multiply(self.mark_derivative(numerator), denominator)
+        after = Apply("sub", (first, _multiply(numerator, self.mark_derivative(denominator))))
         return _AppliedRule("quotient", Apply("div", (after, square)))
 
     def apply_power_rule(self, part: Apply) -> _AppliedRule:
@@ -219,34 +219,36 @@ class _Rules:
         base, exponent = part.arguments
         logarithm = Apply("log", (base,))
         if exponent in self.dependent and base in self.dependent:
-            first = _mul(self.mark_derivative(exponent), logarithm)
-            second = Apply("div", (_mul(exponent, self.mark_derivative(base)), base))
-            return _AppliedRule("general power", _mul(part, _add(first, second)))
+            first = _multiply(self.mark_derivative(exponent), logarithm)
+            second = Apply("div", (_multiply(exponent, self.mark_derivative(base)), base))
+            return _AppliedRule("general power", _multiply(part, _add(first, second)))
         if base in self.dependent:
             rule, outer, inner = "power", _differentiate_power(base, exponent), base
         else:
-            rule, outer, inner = "exponential", _mul(part, logarithm), exponent
+            rule, outer, inner = "exponential", _multiply(part, logarithm), exponent
             if isinstance(base, Name) and base.name == "e":
                 self.notes["e is an ordinary name: write exp(x) for e^x"] = None
         if self.is_variable(inner):
             return _AppliedRule(rule, outer)
-        return _AppliedRule("chain", _mul(outer, self.mark_derivative(inner)), rule)
+        return _AppliedRule("chain", _multiply(outer, self.mark_derivative(inner)), rule)
 
     def apply_function_rule(self, part: Apply) -> _AppliedRule:
         """Differentiate a function by its partials in the table, or a function without formula."""
         inner = [a for a in part.arguments if a in self.dependent]
         if isinstance(part.primitive, Symbol):
             outer = Apply(Symbol(f"{part.primitive.name}'"), part.arguments)
-            return _AppliedRule("chain", _mul(outer, self.mark_derivative(inner[0])))
+            return _AppliedRule("chain", _multiply(outer, self.mark_derivative(inner[0])))
         row = find_primitive(operator_name(part.primitive))
         if not row.analytic and row.edges:
             self.notes[f"{row.spelling}: {row.edges}"] = None
         terms = []
         for partial, argument in _iterate_partials(row, part, self.dependent):
             is_variable = self.is_variable(argument)
-            terms.append(partial if is_variable else _mul(partial, self.mark_derivative(argument)))
+            terms.append(
+                partial if is_variable else _multiply(partial, self.mark_derivative(argument))
+            )
         after = reduce(_add, terms) if terms else Number(0.0)
-        law = _format_law(row, part, self.dependent)
+        law = _format_rule(row, part, self.dependent)
         if all(map(self.is_variable, inner)):
             return _AppliedRule(row.spelling, after, law=law)
         return _AppliedRule("chain", after, row.spelling, law)
@@ -296,13 +298,13 @@ def _iterate_partials(
             yield substitute(parse_partial(text), values), argument
 
 
-def _format_law(row: Primitive, part: Apply, dependent: set[Expression]) -> str:
+def _format_rule(row: Primitive, part: Apply, dependent: set[Expression]) -> str:
     """Format the rule of a function, with operands u, v, w, and constants a, b, c."""
     alphabets = ["uvw" if argument in dependent else "abc" for argument in part.arguments]
     letters = tuple(Name(alphabet[i]) for i, alphabet in enumerate(alphabets))
     call = Apply(row.name, letters)
     terms = [
-        _mul(simplify_formula(partial), Name(f"{unparse(letter)}'"))
+        _multiply(simplify_formula(partial), Name(f"{unparse(letter)}'"))
         for partial, letter in _iterate_partials(row, call, {n for n in letters if n.name in "uvw"})
     ]
     law = reduce(_add, terms) if terms else Number(0.0)
@@ -320,13 +322,13 @@ def _differentiate_power(base: Expression, exponent: Expression) -> Expression:
         if value == 0:
             return exponent
         if value == 1:
-            return _mul(exponent, base)
+            return _multiply(exponent, base)
         lower = Number(float(abs(value)))
-        lower = lower if value > 0 else _neg(lower)
-    return _mul(exponent, Apply("pow", (base, lower)))
+        lower = lower if value > 0 else _negate(lower)
+    return _multiply(exponent, Apply("pow", (base, lower)))
 
 
-def _neg(tree: Expression) -> Apply:
+def _negate(tree: Expression) -> Apply:
     """Build the negation of an expression."""
     return Apply("neg", (tree,))
 
@@ -336,11 +338,11 @@ def _add(left: Expression, right: Expression) -> Expression:
     return Apply("add", (left, right))
 
 
-def _mul(left: Expression, right: Expression) -> Expression:
+def _multiply(left: Expression, right: Expression) -> Expression:
     """Build the product of two expressions."""
     return Apply("mul", (left, right))
 
 
 def _multiply_all(factors: list[Expression]) -> Expression:
     """Build the product of a list of expressions."""
-    return reduce(_mul, factors)
+    return reduce(_multiply, factors)

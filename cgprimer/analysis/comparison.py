@@ -83,7 +83,7 @@ class MethodResult:
 
     @property
     def worst_error(self) -> float | None:
-        """The largest relative error; None without a reference."""
+        """The maximum relative error; None without a reference."""
         errors = self.errors.values()
         return max(errors, key=lambda e: math.inf if math.isnan(e) else e, default=None)
 
@@ -392,7 +392,7 @@ def _run_method(task: _Task, method: str, scheme: str) -> MethodResult:
 
 
 def _find_flat_functions(tape: Tape, results: tuple[MethodResult, ...]) -> tuple[str, ...]:
-    """Return the flat functions of a tape if an exact method lost digits."""
+    """Return the flat functions of a tape, if an exact method lost digits to rounding."""
     errors = [result.worst_error or 0.0 for result in results if result.method in _EXACT]
     if not any(1e-12 < error < 1.0 for error in errors):
         return ()

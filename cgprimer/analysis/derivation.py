@@ -117,14 +117,14 @@ class Section:
         yield self.derivative, label, None
 
     @property
-    def whole(self) -> bool:
+    def is_short(self) -> bool:
         """True if all lines are short enough to be shown completely."""
         return all(len(line.text) <= _MAX_WIDTH for line in self.lines())
 
     def __str__(self) -> str:
         lead = f"{self.name}' = " if self.name else ""
         rows: list[tuple[str, str]]
-        if self.whole:
+        if self.is_short:
             first, *rest = self.lines()
             rows = [(lead + first.text, "")]
             for text, (begin, end), label in rest:
@@ -142,7 +142,7 @@ class Section:
     def latex_rows(self) -> Iterator[str]:
         """Yield the rows of an ``align*`` environment, with the label of the rule in each row."""
         lead = latex_name(self.name + "'") + " = " if self.name else ""
-        if not self.whole:
+        if not self.is_short:
             for step in self.steps:
                 row = f"{_format_latex(step.before)} &= {_format_latex(step.after)}"
                 yield f"{row} {_format_label(step.label)}"
@@ -318,7 +318,7 @@ def _convert_section(section: Section) -> dict[str, Any]:
         {"rule": s.rule, "function": s.function, "law": s.law, "part": s.part, "becomes": s.becomes}
         for s in section.steps
     ]
-    for data, line in zip(steps, section.lines() if section.whole else (), strict=False):
+    for data, line in zip(steps, section.lines() if section.is_short else (), strict=False):
         data |= {"line": line.text, "at": list(line.part)}
     trees = {"before": section.expression, "after": section.derivative}
     return {

@@ -104,7 +104,7 @@ def build_element_graph(
             leaf.name,
             values.get(leaf.name),
             0,
-            domain=_element_domain(graph, leaf.name),
+            domain=_find_element_domain(graph, leaf.name),
         )
         for leaf in flat.leaves
         if leaf.kind != "constant" and leaf.name not in without
@@ -115,7 +115,7 @@ def build_element_graph(
     return build_graph(Program(graph.source, tuple(statements)))
 
 
-def _element_domain(graph: ExpressionGraph, element: str) -> Domain | None:
+def _find_element_domain(graph: ExpressionGraph, element: str) -> Domain | None:
     """Return the domain of an element of an input; None for an element of a one-hot input."""
     domain = graph.domains.get(parse_element(element)[0])
     return None if domain == ONE_HOT else domain

@@ -130,5 +130,5 @@ def _find_row(op: Operation) -> Primitive | None:
 def _insert_operands(domain: str, operands: tuple[str, ...]) -> str:
     """Replace a, b and c in the domain of a primitive by the expressions of operands."""
     names: Mapping[str, str] = dict(zip("abc", operands, strict=False))
-    words = [names.get(word, word) for word in domain.split(" ")]
-    return " ".join(words)
+    parts = [names.get(part, part) for part in domain.split(" ")]
+    return " ".join(parts)

@@ -233,12 +233,12 @@ def trace(
         text = _describe_leaf(graph, primal, index, names[index]) if tree is None else unparse(tree)
         pair = (values[index], derivatives[index])
         if samples:
-            value, derivative = (_to_shape(v, (samples, *shape)) for v in pair)
+            value, derivative = (_broadcast_value(v, (samples, *shape)) for v in pair)
             if not varies[index]:
                 total = derivative[0] if seed else derivative.sum(axis=0)
                 pair = (value[0], total)
         if not samples or not varies[index]:
-            value, derivative = (_to_shape(v, shape) for v in pair)
+            value, derivative = (_broadcast_value(v, shape) for v in pair)
         rows.append(TraceRow(names[index], text, value, derivative, tree))
     backward: tuple[TraceRow, ...] = ()
     if primal.has_arrays and not seed:
@@ -259,7 +259,7 @@ def _resolve_seed(graph: ExpressionGraph, wrt: str | None, method: str) -> str:
     if method != "reverse":
         seed, *others = resolve_wrt(graph, wrt if wrt is not None else _find_only_input(graph))
         if others:
-            raise UsageError("a trace has one `wrt` name", hint="trace the other names separately")
+            raise UsageError("`wrt` must be a single name", hint="trace the other names separately")
         return seed
     if wrt is not None:
         raise UsageError(
@@ -320,7 +320,7 @@ def _find_varying_values(primal: Tape) -> list[bool]:
     return varies
 
 
-def _to_shape(value: Value, shape: Shape) -> Value:
+def _broadcast_value(value: Value, shape: Shape) -> Value:
     """Convert a value to a float or to an array with the given shape, by broadcasting."""
     if isinstance(value, float) and not shape:
         return value
@@ -388,7 +388,7 @@ def _list_backward_rows(
     def create_row(name: str, index: int, tree: Expression) -> TraceRow:
         """Return the row for a value of the tape."""
         shape = tape.shapes[index]
-        value = _to_shape(values[index], (samples, *shape) if samples else shape)
+        value = _broadcast_value(values[index], (samples, *shape) if samples else shape)
         return TraceRow(format_name(name), unparse(tree), value, None, tree)
 
     aliases: dict[int, list[TraceRow]] = {}  # adjoints that equal another value or a constant

@@ -60,7 +60,7 @@ def load_run(path: str | Path, graph: ExpressionGraph | None = None) -> Training
 
 
 def _check_graph(run: TrainingRun, graph: ExpressionGraph, path: Path) -> None:
-    """Raise DataError unless a run belongs to a graph."""
+    """Raise DataError unless a saved run belongs to the given graph."""
     if reason := explain_difference(run, graph):
         raise DataError(f"{path} is a run of another graph: {reason}")
     for statistics in (run.statistics, run.last_statistics):

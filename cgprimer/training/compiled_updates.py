@@ -19,7 +19,7 @@ _LARGEST_GROWTH = 32.0  # of the number of updates from one call to the next
 
 
 class CompiledUpdates(BlockStrategy):
-    """Run many updates in one call of the engine, on single samples or batches.
+    """A strategy that runs many updates per engine call, on single samples or batches.
 
     Args:
         objective: the loss and its gradient.

@@ -34,7 +34,7 @@ _INFINITE = (-math.inf, math.inf, "-inf", "inf", "-Infinity", "Infinity")
 
 
 def shrink_towards_zero(values: Array, by: Array) -> Array:
-    """Move values towards 0, at most to 0: the proximal step of an l1 penalty.
+    """Move each value towards 0, but not past 0: the proximal operator of an l1 penalty.
 
     Source: Parikh and Boyd 2014, "Proximal algorithms", section 6.5.2 (soft thresholding).
 
@@ -176,7 +176,7 @@ class Constraints:
             return moved, (*inner_state, *state[count:])
 
         def start(parameters: Array) -> State:
-            """Return the initial state of the optimizer and the columns."""
+            """Return the initial state of the optimizer, and the columns of the constraints."""
             repeated = (np.resize(part, np.shape(parameters)) for part in self.columns.values())
             return (*rule.start(parameters), *repeated)
 
@@ -241,7 +241,7 @@ def constraints(
             columns["free"][find_indices(vectors, "freeze", name)] = 0.0
         if not columns["free"].any():
             raise UsageError("cannot train: all parameters are frozen")
-    norms = [] if max_norm is None else _group_norms(vectors, max_norm)
+    norms = [] if max_norm is None else _list_norm_groups(vectors, max_norm)
     if "free" in columns:
         norms = [(places[columns["free"][places] != 0], most) for places, most in norms]
         norms = [(places, most) for places, most in norms if len(places)]
@@ -306,11 +306,11 @@ def _read_bounds(name: str, value: Any) -> tuple[float, float]:
         for end in value
     )
     if not low <= high:
-        raise UsageError(f"bounds of {name} must ascend, got {low:g} and {high:g}")
+        raise UsageError(f"bounds of {name} must be in ascending order, got {low:g} and {high:g}")
     return low, high
 
 
-def _group_norms(vectors: ParameterVectors, max_norm: Any) -> list[tuple[Array, float]]:
+def _list_norm_groups(vectors: ParameterVectors, max_norm: Any) -> list[tuple[Array, float]]:
     """Return the indices of each group of elements with a common norm, and its maximum."""
     if isinstance(max_norm, Mapping):
         wanted = dict(max_norm)

@@ -30,7 +30,7 @@ _STANDARD_ERRORS = 3  # that a difference of mean losses must have
 
 
 def has_converged(run: TrainingRun, graph: ExpressionGraph, dataset: Dataset | Blocks) -> bool:
-    """Return whether the loss of a run could hardly fall any more.
+    """Return whether further training could hardly lower the loss of a run.
 
     >>> import cgprimer
     >>> graph = cgprimer.parse("xw = k*xa + b; parameter k = 3, b = -1")
@@ -42,7 +42,7 @@ def has_converged(run: TrainingRun, graph: ExpressionGraph, dataset: Dataset | B
 
 
 def possible_decrease(run: TrainingRun, graph: ExpressionGraph, dataset: Dataset | Blocks) -> float:
-    """Return the fraction by which the loss could fall, or did in the second half of the run."""
+    """Return the fraction by which the loss could fall, or fell in the second half of the run."""
     if run.settings["loss"] in _SQUARED:
         fraction = _gauss_newton_decrease(run, graph, normalize_data(dataset, run.scales).block(0))
         if fraction is not None:

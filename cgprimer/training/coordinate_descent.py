@@ -61,7 +61,7 @@ class CoordinateChoice:
         return np.array([*indices])
 
     def _sample_order(self, sweep: int) -> Any:
-        """Return the random order of the elements in a sweep over all of them."""
+        """Return the random order in which a sweep visits all elements of the vector."""
         if sweep not in self._orders:
             self._orders.clear()
             random = np.random.default_rng([self.seed, sweep, _STREAM])
@@ -71,7 +71,7 @@ class CoordinateChoice:
     def sums(
         self, columns: Mapping[str, Array], values: Array, samples: int, chosen: Array
     ) -> Point:
-        """Compute the summed loss and gradient with one pass per chosen element; others are 0."""
+        """Compute the summed loss and gradient with one pass per chosen element."""
         objective, total = self.objective, 0.0
         gradient, scalars = np.zeros(len(objective.vectors)), objective.scalars(values)
         losses = None
@@ -94,9 +94,9 @@ class CoordinateChoice:
 
 
 def check_coordinate_count(numbers: int) -> None:
-    """Raise UsageError if there are too many elements for one pass per element."""
+    """Raise UsageError if a parameter vector is too long for coordinate descent."""
     if numbers > _MAX_ELEMENTS:
         raise UsageError(
             f"coordinates supports at most {_MAX_ELEMENTS:,} elements, got {numbers:,}",
-            hint="use sgd: reverse mode computes all derivatives at the cost of a few",
+            hint="use sgd, which computes all derivatives in a single backward pass",
         )

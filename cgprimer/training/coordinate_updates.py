@@ -15,7 +15,7 @@ Array = Any
 
 
 class CoordinateUpdates(ArrayUpdates):
-    """Differentiate with respect to a few parameters and update only them."""
+    """A strategy that differentiates with respect to a few parameters and updates only them."""
 
     def __init__(self, objective: Objective, data: ResidentData, plan: UpdatePlan) -> None:
         super().__init__(objective, data, plan)

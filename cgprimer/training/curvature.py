@@ -133,7 +133,7 @@ def find_maximum_eigenvalue(
     available = {*columns, *names}
     for leaf in primal.leaves:
         if leaf.kind != "constant" and leaf.name not in available:
-            raise CgprimerError("the loss depends on more than samples and parameters")
+            raise CgprimerError("the loss must depend only on samples and parameters")
     program, seeds = build_product_program(primal, LOSS, names)
     run = Runner(program, engine="plain", reduction="sum")
     limits = constraints.columns

@@ -123,12 +123,12 @@ class Ensemble:
             DataError: the targets are not classes, or the column of an input is missing.
         """
         predicted = [
-            find_classes(outputs, self.data.targets) for outputs in self._comparable_outputs(data)
+            find_classes(outputs, self.data.targets) for outputs in self._normalize_outputs(data)
         ]
         labels = predicted[0][0]
         return np.asarray(labels)[find_majority(np.stack([indices for _, indices in predicted]))]
 
-    def _comparable_outputs(self, data: Dataset | Mapping[str, Any]) -> list[dict[str, Array]]:
+    def _normalize_outputs(self, data: Dataset | Mapping[str, Any]) -> list[dict[str, Array]]:
         """Compute the outputs of each member, with logits converted to probabilities."""
         return [
             convert_to_probabilities(self._outputs(r, data), r.settings["loss"]) for r in self.runs
@@ -136,7 +136,7 @@ class Ensemble:
 
     def spread(self, data: Dataset) -> Spread:
         """Compute the errors of the members and of their average, preferably on test samples."""
-        return compute_spread(np.stack(self._errors(data, self._comparable_outputs(data))))
+        return compute_spread(np.stack(self._errors(data, self._normalize_outputs(data))))
 
     def _errors(self, data: Dataset, outputs: Sequence[dict[str, Array]]) -> list[Array]:
         """Return the errors of each member's outputs, as one vector per member."""
@@ -147,7 +147,7 @@ class Ensemble:
 
     def squared_errors(self, data: Dataset) -> list[float]:
         """Compute the mean squared error of each member."""
-        all_errors = self._errors(data, self._comparable_outputs(data))
+        all_errors = self._errors(data, self._normalize_outputs(data))
         return [float((errors**2).mean()) for errors in all_errors]
 
     def averaged_weights(self) -> TrainingRun:
@@ -213,7 +213,7 @@ class Ensemble:
         result: dict[str, float] = {"samples": int(is_out_of_bag.sum())}
         data, total = self.data.where(np.flatnonzero(is_out_of_bag)), 0.0
         unseen = unseen[:, is_out_of_bag]
-        members = self._comparable_outputs(data)
+        members = self._normalize_outputs(data)
         predictions = {n: np.stack([outputs[n] for outputs in members]) for n in members[0]}
         for name, outputs in predictions.items():
             weights = unseen.reshape(*unseen.shape, *[1] * (outputs.ndim - 2))
@@ -305,7 +305,7 @@ def ensemble(
         prepare_call(combination, dataset, seed)(epochs=0)
     dataset = match_columns_to_graph(graph, dataset)
     dataset = replace(dataset, targets=align_targets(graph, checked.loss, dataset))
-    drawn = _draw_samples(len(dataset), members, seed, bootstrap)
+    drawn = _sample_indices(len(dataset), members, seed, bootstrap)
     calls = [
         prepare_call(varied[k % len(varied)], dataset.where(indices), seed + k)
         for k, indices in enumerate(drawn)
@@ -321,7 +321,7 @@ def ensemble(
     )  # fmt: skip
 
 
-def _draw_samples(samples: int, members: int, seed: int, bootstrap: bool) -> list[Array]:
+def _sample_indices(samples: int, members: int, seed: int, bootstrap: bool) -> list[Array]:
     """Return the indices of each member's samples: a bootstrap sample, or all samples."""
     if not bootstrap:
         return [np.arange(samples)] * members

@@ -91,11 +91,11 @@ class EpochStrategy(ABC):
         return total * (self.batch_size / self.samples)
 
     def has_converged(self, epoch: int, progress: Progress) -> bool:
-        """Return whether the strategy has no updates left to make."""
+        """Return whether the strategy has no updates left."""
         return False
 
     def restore(self, run: TrainingRun) -> None:  # noqa: B027, optional
-        """Continue the records of a run that is resumed."""
+        """Continue the records of a resumed run."""
 
     def open(self) -> None:  # noqa: B027, optional
         """Acquire resources before the first update."""
@@ -141,12 +141,12 @@ class Block(NamedTuple):
     end_update: int
 
     def first_sample(self, updates: int, batch_size: int) -> int:
-        """Return the position in the order of the first sample that is left after some updates."""
+        """Return the position of the first unused sample after some updates of an epoch."""
         return (updates - self.first_update) * batch_size
 
 
 class BlockStrategy(EpochStrategy):
-    """A strategy that trains on one block after the other.
+    """A strategy that trains on one block of samples after another.
 
     The orders of the blocks and of the samples in each depend only on the seed, the epoch and the
     block.
@@ -218,7 +218,7 @@ class BlockStrategy(EpochStrategy):
         return float(np.add.accumulate(np.concatenate(([total], losses, [last])))[-1])
 
     def sample_masks(self, update: int, count: int) -> dict[str, Array]:
-        """Return the dropout masks of an update, or expected masks for more samples than it has."""
+        """Return the dropout masks of an update; expected masks if it has fewer samples."""
         epoch, index = divmod(update, self.updates_per_epoch)
         if count > self.batch_size:
             return self.objective.layers.split_masks(self.masks.compute_expected_masks(count))

@@ -54,7 +54,7 @@ class BestEpoch:
 
 
 class EpochLoop:
-    """Train the remaining epochs of a run and record them.
+    """The loop that trains and records the remaining epochs of a run.
 
     Args:
         run: the run, which is updated.
@@ -111,7 +111,7 @@ class EpochLoop:
         return None
 
     def _train_epochs(self, schedule: RecordingSchedule) -> Array | None:
-        """Train epoch by epoch until a stopping rule applies or a number is not finite."""
+        """Train epochs until a stopping rule applies, or a loss or gradient is not finite."""
         run, strategy = self.run, self.strategy
         seconds, epochs = parse_checkpoint_interval(self.settings.checkpoint_every)
         checkpoint_time = time.perf_counter()
@@ -232,7 +232,7 @@ class EpochLoop:
 
 
 def thin_records(run: TrainingRun, schedule: RecordingSchedule, steps: int) -> None:
-    """Remove records of a resumed run that a run of this many steps would not have."""
+    """Remove records of a resumed run that a new run of equal length would not have."""
     remaining = [k for k, step in enumerate(run.recorded_steps) if step in schedule]
     run.recorded_steps = [run.recorded_steps[k] for k in remaining]
     for name, values in run.recorded_parameters.items():

@@ -59,7 +59,7 @@ def create_vector_runner(
             return None
 
         def run_in_place(columns: Mapping[str, Array], values: Array, samples: int) -> Point:
-            """Compute loss and gradient; the engine writes the gradient into the vector."""
+            """Compute loss and gradient; the engine writes the gradient into a reused vector."""
             gradient = np.empty(len(vectors), execute.dtype)
             parts = vectors.parts(gradient)
             into = {read.output: parts[read.wrt] for read in reads}

@@ -32,7 +32,7 @@ _MAX_ELEMENTS = 2**21  # elements of masks that are sampled at a time: 16 megaby
 
 
 class Masks:
-    """Dropout masks: 1 for units that are kept, 0 for units that are dropped.
+    """Dropout masks: 1 for each unit that dropout keeps, 0 for each unit that it drops.
 
     The masks of the k-th sample of an epoch depend only on the seed, the epoch and k. A resumed run
     therefore continues with the same masks, for every strategy and chunk size.
@@ -73,13 +73,13 @@ class Masks:
 
         def draw(count: int) -> dict[str, Array]:
             """Sample the masks of the next samples."""
-            rows, begin, found = random.random((count, self.width)), 0, {}
+            rows, begin, masks = random.random((count, self.width)), 0, {}
             for leaf in self.leaves:
                 end = begin + prod(leaf.shape)
                 is_kept = rows[:, begin:end] < leaf.value
-                found[leaf.name] = is_kept.astype(self.dtype).reshape(count, *leaf.shape)
+                masks[leaf.name] = is_kept.astype(self.dtype).reshape(count, *leaf.shape)
                 begin = end
-            return found
+            return masks
 
         return draw
 
@@ -92,7 +92,8 @@ class Layers:
     """The dropout and batchnorm layers of a graph with a loss, during training.
 
     Attributes:
-        masks: columns of the tape with masks; the value is the probability of keeping a unit.
+        masks: leaves of the tape for dropout masks; the value of a leaf is the probability of
+            keeping a unit.
         statistics: shapes of the running means and variances, keyed by name.
     """
 
@@ -105,7 +106,7 @@ class Layers:
         in_numbers: bool,
         dtype: str,
     ) -> None:
-        self.graph, self.whole, self.loss = graph, graph_tape, loss
+        self.graph, self.graph_tape, self.loss = graph, graph_tape, loss
         self.engine, self.in_numbers, self.dtype = engine, in_numbers, dtype
         self.masks = tuple(f for f in graph_tape.leaves if parse_internal(f.name).kind == MASK)
         names = filter(is_statistic, graph_tape.names)
@@ -182,8 +183,8 @@ class Layers:
     @cached_property
     def _batch_statistics_program(self) -> Execute:
         """The compiled tape whose outputs are the statistics of a batch."""
-        places = {name: self.whole.index(name) for name in self.statistics}
-        program_tape = remove_dead_code(replace(self.whole, outputs=places))
+        places = {name: self.graph_tape.index(name) for name in self.statistics}
+        program_tape = remove_dead_code(replace(self.graph_tape, outputs=places))
         return compile_tape(self.engine, program_tape, reduction="none", dtype=self.dtype)
 
 

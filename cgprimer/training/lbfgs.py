@@ -66,23 +66,23 @@ class LbfgsIterations:
         begin = np.array(values, float)
         losses: dict[bytes, float] = {}
 
-        def compute_penalized_loss(part: Array) -> tuple[float, Array]:
+        def compute_penalized_loss(free_parameters: Array) -> tuple[float, Array]:
             """Compute the loss with its l2 penalty, and the gradient of the free parameters."""
-            whole = begin.copy()
-            whole[free] = part
+            parameters = begin.copy()
+            parameters[free] = free_parameters
             with np.errstate(all="ignore"):
-                loss, gradient = mean(whole)
-                losses[whole.tobytes()] = loss
-                gradient = gradient + 2 * columns.get("l2", 0.0) * whole
-                return loss + around.penalty(whole), gradient[free]
+                loss, gradient = mean(parameters)
+                losses[parameters.tobytes()] = loss
+                gradient = gradient + 2 * columns.get("l2", 0.0) * parameters
+                return loss + around.penalty(parameters), gradient[free]
 
         self.points, self.interrupted = [begin], False
 
-        def store_point(part: Array) -> None:
+        def store_point(free_parameters: Array) -> None:
             """Append the point of an iteration, with the frozen parameters."""
-            whole = begin.copy()
-            whole[free] = part
-            self.points.append(whole)
+            parameters = begin.copy()
+            parameters[free] = free_parameters
+            self.points.append(parameters)
 
         ends = np.stack([low[free], high[free]], axis=1)
         steps = {"maxcor": int(rule.hyper["memory"]), "maxiter": most, "ftol": 1e-15, "gtol": 1e-10}

@@ -18,7 +18,7 @@ Array = Any
 
 
 class LbfgsEpochs(EpochStrategy):
-    """Run all iterations of L-BFGS at the first epoch, and report one iteration per epoch.
+    """A strategy that runs L-BFGS at the first epoch, and reports one iteration per epoch.
 
     Raises:
         UsageError: the graph has dropout or batchnorm.

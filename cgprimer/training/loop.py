@@ -166,18 +166,7 @@ def train(
     scales = resume.scales if isinstance(resume, TrainingRun) else {}
     samples = prepare_samples(graph, dataset, validation, settings, scales)
     plan = plan_training(settings, graph, samples.training.lengths)
-    objective = Objective(
-        graph,
-        loss=settings.loss,
-        method=plan.method,
-        engine=settings.engine,
-        dtype=settings.dtype,
-        options=options,
-        samples=len(samples.training) * settings.epochs,
-        mode="training",
-        free=plan.constraints.columns.get("free"),
-        dataset=samples.training,
-    )
+    objective = _create_objective(graph, plan, samples, options)
     recorded = _record_settings(plan, objective, samples, options)
     if resume is None:
         run = _begin_run(plan, objective, samples, start, recorded)
@@ -190,7 +179,7 @@ def train(
     run.truth = {name: truth[name] for name in truth if name in graph.parameters}
     data = ResidentData(objective, samples.training)
     strategy = choose_strategy(objective, data, plan, observed=on_step is not None)
-    progress = _first_progress(run, strategy)
+    progress = _create_first_progress(run, strategy)
     steps = settings.epochs * plan.updates_per_epoch
     schedule = plan_recording(
         settings.epochs, plan.updates_per_epoch, len(progress.values), settings.short_run_records
@@ -211,10 +200,29 @@ def train(
     return _finish_run(run, strategy, failed_samples)
 
 
+def _create_objective(
+    graph: ExpressionGraph, plan: UpdatePlan, samples: PreparedSamples, options: Mapping[str, Any]
+) -> Objective:
+    """Create the objective that a run minimizes over its training samples."""
+    settings = plan.settings
+    return Objective(
+        graph,
+        loss=settings.loss,
+        method=plan.method,
+        engine=settings.engine,
+        dtype=settings.dtype,
+        options=options,
+        samples=len(samples.training) * settings.epochs,
+        mode="training",
+        free=plan.constraints.columns.get("free"),
+        dataset=samples.training,
+    )
+
+
 def _record_settings(
     plan: UpdatePlan, objective: Objective, samples: PreparedSamples, options: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the settings of a run as its file has them, with the values that were chosen."""
+    """Return the settings of a run as saved in its file, including values chosen by default."""
     return asdict(plan.settings) | {
         "engine": objective.runner.engine,
         "method": plan.method,
@@ -247,7 +255,7 @@ def _begin_run(
     return run
 
 
-def _first_progress(run: TrainingRun, strategy: EpochStrategy) -> Progress:
+def _create_first_progress(run: TrainingRun, strategy: EpochStrategy) -> Progress:
     """Return the progress from which a new or a resumed run continues."""
     objective = strategy.objective
     vector = objective.vectors.vector(run.last_parameters or run.parameters)

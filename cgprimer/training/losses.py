@@ -193,7 +193,7 @@ def compute_loss_derivatives(
 def load_training_data(
     graph: ExpressionGraph, source: Any, settings: Settings
 ) -> tuple[Dataset | Blocks, Settings]:
-    """Load a dataset with the columns that the loss needs; return it and the settings.
+    """Load a dataset for training; return the dataset and the resolved settings.
 
     For data without targets, the default loss is replaced by ``output``, with a warning.
     """

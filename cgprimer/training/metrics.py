@@ -138,15 +138,15 @@ def convert_to_probabilities(outputs: Columns, loss: str) -> dict[str, Array]:
     if loss == "softmax-cross-entropy":
         arrays = {name: np.asarray(of, float) for name, of in outputs.items()}
         if all(of.ndim == 1 for of in arrays.values()):  # each output is a class
-            shares = _softmax(np.stack([*arrays.values()], axis=-1))
+            shares = _compute_softmax(np.stack([*arrays.values()], axis=-1))
             return {name: shares[:, k] for k, name in enumerate(arrays)}
-        return {name: _softmax(of) for name, of in arrays.items()}
+        return {name: _compute_softmax(of) for name, of in arrays.items()}
     if loss != "cross-entropy-logit":
         return dict(outputs)
     return {name: 0.5 + 0.5 * np.tanh(0.5 * np.asarray(of)) for name, of in outputs.items()}
 
 
-def _softmax(rows: Array) -> Array:
+def _compute_softmax(rows: Array) -> Array:
     """Compute the softmax of each row."""
     shares = np.exp(rows - rows.max(axis=-1, keepdims=True))
     return shares / shares.sum(axis=-1, keepdims=True)

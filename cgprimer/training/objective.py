@@ -13,6 +13,7 @@ from cgprimer.backends.interfaces import Trainer
 from cgprimer.backends.plans.optimization import optimize
 from cgprimer.backends.program_cache import load_or_differentiate, merge_passes
 from cgprimer.core.evaluation.engine_choice import choose_engine
+from cgprimer.core.evaluation.engines import Engine
 from cgprimer.core.evaluation.evaluator import evaluate_instructions, prepare_instructions
 from cgprimer.core.evaluation.graph_cache import compute_once
 from cgprimer.core.evaluation.runner import Runner
@@ -60,6 +61,30 @@ def check_learnable(graph: ExpressionGraph) -> None:
         raise UsageError("the graph has no output to compare with the data")
 
 
+def _check_arguments(
+    graph: ExpressionGraph,
+    loss: str,
+    method: str,
+    dtype: str,
+    options: Mapping[str, Any] | None,
+    samples: int | None,
+) -> None:
+    """Check the types of the arguments of an objective, and that its graph can be trained."""
+    check_graph(graph)
+    check_type("loss", loss, str, "an expression or a name (register_loss)")
+    check_type("method", method, str, "a name")
+    check_type("dtype", dtype, str, "a name")
+    check_type("options", options or {}, Mapping, "a mapping")
+    check_learnable(graph)
+    if samples is not None:
+        check_real_number("samples", samples)
+
+
+def _compute_again(graph: ExpressionGraph, key: Any, compute: Callable[[], Any]) -> Any:
+    """Call a function; replaces :func:`compute_once` for results that must not be reused."""
+    return compute()
+
+
 class Objective:
     """The loss of a graph over samples, and its gradient with respect to all parameters.
 
@@ -90,88 +115,95 @@ class Objective:
         free: Array | None = None,
         dataset: Dataset | Blocks | None = None,
     ) -> None:
-        check_graph(graph)
-        check_type("loss", loss, str, "an expression or a name (register_loss)")
-        check_type("method", method, str, "a name")
-        check_type("dtype", dtype, str, "a name")
-        check_type("options", options or {}, Mapping, "a mapping")
-        check_learnable(graph)
-        if samples is not None:
-            check_real_number("samples", samples)
+        _check_arguments(graph, loss, method, dtype, options, samples)
         self.arguments = {  # to create an equal objective in another process
             "loss": loss, "method": method, "engine": engine, "dtype": dtype, "options": options,
             "samples": samples, "mode": mode, "free": free,
         }  # fmt: skip
+        options = options or {}
         self.graph, self.vectors, self.dtype = graph, ParameterVectors(graph), dtype
         self.loss, self.function = loss, find_loss_function(loss)
-        given = None if dataset is None else find_column_shapes(dataset)
-        term = "out*target" if self.function else loss  # the target is the derivative by the output
+        column_shapes = None if dataset is None else find_column_shapes(dataset)
+        # For a Python function, the target is the derivative with respect to the output.
+        term = "out*target" if self.function else loss
         self.whole = tape(graph, mode)
-        self.terms = build_loss(self.whole, term, extra=given)
-        nodes = postorder(self.terms.expression)
-        rows = {node.primitive for node in nodes if isinstance(node, Apply)}
-        shaped = self.whole.has_arrays
+        self.terms = build_loss(self.whole, term, extra=column_shapes)
         if self.function:
-            if graph.layered:
-                raise UsageError(f"layers require a loss that can be recorded; {loss!r} cannot")
-            engine = "plain" if shaped else engine
-            self.counts = partial(
-                compute_loss_derivatives, self.function, self.whole, self.terms.columns
-            )
-            notice = f"the loss {loss!r} cannot be recorded; Python runs it sample by sample"
-            warn_user(notice)
-        self.in_numbers = shaped and prefers_scalars(
-            self.whole, method, options or {}, engine, samples
-        )
-        if shaped and not self.in_numbers and engine == "auto":
-            engine = "auto" if estimate_scalar_cost(self.whole)[0] > FEW else "plain"
+            self._prepare_function(self.function)
+        engine = self._choose_representation(method, options, engine, samples)
         self.parameters = self.vectors.elements if self.in_numbers else graph.parameters
         self.wrt, self.places = self._choose_differentiated(free)
-        about = f"loss {unparse(self.terms.expression)}"
-
-        def derive_program() -> DerivativeProgram:
-            """Differentiate the loss with respect to the parameters, or load the program."""
-            return load_or_differentiate(
-                self.whole,
-                of=LOSS,
-                wrt=self.wrt,
-                method=method,
-                prepare=lambda: scalarize(self.primal) if self.in_numbers else self.primal,
-                about=about,
-                keep=not shaped
-                and rows.isdisjoint(ARRAY_FUNCTIONS)
-                and all(map(_is_built_in, rows)),
-                **(options or {}),
-            )
-
-        def compile_program() -> tuple[Runner, Trainers]:
-            """Compile the program, and create the dict of its trainers."""
-            return Runner(self.program, engine=chosen, reduction="sum", dtype=dtype), {}
-
+        title = f"loss {unparse(self.terms.expression)}"
+        key = ("objective", title, str(column_shapes), mode, method, self.in_numbers, self.wrt)
         # A second run of a graph reuses the program, unless a user can replace what a name means.
         is_cacheable = engine in _ENGINES and method in _METHODS and not (options or self.function)
-        is_cacheable = is_cacheable and memory_caching_enabled()
-        key = ("objective", about, str(given), mode, method, self.in_numbers, self.wrt)
-        self.program = (
-            compute_once(graph, key, derive_program) if is_cacheable else derive_program()
+        reuse = compute_once if is_cacheable and memory_caching_enabled() else _compute_again
+        self.program: DerivativeProgram = reuse(
+            graph, key, partial(self._derive_program, method, options, title)
         )
-        chosen = choose_engine(engine, self.program, samples)
-        of_engine = (
-            *key,
-            chosen.name,
-            dtype,
-        )  # for any number of samples, so learning curves are cheap
-        self.runner, self._trainers = (
-            compute_once(graph, of_engine, compile_program) if is_cacheable else compile_program()
+        selected = choose_engine(engine, self.program, samples)
+        # The key has no number of samples, so learning curves are cheap.
+        self.runner: Runner
+        self._trainers: Trainers
+        self.runner, self._trainers = reuse(
+            graph, (*key, selected.name, dtype), partial(self._compile_program, selected)
         )
         # Matrices in single precision are also updated in it, which halves the memory traffic.
-        self.precision = np.dtype(dtype if shaped and not self.in_numbers else float)
+        keeps_arrays = self.whole.has_arrays and not self.in_numbers
+        self.precision = np.dtype(dtype if keeps_arrays else float)
         self._run_vectors = create_vector_runner(
             self.runner, self.parameters, self.wrt, self.vectors
         )
-        numbers = self.in_numbers
         engine_used = self.runner.selected_engine
-        self.layers = Layers(graph, self.whole, self.terms, engine_used, numbers, dtype)
+        self.layers = Layers(graph, self.whole, self.terms, engine_used, self.in_numbers, dtype)
+
+    def _prepare_function(self, function: Callable[[Any, Any], Any]) -> None:
+        """Prepare a loss that cannot be recorded: Python computes its derivatives.
+
+        Raises:
+            UsageError: the graph has layers.
+        """
+        if self.graph.layered:
+            raise UsageError(f"layers require a loss that can be recorded; {self.loss!r} cannot")
+        self.counts = partial(compute_loss_derivatives, function, self.whole, self.terms.columns)
+        warn_user(f"the loss {self.loss!r} cannot be recorded; Python runs it sample by sample")
+
+    def _choose_representation(
+        self, method: str, options: Mapping[str, Any], engine: str, samples: int | None
+    ) -> str:
+        """Choose between arrays and scalars, and return the name of an engine for this choice."""
+        has_arrays = self.whole.has_arrays
+        if self.function and has_arrays:
+            engine = "plain"
+        self.in_numbers = has_arrays and prefers_scalars(
+            self.whole, method, options, engine, samples
+        )
+        if has_arrays and not self.in_numbers and engine == "auto":
+            return "auto" if estimate_scalar_cost(self.whole)[0] > FEW else "plain"
+        return engine
+
+    def _derive_program(
+        self, method: str, options: Mapping[str, Any], title: str
+    ) -> DerivativeProgram:
+        """Differentiate the loss with respect to the parameters, or load the program."""
+        nodes = postorder(self.terms.expression)
+        operations = {node.primitive for node in nodes if isinstance(node, Apply)}
+        return load_or_differentiate(
+            self.whole,
+            of=LOSS,
+            wrt=self.wrt,
+            method=method,
+            prepare=lambda: scalarize(self.primal) if self.in_numbers else self.primal,
+            about=title,
+            keep=not self.whole.has_arrays
+            and operations.isdisjoint(ARRAY_FUNCTIONS)
+            and all(map(_is_built_in, operations)),
+            **options,
+        )
+
+    def _compile_program(self, engine: Engine) -> tuple[Runner, Trainers]:
+        """Compile the program, and create the dict of its trainers."""
+        return Runner(self.program, engine=engine, reduction="sum", dtype=self.dtype), {}
 
     def _choose_differentiated(self, free: Array | None) -> tuple[tuple[str, ...], Array | None]:
         """Return the differentiated parameters and their indices in the vector; None for all.
@@ -183,8 +215,8 @@ class Objective:
         if self.in_numbers or self.vectors.has_scalars_only:
             at = np.flatnonzero(free)
             return tuple(self.vectors.elements[k] for k in at), at
-        total_samples = self.vectors.parts(np.asarray(free) != 0)
-        wrt = tuple(n for n in self.graph.parameters if total_samples[n].any())
+        is_free = self.vectors.parts(np.asarray(free) != 0)
+        wrt = tuple(n for n in self.graph.parameters if is_free[n].any())
         places = self.vectors.parts(np.arange(len(free)))
         return wrt, np.concatenate([places[n].ravel() for n in wrt])
 
@@ -192,9 +224,9 @@ class Objective:
         """Expand a gradient to all elements; elements that are not differentiated get zeros."""
         if self.places is None:
             return gradient
-        total_samples = np.zeros(len(self.vectors), gradient.dtype)
-        total_samples[self.places] = gradient
-        return total_samples
+        expanded = np.zeros(len(self.vectors), gradient.dtype)
+        expanded[self.places] = gradient
+        return expanded
 
     @cached_property
     def primal(self) -> Tape:
@@ -332,9 +364,9 @@ class Objective:
         return self.layers.mean_loss(columns, {**self.scalars(values), **running}, samples)
 
 
-def _is_built_in(row: str | Operator) -> bool:
+def _is_built_in(operation: str | Operator) -> bool:
     """Return whether an operation is a built-in primitive."""
-    return isinstance(row, str) and find_primitive(row).built_in
+    return isinstance(operation, str) and find_primitive(operation).built_in
 
 
 class ResidentData:
@@ -342,16 +374,16 @@ class ResidentData:
 
     def __init__(self, objective: Objective, dataset: Dataset | Blocks) -> None:
         self.objective, self.dataset = objective, dataset
-        self._held: tuple[int, Mapping[str, Array], Mapping[str, Array]] = -1, {}, {}
+        self._loaded: tuple[int, Mapping[str, Array], Mapping[str, Array]] = -1, {}, {}
         self.block(0)  # report errors in the data before training
 
     def block(self, number: int) -> tuple[Mapping[str, Array], Mapping[str, Array]]:
         """Return the columns of a block, and the columns in the memory of the engine."""
-        if self._held[0] != number:
-            self._held = -1, {}, {}  # free the memory before allocating more
+        if self._loaded[0] != number:
+            self._loaded = -1, {}, {}  # free the memory before allocating more
             columns = self.objective.columns(self.dataset.block(number))
-            self._held = number, columns, self.objective.resident(columns)
-        return self._held[1:]
+            self._loaded = number, columns, self.objective.resident(columns)
+        return self._loaded[1:]
 
     def sums(self, values: Array) -> tuple[float, Array]:
         """Compute loss and gradient, both summed over all samples."""
@@ -415,9 +447,9 @@ def loss_and_gradient(
     """
     check_graph(graph)
     check_choice("reduction", reduction, ("sum", "mean"))
-    given = {"loss": loss, "method": method, "engine": engine, "dtype": dtype}
+    settings = {"loss": loss, "method": method, "engine": engine, "dtype": dtype}
     samples = len(dataset := load_samples(graph, dataset, loss))
-    objective = Objective(graph, options=options, samples=samples, dataset=dataset, **given)
+    objective = Objective(graph, options=options, samples=samples, dataset=dataset, **settings)
     resident = ResidentData(objective, dataset)
     if reduction == "mean" and samples == 0:
         raise DataError("the mean loss requires at least one sample")

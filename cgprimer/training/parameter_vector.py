@@ -63,16 +63,16 @@ class ParameterVectors:
                 return np.concatenate(
                     [_flatten_value(name, v, shape) for (name, shape), v in shaped_values]
                 )
-            found = np.asarray(selected)
+            vector = np.asarray(selected)
         except KeyError as error:
             raise MissingValueError(f"missing value for the parameter {error.args[0]!r}") from None
         except (TypeError, IndexError):
             message = f"parameters must be a dict such as {{'k': 1.0}}, got {values!r}"
             raise UsageError(message) from None
         except ValueError:  # arrays of several shapes among the values
-            found = np.zeros(0)
-        if found.dtype.kind in "fiu" and found.size == len(self) and found.ndim < 2:
-            return found.astype(float).reshape(len(self))
+            vector = np.zeros(0)
+        if vector.dtype.kind in "fiu" and vector.size == len(self) and vector.ndim < 2:
+            return vector.astype(float).reshape(len(self))
         return convert_scalars(values, self.elements, np.dtype(float))  # names the missing value
 
     def sampled_start(self, seed: int) -> Array:
@@ -102,8 +102,8 @@ def _flatten_value(name: str, value: Any, shape: Shape) -> Array:
     """Return the value of a parameter as a vector after checking its shape."""
     if type(value) is np.ndarray and value.shape == shape and value.dtype == np.float64:
         return value.reshape(-1)
-    found = np.asarray(convert_value(name, value, shape))
-    if found.shape != shape:
+    array = np.asarray(convert_value(name, value, shape))
+    if array.shape != shape:
         expected = f"have shape {list(shape)}" if shape else "be a scalar"
-        raise ShapeError(f"parameter {name!r} must {expected}, got shape {list(found.shape)}")
-    return found.reshape(-1)
+        raise ShapeError(f"parameter {name!r} must {expected}, got shape {list(array.shape)}")
+    return array.reshape(-1)

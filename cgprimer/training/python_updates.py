@@ -19,7 +19,7 @@ _CHUNK_BYTES = 2**23  # bytes of samples that are copied into the order of an ep
 
 
 class PythonUpdates(BlockStrategy):
-    """Compute each gradient and apply each update from Python."""
+    """A strategy that computes each gradient and applies each update from Python."""
 
     @abstractmethod
     def _read_batches(self, block: Block, updates: int) -> Iterator[Any]:
@@ -76,7 +76,7 @@ class PythonUpdates(BlockStrategy):
 
 
 class FloatUpdates(PythonUpdates):
-    """Compute the gradients of single samples on Python floats, without numpy's call overhead."""
+    """A strategy for single samples on Python floats, without the call overhead of numpy."""
 
     def __init__(self, objective: Objective, data: ResidentData, plan: UpdatePlan) -> None:
         super().__init__(objective, data, plan)
@@ -97,7 +97,7 @@ Batch = tuple[Mapping[str, Array], int]  # columns with their dropout masks, num
 
 
 class ArrayUpdates(PythonUpdates):
-    """Compute each gradient by one call of the engine on the arrays of a batch."""
+    """A strategy that computes each gradient by one engine call on the arrays of a batch."""
 
     def __init__(self, objective: Objective, data: ResidentData, plan: UpdatePlan) -> None:
         super().__init__(objective, data, plan)

@@ -23,7 +23,7 @@ PARAMETERS, LOSS = "parameters.json", "loss.png"
 
 
 class RunDirectory:
-    """Write a run into a folder during training: ``train`` calls `epoch` and `checkpoint`.
+    """A folder for the files of a run; ``train`` calls `epoch` and `checkpoint`.
 
     Raises:
         UsageError: a file cannot be written.

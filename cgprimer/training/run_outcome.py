@@ -15,7 +15,7 @@ _DIVERGED = 10.0  # ratio of the final to the initial loss above which a run has
 
 
 def measure_final_loss(run: TrainingRun, strategy: EpochStrategy) -> None:
-    """Set the loss and the penalty of a run to those of its final parameters."""
+    """Measure the loss and the penalty of a run at its final parameters."""
     objective = strategy.objective
     learned = objective.vectors.vector(run.parameters).astype(objective.precision)
     try:
@@ -67,7 +67,7 @@ def nonfinite_error(
 
 
 def _add_stable_rate(sentence: str, run: TrainingRun, strategy: EpochStrategy) -> str:
-    """Append the largest stable learning rate to a sentence if the run exceeded it."""
+    """Append the maximum stable learning rate to a sentence if the run exceeded it."""
     from cgprimer.training.curvature import with_stable_rate
 
     return with_stable_rate(

@@ -248,7 +248,7 @@ def run_as_dict(run: TrainingRun, graph: ExpressionGraph | None = None) -> dict[
 
 
 def explain_difference(run: TrainingRun, graph: ExpressionGraph) -> str:
-    """Return how a graph differs from that of a run; empty if it computes the same outputs.
+    """Explain how a graph differs from the graph of a run; empty for equal outputs.
 
     >>> from cgprimer.core.graph import parse
     >>> run = TrainingRun({"k": 2.0}, {}, {}, {}, graph=parse("xw = k*xa"))
@@ -267,13 +267,13 @@ def explain_difference(run: TrainingRun, graph: ExpressionGraph) -> str:
                 shape = list(np.shape(value))
                 return f"{name} has shape {shape}, in this graph {list(shapes[name])}"
     own_graph = run.graph
-    if own_graph is None or own_graph.text == graph.text or _compute_same(own_graph, graph):
+    if own_graph is None or own_graph.text == graph.text or _have_equal_outputs(own_graph, graph):
         return ""
     return _compare_definitions(own_graph, graph)
 
 
 def _compare_definitions(first: ExpressionGraph, second: ExpressionGraph) -> str:
-    """Return how the inputs, outputs or definitions of two graphs differ."""
+    """Explain how the inputs, outputs or definitions of two graphs differ."""
     for role in ("inputs", "outputs"):
         if {*getattr(first, role)} != {*getattr(second, role)}:
             names = [", ".join(getattr(graph, role)) or "none" for graph in (first, second)]
@@ -291,7 +291,7 @@ def _compare_definitions(first: ExpressionGraph, second: ExpressionGraph) -> str
     return f"it has {lists[0]}, this graph {lists[1]}"
 
 
-def _compute_same(first: ExpressionGraph, second: ExpressionGraph) -> bool:
+def _have_equal_outputs(first: ExpressionGraph, second: ExpressionGraph) -> bool:
     """Return whether two graphs compute the same outputs at a few random points."""
     if {*first.outputs} != {*second.outputs} or {*first.inputs} != {*second.inputs}:
         return False

@@ -57,7 +57,7 @@ def prepare_samples(
         UsageError, DataError: settings that the samples do not allow, or values that are not
             finite.
     """
-    training, other, fraction = _split(graph, dataset, validation, settings)
+    training, other, fraction = _split_samples(graph, dataset, validation, settings)
     scales = dict(earlier_scales)
     if settings.normalize and not scales:
         scales = compute_scales(training, targets=settings.normalize == "all")
@@ -71,7 +71,7 @@ def prepare_samples(
     )
 
 
-def _split(
+def _split_samples(
     graph: ExpressionGraph, dataset: Data, validation: Any, settings: Settings
 ) -> tuple[Data, Data | None, float]:
     """Return training samples, validation samples and the fraction that is split off.
@@ -82,7 +82,7 @@ def _split(
     """
     if settings.batch_size is None and len(dataset.lengths) > 1:
         raise UsageError(
-            "batch_size=None needs all samples in memory, but these are read in blocks",
+            "batch_size=None needs all samples in memory, but the dataset is read in blocks",
             hint="choose a batch size, or load the data with Dataset.load(path) if memory allows",
         )
     if settings.patience and validation is None:
@@ -112,7 +112,7 @@ def _check_samples(data: Data, purpose: str) -> None:
 
 
 def _check_target_scales(scales: Mapping[str, Array], outputs: tuple[str, ...]) -> None:
-    """Raise UsageError if targets are normalized, but an output has no target of its name."""
+    """Raise UsageError if normalized targets lack a target with the name of an output."""
     targets = {name for name in scales if name.startswith("targets/")}
     missing = [name for name in outputs if f"targets/{name}" not in targets]
     if targets and missing:

@@ -67,7 +67,7 @@ SCHEDULES: Mapping[str, ScheduleRow] = {
 
 @lru_cache(maxsize=64)  # called several times per run
 def list_hyperparameters(schedule: str) -> Mapping[str, float | None]:
-    """Return the hyperparameters of a schedule with their defaults; None for those of a formula.
+    """Return the hyperparameters of a schedule and their defaults, None for constants of a formula.
 
     Raises:
         UsageError: the schedule is unknown.
@@ -101,11 +101,11 @@ def split_hyperparameters(
         of_optimizer = set(re.findall(r"\w+", optimizer))
     else:
         of_optimizer = set(OPTIMIZERS[optimizer].hyper) if optimizer in OPTIMIZERS else set()
-        known = [*of_optimizer, *of_schedule]
+        accepted = [*of_optimizer, *of_schedule]
         for name in hyper:
-            if name not in known and optimizer in OPTIMIZERS:
+            if name not in accepted and optimizer in OPTIMIZERS:
                 message = f"unknown hyperparameter {name!r} for optimizer {optimizer!r} and"
-                hint = name_hint(name, known)
+                hint = name_hint(name, accepted)
                 raise UsageError(f"{message} schedule {schedule!r}", hint=hint)
     return (
         {name: value for name, value in hyper.items() if name in of_schedule},

@@ -48,7 +48,7 @@ def _field(default: Any, validate: Callable[[Any], Any]) -> Any:
 
 
 def _check_count(name: str, value: Any, *, minimum: int = 1) -> int:
-    """Return a number of things, which may be a string of digits."""
+    """Return a count after checking it; a string of digits is converted."""
     value = int(value) if isinstance(value, str) and value.isdecimal() else value
     return check_integer(name, value, minimum=minimum)
 
@@ -102,13 +102,14 @@ def parse_checkpoint_interval(interval: str | int) -> tuple[float, int]:
 
 
 def _check_boolean(name: str, value: Any) -> bool:
+    """Return a boolean setting after checking its type."""
     if isinstance(value, str):
         raise UsageError(f"`{name}` must be True or False, got {value!r}")
     return bool(value)
 
 
 def _check_schedule(value: Any) -> str:
-    """Return the name or the text of a learning-rate schedule."""
+    """Return the name or the formula of a learning-rate schedule."""
     if not isinstance(value, str):
         raise UsageError(
             f"`schedule` must be a string, got {type(value).__name__}",
@@ -119,7 +120,7 @@ def _check_schedule(value: Any) -> str:
 
 
 def _check_optimizer(value: Any) -> str:
-    """Return the name or the text of an optimizer."""
+    """Return the name or the update rule of an optimizer."""
     if not isinstance(value, str):
         raise UsageError(f"`optimizer` must be a string, got {type(value).__name__}")
     return value
@@ -136,7 +137,7 @@ def _check_values_by_name(name: str, value: Any) -> dict[str, Any] | None:
 
 
 def _check_number_or_values_by_name(name: str, value: Any) -> float | dict[str, Any] | None:
-    """Return one number for all parameters, or numbers keyed by parameter name."""
+    """Return one scalar for all parameters, or scalars keyed by parameter name."""
     return dict(value) or None if isinstance(value, Mapping) else check_real_number(name, value)
 
 
@@ -268,6 +269,7 @@ def create_settings(arguments: Mapping[str, Any]) -> tuple[Settings, dict[str, A
 
 
 def _unknown_setting_error(name: str) -> UsageError:
+    """Return the error for an unknown setting, with a hint."""
     hint = did_you_mean("learning_rate" if name == "lr" else name, SETTING_NAMES)
     hint = hint or f"pass hyperparameters of the optimizer as hyper={{{name!r}: ...}}"
     return UsageError(f"unknown setting {name!r}", hint=hint)

@@ -125,14 +125,14 @@ class StatementEvaluator:
         types = tuple(map(type, computed))
         instructions = self._prepared.get(types)
         if instructions is None:
-            instructions = self._prepared[types] = self._prepare(types)
+            instructions = self._prepared[types] = self._prepare_instructions(types)
         computed += self._constants
         computed += self._results
         with np.errstate(all="ignore"):
             run_instructions(instructions, computed)
         return computed
 
-    def _prepare(self, types: tuple[type, ...]) -> list[PreparedInstruction]:
+    def _prepare_instructions(self, types: tuple[type, ...]) -> list[PreparedInstruction]:
         """Prepare the instructions for inputs of the given types.
 
         Floats are computed as floats, because numpy's scalars would turn float32 arrays into
@@ -173,7 +173,7 @@ class StatementEvaluator:
         first, size = len(types), self.tape.size
         end = first + len(self._constants)
         instructions: list[PreparedInstruction] = []
-        for index, function, operands, _ in self._prepare(types):
+        for index, function, operands, _ in self._prepare_instructions(types):
             moved = operands
             if not isinstance(function, np.ufunc):  # a function of floats needs floats
                 moved = tuple(o - first + size if first <= o < end else o for o in operands)

@@ -246,10 +246,12 @@ def run_in_parallel(
     results: dict[int, TrainingRun] = {}
 
     def stop_if_requested(*_: Any) -> None:
+        """Raise KeyboardInterrupt after Ctrl-C, which ends the run cleanly."""
         if is_stopped.is_set():
-            raise KeyboardInterrupt  # ends the run cleanly, as Ctrl-C does in the main thread
+            raise KeyboardInterrupt
 
-    def execute(index: int) -> None:
+    def execute_run(index: int) -> None:
+        """Execute the run with the given index, and store its result."""
         if is_stopped.is_set():
             return
         try:
@@ -260,7 +262,7 @@ def run_in_parallel(
             results[index] = error.run
 
     with ThreadPoolExecutor(jobs) as pool:
-        futures = [pool.submit(execute, index) for index in range(len(runs))]
+        futures = [pool.submit(execute_run, index) for index in range(len(runs))]
         try:
             for n_finished, future in enumerate(futures, start=1):
                 future.result()

@@ -21,7 +21,7 @@ Array = Any
 
 @dataclass(frozen=True, eq=False)
 class UpdatePlan:
-    """Everything that is the same for all parameter updates of a run.
+    """The configuration that all parameter updates of a run share.
 
     Attributes:
         settings: the settings of the run.

@@ -183,7 +183,7 @@ def record_update(rule: Optimizer) -> UpdateRule:
 def _record_update_tape(
     rule: Optimizer, names: list[str], columns: tuple[str, ...], scalars: tuple[str, ...]
 ) -> Tape:
-    """Run an update on recorded values; return the tape that it leaves behind.
+    """Run an update on recorded values, and return the recorded tape.
 
     Args:
         rule: the optimizer.

@@ -90,18 +90,19 @@ class WrittenRule:
 
     @cached_property
     def counts_updates(self) -> bool:
-        """Whether the last part of the state is the number of updates."""
+        """True if the last part of the state is the number of updates."""
         return any("t" in names_in(expression) for _, expression in parse_statements(self.text))
 
     @cached_property
     def _evaluator(self) -> StatementEvaluator:
+        """The evaluator of the statements of the rule."""
         counter = ["t"] if self.counts_updates else []
         inputs = ("p", "g", "rate", *self.state_names, *counter)
         return StatementEvaluator(parse_statements(self.text), self.constants, inputs)
 
     @cached_property
     def _array_program(self) -> Any:
-        """What runs an update of float64 arrays: constants, instructions, and a reader of results.
+        """The program for float64 arrays: constants, instructions, and a reader of results.
 
         The reader returns the updated parameter twice, because itemgetter returns a tuple for
         several items only, and then the state. The program is None if state can be a scalar.
@@ -116,7 +117,7 @@ class WrittenRule:
 
     @cached_property
     def _has_scalar_state(self) -> bool:
-        """Whether the value of a state variable can depend on scalars only."""
+        """True if the value of a state variable can depend on scalars only."""
         tape, arrays = self._evaluator.tape, {"p", "g", *self.state_names}
         indices = [k for k, leaf in enumerate(tape.leaves) if leaf.name in arrays]
         needed = [reachable(tape, [tape.outputs[name]]) for name in self.state_names]
@@ -225,15 +226,17 @@ def _check_statements(program: Program) -> list[Definition]:
     for statement in program.statements:
         if isinstance(statement, Declaration):
             message = "an update rule cannot contain declarations"
-            _fail(program, statement, "", message, "assign the name instead, as in v = 0.9*v + g")
+            _raise_error(
+                program, statement, "", message, "assign the name instead, as in v = 0.9*v + g"
+            )
         if statement.name in _READ_ONLY:
             message = f"cannot assign {statement.name}: it is {_READ_ONLY[statement.name]}"
-            _fail(program, statement, "", message, "choose another name")
+            _raise_error(program, statement, "", message, "choose another name")
         for node in postorder(statement.expression):
             if isinstance(node, Apply) and not _is_elementwise(node):
                 message = "an update rule must be elementwise; this operation works on arrays"
                 hint = "use operators and functions of scalars"
-                _fail(program, statement, unparse(node), message, hint)
+                _raise_error(program, statement, unparse(node), message, hint)
         definitions.append(statement)
     return definitions
 
@@ -253,7 +256,9 @@ def _check_names(
     assigned, last = {one.name for one in definitions}, program.statements[-1]
     if "p" not in assigned:
         message = "the update rule must assign p, the parameter"
-        _fail(program, last, "", message, "end the rule with a statement such as p = p - rate*g")
+        _raise_error(
+            program, last, "", message, "end the rule with a statement such as p = p - rate*g"
+        )
     read = {name: one for one in reversed(definitions) for name in names_in(one.expression)}
     for one in definitions:
         for name in names_in(one.expression):
@@ -261,11 +266,11 @@ def _check_names(
                 names = [*assigned, *_PREDEFINED, *values]
                 hint = did_you_mean(name, names) or f"pass a value, such as --hyper {name}=0.9"
                 message = f"{name!r} has neither an assignment nor a value"
-                _fail(program, one, name, message, hint)
+                _raise_error(program, one, name, message, hint)
     allowed = [*state, *sorted(read.keys() - assigned - {*_PREDEFINED})]
     check_named_values("the update rule", dict(values), "hyperparameter or state", allowed)
     if "g" not in read:
-        _fail(program, last, "", "the update rule must read g, the gradient", "")
+        _raise_error(program, last, "", "the update rule must read g, the gradient", "")
 
 
 def _check_first_update(
@@ -289,10 +294,10 @@ def _check_first_update(
     for (definition, node), (_, operands), value in computed:
         if not np.all(np.isfinite(value)):
             last = values[operands[-1]]
-            _fail_at_nonfinite_value(program, definition, node, last, value, initial)
+            _raise_nonfinite_error(program, definition, node, last, value, initial)
 
 
-def _fail_at_nonfinite_value(
+def _raise_nonfinite_error(
     program: Program,
     definition: Definition,
     node: Apply,
@@ -312,10 +317,10 @@ def _fail_at_nonfinite_value(
     else:
         wrong = next(scalar for scalar in np.ravel(value) if not np.isfinite(scalar))
         message = f"{text} is {wrong} in the first update"
-    _fail(program, definition, text, message, hint)
+    _raise_error(program, definition, text, message, hint)
 
 
-def _fail(
+def _raise_error(
     program: Program, statement: Definition | Declaration, text: str, message: str, hint: str
 ) -> NoReturn:
     """Raise an error at a part of a statement's expression, or at its name if the part is empty."""

@@ -105,10 +105,10 @@ def c_file(exported: Exported, points: Sequence[CheckPoint], header: str) -> str
     table = _TABLE.replace("ROWS", rows).replace(
         "LABELS", ",\n".join(f'    "{label}"' for label in labels)
     )
-    given = ", ".join(f"at[{k}]" for k in range(n_arguments))
+    arguments = ", ".join(f"at[{k}]" for k in range(n_arguments))
     end = [
         text.replace("NUMBERS", str(n_numbers)).replace("ARGUMENTS", str(n_arguments))
-        for text in (table, _MAIN.replace("GIVEN", given))
+        for text in (table, _MAIN.replace("GIVEN", arguments))
     ]
     helpers = C.collect_helpers(*functions)
     compile_ = "gcc -std=c99 -Wall -Wextra -Werror FILE.c -o FILE -lm && ./FILE"
@@ -176,7 +176,7 @@ def _define_routine(
         further_parameters: declarations of parameters after the arguments.
     """
     parameters = ", ".join([*(f"double {a}" for a in routine.arguments), *further_parameters])
-    used = {word for line in routine.lines if not line.alias for word in line.operands}
+    used = {name for line in routine.lines if not line.alias for name in line.operands}
     last = " ".join(code for code, _ in end)
     body = []
     for a in routine.arguments:

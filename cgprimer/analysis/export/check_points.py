@@ -47,9 +47,9 @@ class CheckPoint:
 
 
 def iterate_check_points(
-    program: DerivativeProgram, leaves: Sequence[Leaf], given: Mapping[str, Any]
+    program: DerivativeProgram, leaves: Sequence[Leaf], known_values: Mapping[str, Any]
 ) -> Iterator[CheckPoint]:
-    """Yield the given point, if it is complete, and sampled points with finite derivatives.
+    """Yield the given point, if complete, and sampled points with finite derivatives.
 
     If a derivative is 0 at all points, like the derivative of a relu may be, further points are
     sampled.
@@ -57,7 +57,7 @@ def iterate_check_points(
     Args:
         program: the derivative program.
         leaves: the arguments of the exported functions.
-        given: known values, keyed by name.
+        known_values: values at the given point, keyed by name.
 
     >>> import cgprimer
     >>> tape = cgprimer.tape(cgprimer.parse("xw = k*xa^2"))
@@ -68,16 +68,23 @@ def iterate_check_points(
     """
     rng, n_points = random.Random(0), 0
     common_zeros: set[tuple[str, int]] | None = None  # elements that are 0 at every point
-    if all(leaf.name in given for leaf in leaves):
-        first = _create_check_point(program, {leaf.name: given[leaf.name] for leaf in leaves}, rng)
+    if all(leaf.name in known_values for leaf in leaves):
+        first = _create_check_point(
+            program, {leaf.name: known_values[leaf.name] for leaf in leaves}, rng
+        )
         common_zeros = _find_zeros(first.right)
         yield first
     for trial in range(_MAX_TRIALS):
         near = trial % 2 == 0  # the domain may be a neighborhood of the given point
-        at = {leaf.name: _sample_value(leaf, given.get(leaf.name), near, rng) for leaf in leaves}
-        results = _run(program, at)
+        at = {
+            leaf.name: _sample_value(leaf, known_values.get(leaf.name), near, rng)
+            for leaf in leaves
+        }
+        results = _run_program(program, at)
         is_finite = all(map(all_finite, results.values()))
-        is_last_resort = trial == _MAX_TRIALS - 1 and n_points == 0 and given.keys() < at.keys()
+        is_last_resort = (
+            trial == _MAX_TRIALS - 1 and n_points == 0 and known_values.keys() < at.keys()
+        )
         zeros = _find_zeros(results)
         if common_zeros is not None:
             zeros &= common_zeros
@@ -96,12 +103,12 @@ def _find_zeros(results: Mapping[str, Any]) -> set[tuple[str, int]]:
     return {(name, k) for name, row in flat.items() for k, x in enumerate(row) if x == 0.0}
 
 
-def _sample_value(leaf: Leaf, given: Any, near: bool, rng: random.Random) -> Any:
+def _sample_value(leaf: Leaf, known_value: Any, near: bool, rng: random.Random) -> Any:
     """Sample a number with three decimals, or an array of such numbers.
 
     Args:
         leaf: the leaf that gets the value.
-        given: the given value, if any.
+        known_value: the value at the given point; None if unknown.
         near: sample around the given value instead of 0.
         rng: the random generator.
     """
@@ -112,10 +119,10 @@ def _sample_value(leaf: Leaf, given: Any, near: bool, rng: random.Random) -> Any
         return round(center + rng.uniform(-1.5, 1.5), 3)
 
     if not leaf.shape:
-        return sample(0.5 if given is None else given)
+        return sample(0.5 if known_value is None else known_value)
     import numpy as np
 
-    centers = np.broadcast_to(0.5 if given is None else given, leaf.shape)
+    centers = np.broadcast_to(0.5 if known_value is None else known_value, leaf.shape)
     return np.array([sample(x) for x in centers.flat]).reshape(leaf.shape)
 
 
@@ -123,12 +130,12 @@ def _create_check_point(
     program: DerivativeProgram, at: dict[str, Any], rng: random.Random
 ) -> CheckPoint:
     """Compute expected values, tolerances and smoothness at a point."""
-    expected = _run(program, at)
-    noisy = [_run(program, at, rng) for _ in range(_NOISY_RUNS)]
+    expected = _run_program(program, at)
+    noisy = [_run_program(program, at, rng) for _ in range(_NOISY_RUNS)]
     rounding = {n: _estimate_rounding(v, [run[n] for run in noisy]) for n, v in expected.items()}
     smooth = all(math.isfinite(_max_magnitude(value)) for value in expected.values())
     for _ in range(4 * smooth):
-        shifted = _run(program, {n: v + _sample_shift(v, rng) for n, v in at.items()})
+        shifted = _run_program(program, {n: v + _sample_shift(v, rng) for n, v in at.items()})
         for name, value in expected.items():
             change = _max_magnitude(shifted[name] - value)
             smooth = smooth and change <= 1e-3 * (1 + _max_magnitude(value))
@@ -168,7 +175,7 @@ def _estimate_rounding(expected: Any, noisy: list[Any]) -> float:
     return float(f"{4 * difference + 1e-14 * size:.1e}")
 
 
-def _run(
+def _run_program(
     program: DerivativeProgram, at: Inputs, noise: random.Random | None = None
 ) -> dict[str, Any]:
     """Run a program at a point; with ``noise``, each operation is rounded randomly."""
@@ -176,7 +183,7 @@ def _run(
 
     def execute(columns: Inputs, scalars: Inputs, samples: int) -> dict[str, Any]:
         """Evaluate the outputs of the tape."""
-        values = _evaluate(tape, {**scalars, **columns}, noise)
+        values = _evaluate_tape(tape, {**scalars, **columns}, noise)
         return {name: values[index] for name, index in tape.outputs.items()}
 
     columns = {leaf.name: at[leaf.name] for leaf in tape.leaves if leaf.name in at}
@@ -186,7 +193,7 @@ def _run(
     return {"": result.values[program.of[0]], **derivatives}
 
 
-def _evaluate(tape: Tape, point: Inputs, noise: random.Random | None) -> list[Any]:
+def _evaluate_tape(tape: Tape, point: Inputs, noise: random.Random | None) -> list[Any]:
     """Evaluate all values of a tape; with ``noise``, each operation is rounded randomly."""
     start = [f.value if f.kind == "constant" else point.get(f.name, 0.0) for f in tape.leaves]
     lookup = choose_arithmetic(start)

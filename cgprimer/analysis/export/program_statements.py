@@ -151,8 +151,13 @@ def export_program(
     # The names of the graph come first, so that they stay unchanged if possible.
     graph_names = [name for name in tape.names if not is_internal(name)]
     all_names = filter(None, (*graph_names, *program.wrt, *texts, *printed_names.values()))
-    known = identifiers(dict.fromkeys(all_names), ascii_only=ascii_only, is_reserved=is_reserved)
-    idents = {name: known[printed_names.get(name, name)] for name in (*printed_names, *program.wrt)}
+    identifier_of = identifiers(
+        dict.fromkeys(all_names), ascii_only=ascii_only, is_reserved=is_reserved
+    )
+    idents = {
+        name: identifier_of[printed_names.get(name, name)]
+        for name in (*printed_names, *program.wrt)
+    }
     seeds = {
         read.wrt: seed
         for run in program.passes
@@ -166,12 +171,12 @@ def export_program(
         for leaf, is_needed in zip(tape.leaves, needed, strict=False)
         if is_needed and leaf.kind != "constant" and leaf.name not in seeds.values()
     )
-    names = [known[text] if text else "" for text in texts]
+    names = [identifier_of[text] if text else "" for text in texts]
     arguments = tuple(idents[leaf.name] for leaf in leaves)
     builder = _RoutineBuilder(program, names, idents, arguments)
     value = builder.build([of], [], [])
     if program.method == "finite-difference":
-        return Exported(graph, program, of, leaves, idents, known, value, value, {})
+        return Exported(graph, program, of, leaves, idents, identifier_of, value, value, {})
     reads = [read.output for run in program.passes for read in run.reads]
     seed_arguments = {name: idents[seed] for name, seed in seeds.items()}
     n_leaves = len(tape.leaves)  # constants, such as bar_L = 1, need not be reachable
@@ -179,7 +184,7 @@ def export_program(
     aliases = [n for n, i in all_indices if is_internal(n) and (needed[i] or i < n_leaves)]
     outputs = list(dict.fromkeys(reads)) if seeds else reads
     sweep = builder.build(outputs, seed_arguments.values(), aliases)
-    return Exported(graph, program, of, leaves, idents, known, value, sweep, seed_arguments)
+    return Exported(graph, program, of, leaves, idents, identifier_of, value, sweep, seed_arguments)
 
 
 def _name_values(tape: Tape, of: str, printed_names: Mapping[str, str]) -> list[str]:

@@ -77,7 +77,7 @@ class Shard:
         return self._object is not None
 
     def call(self, method: str, *arguments: Any) -> tuple[Any, float]:
-        """Return the result of a method of the object, or a failure, and the seconds it took."""
+        """Call a method; return its result or a failure, and the elapsed seconds."""
         begin = time.perf_counter()
         try:
             result = getattr(self._object, method)(*arguments)
@@ -166,7 +166,7 @@ class Cluster:
             future.cancel()
 
     def close(self) -> None:
-        """Stop the processes that were started here, and disconnect from all others."""
+        """Stop the processes of a local cluster, and disconnect from all others."""
         with suppress(Exception):
             self.start(self._disconnect()).result(_TIMEOUT)
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -206,11 +206,11 @@ class Cluster:
         raise TrainingError(
             f"{pluralize(_MAX_ATTEMPTS, 'process', 'processes')} failed one after the other at the"
             " same task",
-            hint="check the memory of the workers and the log of dask there",
+            hint="check the memory of the workers and their dask logs",
         )
 
     def _run_event_loop(self) -> None:
-        """Run the event loop; processes that it starts inherit that they ignore Ctrl-C."""
+        """Run the event loop; its child processes inherit that Ctrl-C is ignored."""
         if hasattr(signal, "pthread_sigmask"):
             resource_tracker.ensure_running()  # if started later, it would unblock the signal
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

@@ -39,7 +39,7 @@ class _SentTask(NamedTuple):
 
 
 class _ClockedTeam:
-    """The clock, the parameters and the trace of a team on a cluster.
+    """Base class of teams on a cluster: the clock, the parameters and the trace.
 
     Args:
         cluster: the workers.

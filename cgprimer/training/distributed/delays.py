@@ -155,7 +155,7 @@ def parse_delays(description: str, workers: int) -> Delays:
 
 
 def _check_times(seconds: Sequence[float], distribution: str, workers: int) -> None:
-    """Raise UsageError unless there are no times of single workers, or one time per worker."""
+    """Raise UsageError unless delays have one time per worker, or only a distribution."""
     hint = "use a distribution, such as exponential, or one time per worker: 1,1,5"
     if seconds and distribution:
         raise UsageError("delays must be a distribution or times of workers, got both", hint=hint)
@@ -167,7 +167,7 @@ def _check_times(seconds: Sequence[float], distribution: str, workers: int) -> N
 
 
 def _split_parts(description: str) -> Iterator[tuple[str, list[str], str]]:
-    """Yield for each part its name and arguments, or a number without a name."""
+    """Yield the name and the arguments of each part; a plain number has no name."""
     if not isinstance(description, str):
         raise UsageError(f"delays must be a string, got {type(description).__name__}")
     position = 0
@@ -201,7 +201,7 @@ def _parse_distribution_parameters(name: str, arguments: Sequence[str]) -> tuple
     numbers = tuple(_parse_number(f"a parameter of {name}", text, positive=True) for text in texts)
     if name == "pareto" and numbers and numbers[0] <= 1:
         what = f"the shape of pareto must be greater than 1, got {numbers[0]:g}"
-        raise UsageError(what, hint="smaller shapes have no mean")
+        raise UsageError(what, hint="choose a shape above 1: otherwise the mean is infinite")
     return numbers
 
 

@@ -89,7 +89,7 @@ class Stages:
             task: the samples.
             inputs: the outputs of earlier stages.
         """
-        return self._run(self._forward[stage], values, task, inputs)
+        return self._run_stage(self._forward[stage], values, task, inputs)
 
     def run_backward(
         self, stage: int, values: Array, task: Task, inputs: Inputs, adjoints: Inputs
@@ -102,7 +102,7 @@ class Stages:
         """
         part, (input_adjoints, sums) = self.parts[stage], self._backward[stage]
         columns = {**inputs, **{adjoint_name(name): adjoints[name] for name in part.outputs}}
-        derivatives = self._run(sums, values, task, columns) if sums else {}
+        derivatives = self._run_stage(sums, values, task, columns) if sums else {}
         shapes = self.objective.vectors.shapes
         parts = [
             np.ravel(derivatives[name])
@@ -111,10 +111,12 @@ class Stages:
             for name in self.objective.wrt
         ]
         gradient = np.concatenate(parts, dtype=self.objective.precision, casting="same_kind")
-        backward = self._run(input_adjoints, values, task, columns) if input_adjoints else {}
+        backward = self._run_stage(input_adjoints, values, task, columns) if input_adjoints else {}
         return backward, self.objective.spread(gradient)
 
-    def _run(self, execute: Execute, values: Array, task: Task, inputs: Inputs) -> dict[str, Array]:
+    def _run_stage(
+        self, execute: Execute, values: Array, task: Task, inputs: Inputs
+    ) -> dict[str, Array]:
         """Run a compiled stage on the samples of a task."""
         columns = {**self.gradients.read_columns(task), **inputs}
         scalars = self.objective.scalars(values)

@@ -35,7 +35,7 @@ _WORK_FRACTIONS = {"forward": 1 / 3, "backward": 2 / 3}  # of a gradient's opera
 
 
 class StageRunner(Interface):
-    """Runs the stages of a graph, in any process.
+    """Interface that runs the stages of a graph, in any process.
 
     See :class:`cgprimer.training.distributed.layer_stages.Stages`.
     """
@@ -77,7 +77,7 @@ def add_adjoints(adjoints: dict[str, Array], contributions: Mapping[str, Array])
 
 
 class SimulatedPipeline:
-    """A team with a single gradient at a time, which all stages compute together.
+    """A simulated team whose stages compute a single gradient at a time.
 
     Args:
         tasks: the tasks.
@@ -125,7 +125,7 @@ class SimulatedPipeline:
         self._task: Task | None = None
 
     def set_parameters(self, values: Array, version: int) -> None:
-        """Set the parameters, of which each stage has its own."""
+        """Set the parameters; each stage uses only its own parameters."""
         self._values, self._version = values, version
 
     def start_task(self, worker: int) -> None:

@@ -215,7 +215,7 @@ class SimulatedTeam:
         add_span("away", max(failure, running.sent), now)
 
     def _transfer_message(self, direction: str, now: float) -> float:
-        """Return the time at which a message has passed the connection of the server."""
+        """Transfer a message to or from the server, and return the time of its arrival."""
         if not self.transfer_seconds:
             return now
         begin = max(self._free_times[direction], now)

@@ -38,7 +38,7 @@ _RECORDED_PARAMETERS = 8  # updates of more parameters are not recorded
 
 
 class WorkerEpochs(EpochStrategy):
-    """Train epochs with a team of workers.
+    """A strategy that trains epochs with a team of workers.
 
     A task is the gradient of one batch. An update combines the gradients of as many tasks as the
     protocol says; at the end of an epoch tasks may have fewer samples, or none.
@@ -110,7 +110,7 @@ class WorkerEpochs(EpochStrategy):
     def train_epoch(
         self, epoch: int, progress: Progress, halts: Sequence[int] = ()
     ) -> Iterator[Progress]:
-        """Train an epoch; gradients may be under way beyond its end."""
+        """Train an epoch; some gradients may still be in progress at its end."""
         updates, values, state, *_ = progress
         if self.team is None:
             self.team = self._create_team(updates, len(values))
@@ -144,7 +144,7 @@ class WorkerEpochs(EpochStrategy):
         return self.gradients.sample_masks(self._failed_task)
 
     def worker_record(self, updates: int) -> dict[str, Any]:
-        """Return the record of all workers as the file of a run has it.
+        """Return the record of all workers, as saved in the file of a run.
 
         The keys: ``clock``, the elapsed seconds; ``times`` of the updates whose losses the run has;
         ``staleness``, pairs of a staleness in updates and the number of gradients with it;
@@ -168,7 +168,7 @@ class WorkerEpochs(EpochStrategy):
         }
 
     def _create_team(self, updates: int, parameters: int) -> Team:
-        """Return the team that computes the gradients from some update on."""
+        """Return the team that computes the gradients after a number of updates."""
         options, record, settings = self.options, self._earlier_record, self.settings
         workers = self.team_plan.workers
         pending = record.get("pending", [])
@@ -225,7 +225,7 @@ class WorkerEpochs(EpochStrategy):
         return SimulatedReplicas(replicas, tasks, create_pipeline, count, earlier_record=record)
 
     def _list_tasks(self, first: int, pending: Sequence[int]) -> Iterator[Task]:
-        """Yield the tasks to the end of the run, tasks that an interruption cut off first."""
+        """Yield the interrupted tasks of a resumed run, then all tasks to its end."""
         tasks_per_epoch = self.updates_per_epoch * self.plan.gradients_per_update
         last = self.settings.epochs * tasks_per_epoch
         for number in (*pending, *range(first + len(pending), last)):

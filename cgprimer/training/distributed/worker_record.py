@@ -74,7 +74,7 @@ class TeamRecord:
         return self.has_stages and "," in self.protocol
 
     def label(self, kind: str) -> str:
-        """Return what a worker does in a span of this kind; idle stages are called the bubble."""
+        """Return the label of a kind of activity; idle stages are called the bubble."""
         return "bubble" if self.has_stages and kind == "wait" else SPAN_LABELS[kind][1]
 
     def time_fractions(self) -> dict[str, float]:
