@@ -6,9 +6,11 @@ import sys
 from typing import Any
 
 import numpy as np
+import pytest
 
 import cgprimer
 from cgprimer import Value
+from cgprimer.visualization.diagrams import diagram_figure
 from cgprimer.visualization.diagrams.diagram import Diagram
 from cgprimer.visualization.diagrams.diagram_options import DiagramOptions
 from cgprimer.visualization.diagrams.recorded_diagrams import recorded_diagram
@@ -16,7 +18,25 @@ from tests.approval import refused
 
 
 def diagram(shown: Any, **options: Any) -> Diagram:
-    return recorded_diagram(shown, sys._getframe(1), DiagramOptions(**options))
+    return recorded_diagram(shown, sys._getframe(1), DiagramOptions(**options), list(options))
+
+
+@pytest.mark.parametrize("option", [{"values": False}, {"values": True}, {"at": None}, {"at": {}}])
+def test_draw_hides_recorded_data_if_values_are_chosen(
+    option: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[Diagram] = []
+    monkeypatch.setattr(diagram_figure, "draw_diagram", lambda made, dark: drawn.append(made))
+    w = Value(2.0)
+    loss = w * w
+    loss.backward(retain_graph=True)
+    cgprimer.draw(loss)
+    cgprimer.draw(loss, **option)
+    shown, hidden = map(details, drawn)
+    assert shown["w"] == ("= 2", "grad = 4")
+    assert "grad = 4" not in hidden["w"]
+    if option == {"values": False}:
+        assert hidden["w"] == ()
 
 
 def details(made: Diagram) -> dict[str, tuple[str, ...]]:

@@ -26,26 +26,34 @@ if TYPE_CHECKING:
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 _CALLER = 2  # frames above `draw`: the wrapper, and the code that calls it
+_GIVEN = "_given"  # private argument of `draw`: names of the keyword arguments of the call
 _OPTIONS = tuple(field.name for field in fields(DiagramOptions))
 
 
-def _suggest_arguments(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Return a function that raises UsageError, with a suggestion, for an unknown argument."""
-    accepted = list(signature(function).parameters)
+def _check_arguments(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Return a function that checks its keyword arguments, and passes their names as `_given`.
+
+    The drawing of a recorded value depends on whether an option is given, even as its default.
+    """
+    public = signature(function)
+    public = public.replace(parameters=[p for p in public.parameters.values() if p.name != _GIVEN])
+    accepted = list(public.parameters)
 
     @wraps(function)
     def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        """Call the function if it has all the keyword arguments."""
+        """Raise UsageError, with a suggestion, for an unknown argument; else call the function."""
         if unknown := [name for name in kwargs if name not in accepted]:
             hint = did_you_mean(unknown[0], accepted[2:])
             hint = hint or "cgprimer.draw(graph).savefig('graph.png') writes a picture"
             raise UsageError(f"draw() has no argument {unknown[0]!r}", hint=hint)
+        kwargs[_GIVEN] = tuple(kwargs)
         return function(*args, **kwargs)
 
+    call.__signature__ = public  # type: ignore[attr-defined]
     return call
 
 
-@_suggest_arguments
+@_check_arguments
 def draw(
     graph: Any,
     output: str | Path | None = None,
@@ -69,6 +77,7 @@ def draw(
     workers: Names | None = None,
     title: str = "",
     dark: bool = False,
+    _given: Sequence[str] = (),
 ) -> Figure:
     """Draw a graph in layers, from inputs to outputs.
 
@@ -121,7 +130,8 @@ def draw(
     if isinstance(graph, ExpressionGraph):
         diagram = build_diagram(graph, options)
     else:
-        diagram = recorded_diagram(graph, sys._getframe(_CALLER), options)
+        given = [name for name in _given if name in _OPTIONS]
+        diagram = recorded_diagram(graph, sys._getframe(_CALLER), options, given)
     return _save_and_draw(diagram, path_to_write, dark=dark)
 
 

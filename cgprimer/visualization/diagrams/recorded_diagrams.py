@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import FrameType
 from typing import Any
 
@@ -21,7 +21,10 @@ from cgprimer.visualization.diagrams.graph_diagrams import build_diagram
 
 
 def recorded_diagram(
-    recorded: Any, frame: FrameType, options: DiagramOptions | None = None
+    recorded: Any,
+    frame: FrameType,
+    options: DiagramOptions | None = None,
+    given: Sequence[str] = (),
 ) -> Diagram:
     """Build the diagram of a recorded value, a node, a ``grad_fn`` or a recording.
 
@@ -29,6 +32,7 @@ def recorded_diagram(
         recorded: object to draw.
         frame: frame of the caller; its variables name the values that have no names.
         options: options of :func:`cgprimer.draw`; a ``grad_fn`` accepts no options.
+        given: names of the options that the caller passed, also those equal to their defaults.
 
     Raises:
         UsageError: an object of another type, or an option for a ``grad_fn``.
@@ -48,14 +52,14 @@ def recorded_diagram(
         return build_diagram(graph, options)
     names = _find_variable_names(frame)
     if isinstance(recorded, GradFn):
-        _check_no_options(options)
+        _check_no_options(given)
         return _backward_chain(recorded, names)
     writer = GraphWriter(every_operation=True)
     for value, name in names.items():
         writer.suggest_name(name, value)
     graph = writer.build_graph({names.get(recorded, "y"): recorded}, "value")
     diagram = build_diagram(graph, replace(options, parameters=options.parameters or "vertices"))
-    shows_data = options.at is None and not options.values
+    shows_data = not {"at", "values"} & set(given)
     nodes = []
     for node in diagram.nodes:
         value = writer.values_by_name.get(node.key)
@@ -77,15 +81,13 @@ def _find_variable_names(frame: FrameType) -> dict[Any, str]:
     return names
 
 
-def _check_no_options(options: DiagramOptions) -> None:
-    """Raise UsageError if an option differs from its default."""
-    defaults = DiagramOptions()
-    for field in fields(options):
-        if getattr(options, field.name) != getattr(defaults, field.name):
-            raise UsageError(
-                f"draw() of a grad_fn does not accept {field.name!r}",
-                hint="draw the value: draw(loss) instead of draw(loss.grad_fn)",
-            )
+def _check_no_options(given: Sequence[str]) -> None:
+    """Raise UsageError if options are given for the drawing of a ``grad_fn``."""
+    if given:
+        raise UsageError(
+            f"draw() of a grad_fn does not accept {given[0]!r}",
+            hint="draw the value: draw(loss) instead of draw(loss.grad_fn)",
+        )
 
 
 def _backward_chain(first: GradFn, names: Mapping[Any, str]) -> Diagram:
