@@ -86,6 +86,16 @@ def build_statement_tape(
     return builder.finish(assigned)
 
 
+@lru_cache(maxsize=64)  # each run needs the tapes of its schedule and its optimizer
+def _build_cached_tape(
+    statements: tuple[Statement, ...],
+    constants: tuple[tuple[str, float], ...],
+    inputs: tuple[str, ...],
+) -> Tape:
+    """Return :func:`build_statement_tape` of hashable arguments."""
+    return build_statement_tape(statements, dict(constants), inputs=inputs)
+
+
 class StatementEvaluator:
     """Evaluator of elementwise statements, for repeated use.
 
@@ -109,7 +119,9 @@ class StatementEvaluator:
         constants: Mapping[str, float] | None = None,
         inputs: Iterable[str] = (),
     ) -> None:
-        self.tape = build_statement_tape(statements, constants, inputs=inputs)
+        self.tape = _build_cached_tape(
+            tuple(statements), tuple((constants or {}).items()), tuple(inputs)
+        )
         self.inputs = tuple(leaf.name for leaf in self.tape.leaves if leaf.kind != "constant")
         self._constants = [leaf.value for leaf in self.tape.leaves if leaf.kind == "constant"]
         self._results: list[Any] = [None] * len(self.tape.instructions)
