@@ -160,20 +160,20 @@ def main() -> None:
     except SystemExit:
         if not type(sys.stdout).__name__.endswith("PacifyFlushWrapper"):
             raise
-        code = 0  # the reader of a pipe has left, as `head` does: click has silenced the rest
+        code = 0  # the reader closed the pipe, as `head` does; click ignores further output
     except MemoryError:
-        click.echo("error: out of memory\n  hint: fewer samples, or a smaller graph", err=True)
+        click.echo("error: out of memory\n  hint: use fewer samples or a smaller graph", err=True)
         code = 1
-    except Exception as error:  # a defect of ours: say so, in one line
+    except Exception as error:  # a bug in cgprimer: report it in one line
         if os.environ.get("CGPRIMER_DEBUG"):
             raise
         message = (
             f"this is a defect of cgprimer: {type(error).__name__}: {error}\n"
             "  hint: run again with CGPRIMER_DEBUG=1 for the traceback, and report it"
         )
-        if isinstance(error, OSError):  # a full disk behind stdout, a name that is too long
+        if isinstance(error, OSError):  # such as a full disk, or a path that is too long
             where = "the output" if error.filename is None else repr(error.filename)
-            message = f"the system refuses {where}: {error.strerror or error}"
+            message = f"cannot access {where}: {error.strerror or error}"
         click.echo(f"error: {message}".translate(VISIBLE), err=True)
         code = 2 if getattr(error, "filename", None) else 1
     sys.exit(code or 0)

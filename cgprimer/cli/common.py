@@ -25,7 +25,7 @@ from cgprimer.support.files import check_writable, format_json
 
 Decorator = Callable[[Callable[..., Any]], click.Command]
 
-_ELSEWHERE = {  # words of other libraries and of lectures
+_ELSEWHERE = {  # names in other libraries and in lectures
     "--lr": "--learning-rate", "--rate": "--learning-rate", "--weight-decay": "--l2",
     "--early-stopping": "--patience", "--iterations": "--epochs", "--fix": "--freeze",
     "--momentum": "--hyper", "--beta": "--hyper", "--criterion": "--loss", "--val": "--validation",
@@ -40,7 +40,7 @@ class _Command(GroupedHelp):
         """Parse the command line; add suggestions to errors about options."""
         ctx.meta[ARGUMENTS] = list(args)
         long = {name for option in self.params for name in option.opts if name[:2] == "--"}
-        for short in args:  # -epochs is no -e with the text "pochs"
+        for short in args:  # -epochs must not be read as -e with the value "pochs"
             if f"-{short.partition('=')[0]}" in long:
                 raise click.UsageError(f"No such option {short!r}. Did you mean '-{short}'?", ctx)
         try:
@@ -91,7 +91,7 @@ def graph_command(
             context = click.get_current_context()
             if expression is None:
                 file = file or (context.default_map or {}).get("file")
-            elif file is not None:  # the command line goes before a configuration
+            elif file is not None:  # the command line takes precedence over a configuration
                 if context.get_parameter_source("expression") is ParameterSource.DEFAULT_MAP:
                     expression = None
                 elif context.get_parameter_source("file") is ParameterSource.DEFAULT_MAP:
@@ -200,13 +200,15 @@ def check_outputs(
         check_writable(path)
     if folder and os.path.exists(folder) and not os.path.isdir(folder):
         raise UsageError(f"{folder} is not a folder")
-    parameters = click.get_current_context().params | {"resume": None}  # a run may be gone on with
+    parameters = click.get_current_context().params | {
+        "resume": None
+    }  # a resumed run may be overwritten
     values = chain.from_iterable(v if isinstance(v, tuple) else (v,) for v in parameters.values())
     paths = [os.path.abspath(value) for value in values if isinstance(value, str)]
     for path in filter(None, (plot, *files)):
         device = os.path.exists(path) and not os.path.isfile(path)
         if paths.count(os.path.abspath(path)) > 1 and not device:
-            what = f"{path} would be overwritten: it is named twice"
+            what = f"{path} is given twice and would be overwritten"
             raise UsageError(what, hint="use different names for all files")
     for path in filter(None, (plot, *files, folder)):
         there = os.listdir(path) if os.path.isdir(path) else os.path.isfile(path)

@@ -1,4 +1,4 @@
-"""``cgprimer compare``: all methods side by side."""
+"""``cgprimer compare``: compare all differentiation methods."""
 
 from __future__ import annotations
 
@@ -86,13 +86,13 @@ def command(
       cgprimer compare lecture -o lecture.html
       cgprimer compare mazur -o mazur.pdf --dark
 
-    Errors are relative, against a reference of fifty digits. Passes are runs over the graph
-    (for path-sum: paths), operations are counted on the tape for the whole gradient, live
-    values are the most that are held at one time, and the time is the least of five runs.
+    Errors are relative to a reference with fifty digits. Passes are evaluations of the graph (for
+    path-sum: paths), operations are the instructions of the tape for the complete gradient, live
+    values are the maximum number of values in memory, and the time is the minimum of five runs.
 
-    With -o the same numbers beside the graph: a page that needs no network, or slides, of which
-    the second .png or .svg stands beside the first, as lecture-2.png. With --watch a browser shows
-    the page, made anew whenever FILE changes; -o writes it at every change as well.
+    With -o, the results are shown next to the graph: on a page that works offline, or on slides;
+    the second slide is written to a second .png or .svg file, such as lecture-2.png. With --watch,
+    a browser shows the page and updates it when FILE changes; -o then also writes it each time.
     """
     from cgprimer.analysis.comparison import compare
 
@@ -102,9 +102,9 @@ def command(
         option = "--dark" if dark else "--title"
         raise click.UsageError(f"{option} requires -o, such as -o lecture.html")
     if shows and (as_json or is_given("format")):
-        picture = "-o writes a picture" if output else "--watch shows a page"
+        target = "-o" if output else "--watch"
         printed = "--json" if as_json else "--format"
-        raise click.UsageError(f"{picture} and {printed} prints: give one of them")
+        raise click.UsageError(f"{printed} cannot be used with {target}")
     if shows and settings["schemes"]:
         raise click.UsageError("--scheme cannot be used with -o or --watch")
     comparison = compare(graph, **settings)

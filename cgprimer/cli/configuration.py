@@ -1,7 +1,7 @@
-"""``run.toml``: the options of a command in a file, where nothing is left to remember.
+"""``run.toml``: read and write configuration files with the options of a command.
 
-Its keys are the options of ``cgprimer train`` without their dashes, and ``graph``, a file; paths
-are relative to that of the file. What stands on the command line goes before it.
+The keys are the options of ``cgprimer train`` without dashes, and ``graph``, a file. Paths are
+relative to the folder of the configuration file. Options on the command line take precedence.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import click
 from cgprimer.errors import DataError, UsageError, name_hint
 from cgprimer.support.files import find_examples
 
-_NOT = ("help", "json", "force", "resume")  # they say what to do now, not what the run is
+_NOT = ("help", "json", "force", "resume")  # not settings of a run
 _FILES = ("data", "save", "plot", "directory", "validation")
 
 
@@ -36,7 +36,7 @@ def load_configuration(context: click.Context, path: str) -> None:
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
     except (ValueError, RecursionError) as error:  # no TOML, no UTF-8; nested too deeply
-        hint = 'texts stand in "quotes", the decimal mark is a point, a line has one key'
+        hint = 'put strings in "quotes", use a decimal point, and write one key per line'
         raise DataError(f"{path}: {error}", hint=hint) from None
     options_by_name = {
         flag.lstrip("-").replace("-", "_"): option

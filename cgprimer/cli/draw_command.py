@@ -22,7 +22,7 @@ from cgprimer.visualization.diagrams.figure_files import check_picture_path
 from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
 from cgprimer.visualization.diagrams.theme import READABLE_SIZE
 
-_OVERLAYS = ("values", "partials", "tangents", "adjoints", "path")  # what can be left out
+_OVERLAYS = ("values", "partials", "tangents", "adjoints", "path")  # optional annotations
 
 
 @graph_command(with_loss=True, with_watch=True)
@@ -113,7 +113,7 @@ def command(
       cgprimer draw dropout -o thinned.png --mask "xh=[1,0,1]"
       cgprimer draw lecture -o parts.png --place layers:2 --workers gpu0,gpu1
 
-    With --watch a browser shows the picture; -o writes it anew at every change as well.
+    With --watch, a browser shows the picture; -o then also writes it after each change.
     """
     path = Path(output) if output else default_output_path(graph, ".png")
     writes = output is not None or not live

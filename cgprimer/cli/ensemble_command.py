@@ -1,4 +1,4 @@
-"""``cgprimer ensemble``: bagging, and what averaging gains."""
+"""``cgprimer ensemble``: train an ensemble and measure the error of its average."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from cgprimer.training.losses import DEFAULT
 from cgprimer.training.settings import SETTING_NAMES
 from cgprimer.training.sweeps import format_cell
 
-_SHARE = 0.25  # of the samples, kept to measure with unless others are given
+_SHARE = 0.25  # fraction of the samples to hold out, without --validation
 
 
 @graph_command(optional=True)
@@ -78,11 +78,11 @@ def command(
       cgprimer ensemble lecture --sizes 1-4-1,1-8-1 --samples 300
       cgprimer ensemble lecture --sizes 1-4-1 --no-bootstrap --samples 300
 
-    Prints the error of the average on samples that members have not seen, and on those of
-    --validation (a quarter of the data unless given) the error v of a member, the covariance c of
-    two members' errors, and v/K + c(K-1)/K beside the measured error of the average. If all members
-    have the same graph, the error of one model with the mean of their parameters follows. Several
-    graphs, sizes, or values of a setting make members of different models, in turn.
+    Prints the out-of-bag error of the average. On the samples of --validation (default: a quarter
+    of the data), prints the error v of a member, the covariance c of the errors of two members,
+    and the expected error v/K + c(K-1)/K next to the measured error of the average. If all members
+    have the same graph, also prints the error of one model with their mean parameters. With
+    several graphs, sizes or values of a setting, the members take turns in using them.
     """
     from cgprimer.training.ensembles import ensemble
 
@@ -100,7 +100,7 @@ def command(
     if others is None or isinstance(others, float):
         dataset, others = dataset.split(others or _SHARE, origin["seed"])
     others = require_in_memory(others, "errors are taken over all samples")
-    if directory:  # where that is refused, nothing is computed in vain
+    if directory:  # before training, so that an invalid folder wastes no time
         Path(directory).mkdir(parents=True, exist_ok=True)
     with progress_bar("members") as on_run:
         bag = ensemble(

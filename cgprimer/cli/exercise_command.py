@@ -102,9 +102,9 @@ def command(
       cgprimer exercise lecture --kind adjoint --kind paths --format html -o homework
       cgprimer exercise --difficulty 2 --count 2 --seed 7 --format latex -o exam
 
-    Without FILE graphs are made up; with one the problems are about it, with other numbers than it
-    declares. In the folder stand students/, with sheets and forms for answers, in which no answer
-    stands, and grader/, with the solutions and sheets.json for cgprimer check trace.
+    Without FILE, the problems use random graphs. With FILE, they use its graph with new values. The
+    folder students/ contains problem sheets and answer forms, without any answers; the folder
+    grader/ contains the solutions and sheets.json for cgprimer check trace.
     """
     roster = read_roster(students) if students else EVERYBODY
     check_outputs(force, folder=to)
@@ -124,5 +124,4 @@ def command(
         many = write_exercises(report_progress(), to, formats=formats)
     folder = Path(to)
     note(f"wrote {pluralize(many, 'sheet')} to {folder / 'students'}")
-    grader = "solutions, and sheets.json for cgprimer check trace,"
-    note(f"{grader} are in {folder / 'grader'}")
+    note(f"wrote solutions, and sheets.json for cgprimer check trace, to {folder / 'grader'}")

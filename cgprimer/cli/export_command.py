@@ -53,8 +53,8 @@ def command(
       cgprimer export -e "xw = sin(k*xa)" --to latex --method forward -o sine.tex
       cgprimer export lecture --to python --loss squared-error -o loss.py --force
 
-    The file has the functions value and gradient. Run, it prints what it checks, and its exit code
-    is 1 if a number is wrong.
+    The file defines the functions value and gradient. When it is run, it checks their results
+    against reference values, and its exit code is 1 if a value differs.
     """
     from cgprimer.analysis.export.exporter import export
     from cgprimer.support.files import write_atomically

@@ -63,11 +63,11 @@ def start_watching(file: str | None, arguments: dict[str, Any]) -> bool | None:
     """Remove the options of ``--watch`` from the arguments, and follow the files.
 
     Returns:
-        None where that was all; else whether the command is to return a page.
+        None if the page was served until Ctrl-C, otherwise whether the command must return a page.
 
     Raises:
         click.UsageError: ``--port`` or ``--open`` without ``--watch``.
-        UsageError: there is no file to follow.
+        UsageError: no file is given.
     """
     context = click.get_current_context()
     watch, port, open_browser = (arguments.pop(name) for name in ("watch", "port", "open_browser"))
@@ -81,7 +81,7 @@ def start_watching(file: str | None, arguments: dict[str, Any]) -> bool | None:
     if not watch:
         return False
     if file is not None and file != "-" and not resolve_graph_path(file).is_file():
-        load(file)  # says what is wrong
+        load(file)  # raises an error that explains the problem
     if file == "-" or not followed_files():
         raise UsageError("--watch requires a file", hint="give a FILE")
     title = str(resolve_graph_path(file)) if file else "the graph"

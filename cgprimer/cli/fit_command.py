@@ -172,9 +172,9 @@ def command(
       cgprimer fit exponential --samples 3 --start k=1 --trace
       cgprimer fit lecture --samples 100
 
-    Gauss-Newton and Levenberg-Marquardt go down the sum of squares of all residuals and accept a
-    step only if it falls. Prints parameters with standard errors, and what the data cannot tell.
-    A fit that ends at no minimum is reported as such, with exit code 1.
+    Gauss-Newton and Levenberg-Marquardt minimize the sum of squared residuals and accept a step
+    only if the sum decreases. Prints the parameters with their standard errors, and the parameters
+    that the data do not determine. If the fit does not converge, the exit code is 1.
     """
     options = take_method_options(method, settings)
     if is_given("resample") and not bootstrap:

@@ -1,4 +1,4 @@
-"""``cgprimer grad``: values and derivatives at a point."""
+"""``cgprimer grad``: compute values and derivatives at a point."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _format_value(name: str, value: Any) -> str:
             return f"{name} = {value!r}"
         margin = len(name) + len(" = ") + value.ndim
 
-        def break_line(ends: re.Match[str]) -> str:  # a row stands below the one before
+        def break_line(ends: re.Match[str]) -> str:  # align each row with the previous row
             return f"{ends[1]},\n{' ' * (margin - len(ends[1]))}["
 
         return f"{name} = " + re.sub(r"(\]+), \[", break_line, repr(value.tolist()))
@@ -65,8 +65,8 @@ def _format_points(graph: ExpressionGraph, at: dict[str, Any], result: Derivativ
 def _roles_note(graph: ExpressionGraph, at: Mapping[str, Any]) -> str:
     """Return a note if a point has values for undeclared inputs and parameters.
 
-    In ``2*x^2 + 3*y^2`` the name alone makes x an input and y a parameter; whoever gives values for
-    both probably wants both derivatives.
+    In ``2*x^2 + 3*y^2``, x is an input and y is a parameter because of their names; a point with
+    values for both suggests that both derivatives are of interest.
     """
     declared = {s.name for s in graph.program.statements if isinstance(s, Declaration)}
     assigned = {name for key in at if (name := parse_element(str(key))[0]) not in declared}
@@ -167,8 +167,8 @@ def command(
     primal = tape_with_elements(graph, (), layer_mode_at(graph, settings["at"]))
     if method == "reverse" and primal.combines_samples:
         note(
-            "note: samples depend on each other here: reverse mode gives what each adds to the"
-            " derivative of the sum over them; --method forward, how each moves"
+            "note: the samples depend on each other: reverse mode computes the contribution of each"
+            " sample to the derivative of the sum; --method forward computes the derivative of each"
         )
     if not all(map(all_finite, (*result.values.values(), *result.derivatives.values()))):
         cause = why(graph, **point)

@@ -55,8 +55,8 @@ def command(
       cgprimer identifiability lecture --wrt ab,bc
       cgprimer identifiability lecture --data lecture.csv --at run.json
 
-    The Jacobian of the outputs with respect to the parameters is taken at the declared values, or
-    at those of --at. Its rank is the number of combinations that the data determine.
+    The Jacobian of the outputs with respect to the parameters is evaluated at the declared values,
+    or at the values of --at. Its rank is the number of combinations that the data determine.
     """
     from cgprimer.cli.training_data import load_or_generate_data
     from cgprimer.errors import UsageError

@@ -1,4 +1,4 @@
-"""``cgprimer info``: about a graph, or about this machine."""
+"""``cgprimer info``: describe a graph, or this machine."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def command(graph: ExpressionGraph | None, as_json: bool) -> None:
             click.echo(f"{key}:")
             for name, entry in value.items():
                 shown = ", ".join(map(str, entry)) if isinstance(entry, list) else entry
-                if isinstance(entry, tuple):  # rows of a matrix stand below each other
+                if isinstance(entry, tuple):  # print one row of a matrix per line
                     shown = format_array(entry).replace("\n", "\n" + " " * (len(name) + 4))
                 shown = f"[{shown}]" if key == "shapes" else shown
                 click.echo(f"  {name}: {shown}")
@@ -68,7 +68,7 @@ def _describe_machine() -> dict[str, object]:
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors",
         "methods": list(methods()),
         "engines": {
-            e.name: "available" if e.available else f"not here: {e.reason}" for e in usable
+            e.name: "available" if e.available else f"not available: {e.reason}" for e in usable
         },
         "details": {
             e.name: dict(line.partition(": ")[::2] for line in e.detail.splitlines())

@@ -1,4 +1,4 @@
-"""``cgprimer new``: graphs that nobody types."""
+"""``cgprimer new``: write graphs of networks, chains, polynomials and random graphs."""
 
 from __future__ import annotations
 
@@ -78,8 +78,9 @@ def command(
       cgprimer new recurrent 3
       cgprimer new random 12 --seed 7
 
-    KIND is one of these, SIZE says how large it is: units per layer of an mlp, the inputs of a
-    neuron, the values of a chain, a degree, the steps of a unit, the expressions of a graph.
+    KIND is mlp, neuron, chain, polynomial, recurrent or random. SIZE is the number of units per
+    layer of an mlp, of inputs of a neuron, of values of a chain, of time steps of a recurrent unit,
+    or of expressions of a random graph, or the degree of a polynomial.
     """
     check_choice("kind", kind, _OPTIONS_BY_KIND)
     chosen = {name: value for name, value in arguments.items() if is_given(name)}

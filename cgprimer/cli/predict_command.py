@@ -1,4 +1,4 @@
-"""``cgprimer predict``: a run's outputs for other inputs."""
+"""``cgprimer predict``: predict the outputs of a run for other inputs."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def command(
       cgprimer fit lecture --samples 100 --save fit.json
       cgprimer predict fit.json --data new.csv
 
-    RUN is a file that train --save or fit --save wrote, or the folder of a run. Printed are the
-    inputs and beside them the predicted outputs.
+    RUN is a file written by train --save or fit --save, or the folder of a run. Prints the inputs
+    and the predicted outputs.
     """
     from cgprimer.training.data import Dataset
 

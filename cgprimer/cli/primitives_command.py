@@ -7,35 +7,37 @@ import click
 from cgprimer.cli.common import echo_json, make_command
 from cgprimer.cli.shared_options import json_option
 
-# Of arrays: how it is written, what it is, what reverse mode hands back of an adjoint ``bar``.
+# Functions of arrays: spelling, meaning, and adjoints of the operands for a result adjoint ``bar``.
 ARRAYS = {
     "matmul": ("a @ b", "the product of matrices and vectors",
                "bar @ transpose(b); transpose(a) @ bar"),
-    "index": ("a[0], a[1:3], a[:,0], a[[0,2]]", "elements by their places, from 0",
-              "bar at the places, 0 elsewhere"),
-    "sum": ("sum(a), sum(a, 0)", "of all elements, or along axes", "bar, repeated"),
-    "mean": ("mean(a), mean(a, 0)", "the sum, divided by how many there are", "bar/n, repeated"),
-    "largest": ("max(a)", "the largest element", "bar where it is, shared by equal ones"),
+    "index": ("a[0], a[1:3], a[:,0], a[[0,2]]", "elements by index, from 0",
+              "bar at these indices, 0 elsewhere"),
+    "sum": ("sum(a), sum(a, 0)", "the sum of all elements, or along axes", "bar, repeated"),
+    "mean": ("mean(a), mean(a, 0)", "the mean of all elements, or along axes",
+             "bar/n, repeated"),
+    "largest": ("max(a)", "the largest element", "bar at its index, split equally if tied"),
     "largest_along": ("largest(a, 0)", "the largest elements along axes",
-                      "bar where they are, shared by equal ones"),
-    "smallest": ("min(a)", "the smallest element", "bar where it is, shared by equal ones"),
+                      "bar at their indices, split equally if tied"),
+    "smallest": ("min(a)", "the smallest element", "bar at its index, split equally if tied"),
     "dot": ("dot(a, b)", "the sum of the products of elements", "bar*b; bar*a"),
     "norm": ("norm(a)", "the root of the sum of the squares", "bar*a/out, 0 at 0"),
     "softmax": ("softmax(a), softmax(a, 0)", "exponentials that add up to 1, by default along"
                 " the last axis", "out*(bar - sum(bar*out))"),
     "log_softmax": ("log_softmax(a)", "the logarithm of softmax", "bar - exp(out)*sum(bar)"),
-    "transpose": ("transpose(a), transpose(a, 1, 0)", "axes backwards, or in an order",
-                  "bar, axes as they were"),
-    "reshape": ("reshape(a, 2, -1)", "the same numbers in another shape", "bar, reshaped back"),
-    "broadcast": ("broadcast(a, 8, 4)", "repeated to a shape, as numpy does it",
-                  "bar, summed over what was repeated"),
-    "concatenate": ("concatenate(a, b, 0)", "one after the other, by default along the first axis",
+    "transpose": ("transpose(a), transpose(a, 1, 0)", "axes in reverse, or in the given order",
+                  "bar, axes transposed back"),
+    "reshape": ("reshape(a, 2, -1)", "the same elements in another shape", "bar, reshaped back"),
+    "broadcast": ("broadcast(a, 8, 4)", "broadcast to a shape, as in numpy",
+                  "bar, summed over the repeated axes"),
+    "concatenate": ("concatenate(a, b, 0)", "arrays joined along an axis, by default the first",
                     "the parts of bar"),
     "batch_mean": ("batch_mean(a)", "the mean over the samples", "the mean of bar over them"),
-    "dropout": ("dropout(a, 0.5)", "units kept with a probability while training, later times it",
-                "bar*mask; later bar*0.5"),
+    "dropout": ("dropout(a, 0.5)", "training: keep units with a probability;"
+                " evaluation: scale by it",
+                "training: bar*mask; evaluation: bar*0.5"),
     "batchnorm": ("batchnorm(a, gamma, beta)", "mean 0 and variance 1 over the batch, scaled and"
-                  " shifted", "as of its parts, the batch's mean and variance among them"),
+                  " shifted", "through the mean and the variance of the batch"),
 }  # fmt: skip
 _SIGNS = {"+": "add", "-": "sub", "*": "mul", "/": "div", "^": "pow", "**": "pow"}
 
@@ -53,9 +55,9 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
       cgprimer primitives softmax @
       cgprimer primitives --json
 
-    Derivatives are in the language itself: a, b and c are the operands, out is the result.
-    Functions of arrays are written out in primitives; beside them stands what reverse mode hands
-    back of the result's adjoint bar.
+    Derivatives are formulas of the language: a, b and c are the operands, out is the result.
+    For functions of arrays, the last column is the adjoint of each operand, where bar is the
+    adjoint of the result.
     """
     from cgprimer.analysis.text_tables import table
     from cgprimer.core.operations import OPERANDS, Primitive, find_primitive, primitives
@@ -95,5 +97,5 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
     if cells:
         click.echo(table(["function", "partial derivatives", "domain"], cells, left=(0, 1, 2)))
     if arrays:
-        head = ["of arrays", "what it is", "reverse mode hands back"]
+        head = ["array function", "meaning", "adjoints of the operands"]
         click.echo(("\n" if rows else "") + table(head, list(arrays.values()), left=(0, 1, 2)))

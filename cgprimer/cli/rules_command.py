@@ -1,4 +1,4 @@
-"""``cgprimer rules``: a derivative rule by rule."""
+"""``cgprimer rules``: differentiate a formula rule by rule."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def command(
       cgprimer rules lecture --wrt xa
       cgprimer rules "sin(w*x + b)" --wrt w --latex
 
-    The part that the next rule rewrites is underlined. Functions have the derivatives of the table
-    that 'cgprimer primitives' prints.
+    The part that the next rule rewrites is underlined. 'cgprimer primitives' lists the derivatives
+    of all functions.
     """
     if (file is None) == (expression is None):
         raise click.UsageError("give a FILE, a formula, or -e FORMULA")
@@ -87,7 +87,7 @@ def command(
 
 
 def _is_formula(text: str) -> bool:
-    """Return whether a text is a formula; `x.cg` and `homework/x` are missing files."""
+    """Return whether a string is a formula; `x.cg` and `homework/x` are names of missing files."""
     if (
         text == "-"
         or text in find_examples()

@@ -46,9 +46,9 @@ def command(
       cgprimer data lecture --samples 100 --seed 1 -o new.csv
       cgprimer score run.json --data new.csv
 
-    RUN is a file that train --save or fit --save wrote, or the folder of a run. The loss is the one
-    that was minimised. Of a few values of one target the one nearest to the output is predicted, of
-    several outputs the largest.
+    RUN is a file written by train --save or fit --save, or the folder of a run. The loss is the
+    training loss. With one output, the predicted class is the target value nearest to the output;
+    with several outputs, it is the index of the largest output.
     """
     from cgprimer.cli.training_report import format_score
     from cgprimer.training.losses import load_samples

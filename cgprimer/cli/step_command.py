@@ -76,7 +76,7 @@ _MAX_TITLE = 60  # characters
     help="Steps per second of a .gif.",
 )
 @option("--dark", is_flag=True, help="Use dark colors.")
-@option("--quiz", is_flag=True, help="Open as a quiz that asks for each number.")
+@option("--quiz", is_flag=True, help="Open the page as a quiz that asks for each value.")
 @option(
     "--title",
     metavar="TEXT",
@@ -105,10 +105,10 @@ def command(
       cgprimer step matrix_backpropagation --scalars -o numbers.html
       cgprimer step -e "xw = exp(xa)" --at xa=1 --wrt xa --method finite-difference --step 1e-3
 
-    The page needs no network and has a tab per method; its sliders compute everything anew. A
-    .gif, or with --format a folder of slides, holds the same steps of the method that is named.
-    --scheme and --step set up the page's tab of finite differences, where both can be changed.
-    With --watch a browser shows the page; -o writes it anew at every change as well.
+    The page works offline and has one tab per method; moving a slider recomputes all values. A
+    .gif, or a folder of slides with --format, shows the steps of --method only. --scheme and --step
+    are the initial settings of the finite-difference tab.
+    With --watch, a browser shows the page; -o then also writes it after each change.
     """
     from cgprimer.visualization.pages.stepping.step_frames import stepping
     from cgprimer.visualization.pages.stepping.step_page import (
@@ -131,7 +131,7 @@ def command(
         lines = (" ".join(line.split()).rstrip("; ") for line in graph.source.text.splitlines())
         text = "; ".join(filter(None, lines))
         title = file.name if file else shorten(text, _MAX_TITLE, placeholder=" …")
-    # Slides show one method; the others need not be worked out.
+    # Slides show one method, so the other methods are not evaluated.
     shows_page = live or (path.suffix.lower() == ".html" and how["kind"] is None)
     methods = METHODS if shows_page else (method,)
     if how["quiz"] and not shows_page:

@@ -101,10 +101,10 @@ def command(
       cgprimer sweep lecture --samples 20,100,500 --noise 5 --batch-size all --epochs 300
       cgprimer sweep lecture --sizes 1-4-1,1-16-1 --samples 500 --validation 0.3
 
-    A setting takes several values, joined by commas; with one value it is the same in all runs.
-    All runs begin with the same parameters and go through the same samples, unless seeds vary.
-    Columns of the data are matched with each graph by name, or else by position; without a FILE the
-    last column of --data is the target.
+    Separate several values of a setting by commas; a single value applies to all runs. All runs
+    start with the same parameters and use the samples in the same order, unless the seeds vary.
+    Columns of the data are matched with each graph by name, otherwise by position. Without FILE,
+    the last column of --data is the target.
     """
     from cgprimer.training.sweeps import sweep
 

@@ -65,9 +65,9 @@ def command(
       cgprimer tape -e "xw = sin(k*xa)" --method forward --wrt xa
       cgprimer tape matrix_backpropagation --method reverse
 
-    With --loss, --passes and --code are about sums over the samples, otherwise about a value for
-    each. --code cpu and cuda show what the engine takes for a tape of this size; with -interpreter,
-    what it takes for large ones. No GPU is needed.
+    With --loss, --passes and --code show code that sums over the samples; otherwise, code that
+    computes one value per sample. --code cpu and --code cuda show the code for a tape of this size,
+    cpu-interpreter and cuda-interpreter the interpreter for large tapes. No GPU is required.
     """
     from cgprimer.backends.plans.plan_printing import format_passes, truncate_lines
     from cgprimer.core.derivatives import tape_with_elements

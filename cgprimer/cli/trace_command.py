@@ -43,10 +43,10 @@ def command(
       cgprimer trace baydin --wrt x1 --format latex
       cgprimer trace lecture --level variables --format markdown
 
-    Reverse mode, the default, gives the adjoint of every value, to be read from the last row up.
-    Forward mode gives tangents with respect to --wrt, which alone selects it. The other methods
-    show their own steps: evaluations and quotients, the derivative formula of each variable, or
-    the paths and the products of the partials along them.
+    Reverse mode, the default, prints the adjoint of each value; read its rows from last to first.
+    Forward mode prints tangents with respect to --wrt, and is the default with --wrt. The other
+    methods print evaluations and difference quotients, the derivative formula of each variable, or
+    the paths with the products of their partial derivatives.
     """
     options = take_method_options(method, settings)
     result = trace(graph, method=method, **settings, **options)

@@ -70,7 +70,7 @@ def _loss_lines(run: TrainingRun) -> list[str]:
         f" {run.seconds:.3f} s; {choices}",
     ]
     if run.penalty:
-        lines.append(f"regularizers add {format_number(run.penalty)} to that loss")
+        lines.append(f"regularizers add {format_number(run.penalty)} to the loss")
     return lines
 
 
@@ -142,10 +142,12 @@ def _validation_lines(run: TrainingRun) -> list[str]:
     over = f"over {samples:,} other samples"
     finite = [(loss, epoch) for epoch, loss in enumerate(losses, start=1) if isfinite(loss)]
     if not finite:
-        return [f"no finite validation loss {over}: some lie where the graph or the loss has none"]
+        return [
+            f"no finite validation loss {over}: the graph or the loss is not finite at some samples"
+        ]
     least, epoch = min(finite)
     last = f"validation loss {format_number(losses[-1])} {over}"
-    those = ": the parameters are of that one" if run.best_epoch else ""
+    those = "; its parameters are the result" if run.best_epoch else ""
     return [f"{last}, least {format_number(least)} after epoch {epoch:,}{those}"]
 
 
@@ -157,7 +159,7 @@ def format_score(score: Score, samples: str = "samples") -> list[str]:
         return lines
     correct = int(np.trace(confusion.counts))
     accuracy = format_number(correct / score.samples)
-    lines += [f"accuracy {accuracy}: {correct:,} of {score.samples:,} right", ""]
+    lines += [f"accuracy {accuracy}: {correct:,} of {score.samples:,} correct", ""]
     labels = [
         label if isinstance(label, str) else format_number(label) for label in confusion.labels
     ]

@@ -92,14 +92,14 @@ WRONG = {
     "unknown loss": (["train", LECTURE, "--loss", "squared-eror"], "'squared-error'"),
     "loss of nothing": (["train", LECTURE, "--loss", "target^2"], "out"),
     "unknown start": (["train", LECTURE, "--start", "zz=1"], "unknown parameter 'zz'"),
-    "no parameters": (["train", "-e", "xw = 2*xa"], "no parameters to learn"),
+    "no parameters": (["train", "-e", "xw = 2*xa"], "no parameters to train"),
     "values as definitions": (["grad", "-e", "a = 1; xw = 2*a"], "parameter ab = 1"),
     "rate": (["train", LECTURE, "--learning-rate", "-1"], "must be positive"),
     "a word of other libraries": (["train", LECTURE, "--lr", "0.1"], "mean '--learning-rate'"),
     "no rule for batches": (["train", LECTURE, "--optimizer", "gauss-newton"], "cgprimer fit"),
     "start out of bounds": (
         ["train", LECTURE, "--freeze", "cd", "--bounds", "cd=0:1"],
-        "the start of cd, 3, lies",
+        "start value 3 of cd is outside",
     ),
     "resume missing": (["train", LECTURE, "--resume", "nosuch.json"], "cannot read nosuch.json"),
 }

@@ -212,7 +212,7 @@ def test_what_was_learnt_is_used(tmp_path: Path) -> None:
     found = read_json("score", path, "--data", data)
     assert found["accuracy"] == 1.0
     assert found["confusion"] == {"labels": [0.0, 1.0], "counts": [[2, 0], [0, 2]]}
-    assert "accuracy 1: 4 of 4 right" in good("score", path, "--data", data)
+    assert "accuracy 1: 4 of 4 correct" in good("score", path, "--data", data)
     learnt = told(path)["parameters"]
     point = ",".join(f"{name}={value!r}" for name, value in learnt.items())
     inputs = ("--at", "x1=1,x2=0.5")

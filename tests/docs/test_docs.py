@@ -294,7 +294,7 @@ def function_table() -> str:
 
 def array_table() -> str:
     """The functions of arrays, from the same place."""
-    lines = ["| of arrays | what it is | reverse mode hands back |", "| --- | --- | --- |"]
+    lines = ["| array function | meaning | adjoints of the operands |", "| --- | --- | --- |"]
     for row in json.loads(run_command("cgprimer primitives --json")):
         if "arity" not in row:
             lines.append(f"| `{row['function']}` | {row['meaning']} | `{row['reverse']}` |")

@@ -27,7 +27,7 @@ from cgprimer.support.files import write_atomically
     metavar="NAME=VALUE,...",
     multiple=True,
     callback=read_assignments,
-    help="Values to compare numbers at, and formulas around.",
+    help="Point at which numbers are compared, and near which formulas are compared.",
 )
 @option("--of", metavar="NAME", help="Variable to differentiate (default: the only output).")
 @option(
@@ -79,8 +79,8 @@ def command(
       cgprimer check formula lecture "dab = 3*xz^2*xx, dac = 3*xz^2*xa" --wrt ab,ac
       cgprimer check formula lecture "5.671875, 11.34375" --wrt ab,ac --at xa=0.5
 
-    Of a FILE, ANSWER has a formula or a number for each component, in their order or by name; a
-    number is compared at the declared values. No right value is said of a FILE.
+    With a FILE, ANSWER has one formula or number per component, in order or by name. Numbers are
+    compared at the declared values. The correct values of a FILE are never shown.
     """
     from cgprimer.course.checks.formula_check import check_formula
 

@@ -369,9 +369,7 @@ def _find_single_submission(
     files = matches if len(matches) == 1 else files
     if len(files) > 1:
         expected = f"{check.name}{check.endings[0]}"
-        write_failure(
-            f"there are {join_names(files)}: hand in one file, or call one of them {expected}"
-        )
+        write_failure(f"found {join_names(files)}: submit one file, or name one of them {expected}")
         raise UsageError(
             f"{target} can contain only one result",
             hint="give a folder for several submissions",
@@ -443,7 +441,7 @@ def _class_list_columns(
         note(f"note: not on the class list: {join_names(unknown, 8)}")
     present = {student.key for student in students_by_name.values()}
     if absent := [student.name for student in students if student.key not in present]:
-        note(f"note: no submission of {join_names(absent, 8)}")
+        note(f"note: no submission from {join_names(absent, 8)}")
     empty = {heading: "" for student in students[:1] for heading, _ in student.columns}
     return {
         name: dict(students_by_name[name].columns) if name in students_by_name else empty

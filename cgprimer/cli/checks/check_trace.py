@@ -1,4 +1,4 @@
-"""``cgprimer check trace``: answers to problem sheets."""
+"""``cgprimer check trace``: grade answers to problem sheets."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def command(sheet: str) -> Check:
       cgprimer check trace homework/grader/sheets.json homework/students/sheet.csv
       cgprimer check trace homework/grader/sheets.json answers/ --feedback part
 
-    SHEET is the grader's sheets.json, from which each submission's own sheet is taken, or one
-    sheet in any format but PDF. A SUBMISSION is a form as CSV, JSON or Python, the Markdown sheet
-    or the notebook with its blanks filled in, or a folder of them. What is right given an earlier
-    mistake counts. Nothing of a submission is run.
+    SHEET is sheets.json, which contains the sheets of all students, or one sheet in any format
+    except PDF. A SUBMISSION is an answer form (CSV, JSON or Python), a completed Markdown sheet or
+    notebook, or a folder of submissions. An answer that is correct except for an earlier mistake
+    receives full points. The code of a submission is not executed.
     """
     return build_trace_check(sheet)
