@@ -339,7 +339,7 @@ def _check_scalar(target: str, shape: Shape) -> None:
 
 @dataclass(frozen=True)
 class _Task:
-    """The derivatives that all methods compute.
+    """The derivatives to compute with each method, and the point.
 
     Attributes:
         graph: the graph.

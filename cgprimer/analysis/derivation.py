@@ -240,7 +240,7 @@ class Derivation:
 
 
 def replace_nodes(tree: Expression, replacements: Replacements) -> Expression:
-    """Replace nodes of a tree, and nodes of the replacements."""
+    """Replace nodes of an expression tree, also inside the replacements."""
     nodes, stack = [], [tree]
     while stack:
         node = stack.pop()
@@ -262,7 +262,7 @@ def replace_nodes(tree: Expression, replacements: Replacements) -> Expression:
 def count_nodes(
     tree: Expression, replacements: Replacements | None = None, *, leaves: bool = True
 ) -> int:
-    """Count the nodes of a tree after replacements, in time linear in its distinct nodes.
+    """Count the nodes of an expression tree after replacements, in linear time.
 
     Args:
         tree: the tree.

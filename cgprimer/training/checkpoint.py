@@ -113,7 +113,7 @@ def _parse_run(entries: dict[str, Any]) -> TrainingRun:
 
 
 def _has_consistent_parameters(run: TrainingRun) -> bool:
-    """Return whether the shapes and numbers of all parameter values of a run match."""
+    """Return whether all parameter values of a run have consistent shapes and counts."""
     recorded, steps, shapes = run.recorded_parameters, run.recorded_steps, run.shapes
     size = sum(map(np.size, run.parameters.values()))
     return (
@@ -128,7 +128,7 @@ def _has_consistent_parameters(run: TrainingRun) -> bool:
 
 
 def _has_consistent_losses(run: TrainingRun) -> bool:
-    """Return whether the numbers of epochs, steps, losses and metrics of a run match."""
+    """Return whether the losses and metrics of a run match its numbers of epochs and steps."""
     updates_per_epoch = _read_count(run.settings.get("steps_per_epoch", 0)) or run.steps
     return (
         len(run.epoch_losses) == run.epochs >= run.best_epoch

@@ -58,7 +58,7 @@ def iterate_combinations(
 
 
 def _list_graph_names(graphs: Any) -> list[str]:
-    """Return the names of the graphs in a mapping."""
+    """Return the names of the graphs in a mapping, after checking its type."""
     values = list(graphs.values()) if isinstance(graphs, Mapping) else [graphs]
     wrong = next((one for one in values if not isinstance(one, ExpressionGraph)), None)
     if wrong is not None or not isinstance(graphs, Mapping):

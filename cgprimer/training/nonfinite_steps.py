@@ -32,7 +32,7 @@ def explain_nonfinite_update(
     batch: Array,
     masks: Mapping[str, Array],
 ) -> tuple[str, Why | None]:
-    """Describe the first value of a batch that is not finite, and explain its origin.
+    """Describe the first non-finite value in the update of a batch, and explain its origin.
 
     Args:
         objective: the objective of the run.

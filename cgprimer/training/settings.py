@@ -76,7 +76,7 @@ def _check_name_or_object(name: str, value: Any) -> Any:
 
 
 def _check_checkpoint_interval(value: Any) -> str | int:
-    """Return a number of epochs, or a string such as ``30s``."""
+    """Return the interval after checking it: a number of epochs, or a string such as ``30s``."""
     if isinstance(value, str) and value.endswith("s"):
         with suppress(ValueError):
             check_real_number("the interval in seconds", float(value[:-1]), above=0)
@@ -153,7 +153,7 @@ def _check_placement(value: Any) -> str:
 
 
 def _check_hashable(value: Any) -> Any:
-    """Return a value that is validated later, where its meaning is known.
+    """Return a hashable value, which the function that uses the setting validates later.
 
     Raises:
         TypeError: the value, such as an array, is not hashable.

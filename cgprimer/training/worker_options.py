@@ -71,7 +71,7 @@ class WorkerOptions:
 
     @property
     def protocol_options(self) -> dict[str, int | None]:
-        """The options that belong to one protocol each."""
+        """The options that only a single protocol accepts."""
         return {"staleness": self.staleness, "backup": self.backup, "groups": self.groups}
 
 

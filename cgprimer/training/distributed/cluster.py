@@ -61,7 +61,7 @@ class Shard:
     _object: Any = None
 
     def prepare(self, key: str, create: Create | None) -> bool | Failure:
-        """Get or create the object of the worker, and return whether the worker has it.
+        """Get or create the object of the worker, and return whether that succeeded.
 
         Workers in the same process share the object with the given key. Without a function that
         creates the object, the worker can only share an existing one.

@@ -69,7 +69,7 @@ class _ClockedTeam:
         self._values, self._version = values, version
 
     def record(self) -> dict[str, Any]:
-        """Return what the workers did, as plain data."""
+        """Return the trace of the workers as plain data."""
         return {"spans": list(map(list, self.trace.spans)), "seconds": self.trace.seconds}
 
 

@@ -28,7 +28,7 @@ FLOW = internal_name("cut", "flow")  # the scalar that a stage's derivative diff
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """The part of a tape that one worker computes.
+    """The part of a tape that a single worker evaluates.
 
     Attributes:
         tape: the tape of the stage; the only output of the last stage is that of the whole tape.

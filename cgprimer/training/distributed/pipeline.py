@@ -136,7 +136,7 @@ class SimulatedPipeline:
         """Drop nothing: no task is running between two updates."""
 
     def record(self) -> dict[str, Any]:
-        """Return what the stages did, as plain data."""
+        """Return the trace of the stages as plain data."""
         spans = list(map(list, self.trace.spans))
         return {"spans": spans, "seconds": self.trace.seconds, "drawn": self._sampled_count}
 
@@ -266,7 +266,7 @@ class SimulatedReplicas:
         """Drop nothing: protocols that drop gradients cannot have replicas."""
 
     def record(self) -> dict[str, Any]:
-        """Return what the stages of all replicas did, as plain data."""
+        """Return the trace of the stages of all replicas as plain data."""
         records = [pipeline.record() for pipeline in self._pipelines]
         spans = [
             [worker + k * self.stages, *rest]

@@ -89,7 +89,7 @@ class Team(Interface):
         """Stop all workers that are still computing, whose gradients are no longer needed."""
 
     def record(self) -> dict[str, Any]:
-        """Return what the workers did, as plain data for the file of a run."""
+        """Return the trace of the workers as plain data, for the file of a run."""
 
 
 UpdateGradients = Iterator[list[Arrival]]  # the gradients of each update

@@ -184,7 +184,7 @@ class SimulatedTeam:
         self._free_times = {"receive": self.now, "send": self.now}
 
     def record(self) -> dict[str, Any]:
-        """Return what the workers did; running tasks are recorded as dropped."""
+        """Return the trace of the workers as plain data; running tasks are recorded as dropped."""
         trace, self.trace = self.trace, deepcopy(self.trace)
         for worker, running in self._running.items():
             self._record_task(worker, running, "dropped", self.now)

@@ -32,7 +32,7 @@ _SMALLEST_FRACTION = 5e-4  # of the time that a summary mentions
 
 @dataclass(frozen=True, slots=True)
 class TeamRecord:
-    """The record of what a team of workers did.
+    """The record of the activities of a team of workers.
 
     Attributes:
         workers: the number of workers.
@@ -157,7 +157,7 @@ def check_record(run: Any) -> None:
 
 
 def summarize_record(record: TeamRecord, steps: int) -> list[str]:
-    """Return a summary of what a team did, in at most four lines."""
+    """Summarize the activities of a team of workers in at most four lines."""
     used = record.utilization
     least, most = (format_number(100 * fraction, 3) for fraction in (min(used), max(used)))
     fractions = record.time_fractions().items()
