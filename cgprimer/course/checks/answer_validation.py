@@ -19,7 +19,7 @@ WRONG_STRUCTURE = Failure("answers", "the answer does not have the expected stru
 
 
 def validate_answer(value: Any, form: Form) -> Any:
-    """Return an answer unchanged, or a failure if its structure is not the expected one.
+    """Return an answer unchanged, or a failure if its structure does not match the expected form.
 
     >>> numbers = list_of(is_number)
     >>> validate_answer([1.0, 2.0], numbers), validate_answer([[]], numbers).kind
@@ -62,20 +62,20 @@ def is_scalar(value: Any) -> bool:
 
 
 def equal_to(*constants: Any) -> Form:
-    """Return a form that accepts some constants, of the same type."""
+    """Return a predicate that accepts only values with the type and value of a given constant."""
     return lambda value: any(type(value) is type(one) and value == one for one in constants)
 
 
 def either(*forms: Form) -> Form:
-    """Return a form that accepts values that at least one of several forms accepts."""
+    """Return a predicate that accepts a value if at least one of the given predicates does."""
     return lambda value: any(form(value) for form in forms)
 
 
 def list_of(form: Form, length: int | None = None, max_length: int | None = None) -> Form:
-    """Return a form that accepts lists with a given length or maximum length."""
+    """Return a predicate that accepts lists with valid entries and a given (maximum) length."""
 
     def accepts(value: Any) -> bool:
-        """Return whether a value is a list with valid entries and length."""
+        """Return whether a value is a list of permitted length with valid entries."""
         if type(value) is not list or (length is not None and len(value) != length):
             return False
         return (max_length is None or len(value) <= max_length) and all(map(form, value))
@@ -84,7 +84,7 @@ def list_of(form: Form, length: int | None = None, max_length: int | None = None
 
 
 def row_of(*forms: Form) -> Form:
-    """Return a form that accepts lists with one entry per form."""
+    """Return a predicate that accepts lists with one entry for each of the given predicates."""
     return lambda value: (
         type(value) is list
         and len(value) == len(forms)
@@ -93,12 +93,12 @@ def row_of(*forms: Form) -> Form:
 
 
 def mapping_of(form: Form) -> Form:
-    """Return a form that accepts dictionaries whose values a form accepts."""
+    """Return a predicate that accepts dictionaries whose values all satisfy a given predicate."""
     return lambda value: type(value) is dict and all(map(form, value.values()))
 
 
 def record(**fields: Form) -> Form:
-    """Return a form that accepts dictionaries with exactly the given keys."""
+    """Return a predicate that accepts dictionaries with exactly the given keys and valid values."""
     return lambda value: (
         type(value) is dict
         and value.keys() == fields.keys()
@@ -114,7 +114,7 @@ _STRINGS = list_of(is_string)
 
 
 def _is_gradient_answer(value: Any) -> bool:
-    """Return whether a value is not a report of a call error, or is a well-formed report."""
+    """Return whether a value is an answer or a well-formed report of a call error."""
     if not isinstance(value, dict) or "no call" not in value:
         return True
     details = {"missing": _STRINGS, "signature": is_string}
@@ -130,7 +130,7 @@ GRADIENT: Forms = {"call": lambda arguments: _is_gradient_answer}
 
 
 def _optimizer_run_form(question: Mapping[str, Any]) -> Form:
-    """Return the form of the steps that an optimizer made for the gradients of a run."""
+    """Return the expected form of the updates of an optimizer along a gradient sequence."""
     start, gradients = question["start"], question["gradients"]
     error = record(
         message=is_string, line=either(equal_to(None), is_integer), arithmetic=is_boolean
@@ -143,7 +143,7 @@ def _optimizer_run_form(question: Mapping[str, Any]) -> Form:
 
 
 def _optimizer_form(arguments: Sequence[Any]) -> Form:
-    """Return the form of the runs of an optimizer, with the interface that it has."""
+    """Return the expected form of a report on all runs of an optimizer."""
     question = arguments[1]
     meanings = list_of(equal_to(*question["hyper"]))
     fields: dict[str, Form] = {
@@ -179,7 +179,7 @@ def _count_inputs(program: Mapping[str, Any]) -> int:
 
 
 def _graph_form(program: Mapping[str, Any], order: bool = False) -> Form:
-    """Return the form of a graph whose nodes are listed after their operands."""
+    """Return the expected form of a graph whose nodes are listed after their operands."""
     inputs, size = _count_inputs(program), len(program["leaves"]) + len(program["steps"])
     indices = list_of(is_integer)
     node = record(data=is_scalar, grad=is_scalar, op=is_string, parents=indices, set=is_boolean)
@@ -193,7 +193,7 @@ def _graph_form(program: Mapping[str, Any], order: bool = False) -> Form:
     form = with_order if order else either(record(**fields), with_order)
 
     def accepts(value: Any) -> bool:
-        """Return whether a value is a graph with valid indices of nodes."""
+        """Return whether a value is a graph whose node indices are valid."""
         if not form(value) or not value["nodes"]:
             return False
         nodes = value["nodes"]
@@ -205,12 +205,12 @@ def _graph_form(program: Mapping[str, Any], order: bool = False) -> Form:
 
 
 def _values_form(arguments: Sequence[Any]) -> Form:
-    """Return the form of the graph that an engine builds, with or without a topological order."""
+    """Return the expected form of a student's graph, with or without a topological order."""
     return _graph_form(arguments[0], order="order" in arguments[1:])
 
 
 def _zeroing_form(arguments: Sequence[Any]) -> Form:
-    """Return the form of the gradients before and after zeroing."""
+    """Return the expected form of the gradients before and after zeroing."""
     program = arguments[0]
     scalars = list_of(is_scalar, _count_inputs(program))
     names = ("zeroed", "data", "second", "unzeroed", "again")
@@ -218,14 +218,14 @@ def _zeroing_form(arguments: Sequence[Any]) -> Form:
 
 
 def _descent_form(arguments: Sequence[Any]) -> Form:
-    """Return the form of the parameters and gradients of gradient descent."""
+    """Return the expected form of the parameters and gradients of gradient descent."""
     program, _, steps, *_ = arguments
     rows = list_of(list_of(is_scalar, _count_inputs(program)), steps)
     return record(rows=rows, grads=rows)
 
 
 def _tape_form(arguments: Sequence[Any]) -> Form:
-    """Return the form of a recorded tape and of its adjoints."""
+    """Return the expected form of a recorded tape and its adjoints."""
     operands = either(equal_to(None), list_of(is_integer))
     return record(
         tape=list_of(row_of(is_string, operands, is_scalar)),

@@ -24,7 +24,7 @@ class RefusedValueError(Exception):
 
 
 def to_plain_data(value: Any, depth: int = 0) -> Any:
-    """Convert a returned value to numbers, strings, lists and dictionaries, as JSON has them.
+    """Convert a returned value to JSON data: numbers, strings, lists and dictionaries.
 
     Arrays and tensors become nested lists.
 
@@ -62,7 +62,7 @@ def to_plain_data(value: Any, depth: int = 0) -> Any:
 def describe_exception(
     error: BaseException, path: str, own_files: tuple[str, ...] = ()
 ) -> dict[str, Any]:
-    """Describe an exception as data: its kind, its message, and its position in the submission.
+    """Return the kind, the message and the position in the submission of an exception.
 
     Args:
         error: the exception.
@@ -122,7 +122,7 @@ def _get_position(frame: TracebackType) -> dict[str, int | None]:
 
 
 def describe_missing_function(target: Any, name: str) -> dict[str, Any]:
-    """Describe the failure that a module does not define a function, with a suggestion."""
+    """Describe the failure for an undefined function, and suggest a similar name."""
     import difflib
 
     defined = [
@@ -168,7 +168,7 @@ class _Utf8Loader(SourceFileLoader):
     def source_to_code(  # type: ignore[override]  # typeshed: a static method
         self, data: Any, path: Any, **_: Any
     ) -> CodeType:
-        """Compile the content of a file."""
+        """Compile the source code in a file as UTF-8."""
         code: CodeType = compile(bytes(data).decode("utf-8"), path, "exec", dont_inherit=True)
         return code
 
@@ -185,7 +185,7 @@ def load_module(path: str, name: str) -> Any:
 
 
 def answer_requests(setup: dict[str, Any], send: Callable[[dict[str, Any]], None]) -> None:
-    """Import the submission, and answer the requests one after the other.
+    """Import the submission and answer the requests in order.
 
     Args:
         setup: the setup of the sandbox.
@@ -196,7 +196,7 @@ def answer_requests(setup: dict[str, Any], send: Callable[[dict[str, Any]], None
     sys.path.insert(0, folder)
 
     def send_answer(line: dict[str, Any]) -> None:
-        """Send a line, unless this is a process that the submission has forked."""
+        """Send a line to the grader, except from a process that the submission has forked."""
         if get_id() != own_id:
             leave(0)
         send(line)

@@ -31,7 +31,7 @@ def is_inside(path: str, folder: str) -> bool:
 
 
 def refuse_events(folder: str, readable: Iterable[str], files: bool, network: bool) -> None:
-    """Refuse audit events of Python that the kernel does not prevent.
+    """Install an audit hook that refuses the operations that the kernel does not prevent.
 
     Args:
         folder: the only folder in which files can be written.

@@ -60,7 +60,7 @@ class Check:
     endings: tuple[str, ...] = PROGRAM_ENDINGS
 
     def key(self, submission: bytes, limits: Limits) -> str:
-        """Return a hash of the data on which a result depends."""
+        """Return a hash of everything that determines the result of a submission."""
         parts = (__version__, self.name, self.reference, repr(limits))
         head = "\0".join(parts).encode()
         return hashlib.sha256(head + b"\0" + submission).hexdigest()
@@ -145,7 +145,7 @@ def check_all(
 
 
 def _run(check: Check, path: Path, limits: Limits) -> Result:
-    """Return the result of one submission, whatever it does.
+    """Return the result of one submission, even if the submission fails.
 
     Raises:
         MachineError: the machine caused an error, not the submission.
@@ -167,7 +167,7 @@ def _run(check: Check, path: Path, limits: Limits) -> Result:
 
 
 def _unreadable_reason(path: Path, endings: tuple[str, ...]) -> str:
-    """Return the reason for which a submission cannot be read, or an empty string."""
+    """Return why a submission cannot be read, or an empty string if it can."""
     if path.is_symlink():
         return "the submission is a link"
     if path.is_dir():

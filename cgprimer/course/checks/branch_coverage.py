@@ -51,7 +51,7 @@ class _Decision:
 
 
 class Branches:
-    """The piecewise functions of a tape of scalars.
+    """The piecewise functions on a tape of scalars, such as ``relu``, and their branches.
 
     Args:
         primal: the tape that is differentiated, with one output.
@@ -125,7 +125,7 @@ class Branches:
             fold(tree, emit_leaf, emit_call)
 
     def _record_gap(self, index: int, name: str, values: tuple[int, ...]) -> bool:
-        """Record the quantity whose sign determines a comparison; return False if there is none."""
+        """Record the quantity whose sign decides a comparison; return False if none exists."""
         if name == "less":
             self._add_decision(index, self._builder.emit("sub", values[1], values[0]), "gap")
         elif name in _SIGNS:
@@ -133,7 +133,7 @@ class Branches:
         return name == "less" or name in _SIGNS
 
     def _add_decision(self, index: int, value: int, kind: str) -> None:
-        """Add a decision unless it is a constant or known already."""
+        """Add a decision, unless its quantity is constant or the decision is already listed."""
         if self._builder.value_of(value) is not None:
             return
         output = internal_name("decision", str(value))
@@ -142,7 +142,7 @@ class Branches:
             self._outputs[output] = value
 
     def _emit_partials(self) -> None:
-        """Emit the partial derivatives of all instructions, or record whether a constant is 0."""
+        """Emit the partial derivatives of all instructions, or whether a constant partial is 0."""
         for index, name, operands in self._iterate_instructions():
             values = tuple([self._values[o] for o in operands])
             for which in range(len(operands)):
@@ -234,12 +234,12 @@ class Branches:
 
 
 def _split_sides(value: Array, kind: str) -> tuple[Array, Array]:
-    """Return at which candidates a decision is on each of its two sides."""
+    """Return two masks of the candidates: those on either side of a decision."""
     return (value != 0, value == 0) if kind == _TRUTH else (value > 0, value < 0)
 
 
 def _combine_samples(rows: Sequence[Array]) -> Array:
-    """Return the features as one array; a batch has the features of all its samples."""
+    """Stack features to one array; a batch has every feature that one of its samples has."""
     features = np.stack(rows)
     return features.any(axis=1) if features.ndim == 3 else features
 
@@ -268,7 +268,7 @@ def remove_kinks(primal: Tape, decisions: Sequence[_Decision]) -> Iterator[Tape]
 def choose_candidates(
     features: tuple[Array, Array], badness: Array, count: int, max_count: int
 ) -> list[int]:
-    """Return candidates that cover every feature, several times if enough are requested.
+    """Choose candidate points that cover every feature, several times if ``count`` permits.
 
     Args:
         features: the required and the optional features; see :meth:`Branches.features`.
@@ -295,7 +295,7 @@ def choose_candidates(
 def cover_features(
     features: Array, good: Array, chosen: list[int], times: int, max_count: int
 ) -> None:
-    """Add candidates greedily until each feature is covered a number of times, if possible.
+    """Add candidates greedily until each feature is covered ``times`` times, if possible.
 
     Args:
         features: booleans of shape (features, candidates).

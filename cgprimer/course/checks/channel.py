@@ -30,11 +30,11 @@ INTERFERED = Failure("answers", "the submission interfered with the result chann
 
 
 class InvalidLineError(ValueError):
-    """A line that the sandbox itself would not write."""
+    """Raised for a line of output that the sandbox itself would not write."""
 
 
 class AnswersTooLargeError(ValueError):
-    """Answers that exceed the limits on size or number of entries."""
+    """Raised if answers exceed the maximum size or number of entries."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Transcript:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The answers in a transcript.
+    """The answers of a submission that were read from a transcript.
 
     Attributes:
         values: values or failures of the answered requests.
@@ -125,14 +125,14 @@ def _read_libraries(transcript: Transcript) -> tuple[str, ...]:
         raise InvalidLineError("too many libraries")
     names = transcript.libraries.decode("ascii").split("\n")[:-1]
     if not all(_LIBRARY.fullmatch(name) for name in names):
-        raise InvalidLineError("not the name of a library")
+        raise InvalidLineError("expected the name of a library")
     return tuple(sorted(set(names)))
 
 
 def _read_answers(
     data: bytes, source: Source, requested: int
 ) -> tuple[bool | Failure | None, list[Any]]:
-    """Parse the answers pipe.
+    """Parse the content of the answers pipe: one answer per request.
 
     Returns:
         Whether the submission was imported (True, its failure, or None if the process ended
@@ -162,7 +162,7 @@ def _read_answers(
         if index < 0:
             loading = _parse_loading(entry, source)
         elif loading is not True or type(entry.get("request")) is not int:
-            raise InvalidLineError("not an answer to a request")
+            raise InvalidLineError("expected an answer to a request")
         elif entry["request"] != index:
             raise InvalidLineError("not the next answer")
         else:
@@ -180,7 +180,7 @@ def _parse_loading(entry: dict[str, Any], source: Source) -> bool | Failure:
         return True
     if entry.keys() == {"loaded", "failure"} and entry["loaded"] is False:
         return _parse_failure(entry["failure"], source)
-    raise InvalidLineError("neither a successful import nor a failure")
+    raise InvalidLineError("expected a successful import or a failure")
 
 
 def read_value(entry: dict[str, Any], source: Source) -> Any:
@@ -193,11 +193,11 @@ def read_value(entry: dict[str, Any], source: Source) -> Any:
         return _sanitize(entry["value"])
     if entry.keys() - {"request"} == {"failure"}:
         return _parse_failure(entry["failure"], source)
-    raise InvalidLineError("neither a value nor a failure")
+    raise InvalidLineError("expected a value or a failure")
 
 
 def _parse_integer(text: str) -> int:
-    """Return an integer that a float can hold.
+    """Return an integer unchanged; raise InvalidLineError if it exceeds the largest float.
 
     Raises:
         InvalidLineError: the integer is too large.
@@ -234,7 +234,7 @@ def _parse_failure(entry: Any, source: Source) -> Failure:
         raise InvalidLineError("not a failure")
     kind, message = entry.get("kind"), entry.get("message")
     if not isinstance(kind, str) or kind not in KINDS or not isinstance(message, str):
-        raise InvalidLineError("not a kind of failure")
+        raise InvalidLineError("unknown kind of failure")
     line, column, end, first, last = (
         _parse_position(entry.get(name)) for name in ("line", "column", "end", "from", "to")
     )
@@ -262,7 +262,7 @@ def _parse_position(value: Any) -> int | None:
 
 
 def _explain_end(transcript: Transcript, ended: Any, time: float, output: int) -> Failure:
-    """Return the failure of a process that ended before it had answered all requests.
+    """Return the failure of a process that ended before answering all requests.
 
     Args:
         transcript: the output of the process.

@@ -38,7 +38,7 @@ KINDS = {  # headings of failures, keyed by kind
 
 @dataclass(frozen=True)
 class Failure:
-    """The reason why a request, or a whole submission, has no answer.
+    """The reason that a request, or a whole submission, has no answer.
 
     Attributes:
         kind: a key of :data:`KINDS`.
@@ -227,7 +227,7 @@ class Result:
         return self._format(self.parts)
 
     def _format(self, shown: Sequence[Part]) -> str:
-        """Format the points, the failure, the given parts and the output in lines."""
+        """Format the points, the failure, the given parts and the printed output."""
         lines = [self.summary]
         if self.failure:
             lines += [f"  {line}" for line in str(self.failure).splitlines()]
@@ -247,7 +247,7 @@ class Result:
         return sanitize("\n".join(lines))
 
     def require(self, name: str, level: str = "mistake") -> float:
-        """Return the points of a part, for a test cell of a notebook.
+        """Return the points of a part; raise AssertionError if the part has no points.
 
         Args:
             name: the name of the part.
@@ -270,7 +270,7 @@ class Result:
         raise AssertionError(str(failure or (part if level == "mistake" else part.verdict)))
 
     def at(self, level: str) -> Result:
-        """Return the result reduced to a level of feedback.
+        """Return the result with only the details that a feedback level shows.
 
         Args:
             level: ``points`` for the sum of points only; ``part`` for the verdict on each part and
@@ -327,7 +327,7 @@ class Result:
 
 
 def _total(points: Iterable[float]) -> float:
-    """Add points without rounding errors of hundredths; the sum of integers is an integer."""
+    """Add points exactly to hundredths; a sum of integers is an integer."""
     values = list(points)
     return round(fsum(values), 9) if any(type(v) is float for v in values) else sum(values)
 

@@ -24,7 +24,7 @@ _WIDEST_BAR = 8.0  # em
 
 
 class MistakeRow(NamedTuple):
-    """A row of the table of mistakes: the students who made one, and the width of its bar in em."""
+    """A row of the table of mistakes: a mistake, its students, and its bar's width in em."""
 
     name: str
     students: list[str]
@@ -67,7 +67,7 @@ class StudentRow(NamedTuple):
 
 
 def class_page(results: Sequence[Result], title: str, same: Mapping[str, str] | None = None) -> str:
-    """Render the page.
+    """Render the HTML page with the results of a class.
 
     Args:
         results: one result per submission.
@@ -164,7 +164,7 @@ def _student_row(result: Result, groups: Sequence[str], original: str) -> Studen
 
 
 def _list_details(result: Result, original: str) -> list[DetailLine]:
-    """Return the lines on a submission: copies, failures, messages and suspicious imports."""
+    """Return the detail lines of a submission: copies, failures, messages, suspicious imports."""
     lines = []
     if original:
         lines.append(DetailLine(f"the same file as that of {remove_ending(original)}"))

@@ -33,7 +33,7 @@ Send = Callable[[dict[str, Any]], None]  # writes a line of JSON
 
 
 def load_neighbor(name: str) -> Any:
-    """Load a module or package that is next to this file, without importing cgprimer."""
+    """Load a module or package from this file's folder without importing cgprimer."""
     path = os.path.join(os.path.dirname(__file__), name)
     is_package = os.path.isdir(path)
     file = os.path.join(path, "__init__.py") if is_package else f"{path}.py"
@@ -128,7 +128,7 @@ def find_descendants() -> set[int]:
 
 
 def end_descendants() -> None:
-    """Stop all descendants, so that they start no further processes, then end them."""
+    """Stop all descendants so that they cannot start processes, then kill them."""
     stopped: set[int] = set()
     while running := find_descendants() - stopped:
         for pid in running:
@@ -233,7 +233,7 @@ def read_setup() -> dict[str, Any]:
 def confine(
     setup: dict[str, Any], send_control: Send, folder: str, readable: list[str]
 ) -> dict[str, str]:
-    """Fork, confine the child process, and return in the child.
+    """Fork and confine the child process; only the child returns.
 
     The parent process supervises the child and never returns.
 

@@ -64,12 +64,12 @@ class DerivativeStatement:
 
     @property
     def names(self) -> list[str]:
-        """The names in the function."""
+        """The names in the differentiated function."""
         return [*names_in(self.function)]
 
 
 def read_statement(text: str) -> DerivativeStatement:
-    """Return a statement about a derivative.
+    """Parse a statement about a derivative, such as ``sin' = cos``.
 
     Raises:
         SourceError: a side cannot be read.
@@ -102,7 +102,7 @@ def read_statement(text: str) -> DerivativeStatement:
     if wrt is None or wrt not in names:
         variables = " or ".join(f"d/d{name}(...)" for name in names)
         raise UsageError(
-            f"the variable of the derivative of {unparse(tree)} is missing",
+            f"missing differentiation variable for {unparse(tree)}",
             hint=f"write {variables}" if names else "the left-hand side contains no names",
         )
     return DerivativeStatement(left.strip(), tree, wrt, right.strip(), argument, examples)
@@ -163,14 +163,14 @@ def insert_examples(left: str, right: str) -> tuple[str, str, str]:
 
 
 def _insert_product_signs(text: str) -> str:
-    """Return a side in which derivatives are names, and products have their signs.
+    """Return one side of a statement with derivatives as names and explicit product signs.
 
     >>> _insert_product_signs("f'g + 2 f g''"), _insert_product_signs("f'(g(x))g'(x)")
     ('fʹ*g + 2*f*gʹʹ', 'fʹ(g(x))*gʹ(x)')
     """
 
     def join_factors(match: re.Match[str]) -> str:
-        """Return the functions of a product, separated by signs."""
+        """Return the functions of a product, separated by explicit ``*`` signs."""
         factors = _FACTOR.findall(match[0])
         return "*".join(letter + _PRIME * len(primes) for letter, primes in factors)
 

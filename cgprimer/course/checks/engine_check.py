@@ -33,7 +33,7 @@ DEFAULT_EXPRESSION = "e = (a + b)*(b + 1)"  #: whose graph is drawn
 def check_engine(
     submission: Submission, stage: int | None = None, *, limits: Limits | None = None
 ) -> Result:
-    """Check an engine that a student wrote: one stage of the ladder, or all stages.
+    """Check a student's autodiff engine: one stage of the exercise, or all stages.
 
     Args:
         submission: a file, or the ``globals()`` of a notebook.
@@ -148,7 +148,7 @@ def _assess_stage(stage: Stage, answers: _Answers, *, reported: bool = True) -> 
 
 
 def _summarize(stage: Stage, parts: Sequence[Part]) -> Part:
-    """Return the verdict on a stage: its points, and its first part that is not right."""
+    """Return the verdict on a stage: the points, and the message of the first wrong part."""
     points, possible = sum(part.points for part in parts), sum(part.possible for part in parts)
     bad = [part for part in parts if part.verdict != "right"]
     if not bad:

@@ -21,7 +21,7 @@ _FLOAT32 = 2.0**29  # unit roundoff of float32, divided by the unit roundoff of 
 
 
 def compute_tolerances(points: Points) -> dict[str, Array]:
-    """Return the absolute error up to which each derivative, and the value, counts as correct.
+    """Compute the absolute error tolerance of the value and of each derivative.
 
     The tolerance covers the rounding errors of the computation, and the errors of central
     differences with a good step. Their rounding is large compared with a small derivative next to a
@@ -41,14 +41,14 @@ def compute_tolerances(points: Points) -> dict[str, Array]:
 
 
 def median_size(points: Points, name: str) -> float:
-    """Return the median absolute value of a derivative where it is not 0; 0 if it always is."""
+    """Return the median absolute value of a derivative over all points where it is nonzero."""
     values = points.value if name == VALUE else points.gradient[name]
     sizes = np.abs(values[points.smooth])
     return float(np.median(sizes[sizes > 0])) if sizes.any() else 0.0
 
 
 def is_float32(points: Points, answers: Array, name: str) -> bool:
-    """Return whether derivatives by one name are correct values computed in single precision.
+    """Return whether derivatives are correct values that were computed in single precision.
 
     All of them are representable in float32, and their errors are at most the bound of the rounding
     errors for double precision, scaled to float32. This error may be at most a hundredth of the

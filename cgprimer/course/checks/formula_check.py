@@ -92,7 +92,7 @@ def check_formula(
     """
     if isinstance(formula, str):
         if answer is not None:
-            raise UsageError("a statement contains its answer: d(coth(x)) = -csch(x)^2")
+            raise UsageError("answer must be None for a statement such as d(coth(x)) = -csch(x)^2")
         return _check_statement(formula, at or {}, points, seed, keep=keep, domain=domain)
     if answer is None:
         raise UsageError("answer must have a formula or a number for each component, got None")
@@ -105,7 +105,7 @@ def check_formula(
 
 
 def _check_point(graph: ExpressionGraph, at: Mapping[str, float]) -> dict[str, Any]:
-    """Return the values of one point.
+    """Return the values of inputs and parameters at one point, after validation.
 
     Raises:
         UsageError: a value is not finite, or a name has several values.
@@ -127,7 +127,7 @@ def _check_point(graph: ExpressionGraph, at: Mapping[str, float]) -> dict[str, A
 
 
 def _grade_answers(question: Question, answers: Answers, count: int, seed: int) -> tuple[Part, ...]:
-    """Return the verdicts on formulas, at all points, and on numbers, at the declared values."""
+    """Return the verdicts on formulas (at all points) and numbers (at the declared values)."""
     points = _choose_points_on_both_sides(question, count, seed)
     has_declared_point = len(question.declared_names) == len(question.arguments)
     values = {e: evaluate_formula(question, answers[e].tree, points) for e in answers}
@@ -176,7 +176,7 @@ def _grade_formulas(
 
 
 def _grade_numbers(question: Question, point: Points, answers: Answers) -> tuple[Part, ...]:
-    """Return the verdicts on numbers at the declared values, to the digits that are given."""
+    """Return the verdicts on numbers, compared at the declared values to the digits given."""
     for name in question.arguments:
         declared = [float(point.arguments[e][0]) for e in question.list_elements(name)]
         if not np.array_equal(declared, np.ravel(question.graph.values[name])):
@@ -270,7 +270,7 @@ def _choose_points_on_both_sides(question: Question, count: int, seed: int) -> P
 
 
 def _select_names(question: Question, points: Points) -> Points:
-    """Return the points with only the derivatives that a question has."""
+    """Return the points without the derivatives that the question does not ask for."""
     sources = {*question.sources}
     gradient = {e: v for e, v in points.gradient.items() if e in sources}
     noise = {e: v for e, v in points.noise.items() if e in sources or e not in points.gradient}
@@ -278,10 +278,10 @@ def _select_names(question: Question, points: Points) -> Points:
 
 
 def _select_first_point(points: Points) -> Points:
-    """Return only the first point, which has the declared values if there are any."""
+    """Return only the first point, which uses the declared values if they exist."""
 
     def select_first(values: Mapping[str, Array]) -> dict[str, Array]:
-        """Return the values at the first point."""
+        """Return the given values at the first point only."""
         return {name: value[..., :1] for name, value in values.items()}
 
     return replace(
@@ -341,7 +341,7 @@ def _refute_statement(wrt: str, values: Array, points: Points) -> str:
 
 
 def _describe_statement(statement: DerivativeStatement, part: Part) -> Part:
-    """Return the verdict on a statement under its left-hand side, with a message about it."""
+    """Return the verdict on a statement, named by its left-hand side, with a message."""
     message = part.message.replace(f" in {_VALUE}", "")
     if statement.examples:
         holds = "holds" if part.verdict == "right" else "does not hold"

@@ -100,7 +100,7 @@ def _close_pipe(pipe: object) -> None:
 
 
 def _forward_lines(process: subprocess.Popen[str], lines: Queue[str]) -> None:
-    """Put the lines of a child process into a queue, and an empty line at the end."""
+    """Put the output lines of a child process into a queue, then an empty string."""
     assert process.stdout
     try:
         for line in process.stdout:

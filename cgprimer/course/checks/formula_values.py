@@ -20,7 +20,7 @@ _MAX_EXPONENT = 20_000  # of 2 in an intermediate result; the range of doubles e
 
 
 def evaluate_formula(question: Question, tree: Expression, points: Points) -> Array:
-    """Return the values of a formula at the points; nan where it has no value.
+    """Return the values of a formula at the points; nan where the formula is undefined.
 
     Raises:
         UsageError: the formula uses a variable that is computed by a graph of arrays, or uses an
@@ -48,7 +48,7 @@ def evaluate_formula(question: Question, tree: Expression, points: Points) -> Ar
 
 
 def _evaluate(tree: Expression, values: Mapping[str, Any]) -> Any:
-    """Return the value of a tree as a number of mpmath, for given values of its names."""
+    """Evaluate a formula tree with mpmath, for given values of the names."""
     import mpmath
 
     def leaf(node: Any) -> Any:
@@ -84,7 +84,7 @@ def _find_element(index: Operator, arguments: list[Any], values: Mapping[str, An
 
 
 def _apply_bounded(primitive: str, arguments: list[Any]) -> Any:
-    """Apply a primitive to numbers of mpmath, whose exponents are not bounded.
+    """Apply a primitive to mpmath numbers; round huge results to infinity and tiny ones to 0.
 
     Results far outside the range of doubles become infinite or 0, so that no power takes long.
     """

@@ -46,7 +46,7 @@ class GradientReader:
         return {name: self.question.shapes[name] for name in self.question.wrt}
 
     def read(self, value: Any) -> PointAnswers | Failure:
-        """Return the answer for each part, or the reason why nothing can be read."""
+        """Return the answer for each part, or an error message if the value cannot be read."""
         if isinstance(value, Failure):
             return value
         if isinstance(value, dict) and "no call" in value:
@@ -103,11 +103,11 @@ class GradientReader:
 
     @property
     def _expected_format(self) -> str:
-        """The formats of a gradient, in words."""
+        """A description of the accepted formats of a gradient."""
         return f"a dictionary with {join_names(self.shapes)}, or their derivatives in this order"
 
     def _explain_call_error(self, report: Mapping[str, Any]) -> Failure:
-        """Return the reason why the function could not be called."""
+        """Return a message that explains why the student's function could not be called."""
         expected = f"{self.function}({', '.join(self.question.arguments)})"
         if report["no call"] == "missing":
             hint = rename_hint(self.function, report["said"])

@@ -208,7 +208,7 @@ class GradientCheck:
         failure: Failure | None,
         note: str,
     ) -> Part:
-        """Return the verdict on one part; the note is the message if the part is right."""
+        """Return the verdict on one part; ``note`` is the message for a correct part."""
         smooth = self.points.smooth
         largest = {e: float(np.max(errors[e], where=smooth, initial=0.0)) for e in values}
         is_missing = np.all(np.isnan([*values.values()]), axis=0)
@@ -236,7 +236,7 @@ class GradientCheck:
         errors: Mapping[str, Array],
         largest: Mapping[str, float],
     ) -> str:
-        """Return a message: the mistakes, or the number of correct values."""
+        """Return a message that names the mistakes, or else the number of correct values."""
         good = self.tolerance or GOOD
         message = "; ".join(dict.fromkeys(mistake.message for mistake in mistakes))
         if mistakes and mistakes[0].alternatives:
@@ -270,7 +270,7 @@ class GradientCheck:
         )
 
     def _describe_band(self, verdict: Verdict) -> str:
-        """Return the range of the relative error of a verdict that is not right."""
+        """Describe the range of relative errors to which a verdict belongs."""
         good = self.tolerance or GOOD
         if verdict == "suspicious":
             bounds = f"{_format_bound(good)} and {_format_bound(SUSPICIOUS)}"
@@ -332,7 +332,7 @@ def build_gradient_check(
     tolerance: float | None = None,
     **settings: Any,
 ) -> GradientCheck:
-    """Return a check for submissions; arguments and errors as in :func:`check_gradient`."""
+    """Build a gradient check for submissions; arguments and errors as in :func:`check_gradient`."""
     if tolerance is not None and not 0 < check_real_number("tolerance", tolerance) < 1:
         raise UsageError(f"tolerance must be between 0 and 1, got {float(tolerance):g}")
     if not name.isidentifier():

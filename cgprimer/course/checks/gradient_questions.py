@@ -121,7 +121,7 @@ class Question:
 
     @cached_property
     def has_kinks(self) -> bool:
-        """True if the output depends on a function that may have a kink."""
+        """True if the output depends on a function with a kink, such as ``relu`` or ``abs``."""
         needed = reachable(self.primal, self.primal.outputs.values())[len(self.primal.leaves) :]
         instructions = zip(self.primal.instructions, needed, strict=True)
         return any(
@@ -179,7 +179,7 @@ class Question:
     def evaluate(
         self, wanted: Tape, arguments: Mapping[str, Array], *, reduce: bool = True
     ) -> dict[str, Array]:
-        """Return the outputs of a tape at points.
+        """Evaluate the requested tape of this question at points.
 
         Args:
             wanted: a tape with the leaves of ``primal``.
@@ -238,7 +238,7 @@ def build_question(
         )
     if of is not None and loss is not None:
         raise UsageError(
-            "give either of or loss, not both: a loss is computed from the outputs of the graph"
+            "pass either of or loss, not both: the loss is computed from the outputs of the graph"
         )
     output = ",".join(graph.outputs) if loss else ""
     names = resolve_wrt(graph, wrt)

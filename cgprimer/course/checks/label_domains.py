@@ -109,7 +109,7 @@ def check_target_domains(
 
 
 def infer_domains(graph: ExpressionGraph, exclude: Collection[str]) -> dict[str, Inference]:
-    """Infer the domains of inputs from the losses that are written out in a graph.
+    """Infer the domains of label inputs from loss formulas in a graph.
 
     Args:
         graph: the graph.
@@ -163,7 +163,7 @@ def _describe_inference(graph: ExpressionGraph, name: str, domain: Domain, loss:
 
 @dataclass
 class _InputUses:
-    """The uses of an input on a tape, from the input to the outputs.
+    """The instructions of a tape that depend on an input.
 
     Attributes:
         primal: the tape.
@@ -186,7 +186,7 @@ class _InputUses:
     is_scalar_label: bool = False
 
     def infer_domain(self, *, declared: bool) -> tuple[Domain, str] | None:
-        """Return the domain of the input and the name of its loss; None if it is no label."""
+        """Return the domain and the loss name of a label; None if the input is not a label."""
         self.kinds[self.source] = "label"
         pending = list(self.users.get(self.source, ()))  # sorted, as a heap is
         used = set[str]()
@@ -220,7 +220,7 @@ class _InputUses:
         return None
 
     def _classify(self, primitive: str, operands: tuple[int, ...]) -> str:
-        """Return the kind of a value; empty if the value does not belong to a known loss."""
+        """Return the role of a value in a known loss formula, or an empty string."""
         kinds = [self.kinds.get(operand, "") for operand in operands]
         kind = max(kinds, key=len) if len({*kinds} - {""}) == 1 else ""
         others = [o for o, kind in zip(operands, kinds, strict=True) if not kind]
@@ -244,7 +244,7 @@ class _InputUses:
     def _classify_product(
         self, primitive: str, kind: str, kinds: list[str], other: int, *, scaled: bool
     ) -> str:
-        """Return the kind of the product of a label, or its complement, and another value."""
+        """Return the role of a product of a label (or its complement) and another value."""
         logarithm = primitive == "xlogy" and bool(kinds[0])
         if primitive in ("mul", "matmul") and self._is_logarithm(other):
             logarithm = True
@@ -269,7 +269,7 @@ class _InputUses:
     def _iterate_ancestors(
         self, index: int, through: Collection[str] | None = None
     ) -> Iterator[int]:
-        """Yield a value and its direct and indirect operands, through some primitives or all."""
+        """Yield a value and its ancestors on the tape, only through the given primitives if any."""
         pending, seen = [index], {index}
         while pending:
             current = pending.pop()
@@ -281,7 +281,7 @@ class _InputUses:
                 seen.update(instruction.operands)
 
     def _list_primitives(self, index: int, through: Collection[str] | None = None) -> set[str]:
-        """Return the primitives that compute a value and its direct and indirect operands."""
+        """Return the primitives that compute a value and its ancestors on the tape."""
         instructions = map(self.primal.instruction, self._iterate_ancestors(index, through))
         return {operator_name(i.primitive) for i in instructions if i}
 

@@ -36,7 +36,7 @@ _UNLIKELY = "constant factor"  # never named as an alternative
 
 @dataclass(frozen=True)
 class Mistake:
-    """A mistake that explains derivatives of a student.
+    """A mistake that explains a student's wrong derivatives.
 
     Attributes:
         name: the name of the mistake, a key of :data:`MISTAKES`.
@@ -60,7 +60,7 @@ class _Candidate(NamedTuple):
 
 
 class _Match(NamedTuple):
-    """A mistake whose prediction equals the student's derivatives by some names.
+    """A mistake whose prediction equals some of the student's derivatives.
 
     Attributes:
         rank: the likelihood; likelier mistakes have lower ranks.
@@ -108,7 +108,7 @@ def find_mistakes(
 
 
 def _explains_all(matches: Iterable[_Match], names: set[str]) -> bool:
-    """Return whether a single mistake explains the derivatives by all names."""
+    """Return whether a single mistake explains the derivatives with respect to all names."""
     return any(names <= match.explained for match in matches)
 
 
@@ -116,7 +116,7 @@ def _explains_all(matches: Iterable[_Match], names: set[str]) -> bool:
 
 
 def _predict_from_answers(attempt: Attempt) -> Iterator[_Candidate]:
-    """Yield the predictions from the correct and the student's derivatives."""
+    """Yield the predictions that need only the correct and the student's derivatives."""
     for order, rule in enumerate(MISTAKE_RULES):
         for prediction in rule.answers(attempt) if rule.answers else ():
             yield _Candidate((order, 0), rule.name, prediction)
@@ -124,7 +124,7 @@ def _predict_from_answers(attempt: Attempt) -> Iterator[_Candidate]:
 
 @lru_cache(maxsize=4)
 def _predict_for_all_students(question: Question, points: Points) -> tuple[_Candidate, ...]:
-    """Return the predictions of reverse passes, and those at other points, for all students."""
+    """Return the predictions that do not depend on the answers of a student."""
     candidates = [*_predict_by_passes(question, points)]
     for order, rule in enumerate(MISTAKE_RULES):
         for prediction in rule.points(question, points) if rule.points else ():
@@ -162,7 +162,7 @@ def _predict_by_passes(question: Question, points: Points) -> Iterator[_Candidat
 def _find_ties(
     question: Question, points: Points, tape: Tape, values: Gradient
 ) -> dict[str, Array]:
-    """Return for the outputs of wrong computations the points at which they are at a kink.
+    """Return masks of the points at which the outputs of wrong computations have a kink.
 
     Without its bias a unit may be at 0, where programs choose different derivatives. A computation
     that is at a kink at many points is another computation, and has no ties.
@@ -185,7 +185,7 @@ def _find_ties(
 
 
 def _predict_by_fitting(attempt: Attempt) -> Iterator[_Candidate]:
-    """Yield the predictions with a number that is fitted to the student's derivatives."""
+    """Yield the predictions with a constant that is fitted to the student's derivatives."""
     if np.sum(attempt.points.smooth) < MIN_POINTS:
         return
     for order, rule in enumerate(MISTAKE_RULES):
@@ -196,7 +196,7 @@ def _predict_by_fitting(attempt: Attempt) -> Iterator[_Candidate]:
 def _add_second_mistakes(
     attempt: Attempt, candidates: Iterable[_Candidate]
 ) -> Iterator[_Candidate]:
-    """Yield predictions with a wrong sign or factor in addition."""
+    """Yield predictions that combine a mistake with a wrong sign or factor."""
     for rank, mistake, prediction in candidates:
         for factor, message in list_second_mistakes(attempt).items():
             values = {name: factor * v for name, v in prediction.values.items()}
@@ -231,7 +231,7 @@ def _match_errors(attempt: Attempt) -> Iterator[_Match]:
 
 
 def _select(matches: list[_Match], remaining: set[str]) -> list[Mistake]:
-    """Return the fewest and likeliest mistakes that explain the remaining names; remove these."""
+    """Select the fewest and likeliest mistakes; remove the names that they explain."""
     mistakes = []
     while relevant := [match for match in matches if match.explained & remaining]:
         best = min(
@@ -250,7 +250,7 @@ def _select(matches: list[_Match], remaining: set[str]) -> list[Mistake]:
 def _list_alternatives(
     matches: Iterable[_Match], best: _Match, explained: set[str]
 ) -> tuple[str, ...]:
-    """Return the other mistakes that explain the same names, the likeliest first.
+    """Return the alternative mistakes that explain the given names, the likeliest first.
 
     One mistake may explain several names by several predictions, such as one path for each.
     """

@@ -35,7 +35,7 @@ _MAX_NAME = 40  # characters of a name that is divided into known names
 def read_formula(
     text: str, names: Collection[str], source_name: str = "<answer>", *, variable: str = ""
 ) -> Expression:
-    """Return the tree of a formula in the language or in usual notation.
+    """Parse a formula in the package's language or in usual mathematical notation.
 
     Args:
         text: the formula.
@@ -96,7 +96,7 @@ def _has_usual_meaning(name: str, names: Collection[str]) -> bool:
 
 
 def _divide_name(name: str, names: Collection[str]) -> list[list[str]]:
-    """Return at most two ways to divide a name into known names and functions."""
+    """Return up to two ways to divide a name such as ``xy`` into known names and functions."""
     if len(name) > _MAX_NAME:
         return []
     divisions: list[list[list[str]]] = [[[]]]  # of the first 0, 1, 2, ... characters
@@ -153,7 +153,7 @@ class _Rewriter:
         return self.tokens[self.index - 1]
 
     def accept(self, *texts: str) -> str:
-        """Return the next token's text and advance if the token is one of some operators."""
+        """Consume the next token and return its text if it is one of the given operators."""
         token = self.token
         if token.kind == "operator" and token.text in texts:
             self.index += 1
@@ -161,14 +161,14 @@ class _Rewriter:
         return ""
 
     def raise_error(self, message: str, first: int, last: int, *, hint: str = "") -> NoReturn:
-        """Raise an error with a caret under some tokens."""
+        """Raise a UsageError with carets under a range of tokens."""
         start, end = self.tokens[first].start, self.tokens[last].end
         raise ExpressionSyntaxError(
             message, Span(self.source, start, max(end, start + 1)), hint=hint
         )
 
     def raise_ambiguous(self, first: int, last: int, hint: str) -> NoReturn:
-        """Raise an error because some tokens have two usual readings."""
+        """Raise a UsageError because a range of tokens is ambiguous."""
         text = self.source.text[self.tokens[first].start : self.tokens[last].end]
         self.raise_error(f"{text!r} has two usual readings", first, last, hint=hint)
 
@@ -184,21 +184,21 @@ class _Rewriter:
     # --- the grammar, from loose to tight ------------------------------------------------------
 
     def rewrite_formula(self) -> str:
-        """Return the whole formula."""
+        """Rewrite all tokens as a formula in the language."""
         text = self.rewrite_sum()
         if self.token.kind != "end":  # the parser of the language says what is wrong
             return text + self.source.text[self.previous.end :]
         return text
 
     def rewrite_sum(self) -> str:
-        """Return a sum: terms with signs between them."""
+        """Rewrite a sum: terms separated by plus and minus signs."""
         parts = [self.rewrite_term()]
         while sign := self.accept("+", "-"):
             parts.append(f" {sign} {self.rewrite_term()}")
         return "".join(parts)
 
     def rewrite_term(self) -> str:
-        """Return a product or quotient; products may have no sign."""
+        """Rewrite a product or quotient; the product sign may be omitted."""
         first = self.index
         text, divided = self.rewrite_signed_power(), 0
         while True:
@@ -212,7 +212,7 @@ class _Rewriter:
                 return text
 
     def check_implicit_product(self, first: int, divided: int) -> None:
-        """Refuse a product without a sign that has no single usual reading."""
+        """Raise an error if a product without a sign is ambiguous."""
         text = self.source.text
         token = self.token
         if divided:
@@ -232,20 +232,20 @@ class _Rewriter:
             self.raise_ambiguous(first, self.index, "write abs(...) instead of |...|")
 
     def rewrite_signed_power(self) -> str:
-        """Return a power with the signs before it."""
+        """Rewrite a power and the signs in front of the power."""
         signs = ""
         while sign := self.accept("+", "-"):
             signs += sign
         return signs.replace("+", "") + self.rewrite_power()
 
     def rewrite_power(self) -> str:
-        """Return an operand with its exponents."""
+        """Rewrite an operand with its exponents."""
         first = self.index
         base = self.rewrite_operand()
         return self.append_exponent(base, first)
 
     def append_exponent(self, base: str, first: int) -> str:
-        """Return a base with the exponents that follow."""
+        """Append the exponents that follow a base to the base."""
         if self.token.kind == "superscript":
             base += f"^({self.rewrite_superscript()})"
             if self.token.text in ("^", "**") or self.token.kind == "superscript":
@@ -260,7 +260,7 @@ class _Rewriter:
         return f"{base}^{exponent}"
 
     def rewrite_exponent(self) -> str:
-        """Return the exponent after ``^``: signs and a power."""
+        """Rewrite the exponent after ``^``: signs and a power."""
         signs = ""
         while sign := self.accept("+", "-"):
             signs += sign
@@ -272,7 +272,7 @@ class _Rewriter:
         return text
 
     def check_exponent(self, base: str, exponent: str, first: int) -> None:
-        """Refuse ``e^2x``: a product after the exponent of a number, without a space."""
+        """Raise an error for an ambiguous exponent such as ``e^2x``."""
         token = self.token
         if token.spaced or not self.is_at_operand():
             return
@@ -282,7 +282,7 @@ class _Rewriter:
         self.raise_ambiguous(first, self.index, hint)
 
     def rewrite_superscript(self) -> str:
-        """Return the formula in a superscript."""
+        """Rewrite the formula in a superscript."""
         token = self.token
         self.index += 1
         source = Source(self.source.name, token.text)
@@ -292,7 +292,7 @@ class _Rewriter:
     # --- operands ------------------------------------------------------------------------------
 
     def rewrite_operand(self) -> str:
-        """Return an operand, one level deeper."""
+        """Rewrite an operand, and count a level of nesting."""
         self.enter_level()
         text = self.rewrite_operand_at_level()
         self.depth -= 1
@@ -310,7 +310,7 @@ class _Rewriter:
             )
 
     def rewrite_operand_at_level(self) -> str:
-        """Return a number, a name, a call, or a formula in parentheses."""
+        """Rewrite a number, a name, a call, or a formula in parentheses."""
         token, at = self.token, self.index
         if token.kind == "number":
             self.index += 1
@@ -335,14 +335,14 @@ class _Rewriter:
         return token.text
 
     def check_mixed_number(self, at: int) -> None:
-        """Refuse ``2½`` and ``½2``."""
+        """Raise an error for an ambiguous mixed number such as ``2½``."""
         token, other = self.tokens[at], self.token
         if other.kind == "number" and not other.spaced and "(" in token.text + other.text:
             hint = "write 2.5 or 2*(1/2)"
             self.raise_ambiguous(at, self.index, hint)
 
     def rewrite_arguments(self, close: str) -> str:
-        """Return the formulas up to a closing parenthesis, separated by commas."""
+        """Rewrite the arguments of a call up to the closing parenthesis."""
         bar, self.open_bar = self.open_bar, False
         exponent, self.in_exponent = self.in_exponent, False
         parts = [self.rewrite_sum()]
@@ -363,7 +363,7 @@ class _Rewriter:
         return ", ".join(parts)
 
     def rewrite_root(self, at: int) -> str:
-        """Return the square root whose sign was read."""
+        """Rewrite the square root after a root sign."""
         if self.token.text == "(":
             return f"sqrt{self.rewrite_operand()}"
         argument = self.rewrite_operand()
@@ -374,7 +374,7 @@ class _Rewriter:
         return f"sqrt({argument})"
 
     def rewrite_name(self) -> str:
-        """Return a name, a call, or a product of the known names in a name."""
+        """Rewrite a name, a call, or a name that is a product of known names."""
         token, at = self.token, self.index
         is_call = self.tokens[at + 1].text == "(" and self.tokens[at + 1].kind == "operator"
         function = find_function_name(token.text) or _find_function_in_other_case(
@@ -407,7 +407,7 @@ class _Rewriter:
         return self.rewrite_name()
 
     def copy_index(self) -> str:
-        """Return the index of an array unchanged."""
+        """Copy the index in brackets after the name of an array."""
         text = ""
         while self.token.text == "[" and self.token.kind == "operator":
             start = self.token.start
@@ -417,7 +417,7 @@ class _Rewriter:
         return text
 
     def rewrite_call(self, function: str, at: int) -> str:
-        """Return a call to a function whose name was read."""
+        """Rewrite a call to a function, after the name of the function."""
         exponent = ""
         if self.token.kind == "superscript":
             exponent = self.rewrite_superscript()
@@ -443,7 +443,7 @@ class _Rewriter:
         return f"{function}({argument})^({exponent})"
 
     def rewrite_bare_argument(self, function: str, at: int) -> str:
-        """Return the argument of a function without parentheses: ``x``, ``2x``, ``x^2``."""
+        """Rewrite a function argument without parentheses: ``x``, ``2x``, ``x^2``."""
         hint = f"write the argument in parentheses: {function}(...)"
         if self.in_exponent:
             self.raise_ambiguous(at, self.index, hint)

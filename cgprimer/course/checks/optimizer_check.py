@@ -55,7 +55,7 @@ def check_optimizer(
     seed: int = 0,
     limits: Limits | None = None,
 ) -> Result:
-    """Check optimizers that a student wrote, and name what is wrong with them.
+    """Check the optimizers in a submission, and name the mistakes in them.
 
     A submission has a class for each optimizer, ``class Adam`` with ``__init__(self, rate=...,
     beta1=..., ...)`` and ``step(self, parameters, gradients)``; or a function
@@ -220,7 +220,7 @@ def _build_question(rule: str, tests: Sequence[GradientSequence], decay: float) 
 
 
 def create_skeleton(rule: str) -> str:
-    """Return the file with which a student starts: a class with its arguments and a step to write.
+    """Return the Python file that students complete: an optimizer class without its update.
 
     >>> print(skeleton("sgd").splitlines()[2])
     class SGD:

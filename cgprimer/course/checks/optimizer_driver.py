@@ -37,7 +37,7 @@ def _is_candidate(module: Any, name: str, one: Any) -> bool:
 
 
 def try_optimizer(module: Any, name: str, question: dict[str, Any]) -> dict[str, Any]:
-    """Run an optimizer on all gradient sequences, in the first form in which parameters change.
+    """Run an optimizer on all gradient sequences, in the first argument form that works.
 
     Args:
         module: the submission.
@@ -72,7 +72,7 @@ def _has_moved(run: dict[str, Any], report: dict[str, Any]) -> bool:
 
 
 def _rank_run(run: dict[str, Any]) -> tuple[int, bool]:
-    """Rank a run by its updates; arithmetic errors are due to the rule, not to the form."""
+    """Return the rank of a run for choosing the argument form with the most updates."""
     return len(run["steps"]), bool(run["error"].get("arithmetic"))
 
 
@@ -92,7 +92,7 @@ def _normalize_name(name: str) -> str:
 def _match_arguments(
     target: Any, question: dict[str, Any]
 ) -> tuple[list[str], dict[str, Any], dict[str, float]]:
-    """Match arguments with hyperparameters.
+    """Match the arguments of a class or function with hyperparameters.
 
     Returns:
         The hyperparameters that are arguments, the values of these arguments, and their defaults.
@@ -184,7 +184,7 @@ def _iterate_updates(
             raise TypeError(f"step must return parameters, got {type(result).__name__}")
         moved, after = _read_values(parameters), _describe_state(seen)
         if len(moved) != len(start):
-            raise TypeError(f"step must keep {len(start)} parameters, got {len(moved)}")
+            raise TypeError(f"step must return {len(start)} parameters, got {len(moved)}")
         yield moved, {k: v for k, v in after.items() if v != before.get(k)}
 
 
@@ -217,7 +217,7 @@ def _order_arguments(call: Callable[..., Any], names: list[str]) -> Callable[[An
 
 
 def _describe_state(seen: Any) -> dict[str, str]:
-    """Return the state of an optimizer as strings, without integers, which count updates."""
+    """Return an optimizer's attributes as strings, without integers (update counters)."""
     attributes = seen if isinstance(seen, dict) else getattr(seen, "__dict__", {})
     texts = {str(name): repr(value)[:2000] for name, value in attributes.items()}
     floats = {name: text for name, text in texts.items() if "." in text and " at 0x" not in text}
@@ -251,7 +251,7 @@ def _create_gradient_function(form: str, row: list[float], slope: float) -> Call
 
 
 def _matches_form(form: str, result: Any, size: int) -> bool:
-    """Return whether a result has the form and the number of the parameters."""
+    """Return whether a result has the same form and length as the parameters."""
     try:
         return len(_read_values(result)) == size and isinstance(result, dict) == ("dict" in form)
     except (TypeError, ValueError):

@@ -73,7 +73,7 @@ class Change:
 def _mistake(
     name: str, message: str, *replacements: tuple[str, str], of: Sequence[str] = ()
 ) -> Change:
-    """Create a change that is a mistake in the statements."""
+    """Create a change that represents a mistake in the statements of a rule."""
     return Change(name, message, replacements, tuple(of))
 
 

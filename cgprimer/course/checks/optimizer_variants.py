@@ -33,7 +33,7 @@ class Variant:
 
 @lru_cache(maxsize=16)
 def list_variants(rule: str, ahead: bool, changes: int = 1) -> tuple[Variant, ...]:
-    """List the variants of a rule with a number of changes, conventions first.
+    """List the variants of a rule with the given number of changes, conventions first.
 
     Args:
         rule: the name of an optimizer.
@@ -71,7 +71,7 @@ def _list_changes(rule: str, name: str) -> list[Change]:
 
 @lru_cache(maxsize=2048)
 def _compile_rule(text: str) -> StatementEvaluator:
-    """Compile the statements of a rule."""
+    """Compile the statements of an update rule to Python code."""
     return StatementEvaluator(parse_statements(text))
 
 
@@ -163,7 +163,7 @@ def simulate(variant: Variant, hyper: Mapping[str, float], start: Any, gradients
 
 
 def _normalize(gradients: Any, change: Change) -> Any:
-    """Divide gradients of shape (updates, parameters) by their sizes if a change does so."""
+    """Normalize gradients of shape (updates, parameters) if a change requires that."""
     if change.normalizes == "sign":
         return np.sign(gradients)
     if change.normalizes == "all":

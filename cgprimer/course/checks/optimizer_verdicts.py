@@ -36,7 +36,7 @@ DECAY, DECAY_POINTS = 0.1, 2
 
 @dataclass(frozen=True)
 class GradientSequence:
-    """Gradients for an optimizer.
+    """The start parameters and the gradients of a test run of an optimizer.
 
     Attributes:
         start: the initial parameters; shape (parameters,).
@@ -177,7 +177,7 @@ def _explain_runs(
     def matches(
         settings: Sequence[Mapping[str, float]], most: int, ignored: str = ""
     ) -> Iterator[_Match]:
-        """Yield the variants with a number of changes and each setting, compared with the runs."""
+        """Yield every variant with every setting, compared with the student's runs."""
         for variant in list_variants(rule, ahead, most):
             for hyper in settings:
                 yield _compare_variant(variant, hyper, tests, did, ignored)
@@ -346,7 +346,7 @@ def _describe_conventions(nearest: _Match, plain: Mapping[str, Any]) -> str:
 def _judge_weight_decay(
     rule: str, tests: Sequence[GradientSequence], answer: Any, best: _Match, ahead: bool
 ) -> Part | None:
-    """Return the verdict on weight decay, given the variant that explains the other runs."""
+    """Return the verdict on weight decay, given the variant that explains all other runs."""
     if isinstance(answer, Failure) or "weight_decay" not in answer["taken"]:
         says = "the argument weight_decay is missing"
         return reject("no weight decay", says) if rule == "adamw" else None

@@ -54,7 +54,7 @@ def build_wheel() -> tuple[str, bytes]:
 
 
 def _write_record(files: Mapping[str, bytes], name: str) -> bytes:
-    """Return the list of a wheel's files with their hashes and sizes; ``name`` is its own name."""
+    """Return the content of a wheel's RECORD file: paths, hashes and sizes of all files."""
     lines = []
     for file, content in files.items():
         digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")

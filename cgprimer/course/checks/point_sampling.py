@@ -70,7 +70,7 @@ def resolve_kept_inputs(graph: ExpressionGraph, keep: Sequence[str] | str = ()) 
         _check_input(graph, name, "keep")
         if name not in graph.values:
             what = f"cannot keep {name!r} (keep=, --keep): the graph declares no value for it"
-            raise UsageError(what, hint=f"declare one: input {name} = 1")
+            raise UsageError(what, hint=f"declare a value: input {name} = 1")
     return names
 
 
@@ -107,7 +107,7 @@ def _check_input(graph: ExpressionGraph, name: str, option: str) -> None:
     kind = "a parameter" if name in graph.parameters else "not an input"
     kind = "computed by the graph" if name in graph.definitions else kind
     hint = name_hint(str(name), graph.inputs) if graph.inputs else "the graph has no inputs"
-    raise UsageError(f"{option} is for inputs; {name!r} is {kind}", hint=hint)
+    raise UsageError(f"{option} applies only to inputs; {name!r} is {kind}", hint=hint)
 
 
 def _convert_to_domain(name: str, values: Any, shape: Shape) -> Domain:
@@ -122,9 +122,9 @@ def _convert_to_domain(name: str, values: Any, shape: Shape) -> Domain:
         domain = tuple(check_real_number(f"the domain of {name!r}", one) for one in numbers)
         problem, _ = domain_values_error(domain)
         if problem:
-            raise UsageError(f"the domain of {name!r}: {problem}")
+            raise UsageError(f"invalid domain of {name!r}: {problem}")
     if problem := domain_shape_error(domain, shape):
-        raise UsageError(f"the domain of {name!r}: {problem}")
+        raise UsageError(f"invalid domain of {name!r}: {problem}")
     return domain
 
 

@@ -37,7 +37,7 @@ _MAX_POINTS_RATIO = 4  # points used, compared with those requested, if all bran
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Points with the correct gradient.
+    """The points of a check, with the correct value and gradient at each point.
 
     Attributes:
         arguments: for each element of an argument its values, as :meth:`Question.evaluate` takes
@@ -129,7 +129,7 @@ def arguments_at(
 
 
 def _concatenate(parts: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
-    """Concatenate arguments at several sets of points."""
+    """Concatenate the arguments of several sets of points along the last axis."""
     return {n: np.concatenate([part[n] for part in parts], axis=-1) for n in parts[0]}
 
 
@@ -220,7 +220,7 @@ def _find_refutations(
 
 
 def _rate_badness(question: Question, candidates: Points) -> Array:
-    """Return how unsuitable each candidate is: 0, 1, or 2.
+    """Rate how unsuitable each candidate point is: 0 (good), 1 or 2.
 
     The badness is 2 if a derivative has too few digits to distinguish a mistake from rounding, or
     if the exponentials of textbook formulas overflow. It is 1 if a derivative is too small compared
@@ -259,7 +259,7 @@ def _search_branches(
     sides = 2 * len(branches.decisions)
 
     def find_sides(arguments: Mapping[str, Array]) -> Array:
-        """Return the sides of all decisions that each point shows."""
+        """Return the side of every decision at each point."""
         evaluate = partial(question.evaluate, arguments=arguments, reduce=False)
         return branches.features(evaluate)[0][:sides]
 
@@ -303,7 +303,7 @@ def _bound_cancellation(derivatives: Array) -> float:
 def _is_smooth_at_labels(
     question: Question, arguments: Mapping[str, Array], value: Array, gradient: Mapping[str, Array]
 ) -> Array:
-    """Return at which points the output is differentiable, except for jumps next to labels.
+    """Return a mask of the points at which the output is differentiable near the labels.
 
     A graph such as ``where(equal(y, 1), a, b)`` jumps next to a label. The values between labels
     are not in the domain, so such a jump does not affect the derivatives at labels.
@@ -332,7 +332,7 @@ def _is_smooth(
     gradient: Mapping[str, Array],
     fixed: Collection[str] = (),
 ) -> Array:
-    """Return at which points difference quotients in random directions agree with the gradient.
+    """Return a mask of the points at which difference quotients agree with the gradient.
 
     For graphs with kinks, the one-sided quotients of both sides must agree, too.
     """

@@ -58,7 +58,7 @@ class ResultJournal:
             self.save()
 
     def save(self) -> None:
-        """Write the file atomically, without results that are due to a defect of the grader.
+        """Write the file atomically, without results that are caused by a grader error.
 
         Raises:
             UsageError: the file cannot be written.

@@ -60,7 +60,7 @@ _running: set[subprocess.Popen[bytes]] = set()
 
 
 class MachineError(CgprimerError):
-    """The machine cannot run submissions: it lacks disk space, memory or free processes."""
+    """Raised if the machine lacks the disk space, memory or processes to run submissions."""
 
 
 class Request(TypedDict):
@@ -380,7 +380,7 @@ def _end_process(process: subprocess.Popen[bytes], readers: Iterable[_PipeReader
 
 
 def _split_single_pipe(data: bytes) -> dict[str, bytes]:
-    """Split the content of the single pipe that Windows has, keyed by the names of pipes."""
+    """Split the content of the single pipe on Windows, and return it keyed by pipe name."""
     parts: dict[str, list[bytes]] = {"control": [], "libraries": [], "answers": []}
     for line in data.splitlines(keepends=True):
         name = "control" if not parts["control"] else "answers"
@@ -399,7 +399,7 @@ class _PipeReader(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        """Read the pipe to its end."""
+        """Read the pipe until it is closed."""
         while chunk := os.read(self.pipe.fileno(), 1 << 16):
             self.full = self.full or len(self.data) + len(chunk) > self.max_size
             if self.full:

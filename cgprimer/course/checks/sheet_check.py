@@ -94,7 +94,7 @@ def _convert_answers(answers: Answers | str | Path | Mapping[Any, Any]) -> Answe
 
 
 def build_trace_check(sheet: str | Path) -> Check:
-    """Build the check of many files of answers to a sheet, or to the sheets of a class.
+    """Build a check that grades files of answers to a sheet or to the sheets of a class.
 
     The sheets are read once. Answers that cannot be read, or that belong to another sheet, are a
     failure of that submission.

@@ -96,7 +96,7 @@ def _find_undecodable_line(data: bytes, encoding: str) -> Failure | None:
 
 
 def _extract_notebook_code(text: str) -> str | Failure:
-    """Return the code of a notebook, without nbgrader's own cells and notebook commands."""
+    """Return the code of a notebook, without nbgrader's test cells and notebook commands."""
     lines: list[str] = []
     try:
         for number, cell in enumerate(json.loads(text)["cells"], 1):

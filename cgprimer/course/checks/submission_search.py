@@ -55,7 +55,7 @@ def find_submissions(
             key = next(n for n in chain((name, full), numbered) if n not in submissions)
             submissions[key] = file
     if not submissions:
-        raise UsageError(f"missing submission: pass a {endings[0]} file, or a folder of them")
+        raise UsageError(f"missing submission: pass a {endings[0]} file or a folder of submissions")
     return submissions
 
 

@@ -19,7 +19,7 @@ _MISTAKE_OF_FAILURE = {"time": "out of time", "exit": "ends the program"}
 
 
 def rename_hint(expected: str, defined: Iterable[str], write: str = "`{}`") -> str:
-    """Return the advice to rename a similar name to the expected one; empty if none is similar.
+    """Return a hint to rename a defined name that is similar to the expected name.
 
     Args:
         expected: the name that the check requires.
@@ -51,7 +51,7 @@ def accept_with_note(label: str, message: str) -> Part:
 
 
 def suspect(mistake: str, message: str) -> Part:
-    """Return the verdict on an answer that is correct in this case, but not in others."""
+    """Return the verdict on an answer that is correct only in the tested case."""
     return Part("", 0, 0, "suspicious", mistake, message)
 
 

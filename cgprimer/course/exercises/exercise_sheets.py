@@ -151,7 +151,7 @@ def exercises_for(
                 break
         else:
             raise UsageError(
-                f"only {len(used)} different sheets were found for more students",
+                f"only {len(used)} different sheets can be created, fewer than students",
                 hint="use more kinds, a higher difficulty, or random graphs",
             )
         used.add(questions)
@@ -238,7 +238,7 @@ def _select_kinds(graph: ExpressionGraph | None, kinds: str | Sequence[str]) -> 
 
 
 def _unsuitable_reason(graph: ExpressionGraph, kind: str) -> str:
-    """Return the reason for which a kind of problem is not suitable for a graph."""
+    """Return why a kind of problem is not suitable for a graph."""
     if graph.layered:
         return "the graph has layers that differ between training and use"
     if graph.shapes:

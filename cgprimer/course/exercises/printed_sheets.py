@@ -61,7 +61,7 @@ def svg_element(diagram: Diagram) -> str:
 
 
 def sheet_page(sheet: Sheet, *, solution: bool = False) -> str:
-    """Render a sheet as a page that needs no network and can be printed."""
+    """Render a sheet as a self-contained HTML page for printing."""
     title, subtitle = sheet_headings(sheet, solution=solution)
     sections = [
         {

@@ -99,7 +99,7 @@ def sample_problem(
         build_worksheet(candidate[1])  # raises an error if the graph itself is the cause
     name = graph.source.name if graph is not None else "random graphs"
     raise UsageError(
-        f"found no simple numbers for a problem of kind {kind!r} about {name}",
+        f"cannot find simple numbers for a problem of kind {kind!r} about {name}",
         hint="use another kind or a smaller graph",
     )
 

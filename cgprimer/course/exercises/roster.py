@@ -72,7 +72,7 @@ def read_roster(path: str | Path) -> list[Student]:
         shown = ", ".join(filter(None, header[:8])) or "none"
         raise DataError(
             f"{where} has no column 'name' or 'id'",
-            hint=f"the columns of its first line are: {shown}",
+            hint=f"rename or add a column; the first line has the columns: {shown}",
         )
     key_column = _find_column(headings, _KEYS)
     if key_column is None and name_column is None:

@@ -111,7 +111,7 @@ def sample_batches(
             samples = np.empty(0)
         if samples.ndim != 2 or not len(samples) or samples.shape[1] != len(graph.inputs):
             problem = f"samples of class {label} must be lists of {len(graph.inputs)} numbers"
-            raise DataError(problem, hint=f"give one number for each of {', '.join(graph.inputs)}")
+            raise DataError(problem, hint=f"pass one number for each of {', '.join(graph.inputs)}")
         classes.append(samples)
     random = np.random.default_rng(seed)
     second = random.random(number * size) < 0.5

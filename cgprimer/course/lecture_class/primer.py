@@ -133,7 +133,7 @@ class ComputationalGraphPrimer(NetworkSteps):
         graph = parse([*lines, *declarations])
         if graph.shapes:
             problem = "the lecture's class supports scalars only, but the expressions have arrays"
-            raise UsageError(problem, hint="use cgprimer.train and the other functions")
+            raise UsageError(problem, hint="use cgprimer.train instead")
         self._graph = graph
         if self.debug:
             print_line("\n".join(["expressions:", *lines]))

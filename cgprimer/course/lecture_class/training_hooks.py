@@ -39,7 +39,7 @@ class Exp(NamedTuple):
 
 
 class NetworkSteps:
-    """Forward pass and update of a neuron or a network, with the values that they use.
+    """The forward pass and parameter update of a neuron or a network, which may be overridden.
 
     While the loop of a subclass runs, its methods can change ``vals_for_learnable_params`` and
     ``bias``. The bias of a single neuron is a number, the biases of a network are

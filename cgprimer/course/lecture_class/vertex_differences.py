@@ -42,7 +42,7 @@ def differentiate(
         UsageError: several outputs, or a step that is not positive.
     """
     if len(of) != 1:
-        raise UsageError(f"{NAME} differentiates one output, got {len(of)}")
+        raise UsageError(f"{NAME} supports only one output, got {len(of)}")
     if not step > 0:
         raise UsageError(f"`step` of {NAME} must be positive, got {step!r}")
     builder = Builder(simplify=False)

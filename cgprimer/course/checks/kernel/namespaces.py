@@ -21,7 +21,7 @@ _MAX_FILES = 10_000  # files and folders in the working folder
 
 
 def enter_namespaces(folder: str, uid: int | None) -> bool:
-    """Leave the machine's network and processes, and mount an empty disk on a folder.
+    """Enter new network and process namespaces, and mount an empty disk on a folder.
 
     Root needs no user namespace. Any other user creates one first.
 

@@ -16,7 +16,7 @@ _PR_SET_NO_NEW_PRIVS = 38
 
 
 def end_with_parent(signal_number: int = signal.SIGKILL) -> None:
-    """Let the kernel send a signal to this process when its parent process ends."""
+    """Ask the kernel to send a signal to this process when the parent process ends."""
     prctl(_PR_SET_PDEATHSIG, signal_number)
 
 

@@ -139,7 +139,7 @@ def refuse_calls(no_processes: bool, same_user: bool) -> bool:
 def _build_filter(
     column: int, architecture: int, no_processes: bool, same_user: bool
 ) -> FilterProgram:
-    """Build the filter for one architecture.
+    """Build the seccomp filter program for one processor architecture.
 
     Args:
         column: the column of this architecture in the tables of system calls.
@@ -183,7 +183,7 @@ def _build_filter(
 
 
 def _list_numbers(calls: SystemCalls, column: int) -> list[int]:
-    """Return the numbers of the system calls that an architecture has."""
+    """Return the system call numbers of an architecture, without calls that it lacks."""
     numbers = (call_numbers[column] for call_numbers in calls.values())
     return [number for number in numbers if number is not None]
 

@@ -73,14 +73,14 @@ def find_small_steps(attempt: Attempt) -> Iterator[tuple[str, set[str]]]:
 
 
 def is_central_difference(question: Question, points: Points, answers: Array, name: str) -> bool:
-    """Return whether derivatives have the errors of central differences with a good step."""
+    """Return whether the errors of derivatives are those of central differences."""
     step = _fit_step(question, points, answers, name)
     return step is not None and step.scheme == "central" and abs(step.size) <= _MAX_GOOD_STEP
 
 
 @lru_cache(maxsize=2)  # two rules ask for the same attempt
 def _find_steps(attempt: Attempt) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
-    """Return the names whose steps are too large, and too small, keyed by message."""
+    """Return the names with too large and with too small a step, keyed by message."""
     question, points = attempt.question, attempt.points
     names = attempt.wrong & points.arguments.keys()
     large: dict[str, set[str]] = {}
@@ -100,7 +100,7 @@ def _find_steps(attempt: Attempt) -> tuple[dict[str, set[str]], dict[str, set[st
 
 
 def _has_small_errors(points: Points, answers: Array, name: str) -> bool:
-    """Return whether the errors are small enough for those of difference quotients."""
+    """Return whether the errors are small enough to come from difference quotients."""
     correct, noise = points.gradient[name][points.smooth], points.noise[name][points.smooth]
     with np.errstate(all="ignore"):
         errors = np.abs(answers[points.smooth] - correct) / (np.abs(correct) + noise / 1e-7)
@@ -109,7 +109,7 @@ def _has_small_errors(points: Points, answers: Array, name: str) -> bool:
 
 
 def _find_small_step(points: Points, answers: Array, name: str) -> float | None:
-    """Return the step for which the quotients are integer multiples of the spacing at f."""
+    """Return the step that explains the quotients as rounded differences of f."""
     compared = points.smooth & np.isfinite(answers)
     answers, value = answers[compared], points.value[compared]
     correct, noise = points.gradient[name][compared], points.noise[VALUE][compared]
@@ -149,7 +149,7 @@ class _Step(NamedTuple):
 
 
 class _Quotients:
-    """Difference quotients by one name, compared with a student's derivatives.
+    """Difference quotients with respect to one name, compared with a student's derivatives.
 
     Attributes:
         errors: the errors of the student's derivatives.
@@ -176,7 +176,7 @@ class _Quotients:
         return (after - before) / ((2 if scheme == "central" else 1) * step) - self.correct
 
     def fit_step(self, scheme: str, scale: Array) -> float:
-        """Return the step whose truncation errors are nearest to the errors, by iteration."""
+        """Fit the step whose truncation errors are nearest to the errors of the student."""
         step, order = 1e-3, _ORDERS[scheme]
         for _ in range(_ITERATIONS):
             predicted = self.compute_truncation_errors(scheme, step * scale)
@@ -192,7 +192,7 @@ class _Quotients:
         return float(step)
 
     def has_errors_of_step(self, scheme: str, step: float, scale: Array) -> bool:
-        """Return whether the errors are the truncation errors of quotients with a step."""
+        """Return whether the student's errors are the truncation errors for the given step."""
         predicted = self.compute_truncation_errors(scheme, step * scale)
         allowed = 0.01 * np.abs(predicted) + self.noise / abs(step) / 2
         is_near = np.abs(self.errors - predicted) <= allowed

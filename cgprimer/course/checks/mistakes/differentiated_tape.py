@@ -29,7 +29,7 @@ class Edge(NamedTuple):
 
 
 class DifferentiatedTape:
-    """A tape of scalars with the output and the names of a gradient.
+    """A tape of scalars, with its output and the sources to differentiate with respect to.
 
     Args:
         tape: the tape.
@@ -62,7 +62,7 @@ class DifferentiatedTape:
         return self.tape.instructions[index - len(self.tape.leaves)]
 
     def edges_to(self, head: int) -> list[Edge]:
-        """Return the edges to a result from its active operands."""
+        """Return the edges from the active operands of a result to the result."""
         operands = enumerate(self.instruction(head).operands)
         return [Edge(head, position, tail) for position, tail in operands if self.active[tail]]
 
@@ -77,7 +77,7 @@ class DifferentiatedTape:
         return self.order_edges(_sort_depth_first(self.tape, self.root, {*self.region}))
 
     def order_edges(self, heads: Sequence[int]) -> list[Edge]:
-        """Return the edges to results, for the results from the last to the first."""
+        """Return the edges to the given results, from the last result to the first."""
         return [edge for head in reversed(heads) for edge in self.edges_to(head)]
 
     def list_variables(self) -> list[int]:
@@ -85,7 +85,7 @@ class DifferentiatedTape:
         return [index for index in self.region if index in self.tape.labels]
 
     def find_shared_values(self) -> dict[int, list[Edge]]:
-        """Return the edges from each value that is an operand more than once."""
+        """Return the edges that leave each value with more than one use."""
         uses: dict[int, list[Edge]] = {}
         for edge in self.edges:
             uses.setdefault(edge.tail, []).append(edge)
@@ -144,7 +144,7 @@ class DifferentiatedTape:
         return f"{unparse(formula)} in {self.find_owner_name(index)}"
 
     def format_instruction(self, index: int) -> str:
-        """Return the primitive of a named value, or the formula of an unnamed one.
+        """Return the primitive of a named value, or the formula of an unnamed value.
 
         Either is followed by the variable in whose formula it occurs.
         """
@@ -200,7 +200,7 @@ def _sort_depth_first(tape: Tape, root: int, region: set[int]) -> list[int]:
 def group_values(
     values: Iterable[int], key: Callable[[int], str]
 ) -> list[tuple[str, frozenset[int]]]:
-    """Return the values with equal keys as sets, with their keys."""
+    """Group values by key, and return the sets of values with their keys."""
     groups: dict[str, list[int]] = {}
     for value in values:
         groups.setdefault(key(value), []).append(value)

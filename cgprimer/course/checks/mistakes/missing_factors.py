@@ -23,7 +23,7 @@ _ACTIVATIONS = {"sigmoid", "tanh", "sin", "cos", "softplus", "erf"}
 
 
 def is_function(primitive: object) -> bool:
-    """Return whether a primitive is a function whose derivative a student has to write."""
+    """Return whether a primitive is a named function such as ``sin``, not an operator."""
     return isinstance(primitive, str) and primitive not in _NOT_FUNCTIONS
 
 
@@ -31,7 +31,7 @@ def is_function(primitive: object) -> bool:
 
 
 def omit_loss_derivative(passes: GradientPasses) -> Iterator[PassPrediction]:
-    """Yield gradients without the derivative of the loss, or without the error in it."""
+    """Yield gradients without the derivative of the loss, or without the error factor."""
     outputs = passes.question.output.split(",")
     variables = passes.list_variables()
     outputs_of_graph = [v for v in variables if parse_element(passes.tape.labels[v])[0] in outputs]
@@ -56,7 +56,7 @@ def omit_loss_derivative(passes: GradientPasses) -> Iterator[PassPrediction]:
 
 
 def _find_squared_errors(passes: GradientPasses, outputs: list[int]) -> dict[int, int]:
-    """Return the powers of differences in the loss: the difference, keyed by the power."""
+    """Return the squared differences in the loss: the difference, keyed by the square."""
     tape = passes.tape
     squares = {}
     for head in passes.region:
@@ -73,7 +73,7 @@ def _find_squared_errors(passes: GradientPasses, outputs: list[int]) -> dict[int
 
 
 def omit_function_derivatives(passes: GradientPasses) -> Iterator[PassPrediction]:
-    """Yield gradients without the derivative of functions: of one, of a layer, of each."""
+    """Yield gradients without the derivatives of one, several or all function calls."""
     for heads, description in _group_functions(passes).items():
         edges = {edge for head in heads for edge in passes.edges_to(head)}
         yield (
@@ -99,7 +99,7 @@ def omit_function_derivatives(passes: GradientPasses) -> Iterator[PassPrediction
 
 
 def _group_functions(passes: GradientPasses) -> dict[frozenset[int], str]:
-    """Return sets of function calls with a description: one, a variable, a layer, a kind, all."""
+    """Group function calls by variable, layer and primitive; return the sets with descriptions."""
     functions: dict[int, str] = {}
     for head in passes.region:
         primitive, operands = passes.instruction(head)
@@ -131,7 +131,7 @@ def _count_functions_below(passes: GradientPasses, functions: dict[int, str]) ->
 
 
 def _find_one_operand_formulas(passes: GradientPasses) -> dict[int, int]:
-    """Return variables with several operations and one operand: the operand, keyed by variable."""
+    """Return the operand of each variable that has several operations but only one operand."""
     operands: dict[int, int] = {}
     for variable in passes.list_variables():
         edges = [edge for edge in passes.edges if passes.owner[edge.head] == variable]
@@ -167,7 +167,7 @@ def omit_outer_derivatives(passes: GradientPasses) -> Iterator[PassPrediction]:
 
 
 def _omit_powers(passes: GradientPasses, *, inner: bool) -> Iterator[PassPrediction]:
-    """Yield gradients without the derivative of a power of a leaf (inner), or of another one."""
+    """Yield gradients without the derivative of an inner power (of a leaf) or an outer power."""
     for edge in passes.edges:
         primitive, operands = passes.instruction(edge.head)
         if primitive != "pow" or edge.position != 0 or passes.active[operands[1]]:
@@ -185,7 +185,7 @@ def _omit_powers(passes: GradientPasses, *, inner: bool) -> Iterator[PassPredict
 
 
 def repeat_activation_derivatives(passes: GradientPasses) -> Iterator[PassPrediction]:
-    """Yield gradients in which the derivative of an activation function is a factor twice."""
+    """Yield gradients in which an activation derivative is multiplied in twice."""
     yield from _multiply_logit_derivatives(passes)
     activations: dict[str, list[int]] = {}
     for head in passes.region:
@@ -209,7 +209,7 @@ def _is_in_logarithm(passes: GradientPasses, value: int) -> bool:
 
 
 def _multiply_logit_derivatives(passes: GradientPasses) -> Iterator[PassPrediction]:
-    """Yield ``(p - y)*p*(1 - p)`` for the derivative of a loss of logits, ``p - y``."""
+    """Yield gradients with ``(p - y)*p*(1 - p)`` instead of ``p - y`` for a loss of logits."""
     builder, one = passes.builder, passes.builder.constant(1.0)
     factors = {
         logit: builder.emit("mul", probability, builder.emit("sub", one, probability))

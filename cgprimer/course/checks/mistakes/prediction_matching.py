@@ -13,7 +13,7 @@ MIN_POINTS = 4  # smooth points at which answers must agree
 def is_predicted(
     points: Points, answers: Array, predicted: Array, noise: Array, ties: Array | None = None
 ) -> bool:
-    """Return whether answers equal predicted derivatives at every smooth point with an answer.
+    """Return whether answers equal the predicted derivatives at every smooth point.
 
     Args:
         points: the points.

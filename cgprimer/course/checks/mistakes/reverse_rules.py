@@ -38,7 +38,7 @@ Combination = Literal["add", "overwrite", "ignore"]
 
 @dataclass(frozen=True, kw_only=True)
 class ReverseRules:
-    """The rules of reverse mode, without a mistake.
+    """The correct rules of reverse mode; subclasses change some of them.
 
     Values are those of the builder: indices, or floats on an eager builder.
 
@@ -66,7 +66,7 @@ class ReverseRules:
     def choose_operation(
         self, run: ReversePass, edge: Edge, primitive: Applied, values: Sequence[Any], out: Any
     ) -> tuple[Applied, Sequence[Any], Any]:
-        """Return the primitive, operands and result whose partial derivative is computed."""
+        """Choose the primitive, operands and result that determine the partial derivative."""
         return primitive, values, out
 
     def compute_upstream(self, run: ReversePass, edge: Edge, adjoint: Any) -> Any:
@@ -78,12 +78,12 @@ class ReverseRules:
         return run.builder.product(adjoint, partial)
 
     def choose_combination(self, run: ReversePass, edge: Edge) -> Combination:
-        """Return how a product is combined with the adjoint that the tail already has."""
+        """Choose how a product is combined with the existing adjoint of the tail."""
         return "add"
 
 
 class ReversePass:
-    """One reverse pass; core's sweep uses it as its builder.
+    """The builder of one reverse pass, which applies rules that may be wrong.
 
     Attributes:
         tape: the tape with the names of the gradient.
@@ -113,12 +113,12 @@ class ReversePass:
         self._edge = Edge(0, 0, 0)
 
     def run(self) -> dict[int, Any]:
-        """Run the pass and return the adjoints, keyed by index on the tape."""
+        """Run the reverse pass and return the adjoints, keyed by index on the tape."""
         sweep(self, self._visit_edges(), self.adjoints)
         return self.adjoints
 
     def _visit_edges(self) -> Iterator[SweepInstruction | tuple[Any, ...]]:
-        """Yield an instruction with one tail for each edge whose head has an adjoint."""
+        """Yield one instruction per edge whose head has an adjoint, with the tail as operand."""
         tape, rules, values, adjoints = self.tape, self.rules, self.values, self.adjoints
         for edge in tape.backward_edges if rules.order is None else rules.order:
             head, position, tail = edge
@@ -181,7 +181,7 @@ class OmitEdges(ReverseRules):
     edges: Collection[Edge] = frozenset()
 
     def is_propagated(self, edge: Edge) -> bool:
-        """Return whether an adjoint is propagated along an edge: whether it is not omitted."""
+        """Return whether an adjoint is propagated along an edge, which may be omitted."""
         return edge not in self.edges
 
 
@@ -230,7 +230,7 @@ class NegateProducts(ReverseRules):
     edges: Collection[Edge] = frozenset()
 
     def compute_product(self, run: ReversePass, edge: Edge, adjoint: Any, partial: Any) -> Any:
-        """Return the negative product."""
+        """Return the negated product of upstream gradient and partial derivative."""
         product = run.builder.product(adjoint, partial)
         return run.emit("neg", product) if edge in self.edges else product
 
@@ -258,7 +258,7 @@ class MultiplyProducts(ReverseRules):
     factors: Mapping[Edge, Any] = field(default_factory=dict)
 
     def compute_product(self, run: ReversePass, edge: Edge, adjoint: Any, partial: Any) -> Any:
-        """Return the product times the additional factor of the edge."""
+        """Return upstream gradient times partial derivative times the edge's additional factor."""
         product = run.builder.product(adjoint, partial)
         return run.emit("mul", product, self.factors[edge]) if edge in self.factors else product
 
@@ -292,7 +292,7 @@ class MovePartials(ReverseRules):
     def choose_operation(
         self, run: ReversePass, edge: Edge, primitive: Applied, values: Sequence[Any], out: Any
     ) -> tuple[Applied, Sequence[Any], Any]:
-        """Return the primitive with the wrong operands and result."""
+        """Return the primitive with the wrong operands and result of the mistake."""
         values, out = self.operands.get(edge.head, (values, out))
         return primitive, values, out
 
@@ -310,7 +310,7 @@ class SkipFormulas(ReverseRules):
     def choose_operation(
         self, run: ReversePass, edge: Edge, primitive: Applied, values: Sequence[Any], out: Any
     ) -> tuple[Applied, Sequence[Any], Any]:
-        """Return a copy of the other variable in place of the formula."""
+        """Return a copy operation of the other variable instead of the formula's operation."""
         if edge in self.edges:
             return "copy", (run.values[edge.tail],), out
         return primitive, values, out

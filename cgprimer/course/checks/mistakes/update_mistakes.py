@@ -59,7 +59,7 @@ def add_weight_decay(attempt: Attempt) -> Iterator[Prediction]:
 
 
 def _fit_decay(attempt: Attempt, name: str) -> float | None:
-    """Return the strength of a weight decay that explains the derivatives by one parameter."""
+    """Fit the weight decay strength that explains the derivative of one parameter."""
     points, answers = attempt.points, attempt.answers[name]
     compared = points.smooth & (points.arguments[name] != 0) & np.isfinite(answers)
     weight, correct = points.arguments[name][compared], points.gradient[name][compared]
@@ -166,11 +166,11 @@ def _list_early_updates(question: Question, points: Points) -> tuple[_EarlyUpdat
 
 
 def _fit_rate(attempt: Attempt, update: _EarlyUpdate) -> float | None:
-    """Return the learning rate that explains the student's derivatives best, by secants."""
+    """Fit the learning rate that best explains the student's derivatives."""
     names, points = sorted(attempt.wrong), attempt.points
 
     def errors(rate: float) -> Array:
-        """Return the differences between the prediction and the derivatives."""
+        """Return the differences between the predicted and the student's derivatives."""
         values = update.predict(rate)
         return np.concatenate([(values[e] - attempt.answers[e])[points.smooth] for e in names])
 
@@ -197,7 +197,7 @@ def _fit_rate(attempt: Attempt, update: _EarlyUpdate) -> float | None:
 
 
 def _find_densest(estimates: Array) -> float:
-    """Return the positive estimate with the nearest neighbours; nan if there are too few."""
+    """Return the positive estimate in the densest cluster; nan for too few estimates."""
     positive = np.sort(estimates[estimates > 0])
     if len(positive) < _MIN_POINTS:
         return math.nan
@@ -206,7 +206,7 @@ def _find_densest(estimates: Array) -> float:
 
 
 def _update(arguments: Gradient, gradient: Gradient, rate: float) -> dict[str, Array]:
-    """Return the arguments after a step of gradient descent."""
+    """Return the arguments after one gradient descent update."""
     return {**arguments, **{name: arguments[name] - rate * v for name, v in gradient.items()}}
 
 
@@ -250,7 +250,7 @@ class UpdateDuringPass(ReverseRules):
     def choose_operation(
         self, run: ReversePass, edge: Edge, primitive: Applied, values: Sequence[Any], out: Any
     ) -> tuple[Applied, Sequence[Any], Any]:
-        """Return a product with the updated parameter."""
+        """Return the product operation with the updated parameter as operand."""
         if primitive != "mul":
             return primitive, values, out
         parameter = run.tape.instruction(edge.head).operands[1 - edge.position]
@@ -268,7 +268,7 @@ class UpdateDuringPass(ReverseRules):
 
 
 def _predict_backward_pass(question: Question, points: Points) -> Callable[[float], Gradient]:
-    """Return a function of the rate: the gradient if products use updated parameters."""
+    """Return a function from the learning rate to the gradient with early updates."""
     passes = GradientPasses(question)
     tails = [edge.tail for edge in passes.edges]
     parameters = frozenset(i for i in passes.sources.values() if tails.count(i) == 1)

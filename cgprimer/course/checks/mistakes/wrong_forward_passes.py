@@ -24,7 +24,7 @@ def omit_biases(passes: GradientPasses) -> Iterator[PassPrediction]:
 
 
 def _find_biases(passes: GradientPasses) -> dict[str, dict[int, str]]:
-    """Return the sums with a bias, keyed by parameter.
+    """Return the sums that add a bias, keyed by bias parameter.
 
     Returns:
         For each parameter that is added to computed values: the formula of the sum without the
@@ -70,13 +70,13 @@ def transpose_weights(passes: GradientPasses) -> Iterator[PassPrediction]:
 def _transpose_in_forward_pass(
     passes: GradientPasses, name: str, transposed: dict[int, int]
 ) -> Iterator[PassPrediction]:
-    """Yield gradients of a forward pass with a transposed matrix.
+    """Yield gradients of a forward pass with one weight matrix transposed.
 
     The gradient with respect to the matrix may be transposed or not.
     """
 
     def emit_entry(index: int, operands: tuple[int, ...]) -> int:
-        """Return the value of another entry of the matrix."""
+        """Emit the transposed entry of the matrix."""
         return passes.values[index]
 
     forward = passes.recompute({k: partial(emit_entry, v) for k, v in transposed.items()})

@@ -45,7 +45,7 @@ _MAX_FACTORS = 30  # parameters, and values that may replace their factors
 
 
 def apply_wrong_rules(mistake: str) -> PredictByPasses:
-    """Return a function that applies the wrong rules of one mistake to all instructions."""
+    """Return a predictor that applies the wrong rules of one mistake to all instructions."""
 
     def predict(passes: GradientPasses) -> Iterator[PassPrediction]:
         """Yield gradients with the wrong partial derivatives of the mistake."""
@@ -127,7 +127,7 @@ def _convert_all_angles(passes: GradientPasses) -> Iterator[PassPrediction]:
 
 
 def _is_applicable(passes: GradientPasses, head: int, positions: Collection[int]) -> bool:
-    """Return whether a rule for the operands at some positions concerns an instruction.
+    """Return whether a rule for the operands at given positions affects an instruction.
 
     A rule for one operand of a power requires a constant as the other operand.
     """
@@ -212,7 +212,7 @@ def _combine_derivatives(passes: GradientPasses, head: int) -> Iterator[PassPred
 
 
 def keep_functions(passes: GradientPasses) -> Iterator[PassPrediction]:
-    """Yield gradients with a function, or a constant multiple, in place of its derivative."""
+    """Yield gradients with a function, or a constant multiple, instead of the derivative."""
     for primitive, group in _group_by_primitive(passes).items():
         if primitive in _LINEAR:
             continue
@@ -229,7 +229,7 @@ def keep_functions(passes: GradientPasses) -> Iterator[PassPrediction]:
 
 
 def keep_constant_terms(passes: GradientPasses) -> Iterator[PassPrediction]:
-    """Yield gradients in which the constant term of a sum remains in its derivative."""
+    """Yield gradients in which the constant term of a sum is kept in the derivative."""
     for edge, constant in _find_constant_operands(passes):
         primitive = passes.instruction(edge.head).primitive
         if primitive == "mul":
@@ -322,7 +322,7 @@ def _uses_result(primitive: str) -> bool:
 
 
 def replace_factors(passes: GradientPasses) -> Iterator[PassPrediction]:
-    """Yield derivatives by a factor of a product with a wrong value for the other factor."""
+    """Yield gradients in which the derivative of a product uses a wrong other factor."""
     edges: dict[int, list[Edge]] = {}
     for edge in passes.edges:
         edges.setdefault(edge.tail, []).append(edge)

@@ -57,7 +57,7 @@ def average_samples(question: Question, points: Points) -> Iterator[Prediction]:
 
 
 def accumulate_calls(question: Question, points: Points) -> Iterator[Prediction]:
-    """Yield the sums of the gradients of all calls so far."""
+    """Yield gradients that are accumulated over successive calls."""
     if points.is_sequence:
         values, noise = (
             {name: np.cumsum(v) for name, v in gradient.items()}
@@ -67,7 +67,7 @@ def accumulate_calls(question: Question, points: Points) -> Iterator[Prediction]
 
 
 def differentiate_at_other_points(question: Question, points: Points) -> Iterator[Prediction]:
-    """Yield the gradients at the points of other calls, and with exchanged or fixed arguments."""
+    """Yield gradients at the points of other calls, or with swapped or fixed arguments."""
     count = len(points)
     calls = {
         "it is the gradient at the point of the previous call": [0, *range(count - 1)],

@@ -21,7 +21,7 @@ _DEGREE = repr(math.pi / 180)
 
 
 class WrongRule(NamedTuple):
-    """A derivative of a primitive that students confuse with the right one.
+    """A wrong derivative of a primitive, as students often write it.
 
     Attributes:
         primitive: the name of the primitive.
@@ -45,12 +45,12 @@ class WrongRule(NamedTuple):
 
 
 def _rows(mistake: str, *rows: tuple[str, str, str]) -> tuple[WrongRule, ...]:
-    """Return rules of functions with one operand: name, wrong derivative, message."""
+    """Create rules of unary functions from rows of name, wrong derivative and message."""
     return tuple(WrongRule(name, (text,), mistake, message) for name, text, message in rows)
 
 
 def _degrees(name: str, slope: str) -> tuple[WrongRule, ...]:
-    """Return the rules of a function whose argument is taken in degrees instead of radians."""
+    """Create the wrong rules of a function whose argument is taken in degrees."""
     small, large = f"({_DEGREE}*a)", f"(a/{_DEGREE})"
     converted = slope.replace("(a)", small)
     message, value = "if u were in degrees", name + small

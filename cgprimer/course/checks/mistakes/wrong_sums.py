@@ -30,7 +30,7 @@ def negate_contributions(passes: GradientPasses) -> Iterator[PassPrediction]:
 
 
 def overwrite_adjoints(passes: GradientPasses) -> Iterator[PassPrediction]:
-    """Yield gradients with ``=`` instead of ``+=``: of all adjoints, of one, of each parameter."""
+    """Yield gradients in which contributions overwrite adjoints (``=`` instead of ``+=``)."""
     sources = frozenset(passes.sources.values())
     variants: list[tuple[str, dict[str, Any]]] = [
         ("a vertex", {}),
@@ -80,7 +80,7 @@ def _omit_uses(passes: GradientPasses) -> Iterator[PassPrediction]:
 def _omit_paths_of_sources(
     passes: GradientPasses, *, between_variables: bool
 ) -> Iterator[PassPrediction]:
-    """Yield the derivatives by single names in which one path is left out, or only one remains."""
+    """Yield single derivatives in which one path is left out, or only one path remains."""
     correct = passes.correct_gradient
     edges = [
         (passes.owner[edge.head] if between_variables else edge.head, edge)

@@ -38,7 +38,7 @@ def multiply_values(factor: float, message: str) -> Callable[[Attempt], Iterator
 
 
 def negate_values(attempt: Attempt) -> Iterator[Prediction]:
-    """Yield derivatives with the wrong sign, also with a wrong factor of 2."""
+    """Yield derivatives with the wrong sign, with and without a wrong factor of 2."""
     yield from multiply_values(-1.0, "the sign is wrong")(attempt)
     for factor in (-0.5, -2.0):
         message = f"the sign is wrong; {_SECOND_MISTAKES[-factor]}"
@@ -46,10 +46,10 @@ def negate_values(attempt: Attempt) -> Iterator[Prediction]:
 
 
 def exchange_reduction(name: str) -> Callable[[Attempt], Iterator[Prediction]]:
-    """Return a function that predicts the gradient of the other reduction, if it has this name."""
+    """Return a predictor of the gradient with the sum instead of the mean, or vice versa."""
 
     def predict(attempt: Attempt) -> Iterator[Prediction]:
-        """Yield the gradient of the sum instead of the mean, or of the mean instead of the sum."""
+        """Yield the gradient of the sum instead of the mean, or vice versa."""
         for factor, reduction in other_reductions(attempt).items():
             if reduction == name:
                 message = f"over the samples of a batch: {name}"
@@ -59,7 +59,7 @@ def exchange_reduction(name: str) -> Callable[[Attempt], Iterator[Prediction]]:
 
 
 def other_reductions(attempt: Attempt) -> dict[float, str]:
-    """Return the factor of the other reduction over the batch, with the name of the mistake."""
+    """Return the factor between sum and mean over the batch, with the mistake's name."""
     question = attempt.question
     if question.batch < 2:
         return {}
@@ -88,7 +88,7 @@ def take_reciprocals(attempt: Attempt) -> Iterator[Prediction]:
 
 
 def fit_constant_factors(attempt: Attempt) -> Iterator[Prediction]:
-    """Yield derivatives times a factor that is constant at all points."""
+    """Yield derivatives times a fitted factor that is constant over all points."""
     for name in attempt.wrong:
         correct = attempt.points.gradient[name]
         with np.errstate(all="ignore"):
@@ -123,7 +123,7 @@ def permute_values(attempt: Attempt) -> Iterator[Prediction]:
 
 
 def swap_parameters(attempt: Attempt) -> Iterator[Prediction]:
-    """Yield the derivatives by pairs of names, swapped."""
+    """Yield derivatives in which those of two names are swapped."""
     exchange = _find_exchange(attempt)
     if exchange.is_permutation:
         return
@@ -137,7 +137,7 @@ def swap_parameters(attempt: Attempt) -> Iterator[Prediction]:
 
 
 def copy_other_derivatives(attempt: Attempt) -> Iterator[Prediction]:
-    """Yield the derivative by another name of the question."""
+    """Yield the derivative with respect to another name of the question."""
     exchange = _find_exchange(attempt)
     if exchange.is_permutation or exchange.swapped_arrays:
         return
@@ -152,7 +152,7 @@ def copy_other_derivatives(attempt: Attempt) -> Iterator[Prediction]:
 
 @dataclass(frozen=True, eq=False)
 class _Exchange:
-    """Wrong derivatives that are the correct derivatives by other names.
+    """Wrong derivatives that are correct derivatives with respect to other names.
 
     Attributes:
         correct: the correct derivatives.
@@ -165,7 +165,7 @@ class _Exchange:
     names: frozenset[str]
 
     def values(self, *names: str) -> dict[str, Array]:
-        """Return the exchanged derivatives, for some names or for all."""
+        """Return the exchanged derivatives of the given names, or of all names."""
         return {
             name: self.correct[origin]
             for name, origin in self.origins.items()
@@ -195,7 +195,7 @@ class _Exchange:
 
 @lru_cache(maxsize=2)  # three rules ask for the same attempt
 def _find_exchange(attempt: Attempt) -> _Exchange:
-    """Return which wrong derivatives are the correct derivatives by other names."""
+    """Find wrong derivatives that are correct derivatives with respect to other names."""
     question, points, answers = attempt.question, attempt.points, attempt.answers
     if len(question.sources) > _MAX_EXCHANGED:
         return _Exchange(points.gradient, {}, frozenset())

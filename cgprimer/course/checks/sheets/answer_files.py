@@ -50,7 +50,7 @@ def normalize_name(name: str) -> str:
 
 
 def _build_key(problem: Any, row: str, column: str) -> BlankKey:
-    """Return the key of an answer; the first number in ``problem`` is that of the problem."""
+    """Return the key of an answer: the number in ``problem``, the row and the column."""
     digits = re.search(r"\d+", str(problem))
     return int(digits[0]) if digits else 0, normalize_name(row), normalize_name(column)
 
@@ -62,7 +62,7 @@ def _read_csv(text: str) -> Answers:
     """Read a CSV file with a line for each answer."""
     first, *rows = parse_csv(text) or [[]]
     if len(rows) > _MAX_ROWS:
-        raise ValueError(f"it has more than {_MAX_ROWS:,} rows")
+        raise ValueError(f"the table has more than {_MAX_ROWS:,} rows")
     header = [normalize_name(cell).casefold() for cell in first]
     if missing := [name for name in COLUMNS[1:] if name not in header]:
         raise ValueError(f"missing column {missing[0]!r}")
@@ -75,7 +75,7 @@ def _read_csv(text: str) -> Answers:
         key = _build_key(cells["problem"], cells["row"], cells["column"])
         texts[key] = cells.get("answer", "")
     if len(identifiers := sorted(sheets - {""})) > 1:
-        raise ValueError(f"it has answers to several sheets: {join_names(identifiers, 3)}")
+        raise ValueError(f"the file has answers to several sheets: {join_names(identifiers, 3)}")
     return Answers("".join(identifiers), texts)
 
 

@@ -91,7 +91,7 @@ def _evaluate_partials_elsewhere(
 def _change_formula(
     tree: Expression, blank: Blank, is_derivative: bool
 ) -> Iterator[tuple[str, Expression]]:
-    """Yield mistakes with the changed formulas.
+    """Yield each formula mistake with the changed formula of a blank.
 
     Args:
         tree: the formula.

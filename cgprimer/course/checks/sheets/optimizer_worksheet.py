@@ -52,7 +52,7 @@ def parse_rule(rule: str) -> tuple[tuple[str, Expression], ...]:
 
 @dataclass
 class _RuleNames:
-    """Names in the formulas of a rule: those on the sheet, and those of each parameter.
+    """The names in the formulas of a rule, on the sheet and for each parameter.
 
     Attributes:
         parameters: the parameters that the rule updates.
@@ -65,7 +65,7 @@ class _RuleNames:
     latest: dict[str, str] = field(default_factory=dict)
 
     def substitute(self, formula: Expression, parameter: str = "") -> Expression:
-        """Return a formula in the current names, for one parameter or as the sheet prints it.
+        """Substitute current names in a formula, for one parameter or as printed on the sheet.
 
         Args:
             formula: a formula of the rule.

@@ -115,7 +115,7 @@ def _parse_answers(
 
 
 def _matches(blank: Blank, answer: Any) -> bool:
-    """Return whether a shape or names match the correct answer."""
+    """Return whether an answer (a shape or a list of names) is correct."""
     if blank.form == "shape":
         return bool(answer == blank.value)
     names = {normalize_name(name) for name in answer}
@@ -213,7 +213,7 @@ class _Grading:
         return _Grade(0.0, "wrong", mistake, _EXPLANATIONS.get(mistake, "wrong number"))
 
     def _bound_rounding(self, blank: Blank) -> float:
-        """Return a bound of the rounding error of an exact number whose terms cancel."""
+        """Return a bound on the rounding error of a blank whose terms nearly cancel."""
         if self.digits or blank.form != "number" or not isinstance(blank.tree, Apply):
             return 0.0
         nodes = postorder(blank.tree)

@@ -123,7 +123,7 @@ def parse_sheet(data: Any, where: str) -> Sheet:
         sheet = Sheet(problems, str(data["title"]), str(data["student"]))
         identifier = data["sheet"]
     except (TypeError, KeyError, ValueError, AttributeError):
-        raise DataError(f"{where} is not a sheet of cgprimer") from None
+        raise DataError(f"{where} is not a cgprimer sheet") from None
     if identifier != sheet.identifier or any(p.kind not in KINDS for p in problems):
         message = (
             f"{where} was changed: its questions do not match the identifier"
@@ -148,7 +148,7 @@ def read_sheets(path: str | Path) -> dict[str, Sheet]:
             data = json.loads(text)
             data = data.get("metadata", data).get("cgprimer", data)
         except (ValueError, AttributeError, RecursionError) as error:
-            raise DataError(f"{where} is not a JSON file of cgprimer: {str(error)[:80]}") from None
+            raise DataError(f"{where} is not a cgprimer JSON file: {str(error)[:80]}") from None
     else:
         match = _EMBEDDED.search(text)
         try:

@@ -138,7 +138,7 @@ def _build_picture_worksheet(graph: ExpressionGraph, settings: Values) -> Worksh
 
 
 def _list_row_names(name: str, mark: str | None) -> tuple[str, ...]:
-    """Return the names of a row's value and, with a mark, of its tangent or adjoint."""
+    """Return the names of a table row: the value and, with a mark, the tangent or adjoint."""
     return (name, internal_name(mark, name)) if mark else (name,)
 
 
@@ -215,7 +215,7 @@ def is_same_number(one: float, other: float, digits: int) -> bool:
 
 
 def compute_last_place(value: float, digits: int) -> float:
-    """Return one unit in the last place of a number with the given significant digits.
+    """Return one unit in the last significant digit of a number.
 
     >>> compute_last_place(21.5, 4), compute_last_place(0.0, 4)
     (0.01, 0.0001)

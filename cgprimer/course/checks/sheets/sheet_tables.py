@@ -53,7 +53,7 @@ def evaluate_formula(formula: Expression, values: Values) -> Any:
 
 
 def multiply(left: Expression, right: Expression) -> Expression:
-    """Return a product as it is written: without a factor 1, and with a minus sign for -1."""
+    """Return the product of two formulas, simplified for factors 1 and -1."""
     for one, other in ((left, right), (right, left)):
         if isinstance(one, Number) and abs(one.value) == 1:
             return other if one.value == 1 else Apply("neg", (other,))
@@ -76,7 +76,7 @@ Formulas = dict[tuple[str, str], Expression]  #: keyed by edge, (tail, head)
 
 @dataclass(frozen=True)
 class EdgeFormulas:
-    """The partials on the edges of a graph as formulas, and the contributions of a sweep.
+    """Formulas of the partials on a graph's edges, and of the contributions in a sweep.
 
     Attributes:
         tape: the tape of partials, adjoints and tangents.

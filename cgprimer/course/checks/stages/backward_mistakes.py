@@ -140,7 +140,7 @@ def build_student_tape(nodes: Sequence[Node]) -> StudentTape | None:
 
 
 class Explanations(NamedTuple):
-    """Mistakes that predict a student's gradients, and mistakes that predict other gradients.
+    """The mistakes that do, and those that do not, predict a student's gradients.
 
     Attributes:
         matching: the explanation of each mistake that predicts the gradients, keyed by mistake; the
@@ -291,7 +291,7 @@ class _Candidates:
 
 
 def _remove_repetitions(orders: Iterable[list[Edge]]) -> list[list[Edge]]:
-    """Return different orders of edges, each of them once."""
+    """Return the distinct orders of edges, without repetitions."""
     return list({tuple(order): order for order in orders}.values())
 
 

@@ -95,7 +95,7 @@ def _name_operation(case: Case) -> str:
 
 
 def _is_composed(answer: Any) -> bool:
-    """Return whether an operation consists of other operations, such as a - b of a + (-b)."""
+    """Return whether an operation is composed of simpler ones, such as a - b = a + (-b)."""
     return sum(bool(node["parents"]) for node in answer["nodes"]) > 1
 
 

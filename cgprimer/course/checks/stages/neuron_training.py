@@ -137,7 +137,7 @@ def judge_epochs(answer: Any) -> Part:
 
 
 def _is_proportional(numbers: Sequence[float], expected: Sequence[float]) -> bool:
-    """Return whether numbers equal expected numbers times a positive factor, as sums and means."""
+    """Return whether values equal the expected values up to a positive factor."""
     factor = numbers[0] / expected[0]
     scaled = [factor * value for value in expected]
     return factor > 0 and is_close(list(numbers), scaled, _TOLERANCE)

@@ -45,7 +45,7 @@ class DriverCall(NamedTuple):
 
 @dataclass(frozen=True)
 class Task:
-    """A part of a stage.
+    """A graded part of a stage: driver calls and the function that judges their answers.
 
     Attributes:
         name: the name of the part.

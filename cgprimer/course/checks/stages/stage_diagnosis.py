@@ -101,7 +101,7 @@ def attribute_to_causes(findings: Sequence[Finding]) -> list[Part]:
 
 
 def _consequence(part: Part, cause: _Cause, reported: bool, *, certain: bool) -> Part:
-    """Return a wrong part as a consequence; it names the cause if no reported part has named it."""
+    """Return a wrong part that is reported as a consequence of an earlier mistake."""
     mistake = "" if cause.reported else cause.mistake
     cause.reported = cause.reported or reported
     if certain:

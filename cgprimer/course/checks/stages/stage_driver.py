@@ -45,7 +45,7 @@ def _apply(module: Any, name: str, operands: list[Any]) -> Any:
 
 
 def _run(module: Any, program: dict[str, Any], inputs: list[Any]) -> list[Any]:
-    """Run a program; return the values of all leaves and steps."""
+    """Run a program and return the values of all leaves and operations."""
     remaining = iter(inputs)
     values = [next(remaining) if kind == "input" else number for kind, number in program["leaves"]]
     for name, operands in program["steps"]:
@@ -100,11 +100,11 @@ def _list_parents(value: Any) -> list[Any]:
 
 
 class CyclicGraph(Exception):
-    """A value is its own parent, or its own ancestor."""
+    """Raised if a value in a graph is its own parent or ancestor."""
 
 
 class GraphTooLarge(Exception):
-    """A graph has more values than the expression can need."""
+    """Raised if a graph has more values than the expression can need."""
 
 
 def _sort_graph(root: Any) -> list[Any]:
