@@ -679,7 +679,7 @@ def test_the_folders_of_a_killed_grader_are_removed_by_the_next(
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
     with workspaces.workspace() as own:
         assert not left.exists()
-        workspaces._remove_stale.cache_clear()
+        workspaces._remove_stale_folders.cache_clear()
         with workspaces.workspace():  # a grader that lives keeps its folders
             assert own.exists()
     assert list(temporary.iterdir()) == []

@@ -129,7 +129,7 @@ GRADIENT: Forms = {"call": lambda arguments: _is_gradient_answer}
 # --- optimizers ----------------------------------------------------------------------------------
 
 
-def _optimizer_run_form(question: Mapping[str, Any]) -> Form:
+def _build_optimizer_run_form(question: Mapping[str, Any]) -> Form:
     """Return the expected form of the updates of an optimizer along a gradient sequence."""
     start, gradients = question["start"], question["gradients"]
     error = record(
@@ -142,7 +142,7 @@ def _optimizer_run_form(question: Mapping[str, Any]) -> Form:
     )
 
 
-def _optimizer_form(arguments: Sequence[Any]) -> Form:
+def _build_optimizer_form(arguments: Sequence[Any]) -> Form:
     """Return the expected form of a report on all runs of an optimizer."""
     question = arguments[1]
     meanings = list_of(equal_to(*question["hyper"]))
@@ -150,7 +150,7 @@ def _optimizer_form(arguments: Sequence[Any]) -> Form:
         "form": is_string,
         "taken": meanings,
         "defaults": mapping_of(is_number),
-        "runs": row_of(*map(_optimizer_run_form, question["runs"])),
+        "runs": row_of(*map(_build_optimizer_run_form, question["runs"])),
     }
     complete = either(
         record(**fields, moved=equal_to(True)),
@@ -166,7 +166,7 @@ def _optimizer_form(arguments: Sequence[Any]) -> Form:
 
 OPTIMIZER: Forms = {
     "list_definitions": lambda arguments: list_of(row_of(is_string, equal_to("class", "function"))),
-    "try_optimizer": _optimizer_form,
+    "try_optimizer": _build_optimizer_form,
 }
 
 
@@ -178,7 +178,7 @@ def _count_inputs(program: Mapping[str, Any]) -> int:
     return sum(kind == "input" for kind, _ in program["leaves"])
 
 
-def _graph_form(program: Mapping[str, Any], order: bool = False) -> Form:
+def _build_graph_form(program: Mapping[str, Any], order: bool = False) -> Form:
     """Return the expected form of a graph whose nodes are listed after their operands."""
     inputs, size = _count_inputs(program), len(program["leaves"]) + len(program["steps"])
     indices = list_of(is_integer)
@@ -204,27 +204,27 @@ def _graph_form(program: Mapping[str, Any], order: bool = False) -> Form:
     return accepts
 
 
-def _values_form(arguments: Sequence[Any]) -> Form:
+def _build_values_form(arguments: Sequence[Any]) -> Form:
     """Return the expected form of a student's graph, with or without a topological order."""
-    return _graph_form(arguments[0], order="order" in arguments[1:])
+    return _build_graph_form(arguments[0], order="order" in arguments[1:])
 
 
-def _zeroing_form(arguments: Sequence[Any]) -> Form:
+def _build_zeroing_form(arguments: Sequence[Any]) -> Form:
     """Return the expected form of the gradients before and after zeroing."""
     program = arguments[0]
     scalars = list_of(is_scalar, _count_inputs(program))
     names = ("zeroed", "data", "second", "unzeroed", "again")
-    return record(**dict.fromkeys(names, scalars), first=_graph_form(program))
+    return record(**dict.fromkeys(names, scalars), first=_build_graph_form(program))
 
 
-def _descent_form(arguments: Sequence[Any]) -> Form:
+def _build_descent_form(arguments: Sequence[Any]) -> Form:
     """Return the expected form of the parameters and gradients of gradient descent."""
     program, _, steps, *_ = arguments
     rows = list_of(list_of(is_scalar, _count_inputs(program)), steps)
     return record(rows=rows, grads=rows)
 
 
-def _tape_form(arguments: Sequence[Any]) -> Form:
+def _build_tape_form(arguments: Sequence[Any]) -> Form:
     """Return the expected form of a recorded tape and its adjoints."""
     operands = either(equal_to(None), list_of(is_integer))
     return record(
@@ -238,11 +238,11 @@ ENGINE: Forms = {
     "list_names": lambda arguments: _STRINGS,
     "compute_quotient": lambda arguments: record(value=is_scalar),
     "compute_gradient": lambda arguments: record(value=_SCALARS, point=list_of(is_anything)),
-    "build_values": _values_form,
+    "build_values": _build_values_form,
     "run_chain": lambda arguments: record(error=_ENDING),
-    "zero_gradients": _zeroing_form,
-    "run_optimizer": _descent_form,
-    "record_tape": _tape_form,
+    "zero_gradients": _build_zeroing_form,
+    "run_optimizer": _build_descent_form,
+    "record_tape": _build_tape_form,
     "sweep_long_tape": lambda arguments: either(
         record(first=is_scalar, error=equal_to("")), record(error=equal_to("RecursionError"))
     ),

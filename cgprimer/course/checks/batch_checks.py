@@ -108,7 +108,7 @@ def check_all(
         UsageError: the journal cannot be written.
         MachineError: the sandbox cannot start, or the machine has no disk space or memory left.
     """
-    keys = {name: check.key(_fingerprint(path), limits) for name, path in files.items()}
+    keys = {name: check.key(_read_fingerprint(path), limits) for name, path in files.items()}
     journal = journal or ResultJournal()
     results = journal.results
     first: dict[str, str] = {}  # the first submission with each key
@@ -117,7 +117,9 @@ def check_all(
     reused = sum(key in results for key in keys.values())
     pool = ThreadPoolExecutor(jobs)
     new = {key: name for key, name in first.items() if key not in results}
-    waiting = {pool.submit(_run, check, files[n], limits): key for key, n in new.items()}
+    waiting = {
+        pool.submit(_check_submission, check, files[n], limits): key for key, n in new.items()
+    }
     try:
         for n_finished, future in enumerate(as_completed(waiting), 1):
             journal.add(waiting[future], future.result())
@@ -144,7 +146,7 @@ def check_all(
     )
 
 
-def _run(check: Check, path: Path, limits: Limits) -> Result:
+def _check_submission(check: Check, path: Path, limits: Limits) -> Result:
     """Return the result of one submission, even if the submission fails.
 
     Raises:
@@ -180,7 +182,7 @@ def _unreadable_reason(path: Path, endings: tuple[str, ...]) -> str:
     return ""
 
 
-def _fingerprint(path: Path) -> bytes:
+def _read_fingerprint(path: Path) -> bytes:
     """Return the content of a submission, or metadata if the content cannot be read."""
     try:
         status = path.lstat()

@@ -70,7 +70,7 @@ def sanitize(text: str) -> str:
     return re.sub(f"[^{allowed}]", "\ufffd", text)
 
 
-def _clean(text: str) -> str:
+def _sanitize_string(text: str) -> str:
     """Return a printable string of limited length."""
     is_short = len(text) <= _MAX_STRING_LENGTH
     return sanitize(text if is_short else f"{text[:_MAX_STRING_LENGTH]} ...")
@@ -174,12 +174,12 @@ class Result:
     @property
     def points(self) -> float:
         """The sum of the points reached."""
-        return _total(part.points for part in self.parts)
+        return _add_points(part.points for part in self.parts)
 
     @property
     def possible(self) -> float:
         """The maximum number of points."""
-        return _total(part.possible for part in self.parts)
+        return _add_points(part.possible for part in self.parts)
 
     @property
     def percent(self) -> float:
@@ -193,13 +193,13 @@ class Result:
         problems = dict.fromkeys(part.problem for part in self.parts if part.problem)
         parts_of = {name: [p for p in self.parts if p.problem == name] for name in problems}
         return {
-            name: (_total(p.points for p in parts), _total(p.possible for p in parts))
+            name: (_add_points(p.points for p in parts), _add_points(p.possible for p in parts))
             for name, parts in parts_of.items()
         }
 
     def only_wrong(self) -> str:
         """Format the result without the parts that have all their points."""
-        return self._format(
+        return self._format_parts(
             [p for p in self.parts if p.points < p.possible or p.verdict != "right"]
         )
 
@@ -224,9 +224,9 @@ class Result:
         printer.text(str(self))
 
     def __str__(self) -> str:
-        return self._format(self.parts)
+        return self._format_parts(self.parts)
 
-    def _format(self, shown: Sequence[Part]) -> str:
+    def _format_parts(self, shown: Sequence[Part]) -> str:
         """Format the points, the failure, the given parts and the printed output."""
         lines = [self.summary]
         if self.failure:
@@ -294,17 +294,21 @@ class Result:
         parts = tuple(
             replace(
                 part,
-                message=_clean(part.message),
-                mistake=_clean(part.mistake),
-                evidence=tuple(map(_clean, part.evidence[:_MAX_EVIDENCE])),
+                message=_sanitize_string(part.message),
+                mistake=_sanitize_string(part.mistake),
+                evidence=tuple(map(_sanitize_string, part.evidence[:_MAX_EVIDENCE])),
             )
             for part in self.parts
         )
         failure = self.failure and replace(
-            self.failure, message=_clean(self.failure.message), where=_clean(self.failure.where)
+            self.failure,
+            message=_sanitize_string(self.failure.message),
+            where=_sanitize_string(self.failure.where),
         )
-        notes = tuple(map(_clean, self.notes))
-        return replace(self, parts=parts, output=_clean(self.output), failure=failure, notes=notes)
+        notes = tuple(map(_sanitize_string, self.notes))
+        return replace(
+            self, parts=parts, output=_sanitize_string(self.output), failure=failure, notes=notes
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as a dictionary for JSON; :meth:`from_dict` reads it back."""
@@ -326,7 +330,7 @@ class Result:
         return cls(**fields | converted).cleaned()
 
 
-def _total(points: Iterable[float]) -> float:
+def _add_points(points: Iterable[float]) -> float:
     """Add points exactly to hundredths; a sum of integers is an integer."""
     values = list(points)
     return round(fsum(values), 9) if any(type(v) is float for v in values) else sum(values)

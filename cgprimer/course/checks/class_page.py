@@ -78,7 +78,7 @@ def class_page(results: Sequence[Result], title: str, same: Mapping[str, str] | 
     True
     """
     repeated = find_repeated_submissions(result.submission for result in results)
-    groups = list(dict.fromkeys(_group_name(p) for result in results for p in result.parts))
+    groups = list(dict.fromkeys(_get_group_name(p) for result in results for p in result.parts))
     copies = same or {}
     return render_page(
         "course/checks/class_page.html",
@@ -88,11 +88,12 @@ def class_page(results: Sequence[Result], title: str, same: Mapping[str, str] | 
             f"{student} has {len(submissions)}: {join_names(submissions)}."
             for student, submissions in repeated.items()
         ],
-        mistakes=_mistake_rows(results),
+        mistakes=_build_mistake_rows(results),
         marks=_MARKS,
-        parts=_part_rows(results, groups),
+        parts=_build_part_rows(results, groups),
         students=[
-            _student_row(result, groups, copies.get(result.submission, "")) for result in results
+            _build_student_row(result, groups, copies.get(result.submission, ""))
+            for result in results
         ],
     )
 
@@ -116,12 +117,12 @@ def _format_percent(result: Result) -> str:
     return f"{result.percent:.0f} %"
 
 
-def _group_name(part: Part) -> str:
+def _get_group_name(part: Part) -> str:
     """Return the problem of a part, or the name of a part that belongs to no problem."""
     return part.problem or part.name
 
 
-def _mistake_rows(results: Sequence[Result]) -> list[MistakeRow]:
+def _build_mistake_rows(results: Sequence[Result]) -> list[MistakeRow]:
     """Return the rows of the table of mistakes."""
     mistakes = group_by_mistake(results)
     unit = _WIDEST_BAR / max(map(len, mistakes.values()), default=1)
@@ -131,14 +132,14 @@ def _mistake_rows(results: Sequence[Result]) -> list[MistakeRow]:
     ]
 
 
-def _part_rows(results: Sequence[Result], groups: Sequence[str]) -> list[PartRow]:
+def _build_part_rows(results: Sequence[Result], groups: Sequence[str]) -> list[PartRow]:
     """Return the rows of the table of parts, or of problems with their parts."""
     parts = [part for result in results for part in result.parts]
-    counts = Counter((_group_name(part), part.verdict) for part in parts)
+    counts = Counter((_get_group_name(part), part.verdict) for part in parts)
     reached, possible = dict.fromkeys(groups, 0.0), dict.fromkeys(groups, 0.0)
     for part in parts:
-        reached[_group_name(part)] += part.points
-        possible[_group_name(part)] += part.possible
+        reached[_get_group_name(part)] += part.points
+        possible[_get_group_name(part)] += part.possible
     return [
         PartRow(
             name,
@@ -149,7 +150,7 @@ def _part_rows(results: Sequence[Result], groups: Sequence[str]) -> list[PartRow
     ]
 
 
-def _student_row(result: Result, groups: Sequence[str], original: str) -> StudentRow:
+def _build_student_row(result: Result, groups: Sequence[str], original: str) -> StudentRow:
     """Return a row of the table of students; ``original`` is the submission that was copied."""
     mistakes = ", ".join(result.mistakes) or ("the same file" if original else "")
     return StudentRow(
@@ -180,7 +181,7 @@ def _list_details(result: Result, original: str) -> list[DetailLine]:
 
 def _mark_group(result: Result, group: str) -> Mark | None:
     """Return the mark of a part, or the points of a problem; None if the result lacks both."""
-    parts = [part for part in result.parts if _group_name(part) == group]
+    parts = [part for part in result.parts if _get_group_name(part) == group]
     if not parts:
         return None
     if group in result.subtotals:

@@ -110,20 +110,20 @@ def nbgrader_notebook(check: Check, level: str) -> str:
     # Without these lines nbgrader would remove the skeleton as the solution.
     skeleton = f"{check.skeleton.strip()}\n\n### BEGIN SOLUTION\n### END SOLUTION"
     cells = [
-        _cell(skeleton, f"{check.name}-solution", solution=True),
-        _cell(setup, f"{check.name}-result"),
+        _create_code_cell(skeleton, f"{check.name}-solution", solution=True),
+        _create_code_cell(setup, f"{check.name}-result"),
     ]
     for number, (part, points) in enumerate(check.parts.items(), 1):
         source = f"result.require({part!r}, {level!r})"
         identity = "".join(c if c.isascii() and c.isalnum() else "-" for c in part)
-        cells.append(_cell(source, f"{check.name}-{number}-{identity}", points=points))
+        cells.append(_create_code_cell(source, f"{check.name}-{number}-{identity}", points=points))
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
     notebook = {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
     return json.dumps(notebook, indent=1) + "\n"
 
 
-def _cell(
+def _create_code_cell(
     source: str, identity: str, *, solution: bool = False, points: float | None = None
 ) -> dict[str, object]:
     """Return a code cell with metadata of nbgrader; a cell with points is graded."""

@@ -92,18 +92,20 @@ def find_mistakes(
     if not remaining:
         return {}
     attempt = Attempt(question, points, answers, frozenset(remaining))
-    matches = [*_match(attempt, _predict_from_answers(attempt))]
+    matches = [*_match_predictions(attempt, _predict_from_answers(attempt))]
     if not _explains_all(matches, remaining):
         matches += _match_errors(attempt)
     is_large = len(question.primal) > _MAX_OPERATIONS
     skips_passes = is_large and _explains_all(matches, remaining)
     shared = () if skips_passes else _predict_for_all_students(question, points)
-    matches += _match(attempt, shared)
-    mistakes = _select(matches, remaining)
+    matches += _match_predictions(attempt, shared)
+    mistakes = _select_mistakes(matches, remaining)
     for predict in (_predict_by_fitting, lambda attempt: _add_second_mistakes(attempt, shared)):
         if remaining:
             attempt = replace(attempt, wrong=frozenset(remaining))
-            mistakes += _select([*_match(attempt, predict(attempt))], remaining)
+            mistakes += _select_mistakes(
+                [*_match_predictions(attempt, predict(attempt))], remaining
+            )
     return {name: mistake for mistake in mistakes for name in mistake.explained}
 
 
@@ -207,7 +209,7 @@ def _add_second_mistakes(
 # --- comparison ----------------------------------------------------------------------------------
 
 
-def _match(attempt: Attempt, candidates: Iterable[_Candidate]) -> Iterator[_Match]:
+def _match_predictions(attempt: Attempt, candidates: Iterable[_Candidate]) -> Iterator[_Match]:
     """Yield the predictions that explain a wrong derivative."""
     points = attempt.points
     for rank, mistake, prediction in candidates:
@@ -230,7 +232,7 @@ def _match_errors(attempt: Attempt) -> Iterator[_Match]:
             yield _Match((order, 0), rule.name, message, names, is_complete=True)
 
 
-def _select(matches: list[_Match], remaining: set[str]) -> list[Mistake]:
+def _select_mistakes(matches: list[_Match], remaining: set[str]) -> list[Mistake]:
     """Select the fewest and likeliest mistakes; remove the names that they explain."""
     mistakes = []
     while relevant := [match for match in matches if match.explained & remaining]:

@@ -70,7 +70,7 @@ class Change:
         return text
 
 
-def _mistake(
+def _create_mistake(
     name: str, message: str, *replacements: tuple[str, str], of: Sequence[str] = ()
 ) -> Change:
     """Create a change that represents a mistake in the statements of a rule."""
@@ -130,24 +130,26 @@ CHANGES: tuple[Change, ...] = (
     replace(_DAMPED, replacements=(*_DAMPED.replacements, ("rate*(g", "rate*((1 - beta)*g"))),
     _DAMPED,
     # Mistakes that every rule can have.
-    _mistake(
+    _create_mistake(
         "sign", "the parameters move along the gradient; the loss grows", ("p - rate", "p + rate")
     ),
-    _mistake(
+    _create_mistake(
         "sign",
         "the parameters move along the gradient; the loss grows",
         ("+ g;", "- g;"),
         of=_VELOCITY,
     ),
-    _mistake(
+    _create_mistake(
         "sign", "the parameters move along the gradient; the loss grows", ("p = p + v", "p = p - v")
     ),
-    _mistake(
+    _create_mistake(
         "rate applied twice",
         "the update multiplies by the learning rate twice",
         ("rate*", "rate*rate*"),
     ),
-    _mistake("rate not applied", "the update does not use the learning rate", ("rate*", "1*")),
+    _create_mistake(
+        "rate not applied", "the update does not use the learning rate", ("rate*", "1*")
+    ),
     *(
         Change(
             "normalized gradient",
@@ -165,7 +167,7 @@ CHANGES: tuple[Change, ...] = (
     ),
     # State.
     *(
-        _mistake(
+        _create_mistake(
             "state starts at the gradient",
             f"the state must be 0 before the first update; here it is {start}",
             (old, old.replace(f"*{name} ", f"*{_INITIAL.format(value, name)} ")),
@@ -178,14 +180,14 @@ CHANGES: tuple[Change, ...] = (
             ("s", "g*g", "the square of the first gradient", "alpha*s + ", ("rmsprop",)),
         )
     ),
-    _mistake(
+    _create_mistake(
         "state starts at the gradient",
         "the moments must be 0 before the first update; here"
         " they are the first gradient and its square",
         ("beta1*m + ", f"beta1*{_INITIAL.format('g', 'm')} + "),
         ("beta2*v + ", f"beta2*{_INITIAL.format('g*g', 'v')} + "),
     ),
-    _mistake(
+    _create_mistake(
         "state starts at the gradient",
         "the sum of squares must be 0 before the first update;"
         " here it is the square of the first gradient",
@@ -220,18 +222,18 @@ CHANGES: tuple[Change, ...] = (
         (("^t", "^1"),),
         resets_state=True,
     ),
-    _mistake(
+    _create_mistake(
         "first moment not kept",
         "an update does not use the previous first moment",
         ("beta1*m + ", ""),
     ),
-    _mistake(
+    _create_mistake(
         "second moment not kept",
         "an update does not use the previous second moment",
         ("beta2*v + ", ""),
     ),
     *(
-        _mistake(
+        _create_mistake(
             "state of the step before",
             "the parameters are updated before the state; update the state first",
             (text, _move_parameters_first(text)),
@@ -240,99 +242,99 @@ CHANGES: tuple[Change, ...] = (
         if name not in ("sgd", "nesterov", "adamw")
     ),
     # Velocity.
-    _mistake(
+    _create_mistake(
         "look-ahead missing",
         "this is the update of plain momentum",
         ("rate*(g + beta*v)", "rate*v"),
     ),
-    _mistake(
+    _create_mistake(
         "look-ahead missing",
         "the gradient is computed at the parameters, and this is the update of plain momentum",
         ("slope*(p + beta*v)", "slope*p"),
     ),
-    _mistake(
+    _create_mistake(
         "look-ahead by the whole velocity",
         "the look-ahead must be beta times the velocity",
         ("slope*(p + beta*v)", "slope*(p + v)"),
     ),
-    _mistake(
+    _create_mistake(
         "look-ahead backwards",
         "the look-ahead must have the direction of the velocity",
         ("slope*(p + beta*v)", "slope*(p - beta*v)"),
     ),
-    _mistake(
+    _create_mistake(
         "look-ahead in momentum",
         "this is Nesterov's update, not plain momentum",
         ("rate*v", "rate*(g + beta*v)"),
         of=("momentum",),
     ),
-    _mistake(
+    _create_mistake(
         "gradient left out of the look-ahead",
         "the update lacks the gradient; it is beta times the velocity only",
         ("rate*(g + beta*v)", "rate*(beta*v)"),
     ),
-    _mistake(
+    _create_mistake(
         "beta left out of the look-ahead",
         "the look-ahead must multiply the velocity by beta",
         ("rate*(g + beta*v)", "rate*(g + v)"),
     ),
-    _mistake(
+    _create_mistake(
         "gradient counted twice",
         "the velocity already contains the gradient",
         ("rate*v", "rate*(v + g)"),
         of=("momentum",),
     ),
-    _mistake(
+    _create_mistake(
         "beta left out",
         "the velocity is not multiplied by beta, so it never decays",
         ("beta*v + g;", "v + g;"),
     ),
-    _mistake(
+    _create_mistake(
         "beta and 1 - beta swapped",
         "the velocity is multiplied by 1 - beta instead of beta",
         ("beta*v + g;", "(1 - beta)*v + beta*g;"),
     ),
-    _mistake(
+    _create_mistake(
         "beta and 1 - beta swapped",
         "the velocity is multiplied by 1 - beta instead of beta",
         ("beta*v + g;", "(1 - beta)*v + g;"),
     ),
-    _mistake(
+    _create_mistake(
         "beta times the gradient, too",
         "beta must multiply the velocity only",
         ("beta*v + g;", "beta*(v + g);"),
     ),
     # Squares.
-    _mistake(
+    _create_mistake(
         "gradient not squared",
         "the state must accumulate squared gradients",
         ("g*g", "g"),
         of=_SCALED,
     ),
-    _mistake(
+    _create_mistake(
         "gradient not squared",
         "the state must accumulate squared gradients",
         ("g*g", "abs(g)"),
         of=_SCALED,
     ),
-    _mistake("root missing", "the update must divide by the square root", ("sqrt", "")),
-    _mistake(
+    _create_mistake("root missing", "the update must divide by the square root", ("sqrt", "")),
+    _create_mistake(
         "never forgets",
         "squares are summed, as in AdaGrad; RMSprop averages them",
         ("alpha*s + (1 - alpha)*g*g", "s + g*g"),
     ),
-    _mistake(
+    _create_mistake(
         "1 - alpha left out",
         "the new square must have the weight 1 - alpha",
         ("(1 - alpha)*g*g", "g*g"),
     ),
-    _mistake(
+    _create_mistake(
         "alpha and 1 - alpha swapped",
         "the weights of the average and of the new square are exchanged",
         ("alpha*s + (1 - alpha)", "(1 - alpha)*s + alpha"),
     ),
     *(
-        _mistake(
+        _create_mistake(
             "forgets",
             "squares are averaged, as in RMSprop; AdaGrad sums them",
             ("s + g*g", f"{keep}*s + (1 - {keep})*g*g"),
@@ -340,53 +342,53 @@ CHANGES: tuple[Change, ...] = (
         )
         for keep in (0.9, 0.95, 0.99, 0.999)
     ),
-    _mistake(
+    _create_mistake(
         "bias corrected",
         "RMSprop has no bias correction",
         ("sqrt(s)", "sqrt(s/(1 - alpha^t))"),
         of=("rmsprop",),
     ),
-    _mistake(
+    _create_mistake(
         "epsilon missing",
         "epsilon is missing, so the update can divide by zero",
         (" + epsilon", ""),
     ),
-    _mistake(
+    _create_mistake(
         "epsilon inside the root",
         "epsilon must be outside Adam's square root; inside, its square root is added",
         ("sqrt(vh) + epsilon", "sqrt(vh + epsilon)"),
     ),
-    _mistake(
+    _create_mistake(
         "epsilon inside the root",
         "epsilon must be outside Adam's square root; inside, its square root is added",
         ("sqrt(vh) + epsilon", "sqrt(vh)"),
         ("vh = v/", "vh = (v + epsilon)/"),
     ),
-    _mistake(
+    _create_mistake(
         "alpha for 1 - alpha",
         "the new square must have the weight 1 - alpha, not alpha",
         ("(1 - alpha)*g*g", "alpha*g*g"),
         of=("rmsprop",),
     ),
-    _mistake(
+    _create_mistake(
         "1 - alpha for alpha",
         "the previous average must have the weight alpha, not 1 - alpha",
         ("alpha*s + (1", "(1 - alpha)*s + (1"),
         of=("rmsprop",),
     ),
     # Adam's moments.
-    _mistake(
+    _create_mistake(
         "beta1 in both corrections",
         "the second moment must be divided by 1 - beta2^t",
         ("beta2^t", "beta1^t"),
     ),
-    _mistake(
+    _create_mistake(
         "beta2 in both corrections",
         "the first moment must be divided by 1 - beta1^t",
         ("beta1^t", "beta2^t"),
     ),
     *(
-        _mistake(
+        _create_mistake(
             "beta for 1 - beta", f"the new value must have the weight {which}, not beta", *swaps
         )
         for which, swaps in (
@@ -395,57 +397,57 @@ CHANGES: tuple[Change, ...] = (
             ("1 - beta2", ((_V1, "beta2*g*g"),)),
         )
     ),
-    _mistake(
+    _create_mistake(
         "no bias correction",
         "both moments start at 0 and need a bias correction",
         (_MH, "mh = m"),
         (_VH, "vh = v"),
     ),
-    _mistake(
+    _create_mistake(
         "first moment not corrected",
         "the bias correction of the first moment is missing",
         (_MH, "mh = m"),
     ),
-    _mistake(
+    _create_mistake(
         "first moment not corrected",
         "the learning rate lacks the bias correction of the first moment",
         (_STEP, "p = p - rate*sqrt(1 - beta2^t)*m/(sqrt(v) + epsilon)"),
     ),
-    _mistake(
+    _create_mistake(
         "second moment not corrected",
         "the bias correction of the second moment is missing",
         (_VH, "vh = v"),
     ),
-    _mistake("steps counted from 0", "t must be 1 in the first update", ("^t", "^(t - 1)")),
-    _mistake("steps counted from 2", "t must be 1 in the first update", ("^t", "^(t + 1)")),
-    _mistake("step not counted", "t is 1 in all updates", ("^t", "^1")),
+    _create_mistake("steps counted from 0", "t must be 1 in the first update", ("^t", "^(t - 1)")),
+    _create_mistake("steps counted from 2", "t must be 1 in the first update", ("^t", "^(t + 1)")),
+    _create_mistake("step not counted", "t is 1 in all updates", ("^t", "^1")),
     *(
-        _mistake(
+        _create_mistake(
             "power missing in the correction",
             "beta must be raised to the power t, not multiplied by t",
             (f"{beta}^t", f"{beta}*t"),
         )
         for beta in ("", "beta1", "beta2")
     ),
-    _mistake(
+    _create_mistake(
         "power missing in the correction",
         "beta must be raised to the power t, not multiplied by t",
         ("(1 - beta1^t)", "(abs(1 - beta1*t))"),
         ("(1 - beta2^t)", "(abs(1 - beta2*t))"),
     ),
-    _mistake(
+    _create_mistake(
         "power of the whole correction",
         "beta must be raised to the power t, not 1 - beta",
         ("(1 - beta1^t)", "((1 - beta1)^t)"),
         ("(1 - beta2^t)", "((1 - beta2)^t)"),
     ),
-    _mistake(
+    _create_mistake(
         "multiplied by the correction",
         "the moments must be divided by 1 - beta^t",
         ("m/(1 - beta1", "m*(1 - beta1"),
         ("v/(1 - beta2", "v*(1 - beta2"),
     ),
-    _mistake(
+    _create_mistake(
         "corrected moments stored",
         "the corrected moments must not be stored; correct copies of them",
         ("m = beta1*m + (1 - beta1)*g", "m = (beta1*m + (1 - beta1)*g)/(1 - beta1^t)"),
@@ -453,74 +455,74 @@ CHANGES: tuple[Change, ...] = (
         (_MH, "mh = m"),
         (_VH, "vh = v"),
     ),
-    _mistake(
+    _create_mistake(
         "beta1 and beta2 swapped",
         "beta1 belongs to the first moment, beta2 to the second",
         ("beta1", "beta3"),
         ("beta2", "beta1"),
         ("beta3", "beta2"),
     ),
-    _mistake(
+    _create_mistake(
         "beta1 and beta2 swapped",
         "beta1 belongs to the first moment, beta2 to the second, in the averages",
         ("beta1*m + (1 - beta1)", "beta3*m + (1 - beta3)"),
         ("beta2*v + (1 - beta2)", "beta1*v + (1 - beta1)"),
         ("beta3", "beta2"),
     ),
-    _mistake(
+    _create_mistake(
         "beta1 and beta2 swapped",
         "beta1 belongs to the first moment, beta2 to the second, in the corrections",
         ("beta1^t", "beta3^t"),
         ("beta2^t", "beta1^t"),
         ("beta3", "beta2"),
     ),
-    _mistake("beta1 twice", "the second moment must use beta2", ("beta2", "beta1")),
-    _mistake("beta2 twice", "the first moment must use beta1", ("beta1", "beta2")),
-    _mistake(
+    _create_mistake("beta1 twice", "the second moment must use beta2", ("beta2", "beta1")),
+    _create_mistake("beta2 twice", "the first moment must use beta1", ("beta1", "beta2")),
+    _create_mistake(
         "1 - beta left out",
         "the gradient must have the weight 1 - beta1, its square the weight 1 - beta2",
         ("(1 - beta1)*g;", "g;"),
         (_V1, "g*g"),
     ),
-    _mistake(
+    _create_mistake(
         "1 - beta left out", "the gradient must have the weight 1 - beta1", ("(1 - beta1)*g;", "g;")
     ),
-    _mistake(
+    _create_mistake(
         "1 - beta left out", "the squared gradient must have the weight 1 - beta2", (_V1, "g*g")
     ),
-    _mistake(
+    _create_mistake(
         "beta and 1 - beta swapped",
         "the weights of the averages and of the new values are exchanged",
         ("beta1*m + (1 - beta1)", "(1 - beta1)*m + beta1"),
         ("beta2*v + (1 - beta2)", "(1 - beta2)*v + beta2"),
     ),
-    _mistake(
+    _create_mistake(
         "beta and 1 - beta swapped",
         "the weights of the first moment and of the gradient are exchanged",
         ("beta1*m + (1 - beta1)", "(1 - beta1)*m + beta1"),
     ),
-    _mistake(
+    _create_mistake(
         "beta and 1 - beta swapped",
         "the weights of the second moment and of the square are exchanged",
         ("beta2*v + (1 - beta2)", "(1 - beta2)*v + beta2"),
     ),
-    _mistake(
+    _create_mistake(
         "average squared",
         "the gradient must be squared, not its average",
         ("(1 - beta2)*g*g", "(1 - beta2)*m*m"),
     ),
-    _mistake(
+    _create_mistake(
         "first moment not used",
         "the update uses the gradient instead of its average",
         (_MH, "mh = g"),
     ),
-    _mistake(
+    _create_mistake(
         "moments share one storage",
         "both moments are stored in the same list or dictionary",
         ("m = beta1*m +", "v = beta1*v +"),
         ("mh = m/", "mh = v/"),
     ),
-    _mistake(
+    _create_mistake(
         "moments share one storage",
         "both moments are stored in the same list or dictionary",
         ("m = beta1*m +", "v = beta1*v +"),

@@ -142,7 +142,7 @@ def simulate(variant: Variant, hyper: Mapping[str, float], start: Any, gradients
     )
     with np.errstate(all="ignore"):
         for change in variant.changes:
-            gradients = _normalize(np.asarray(gradients), change)
+            gradients = _normalize_gradients(np.asarray(gradients), change)
         for index, gradient in enumerate(gradients):
             if counts_per_parameter:
                 numbers = index * size + 1.0 + np.arange(size)
@@ -162,7 +162,7 @@ def simulate(variant: Variant, hyper: Mapping[str, float], start: Any, gradients
     return rows
 
 
-def _normalize(gradients: Any, change: Change) -> Any:
+def _normalize_gradients(gradients: Any, change: Change) -> Any:
     """Normalize gradients of shape (updates, parameters) if a change requires that."""
     if change.normalizes == "sign":
         return np.sign(gradients)

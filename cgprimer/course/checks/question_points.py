@@ -80,7 +80,9 @@ def choose_points(question: Question, count: int = 20, seed: int = 0) -> Points:
     for width in _WIDTHS:
         if total < count:
             candidates = _sample_arguments(question, random, _TRIES * count, center, width)
-            indices = _select(question, evaluate_points(question, candidates), count - total)
+            indices = _select_candidates(
+                question, evaluate_points(question, candidates), count - total
+            )
             chosen.append({n: v[..., indices] for n, v in candidates.items()})
             total += len(indices)
     if total < min(count, _MIN_POINTS):
@@ -184,7 +186,7 @@ def _sample_arguments(
     return arguments
 
 
-def _select(question: Question, candidates: Points, count: int) -> list[int]:
+def _select_candidates(question: Question, candidates: Points, count: int) -> list[int]:
     """Return the indices of the best candidates, on as many branches as possible."""
     smooth, badness = np.flatnonzero(candidates.smooth), _rate_badness(question, candidates)
     if not question.branches.decisions or not len(smooth):

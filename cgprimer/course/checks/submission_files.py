@@ -54,7 +54,7 @@ def source_of(path: Path) -> Source | Failure:
     data = read_regular_file(path, _MAX_SIZE)
     if data is None:
         return Failure("encoding", f"the file exceeds {_MAX_SIZE:,} bytes")
-    text = _decode(data)
+    text = _decode_source(data)
     if isinstance(text, Failure):
         return text
     if path.suffix == ".ipynb":
@@ -69,7 +69,7 @@ def source_of(path: Path) -> Source | Failure:
     return Source(path.name, text)
 
 
-def _decode(data: bytes) -> str | Failure:
+def _decode_source(data: bytes) -> str | Failure:
     """Decode source code by its declared encoding, or as UTF-8 without a declaration."""
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return Failure("encoding", "the file is UTF-16: save it as UTF-8")

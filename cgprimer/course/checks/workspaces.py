@@ -30,10 +30,10 @@ def workspace() -> Iterator[Path]:
     Raises:
         OSError: the folder for temporary files is missing or full.
     """
-    _remove_stale(tempfile.gettempdir())
+    _remove_stale_folders(tempfile.gettempdir())
     while True:
         outer = Path(os.path.realpath(tempfile.mkdtemp(prefix=_PREFIX)))
-        lock = _lock(outer)
+        lock = _lock_folder(outer)
         if fcntl is None or lock is not None:
             break
     try:
@@ -47,7 +47,7 @@ def workspace() -> Iterator[Path]:
             os.close(lock)
 
 
-def _lock(folder: Path) -> int | None:
+def _lock_folder(folder: Path) -> int | None:
     """Lock a folder and return its descriptor, or None if it is locked or missing."""
     if fcntl is None:
         return None
@@ -66,7 +66,7 @@ def _lock(folder: Path) -> int | None:
 
 
 @cache
-def _remove_stale(parent: str) -> None:
+def _remove_stale_folders(parent: str) -> None:
     """Remove the folders of killed graders of this user."""
     if fcntl is None:
         return
@@ -74,7 +74,7 @@ def _remove_stale(parent: str) -> None:
         for folder in Path(parent).glob(f"{_PREFIX}*"):
             if folder.lstat().st_uid != os.geteuid():
                 continue
-            lock = _lock(folder)
+            lock = _lock_folder(folder)
             if lock is not None:
                 remove_folder(folder)
                 os.close(lock)

@@ -57,7 +57,7 @@ def read_answers(text: str, question: Question) -> dict[str, WrittenAnswer]:
         SourceError: a formula cannot be read.
         UsageError: the number of answers is wrong, or a name is not part of the gradient.
     """
-    parts = _split(text)
+    parts = _split_components(text)
     pairs = [re.split(r"(?<![<>=!])=", part, maxsplit=1) for part in parts]
     if any(len(pair) > 1 for pair in pairs):
         formulas = _read_named_answers(parts, pairs, question)
@@ -116,7 +116,9 @@ def _read_named_answers(
         if len(pair) == 1:
             raise UsageError(f"{part!r} has no name", hint="name all components, or none")
         names = _resolve_left_side(pair[0], question)
-        values = [pair[1].strip()] if len(names) == 1 else _split(_remove_brackets(pair[1]))
+        values = (
+            [pair[1].strip()] if len(names) == 1 else _split_components(_remove_brackets(pair[1]))
+        )
         if len(values) != len(names):
             raise UsageError(
                 f"{pair[0].strip()} has {len(names)} elements, got {len(values)} values",
@@ -142,7 +144,7 @@ def _resolve_left_side(text: str, question: Question) -> list[str]:
     raise UsageError(f"unknown component {text.strip()!r} of the gradient", hint=hint)
 
 
-def _split(answer: str) -> list[str]:
+def _split_components(answer: str) -> list[str]:
     """Split an answer at commas, semicolons and line ends outside parentheses."""
     text = answer.strip()
     depths = _count_open_parentheses(text)

@@ -132,14 +132,14 @@ class Section:
             tables.append(SheetTable(header, [format_row(row) for row in rows]))
         header, rows = self.worksheet.header, self.worksheet.rows
         formatted = [format_row(row) for row in rows]
-        formulas = [self._derivative_formula(row) for row in rows if solution]
+        formulas = [self._find_derivative_formula(row) for row in rows if solution]
         if any(formulas):
             header = (*header, "formula")
             for cells, formula in zip(formatted, formulas, strict=True):
                 cells.append(format_content(formula or "", False))
         return [*tables, SheetTable(header, formatted)]
 
-    def _derivative_formula(self, row: Sequence[Cell]) -> Cell | None:
+    def _find_derivative_formula(self, row: Sequence[Cell]) -> Cell | None:
         """Return the formula of a row's derivative; None if the row already shows the formula.
 
         Partials of edges and products along paths are numbers in the formula.
@@ -277,7 +277,7 @@ def render_notebook(
         svg: draws a diagram; without this function the notebook has no pictures.
     """
     title, subtitle = map(escape_markdown, sheet_headings(sheet, solution=solution))
-    cells = [_markdown_cell(f"# {title}\n\n{subtitle}", 0)]
+    cells = [_create_markdown_cell(f"# {title}\n\n{subtitle}", 0)]
     for section in build_sections(sheet):
         attachments: dict[str, Any] = {}
         format_picture = None
@@ -287,7 +287,7 @@ def render_notebook(
             format_picture = _link_attachment
         body = _render_section(section, solution, format_picture)
         text = f"## {section.heading}\n\n{body}"
-        cells.append(_markdown_cell(text, 2 * section.number, attachments))
+        cells.append(_create_markdown_cell(text, 2 * section.number, attachments))
         if not solution:
             cells.append({
                 "cell_type": "code",
@@ -308,7 +308,7 @@ def _link_attachment(_: Section) -> str:
     return "![the graph](attachment:graph.svg)"
 
 
-def _markdown_cell(
+def _create_markdown_cell(
     text: str, number: int, attachments: dict[str, Any] | None = None
 ) -> dict[str, Any]:
     """Return a Markdown cell of a notebook."""

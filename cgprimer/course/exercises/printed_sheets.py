@@ -67,7 +67,7 @@ def sheet_page(sheet: Sheet, *, solution: bool = False) -> str:
         {
             "heading": split_text(section.heading),
             "paragraphs": map(split_text, section.paragraphs),
-            "picture": section.picture and _page_picture(section.picture),
+            "picture": section.picture and _draw_page_picture(section.picture),
             "tables": section.format_tables(_format_html_cell, solution),
         }
         for section in build_sections(sheet)
@@ -81,7 +81,7 @@ def sheet_page(sheet: Sheet, *, solution: bool = False) -> str:
     )
 
 
-def _page_picture(diagram: Diagram) -> Markup:
+def _draw_page_picture(diagram: Diagram) -> Markup:
     """Draw a diagram in the colors of the page."""
     picture = draw_svg(diagram)
     return inline_svg(picture, keep_size=True, role="img", aria_label="the graph")

@@ -145,7 +145,9 @@ def _sample_candidate(
     is_small = bool(bare.shapes) and simple_numbers.uses_functions(bare)  # sums would be large
     level = 0 if is_small else 1 if has_integers else difficulty
     values = {
-        name: bare.values[name] if name in keep else _sampled_value(random, bare, name, level)
+        name: bare.values[name]
+        if name in keep
+        else _sample_declared_value(random, bare, name, level)
         for name in _list_leaves(bare)
     }
     free = [values[name] for name in values if name not in keep and name not in bare.domains]
@@ -163,7 +165,9 @@ def _sample_candidate(
     return sampled, Problem(kind, sampled.source.text, {"digits": 0, **settings}), is_rounded
 
 
-def _sampled_value(random: Random, graph: ExpressionGraph, name: str, difficulty: int) -> Any:
+def _sample_declared_value(
+    random: Random, graph: ExpressionGraph, name: str, difficulty: int
+) -> Any:
     """Sample a value from the domain of a name, or a simple number; nested tuples for an array."""
     shape, domain = graph.shapes.get(name, ()), graph.domains.get(name)
     values = sample_values(

@@ -110,11 +110,11 @@ class ComputationalGraphPrimer(NetworkSteps):
         Raises:
             SourceError: the expressions are invalid.
         """
-        self._parse(neurons=self.one_neuron_model)
+        self._build_graph(neurons=self.one_neuron_model)
 
     def parse_general_dag_expressions(self) -> None:
         """Build the graph of the expressions, without biases and sigmoids."""
-        self._parse(neurons=False)
+        self._build_graph(neurons=False)
 
     def parse_multi_layer_expressions(self) -> None:
         """Build a network, in which each expression is a node with a bias and a sigmoid.
@@ -123,10 +123,10 @@ class ComputationalGraphPrimer(NetworkSteps):
             SourceError: the expressions are invalid.
             UsageError: the layers are not those of ``num_layers`` or ``layers_config``.
         """
-        self._parse(neurons=True)
+        self._build_graph(neurons=True)
         check_layers(group_by_layer(self.graph), self.num_layers, self.layers_config)
 
-    def _parse(self, *, neurons: bool) -> None:
+    def _build_graph(self, *, neurons: bool) -> None:
         """Build the graph, with a bias and a sigmoid in each expression if ``neurons`` is true."""
         lines = add_neurons([*self.expressions]) if neurons else [*self.expressions]
         declarations = [f"output {', '.join(self.output_vars)}"] if self.output_vars else []
@@ -305,25 +305,25 @@ class ComputationalGraphPrimer(NetworkSteps):
 
         A notebook shows the returned figure.
         """
-        return self._display(path, "display_network2")
+        return self._display_graph(path, "display_network2")
 
     def display_network1(self, path: Picture = None) -> Figure:
         """Draw the graph, like :meth:`display_network2`."""
-        return self._display(path, "display_network1")
+        return self._display_graph(path, "display_network1")
 
     def display_DAG(self, path: Picture = None) -> Figure:
         """Draw the graph, like :meth:`display_network2`."""
-        return self._display(path, "display_DAG")
+        return self._display_graph(path, "display_DAG")
 
     def display_one_neuron_network(self, path: Picture = None) -> Figure:
         """Draw the graph, like :meth:`display_network2`."""
-        return self._display(path, "display_one_neuron_network")
+        return self._display_graph(path, "display_one_neuron_network")
 
     def display_multi_neuron_network(self, path: Picture = None) -> Figure:
         """Draw the graph, like :meth:`display_network2`."""
-        return self._display(path, "display_multi_neuron_network")
+        return self._display_graph(path, "display_multi_neuron_network")
 
-    def _display(self, path: Picture, call: str) -> Figure:
+    def _display_graph(self, path: Picture, call: str) -> Figure:
         """Draw the graph in a window or a file, for the method with the given name."""
         from cgprimer.visualization.diagrams.drawing import draw
 

@@ -51,8 +51,8 @@ def restrict_files(folder: str, readable: Iterable[str]) -> bool:
     if ruleset < 0:
         return False
     for path in readable:
-        _allow(ruleset, path, _READING | (_WRITE_FILE if path in _WRITABLE_DEVICES else 0))
-    _allow(ruleset, folder, all_rights)
+        _allow_access(ruleset, path, _READING | (_WRITE_FILE if path in _WRITABLE_DEVICES else 0))
+    _allow_access(ruleset, folder, all_rights)
     enforced = bool(load_libc().syscall(_RESTRICT_SELF, ruleset, 0) == 0)
     os.close(ruleset)
     return enforced
@@ -67,7 +67,7 @@ def _pack_ruleset_attributes(version: int, rights: int) -> bytes:
     return struct.pack("QQQ", rights, _TCP, _SCOPES)
 
 
-def _allow(ruleset: int, path: str, rights: int) -> None:
+def _allow_access(ruleset: int, path: str, rights: int) -> None:
     """Add a rule that grants access rights to a file, or to a folder and its content."""
     try:
         descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)

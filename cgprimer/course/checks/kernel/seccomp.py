@@ -133,7 +133,7 @@ def refuse_calls(no_processes: bool, same_user: bool) -> bool:
     if machine not in _ARCHITECTURES:
         return False
     program = _build_filter(*_ARCHITECTURES[machine], no_processes, same_user)
-    return _install(program.assemble())
+    return _install_filter(program.assemble())
 
 
 def _build_filter(
@@ -159,11 +159,11 @@ def _build_filter(
     program.label("same architecture")
     program.load(_NUMBER)
     program.jump_if_at_least(_X32_NUMBERS, "deny")
-    for number in chain.from_iterable(_list_numbers(calls, column) for calls in refused):
+    for number in chain.from_iterable(_list_call_numbers(calls, column) for calls in refused):
         program.jump_if_equal(number, "deny")
     program.jump_if_equal(_IOCTL[column], "check ioctl")
     if same_user:
-        for number in _list_numbers(_ON_OTHER_PROCESSES, column):
+        for number in _list_call_numbers(_ON_OTHER_PROCESSES, column):
             program.jump_if_equal(number, "check process")
     program.jump("allow")
     program.label("check ioctl")
@@ -182,13 +182,13 @@ def _build_filter(
     return program
 
 
-def _list_numbers(calls: SystemCalls, column: int) -> list[int]:
+def _list_call_numbers(calls: SystemCalls, column: int) -> list[int]:
     """Return the system call numbers of an architecture, without calls that it lacks."""
     numbers = (call_numbers[column] for call_numbers in calls.values())
     return [number for number in numbers if number is not None]
 
 
-def _install(instructions: list[bytes]) -> bool:
+def _install_filter(instructions: list[bytes]) -> bool:
     """Install a filter for this process and return whether the kernel accepted it."""
     forbid_new_privileges()
     code = ctypes.create_string_buffer(b"".join(instructions))

@@ -43,7 +43,7 @@ def add_weight_decay(attempt: Attempt) -> Iterator[Prediction]:
     """Yield the correct gradient plus a multiple of the parameters."""
     points = attempt.points
     strengths: dict[str, float] = {}
-    for name in sorted(attempt.wrong & _parameter_elements(attempt.question)):
+    for name in sorted(attempt.wrong & _list_parameter_elements(attempt.question)):
         strength = _fit_decay(attempt, name)
         if strength is not None:
             strengths[name] = strength
@@ -72,7 +72,7 @@ def _fit_decay(attempt: Attempt, name: str) -> float | None:
     return strength if is_constant.all() and 0 < strength < _MAX_DECAY else None
 
 
-def _parameter_elements(question: Question) -> set[str]:
+def _list_parameter_elements(question: Question) -> set[str]:
     """Return the names of the elements of all parameters."""
     return {e for name in question.graph.parameters for e in question.list_elements(name)}
 
@@ -83,7 +83,7 @@ def _parameter_elements(question: Question) -> set[str]:
 def return_updated_parameters(attempt: Attempt) -> Iterator[Prediction]:
     """Yield the parameters after an update step, instead of their gradient."""
     points = attempt.points
-    names = attempt.wrong & _parameter_elements(attempt.question)
+    names = attempt.wrong & _list_parameter_elements(attempt.question)
     accuracy, rate = 0.0, 0.0  # a large derivative determines the rate best
     for name in sorted(names):
         weight, correct, answers = (
@@ -179,7 +179,7 @@ def _fit_rate(attempt: Attempt, update: _EarlyUpdate) -> float | None:
         [(points.gradient[e] - attempt.answers[e])[points.smooth] for e in names]
     )
     estimates = np.where(slopes == 0, np.nan, -before / slopes)
-    rate = _find_densest(estimates[np.isfinite(estimates)])
+    rate = _find_densest_estimate(estimates[np.isfinite(estimates)])
     agreeing = np.abs(estimates - rate) <= _SIMILAR * rate
     count = np.sum(np.isfinite(estimates))
     if np.sum(agreeing) < max(_MIN_POINTS, _MIN_AGREEMENT * count):
@@ -196,7 +196,7 @@ def _fit_rate(attempt: Attempt, update: _EarlyUpdate) -> float | None:
     return None
 
 
-def _find_densest(estimates: Array) -> float:
+def _find_densest_estimate(estimates: Array) -> float:
     """Return the positive estimate in the densest cluster; nan for too few estimates."""
     positive = np.sort(estimates[estimates > 0])
     if len(positive) < _MIN_POINTS:
@@ -205,14 +205,14 @@ def _find_densest(estimates: Array) -> float:
     return float(positive[int(np.argmin(widths)) + _MIN_POINTS // 2])
 
 
-def _update(arguments: Gradient, gradient: Gradient, rate: float) -> dict[str, Array]:
+def _update_arguments(arguments: Gradient, gradient: Gradient, rate: float) -> dict[str, Array]:
     """Return the arguments after one gradient descent update."""
     return {**arguments, **{name: arguments[name] - rate * v for name, v in gradient.items()}}
 
 
 def _update_all(question: Question, points: Points, rate: float) -> Gradient:
     """Return the gradient after an update of all parameters."""
-    updated = _update(points.arguments, points.gradient, rate)
+    updated = _update_arguments(points.arguments, points.gradient, rate)
     return question.evaluate_gradient(updated)[1]
 
 
@@ -225,7 +225,7 @@ def _update_one_by_one(
         _, correct, _ = question.evaluate_gradient(arguments)
         derivatives = {e: correct[e] for e in question.list_elements(name)}
         gradient |= derivatives
-        arguments = _update(arguments, derivatives, rate)
+        arguments = _update_arguments(arguments, derivatives, rate)
     return gradient
 
 

@@ -88,7 +88,7 @@ def differentiate_at_other_points(question: Question, points: Points) -> Iterato
 def _fix_arguments(question: Question, points: Points) -> Iterator[tuple[str, dict[str, Array]]]:
     """Yield arguments with declared, constant or rounded values, with a message."""
     arguments = points.arguments
-    declared = {n: _declared_values(question, points, n) for n in question.arguments
+    declared = {n: _get_declared_values(question, points, n) for n in question.arguments
                 if n in question.graph.values}  # fmt: skip
     values = {e: v for elements in declared.values() for e, v in elements.items()}
     inputs = {e for name in question.graph.inputs for e in question.list_elements(name)}
@@ -106,7 +106,7 @@ def _fix_arguments(question: Question, points: Points) -> Iterator[tuple[str, di
         yield f"it is evaluated at {description} instead of the arguments of the call", changes
 
 
-def _declared_values(question: Question, points: Points, name: str) -> dict[str, Array]:
+def _get_declared_values(question: Question, points: Points, name: str) -> dict[str, Array]:
     """Return the declared value of an argument at all points, element by element."""
     value = np.broadcast_to(np.array(question.graph.values[name], float), question.shapes[name])
     return {

@@ -44,12 +44,12 @@ class WrongRule(NamedTuple):
         return tuple(position for position, text in enumerate(self.partials) if text)
 
 
-def _rows(mistake: str, *rows: tuple[str, str, str]) -> tuple[WrongRule, ...]:
+def _create_rules(mistake: str, *rows: tuple[str, str, str]) -> tuple[WrongRule, ...]:
     """Create rules of unary functions from rows of name, wrong derivative and message."""
     return tuple(WrongRule(name, (text,), mistake, message) for name, text, message in rows)
 
 
-def _degrees(name: str, slope: str) -> tuple[WrongRule, ...]:
+def _create_degree_rules(name: str, slope: str) -> tuple[WrongRule, ...]:
     """Create the wrong rules of a function whose argument is taken in degrees."""
     small, large = f"({_DEGREE}*a)", f"(a/{_DEGREE})"
     converted = slope.replace("(a)", small)
@@ -64,7 +64,7 @@ def _degrees(name: str, slope: str) -> tuple[WrongRule, ...]:
 
 
 WRONG_RULES: tuple[WrongRule, ...] = (
-    *_rows(
+    *_create_rules(
         DERIVATIVE,
         ("tanh", "1 - out", "1 - tanh(u)"),
         ("tanh", "1 + out*out", "1 + tanh(u)^2"),
@@ -143,7 +143,7 @@ WRONG_RULES: tuple[WrongRule, ...] = (
     WrongRule("div", ("1", "-out"), QUOTIENT, "(f'*g - f*g')/g: the divisor is not squared"),
     WrongRule("div", ("", "-1/(b*b)"), QUOTIENT, "-1/u^2: the numerator is missing"),
     WrongRule("div", ("", "1/b"), QUOTIENT, "1/u"),
-    *_degrees("sin", "cos(a)"),
-    *_degrees("cos", "-sin(a)"),
-    *_degrees("tan", "1/cos(a)^2"),
+    *_create_degree_rules("sin", "cos(a)"),
+    *_create_degree_rules("cos", "-sin(a)"),
+    *_create_degree_rules("tan", "1/cos(a)^2"),
 )  # fmt: skip

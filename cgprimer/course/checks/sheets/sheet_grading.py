@@ -83,7 +83,7 @@ def grade_problem(
             grading.expect(blank)
         elif blank.form in ("number", "array"):
             grade = grading.grade(blank, answers[blank.name])
-        elif _matches(blank, answers[blank.name]):
+        elif _is_correct(blank, answers[blank.name]):
             grade = _Grade(1.0, "right")
         else:
             grade = _Grade(0.0, "wrong", "", f"this is not the correct {blank.form}")
@@ -114,7 +114,7 @@ def _parse_answers(
     return answers, errors
 
 
-def _matches(blank: Blank, answer: Any) -> bool:
+def _is_correct(blank: Blank, answer: Any) -> bool:
     """Return whether an answer (a shape or a list of names) is correct."""
     if blank.form == "shape":
         return bool(answer == blank.value)

@@ -207,11 +207,11 @@ class _Candidates:
     order: list[int]
 
     def __iter__(self) -> Iterator[_Candidate]:
-        yield self._propose("another graph", ReverseRules())
+        yield self._propose_mistake("another graph", ReverseRules())
         yield from self._propose_order_mistakes()
         seed = self.nodes[-1]["grad"]
         if isinstance(seed, float) and seed != 1:
-            yield self._propose("wrong seed", ReverseRules(seed=seed))
+            yield self._propose_mistake("wrong seed", ReverseRules(seed=seed))
         yield from self._propose_rule_mistakes()
         if len(self.nodes) <= _MAX_NODES_PER_OPERATION:
             yield from self._propose_operation_mistakes()
@@ -243,7 +243,9 @@ class _Candidates:
             for directed in (order, order[::-1])
         )
 
-    def _propose(self, mistake: str, rules: ReverseRules, explanation: str = "") -> _Candidate:
+    def _propose_mistake(
+        self, mistake: str, rules: ReverseRules, explanation: str = ""
+    ) -> _Candidate:
         """Return a candidate with the explanation of its mistake."""
         return _Candidate(mistake, explanation or EXPLANATIONS[mistake], rules)
 
@@ -255,27 +257,29 @@ class _Candidates:
             backward = [k for k in reversed(self.order) if k >= 0]
             for order in (backward, backward[::-1]):
                 rules = ReverseRules(order=self.tape.visit(order))
-                yield self._propose(mistake, rules, explanation)
+                yield self._propose_mistake(mistake, rules, explanation)
 
     def _propose_rule_mistakes(self) -> Iterator[_Candidate]:
         """Yield candidates with one changed rule in all operations, and for two changed rules."""
         for order in self._correct_orders:
             rules: ReverseRules = OmitUpstream(order=self.tape.visit(order))
-            yield self._propose("upstream gradient left out", rules)
+            yield self._propose_mistake("upstream gradient left out", rules)
         for visits in self._correct_visits:
-            yield self._propose("= instead of +=", Overwrite(order=visits))
+            yield self._propose_mistake("= instead of +=", Overwrite(order=visits))
         for visits in self._premature_visits:
-            yield self._propose("child before parent", ReverseRules(order=visits))
+            yield self._propose_mistake("child before parent", ReverseRules(order=visits))
         for reverse in (False, True):
             rules = ReverseRules(order=self.tape.follow_paths(reverse_operands=reverse))
-            yield self._propose("sent on again and again", rules)
+            yield self._propose_mistake("sent on again and again", rules)
         for reverse in (False, True):
             operands = [one[::-1] if reverse else one for one in self.tape.operands]
             order = list_nodes_per_path(operands)[::-1]
             rules = ReverseRules(order=self.tape.visit(order, reverse_operands=reverse))
-            yield self._propose("values processed twice", rules)
+            yield self._propose_mistake("values processed twice", rules)
         for visits in self._premature_visits:
-            yield self._propose("= instead of += and child before parent", Overwrite(order=visits))
+            yield self._propose_mistake(
+                "= instead of += and child before parent", Overwrite(order=visits)
+            )
 
     def _propose_operation_mistakes(self) -> Iterator[_Candidate]:
         """Yield candidates with one changed rule in a single operation."""
@@ -287,7 +291,7 @@ class _Candidates:
             ):
                 explanation = f"{EXPLANATIONS[mistake]}: {place}"
                 for visits in self._correct_visits:
-                    yield self._propose(mistake, replace(rule, order=visits), explanation)
+                    yield self._propose_mistake(mistake, replace(rule, order=visits), explanation)
 
 
 def _remove_repetitions(orders: Iterable[list[Edge]]) -> list[list[Edge]]:

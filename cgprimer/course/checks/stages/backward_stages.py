@@ -62,10 +62,10 @@ def _judge_single_operations(answers: Sequence[Any]) -> Finding:
     if not any(_are_finite(a["grads"]) for _, a in incorrect):
         message = "after a backward pass, grad must be a finite number"
         return create_finding(reject("gradient is no number", message))
-    explanations = [_explain(*pair).matching for pair in incorrect]
+    explanations = [_explain_gradients(*pair).matching for pair in incorrect]
     for matching in explanations:
         matching.pop("another graph", "")  # the operation that causes it is reported instead
-    causes = _select_common(explanations)
+    causes = _select_common_mistakes(explanations)
     if causes:
         mistake, message = next(iter(causes.items()))
         return create_finding(reject(mistake, message), causes)
@@ -99,7 +99,7 @@ def _is_composed(answer: Any) -> bool:
     return sum(bool(node["parents"]) for node in answer["nodes"]) > 1
 
 
-def _select_common(explanations: Sequence[Mapping[str, str]]) -> dict[str, str]:
+def _select_common_mistakes(explanations: Sequence[Mapping[str, str]]) -> dict[str, str]:
     """Return the mistakes that explain every answer, the earliest cause first."""
     first, *others = explanations
     return {
@@ -175,13 +175,13 @@ def _build_gradient_task(
             return create_finding(accept())
         case, answer = incorrect[0]
         explained = {
-            case: _explain(case, answer)
+            case: _explain_gradients(case, answer)
             for case, answer in pairs
             if not isinstance(answer, Failure)
         }
         matching = [explained[case].matching for case, _ in incorrect]
         refuted = {mistake for one in explained.values() for mistake in one.refuted}
-        causes = _select_common(matching) or matching[0]
+        causes = _select_common_mistakes(matching) or matching[0]
         causes = {m: message for m, message in causes.items() if m not in refuted} or causes
         mistake, message = next(iter(causes.items()), ("", "the gradient is wrong"))
         grads = zip(case.names, answer["grads"], case.gradient, strict=True)
@@ -196,7 +196,7 @@ def _build_gradient_task(
     return Task(name, points, calls, judge, further_calls)
 
 
-def _explain(case: Case, answer: Any) -> Explanations:
+def _explain_gradients(case: Case, answer: Any) -> Explanations:
     """Return the mistakes that explain the gradients of a case."""
     at, grads = answer["at"], answer["grads"]
     if not _are_finite(grads):
@@ -278,11 +278,11 @@ def _judge_second_pass(case: Case, answer: Any) -> Finding:
     if not (_are_finite(first) and _are_finite(answer["second"])):
         message = "after a backward pass, grad must be a finite number"
         return create_finding(reject("gradient is no number", message))
-    if is_close(answer["second"], _double(first)) and any(first):
+    if is_close(answer["second"], _double_gradient(first)) and any(first):
         message = "the gradient of the second pass includes that of the first pass"
         return create_finding(reject("gradients not zeroed", message))
     if not is_close(first, case.gradient):
-        causes = _explain(case, answer["first"]).matching
+        causes = _explain_gradients(case, answer["first"]).matching
         mistake, message = next(iter(causes.items()), ("", "backward computes a wrong gradient"))
         return create_finding(
             reject(mistake, f"already wrong in the first pass: {message}"), causes
@@ -301,15 +301,17 @@ def _judge_without_zeroing(case: Case, answer: Any) -> Part:
             " samples"
         )
         return suspect("backward zeroes", message)
-    if not is_close(unzeroed, _double(first)) and is_close(second, first):
+    if not is_close(unzeroed, _double_gradient(first)) and is_close(second, first):
         return reject("passes do not add up", "the gradients of two passes must add up")
-    if not any(is_close(answer["again"], expected) for expected in (_double(first), first)):
+    if not any(
+        is_close(answer["again"], expected) for expected in (_double_gradient(first), first)
+    ):
         message = "a second backward on the same graph reuses gradients of inner values"
         return accept_with_note("inner gradients kept", message)
     return accept()
 
 
-def _double(gradient: Sequence[float]) -> list[float]:
+def _double_gradient(gradient: Sequence[float]) -> list[float]:
     """Return twice a gradient."""
     return [2 * value for value in gradient]
 

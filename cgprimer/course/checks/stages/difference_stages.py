@@ -24,7 +24,7 @@ _ROUNDING, _TIGHT_ROUNDING = 1e-12, 2e-15  # of the values of a function
 Shift = Sequence[float]  #: the displacement of each input
 
 
-def _evaluate(case: Case, shift: Shift) -> float:
+def _evaluate_case(case: Case, shift: Shift) -> float:
     """Evaluate a case with shifted inputs."""
     point = {n: case.at[n] + by for n, by in zip(case.names, shift, strict=True)}
     return float(values_of(case.tape, point)[-1])
@@ -74,7 +74,7 @@ def _judge_quotients(answers: Sequence[Any]) -> Part:
         """Return the kinds of quotient that match all values, with the given step if not 0."""
         steps = [step or h for _, h in _ONE_INPUT]
         quotients = [
-            _compute_quotients([_evaluate(case, (by,)) for by in (-h, 0.0, h)], h)
+            _compute_quotients([_evaluate_case(case, (by,)) for by in (-h, 0.0, h)], h)
             for (case, _), h in zip(_ONE_INPUT, steps, strict=True)
         ]
         rows = list(zip(values, quotients, steps, strict=True))
@@ -101,7 +101,8 @@ def _judge_numerical_gradient(case: Case, answer: Any) -> Part:
     def match_kinds(*shifts: Sequence[Shift]) -> list[str]:
         """Return the kinds of quotient that match, for low, middle and high shifts per input."""
         rows = [
-            _compute_quotients([_evaluate(case, shift) for shift in three], _H) for three in shifts
+            _compute_quotients([_evaluate_case(case, shift) for shift in three], _H)
+            for three in shifts
         ]
         return [kind for kind in rows[0] if is_close(answer["value"], [row[kind] for row in rows])]
 

@@ -92,7 +92,9 @@ def attribute_to_causes(findings: Sequence[Finding]) -> list[Part]:
             if part.verdict == "wrong" and not part.mistake:
                 earliest = predicting or next(iter(below), None)
             if earliest:
-                part = _consequence(part, earliest, one.reported, certain=predicting is not None)
+                part = _create_consequence(
+                    part, earliest, one.reported, certain=predicting is not None
+                )
             elif part.verdict == "wrong":
                 causes.append(_Cause(part.mistake, one.stage, part.name, one.reported))
         if one.reported:
@@ -100,7 +102,7 @@ def attribute_to_causes(findings: Sequence[Finding]) -> list[Part]:
     return parts
 
 
-def _consequence(part: Part, cause: _Cause, reported: bool, *, certain: bool) -> Part:
+def _create_consequence(part: Part, cause: _Cause, reported: bool, *, certain: bool) -> Part:
     """Return a wrong part that is reported as a consequence of an earlier mistake."""
     mistake = "" if cause.reported else cause.mistake
     cause.reported = cause.reported or reported

@@ -26,7 +26,7 @@ _MAX_VALUES = 20_000  # in a graph
 # --- running a program ---------------------------------------------------------------------------
 
 
-def _apply(module: Any, name: str, operands: list[Any]) -> Any:
+def _apply_operation(module: Any, name: str, operands: list[Any]) -> Any:
     """Apply an operation to numbers, or to the student's values."""
     if name in _OPERATORS:
         return _OPERATORS[name](*operands)
@@ -44,18 +44,18 @@ def _apply(module: Any, name: str, operands: list[Any]) -> Any:
     return function(operand)
 
 
-def _run(module: Any, program: dict[str, Any], inputs: list[Any]) -> list[Any]:
+def _run_program(module: Any, program: dict[str, Any], inputs: list[Any]) -> list[Any]:
     """Run a program and return the values of all leaves and operations."""
     remaining = iter(inputs)
     values = [next(remaining) if kind == "input" else number for kind, number in program["leaves"]]
     for name, operands in program["steps"]:
-        values.append(_apply(module, name, [values[k] for k in operands]))
+        values.append(_apply_operation(module, name, [values[k] for k in operands]))
     return values
 
 
-def _to_function(module: Any, program: dict[str, Any]) -> Callable[..., Any]:
+def _convert_to_function(module: Any, program: dict[str, Any]) -> Callable[..., Any]:
     """Return a program as a function of a list of inputs."""
-    return lambda xs: _run(module, program, list(xs))[-1]
+    return lambda xs: _run_program(module, program, list(xs))[-1]
 
 
 def _list_inputs(program: dict[str, Any]) -> list[float]:
@@ -168,7 +168,7 @@ def list_names(module: Any) -> list[str]:
 
 def compute_quotient(module: Any, program: dict[str, Any], h: float) -> dict[str, Any]:
     """Return the student's difference quotient of a program with one input."""
-    f = _to_function(module, program)
+    f = _convert_to_function(module, program)
     quotient = module.difference_quotient(lambda x: f([x]), *_list_inputs(program), h)
     return {"value": _report_number(quotient)}
 
@@ -176,7 +176,7 @@ def compute_quotient(module: Any, program: dict[str, Any], h: float) -> dict[str
 def compute_gradient(module: Any, program: dict[str, Any], h: float) -> dict[str, Any]:
     """Return the student's gradient by finite differences, and the list of inputs afterwards."""
     point = _list_inputs(program)
-    gradient = module.numerical_gradient(_to_function(module, program), point, h)
+    gradient = module.numerical_gradient(_convert_to_function(module, program), point, h)
     return {"value": [_report_number(value) for value in gradient], "point": point}
 
 
@@ -189,7 +189,7 @@ def build_values(module: Any, program: dict[str, Any], action: str = "") -> dict
         action: ``backward`` to run a backward pass, ``order`` to sort the values, or empty.
     """
     leaves = [module.Value(number) for number in _list_inputs(program)]
-    values = _run(module, program, leaves)
+    values = _run_program(module, program, leaves)
     root = values[-1]
     report: dict[str, Any] = {}
     before = _sort_graph(root)  # keeps the values alive, so that no two have the same id
@@ -238,7 +238,7 @@ def zero_gradients(module: Any, program: dict[str, Any]) -> dict[str, Any]:
 
     def run_backward() -> list[Any]:
         """Run the program and a backward pass; return the gradients of the leaves."""
-        _run(module, program, leaves)[-1].backward()
+        _run_program(module, program, leaves)[-1].backward()
         return [_report_gradient(leaf) for leaf in leaves]
 
     run_backward()
@@ -248,7 +248,7 @@ def zero_gradients(module: Any, program: dict[str, Any]) -> dict[str, Any]:
     report["second"] = run_backward()
     report["unzeroed"] = run_backward()
     leaves = [module.Value(number) for number in _list_inputs(program)]
-    root = _run(module, program, leaves)[-1]
+    root = _run_program(module, program, leaves)[-1]
     root.backward()
     root.backward()
     return report | {"again": [_report_gradient(leaf) for leaf in leaves], "first": first}
@@ -267,7 +267,7 @@ def run_optimizer(
     for _ in range(steps):
         for leaf in leaves:
             leaf.grad = 0.0
-        _run(module, program, leaves)[-1].backward()
+        _run_program(module, program, leaves)[-1].backward()
         grads.append([_report_gradient(leaf) for leaf in leaves])
         optimizer.step()
         rows.append([_report_number(_get_first(leaf, _DATA)) for leaf in leaves])
@@ -276,7 +276,7 @@ def run_optimizer(
 
 def record_tape(module: Any, program: dict[str, Any], with_adjoints: bool) -> dict[str, Any]:
     """Return the student's tape of a program, and the adjoints along it if requested."""
-    tape = module.record(_to_function(module, program), _list_inputs(program))
+    tape = module.record(_convert_to_function(module, program), _list_inputs(program))
     rows = []
     for row in tape:
         name, operands, value = row
@@ -301,14 +301,14 @@ def sweep_long_tape(module: Any, length: int) -> dict[str, Any]:
 
 def compute_derivatives(module: Any, program: dict[str, Any], order: int) -> dict[str, Any]:
     """Return the student's derivatives of a program with one input, from the first order on."""
-    f = _to_function(module, program)
+    f = _convert_to_function(module, program)
     derivatives = module.derivatives(lambda x: f([x]), *_list_inputs(program), order)
     return {"value": [_report_number(_get_data(value)) for value in derivatives]}
 
 
 def compute_hessian(module: Any, program: dict[str, Any]) -> dict[str, Any]:
     """Return the student's matrix of second derivatives."""
-    matrix = module.hessian(_to_function(module, program), _list_inputs(program))
+    matrix = module.hessian(_convert_to_function(module, program), _list_inputs(program))
     return {"value": [[_report_number(_get_data(value)) for value in row] for row in matrix]}
 
 
