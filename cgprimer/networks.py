@@ -85,10 +85,10 @@ def mlp(
     if values or scalars:
         _check_parameter_count(layers, bias)
     if values:
-        weights, vectors = _sampled_layers(generator, layers, bias)
+        weights, vectors = _sample_layers(generator, layers, bias)
     else:
-        weights, vectors = _initialized_layers(layers, functions, bias, scalars)
-    write = _unit_lines if scalars else _matrix_lines
+        weights, vectors = _initialize_layers(layers, functions, bias, scalars)
+    write = _format_unit_lines if scalars else _format_matrix_lines
     return _graph(write(layers, functions, weights, vectors), f"mlp {'-'.join(map(str, layers))}")
 
 
@@ -251,9 +251,7 @@ def _check_parameter_count(layers: list[int], bias: bool) -> None:
         raise UsageError(message, hint=hint)
 
 
-def _sampled_layers(
-    generator: Random, layers: list[int], bias: bool
-) -> tuple[list[Any], list[Any]]:
+def _sample_layers(generator: Random, layers: list[int], bias: bool) -> tuple[list[Any], list[Any]]:
     """Return numbers for the weights of each layer, and for the inputs and the biases."""
     vectors, weights = [[_number(generator, 1.0) for _ in range(layers[0])]], []
     for inputs, units in pairwise(layers):
@@ -263,7 +261,7 @@ def _sampled_layers(
     return weights, vectors
 
 
-def _initialized_layers(
+def _initialize_layers(
     layers: list[int], functions: list[str], bias: bool, scalars: bool
 ) -> tuple[list[Any], list[Any]]:
     """Return initializers for the weights of each layer, and for the inputs and the biases.
@@ -272,7 +270,7 @@ def _initialized_layers(
     ``glorot`` and ``he`` could be computed, so that the bounds are written as numbers.
     """
     vectors: list[Any] = ["uniform(-1, 1)", *(["zeros" if bias else ""] * (len(layers) - 1))]
-    weights: list[Any] = [_weight_initializer(function) for function in functions]
+    weights: list[Any] = [_format_weight_initializer(function) for function in functions]
     if not scalars:
         return weights, vectors
     for k, (inputs, units) in enumerate(pairwise(layers)):
@@ -284,12 +282,12 @@ def _initialized_layers(
     return weights, [[text] * n * bool(text) for text, n in zip(vectors, layers, strict=True)]
 
 
-def _weight_initializer(function: str) -> str:
+def _format_weight_initializer(function: str) -> str:
     """Return the initializer for weights before an activation."""
     return "he" if function.partition("(")[0] in _RECTIFIERS else "glorot"
 
 
-def _matrix_lines(
+def _format_matrix_lines(
     layers: list[int], functions: list[str], weights: list[Any], vectors: list[Any]
 ) -> list[str]:
     """Return the lines of a network with a matrix for each layer."""
@@ -305,7 +303,7 @@ def _matrix_lines(
     return [*lines, *definitions, "output xo"]
 
 
-def _unit_lines(
+def _format_unit_lines(
     layers: list[int], functions: list[str], weights: list[Any], vectors: list[Any]
 ) -> list[str]:
     """Return the lines of a network with a name for each unit and each weight."""

@@ -217,7 +217,7 @@ def test_every_object_is_shown(formatter: Any) -> None:
 def test_nothing_is_drawn_for_a_terminal(formatter: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     formatter.active_types = ["text/plain"]
     monkeypatch.setattr(
-        "cgprimer.visualization.diagrams.figure_files.figure_bytes", None
+        "cgprimer.visualization.diagrams.figure_files.encode_figure", None
     )  # would raise
     for thing in (LECTURE, cgprimer.draw(LECTURE), cgprimer.tape(LECTURE)):
         assert set(formatter.format(thing)[0]) == {"text/plain"}

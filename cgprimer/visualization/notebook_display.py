@@ -91,11 +91,11 @@ def _display_figure(figure: Figure) -> Bundle | None:
 
 def _encode_figure(figure: Figure) -> Bundle:
     """Encode a figure as PNG and, unless it is large, as SVG."""
-    from cgprimer.visualization.diagrams.figure_files import figure_bytes
+    from cgprimer.visualization.diagrams.figure_files import encode_figure
     from cgprimer.visualization.pages.page_rendering import inline_svg
 
-    content = {"image/png": base64.b64encode(figure_bytes(figure, "png")).decode()}
-    picture = figure_bytes(figure, "svg")
+    content = {"image/png": base64.b64encode(encode_figure(figure, "png")).decode()}
+    picture = encode_figure(figure, "svg")
     if len(picture) <= _LARGEST_SVG:
         style = "max-width: 100%; height: auto"
         content["image/svg+xml"] = str(
@@ -177,11 +177,11 @@ def _display_trace(trace: Trace) -> Bundle:
 
 def _display_comparison(comparison: Comparison) -> Bundle:
     """Display the graph, the derivatives and the costs of a comparison."""
-    from cgprimer.visualization.pages.comparison.comparison_page import notebook_html
+    from cgprimer.visualization.pages.comparison.comparison_page import render_notebook_html
     from cgprimer.visualization.pages.comparison.comparison_slides import draw_comparison
 
     return {
-        "text/html": notebook_html(comparison),
+        "text/html": render_notebook_html(comparison),
         "image/png": _encode_figure(draw_comparison(comparison))["image/png"],
         "text/plain": str(comparison),
     }

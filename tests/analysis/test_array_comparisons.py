@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 import cgprimer
 from cgprimer.cli import cli
-from cgprimer.visualization.pages.comparison.fitted_graph import complete_diagram
+from cgprimer.visualization.pages.comparison.fitted_graph import build_complete_diagram
 from tests.approval import refused
 from tests.cases.case_tools import example
 
@@ -80,7 +80,7 @@ def test_tables_of_forty_elements_are_readable_and_json_has_nested_lists():
 def test_the_graph_beside_the_tables_has_whole_matrices():
     nodes = {
         n.label.split()[0]: n
-        for n in complete_diagram(cgprimer.compare(example("hidden_layer"))).nodes
+        for n in build_complete_diagram(cgprimer.compare(example("hidden_layer"))).nodes
     }
     assert nodes["W1"].detail == ("= [[1, 1],", "[0.5, -2],", "[2, 0.25]]")
     assert nodes["w2"].detail == ("= [1, 3, -2]",)

@@ -22,7 +22,9 @@ _POINTS = 60  # of a formula's line
 def scaling(message: float = 1e-3) -> slide.Figure:
     """Left exponential times and no messages; right a second each, and messages of so many."""
     counts = _WORKERS
-    figure, look = slide.new_figure(False, None, "Gradients per second: simulated and by formula")
+    figure, look = slide.create_figure(
+        False, None, "Gradients per second: simulated and by formula"
+    )
     both: Any = figure.subplots(1, 2, sharey=True)
     words = "messages take no time", f"a message takes {format_number(message, 3)} s of the line"
     for axes, curves, word in zip(both, curves_of(message), words, strict=True):
@@ -31,7 +33,7 @@ def scaling(message: float = 1e-3) -> slide.Figure:
         )
         axes.set_title(word, **slide.text_style(look))
         for order, curve in enumerate(curves):
-            style = slide.curve_style(order, look)
+            style = slide.choose_curve_style(order, look)
             marker = {"marker": style.pop("marker"), "color": style["color"], "markersize": 11}
             between = _between(counts[0], counts[-1])
             formula = [curve.formula(k) for k in between]
@@ -43,7 +45,7 @@ def scaling(message: float = 1e-3) -> slide.Figure:
         slide.use_log_axis(axes, "y")
     both[0].plot([], [], linestyle="", marker="o", markersize=11, markerfacecolor="none",
                  markeredgewidth=2.0, color=look.ink, label="simulated")  # fmt: skip
-    slide.legend_below(figure, both[0], look)
+    slide.draw_legend_below(figure, both[0], look)
     return figure
 
 

@@ -16,7 +16,7 @@ from cgprimer.analysis.element_graph import expand_elements
 from cgprimer.core.methods.step_rule import StepRule
 from cgprimer.errors import CgprimerError, DifferentiationError, UsageError
 from cgprimer.support.files import format_json
-from cgprimer.visualization.diagrams.text_layout import text_width
+from cgprimer.visualization.diagrams.text_layout import measure_text
 from cgprimer.visualization.pages.stepping.method_walks import METHODS
 from cgprimer.visualization.pages.stepping.slide_tables import format_shifted_value
 from cgprimer.visualization.pages.stepping.step_frames import Frame, stepping
@@ -288,7 +288,7 @@ def test_a_move_of_a_finite_difference_can_be_seen() -> None:
                     continue
                 text = format_shifted_value(value, unmoved)
                 assert (text != format_shifted_value(unmoved, unmoved)) == (value != unmoved)
-                assert text_width(text, LETTER) < 12 * 0.62 * LETTER + 18
+                assert measure_text(text, LETTER) < 12 * 0.62 * LETTER + 18
                 parts = text.replace("… ", "0 ").split(" ")
                 if len(parts) == 3:
                     move = float(parts[1] + parts[2])

@@ -17,10 +17,13 @@ from cgprimer.core.derivatives import jacobian
 from cgprimer.core.graph import ExpressionGraph, parse
 from cgprimer.errors import CgprimerError, UsageError
 from cgprimer.visualization.diagrams.diagram import Diagram
-from cgprimer.visualization.diagrams.diagram_formats import diagram_text, save_diagram
+from cgprimer.visualization.diagrams.diagram_formats import format_diagram, save_diagram
 from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
 from cgprimer.visualization.diagrams.slide_layout import slide_layout
-from cgprimer.visualization.diagrams.vertex_sweeps import local_jacobians, run_backward_sweep
+from cgprimer.visualization.diagrams.vertex_sweeps import (
+    compute_local_jacobians,
+    run_backward_sweep,
+)
 from tests.approval import refused
 
 F1 = """input x[2] = [1, 2]; parameter w1[2,2] = [[1, -1], [.5, -2]], w2[2] = [1, 3], y = 1
@@ -107,7 +110,7 @@ def test_partials_and_adjoints_are_those_of_core(text: str) -> None:
             np.testing.assert_allclose(totals[name], exact[graph.only_output()][name], atol=1e-14)
     for (tail, head), (_, handed) in flow.products.items():
         ends = flow.tape.labels[tail], flow.tape.labels[head]
-        jacobi = local_jacobians(graph)[ends]
+        jacobi = compute_local_jacobians(graph)[ends]
         expected = np.tensordot(flow.totals[head], jacobi, axes=np.ndim(flow.totals[head]))
         np.testing.assert_allclose(handed, expected, atol=1e-14)
 
@@ -203,7 +206,7 @@ def test_the_backward_graph_has_shapes_and_matrices() -> None:
 def test_operations_and_other_formats(level: str) -> None:
     found = graph_diagram(parse(F1), level=level, values=True)
     for kind, bracket in {"dot": "[2]", "mmd": "#91;2#93;", "tex": "[2]"}.items():
-        assert bracket in diagram_text(found, kind)
+        assert bracket in format_diagram(found, kind)
 
 
 @pytest.mark.parametrize(

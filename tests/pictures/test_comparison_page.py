@@ -15,7 +15,7 @@ from cgprimer.support.number_format import mark_rounding
 from cgprimer.visualization.pages.comparison import comparison_text
 from cgprimer.visualization.pages.comparison.comparison_page import (
     comparison_page,
-    notebook_html,
+    render_notebook_html,
     trace_method,
 )
 
@@ -179,7 +179,7 @@ def test_kinks_and_functions_without_a_reference() -> None:
 
 def test_a_notebook_shows_graph_and_tables(lecture: Comparison) -> None:
     text = lecture._repr_html_()
-    assert text == notebook_html(lecture)
+    assert text == render_notebook_html(lecture)
     page = Reader(text)
     assert [name.split()[0] for name in page.tables] == ["derivatives", "costs"]
     assert sum(tag == "svg" for tag, _ in page.tags) == 1

@@ -15,19 +15,22 @@ import cgprimer
 from cgprimer.errors import MissingValueError, UsageError
 from cgprimer.visualization.diagrams.drawing import draw
 from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
-from cgprimer.visualization.diagrams.level_diagrams import operation_diagram, variable_diagram
+from cgprimer.visualization.diagrams.level_diagrams import (
+    build_operation_diagram,
+    build_variable_diagram,
+)
 from tests.approval import refused
 
 LECTURE = cgprimer.load(Path(__file__).resolve().parents[2] / "examples" / "lecture.cg")
 
 
 def edges_of(text: str, **settings: str) -> dict[tuple[str, str], str]:
-    found = variable_diagram(cgprimer.parse(text), **settings)
+    found = build_variable_diagram(cgprimer.parse(text), **settings)
     return {(e.tail, e.head): e.label for e in found.edges}
 
 
 def test_the_lecture_example() -> None:
-    found = variable_diagram(LECTURE)
+    found = build_variable_diagram(LECTURE)
     assert [(n.key, n.label, n.role, n.detail) for n in found.nodes] == [
         ("xa", "xa", "input", ()),
         ("xx", "xx", "inner", ("xa^2",)),
@@ -48,7 +51,7 @@ def test_the_lecture_example() -> None:
 
 
 def test_edges_are_leads_to() -> None:
-    pairs = [(e.tail, e.head) for e in variable_diagram(LECTURE).edges]
+    pairs = [(e.tail, e.head) for e in build_variable_diagram(LECTURE).edges]
     assert pairs == [(t, h) for t, heads in LECTURE.leads_to.items() for h in heads]
 
 
@@ -77,7 +80,7 @@ def test_parameters_stand_on_the_edges_of_what_they_multiply(
 
 
 def test_parameters_as_vertices() -> None:
-    found = variable_diagram(LECTURE, parameters="vertices")
+    found = build_variable_diagram(LECTURE, parameters="vertices")
     roles = {n.key: n.role for n in found.nodes}
     assert {k for k, role in roles.items() if role == "parameter"} == {"ab", "bc", "cd", "ac"}
     assert all(e.label == "" for e in found.edges)
@@ -87,12 +90,12 @@ def test_parameters_as_vertices() -> None:
 
 
 def test_values() -> None:
-    found = variable_diagram(LECTURE, at={})
+    found = build_variable_diagram(LECTURE, at={})
     shown = {n.key: n.detail[-1] for n in found.nodes}
     assert shown == {
         "xa": "= 0.5", "xx": "= 0.25", "xy": "= 2.25", "xz": "= 2.75", "xw": "= 21.546875",
     }  # fmt: skip
-    other = variable_diagram(LECTURE, at={"xa": -0.5}, parameters="vertices")
+    other = build_variable_diagram(LECTURE, at={"xa": -0.5}, parameters="vertices")
     shown = {n.key: n.detail[-1] for n in other.nodes}
     assert shown["xw"] == "= -1.203125"
     assert shown["ac"] == "= 4"
@@ -100,13 +103,13 @@ def test_values() -> None:
 
 def test_roles_follow_declarations() -> None:
     graph = cgprimer.parse("input a = 1; xv = k*a; xw = xv^2; output xv, xw")
-    assert {n.key: n.role for n in variable_diagram(graph).nodes} == {
+    assert {n.key: n.role for n in build_variable_diagram(graph).nodes} == {
         "a": "input", "xv": "output", "xw": "output",
     }  # fmt: skip
 
 
 def test_operations() -> None:
-    found = operation_diagram(cgprimer.parse("xz = ab*xa + 1; xw = sin(xz) - xz^2"))
+    found = build_operation_diagram(cgprimer.parse("xz = ab*xa + 1; xw = sin(xz) - xz^2"))
     by_key = {n.key: n for n in found.nodes}
     labels = [n.label for n in found.nodes]
     assert sorted(labels) == sorted(["xa", "ab", "1", "2", "×", "+", "sin", "^", "−"])
@@ -122,19 +125,19 @@ def test_operations() -> None:
 
 
 def test_operations_with_values() -> None:
-    found = operation_diagram(LECTURE, at={"xa": -0.5})
+    found = build_operation_diagram(LECTURE, at={"xa": -0.5})
     assert next(n for n in found.nodes if n.role == "output").detail[-1] == "= -1.203125"
     assert next(n for n in found.nodes if n.label == "xa").detail == ("= -0.5",)
     assert sum(n.role == "operation" for n in found.nodes) == len(cgprimer.tape(LECTURE)) - 1
 
 
 def test_an_operand_used_twice_is_one_edge() -> None:
-    found = operation_diagram(cgprimer.parse("xw = xa*xa"))
+    found = build_operation_diagram(cgprimer.parse("xw = xa*xa"))
     assert len(found.edges) == 1
 
 
 def test_every_node_of_the_operations_is_on_an_edge() -> None:
-    found = operation_diagram(LECTURE)
+    found = build_operation_diagram(LECTURE)
     ends = {k for e in found.edges for k in (e.tail, e.head)}
     assert ends == {n.key for n in found.nodes}
 

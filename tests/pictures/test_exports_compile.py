@@ -26,7 +26,7 @@ from cgprimer.support.latex_text import (
     escape_latex_prose,
 )
 from cgprimer.visualization.diagrams.diagram import Diagram, Edge, Node
-from cgprimer.visualization.diagrams.diagram_formats import diagram_text
+from cgprimer.visualization.diagrams.diagram_formats import format_diagram
 from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
 
 EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.cg"))
@@ -99,7 +99,7 @@ def read_by_dot(text: str) -> dict[str, Any]:
 
 
 def check_dot(diagram: Diagram, *, dark: bool) -> None:
-    answer = read_by_dot(diagram_text(diagram, "dot", dark=dark))
+    answer = read_by_dot(format_diagram(diagram, "dot", dark=dark))
     found = [item for item in answer.get("objects", ()) if "nodes" not in item]
     assert [item["name"] for item in found] == [node.key for node in diagram.nodes]
     name = {item["_gvid"]: item["name"] for item in found}
@@ -129,7 +129,7 @@ def test_dot_keeps_awkward_keys_and_labels() -> None:
         Node("node", "−", "operation"),
     )
     diagram = Diagram(nodes, (Edge('a"b\\', "node", 'say "a\\n"\nb', True),), TITLE, ("<n> & m",))
-    answer = read_by_dot(diagram_text(diagram, "gv"))
+    answer = read_by_dot(format_diagram(diagram, "gv"))
     assert {item["name"] for item in answer["objects"]} >= {"node"}
     assert len(answer["edges"]) == 1
     drawn = json.dumps(answer, ensure_ascii=False)
@@ -174,7 +174,7 @@ def compiled(text: str, folder: Path) -> tuple[float, float]:
     "name", ["lecture 0", "lecture 6", "mazur 3", "log_sine 5", "words 1", "letters 1"]
 )
 def test_tex_compiles(name: str, tmp_path: Path) -> None:
-    width, height = compiled(diagram_text(diagrams()[name], "tex", dark="5" in name), tmp_path)
+    width, height = compiled(format_diagram(diagrams()[name], "tex", dark="5" in name), tmp_path)
     assert width > 100
     assert height > 50
 
@@ -183,16 +183,16 @@ def test_tex_compiles(name: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_tex_compiles_every_example(tmp_path: Path) -> None:
     for number, diagram in enumerate(diagrams().values()):
-        compiled(diagram_text(diagram, "tex", dark=number % 2 == 0), tmp_path)
+        compiled(format_diagram(diagram, "tex", dark=number % 2 == 0), tmp_path)
 
 
 @needs_tex
 def test_a_picture_longer_than_a_page_can_be_is_made_smaller(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    usual = compiled(diagram_text(diagrams()["lecture 0"], "tex"), tmp_path)
+    usual = compiled(format_diagram(diagrams()["lecture 0"], "tex"), tmp_path)
     monkeypatch.setattr("cgprimer.visualization.diagrams.tikz._LONGEST", 200.0)
-    smaller = compiled(diagram_text(diagrams()["lecture 0"], "tex"), tmp_path)
+    smaller = compiled(format_diagram(diagrams()["lecture 0"], "tex"), tmp_path)
     assert 200 <= max(smaller) < 250 < max(usual)
     assert smaller[0] / smaller[1] == pytest.approx(usual[0] / usual[1], rel=0.05)
 
@@ -201,7 +201,7 @@ def test_a_picture_longer_than_a_page_can_be_is_made_smaller(
 @pytest.mark.filterwarnings("ignore:Glyph")  # matplotlib's font, which measures, has none either
 def test_tex_compiles_letters_that_it_cannot_show(tmp_path: Path) -> None:
     diagram = graph_diagram(cgprimer.parse("变量 = k*xa"), title="变量")
-    compiled(diagram_text(diagram, "tex"), tmp_path)
+    compiled(format_diagram(diagram, "tex"), tmp_path)
 
 
 def test_characters_that_no_font_of_tex_has_are_shown_by_number() -> None:
@@ -237,7 +237,7 @@ def test_hyphens_of_words_are_no_minus_signs() -> None:
 @pytest.mark.parametrize("dark", [False, True])
 def test_every_vertex_and_edge_is_in_the_flowchart(dark: bool) -> None:
     for diagram in diagrams().values():
-        head, _, body = diagram_text(diagram, "mmd", dark=dark).partition("flowchart LR\n")
+        head, _, body = format_diagram(diagram, "mmd", dark=dark).partition("flowchart LR\n")
         assert head.startswith("---\n")
         assert head.endswith("---\n")
         assert len(re.findall(r'^  n\d+\W+".*:::\w+$', body, re.MULTILINE)) == len(diagram.nodes)
@@ -248,5 +248,5 @@ def test_every_vertex_and_edge_is_in_the_flowchart(dark: bool) -> None:
 
 def test_a_title_is_one_quoted_line_without_what_mermaid_escapes_twice() -> None:
     diagram = Diagram((Node("a", "a", "input"),), (), 'A "b" & <c>\\')
-    lines = diagram_text(diagram, "mmd").splitlines()
+    lines = format_diagram(diagram, "mmd").splitlines()
     assert lines[1] == 'title: "A \\"b\\" ＆ ‹c›\\\\"'

@@ -13,7 +13,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from cgprimer.errors import UsageError
-from cgprimer.visualization.diagrams.diagram_formats import diagram_text, save_diagram
+from cgprimer.visualization.diagrams.diagram_formats import format_diagram, save_diagram
 from cgprimer.visualization.diagrams.figure_files import save_figure
 from cgprimer.visualization.diagrams.slide_layout import slide_layout
 from tests.approval import refused
@@ -103,7 +103,7 @@ def test_a_huge_figure_is_saved_with_fewer_dots(tmp_path: Path) -> None:
 def test_tikz_has_the_geometry_of_the_layout() -> None:
     """Lengths are points and y goes downwards, as the axes of the picture declare."""
     diagram = scattered(12, seed=1)
-    text, layout = diagram_text(diagram, "tex"), slide_layout(diagram).layout
+    text, layout = format_diagram(diagram, "tex"), slide_layout(diagram).layout
     axes = re.search(r"\\begin\{tikzpicture\}\[x=(-?\d+)bp, y=(-?\d+)bp", text)
     assert axes
     assert axes.groups() == ("1", "-1")

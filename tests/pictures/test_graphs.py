@@ -200,12 +200,12 @@ def test_pyplot_is_never_imported() -> None:
     code = (
         "import sys; from cgprimer.visualization.diagrams.diagram import *;"
         "from cgprimer.visualization.diagrams.diagram_figure import draw_diagram;"
-        "import cgprimer; from cgprimer.visualization.diagrams.figure_files import figure_bytes;"
+        "import cgprimer; from cgprimer.visualization.diagrams.figure_files import encode_figure;"
         "draw_diagram(Diagram((Node('a', 'a', 'input'),), ()));"
         "line = cgprimer.parse('xw = k*xa + b; parameter k = 3, b = -1');"
         "figures = [cgprimer.plot.surface(line, steps=1, in_3d=deep) for deep in (False, True)];"
         "figures += [cgprimer.plot.swell(depths=[1, 2]), cgprimer.plot.cost('sum', [1, 2])];"
-        "[figure_bytes(figure, kind) for figure in figures for kind in ('png', 'svg')];"
+        "[encode_figure(figure, kind) for figure in figures for kind in ('png', 'svg')];"
         "print('matplotlib.pyplot' in sys.modules)"
     )
     root = str(Path(__file__).parents[2])

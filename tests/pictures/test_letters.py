@@ -11,7 +11,7 @@ from click.testing import CliRunner
 import cgprimer
 from cgprimer.cli.draw_command import command
 from cgprimer.visualization.diagrams.diagram import Diagram, Node
-from cgprimer.visualization.diagrams.diagram_formats import TEXTS, diagram_text, save_diagram
+from cgprimer.visualization.diagrams.diagram_formats import TEXTS, format_diagram, save_diagram
 from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
 from tests.approval import approved, warned
 
@@ -33,7 +33,7 @@ def test_control_characters_break_no_file(tmp_path: Path) -> None:
     save_diagram(diagram, tmp_path / "a.svg")
     xml.etree.ElementTree.parse(tmp_path / "a.svg")
     for kind in TEXTS.names():
-        assert not set(diagram_text(diagram, kind)) & set("\x00\x07\x1b")
+        assert not set(format_diagram(diagram, kind)) & set("\x00\x07\x1b")
 
 
 def test_an_operand_in_two_places_is_said() -> None:

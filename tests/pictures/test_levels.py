@@ -13,14 +13,14 @@ from cgprimer.cli.draw_command import command
 from cgprimer.errors import MissingValueError, UsageError
 from cgprimer.support.latex_text import escape_latex
 from cgprimer.support.number_format import format_number
-from cgprimer.visualization.diagrams.backward_graph import backward_diagram
+from cgprimer.visualization.diagrams.backward_graph import build_backward_diagram
 from cgprimer.visualization.diagrams.diagram import Diagram, Edge, Node
-from cgprimer.visualization.diagrams.diagram_formats import diagram_text, formats, save_diagram
+from cgprimer.visualization.diagrams.diagram_formats import format_diagram, formats, save_diagram
 from cgprimer.visualization.diagrams.drawing import draw
 from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
 from cgprimer.visualization.diagrams.layer_summary import READABLE, summarize
 from cgprimer.visualization.diagrams.slide_layout import slide_layout
-from cgprimer.visualization.diagrams.vertex_sweeps import sweep_numbers
+from cgprimer.visualization.diagrams.vertex_sweeps import compute_sweep_numbers
 from tests.approval import refused
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -153,10 +153,10 @@ def test_the_sweeps_of_a_picture_agree_with_the_methods(name: str, level: str) -
 
     names = [*graph.inputs, *graph.parameters]
     expected = cgprimer.gradient(graph, of=output, wrt=names, method="symbolic")
-    back = sweep_numbers(graph, level=level, of=output).totals
+    back = compute_sweep_numbers(graph, level=level, of=output).totals
     for wrt in names:
         assert back.get(key(wrt), 0.0) == pytest.approx(expected[wrt], rel=1e-12, abs=1e-15)
-        tangents = sweep_numbers(graph, level=level, wrt=wrt).totals
+        tangents = compute_sweep_numbers(graph, level=level, wrt=wrt).totals
         forward = tangents.get(key(output), 0.0)
         assert forward == pytest.approx(expected[wrt], rel=1e-12, abs=1e-15)
 
@@ -194,7 +194,7 @@ def test_a_missing_value_is_named(settings: dict) -> None:
 
 
 def test_the_backward_graph_of_the_lecture_example() -> None:
-    found = backward_diagram(LECTURE, at={})
+    found = build_backward_diagram(LECTURE, at={})
     by_label = {n.label: n for n in found.nodes}
     gradient = cgprimer.gradient(LECTURE)
     for name, value in gradient.items():
@@ -215,7 +215,7 @@ def test_every_vertex_of_a_backward_graph_gets_what_its_expression_names(path: P
     graph = cgprimer.load(path)
     if graph.shapes:
         pytest.skip("of arrays: test_arrays.py")
-    found = backward_diagram(graph, at={}, of=graph.outputs[0])
+    found = build_backward_diagram(graph, at={}, of=graph.outputs[0])
     label = {n.key: n.label for n in found.nodes}
     for node in found.nodes:
         handing = {label[e.tail] for e in found.edges if e.head == node.key}
@@ -228,7 +228,7 @@ def test_every_vertex_of_a_backward_graph_gets_what_its_expression_names(path: P
 
 
 def test_an_operand_used_twice_hands_two_shares_back() -> None:
-    found = backward_diagram(cgprimer.parse("input xa = 3; xw = xa*xa"), at={})
+    found = build_backward_diagram(cgprimer.parse("input xa = 3; xw = xa*xa"), at={})
     assert found.nodes[-1].detail == ("bar_xw*xa + bar_xw*xa", "= 6")
     assert len(found.edges) == 1
 
@@ -252,7 +252,7 @@ def test_too_many_vertices_are_refused_in_pictures_and_written_in_text() -> None
     found = graph_diagram(long_graph(700), everything=True)
     with refused(UsageError):
         slide_layout(found)
-    assert diagram_text(found, "dot").count("->") == len(found.edges)
+    assert format_diagram(found, "dot").count("->") == len(found.edges)
 
 
 def test_a_summary_counts_every_vertex_and_most_edges() -> None:
@@ -301,16 +301,16 @@ NASTY = Diagram(
 
 
 def test_dot_quotes_what_it_must() -> None:
-    text = diagram_text(NASTY, "dot")
+    text = format_diagram(NASTY, "dot")
     assert text.count("{") == text.replace("{y}", "").count("}") + 1
     assert 'label="ab=1\\n∂x/∂y = 2"' in text
     assert "a&lt;b &amp; c&gt;d" in text
     assert text.count("->") == 2
-    assert diagram_text(NASTY, "gv") == text
+    assert format_diagram(NASTY, "gv") == text
 
 
 def test_mermaid_has_no_markup_of_a_user() -> None:
-    text = diagram_text(NASTY, "mmd")
+    text = format_diagram(NASTY, "mmd")
     lines = text.splitlines()
     lines = lines[lines.index("flowchart LR") :]
     assert lines[1].startswith('  n0("<b>x#95;1 #34;q#34;</b><br/>a#60;b #38; c#62;d<br/>')
@@ -320,7 +320,7 @@ def test_mermaid_has_no_markup_of_a_user() -> None:
 
 
 def test_tikz_is_balanced_and_complete() -> None:
-    text = diagram_text(NASTY, "tex")
+    text = format_diagram(NASTY, "tex")
     assert "\n\\documentclass{article}\n" in text
     assert text.rstrip().endswith("\\end{document}")
     bare = text.replace("\\\\", " ").replace("\\{", "").replace("\\}", "")

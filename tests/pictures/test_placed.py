@@ -13,7 +13,7 @@ from cgprimer.errors import UsageError
 from cgprimer.training.distributed.layer_cuts import cut
 from cgprimer.visualization.diagrams.diagram import Diagram
 from cgprimer.visualization.diagrams.diagram_figure import draw_diagram
-from cgprimer.visualization.diagrams.diagram_formats import diagram_text
+from cgprimer.visualization.diagrams.diagram_formats import format_diagram
 from cgprimer.visualization.diagrams.geometry import Box
 from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
 from cgprimer.visualization.diagrams.slide_layout import slide_layout
@@ -118,9 +118,9 @@ def test_numbers_of_arrays_stand_with_their_array() -> None:
 
 def test_formats_of_other_programs_have_frames() -> None:
     diagram = placed("lecture", 2)
-    assert diagram_text(diagram, "dot").count('subgraph "cluster part') == 2
-    assert diagram_text(diagram, "mmd").count("subgraph part") == 2
-    assert diagram_text(diagram, "tex").count("dash dot") == 2
+    assert format_diagram(diagram, "dot").count('subgraph "cluster part') == 2
+    assert format_diagram(diagram, "mmd").count("subgraph part") == 2
+    assert format_diagram(diagram, "tex").count("dash dot") == 2
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,12 @@ from cgprimer import Value
 from cgprimer.visualization.diagrams import diagram_figure
 from cgprimer.visualization.diagrams.diagram import Diagram
 from cgprimer.visualization.diagrams.diagram_options import DiagramOptions
-from cgprimer.visualization.diagrams.recorded_diagrams import recorded_diagram
+from cgprimer.visualization.diagrams.recorded_diagrams import build_recorded_diagram
 from tests.approval import refused
 
 
 def diagram(shown: Any, **options: Any) -> Diagram:
-    return recorded_diagram(shown, sys._getframe(1), DiagramOptions(**options), list(options))
+    return build_recorded_diagram(shown, sys._getframe(1), DiagramOptions(**options), list(options))
 
 
 @pytest.mark.parametrize("option", [{"values": False}, {"values": True}, {"at": None}, {"at": {}}])

@@ -15,7 +15,7 @@ from cgprimer.visualization.diagrams.diagram_figure import draw_diagram
 from cgprimer.visualization.diagrams.geometry import overlap_length
 from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
 from cgprimer.visualization.diagrams.layer_summary import is_readable
-from cgprimer.visualization.diagrams.slide_layout import slide_layout, text_on_slide
+from cgprimer.visualization.diagrams.slide_layout import compute_text_size_on_slide, slide_layout
 from cgprimer.visualization.diagrams.text_layout import round_results, wrap_expression
 from cgprimer.visualization.diagrams.theme import DETAIL_SIZE, READABLE_SIZE
 from tests.approval import approved
@@ -163,7 +163,7 @@ def test_the_command_says_when_a_picture_is_too_large_for_a_slide(tmp_path: Path
     approved(runner.invoke(command, arguments).stderr, "--all")
     diagram = graph_diagram(cgprimer.load(EXAMPLES / "mazur.cg"), level="operations")
     width, height = draw_diagram(diagram).get_size_inches() * 72
-    approved(large.stderr, f"{text_on_slide(width, height):.2g}")
+    approved(large.stderr, f"{compute_text_size_on_slide(width, height):.2g}")
 
 
 @pytest.mark.slow

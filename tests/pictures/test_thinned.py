@@ -13,7 +13,7 @@ from cgprimer.core.derivatives import tape
 from cgprimer.errors import UsageError
 from cgprimer.training.layer_states import Masks
 from cgprimer.visualization.diagrams.diagram_figure import draw_diagram
-from cgprimer.visualization.diagrams.diagram_formats import diagram_text
+from cgprimer.visualization.diagrams.diagram_formats import format_diagram
 from cgprimer.visualization.diagrams.dropout_diagram import thin_graph
 from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
 from tests.approval import refused
@@ -93,7 +93,7 @@ def test_dropped_vertices_have_dashes_and_a_word_in_the_legend() -> None:
     ("kind", "pattern", "count"), [("dot", "dashed", 8), ("tex", "dashed", 8), ("mmd", r"-\.->", 5)]
 )
 def test_formats_of_other_programs_show_it(kind: str, pattern: str, count: int) -> None:
-    text = diagram_text(graph_diagram(NETWORK, mask={"xh": [1, 0, 1]}), kind)
+    text = format_diagram(graph_diagram(NETWORK, mask={"xh": [1, 0, 1]}), kind)
     assert len(re.findall(pattern, text)) == count
 
 

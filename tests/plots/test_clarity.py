@@ -16,7 +16,7 @@ from cgprimer.visualization.plots import slide
 from cgprimer.visualization.plots.error_plot import step_errors
 from cgprimer.visualization.plots.loss_landscape import landscape
 from cgprimer.visualization.plots.loss_surface import LossSurface
-from cgprimer.visualization.plots.slide import log_ticks
+from cgprimer.visualization.plots.slide import choose_log_ticks
 from cgprimer.visualization.plots.surface_3d import find_visible_points
 from cgprimer.visualization.plots.surface_plot import draw_surface
 from tests.approval import refused
@@ -252,7 +252,7 @@ def test_a_scale_of_losses_has_two_numbers_at_least(
 def test_a_logarithmic_axis_has_two_numbers_at_least() -> None:
     for low in np.geomspace(1, 10, 19):
         for high in low * np.array([1.001, 1.3, 2, 5, 20, 99, 1e3, 1e9, 1e200]):
-            places = log_ticks(low, high)
+            places = choose_log_ticks(low, high)
             assert 2 <= len(places) <= 12, (low, high)
             assert low <= places[0] < places[-1] <= high
 

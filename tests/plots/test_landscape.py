@@ -23,7 +23,7 @@ from cgprimer.visualization.plots.function_plot import function_curves
 from cgprimer.visualization.plots.loss_landscape import Landscape, landscape
 from cgprimer.visualization.plots.loss_plot import over_time, smoothed
 from cgprimer.visualization.plots.loss_surface import build_loss_surface
-from cgprimer.visualization.plots.plotted_runs import choose_axis, common_truth, named_runs
+from cgprimer.visualization.plots.plotted_runs import choose_axis, merge_true_values, name_runs
 from tests.approval import refused
 
 LINE = parse("xw = k*xa + b; parameter k = 3, b = -1")
@@ -90,17 +90,17 @@ def test_a_graph_without_inputs_is_a_function() -> None:
     assert found.losses == pytest.approx(expected)
     assert found.reference is None  # no data, so no values are true
     assert found.start.tolist() == [4.0, 5.0]
-    assert found.holds_minimum
+    assert found.has_inner_minimum
     assert found.lowest == pytest.approx((0.0, 0.0), abs=1e-12)
 
 
 def test_a_range_without_the_minimum_is_known() -> None:
     graph = load("examples/paraboloid.cg")
-    assert not landscape(graph, ["x", "y"], ranges=[(1, 7), (2, 8)], steps=1).holds_minimum
+    assert not landscape(graph, ["x", "y"], ranges=[(1, 7), (2, 8)], steps=1).has_inner_minimum
     plane = parse("parameter a = 1, b = 2; f = a - b; output f")
-    assert not landscape(plane, ["a", "b"], steps=1).holds_minimum
+    assert not landscape(plane, ["a", "b"], steps=1).has_inner_minimum
     valley = parse("parameter a = 1, b = 2; f = (a - b)^2; output f")
-    assert landscape(valley, ["a", "b"], steps=1).holds_minimum
+    assert landscape(valley, ["a", "b"], steps=1).has_inner_minimum
 
 
 @pytest.mark.parametrize(
@@ -235,9 +235,9 @@ def test_saved_runs_come_back_by_name(tmp_path: Path) -> None:
     data = make_dataset(LINE, samples=100)
     for name, epochs in (("a", 6), ("b", 2)):
         save_run(train(LINE, data, epochs=epochs), tmp_path / f"{name}.json", LINE)
-    runs = named_runs([tmp_path / "a.json", tmp_path / "b.json"])
+    runs = name_runs([tmp_path / "a.json", tmp_path / "b.json"])
     assert list(runs) == ["a", "b"]
-    assert common_truth(runs) == {"k": 3.0, "b": -1.0}
+    assert merge_true_values(runs) == {"k": 3.0, "b": -1.0}
     assert choose_axis({"a": runs["a"]}) == "epoch"
     assert choose_axis(runs) == "step"
     assert {name: len(over_time(run, "step")[1]) for name, run in runs.items()} == {"a": 12, "b": 4}
@@ -247,14 +247,14 @@ def test_mistakes_with_runs(tmp_path: Path) -> None:
     path = tmp_path / "no.json"
     path.write_text("{}")
     with refused(DataError):
-        named_runs([path])
+        name_runs([path])
     with refused(UsageError):
-        named_runs([tmp_path / "nowhere.json"])
+        name_runs([tmp_path / "nowhere.json"])
     with pytest.raises(UsageError, match="twice"):
-        named_runs([path, path])
+        name_runs([path, path])
     save_run(train(LINE, make_dataset(LINE, samples=9), epochs=0), path, LINE)
     with refused(UsageError):
-        choose_axis(named_runs([path]))
+        choose_axis(name_runs([path]))
 
 
 def test_smoothing() -> None:

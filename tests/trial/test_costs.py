@@ -13,7 +13,7 @@ import pytest
 import cgprimer
 from cgprimer.core.methods.path_sum import count_edges, count_paths, list_paths
 from cgprimer.errors import PathLimitError, UsageError
-from cgprimer.visualization.diagrams.edge_labels import _GAP, _box_rows, _BoxGrid
+from cgprimer.visualization.diagrams.edge_labels import _GAP, _BoxGrid, _build_box_array
 from cgprimer.visualization.diagrams.geometry import Box
 from cgprimer.visualization.diagrams.layout import lay_out
 from tests.approval import refused
@@ -102,8 +102,8 @@ def test_what_is_near_is_what_an_honest_search_finds():
         return Box(*middle, generator.uniform(0, 90), generator.uniform(0, 40))
 
     boxes = [box() if generator.random() < 0.9 else None for _ in range(200)]
-    places = _box_rows([box() for _ in range(50)])
-    found = _BoxGrid(_box_rows(boxes)).count_near(places, exclude=7)
+    places = _build_box_array([box() for _ in range(50)])
+    found = _BoxGrid(_build_box_array(boxes)).count_near(places, exclude=7)
     for place, count in zip(places.tolist(), found, strict=True):
         x, y, width, height = place
         assert count == sum(

@@ -26,7 +26,7 @@ from cgprimer.support.latex_text import declare_missing_characters, escape_latex
 from cgprimer.support.templates import Markup, render_template
 from cgprimer.visualization.diagrams.diagram import Diagram
 from cgprimer.visualization.diagrams.diagram_figure import draw_diagram
-from cgprimer.visualization.diagrams.figure_files import figure_bytes
+from cgprimer.visualization.diagrams.figure_files import encode_figure
 from cgprimer.visualization.diagrams.tikz import tikz
 from cgprimer.visualization.pages.page_rendering import inline_svg, render_page
 
@@ -52,7 +52,7 @@ class HtmlCell(NamedTuple):
 @lru_cache(maxsize=4)  # a sheet and its solution have the same pictures
 def draw_svg(diagram: Diagram) -> bytes:
     """Draw a diagram as an SVG file."""
-    return figure_bytes(draw_diagram(diagram), "svg")
+    return encode_figure(draw_diagram(diagram), "svg")
 
 
 def svg_element(diagram: Diagram) -> str:

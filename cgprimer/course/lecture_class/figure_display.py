@@ -6,7 +6,7 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cgprimer.visualization.diagrams.figure_files import figure_bytes, save_figure
+from cgprimer.visualization.diagrams.figure_files import encode_figure, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -61,6 +61,6 @@ def _show_window(figure: Figure) -> None:
     width, height = figure.get_size_inches()
     window = pyplot.figure(figsize=(width, height))
     axes = window.add_axes((0.0, 0.0, 1.0, 1.0))
-    axes.imshow(pyplot.imread(io.BytesIO(figure_bytes(figure, "png"))), aspect="auto")
+    axes.imshow(pyplot.imread(io.BytesIO(encode_figure(figure, "png"))), aspect="auto")
     axes.set_axis_off()
     pyplot.show()

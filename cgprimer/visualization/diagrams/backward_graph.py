@@ -21,7 +21,7 @@ from cgprimer.visualization.diagrams.vertex_sweeps import BackwardSweep
 _NOTE = "bar_v is the adjoint of v: the derivative of {} with respect to v"
 
 
-def backward_diagram(
+def build_backward_diagram(
     graph: ExpressionGraph, *, at: Mapping[str, float] | None = None, of: str | None = None
 ) -> Diagram:
     """Build a diagram with a vertex for each adjoint, from the seed to the inputs and parameters.
@@ -29,7 +29,7 @@ def backward_diagram(
     Arguments are those of :func:`cgprimer.draw`; with ``at`` every adjoint shows its value.
 
     >>> from cgprimer.core.graph import parse
-    >>> for node in backward_diagram(parse("xx = xa^2; xw = xx*k")).nodes:
+    >>> for node in build_backward_diagram(parse("xx = xa^2; xw = xx*k")).nodes:
     ...     print(node.label, *node.detail)
     bar_xw = 1
     bar_xx bar_xw*k
@@ -45,7 +45,7 @@ def backward_diagram(
     for contribution in sweep.contributions:
         tail, head = contribution.tail, contribution.head
         if tape.has_arrays:
-            terms.setdefault(tail, []).append(sweep.product_formula(contribution))
+            terms.setdefault(tail, []).append(sweep.build_product_formula(contribution))
             continue
         partial = sweep.partial_formula(contribution)
         instruction = tape.instruction(head)

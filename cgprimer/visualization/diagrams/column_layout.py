@@ -151,7 +151,7 @@ def lay_out_columns(
     if columns is None or is_network(columns, edges) == (aspect > 0):
         return None
     layer = {key: number for number, column in enumerate(columns) for key in column}
-    gaps = _column_gaps(columns, layer, edges, label_sizes, layer_gap, label_gap)
+    gaps = _compute_column_gaps(columns, layer, edges, label_sizes, layer_gap, label_gap)
     if aspect:
         return _lay_out_rows(columns, sizes, edges, shapes, gaps, node_gap, aspect)
     columns = order_columns(columns, edges)
@@ -160,7 +160,7 @@ def lay_out_columns(
     return ColumnLayout(boxes, routes, len(columns)) if routes else None
 
 
-def _column_gaps(
+def _compute_column_gaps(
     columns: Sequence[Sequence[str]],
     layer: Mapping[str, int],
     edges: Edges,
@@ -217,7 +217,7 @@ def _route_straight(
 
     Edges between vertices of `level` connect the midpoints of their sides.
     """
-    leaving, arriving = (_port_offsets(boxes, edges, side, level) for side in (0, 1))
+    leaving, arriving = (_compute_port_offsets(boxes, edges, side, level) for side in (0, 1))
     routes = []
     for number, (tail, head) in enumerate(edges):
         a, b = boxes[tail], boxes[head]
@@ -233,7 +233,7 @@ def _route_straight(
     return routes
 
 
-def _port_offsets(
+def _compute_port_offsets(
     boxes: Mapping[str, Box], edges: Edges, side: int, level: Collection[str]
 ) -> dict[int, float]:
     """Return the vertical offset of each edge at its vertex; side 0 is the tail, 1 the head."""
@@ -294,8 +294,10 @@ def _lay_out_rows(
     for count in range(1, _MAX_ROWS):
         for breaks in combinations(candidates, count):
             rows = _split_into_rows(columns, breaks, main, tails)
-            width = max(_row_width(row, sizes, gaps, columns) for row in rows) + 2 * _LANE
-            height = sum(map(sum, (_row_height(row, sizes, main, node_gap) for row in rows)))
+            width = max(_compute_row_width(row, sizes, gaps, columns) for row in rows) + 2 * _LANE
+            height = sum(
+                map(sum, (_compute_row_height(row, sizes, main, node_gap) for row in rows))
+            )
             height += _ROW_GAP * count
             size = max(width / aspect, height)
             if best is None or size < best[0]:
@@ -335,7 +337,7 @@ def _split_into_rows(
     return rows
 
 
-def _row_width(
+def _compute_row_width(
     row: Sequence[Sequence[str]],
     sizes: Mapping[str, Size],
     gaps: Mapping[int, float],
@@ -347,7 +349,7 @@ def _row_width(
     return across + sum(gaps.get(layer[column[0]], 0.0) for column in row[:-1])
 
 
-def _row_height(
+def _compute_row_height(
     row: Sequence[Sequence[str]], sizes: Mapping[str, Size], main: Sequence[str], node_gap: float
 ) -> tuple[float, float]:
     """Return the heights of a row above and below its main path."""
@@ -374,7 +376,7 @@ def _place_rows(
     boxes: dict[str, Box] = {}
     ends, top = [], 0.0  # of the rows: left, right, and the height of the gap below
     for row in rows:
-        above, below = _row_height(row, sizes, main, node_gap)
+        above, below = _compute_row_height(row, sizes, main, node_gap)
         level, x = top + above, 0.0
         for column in row:
             across, y = max(sizes[key][0] for key in column), level + above + node_gap

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from cgprimer.visualization.diagrams.diagram import Diagram, Edge, Node, Part
 from cgprimer.visualization.diagrams.geometry import Box, Point, shorten_line
-from cgprimer.visualization.diagrams.part_frames import PADDING, header_lines
+from cgprimer.visualization.diagrams.part_frames import PADDING, format_header_lines
 from cgprimer.visualization.diagrams.slide_layout import (
     MARGIN,
     NOTES_GAP,
@@ -19,7 +19,7 @@ from cgprimer.visualization.diagrams.slide_layout import (
     slide_layout,
 )
 from cgprimer.visualization.diagrams.slide_pen import Pen, sheet
-from cgprimer.visualization.diagrams.text_layout import text_width
+from cgprimer.visualization.diagrams.text_layout import measure_text
 from cgprimer.visualization.diagrams.theme import (
     DETAIL_SIZE,
     DROPPED,
@@ -27,10 +27,10 @@ from cgprimer.visualization.diagrams.theme import (
     LABEL_SIZE,
     LINE_SPACING,
     TITLE_SIZE,
+    choose_faded_ink,
     fade_colour,
-    faded_ink,
 )
-from cgprimer.visualization.diagrams.vertex_shapes import shape_patches
+from cgprimer.visualization.diagrams.vertex_shapes import build_shape_patches
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -100,7 +100,7 @@ def _draw_frame(pen: Pen, part: Part, box: Box) -> None:
     top, bottom = box.y - box.height / 2, box.y + box.height / 2
     corners = [(left, top), (right, top), (right, bottom), (left, bottom), (left, top)]
     pen.line(corners, pen.look.edge, 2.2, zorder=0.5, linestyle=FRAME)
-    lines = header_lines(part)
+    lines = format_header_lines(part)
     y = pen.lines(box.x, top + PADDING / 2, lines[:1], DETAIL_SIZE, align="center", weight="bold")
     pen.lines(box.x, y, lines[1:], DETAIL_SIZE, align="center")
 
@@ -110,10 +110,10 @@ def _draw_label(pen: Pen, edge: Edge, box: Box, lines: tuple[str, ...]) -> None:
     high = box.height / len(lines) / 2 + (_WIDE_OVERHANG if edge.emphasis else _OVERHANG)
     for number, text in enumerate(lines):
         y = box.y + (number - (len(lines) - 1) / 2) * DETAIL_SIZE * LINE_SPACING
-        left, right = (box.x + side * (text_width(text, DETAIL_SIZE) / 2 + 4) for side in (-1, 1))
+        left, right = (box.x + side * (measure_text(text, DETAIL_SIZE) / 2 + 4) for side in (-1, 1))
         corners = [(left, y - high), (right, y - high), (right, y + high), (left, y + high)]
         pen.polygon(corners, pen.look.background, zorder=3)
-        ink = faded_ink(pen.look) if edge.dropped else pen.look.ink
+        ink = choose_faded_ink(pen.look) if edge.dropped else pen.look.ink
         pen.write(box.x, y, text, DETAIL_SIZE, align="center", color=ink)
 
 
@@ -146,14 +146,14 @@ def _draw_stack(pen: Pen, node: Node, box: Box, step: float) -> None:
     """Draw two outlines behind a vertex that represents several; `step` is their distance."""
     for behind in (2, 1):
         moved = box.translate(step * behind, -_STACK * behind)
-        for patch in shape_patches(pen.look.roles[node.role], moved):
+        for patch in build_shape_patches(pen.look.roles[node.role], moved):
             patch.set(zorder=3.9 - behind / 10, linewidth=pen.scale * patch.get_linewidth())
             pen.axes.add_patch(patch)
 
 
 def _draw_node(pen: Pen, node: Node, box: Box, detail: tuple[str, ...]) -> None:
     """Draw the outline, the label and the detail lines of a vertex."""
-    for number, patch in enumerate(shape_patches(pen.look.roles[node.role], box)):
+    for number, patch in enumerate(build_shape_patches(pen.look.roles[node.role], box)):
         if node.emphasis:  # only the outer line of a double outline becomes wide
             patch.set(linewidth=1.2 if number else 4.2, edgecolor=pen.look.path)
         if node.dropped:
@@ -161,7 +161,7 @@ def _draw_node(pen: Pen, node: Node, box: Box, detail: tuple[str, ...]) -> None:
             patch.set(edgecolor=outline, facecolor=pen.look.background, linestyle=DROPPED)
         patch.set(zorder=4, linewidth=pen.scale * patch.get_linewidth())
         pen.axes.add_patch(patch)
-    ink = faded_ink(pen.look) if node.dropped else pen.look.ink
+    ink = choose_faded_ink(pen.look) if node.dropped else pen.look.ink
     style: dict[str, Any] = {"align": "center", "color": ink}
     y = box.y - LINE_SPACING * (LABEL_SIZE + len(detail) * DETAIL_SIZE) / 2
     y = pen.lines(box.x, y, [node.label], LABEL_SIZE, weight="bold", **style)

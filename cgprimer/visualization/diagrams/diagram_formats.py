@@ -55,7 +55,7 @@ def register_picture_format(ending: str, written: Callable[..., str]) -> None:
     >>> register_picture_format("edges", edges)
     >>> from cgprimer.core.graph import parse
     >>> from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
-    >>> diagram_text(graph_diagram(parse("xw = ab*xa")), "edges")
+    >>> format_diagram(graph_diagram(parse("xw = ab*xa")), "edges")
     'xa -> xw'
     >>> TEXTS.unregister("edges")
     """
@@ -73,11 +73,11 @@ def unregister_picture_format(name: str) -> None:
     TEXTS.unregister(name)
 
 
-def diagram_text(diagram: Diagram, kind: str, *, dark: bool = False) -> str:
+def format_diagram(diagram: Diagram, kind: str, *, dark: bool = False) -> str:
     """Return a diagram as DOT (`dot`, `gv`), Mermaid (`mmd`), TikZ (`tex`) or a registered format.
 
     >>> from cgprimer.visualization.diagrams.diagram import Node
-    >>> diagram_text(Diagram((Node("xa", "xa", "input"),), ()), "gv").split()[0]
+    >>> format_diagram(Diagram((Node("xa", "xa", "input"),), ()), "gv").split()[0]
     'digraph'
     """
     return replace_control_characters(TEXTS[kind](diagram, dark=dark))
@@ -111,11 +111,11 @@ def save_diagram(diagram: Diagram, path: Path, *, dark: bool = False) -> float |
     """
     kind = check_picture_path(path, formats())
     if kind in TEXTS:
-        write_generated_file(path, diagram_text(diagram, kind, dark=dark))
+        write_generated_file(path, format_diagram(diagram, kind, dark=dark))
         return None
     from cgprimer.visualization.diagrams.diagram_figure import draw_diagram
-    from cgprimer.visualization.diagrams.slide_layout import text_on_slide
+    from cgprimer.visualization.diagrams.slide_layout import compute_text_size_on_slide
 
     figure = draw_diagram(diagram, dark=dark)
     save_figure(figure, path)
-    return text_on_slide(*(72.0 * figure.get_size_inches()))
+    return compute_text_size_on_slide(*(72.0 * figure.get_size_inches()))

@@ -18,7 +18,7 @@ from cgprimer.visualization.diagrams.diagram_formats import check_output, save_d
 from cgprimer.visualization.diagrams.diagram_options import DiagramOptions
 from cgprimer.visualization.diagrams.figure_files import FORMATS, save_figure
 from cgprimer.visualization.diagrams.graph_diagrams import build_diagram
-from cgprimer.visualization.diagrams.recorded_diagrams import recorded_diagram
+from cgprimer.visualization.diagrams.recorded_diagrams import build_recorded_diagram
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -131,7 +131,7 @@ def draw(
         diagram = build_diagram(graph, options)
     else:
         given = [name for name in _given if name in _OPTIONS]
-        diagram = recorded_diagram(graph, sys._getframe(_CALLER), options, given)
+        diagram = build_recorded_diagram(graph, sys._getframe(_CALLER), options, given)
     return _save_and_draw(diagram, path_to_write, dark=dark)
 
 

@@ -127,7 +127,7 @@ def _substitute_masks(tree: Expression, masks: Mapping[str, float]) -> Expressio
 def _find_influences(tree: Expression, masks: Mapping[str, float]) -> set[str] | None:
     """Return the names that influence an expression; None for a dropped expression."""
 
-    def leaf_influences(node: Number | Name) -> set[str] | None:
+    def find_leaf_influences(node: Number | Name) -> set[str] | None:
         """Return the name of a leaf; None for a mask of 0."""
         if isinstance(node, Number):
             return set()
@@ -139,7 +139,7 @@ def _find_influences(tree: Expression, masks: Mapping[str, float]) -> set[str] |
             return None
         return set().union(*(names for names in operands if names))
 
-    return fold(tree, leaf_influences, merge_influences)
+    return fold(tree, find_leaf_influences, merge_influences)
 
 
 def _find_removed(
@@ -173,11 +173,11 @@ def mark_dropped(diagram: Diagram, thin: ThinnedGraph) -> Diagram:
     """Return a diagram with the removed vertices and edges marked, and notes on the masks."""
     nodes = (replace(node, dropped=node.key in thin.vertices) for node in diagram.nodes)
     edges = (replace(edge, dropped=(edge.tail, edge.head) in thin.edges) for edge in diagram.edges)
-    notes = (*_mask_notes(thin.masks), *diagram.notes)
+    notes = (*_format_mask_notes(thin.masks), *diagram.notes)
     return replace(diagram, nodes=tuple(nodes), edges=tuple(edges), notes=notes)
 
 
-def _mask_notes(masks: Mapping[str, Any]) -> Iterable[str]:
+def _format_mask_notes(masks: Mapping[str, Any]) -> Iterable[str]:
     """Return a note for each mask: its elements, and the number of units that it drops."""
     for name, mask in masks.items():
         numbers = [f"{value:g}" for value in np.ravel(mask)]

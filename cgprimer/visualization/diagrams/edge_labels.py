@@ -17,8 +17,8 @@ from cgprimer.visualization.diagrams.geometry import (
     Array,
     Box,
     Point,
-    line_length,
-    point_at,
+    compute_line_length,
+    find_point_at,
     sample_line,
 )
 from cgprimer.visualization.diagrams.layout import Layout
@@ -61,7 +61,7 @@ def move_labels(layout: Layout, margin: float = 1.0, *, backward: bool = False) 
     """
     labels, lines = layout.labels, layout.lines
     obstacles = [*layout.boxes.values(), *_split_frame_sides(layout.frames)]
-    rows, fixed = _box_rows(labels), _BoxGrid(_box_rows(obstacles))
+    rows, fixed = _build_box_array(labels), _BoxGrid(_build_box_array(obstacles))
     samples = [sample_line(line, _STEP) for line in lines]
     points = np.array([(*point, 0.0, 0.0) for line in samples for point in line]).reshape(-1, 4)
     owners = np.repeat(np.arange(len(lines)), [len(line) for line in samples])
@@ -84,7 +84,7 @@ def move_labels(layout: Layout, margin: float = 1.0, *, backward: bool = False) 
     for _ in range(_ROUNDS):
         has_moved = False
         for number in [number for number in shown if costs[number]]:
-            places, sides = _candidate_boxes(rows[number], lines[number])
+            places, sides = _list_candidate_boxes(rows[number], lines[number])
             cost = compute_costs(number, places) + _SIDE_COST * np.abs(sides)
             best = int(np.argmin(cost))
             if cost[best] < costs[number]:
@@ -100,11 +100,11 @@ def move_labels(layout: Layout, margin: float = 1.0, *, backward: bool = False) 
     )
 
 
-def _candidate_boxes(row: Array, line: Sequence[Point]) -> tuple[Array, Array]:
+def _list_candidate_boxes(row: Array, line: Sequence[Point]) -> tuple[Array, Array]:
     """Return boxes of a label along a line, and for each box its side: on, below or above it."""
     boxes = np.tile(row, (len(_SIDES) * len(_FRACTIONS), 1))
-    length = line_length(line)
-    on_line = [point_at(line, fraction * length) for fraction in _FRACTIONS]
+    length = compute_line_length(line)
+    on_line = [find_point_at(line, fraction * length) for fraction in _FRACTIONS]
     boxes[:, :2] = np.tile(on_line, (len(_SIDES), 1))
     sides = np.repeat(_SIDES, len(_FRACTIONS))
     boxes[:, 1] += sides * (boxes[:, 3] / 2 + _GAP)
@@ -121,7 +121,7 @@ def _split_frame_sides(frames: Iterable[Box]) -> list[Box]:
     ]
 
 
-def _box_rows(boxes: Iterable[Box | None]) -> Array:
+def _build_box_array(boxes: Iterable[Box | None]) -> Array:
     """Return an array with the center, width and height of each box; nan for None."""
     missing = (math.nan,) * 4  # a box of nan touches no other box
     rows = [(b.x, b.y, b.width, b.height) if b else missing for b in boxes]
@@ -140,7 +140,7 @@ class _BoxGrid:
         present = np.flatnonzero(~np.isnan(rows[:, 0]))
         cells = np.floor(rows[present, :2] / _CELL).astype(int)
         order = np.lexsort((cells[:, 1], cells[:, 0]))
-        self.rows, self.keys = rows[present[order]], _cell_keys(*cells[order].T)
+        self.rows, self.keys = rows[present[order]], _compute_cell_keys(*cells[order].T)
         self.owners = present[order] if owners is None else owners[present[order]]
         self.reach = self.rows[:, 2:].max(axis=0, initial=0.0) / 2 + _GAP
 
@@ -149,8 +149,8 @@ class _BoxGrid:
         around = places[:, 2:] / 2 + self.reach
         first, last = (np.floor((places[:, :2] + s * around) / _CELL).astype(int) for s in (-1, 1))
         columns = first[:, :1] + np.arange((last - first)[:, 0].max() + 1)
-        begin = np.searchsorted(self.keys, _cell_keys(columns, first[:, 1:]))
-        end = np.searchsorted(self.keys, _cell_keys(columns, last[:, 1:]), side="right")
+        begin = np.searchsorted(self.keys, _compute_cell_keys(columns, first[:, 1:]))
+        end = np.searchsorted(self.keys, _compute_cell_keys(columns, last[:, 1:]), side="right")
         counts = np.where(columns <= last[:, :1], end - begin, 0).ravel()
         place = np.repeat(np.arange(len(places)).repeat(columns.shape[1]), counts)
         offsets = np.repeat(begin.ravel() - counts.cumsum() + counts, counts)
@@ -161,6 +161,6 @@ class _BoxGrid:
         return np.bincount(place[close], minlength=len(places))
 
 
-def _cell_keys(x: npt.NDArray[np.int_], y: npt.NDArray[np.int_]) -> npt.NDArray[np.int_]:
+def _compute_cell_keys(x: npt.NDArray[np.int_], y: npt.NDArray[np.int_]) -> npt.NDArray[np.int_]:
     """Return cells as integers that sort by column, then by row."""
     return np.asarray(x * 2**32 + y)

@@ -43,14 +43,14 @@ def save_figure(figure: Figure, path: Path) -> None:
     ...     Path(folder, "empty.svg").read_text()[:5]
     '<?xml'
     """
-    write_atomically(path, figure_bytes(figure, check_picture_path(path)))
+    write_atomically(path, encode_figure(figure, check_picture_path(path)))
 
 
-def figure_bytes(figure: Figure, kind: str) -> bytes:
+def encode_figure(figure: Figure, kind: str) -> bytes:
     """Return a figure as the content of a PNG, SVG or PDF file.
 
     >>> from matplotlib.figure import Figure
-    >>> figure_bytes(Figure(figsize=(1, 1)), "png")[1:4]
+    >>> encode_figure(Figure(figsize=(1, 1)), "png")[1:4]
     b'PNG'
     """
     from matplotlib import rc_context

@@ -19,7 +19,7 @@ from cgprimer.visualization.diagrams.theme import (
     LABEL_SIZE,
     TITLE_SIZE,
     Theme,
-    roles_in,
+    list_roles,
     theme,
 )
 
@@ -185,7 +185,7 @@ def mermaid(diagram: Diagram, *, dark: bool = False) -> str:
 def _mermaid_styles(diagram: Diagram, identifiers: Mapping[str, str], look: Theme) -> list[str]:
     """Return the Mermaid statements for the styles of roles, of a path and of dropped vertices."""
     lines = []
-    for role in roles_in(diagram):
+    for role in list_roles(diagram):
         style = look.roles[role]
         dotted = ",stroke-dasharray:2 3" if style.shape == "dotted" else ""
         lines.append(

@@ -75,19 +75,19 @@ def round_corners(points: Sequence[Point], radius: float) -> tuple[Point, ...]:
     return tuple(line)
 
 
-def line_length(line: Sequence[Point]) -> float:
+def compute_line_length(line: Sequence[Point]) -> float:
     """Return the length of a polyline.
 
-    >>> line_length([(0, 0), (3, 4), (3, 5)])
+    >>> compute_line_length([(0, 0), (3, 4), (3, 5)])
     6.0
     """
     return sum(math.dist(a, b) for a, b in pairwise(line))
 
 
-def point_at(line: Sequence[Point], distance: float) -> Point:
+def find_point_at(line: Sequence[Point], distance: float) -> Point:
     """Return the point at a distance along a polyline; distances are limited to its length.
 
-    >>> point_at([(0, 0), (10, 0), (10, 10)], 12)
+    >>> find_point_at([(0, 0), (10, 0), (10, 10)], 12)
     (10.0, 2.0)
     """
     left = max(distance, 0.0)
@@ -105,10 +105,10 @@ def shorten_line(line: Sequence[Point], cut: float) -> tuple[Point, ...]:
     >>> shorten_line([(0, 0), (10, 0), (10, 10)], 4)
     ((0, 0), (10, 0), (10.0, 6.0))
     """
-    end = max(line_length(line) - cut, line_length(line) / 2)
+    end = max(compute_line_length(line) - cut, compute_line_length(line) / 2)
     distances = accumulate(math.dist(a, b) for a, b in pairwise(line))
     inner = (point for point, distance in zip(line[1:], distances, strict=True) if distance < end)
-    return (line[0], *inner, point_at(line, end))
+    return (line[0], *inner, find_point_at(line, end))
 
 
 def sample_line(line: Sequence[Point], step: float) -> tuple[Point, ...]:
@@ -150,17 +150,19 @@ def overlap_length(edges: Sequence[tuple[str, str]], lines: Sequence[Sequence[Po
         others = np.flatnonzero(around.all(axis=1) & (owners > number))
         neighbors = (cells[owners == number, None] + offsets).ravel()
         others = others[np.isin(cells[others], neighbors)]
-        near = _pairwise_distances(line, points[others]) < _MIN_DISTANCE
+        near = _compute_pairwise_distances(line, points[others]) < _MIN_DISTANCE
         for other in np.unique(owners[others[near.any(axis=0)]]):
             close = line[near[:, owners[others] == other].any(axis=1)]
             for side in (0, 1):
                 if edges[number][side] == edges[other][side]:
-                    close = close[_pairwise_distances(close, line[[-side]])[:, 0] >= _NEAR_END]
+                    close = close[
+                        _compute_pairwise_distances(close, line[[-side]])[:, 0] >= _NEAR_END
+                    ]
             total += max(0.0, len(close) * _STEP - _CROSSING)
     return total
 
 
-def _pairwise_distances(points: Array, others: Array) -> Array:
+def _compute_pairwise_distances(points: Array, others: Array) -> Array:
     """Return the distance between each point and each other point."""
     difference = points[:, None] - others
     return np.asarray(np.hypot(difference[..., 0], difference[..., 1]))

@@ -15,7 +15,7 @@ from cgprimer.errors import UsageError
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.number_format import SHORT, format_number
 from cgprimer.tapes import tape as tape_of
-from cgprimer.visualization.diagrams.backward_graph import backward_diagram
+from cgprimer.visualization.diagrams.backward_graph import build_backward_diagram
 from cgprimer.visualization.diagrams.diagram import Diagram
 from cgprimer.visualization.diagrams.diagram_options import (
     ALL,
@@ -27,7 +27,10 @@ from cgprimer.visualization.diagrams.diagram_options import (
 from cgprimer.visualization.diagrams.dropout_diagram import mark_dropped, thin_graph
 from cgprimer.visualization.diagrams.element_diagrams import open_arrays
 from cgprimer.visualization.diagrams.layer_summary import summarize
-from cgprimer.visualization.diagrams.level_diagrams import operation_diagram, variable_diagram
+from cgprimer.visualization.diagrams.level_diagrams import (
+    build_operation_diagram,
+    build_variable_diagram,
+)
 from cgprimer.visualization.diagrams.model_parallel_diagram import frame_parts
 from cgprimer.visualization.diagrams.overlays import add_overlays
 
@@ -126,12 +129,12 @@ def _draw_vertices(graph: ExpressionGraph, options: DiagramOptions) -> Diagram:
     """Build the diagram of one level of a graph, without overlays."""
     at: Mapping[str, Any] | None = options.value_point
     if options.level == "backward":
-        return backward_diagram(graph, at=at, of=options.of)
+        return build_backward_diagram(graph, at=at, of=options.of)
     if options.level == "operations":
-        return operation_diagram(graph, at=at)
+        return build_operation_diagram(graph, at=at)
     marked = {options.tangents, *options.path_vertices} & {*graph.parameters}
     parameters = "vertices" if options.adjoints or marked else "edges"
-    return variable_diagram(graph, at=at, parameters=options.parameters or parameters)
+    return build_variable_diagram(graph, at=at, parameters=options.parameters or parameters)
 
 
 def _summarize_if_crowded(diagram: Diagram) -> Diagram:

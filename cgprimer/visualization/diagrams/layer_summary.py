@@ -58,7 +58,8 @@ def summarize(diagram: Diagram, readable: int = READABLE) -> Diagram:
         members[group[node.key], node.role].append(node)
     place = {node.key: f"{g} {role}" for (g, role), nodes in members.items() for node in nodes}
     nodes = [
-        _summary_vertex(f"{g} {role}", role, members[g, role], layer) for g, role in sorted(members)
+        _build_summary_vertex(f"{g} {role}", role, members[g, role], layer)
+        for g, role in sorted(members)
     ]
     ends = ((place[edge.tail], place[edge.head]) for edge in diagram.edges)
     counts = Counter((tail, head) for tail, head in ends if tail != head)
@@ -74,7 +75,9 @@ def summarize(diagram: Diagram, readable: int = READABLE) -> Diagram:
     return replace(short, backward_arrows=diagram.backward_arrows)
 
 
-def _summary_vertex(key: str, role: Role, members: list[Node], layer: Mapping[str, int]) -> Node:
+def _build_summary_vertex(
+    key: str, role: Role, members: list[Node], layer: Mapping[str, int]
+) -> Node:
     """Return a vertex that represents the vertices of one role in a group of layers."""
     numbers = [layer[node.key] + 1 for node in members]
     first, last = min(numbers), max(numbers)

@@ -23,13 +23,13 @@ from cgprimer.visualization.diagrams.geometry import (
     Point,
     Size,
     bounding_box,
-    line_length,
-    point_at,
+    compute_line_length,
+    find_point_at,
     round_corners,
 )
 from cgprimer.visualization.diagrams.spine_layout import lay_out_spine
 from cgprimer.visualization.diagrams.theme import Shape
-from cgprimer.visualization.diagrams.vertex_order import equalize_sizes, natural_order
+from cgprimer.visualization.diagrams.vertex_order import equalize_sizes, find_natural_order
 from cgprimer.visualization.diagrams.vertex_shapes import clip_to_outline
 
 _CORNER = 36.0  # radius of the bends of edges
@@ -128,7 +128,7 @@ def lay_out(
     outline = shapes or {}
     looks = {key: (sizes[key], outline.get(key)) for key in sizes}
     height = {key: box.x if down else box.y for key, box in boxes.items()}
-    if slots := natural_order(layer, height, looks, edges):
+    if slots := find_natural_order(layer, height, looks, edges):
         boxes = {key: boxes[slot] for key, slot in slots.items()}
         of_slot = dict(zip(edges, routes, strict=True))
         routes = [of_slot[slots[tail], slots[head]] for tail, head in edges]
@@ -197,7 +197,10 @@ def _build_layout(
     lines = [round_corners(route, _CORNER) for route in routes]
     # graphlay reserves room for labels, but places some of them far from their edges.
     both = zip(lines, label_sizes, strict=True)
-    labels = [size and Box(*point_at(line, line_length(line) / 2), *size) for line, size in both]
+    labels = [
+        size and Box(*find_point_at(line, compute_line_length(line) / 2), *size)
+        for line, size in both
+    ]
     shown = [*boxes.values(), *filter(None, labels)]
     bounds = bounding_box(shown, [point for line in lines for point in line])
     left, top = bounds.x - bounds.width / 2, bounds.y - bounds.height / 2

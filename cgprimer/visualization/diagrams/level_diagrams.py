@@ -31,13 +31,13 @@ _SYMBOLS = {
 }
 
 
-def variable_diagram(
+def build_variable_diagram(
     graph: ExpressionGraph, *, at: Mapping[str, float] | None = None, parameters: str = "edges"
 ) -> Diagram:
     """Build a diagram with a vertex for each variable: its expression and, given ``at``, its value.
 
     >>> from cgprimer.core.graph import parse
-    >>> [(e.tail, e.head, e.label) for e in variable_diagram(parse("xw = ab*xa + b")).edges]
+    >>> [(e.tail, e.head, e.label) for e in build_variable_diagram(parse("xw = ab*xa + b")).edges]
     [('xa', 'xw', 'ab'), ('b', 'xw', '')]
     """
     values = _compute_values(graph, at)
@@ -49,7 +49,7 @@ def variable_diagram(
     def build_node(name: str, role: Role, *lines: str) -> Node:
         """Return the vertex of a variable or parameter, with its value."""
         label = name + format_shape_suffix(find_shape(graph, name))
-        return Node(name, label, role, (*lines, *_value_lines(values, name)))
+        return Node(name, label, role, (*lines, *_format_value_lines(values, name)))
 
     nodes = [build_node(name, "parameter") for name in vertices]
     for name in graph.variables:
@@ -60,17 +60,21 @@ def variable_diagram(
     for tail, heads in graph.leads_to.items():
         for head in heads:
             names = edge_parameters.get((tail, head), ())
-            edges.append(Edge(tail, head, ", ".join(_parameter_label(n, values) for n in names)))
+            edges.append(
+                Edge(tail, head, ", ".join(_format_parameter_label(n, values) for n in names))
+            )
     for head, names in graph.parameters_of.items():
         edges += [Edge(name, head) for name in names if name in vertices]
     return Diagram(tuple(nodes), tuple(edges))
 
 
-def operation_diagram(graph: ExpressionGraph, *, at: Mapping[str, float] | None = None) -> Diagram:
+def build_operation_diagram(
+    graph: ExpressionGraph, *, at: Mapping[str, float] | None = None
+) -> Diagram:
     """Build a diagram with a vertex for each operation of the tape: its symbol and its expression.
 
     >>> from cgprimer.core.graph import parse
-    >>> [node.label for node in operation_diagram(parse("xw = ab*xa + 1")).nodes]
+    >>> [node.label for node in build_operation_diagram(parse("xw = ab*xa + 1")).nodes]
     ['xa', 'ab', '×', '1', '+']
     """
     tape = tape_of(graph)
@@ -84,7 +88,7 @@ def operation_diagram(graph: ExpressionGraph, *, at: Mapping[str, float] | None 
             role: Role = "input" if leaf.kind == "column" else "parameter"
             role = "constant" if is_statistic(leaf.name) else role
             label = names[index] + format_shape_suffix(leaf.shape)
-            nodes.append(Node(str(index), label, role, _value_lines(values, index)))
+            nodes.append(Node(str(index), label, role, _format_value_lines(values, index)))
     edges: list[Edge] = []
     for (index, tree), (name, operands) in zip(trees.items(), tape.instructions, strict=True):
         kind = operator_name(name)
@@ -93,7 +97,7 @@ def operation_diagram(graph: ExpressionGraph, *, at: Mapping[str, float] | None 
         symbol += format_shape_suffix(tape.shapes[index])
         text = f"{names[index]} = {unparse(tree)}"
         role = "output" if index in outputs else "operation"
-        nodes.append(Node(str(index), symbol, role, (text, *_value_lines(values, index))))
+        nodes.append(Node(str(index), symbol, role, (text, *_format_value_lines(values, index))))
         for operand, count in Counter(operands).items():
             tail = str(operand)
             if operand in constants:  # a vertex for each use, so that edges stay short
@@ -124,14 +128,14 @@ def _compute_values(
     return {**dict(enumerate(values)), **{name: values[tape.index(name)] for name in names}}
 
 
-def _parameter_label(name: str, values: Mapping[Any, float]) -> str:
+def _format_parameter_label(name: str, values: Mapping[Any, float]) -> str:
     """Return the label of a parameter on an edge, with its value if values are shown."""
     if name not in values:
         return name
     return f"{name}={mark_rounding(values[name], SHORT)}".replace("=≈", "≈")
 
 
-def _value_lines(values: Mapping[Any, float], key: str | int) -> tuple[str, ...]:
+def _format_value_lines(values: Mapping[Any, float], key: str | int) -> tuple[str, ...]:
     """Return the lines that show the value of a vertex; no lines if values are not shown."""
     return format_array_lines(values[key]) if key in values else ()
 
@@ -149,7 +153,7 @@ def _find_edge_parameters(graph: ExpressionGraph) -> dict[tuple[str, str], list[
     """
     empty: frozenset[str] = frozenset()
 
-    def leaf_factors(node: Name | Number) -> _Factors:
+    def list_leaf_factors(node: Name | Number) -> _Factors:
         """Return the factors of a name or a constant."""
         name = {node.name} if isinstance(node, Name) else empty
         factors = empty | (name & {*graph.parameters})
@@ -171,5 +175,5 @@ def _find_edge_parameters(graph: ExpressionGraph) -> dict[tuple[str, str], list[
     return {
         (tail, head): [n for n in graph.parameters if n in factors and n not in graph.shapes]
         for head, expression in graph.definitions.items()
-        for tail, factors in fold(expression, leaf_factors, combine_factors)[1].items()
+        for tail, factors in fold(expression, list_leaf_factors, combine_factors)[1].items()
     }

@@ -36,9 +36,9 @@ def frame_parts(
         UsageError: the graph does not have this partition, or the number of workers is wrong.
 
     >>> from cgprimer.core.graph import parse
-    >>> from cgprimer.visualization.diagrams.level_diagrams import variable_diagram
+    >>> from cgprimer.visualization.diagrams.level_diagrams import build_variable_diagram
     >>> graph = parse("xb = k*xa; xc = exp(xb); xd = m*xc")
-    >>> diagram = frame_parts(variable_diagram(graph), graph, "layers:2", ["GPU 0", "GPU 1"])
+    >>> diagram = frame_parts(build_variable_diagram(graph), graph, "layers:2", ["GPU 0", "GPU 1"])
     >>> diagram.parts[1].label, diagram.edges[1].label, diagram.notes[0]
     ('GPU 1: 67 % of the work', 'xb →\\n← adjoint', 'GPU 0 → GPU 1: xb; back: its adjoint')
     """
@@ -48,7 +48,7 @@ def frame_parts(
             f"`place` requires a graph with one output, got {len(graph.outputs)}",
             hint="add a loss: loss='squared-error' (--loss squared-error)",
         )
-    names = _part_names(workers, count)
+    names = _name_parts(workers, count)
     stages = cut(tape(graph), count, graph.definitions, graph.parameters)
     owner = _find_parts(diagram, graph, stages)
     crossing = [_label_crossing(edge, owner, stages) for edge in diagram.edges]
@@ -65,7 +65,7 @@ def frame_parts(
     return replace(diagram, edges=edges, parts=parts, notes=notes)
 
 
-def _part_names(workers: Names | None, count: int) -> Sequence[str]:
+def _name_parts(workers: Names | None, count: int) -> Sequence[str]:
     """Return the name of each part: its worker, or its number."""
     if workers is None:
         return [f"part {number}" for number in range(1, count + 1)]

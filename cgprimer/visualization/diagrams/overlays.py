@@ -22,18 +22,18 @@ from cgprimer.visualization.diagrams.diagram import Diagram, Edge, Node
 from cgprimer.visualization.diagrams.diagram_options import DiagramOptions
 from cgprimer.visualization.diagrams.level_diagrams import format_shape_suffix
 from cgprimer.visualization.diagrams.path_notes import (
-    array_path_notes,
     check_path,
     equality_sign,
+    format_array_path_notes,
     format_exact,
     format_operand,
     path_notes,
 )
 from cgprimer.visualization.diagrams.vertex_sweeps import (
+    compute_local_jacobians,
+    compute_sweep_numbers,
     compute_tangents,
-    local_jacobians,
     run_backward_sweep,
-    sweep_numbers,
 )
 
 _MAX_EDGE_SIZE = 3  # rows and columns of a matrix on an edge
@@ -46,23 +46,23 @@ class _Texts(Protocol):
 
     adjoint_note: str
 
-    def tangent_lines(self, key: str) -> list[str]:
+    def format_tangent_lines(self, key: str) -> list[str]:
         """Return the tangent of a vertex."""
         ...
 
-    def adjoint_lines(self, key: str) -> list[str]:
+    def format_adjoint_lines(self, key: str) -> list[str]:
         """Return the adjoint of a vertex."""
         ...
 
-    def partial_lines(self, edge: Edge) -> list[str]:
+    def format_partial_lines(self, edge: Edge) -> list[str]:
         """Return the partial derivative on an edge."""
         ...
 
-    def contribution_lines(self, edge: Edge) -> list[str]:
+    def format_contribution_lines(self, edge: Edge) -> list[str]:
         """Return the contribution of an edge to an adjoint."""
         ...
 
-    def path_lines(self, edges: list[Ends]) -> list[str]:
+    def format_path_lines(self, edges: list[Ends]) -> list[str]:
         """Return the notes on the highlighted path."""
         ...
 
@@ -72,15 +72,15 @@ def add_overlays(diagram: Diagram, graph: ExpressionGraph, options: DiagramOptio
 
     Errors are those of :func:`cgprimer.draw`.
 
-    >>> from cgprimer.visualization.diagrams.level_diagrams import variable_diagram
+    >>> from cgprimer.visualization.diagrams.level_diagrams import build_variable_diagram
     >>> from cgprimer.core.graph import parse
     >>> graph = parse("input xa = 3; xb = 2*xa; xw = xb^2")
-    >>> result = add_overlays(variable_diagram(graph), graph, DiagramOptions(adjoints=True))
+    >>> result = add_overlays(build_variable_diagram(graph), graph, DiagramOptions(adjoints=True))
     >>> [node.detail[-1] for node in result.nodes], result.edges[0].label
     (['adjoint = 24', 'adjoint = 12', 'adjoint = 1'], '12 × 2 = 24')
     >>> graph = parse("input x[2] = [3, 4]; parameter w[2] = [1, 2]; xw = x @ w")
     >>> options = DiagramOptions(adjoints=True)
-    >>> result = add_overlays(variable_diagram(graph, parameters="vertices"), graph, options)
+    >>> result = add_overlays(build_variable_diagram(graph, parameters="vertices"), graph, options)
     >>> [node.detail[-1] for node in result.nodes], result.edges[0].label.split("\\n")
     (['adjoint = [3, 4]', 'adjoint = [1, 2]', 'adjoint = 1'], ['w [2]', '= [1, 2]'])
     """
@@ -101,8 +101,8 @@ def add_overlays(diagram: Diagram, graph: ExpressionGraph, options: DiagramOptio
         """Return a vertex with its tangent and its adjoint."""
         lines = list(node.detail)
         if node.role != "constant":
-            lines += texts.tangent_lines(node.key) if options.tangents else []
-            lines += texts.adjoint_lines(node.key) if options.adjoints else []
+            lines += texts.format_tangent_lines(node.key) if options.tangents else []
+            lines += texts.format_adjoint_lines(node.key) if options.adjoints else []
         return replace(node, detail=tuple(lines), emphasis=node.key in path)
 
     role = {node.key: node.role for node in diagram.nodes}
@@ -112,8 +112,8 @@ def add_overlays(diagram: Diagram, graph: ExpressionGraph, options: DiagramOptio
         on_path = (edge.tail, edge.head) in path_edges
         lines = [edge.label] if edge.label else []
         if role[edge.tail] != "constant":
-            lines += texts.partial_lines(edge) if options.partials or on_path else []
-            lines += texts.contribution_lines(edge) if options.adjoints else []
+            lines += texts.format_partial_lines(edge) if options.partials or on_path else []
+            lines += texts.format_contribution_lines(edge) if options.adjoints else []
         return replace(edge, label="\n".join(lines), emphasis=on_path)
 
     notes = list(diagram.notes)
@@ -123,7 +123,7 @@ def add_overlays(diagram: Diagram, graph: ExpressionGraph, options: DiagramOptio
     if options.adjoints:
         notes.append(texts.adjoint_note)
     if path:
-        notes += texts.path_lines([(edge.tail, edge.head) for edge in diagram.edges])
+        notes += texts.format_path_lines([(edge.tail, edge.head) for edge in diagram.edges])
     nodes = tuple(map(annotate_node, diagram.nodes))
     edges = tuple(map(annotate_edge, diagram.edges))
     return replace(diagram, nodes=nodes, edges=edges, notes=tuple(notes))
@@ -136,8 +136,10 @@ class _ScalarTexts:
         at, level = options.at, options.level
         seed = resolve_wrt(graph, options.tangents)[0] if options.tangents else None
         of = resolve_output(graph, options.of) if options.adjoints else None
-        self._backward = sweep_numbers(graph, at, level=level, of=of)
-        forward = sweep_numbers(graph, at, level=level, wrt=seed) if seed else self._backward
+        self._backward = compute_sweep_numbers(graph, at, level=level, of=of)
+        forward = (
+            compute_sweep_numbers(graph, at, level=level, wrt=seed) if seed else self._backward
+        )
         self._tangents = forward.totals
         self._graph, self._options = graph, options
         self._labels = {node.key: node.label for node in diagram.nodes}
@@ -146,15 +148,15 @@ class _ScalarTexts:
             "on edges: upstream × local = downstream"
         )
 
-    def tangent_lines(self, key: str) -> list[str]:
+    def format_tangent_lines(self, key: str) -> list[str]:
         """Return the tangent of a vertex."""
         return [_format_equation("tangent", self._tangents.get(key, 0.0))]
 
-    def adjoint_lines(self, key: str) -> list[str]:
+    def format_adjoint_lines(self, key: str) -> list[str]:
         """Return the adjoint of a vertex."""
         return [_format_equation("adjoint", self._backward.totals.get(key, 0.0))]
 
-    def partial_lines(self, edge: Edge) -> list[str]:
+    def format_partial_lines(self, edge: Edge) -> list[str]:
         """Return the partial derivative on an edge; 0 if no instruction computes it."""
         local = self._backward.partials.get((edge.tail, edge.head), 0.0)
         if self._options.level == "operations":
@@ -162,7 +164,7 @@ class _ScalarTexts:
         name = f"∂{self._labels[edge.head]}/∂{self._labels[edge.tail]}"
         return [f"{name} {equality_sign(local)} {format_exact(local)}"]
 
-    def contribution_lines(self, edge: Edge) -> list[str]:
+    def format_contribution_lines(self, edge: Edge) -> list[str]:
         """Return the equation ``upstream × local = downstream`` of an edge."""
         ends = (edge.tail, edge.head)
         local = self._backward.partials.get(ends, 0.0)
@@ -173,10 +175,12 @@ class _ScalarTexts:
             f"{product} {equality_sign(upstream, local, downstream)} {format_exact(downstream)}"
         ]
 
-    def path_lines(self, edges: list[Ends]) -> list[str]:
+    def format_path_lines(self, edges: list[Ends]) -> list[str]:
         """Return the notes on the highlighted path."""
         path = self._options.path_vertices
-        return path_notes(sweep_numbers(self._graph, self._options.at, wrt=path[0]), path, edges)
+        return path_notes(
+            compute_sweep_numbers(self._graph, self._options.at, wrt=path[0]), path, edges
+        )
 
 
 class _ArrayTexts:
@@ -186,7 +190,7 @@ class _ArrayTexts:
         self._graph, self._path = graph, options.path_vertices
         self._jacobians: dict[Ends, Any] = {}
         if options.partials or self._path:
-            self._jacobians = local_jacobians(graph, options.at)
+            self._jacobians = compute_local_jacobians(graph, options.at)
         self._tangents: Mapping[str, Any] = {}
         if options.tangents:
             self._tangents = compute_tangents(graph, options.at, options.tangents)
@@ -217,30 +221,30 @@ class _ArrayTexts:
             " contribution to the adjoint of the tail"
         )
 
-    def tangent_lines(self, key: str) -> list[str]:
+    def format_tangent_lines(self, key: str) -> list[str]:
         """Return the tangent of a variable or parameter; no lines for other operations."""
         if self._level == "operations":
             return []
         return _format_array_equation("tangent", self._tangents.get(key))
 
-    def adjoint_lines(self, key: str) -> list[str]:
+    def format_adjoint_lines(self, key: str) -> list[str]:
         """Return the adjoint of a vertex."""
         return _format_array_equation("adjoint", self._adjoints.get(key))
 
-    def partial_lines(self, edge: Edge) -> list[str]:
+    def format_partial_lines(self, edge: Edge) -> list[str]:
         """Return the Jacobian on an edge."""
         if (value := self._jacobians.get((edge.tail, edge.head))) is None:
             return []
         name = f"∂{edge.head}/∂{edge.tail}{format_shape_suffix(value.shape)}"
         return _add_elements(name, value)
 
-    def contribution_lines(self, edge: Edge) -> list[str]:
+    def format_contribution_lines(self, edge: Edge) -> list[str]:
         """Return the formula and the elements of the contribution of an edge."""
         return self._contributions.get((edge.tail, edge.head), [])
 
-    def path_lines(self, edges: list[Ends]) -> list[str]:
+    def format_path_lines(self, edges: list[Ends]) -> list[str]:
         """Return the notes on the highlighted path."""
-        return array_path_notes(self._graph, self._jacobians, self._path)
+        return format_array_path_notes(self._graph, self._jacobians, self._path)
 
 
 def _format_equation(name: str, value: float) -> str:

@@ -14,12 +14,12 @@ from cgprimer.visualization.diagrams.geometry import (
     Box,
     Point,
     Size,
-    line_length,
-    point_at,
+    compute_line_length,
+    find_point_at,
     sample_line,
 )
 from cgprimer.visualization.diagrams.layout import Layout
-from cgprimer.visualization.diagrams.text_layout import text_width
+from cgprimer.visualization.diagrams.text_layout import measure_text
 from cgprimer.visualization.diagrams.theme import DETAIL_SIZE, LINE_SPACING
 
 PADDING = 16.0  #: between a frame and its vertices
@@ -32,10 +32,10 @@ LayOut = Callable[
 ]
 
 
-def header_lines(part: Part) -> list[str]:
+def format_header_lines(part: Part) -> list[str]:
     """Return the lines of the label of a part.
 
-    >>> header_lines(Part("GPU 0: 60 % of the work", frozenset()))
+    >>> format_header_lines(Part("GPU 0: 60 % of the work", frozenset()))
     ['GPU 0', '60 % of the work']
     """
     return part.label.split(": ", 1)
@@ -104,7 +104,7 @@ def _add_frames(
             return None
         left = min(box.x - box.width / 2 for box in boxes)
         right = max(box.x + box.width / 2 for box in boxes)
-        header = max(text_width(line, DETAIL_SIZE, True) for line in header_lines(part))
+        header = max(measure_text(line, DETAIL_SIZE, True) for line in format_header_lines(part))
         wider = max(0.0, header + PADDING - (right - left + 2 * PADDING)) / 2
         ends.append((left, right, wider + PADDING))
     if any(after[0] <= before[1] for before, after in pairwise(ends)):
@@ -118,7 +118,7 @@ def _add_frames(
         ]
         needed = before[2] + after[2] + max([_ARROW, *(wide + 2 * _ARROW for wide in across)])
         shifts.append(((before[1] + after[0]) / 2, max(0.0, needed - (after[0] - before[1]))))
-    rows = max(len(header_lines(part)) for part in parts)
+    rows = max(len(format_header_lines(part)) for part in parts)
     down = rows * _HEADER + 1.5 * PADDING
     first = ends[0][2] - ends[0][0]
 
@@ -163,7 +163,7 @@ def _place_label(
     """Return a label on its line: between two frames if the ends of the edge are in both."""
     tail, head = (next(k for k, part in enumerate(parts) if key in part.keys) for key in edge)
     if tail == head:
-        x, y = point_at(line, line_length(line) / 2)
+        x, y = find_point_at(line, compute_line_length(line) / 2)
     else:
         left, right = frames[tail], frames[tail + 1]
         middle = (left.x + left.width / 2 + right.x - right.width / 2) / 2

@@ -87,7 +87,7 @@ def path_notes(numbers: SweepNumbers, path: tuple[str, ...], drawn: Edges = ()) 
     return [*notes, f"{derivative} {signs[0]} {terms} {signs[1]} {format_exact(total)}"]
 
 
-def array_path_notes(
+def format_array_path_notes(
     graph: ExpressionGraph, jacobians: Mapping[tuple[str, str], Any], path: Sequence[str]
 ) -> list[str]:
     """Return the product of Jacobians along a path, and the sum over all paths between its ends."""

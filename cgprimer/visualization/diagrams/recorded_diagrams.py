@@ -20,7 +20,7 @@ from cgprimer.visualization.diagrams.diagram_options import DiagramOptions
 from cgprimer.visualization.diagrams.graph_diagrams import build_diagram
 
 
-def recorded_diagram(
+def build_recorded_diagram(
     recorded: Any,
     frame: FrameType,
     options: DiagramOptions | None = None,
@@ -42,7 +42,7 @@ def recorded_diagram(
     >>> loss = w*w
     >>> for _ in range(2):
     ...     loss.backward(retain_graph=True)
-    >>> recorded_diagram(loss, sys._getframe()).nodes[0].detail
+    >>> build_recorded_diagram(loss, sys._getframe()).nodes[0].detail
     ('= 2', 'grad = 8', 'sum of 2 passes')
     """
     options = options or DiagramOptions()
@@ -53,7 +53,7 @@ def recorded_diagram(
     names = _find_variable_names(frame)
     if isinstance(recorded, GradFn):
         _check_no_options(given)
-        return _backward_chain(recorded, names)
+        return _build_backward_chain(recorded, names)
     writer = GraphWriter(every_operation=True)
     for value, name in names.items():
         writer.suggest_name(name, value)
@@ -65,9 +65,9 @@ def recorded_diagram(
         value = writer.values_by_name.get(node.key)
         lines: tuple[str, ...] = ()
         if value is not None and shows_data:
-            lines = (*format_array_lines(value._data), *_gradient_lines(value))
+            lines = (*format_array_lines(value._data), *_format_gradient_lines(value))
         nodes.append(replace(node, detail=(*node.detail, *lines)))
-    notes = (*diagram.notes, *_accumulation_notes(writer.values_by_name))
+    notes = (*diagram.notes, *_format_accumulation_notes(writer.values_by_name))
     return replace(diagram, nodes=tuple(nodes), notes=notes)
 
 
@@ -90,7 +90,7 @@ def _check_no_options(given: Sequence[str]) -> None:
         )
 
 
-def _backward_chain(first: GradFn, names: Mapping[Any, str]) -> Diagram:
+def _build_backward_chain(first: GradFn, names: Mapping[Any, str]) -> Diagram:
     """Build a diagram with a vertex for each function of a backward pass, linked as in PyTorch."""
     functions, stack = {first.variable: first}, [first]
     edges, none_vertices = [], []
@@ -110,15 +110,15 @@ def _backward_chain(first: GradFn, names: Mapping[Any, str]) -> Diagram:
     for value, function in functions.items():
         name = names.get(value, value.name)
         is_leaf = function.name == "AccumulateGrad"
-        detail = ((name,) if name else ()) + (_gradient_lines(value) if is_leaf else ())
+        detail = ((name,) if name else ()) + (_format_gradient_lines(value) if is_leaf else ())
         role: Any = "gradient" if is_leaf else "seed" if function is first else "adjoint"
         nodes.append(Vertex(str(id(value)), function.name, role, detail))
     values_by_name = {names.get(v, v.name): v for v in functions}
-    notes = _accumulation_notes(values_by_name)
+    notes = _format_accumulation_notes(values_by_name)
     return Diagram((*nodes, *none_vertices), tuple(dict.fromkeys(edges)), notes=notes)
 
 
-def _gradient_lines(value: Any) -> tuple[str, ...]:
+def _format_gradient_lines(value: Any) -> tuple[str, ...]:
     """Return the accumulated gradient of a value, and the number of passes if several."""
     if not value.requires_grad:
         return ("no gradient",)
@@ -130,7 +130,7 @@ def _gradient_lines(value: Any) -> tuple[str, ...]:
     return (*lines, *([f"sum of {passes} passes"] if passes > 1 else []))
 
 
-def _accumulation_notes(values: Mapping[str, Any]) -> tuple[str, ...]:
+def _format_accumulation_notes(values: Mapping[str, Any]) -> tuple[str, ...]:
     """Return a note with the leaves whose gradients are sums over several backward passes."""
     summed = [
         name for name, v in values.items() if v is not None and not v.operands and v._repeats > 0

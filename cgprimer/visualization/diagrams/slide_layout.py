@@ -27,9 +27,9 @@ from cgprimer.visualization.diagrams.layout import (
 from cgprimer.visualization.diagrams.part_frames import lay_out_parts
 from cgprimer.visualization.diagrams.slide_pen import Entry, Legend
 from cgprimer.visualization.diagrams.text_layout import (
-    block_size,
+    measure_block,
+    measure_row_widths,
     round_results,
-    row_widths,
     wrap_lines,
     wrap_words,
 )
@@ -41,10 +41,10 @@ from cgprimer.visualization.diagrams.theme import (
     SLIDE_HEIGHT,
     SLIDE_WIDTH,
     TITLE_SIZE,
-    roles_in,
+    list_roles,
     theme,
 )
-from cgprimer.visualization.diagrams.vertex_shapes import shape_size
+from cgprimer.visualization.diagrams.vertex_shapes import measure_shape
 
 MARGIN = 18.0
 NOTES_GAP = 16.0
@@ -137,7 +137,7 @@ class Captions:
     """
 
     def __init__(self, diagram: Diagram, graph: Size) -> None:
-        entries: list[Entry] = [*roles_in(diagram)]
+        entries: list[Entry] = [*list_roles(diagram)]
         if any(edge.emphasis for edge in diagram.edges):
             entries.append("path")
         if any(node.dropped for node in diagram.nodes):
@@ -147,8 +147,8 @@ class Captions:
         width = max(inner, NOTE_WIDTH)
         title = wrap_words(diagram.title, inner, TITLE_SIZE, bold=True)
         notes = [line for note in diagram.notes for line in wrap_words(note, width, DETAIL_SIZE)]
-        title_width, title_height = block_size(title, TITLE_SIZE, bold=True)
-        notes_width, notes_height = block_size(notes, DETAIL_SIZE)
+        title_width, title_height = measure_block(title, TITLE_SIZE, bold=True)
+        notes_width, notes_height = measure_block(notes, DETAIL_SIZE)
         inner = max(inner, title_width, notes_width)
         self.title, self.notes, self.legend = title, notes, Legend(entries, inner)
         # Heights above and below the graph, with margins.
@@ -160,15 +160,15 @@ class Captions:
         padded = max(wide, tall * SLIDE_ASPECT), max(tall, wide / SLIDE_ASPECT)
         near = padded[0] <= 2 * wide and padded[1] <= 2 * tall
         self.size = padded if near or wide <= _SMALLEST_WIDTH else self.filled
-        self.smallest_text = text_on_slide(*self.size)
+        self.smallest_text = compute_text_size_on_slide(*self.size)
 
 
-def text_on_slide(width: float, height: float) -> float:
+def compute_text_size_on_slide(width: float, height: float) -> float:
     """Return the size, in points, of the smallest text of a picture on a 13.33 by 7.5 inch slide.
 
     A picture smaller than the slide is not enlarged.
 
-    >>> text_on_slide(800, 400), text_on_slide(1920, 1080)
+    >>> compute_text_size_on_slide(800, 400), compute_text_size_on_slide(1920, 1080)
     (16.0, 8.0)
     """
     return DETAIL_SIZE * min(SLIDE_WIDTH / width, SLIDE_HEIGHT / height, 1.0)
@@ -244,16 +244,16 @@ def slide_layout(diagram: Diagram) -> SlideLayout:
             best, least = picture, badness
     if best is not None and not best.badness:
         return best
-    return _best_of_graph(diagram, size, best, least - _BENT)
+    return _find_best_layout(diagram, size, best, least - _BENT)
 
 
-def _best_of_graph(
+def _find_best_layout(
     diagram: Diagram, size: int, network: SlideLayout | None, least: float
 ) -> SlideLayout:
     """Return the layout of a graph with the lowest cost, or its layout as a network."""
     best = _try_setting(diagram, _SETTINGS[0])
     assert best is not None  # every graph has this layout
-    wide = _widest_row(diagram) > _WRAP
+    wide = _find_widest_row(diagram) > _WRAP
     few = size > _SMALL or (best.captions.smallest_text <= _HOPELESS and not wide)
     tried = _SETTINGS[1:3] if few else (*_SETTINGS[1:], *_ROWS)
     if best.badness == _CROWDED * best.overlap_length:  # narrower settings help text and labels
@@ -278,13 +278,13 @@ def _try_setting(diagram: Diagram, setting: Setting, least: float = math.inf) ->
     details = {node.key: _break_texts(node.detail, setting, setting.wrap) for node in diagram.nodes}
     sizes = {}
     for node in diagram.nodes:
-        label = block_size([node.label], LABEL_SIZE, bold=True)
-        below = block_size(details[node.key], DETAIL_SIZE)
+        label = measure_block([node.label], LABEL_SIZE, bold=True)
+        below = measure_block(details[node.key], DETAIL_SIZE)
         text = (max(label[0], below[0]), label[1] + below[1])
-        sizes[node.key] = shape_size(shapes[node.key], text, tight=setting.terse)
+        sizes[node.key] = measure_shape(shapes[node.key], text, tight=setting.terse)
     parts = ([part for part in edge.label.split("\n") if part.strip()] for edge in diagram.edges)
     texts = tuple(_break_texts(lines, setting, setting.edge_wrap) for lines in parts)
-    blocks = (block_size(lines, DETAIL_SIZE) for lines in texts)
+    blocks = (measure_block(lines, DETAIL_SIZE) for lines in texts)
     label_sizes = [(wide + 8.0, high + 2.0) if high else None for wide, high in blocks]
     edges = [(edge.tail, edge.head) for edge in diagram.edges]
 
@@ -313,7 +313,7 @@ def _try_setting(diagram: Diagram, setting: Setting, least: float = math.inf) ->
         layout = folded if folded and folded.width < 0.8 * layout.width else layout
     around = Captions(diagram, (layout.width, layout.height))
     on_top = overlap_length(edges, layout.lines)
-    cut = _widest_row(diagram) > setting.wrap and not setting.whole_rows
+    cut = _find_widest_row(diagram) > setting.wrap and not setting.whole_rows
     picture = SlideLayout(layout, PlacedLabels(layout.labels), around, details, texts, on_top, cut)
     if picture.badness >= least:
         return picture
@@ -338,6 +338,8 @@ def _break_texts(texts: Iterable[str], setting: Setting, limit: int) -> tuple[st
     return wrap_lines(texts, limit, whole_rows=setting.whole_rows)
 
 
-def _widest_row(diagram: Diagram) -> int:
+def _find_widest_row(diagram: Diagram) -> int:
     """Return the maximum number of characters in a row of a matrix."""
-    return max((wide for node in diagram.nodes for wide in row_widths(node.detail)), default=0)
+    return max(
+        (wide for node in diagram.nodes for wide in measure_row_widths(node.detail)), default=0
+    )

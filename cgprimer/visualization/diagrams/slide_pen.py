@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from cgprimer.visualization.diagrams.diagram import Role
 from cgprimer.visualization.diagrams.geometry import Box, Point, Size
 from cgprimer.visualization.diagrams.text_layout import (
-    block_size,
-    font_families,
-    text_width,
+    list_font_families,
+    measure_block,
+    measure_text,
     wrap_words,
 )
 from cgprimer.visualization.diagrams.theme import (
@@ -28,7 +28,7 @@ from cgprimer.visualization.diagrams.theme import (
     mix,
     theme,
 )
-from cgprimer.visualization.diagrams.vertex_shapes import shape_patches
+from cgprimer.visualization.diagrams.vertex_shapes import build_shape_patches
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -76,7 +76,7 @@ class Pen:
             return
         style: dict[str, Any] = {"color": self.look.ink, "zorder": 5, "clip_on": True, **more}
         # `$`, `_` and `^` are literal characters of the user, not markup.
-        style |= {"parse_math": False, "usetex": False, "family": list(font_families())}
+        style |= {"parse_math": False, "usetex": False, "family": list(list_font_families())}
         style |= {"horizontalalignment": align, "verticalalignment": "center_baseline"}
         self.axes.text(x, y, text, fontsize=self.scale * size, **style)
 
@@ -175,12 +175,12 @@ def shorten_text(text: str, room: float, size: float = TEXT, *, bold: bool = Fal
     >>> shorten_text("dxw/dab", 100), shorten_text("d" + 40 * "x" + "/dab", 120)
     ('dxw/dab', 'dxxxxx…xx/dab')
     """
-    if text_width(text, size, bold) <= room:
+    if measure_text(text, size, bold) <= room:
         return text
     for length in range(len(text) - 1, 0, -1):
         front, back = (length + 1) // 2, length // 2
         shorter = text[:front] + "…" + text[len(text) - back :]
-        if text_width(shorter, size, bold) <= room:
+        if measure_text(shorter, size, bold) <= room:
             return shorter
     return "…"
 
@@ -196,8 +196,8 @@ def break_lines(text: str, width: float, size: float = TEXT, *, bold: bool = Fal
     lines = []
     for line in wrap_words(text, width, size, bold=bold):
         rest = line
-        while text_width(rest, size, bold) > width and len(rest) > 1:
-            short = (k for k in range(1, len(rest)) if text_width(rest[:k], size, bold) <= width)
+        while measure_text(rest, size, bold) > width and len(rest) > 1:
+            short = (k for k in range(1, len(rest)) if measure_text(rest[:k], size, bold) <= width)
             fits = max(short, default=1)
             cut = max((k for k in range(1, fits + 1) if rest[k - 1] in "*/^(,+-_"), default=fits)
             lines.append(rest[:cut])
@@ -251,17 +251,17 @@ class MeasuredTable:
         self.table, self.room, self.row = table, room, row
         cell_rows = [r.cells for r in table.rows if not r.instead]
         columns = list(zip(*cell_rows, strict=True)) if cell_rows else [()] * len(table.bars)
-        self.text = [block_size((c.text for c in cells), TEXT)[0] for cells in columns]
-        more = [block_size((c.more for c in cells), TEXT)[0] for cells in columns]
+        self.text = [measure_block((c.text for c in cells), TEXT)[0] for cells in columns]
+        more = [measure_block((c.more for c in cells), TEXT)[0] for cells in columns]
         self.more = [wide + _NEAR if wide else 0.0 for wide in more]
-        titles = [text_width(title, TEXT, bold=True) for title in table.header[1:]]
+        titles = [measure_text(title, TEXT, bold=True) for title in table.header[1:]]
         parts = zip(titles, self.text, self.more, table.bars, strict=True)
         self.wide = [
             text + behind + _NEAR if bar else max(title, text + behind)
             for title, text, behind, bar in parts
         ]
         names = [table.header[0], *(r.title for r in table.rows)]
-        self.first = max(first, block_size(names, TEXT, bold=True)[0]) + _GAP
+        self.first = max(first, measure_block(names, TEXT, bold=True)[0]) + _GAP
         rest = room - self.first
         wrapped = [wrap_words(r.instead, rest, TEXT) for r in table.rows]
         self.instead = [[shorten_text(line, rest) for line in lines] for lines in wrapped]
@@ -322,7 +322,7 @@ class Legend:
         self.rows: list[list[Entry]] = []
         self.width = used = 0.0
         for entry in entries:
-            needed = self._entry_width(entry)
+            needed = self._measure_entry_width(entry)
             if not self.rows or used + _ENTRY_GAP + needed > room / scale:
                 self.rows.append([])
                 used = -_ENTRY_GAP
@@ -338,11 +338,13 @@ class Legend:
     def draw(self, pen: Pen, middle: float, top: float) -> None:
         """Draw the rows, centered horizontally at `middle`, below `top`."""
         for number, row in enumerate(self.rows):
-            wide = self.scale * (sum(map(self._entry_width, row)) + _ENTRY_GAP * (len(row) - 1))
+            wide = self.scale * (
+                sum(map(self._measure_entry_width, row)) + _ENTRY_GAP * (len(row) - 1)
+            )
             x, y = middle - wide / 2, top + (number + 0.5) * self.row
             for entry in row:
                 self._draw_entry(pen, entry, x, y)
-                x += self.scale * (self._entry_width(entry) + _ENTRY_GAP)
+                x += self.scale * (self._measure_entry_width(entry) + _ENTRY_GAP)
 
     def _draw_entry(self, pen: Pen, entry: Entry, x: float, y: float) -> None:
         """Draw the symbol and the label of an entry."""
@@ -360,12 +362,12 @@ class Legend:
         else:
             style = look.roles[entry]
             box = Box(x + wide / 2, y, high if style.shape == "circle" else wide, high)
-            for patch in shape_patches(style, box, small=True):
+            for patch in build_shape_patches(style, box, small=True):
                 patch.set_zorder(4)
                 pen.axes.add_patch(patch)
         pen.write(x + wide + _NEAR * self.scale, y, _LABELS[entry], self.scale * DETAIL_SIZE)
 
     @staticmethod
-    def _entry_width(entry: Entry) -> float:
+    def _measure_entry_width(entry: Entry) -> float:
         """Return the width of an entry."""
-        return _SWATCH[0] + _NEAR + text_width(_LABELS[entry], DETAIL_SIZE)
+        return _SWATCH[0] + _NEAR + measure_text(_LABELS[entry], DETAIL_SIZE)

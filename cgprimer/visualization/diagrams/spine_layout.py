@@ -42,7 +42,7 @@ def lay_out_spine(
     >>> [layout.boxes[key].y for key in "abc"], layout.boxes["k"].x == layout.boxes["c"].x
     ([0.0, 0.0, 0.0], True)
     """
-    path = _longest_path(list(sizes), edges)
+    path = _find_longest_path(list(sizes), edges)
     below = _find_leaves(list(sizes), edges, path)
     along = set(pairwise(path))
     on_path = set(path)
@@ -75,7 +75,7 @@ def lay_out_spine(
     )
 
 
-def _longest_path(keys: Sequence[str], edges: Edges) -> list[str]:
+def _find_longest_path(keys: Sequence[str], edges: Edges) -> list[str]:
     """Return the vertices of the longest path; the first of several longest paths."""
     tails: dict[str, list[str]] = defaultdict(list)
     for tail, head in edges:
@@ -122,7 +122,7 @@ def _route_edges(
     half = max(boxes[key].height for key in path) / 2
     tallest = max((label[edges[number]][1] for number in arcs), default=0.0)
     lanes = _assign_lanes(arcs, edges, place)
-    at_top = _arc_ports(arcs, edges, place)
+    at_top = _compute_arc_ports(arcs, edges, place)
     routes: list[Route] = []
     for number, (tail, head) in enumerate(edges):
         a, b = boxes[tail], boxes[head]
@@ -161,7 +161,7 @@ def _assign_lanes(arcs: Sequence[int], edges: Edges, place: Mapping[str, int]) -
     return lanes
 
 
-def _arc_ports(
+def _compute_arc_ports(
     arcs: Sequence[int], edges: Edges, place: Mapping[str, int]
 ) -> dict[int, tuple[float, float]]:
     """Return the horizontal offsets of each arc at its tail and at its head.

@@ -37,10 +37,10 @@ _FALLBACK_FONTS = (
 
 
 @lru_cache(maxsize=1)
-def font_families() -> tuple[str, ...]:
+def list_font_families() -> tuple[str, ...]:
     """Return the font of pictures, and installed fonts for letters that are missing in it.
 
-    >>> font_families()[0]
+    >>> list_font_families()[0]
     'DejaVu Sans'
     """
     from matplotlib.font_manager import fontManager
@@ -52,7 +52,7 @@ def font_families() -> tuple[str, ...]:
 def warn_of_missing_glyphs(texts: Iterable[str]) -> None:
     """Warn once about all letters that no installed font has, instead of once per letter."""
     missing = list(dict.fromkeys(c for text in texts for c in text if not c.isascii()))
-    for family in font_families() if missing else ():
+    for family in list_font_families() if missing else ():
         from matplotlib.font_manager import findfont, get_font
 
         glyphs = get_font(findfont(family)).get_charmap()
@@ -74,21 +74,21 @@ def ignore_missing_glyphs() -> Iterator[None]:
 
 
 @lru_cache(maxsize=4096)
-def text_width(text: str, size: float, bold: bool = False) -> float:
+def measure_text(text: str, size: float, bold: bool = False) -> float:
     """Return the width in points of one line of `text` in the theme's font at `size` points."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 
     weight = "bold" if bold else "normal"
-    font = FontProperties(family=list(font_families()), size=size, weight=weight)
+    font = FontProperties(family=list(list_font_families()), size=size, weight=weight)
     with ignore_missing_glyphs():
         width, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
     return float(width)
 
 
-def block_size(lines: Iterable[str], size: float, bold: bool = False) -> tuple[float, float]:
+def measure_block(lines: Iterable[str], size: float, bold: bool = False) -> tuple[float, float]:
     """Return width and height of a block of lines, in points; (0, 0) for no lines."""
-    widths = [text_width(line, size, bold) for line in lines]
+    widths = [measure_text(line, size, bold) for line in lines]
     return (max(widths, default=0.0), len(widths) * size * LINE_SPACING)
 
 
@@ -114,10 +114,10 @@ def wrap_expression(text: str, limit: int = 18) -> tuple[str, ...]:
     return lines
 
 
-def row_widths(texts: Iterable[str]) -> list[int]:
+def measure_row_widths(texts: Iterable[str]) -> list[int]:
     """Return the number of characters of each row of a matrix in lines of text.
 
-    >>> row_widths(["W @ x", "adjoint = [[1, 2, 3],", "[4, 5, 6]]"])
+    >>> measure_row_widths(["W @ x", "adjoint = [[1, 2, 3],", "[4, 5, 6]]"])
     [13, 10]
     """
     return [len(row[1]) for row in map(_ROW.fullmatch, texts) if row]
@@ -131,7 +131,7 @@ def wrap_lines(
     >>> wrap_lines(["f(a, b) + f(a, c)", "adjoint = [[-1.25, 0.125, 4],", "[0, 5, 6]]"], 9)
     ('f(a, b) + f(a, c)', 'adjoint', '= [[-1.25, 0.125, 4],', '[0, 5, 6]]')
     """
-    limit = max([limit, *(row_widths(texts) if whole_rows else ())])
+    limit = max([limit, *(measure_row_widths(texts) if whole_rows else ())])
     return tuple(line for text in texts for line in wrap_expression(text, limit))
 
 
@@ -172,7 +172,7 @@ def wrap_words(text: str, width: float, size: float, bold: bool = False) -> tupl
     lines: list[str] = []
     for token in text.split():
         longer = f"{lines[-1]} {token}" if lines else token
-        if lines and text_width(longer, size, bold) <= width:
+        if lines and measure_text(longer, size, bold) <= width:
             lines[-1] = longer
         else:
             lines.append(token)

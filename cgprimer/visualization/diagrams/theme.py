@@ -86,7 +86,7 @@ _ROLES: dict[Role, tuple[str, Shape, float, str, str]] = {
 }
 
 
-def _role_styles(dark: bool, background: str, tint: float) -> dict[Role, RoleStyle]:
+def _build_role_styles(dark: bool, background: str, tint: float) -> dict[Role, RoleStyle]:
     """Return the style of each role; `tint` is the strength of the fill color."""
     styles = {}
     for role, (label, shape, width, *colours) in _ROLES.items():
@@ -101,7 +101,7 @@ LIGHT = Theme(
     edge="#4a4a4a",
     path="#c44f00",
     grid="#d9d9d9",
-    roles=_role_styles(False, "#ffffff", 0.13),
+    roles=_build_role_styles(False, "#ffffff", 0.13),
     curves=("#0072b2", "#d55e00", "#009e73", "#b84a86", "#b87a00", "#2f9bd6", "#1a1a1a"),
 )
 DARK = Theme(
@@ -110,7 +110,7 @@ DARK = Theme(
     edge="#b5bac0",
     path="#ff8a3d",
     grid="#3a3f46",
-    roles=_role_styles(True, "#16191d", 0.24),
+    roles=_build_role_styles(True, "#16191d", 0.24),
     curves=("#56b4e9", "#ff8a3d", "#1fc796", "#e59ac2", "#f0e442", "#7aa6ff", "#f2f2f2"),
 )
 
@@ -137,16 +137,16 @@ def fade_colour(colour: str, look: Theme) -> str:
     return mix(colour, look.background, 0.45)
 
 
-def faded_ink(look: Theme) -> str:
+def choose_faded_ink(look: Theme) -> str:
     """Return the color of the text of a vertex or an edge that dropout removes."""
     return mix(look.ink, look.background, 0.6)
 
 
-def roles_in(diagram: Diagram) -> list[Role]:
+def list_roles(diagram: Diagram) -> list[Role]:
     """Return the roles that occur in a diagram, in the order of the themes.
 
     >>> from cgprimer.visualization.diagrams.diagram import Node
-    >>> roles_in(Diagram((Node("k", "k", "parameter"), Node("xa", "xa", "input")), ()))
+    >>> list_roles(Diagram((Node("k", "k", "parameter"), Node("xa", "xa", "input")), ()))
     ['input', 'parameter']
     """
     present = {node.role for node in diagram.nodes}

@@ -21,7 +21,7 @@ from cgprimer.support.latex_text import (
 )
 from cgprimer.visualization.diagrams.diagram import Diagram, Node
 from cgprimer.visualization.diagrams.geometry import Box, Point
-from cgprimer.visualization.diagrams.part_frames import PADDING, header_lines
+from cgprimer.visualization.diagrams.part_frames import PADDING, format_header_lines
 from cgprimer.visualization.diagrams.slide_layout import NOTE_WIDTH, SlideLayout, slide_layout
 from cgprimer.visualization.diagrams.theme import (
     DETAIL_SIZE,
@@ -29,10 +29,13 @@ from cgprimer.visualization.diagrams.theme import (
     LINE_SPACING,
     TITLE_SIZE,
     Theme,
-    roles_in,
+    list_roles,
     theme,
 )
-from cgprimer.visualization.diagrams.vertex_shapes import hexagon_corners, pill_radius
+from cgprimer.visualization.diagrams.vertex_shapes import (
+    compute_hexagon_corners,
+    compute_pill_radius,
+)
 
 _LONGEST = 12_000.0  # points; pages of TeX and PDF can be slightly larger
 _BORDER = 18.0
@@ -78,7 +81,7 @@ def tikz(diagram: Diagram, *, dark: bool = False) -> str:
     look = theme(dark)
     picture = slide_layout(diagram)
     pen = _Pen(min(1.0, _LONGEST / max(picture.layout.width, picture.layout.height, 1.0)))
-    roles = roles_in(diagram)
+    roles = list_roles(diagram)
     colours = {name: getattr(look, name) for name in ("background", "ink", "edge", "path")}
     size = pen.length
     body = [
@@ -151,7 +154,7 @@ def _emit_frames(diagram: Diagram, picture: SlideLayout, pen: _Pen) -> list[str]
         style = f"draw=edge, dash dot, line width={pen.length(2.2)}"
         lines.append(rf"\path[{style}] {pen.rectangle(box, 0.0)};")
         top = (box.x, box.y - box.height / 2 + PADDING / 2)
-        label = map(escape_latex, header_lines(part))
+        label = map(escape_latex, format_header_lines(part))
         lines.append(pen.node("anchor=north, ", DETAIL_SIZE, top, label))
     return lines
 
@@ -178,10 +181,10 @@ def _emit_vertex(node: Node, picture: SlideLayout, look: Theme, pen: _Pen) -> li
     style = f"{node.role}, path vertex" if node.emphasis else node.role
     style += ", dashed, fill=background, draw opacity=0.5" if node.dropped else ""
     if shape == "hexagon":
-        path = " -- ".join(map(pen.point, hexagon_corners(box))) + " -- cycle"
+        path = " -- ".join(map(pen.point, compute_hexagon_corners(box))) + " -- cycle"
     else:
         path = pen.rectangle(box, 0.0)
-    radius = {"rounded": 10.0, "circle": pill_radius(box) - 0.1}.get(shape)
+    radius = {"rounded": 10.0, "circle": compute_pill_radius(box) - 0.1}.get(shape)
     corners = f"rounded corners={pen.length(radius)}, " if radius else ""
     lines = [rf"\path[{corners}{style}] {path};"]
     if shape == "double":

@@ -18,7 +18,7 @@ _SIMILAR = 0.6  # minimum ratio of widths and heights of vertices that get equal
 _MAX_SIZE = 1_000  # vertices and edges: each round of the refinement visits all of them
 
 
-def natural_order(
+def find_natural_order(
     layer: Mapping[str, int | None],
     height: Mapping[str, float],
     looks: Mapping[str, Hashable],
@@ -34,7 +34,7 @@ def natural_order(
 
     >>> edges = [("x[0]", "s"), ("x[1]", "s")]
     >>> layer, looks = {"x[0]": 0, "x[1]": 0, "s": 1}, dict.fromkeys(("x[0]", "x[1]", "s"), 0)
-    >>> natural_order(layer, {"x[0]": 9.0, "x[1]": 0.0, "s": 5.0}, looks, edges)
+    >>> find_natural_order(layer, {"x[0]": 9.0, "x[1]": 0.0, "s": 5.0}, looks, edges)
     {'x[0]': 'x[1]', 'x[1]': 'x[0]', 's': 's'}
     """
     if len(layer) + len(edges) > _MAX_SIZE:
@@ -92,14 +92,14 @@ def _refine_colours(colours: Mapping[str, Hashable], edges: Edges) -> dict[str, 
     while count < len(set(numbers.values())):
         count = len(set(numbers.values()))
         refined = {
-            key: (colour, _sorted_colours(numbers, into[key]), _sorted_colours(numbers, onto[key]))
+            key: (colour, _sort_colours(numbers, into[key]), _sort_colours(numbers, onto[key]))
             for key, colour in numbers.items()
         }
         numbers = _number_colours(refined)
     return numbers
 
 
-def _sorted_colours(numbers: Mapping[str, int], keys: Sequence[str]) -> tuple[int, ...]:
+def _sort_colours(numbers: Mapping[str, int], keys: Sequence[str]) -> tuple[int, ...]:
     """Return the sorted colors of vertices."""
     return tuple(sorted(map(numbers.__getitem__, keys)))
 

@@ -22,12 +22,12 @@ _PILL_PAD, _PILL_RADIUS = 18.0, 22.0
 _CORNER = 9.0  # points of an outline next to a corner at which no edge ends
 
 
-def shape_size(shape: Shape, text: Size, *, tight: bool = False) -> Size:
+def measure_shape(shape: Shape, text: Size, *, tight: bool = False) -> Size:
     """Return the width and height of the shape that holds a block of text.
 
     With `tight`, the padding between text and outline is halved.
 
-    >>> shape_size("rectangle", (60, 20)), shape_size("rectangle", (60, 40), tight=True)
+    >>> measure_shape("rectangle", (60, 20)), measure_shape("rectangle", (60, 40), tight=True)
     ((88.0, 44.0), (74.0, 49.0))
     """
     width, height = text
@@ -53,7 +53,7 @@ def contains_point(shape: Shape, box: Box, point: Point) -> bool:
     """
     across, along = abs(point[0] - box.x) * 2, abs(point[1] - box.y) * 2
     if shape == "circle":
-        radius = pill_radius(box)
+        radius = compute_pill_radius(box)
         corner = (max(across / 2 - box.width / 2 + radius, 0), along / 2 - box.height / 2 + radius)
         return across <= box.width and math.hypot(corner[0], max(corner[1], 0)) <= radius
     slant = 2 * min(_SLANT, box.width / 4) if shape == "hexagon" else 0.0
@@ -80,20 +80,20 @@ def clip_to_outline(shape: Shape, box: Box, port: Point, *, down: bool = False) 
     return (round(inner[0], 3), round(inner[1], 3))
 
 
-def pill_radius(box: Box) -> float:
+def compute_pill_radius(box: Box) -> float:
     """Return the radius of a circle, or of the corners of a pill.
 
-    >>> pill_radius(Box(0, 0, 48, 48)), pill_radius(Box(0, 0, 120, 80))
+    >>> compute_pill_radius(Box(0, 0, 48, 48)), compute_pill_radius(Box(0, 0, 120, 80))
     (24.0, 22.0)
     """
     half = min(box.width, box.height) / 2
     return half if box.width == box.height else min(half, _PILL_RADIUS)
 
 
-def hexagon_corners(box: Box, slant: float = _SLANT) -> list[Point]:
+def compute_hexagon_corners(box: Box, slant: float = _SLANT) -> list[Point]:
     """Return the corners of the hexagon that fills a box, starting at the left.
 
-    >>> hexagon_corners(Box(0, 0, 100, 40))[:2]
+    >>> compute_hexagon_corners(Box(0, 0, 100, 40))[:2]
     [(-50.0, 0), (-38.0, 20.0)]
     """
     right, top = box.width / 2, box.height / 2
@@ -102,7 +102,7 @@ def hexagon_corners(box: Box, slant: float = _SLANT) -> list[Point]:
     return [(box.x + x, box.y + y) for x, y in corners]
 
 
-def shape_patches(style: RoleStyle, box: Box, small: bool = False) -> list[Patch]:
+def build_shape_patches(style: RoleStyle, box: Box, small: bool = False) -> list[Patch]:
     """Return the patches of a vertex; `small` reduces the details for the legend."""
     from matplotlib.patches import FancyBboxPatch, Polygon, Rectangle
 
@@ -110,9 +110,11 @@ def shape_patches(style: RoleStyle, box: Box, small: bool = False) -> list[Patch
     look: Any = {"facecolor": style.fill, "edgecolor": style.outline}
     look["linewidth"] = style.line_width
     if style.shape == "hexagon":
-        return [Polygon(hexagon_corners(box, 6.0 if small else _SLANT), closed=True, **look)]
+        return [
+            Polygon(compute_hexagon_corners(box, 6.0 if small else _SLANT), closed=True, **look)
+        ]
     if style.shape in ("circle", "rounded"):
-        radius = pill_radius(box) if style.shape == "circle" else 5.0 if small else 10.0
+        radius = compute_pill_radius(box) if style.shape == "circle" else 5.0 if small else 10.0
         round_box = f"round,pad=0,rounding_size={radius}"
         return [FancyBboxPatch(corner, box.width, box.height, boxstyle=round_box, **look)]
     if style.shape == "dotted":

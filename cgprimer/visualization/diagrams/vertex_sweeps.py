@@ -49,7 +49,7 @@ class SweepNumbers(NamedTuple):
     products: Mapping[tuple[str, str], float]
 
 
-def sweep_numbers(
+def compute_sweep_numbers(
     graph: ExpressionGraph,
     at: Mapping[str, float] | None = None,
     *,
@@ -64,7 +64,7 @@ def sweep_numbers(
     Raises `MissingValueError` if an input or parameter has no value.
 
     >>> from cgprimer.core.graph import parse
-    >>> sweep = sweep_numbers(parse("input xa = 3; xb = 2*xa; xw = xb^2"), of="xw")
+    >>> sweep = compute_sweep_numbers(parse("input xa = 3; xb = 2*xa; xw = xb^2"), of="xw")
     >>> sweep.partials, sweep.totals
     ({('xa', 'xb'): 2.0, ('xb', 'xw'): 12.0}, {'xw': 1.0, 'xb': 12.0, 'xa': 24.0})
     """
@@ -128,7 +128,7 @@ class BackwardSweep:
         """Return the expression of the partial derivative on an edge."""
         return build_formula(self.edges.tape, contribution.partial, self._labels)
 
-    def product_formula(self, contribution: EdgeContribution) -> Expression:
+    def build_product_formula(self, contribution: EdgeContribution) -> Expression:
         """Return the expression of the contribution of an edge, given the adjoint of its head."""
         head = contribution.head
         names = {**self._labels, self.edges.totals[head]: f"bar_{self.names[head]}"}
@@ -145,7 +145,7 @@ class BackwardSweep:
         totals = {i: np.broadcast_to(values[j], shapes[i]) for i, j in self.edges.totals.items()}
         products = {
             (c.tail, c.head): (
-                self.product_formula(c),
+                self.build_product_formula(c),
                 np.broadcast_to(values[c.product], shapes[c.tail]),
             )
             for c in self.contributions
@@ -190,7 +190,7 @@ def run_backward_sweep(
     return sweep.evaluate(graph, at)
 
 
-def local_jacobians(
+def compute_local_jacobians(
     graph: ExpressionGraph, at: Mapping[str, Any] | None = None
 ) -> dict[tuple[str, str], Any]:
     """Compute the partial derivatives on each edge ``(tail, head)``.
@@ -198,7 +198,7 @@ def local_jacobians(
     Each result has the axes of the head, then the axes of the tail.
 
     >>> graph = parse("input x[2] = [3, 4]; xs = x^2; xw = sum(xs)")
-    >>> {edge: value.tolist() for edge, value in local_jacobians(graph).items()}
+    >>> {edge: value.tolist() for edge, value in compute_local_jacobians(graph).items()}
     {('x', 'xs'): [[6.0, 0.0], [0.0, 8.0]], ('xs', 'xw'): [1.0, 1.0]}
     """
     import numpy as np

@@ -58,13 +58,13 @@ def render_page(
 
 def collect_themes() -> dict[str, ThemeColors]:
     """Return the colors of light and dark pages, as ``style.css`` reads them."""
-    return {colors.scheme: colors for colors in map(theme_colors, (False, True))}
+    return {colors.scheme: colors for colors in map(collect_theme_colors, (False, True))}
 
 
-def theme_colors(dark: bool) -> ThemeColors:
+def collect_theme_colors(dark: bool) -> ThemeColors:
     """Return the CSS variables of a theme: ``ink``, ``background``, one for each role, and others.
 
-    >>> theme_colors(False).variables["background"]
+    >>> collect_theme_colors(False).variables["background"]
     '#ffffff'
     """
     look = theme(dark)

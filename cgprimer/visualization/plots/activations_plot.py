@@ -71,7 +71,7 @@ def activations(
     """
     networks = activation_distributions(depth, width, activation, std, epochs, rate, seed)
     default_title = f"Activations of {activation} layers, initial weights with std {std:g}"
-    figure, look = slide.new_figure(dark, title, default_title)
+    figure, look = slide.create_figure(dark, title, default_title)
     panels: Any = figure.subplots(1, len(networks), sharey=True)
     every = np.concatenate([part.ravel() for n in networks for part in (n.start, n.trained)])
     low, high = np.quantile(every, [_OUTSIDE, 1 - _OUTSIDE])
@@ -79,7 +79,7 @@ def activations(
     bins = np.linspace(low - margin, high + margin, _BINS + 1)
     for axes, network in zip(panels, networks, strict=True):
         _draw_panel(axes, network, bins, look, first=axes is panels[0])
-    slide.legend_below(figure, panels[0], look)
+    slide.draw_legend_below(figure, panels[0], look)
     return figure
 
 

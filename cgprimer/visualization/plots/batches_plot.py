@@ -25,7 +25,7 @@ from cgprimer.visualization.plots.loss_landscape import (
     compute_landscape,
 )
 from cgprimer.visualization.plots.loss_surface import LossSurface, build_loss_surface
-from cgprimer.visualization.plots.surface_plot import fill_contours, surface_colours
+from cgprimer.visualization.plots.surface_plot import build_colour_map, fill_contours
 
 Array = Any
 _GRID = 25
@@ -114,13 +114,13 @@ def _draw_batches(
     default_title = f"One step per batch, rate {mark_rounding(path.rate, 2)}"
     if not np.isfinite(path.points).all():
         default_title += ": diverges"
-    figure, look = slide.new_figure(dark, title, default_title)
+    figure, look = slide.create_figure(dark, title, default_title)
     columns = -(-len(landscapes) // 2)
     grid: Any = figure.subplots(2, columns, sharex=True, sharey=True, squeeze=False)
     surfaces, top = _align_surfaces(landscapes)
     for k, (axes, landscape) in enumerate(zip(grid.flat, landscapes, strict=False)):
         slide.style_axes(axes, look)
-        fill_contours(axes, surfaces[k], surface_colours(look), look, top)
+        fill_contours(axes, surfaces[k], build_colour_map(look), look, top)
         axes.grid(visible=False)
         _draw_panel(axes, landscape, path, k, len(landscapes) - 1, look)
         slide.use_linear_axis(axes, "x", max_ticks=6)
@@ -132,7 +132,7 @@ def _draw_batches(
             axes.set_ylabel(landscape.names[1], **slide.text_style(look))
     for axes in grid.flat[len(landscapes) :]:
         axes.set_visible(False)
-    slide.legend_below(figure, grid.flat[0], look)
+    slide.draw_legend_below(figure, grid.flat[0], look)
     return figure
 
 

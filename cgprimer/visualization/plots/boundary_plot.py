@@ -29,7 +29,7 @@ from cgprimer.training.objective import Objective, ResidentData
 from cgprimer.training.runs import TrainingRun
 from cgprimer.visualization.diagrams.theme import Theme, mix
 from cgprimer.visualization.plots import slide
-from cgprimer.visualization.plots.plotted_runs import Run, named_runs, steps_per_epoch
+from cgprimer.visualization.plots.plotted_runs import Run, name_runs, steps_per_epoch
 
 Array = Any
 GRID = 101  # grid points per side
@@ -140,9 +140,9 @@ def draw_plane(
     from matplotlib.path import Path
 
     x, y = plane.names
-    figure, axes, look = slide.new_plot(dark, title, snapshot.words, x=x, y=y)
+    figure, axes, look = slide.create_plot(dark, title, snapshot.words, x=x, y=y)
     axes.grid(visible=False)
-    fills, inks = region_colours(plane, look)
+    fills, inks = choose_region_colours(plane, look)
     for rings, fill in zip(snapshot.areas, fills, strict=True):
         if rings:
             outline = Path.make_compound_path(*(Path(ring, closed=True) for ring in rings))
@@ -154,7 +154,7 @@ def draw_plane(
     axes.set_ylim(plane.sides[1][0], plane.sides[1][-1])
     for which in "xy":
         slide.use_linear_axis(axes, which)
-    slide.legend_below(figure, axes, look)
+    slide.draw_legend_below(figure, axes, look)
     return figure
 
 
@@ -166,7 +166,7 @@ def _draw_samples(
     for k, name in enumerate(plane.regions):
         marker = slide.MARKERS[k % len(slide.MARKERS)] if plane.classes else "o"
         axes.plot(*points[regions == k].T, linestyle="", color=inks[k],
-                  label=slide.legend_label(name),
+                  label=slide.format_label(name),
                   markeredgecolor=look.background if plane.classes else look.ink,
                   zorder=3, marker=marker, markersize=9)  # fmt: skip
     if plane.classes:  # even without wrong samples, so that all frames have the same legend
@@ -176,7 +176,7 @@ def _draw_samples(
                   zorder=4)  # fmt: skip
 
 
-def region_colours(plane: Plane, look: Theme) -> tuple[list[str], list[str]]:
+def choose_region_colours(plane: Plane, look: Theme) -> tuple[list[str], list[str]]:
     """Return the color of the area of each region, and the color of its samples."""
     count = len(plane.regions)
     if plane.classes:
@@ -190,7 +190,7 @@ def moments_of(
     run: Run, data: Any, columns: Mapping[str, str] | None = None, most: int = 60
 ) -> tuple[Plane, list[Snapshot]]:
     """Return the plane and at most `most` snapshots of a run, evenly spaced, with the last step."""
-    ((_, loaded),) = named_runs([run]).items()
+    ((_, loaded),) = name_runs([run]).items()
     graph = loaded.known_graph
     loss = loaded.settings.get("loss", "squared-error")
     data = load_samples(graph, data, loss, columns).block(0)  # the first samples of a large file

@@ -77,31 +77,31 @@ def cost(
     bound = check_real_number("the bound", bound, above=1)  # before the computation
     chosen_sizes = SIZES if isinstance(sizes, Sequence) and not sizes else sizes
     growth = cost_growth(family, chosen_sizes, methods=methods, timed=timed)
-    figure, look = slide.new_figure(dark, title, f"Cost of a gradient: {_FAMILY_NAMES[family]}")
+    figure, look = slide.create_figure(dark, title, f"Cost of a gradient: {_FAMILY_NAMES[family]}")
     kinds = {"operations": "operations", "seconds": "time in seconds"}
     panels = figure.subplots(1, 2 if timed else 1, squeeze=False)[0]
     for axes, (what, name) in zip(panels, kinds.items(), strict=False):
         slide.style_axes(axes, look, x="number of parameters", y=f"{name} for the whole gradient")
         _draw_panel(axes, growth, what, bound, look)
-    slide.legend_below(figure, panels[0], look)
+    slide.draw_legend_below(figure, panels[0], look)
     return figure
 
 
-def _sum_of_terms(term: str, size: int) -> str:
+def _define_sum_of_terms(term: str, size: int) -> str:
     """Return a sum with ``size`` terms, in which ``#`` is the number of the term."""
     return " + ".join(term.replace("#", str(k)) for k in range(1, size + 1))
 
 
-def _network_expression(size: int) -> str:
+def _define_network(size: int) -> str:
     """Return the definitions of a network with two inputs, one hidden layer and one output."""
     hidden = [f"xh{k} = tanh(u{k}*x1 + v{k}*x2 + b{k})" for k in range(1, size + 1)]
-    return "\n".join([*hidden, f"xw = {_sum_of_terms('w#*xh#', size)}"])
+    return "\n".join([*hidden, f"xw = {_define_sum_of_terms('w#*xh#', size)}"])
 
 
 FAMILIES: dict[str, Callable[[int], str]] = {
-    "network": _network_expression,
-    "neuron": lambda size: f"xw = tanh({_sum_of_terms('w#*x#', size)})",
-    "sum": lambda size: f"xw = {_sum_of_terms('sin(w#*xa)', size)}",
+    "network": _define_network,
+    "neuron": lambda size: f"xw = tanh({_define_sum_of_terms('w#*x#', size)})",
+    "sum": lambda size: f"xw = {_define_sum_of_terms('sin(w#*xa)', size)}",
 }
 
 
@@ -143,7 +143,7 @@ def cost_growth(
     {'forward': [5, 680], 'reverse': [4, 49]}
     """
     write_graph = FAMILIES[check_choice("family", family, FAMILIES)]
-    counts = sorted_counts(sizes, "sizes")
+    counts = sort_counts(sizes, "sizes")
     available = all_methods()
     chosen = normalize_names(methods, "methods") if methods else ()
     for name in chosen:
@@ -173,7 +173,7 @@ def cost_growth(
     return CostGrowth(primal, costs, refused)
 
 
-def sorted_counts(counts: int | Iterable[int], name: str) -> list[int]:
+def sort_counts(counts: int | Iterable[int], name: str) -> list[int]:
     """Return one or several positive integers in ascending order; numpy integers are accepted.
 
     Raises UsageError for other values; `name` names them in the message.
@@ -213,7 +213,7 @@ def _draw_panel(axes: slide.Axes, growth: CostGrowth, kind: str, bound: float, l
     axes.plot(sizes, primal, color=look.ink, linewidth=2.0, marker="x", markersize=8,
               markeredgewidth=2.4, label="the function alone")  # fmt: skip
     for order, (method, costs) in enumerate(growth.methods.items()):
-        style = slide.curve_style(order, look)
+        style = slide.choose_curve_style(order, look)
         label = method if costs else f"{method}: refused everywhere"
         if costs and method in growth.refused:
             last = format_number(costs[-1].parameters, 6)

@@ -22,7 +22,7 @@ from cgprimer.training.optimizers import OPTIMIZERS
 from cgprimer.training.parameter_vector import ParameterVectors
 from cgprimer.training.runs import TrainingRun
 from cgprimer.visualization.plots import slide
-from cgprimer.visualization.plots.loss_landscape import full_batch_name
+from cgprimer.visualization.plots.loss_landscape import format_full_batch_name
 from cgprimer.visualization.plots.loss_plot import over_time
 
 Array = Any
@@ -67,11 +67,11 @@ def descent(
     ['Levenberg-Marquardt', 'adam, rate 0.05']
     """
     curves = descents(graph, data, start, optimizers, rates, steps, seed)
-    figure, axes, look = slide.new_plot(
+    figure, axes, look = slide.create_plot(
         dark, title, "Mean loss from one start", x="step (1 is the start)", y="mean loss"
     )
     for order, curve in enumerate(curves):
-        style = slide.line_style(order, look, len(curve.losses))
+        style = slide.choose_line_style(order, look, len(curve.losses))
         if order == 0:  # Levenberg-Marquardt has few steps, with a marker each
             style |= {"marker": "o", "markersize": 9, "markevery": 1}
         axes.plot(curve.steps, curve.losses, **style, linewidth=2.4, label=curve.label)
@@ -83,7 +83,7 @@ def descent(
         axes.set_yscale("log", nonpositive="mask")
         axes.set_ylim(every.min() / 2, 10 * max(curve.losses[0] for curve in curves))
         slide.use_log_axis(axes, "y")
-    slide.legend_below(figure, axes, look)
+    slide.draw_legend_below(figure, axes, look)
     return figure
 
 
@@ -139,16 +139,16 @@ def descents(
             if not isinstance(error.run, TrainingRun) or not error.run.steps:
                 raise
             run = error.run
-        curves.append(_optimizer_curve(name, run))
+        curves.append(_build_optimizer_curve(name, run))
     return curves
 
 
-def _optimizer_curve(name: str, run: TrainingRun) -> LossCurve:
+def _build_optimizer_curve(name: str, run: TrainingRun) -> LossCurve:
     """Return the losses of a training run with full-batch steps."""
     steps, losses = over_time(run, "step")
     ending = f"{format_number(losses[-1], 3)} at the end"
     if run.stopped == "diverged":
         ending = "diverges"
     rate = mark_rounding(float(run.settings["learning_rate"]), 2)
-    label = f"{full_batch_name(name)}, rate {rate}: {ending}"
+    label = f"{format_full_batch_name(name)}, rate {rate}: {ending}"
     return LossCurve(label, np.asarray(steps), np.asarray(losses))

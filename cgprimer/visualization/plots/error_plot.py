@@ -90,7 +90,7 @@ def error(
     """
     errors = step_errors(graph, at, of=of, wrt=wrt, loss=loss, schemes=schemes, steps=steps)
     labels = {"x": "step h", "y": "absolute error of the derivative"}
-    figure, axes, look = slide.new_plot(dark, title, _default_title(errors), **labels)
+    figure, axes, look = slide.create_plot(dark, title, _format_default_title(errors), **labels)
     axes.set_xlim(float(errors.steps[0]) / 2, float(errors.steps[-1]) * 2)
     every = np.concatenate(list(errors.errors.values()))
     least = min(every[every > 0], default=2.0**-52)
@@ -104,7 +104,7 @@ def error(
     slide.use_log_axis(axes, "y", max_ticks=_MAX_TICKS)
     if (every == 0).any():
         _draw_floor(axes, floor, look)
-    slide.legend_below(figure, axes, look)
+    slide.draw_legend_below(figure, axes, look)
     return figure
 
 
@@ -113,10 +113,10 @@ def _draw_curves(axes: slide.Axes, errors: StepErrors, floor: float, look: Theme
     stars: list[tuple[float, float]] = []
     for order, (scheme, values) in enumerate(errors.errors.items()):
         shown = np.where(values == 0, floor, values)
-        style = slide.curve_style(order, look)
+        style = slide.choose_curve_style(order, look)
         axes.plot(errors.steps, shown, **style, linewidth=2.0, markersize=5, markevery=(order, 3),
-                  label=_curve_label(errors, scheme))  # fmt: skip
-        if (point := _best_point(errors, scheme, shown)) is not None:
+                  label=_format_curve_label(errors, scheme))  # fmt: skip
+        if (point := _find_best_point(errors, scheme, shown)) is not None:
             below = stars.count(point)
             stars.append(point)
             # Of several stars at one point, a smaller star lies on a larger one.
@@ -131,7 +131,7 @@ def _draw_floor(axes: slide.Axes, floor: float, look: Theme) -> None:
     axes.axhline(floor, color=look.edge, linewidth=1.0, zorder=1)
     high = max(axes.get_ylim()[1], 1e4 * floor)
     axes.set_ylim(floor / 3, high)
-    axes.set_yticks([floor, *slide.log_ticks(10 * floor, high, max_ticks=_MAX_TICKS)])
+    axes.set_yticks([floor, *slide.choose_log_ticks(10 * floor, high, max_ticks=_MAX_TICKS)])
     axes.yaxis.set_major_formatter(
         lambda value, _: _EXACT if value < 2 * floor else slide.format_log_tick(value)
     )
@@ -161,7 +161,7 @@ class StepErrors:
     errors: dict[str, Array]
     refused: dict[str, str]
 
-    def as_good(self, scheme: str) -> Array:
+    def find_best_steps(self, scheme: str) -> Array:
         """Return which steps have the minimum expected error of a scheme."""
         # The expected error of a step is the maximum error of its neighbourhood.
         padded = np.pad(self.errors[scheme], _NEIGHBOURS, constant_values=math.nan)
@@ -177,7 +177,7 @@ class StepErrors:
 
     def best(self, scheme: str) -> float:
         """Return the largest step with the minimum expected error of a scheme."""
-        return float(self.steps[np.flatnonzero(self.as_good(scheme))[-1]])
+        return float(self.steps[np.flatnonzero(self.find_best_steps(scheme))[-1]])
 
     def slope(self, scheme: str, low: float, high: float) -> float:
         """Return the slope of the error in the log-log plot between two steps (least squares)."""
@@ -241,14 +241,14 @@ def step_errors(
         except DifferentiationError as error:
             refused[scheme] = error.message
         else:
-            errors[scheme] = np.array([_absolute_error(value, exact) for value in values])
+            errors[scheme] = np.array([_compute_absolute_error(value, exact) for value in values])
     if not errors:
         raise DifferentiationError(next(iter(refused.values())))
     formula = str(graph.expression(target)) if target in graph.definitions else target
     return StepErrors(target, name, formula, point, float(exact), sizes, errors, refused)
 
 
-def _absolute_error(value: float, exact: Any) -> float:
+def _compute_absolute_error(value: float, exact: Any) -> float:
     """Return the distance from the exact derivative, computed with many digits."""
     import mpmath
 
@@ -260,7 +260,7 @@ def _absolute_error(value: float, exact: Any) -> float:
         return float(difference) if difference > mpmath.mpf("1e-45") * abs(exact) else 0.0
 
 
-def _default_title(errors: StepErrors) -> str:
+def _format_default_title(errors: StepErrors) -> str:
     """Return the formula, the derivative and the point."""
     formula = f"{errors.of} = {errors.formula}: "
     if len(errors.formula) > _MAX_FORMULA_LENGTH:
@@ -273,19 +273,19 @@ def _default_title(errors: StepErrors) -> str:
     return f"{formula}d {errors.of} / d {errors.wrt}{point}"
 
 
-def _curve_label(errors: StepErrors, scheme: str) -> str:
+def _format_curve_label(errors: StepErrors, scheme: str) -> str:
     """Return the legend label of a scheme, with its best step."""
     values = errors.errors[scheme]
     if not np.nanmax(values, initial=0) > 0:
         what = "error" if np.isfinite(values).any() else "number"
         return f"{scheme}: no {what} at any step"
     best = errors.best(scheme)
-    smaller = errors.as_good(scheme)[errors.steps <= best]
+    smaller = errors.find_best_steps(scheme)[errors.steps <= best]
     which = "every h up to" if len(smaller) > 2 * _NEIGHBOURS + 1 and smaller.all() else "best h"
     return f"{scheme}: {which} about {format_number(best, 1)}"
 
 
-def _best_point(errors: StepErrors, scheme: str, shown: Array) -> tuple[float, float] | None:
+def _find_best_point(errors: StepErrors, scheme: str, shown: Array) -> tuple[float, float] | None:
     """Return the point of the curve at the best step; None if all errors are 0 or nan."""
     if not np.nanmax(errors.errors[scheme], initial=0) > 0:
         return None

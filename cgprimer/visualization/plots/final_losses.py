@@ -13,7 +13,7 @@ from cgprimer.visualization.plots import slide
 _AXES = {SAMPLES: "training samples", GRAPH: "model"}
 
 
-def axis_of_sweep(sweep: Sweep) -> str | None:
+def choose_sweep_axis(sweep: Sweep) -> str | None:
     """Return the setting on the horizontal axis of final losses; None to draw loss curves instead.
 
     The setting is ``samples`` or ``graph``.
@@ -41,17 +41,19 @@ def final_losses(
     values = list(dict.fromkeys(of[axis] for of in sweep.varied))
     positions = [float(v) for v in (values if axis == SAMPLES else range(len(values)))]
     default_title = f"Loss over {'the number of training samples' if axis == SAMPLES else 'models'}"
-    figure, axes, look = slide.new_plot(
+    figure, axes, look = slide.create_plot(
         dark, title, default_title, x=_AXES[axis], y="loss at the end"
     )
     shown: list[float] = []
     for order, key in enumerate(dict.fromkeys(rest)):
-        style = slide.curve_style(order, look)
+        style = slide.choose_curve_style(order, look)
         combination = ", ".join(format_cell(value) for _, value in key)
         for which, kind in enumerate(("validation", "training")):
-            ends = [_mean_final_loss(sweep, rest, key, axis, value, kind) for value in values]
+            ends = [
+                _compute_mean_final_loss(sweep, rest, key, axis, value, kind) for value in values
+            ]
             shown += [end for end in ends if isfinite(end)]
-            label = slide.legend_label(f"{combination}: {kind}" if combination else kind)
+            label = slide.format_label(f"{combination}: {kind}" if combination else kind)
             dashes = {"linestyle": ("-", "--")[which]}
             axes.plot(positions, ends, label=label, linewidth=2.0, **style | dashes)
     if shown and min(shown) > 0:
@@ -62,12 +64,12 @@ def final_losses(
         axes.set_xticks(positions, [f"{value:,}" for value in values])
         axes.minorticks_off()
     else:
-        axes.set_xticks(positions, [slide.legend_label(str(value)) for value in values])
-    slide.legend_below(figure, axes, look)
+        axes.set_xticks(positions, [slide.format_label(str(value)) for value in values])
+    slide.draw_legend_below(figure, axes, look)
     return figure
 
 
-def _mean_final_loss(
+def _compute_mean_final_loss(
     sweep: Sweep, rest: list[Any], key: Any, axis: str, value: Any, kind: str
 ) -> float:
     """Return the mean final loss of the runs of a combination of settings; nan if one diverged."""
@@ -76,11 +78,11 @@ def _mean_final_loss(
         if other == key and of[axis] == value:
             if run.stopped == "diverged":
                 return nan
-            ends.append(run.loss if kind == "training" else _validation_loss(run))
+            ends.append(run.loss if kind == "training" else _compute_validation_loss(run))
     return sum(ends) / len(ends) if ends else nan
 
 
-def _validation_loss(run: TrainingRun) -> float:
+def _compute_validation_loss(run: TrainingRun) -> float:
     """Return the validation loss of the final parameters of a run; nan without validation."""
     losses = run.validation_losses
     return losses[run.best_epoch - 1] if losses else nan  # the last epoch without patience

@@ -51,7 +51,7 @@ def fit(
     is_curve = sum(sizes) == 1 and problem.sizes == (1,)
     default_title = f"Fit of {join_names(graph.outputs)}"
     default_title += "" if found.converged else ", not converged"
-    figure, look = slide.new_figure(dark, title, default_title)
+    figure, look = slide.create_figure(dark, title, default_title)
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
     if is_curve:
         positions = [_draw_curve(top, found, level, look)]
@@ -69,7 +69,7 @@ def fit(
     slide.use_linear_axis(bottom, "y", max_ticks=3)
     slide.use_linear_axis(bottom, "x")
     figure.align_ylabels()
-    slide.legend_below(figure, top, look)
+    slide.draw_legend_below(figure, top, look)
     return figure
 
 
@@ -82,7 +82,7 @@ def _draw_residuals(axes: slide.Axes, result: Fit, positions: list[Array], look:
     begin = 0
     for order, position in enumerate(positions):
         part = residuals[begin : begin + position.size]
-        axes.plot(position, part, **_marker_style(order, part.size, look))
+        axes.plot(position, part, **_choose_marker_style(order, part.size, look))
         begin += position.size
     limit = float(np.abs(residuals).max(initial=0.0)) * 1.2
     if limit:
@@ -107,9 +107,9 @@ def _draw_curve(axes: slide.Axes, result: Fit, level: float, look: Theme) -> Arr
     if not np.isfinite(value).all():
         x, value, least, most = (part[inside] for part in (x, value, least, most))
     zorder = 4 if inputs.size <= _MANY else 0.9  # many points would hide the curve and its band
-    style = _marker_style(0, inputs.size, look)
+    style = _choose_marker_style(0, inputs.size, look)
     axes.plot(inputs, result.problem.target, **style, label="data", zorder=zorder)
-    curve = slide.curve_style(1, look) | {"marker": "", "linestyle": "-"}
+    curve = slide.choose_curve_style(1, look) | {"marker": "", "linestyle": "-"}
     axes.plot(x, value, **curve, linewidth=2.6, label=f"fitted {output}", zorder=3)
     measured = [result.problem.target.min(), result.problem.target.max(), value.min(), value.max()]
     if np.isfinite([least, most]).all():
@@ -133,14 +133,14 @@ def _draw_measured_over_computed(axes: slide.Axes, result: Fit, look: Theme) -> 
     positions, begin = [], 0
     for order, (name, size) in enumerate(zip(result.graph.outputs, problem.sizes, strict=True)):
         end = begin + size * problem.samples
-        style = _marker_style(order, end - begin, look) | {"label": slide.legend_label(name)}
+        style = _choose_marker_style(order, end - begin, look) | {"label": slide.format_label(name)}
         axes.plot(computed[begin:end], problem.target[begin:end], **style)
         positions.append(computed[begin:end])
         begin = end
     return positions
 
 
-def _marker_style(order: int, count: int, look: Theme) -> dict[str, Any]:
+def _choose_marker_style(order: int, count: int, look: Theme) -> dict[str, Any]:
     """Return the style of the markers of an output with `count` values."""
-    style = slide.curve_style(order, look) | {"linestyle": ""}
+    style = slide.choose_curve_style(order, look) | {"linestyle": ""}
     return style | {"markersize": 8 if count <= _MANY else 3, "rasterized": count > _MAX_VECTORS}

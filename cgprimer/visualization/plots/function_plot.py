@@ -90,7 +90,7 @@ def function(
     formula = f"{curves.of} = {curves.formula}"
     default_title = formula if len(formula) <= _MAX_FORMULA else f"{curves.of} and its derivatives"
     y = curves.of if len(curves.orders) == 1 else "value"
-    figure, axes, look = slide.new_plot(dark, title, default_title, x=curves.wrt, y=y)
+    figure, axes, look = slide.create_plot(dark, title, default_title, x=curves.wrt, y=y)
     low, high = _choose_limits(curves)
     axes.axhline(0.0, color=look.edge, linewidth=1.0)
     if curves.places[0] <= 0 <= curves.places[-1]:
@@ -99,7 +99,7 @@ def function(
     if curves.tangent:
         _draw_tangent(axes, curves, curves.tangent, look)
     _finish_axes(axes, curves, (low, high))
-    slide.legend_below(figure, axes, look)
+    slide.draw_legend_below(figure, axes, look)
     return figure
 
 
@@ -109,7 +109,7 @@ def _finish_axes(axes: slide.Axes, curves: FunctionCurves, limits: tuple[float, 
     axes.set_ylim(*limits)
     for which in ("x", "y"):
         _use_number_axis(axes, which)
-    for note in _cut_notes(curves, *limits):
+    for note in _describe_cut_values(curves, *limits):
         axes.plot([], [], linestyle="", label=note)
 
 
@@ -124,7 +124,7 @@ def _draw_orders(
         y = np.clip(y, low - 9 * (high - low), high + 9 * (high - low))
         power = "⁰¹²³⁴⁵⁶"[k] if k > 1 else ""
         name = f"d{power} {curves.of} / d {curves.wrt}{power}" if k else curves.of
-        style = slide.line_style(k, look, len(x))
+        style = slide.choose_line_style(k, look, len(x))
         axes.plot(x, y, linewidth=2.4 if k else 3.0, label=name, **style)
 
 
@@ -368,7 +368,7 @@ def _use_number_axis(axes: slide.Axes, which: str) -> None:
     axis.get_label().set_text(name)
 
 
-def _cut_notes(curves: FunctionCurves, low: float, high: float) -> list[str]:
+def _describe_cut_values(curves: FunctionCurves, low: float, high: float) -> list[str]:
     """Return notes on values that are not drawn: outside the limits, or too large for a double."""
     every = np.concatenate([values[~np.isnan(values)] for values in curves.orders])
     sides = ["top"] * bool(every.max() > high) + ["bottom"] * bool(every.min() < low)

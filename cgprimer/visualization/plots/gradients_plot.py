@@ -20,7 +20,7 @@ from cgprimer.errors import UsageError, join_names
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.support.number_format import format_number
 from cgprimer.tapes import tape
-from cgprimer.visualization.diagrams.text_layout import text_width
+from cgprimer.visualization.diagrams.text_layout import measure_text
 from cgprimer.visualization.diagrams.theme import AXIS_SIZE, Theme
 from cgprimer.visualization.plots import slide
 
@@ -85,17 +85,17 @@ def gradients(
     target = resolve_output(graph, of)
     layers = adjoint_sizes(graph, at, target)
     default_title = f"Adjoints of {target}, layer by layer"
-    figure, axes, look = slide.new_plot(
+    figure, axes, look = slide.create_plot(
         dark, title, default_title, x=f"depth: steps from {target}", y="size of the adjoint"
     )
     _draw_norms(axes, layers, look)
     slide.use_log_axis(axes, "y")
     slide.use_linear_axis(axes, "x", max_ticks=12, integers=True)
     names = [join_names(layer.names, 1) for layer in layers]
-    if len(names) * (10 + max(text_width(name, AXIS_SIZE) for name in names)) < _NAMES_WIDTH:
+    if len(names) * (10 + max(measure_text(name, AXIS_SIZE) for name in names)) < _NAMES_WIDTH:
         axes.set_xticks(range(len(names)), [f"{k}\n{name}" for k, name in enumerate(names)])
     if len(axes.lines) > 1:
-        slide.legend_below(figure, axes, look)
+        slide.draw_legend_below(figure, axes, look)
     return figure
 
 
@@ -103,7 +103,7 @@ def _draw_norms(axes: slide.Axes, layers: tuple[Layer, ...], look: Theme) -> Non
     """Draw the norms of adjoints over depth, with a sentence about their change."""
     sizes = np.array([layer.size for layer in layers])
     points = [(k, s) for k, layer in enumerate(layers) for s in layer.sizes if 0 < s < np.inf]
-    style = slide.curve_style(0, look)
+    style = slide.choose_curve_style(0, look)
     shown = np.where((sizes > 0) & np.isfinite(sizes), sizes, np.nan)
     if any(len(layer.names) > 1 for layer in layers):
         axes.plot(*zip(*points, strict=True), linestyle="", marker="^", markersize=8, alpha=0.7,

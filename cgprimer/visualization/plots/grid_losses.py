@@ -56,7 +56,7 @@ class MeanLoss:
         counts = [self._samples if varies else 1 for varies in find_varying_values(primal)]
         size = sum(count * prod(primal.shapes[k]) for k, count in enumerate(counts))
         chunk = max(1, _MAX_CHUNK_VALUES // size)
-        instructions = prepare_instructions(primal, _batched_function)
+        instructions = prepare_instructions(primal, _find_batched_function)
         chunks = [points[begin : begin + chunk] for begin in range(0, len(points), chunk)]
         return np.concatenate([self._evaluate_chunk(two, instructions) for two in chunks])
 
@@ -78,7 +78,7 @@ class MeanLoss:
             return np.broadcast_to(losses, (len(points), self._samples)).mean(axis=1)
 
 
-def _batched_function(name: Any) -> Callable[..., Array]:
+def _find_batched_function(name: Any) -> Callable[..., Array]:
     """Return the numpy function of a primitive; matrix products of all points are one call."""
     plain = numpy_arithmetic.numpy_function(name)
     if name == "pow":  # squares by numpy take ten times as long

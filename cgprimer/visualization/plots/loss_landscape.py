@@ -115,7 +115,7 @@ class Landscape:
         return self.function or "loss"
 
     @property
-    def holds_minimum(self) -> bool:
+    def has_inner_minimum(self) -> bool:
         """True if some inner point of the grid is about as low as the lowest point of its edge."""
         finite = np.where(np.isfinite(self.losses), self.losses, np.inf)
         if min(finite.shape) < 3:
@@ -155,7 +155,7 @@ def compute_landscape(
     """Compute the losses on a grid of two parameters, and the paths of optimizers."""
     check_graph(graph)
     names = _choose_parameters(graph, options.over)
-    values = _parameter_values(graph, data, options, names)
+    values = _resolve_parameter_values(graph, data, options, names)
     steps = check_integer("steps", options.steps, minimum=1)
     grid = check_integer("grid", options.grid, minimum=2)
     loss = options.loss
@@ -193,7 +193,7 @@ def compute_landscape(
     )  # fmt: skip
 
 
-def _parameter_values(
+def _resolve_parameter_values(
     graph: ExpressionGraph, data: Any, options: LandscapeOptions, names: tuple[str, str]
 ) -> dict[str, Any]:
     """Return the given or declared values of the parameters; arrays are whole."""
@@ -224,10 +224,10 @@ def _choose_reference(
     return None, kind
 
 
-def full_batch_name(optimizer: str) -> str:
+def format_full_batch_name(optimizer: str) -> str:
     """Return the usual name of an optimizer whose updates use all samples.
 
-    >>> full_batch_name("sgd"), full_batch_name("adam")
+    >>> format_full_batch_name("sgd"), format_full_batch_name("adam")
     ('gradient descent', 'adam')
     """
     return "gradient descent" if optimizer == "sgd" else optimizer
@@ -301,7 +301,7 @@ def _ranges(
     """Return the given range of each parameter, or else a range around the minimum."""
     pairs = list(ranges) if isinstance(ranges, Iterable) else [ranges]
     if not pairs:
-        return _ranges_around_minimum(names, at_point, reference, kind, start)
+        return _choose_ranges_around_minimum(names, at_point, reference, kind, start)
     if len(pairs) != 2 or any(np.shape(pair) != (2,) for pair in pairs):
         raise UsageError("`ranges` must have two pairs (low, high), one for each parameter")
     checked = []
@@ -313,7 +313,7 @@ def _ranges(
     return checked
 
 
-def _ranges_around_minimum(
+def _choose_ranges_around_minimum(
     names: tuple[str, str],
     at_point: LossAtPoint,
     reference: tuple[float, float] | None,

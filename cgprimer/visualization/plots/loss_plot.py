@@ -21,7 +21,7 @@ from cgprimer.visualization.plots.plotted_runs import (
     UNNAMED,
     Run,
     choose_axis,
-    named_runs,
+    name_runs,
     steps_per_epoch,
 )
 
@@ -72,7 +72,7 @@ def loss(
     >>> [text.get_text() for text in figure.legends[0].get_texts()]
     ['adam, training', 'adam, validation', 'adam, best epoch 8']
     """
-    runs_by_name = named_runs(runs)
+    runs_by_name = name_runs(runs)
     drawn = {
         n: run for n, run in runs_by_name.items() if run.steps or run.stopped != "diverged"
     } or runs_by_name
@@ -89,19 +89,19 @@ def loss(
     smooth = _choose_window(smooth, longest)
     every = [v for c in curves for v in (*c.losses, *c.validation[1]) if isfinite(v)]
     log_axes = _choose_log_axes(check_choice("choice of logarithmic axes", log, LOG), every)
-    figure, axes, look = slide.new_plot(dark, title, "Loss", x=by, y="loss")
+    figure, axes, look = slide.create_plot(dark, title, "Loss", x=by, y="loss")
     shown = [v for c in curves for v in c.validation[1]]
     for curve in curves:
         shown += _draw_training(axes, curve, smooth, longest, look)
         if curve.validation[1]:
             _draw_validation(axes, curve, look)
     _list_undrawn(axes, [*runs_by_name], drawn, look)
-    top = FAR * _initial_loss([c.losses for c in curves])
+    top = FAR * _find_initial_loss([c.losses for c in curves])
     limits = _choose_limits(every, shown, top) if "y" in log_axes else (None, None)
     _scale_axes(axes, log_axes if longest > 1 else log_axes.replace("x", ""), limits)
     labels = axes.get_legend_handles_labels()[1]
-    if len(labels) > 1 or labels[0] != slide.legend_label(next(iter(drawn))):
-        slide.legend_below(figure, axes, look)
+    if len(labels) > 1 or labels[0] != slide.format_label(next(iter(drawn))):
+        slide.draw_legend_below(figure, axes, look)
     return figure
 
 
@@ -111,8 +111,8 @@ def _list_undrawn(
     """Add legend entries for the runs that diverge at their first step."""
     for order, name in enumerate(names):
         if name not in drawn:
-            label = slide.legend_label(f"{name}: diverges at its first step")
-            axes.plot([], [], **slide.line_style(order, look, 1), label=label)
+            label = slide.format_label(f"{name}: diverges at its first step")
+            axes.plot([], [], **slide.choose_line_style(order, look, 1), label=label)
 
 
 def _scale_axes(axes: Any, log_axes: str, limits: tuple[float | None, float | None]) -> None:
@@ -174,8 +174,8 @@ def _draw_training(axes: Any, curve: _Curve, smooth: int, longest: int, look: Th
     """
     positions, losses = curve.training
     run, count = curve.run, len(losses)
-    style = slide.line_style(curve.order, look, count)
-    explodes = _explodes(losses)
+    style = slide.choose_line_style(curve.order, look, count)
+    explodes = _is_exploding(losses)
     # The mean of a window with an explosion is the explosion: such a run needs more losses.
     window = smooth if count >= (_STEADY if explodes else 1) * smooth else 1
     means = smoothed(losses, window)
@@ -184,7 +184,7 @@ def _draw_training(axes: Any, curve: _Curve, smooth: int, longest: int, look: Th
         axes.plot(positions, losses, color=colour, linewidth=1.0, alpha=0.3, label="_raw")
     if count == 1 or _SHORT * count < longest:
         # A short run next to long runs is a stroke at the edge: markers make it a curve.
-        marker = slide.curve_style(curve.order, look)["marker"]
+        marker = slide.choose_curve_style(curve.order, look)["marker"]
         style |= {"marker": marker, "markevery": 1}
     width = 2.6 if window > 1 or count < _LONG else 1.3
     label = curve.label("training") if curve.validation[1] else curve.name
@@ -194,7 +194,7 @@ def _draw_training(axes: Any, curve: _Curve, smooth: int, longest: int, look: Th
         remarks = ["diverges"] if run.stopped == "diverged" or has_finite else []
         remarks += [] if has_finite else ["no finite loss"]
         label += f": {', '.join(remarks)}"
-    axes.plot(positions, means, linewidth=width, **style, label=slide.legend_label(label))
+    axes.plot(positions, means, linewidth=width, **style, label=slide.format_label(label))
     if run.stopped == "diverged" and isfinite(means[-1]):
         end = (positions[-1], means[-1])
         slide.mark_end(axes, end, "diverged", style["color"], look, up=means[-1] < means[0])
@@ -205,14 +205,14 @@ def _draw_validation(axes: Any, curve: _Curve, look: Theme) -> None:
     """Draw validation losses, thin and with open markers in the color of the run."""
     positions, losses = curve.validation
     remark = "" if any(map(isfinite, losses)) else ": no finite loss"
-    style = slide.curve_style(curve.order, look) | {
+    style = slide.choose_curve_style(curve.order, look) | {
         "linewidth": 1.4,
         "markersize": 8,
         "markeredgewidth": 1.6,
         "markevery": max(1, len(losses) // 20),
         "markerfacecolor": look.background,
     }
-    label = slide.legend_label(curve.label("validation") + remark)
+    label = slide.format_label(curve.label("validation") + remark)
     axes.plot(positions, losses, **style, label=label)
     _mark_best(axes, curve, look)
 
@@ -233,7 +233,7 @@ def _mark_best(axes: Any, curve: _Curve, look: Theme) -> None:
         "zorder": 6,
         "clip_on": False,
     }
-    label = slide.legend_label(curve.label(f"best epoch {index + 1}"))
+    label = slide.format_label(curve.label(f"best epoch {index + 1}"))
     axes.plot(positions[index], losses[index], **style, label=label)
 
 
@@ -272,14 +272,14 @@ def smoothed(values: Sequence[float], window: int) -> list[float]:
     """
     array = np.asarray(values, dtype=float)
     finite = np.isfinite(array)
-    sums = _window_sums(np.where(finite, array, 0.0), window)
-    counts = _window_sums(finite.astype(float), window)
+    sums = _sum_windows(np.where(finite, array, 0.0), window)
+    counts = _sum_windows(finite.astype(float), window)
     with np.errstate(invalid="ignore", divide="ignore"):
         means: list[float] = (sums / counts).tolist()
     return means
 
 
-def _window_sums(values: Array, window: int) -> Array:
+def _sum_windows(values: Array, window: int) -> Array:
     """Return the sum over the window around each value, with zeros beyond the ends."""
     # A window is composed of blocks of 1, 2, 4, ... values. Differences of running sums would be
     # faster, but the rounding error of a loss of 1e50 would exceed all later losses.
@@ -295,23 +295,25 @@ def _window_sums(values: Array, window: int) -> Array:
     return sums
 
 
-def _explodes(losses: Sequence[float]) -> bool:
+def _is_exploding(losses: Sequence[float]) -> bool:
     """Tell whether losses end far above their start."""
     # If the first losses ascend, the run explodes from its first step.
     ascends = all(a < b for a, b in pairwise(losses[:_FIRST]))
-    start = abs(losses[0] if ascends else _typical_start(losses))
+    start = abs(losses[0] if ascends else _estimate_typical_start(losses))
     return not isfinite(losses[-1]) or (start > 0 and losses[-1] > FAR * start)
 
 
-def _initial_loss(runs: Sequence[Sequence[float]]) -> float:
+def _find_initial_loss(runs: Sequence[Sequence[float]]) -> float:
     """Return the maximum initial loss, of runs that do not explode if there are any; or else 0."""
-    stable = [run for run in runs if not _explodes(run)]
+    stable = [run for run in runs if not _is_exploding(run)]
     # The first loss can be that of a lucky sample, so the typical loss counts as well.
-    first = [max(run[0], _typical_start(run)) for run in stable] or [run[0] for run in runs]
+    first = [max(run[0], _estimate_typical_start(run)) for run in stable] or [
+        run[0] for run in runs
+    ]
     return max((v for v in first if isfinite(v)), default=0.0)
 
 
-def _typical_start(losses: Sequence[float]) -> float:
+def _estimate_typical_start(losses: Sequence[float]) -> float:
     """Return the upper quartile of the first losses."""
     first = sorted(v if isfinite(v) else inf for v in losses[:_FIRST])
     return first[(len(first) - 1) * 3 // 4]

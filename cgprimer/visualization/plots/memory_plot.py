@@ -37,19 +37,19 @@ def memory(
     largest = max(entry.kept for entry in memories.values())
     power = next((p for p in range(3) if largest < 10 * 1000 ** (p + 1)), 3)
     unit = 1000**power
-    figure, axes, look = slide.new_plot(
+    figure, axes, look = slide.create_plot(
         dark, title, "What is kept for the backward pass",
         x="values kept, in the order of computing", y=f"kept so far, {_UNITS[power]}",
     )  # fmt: skip
     for order, (name, entry) in enumerate(memories.items()):
         sizes = [0.0, *accumulate(row.bytes / unit for row in entry.rows if not row.given)]
-        style = slide.line_style(order, look, len(sizes))
+        style = slide.choose_line_style(order, look, len(sizes))
         total = f"{entry.kept:,} bytes" if not power else f"{sizes[-1]:,.1f} {_UNITS[power]}"
-        label = f"{slide.legend_label(name)}: {total}" if name else total
+        label = f"{slide.format_label(name)}: {total}" if name else total
         axes.plot(sizes, drawstyle="steps-post", linewidth=2.6, label=label, **style)
     axes.set_xlim(left=0)
     axes.set_ylim(bottom=0)
     slide.use_linear_axis(axes, "x", integers=True)
     slide.use_linear_axis(axes, "y")
-    slide.legend_below(figure, axes, look)
+    slide.draw_legend_below(figure, axes, look)
     return figure

@@ -24,7 +24,7 @@ from cgprimer.training.losses import load_samples
 from cgprimer.training.objective import Objective
 from cgprimer.visualization.diagrams.theme import Theme
 from cgprimer.visualization.plots import slide
-from cgprimer.visualization.plots.cost_plot import sorted_counts
+from cgprimer.visualization.plots.cost_plot import sort_counts
 
 Array = Any
 _SAMPLES = 100
@@ -87,7 +87,7 @@ def noise(
     descents = noisy_descents(
         graph, data, over, start, batch_sizes, rate, steps, seeds, ranges, at, loss, seed
     )
-    figure, look = slide.new_figure(dark, title, descents.sentence)
+    figure, look = slide.create_figure(dark, title, descents.sentence)
     panels: Any = figure.subplots(
         2, len(descents.panels), sharex=True, sharey="row", squeeze=False, height_ratios=(2, 3)
     )
@@ -95,7 +95,7 @@ def noise(
         top, bottom = panels[:, column]
         _draw_loss(top, descents, panel, look, first=column == 0)
         _draw_paths(bottom, descents, panel, look, first=column == 0)
-    slide.legend_below(figure, panels[1, 0], look)
+    slide.draw_legend_below(figure, panels[1, 0], look)
     return figure
 
 
@@ -182,7 +182,7 @@ def noisy_descents(
     """Compute the data of :func:`noise`, which has the same arguments."""
     steps = check_integer("steps", steps, minimum=1)
     seed, runs = check_integer("the seed", seed), check_integer("seeds", seeds, minimum=1)
-    sizes = sorted_counts(batch_sizes, "batch sizes")
+    sizes = sort_counts(batch_sizes, "batch sizes")
     if len(sizes) > _MAX_PANELS:
         raise UsageError(f"`batch_sizes` must have at most {_MAX_PANELS} sizes, got {len(sizes)}")
     check_graph(graph)

@@ -18,8 +18,8 @@ from cgprimer.visualization.plots.plotted_runs import (
     FAR,
     Run,
     choose_axis,
-    common_truth,
-    named_runs,
+    merge_true_values,
+    name_runs,
     steps_per_epoch,
 )
 
@@ -66,23 +66,23 @@ def parameters(
     >>> [axes.get_title() for axes in figure.axes], figure.axes[0].get_xlabel()
     (['k', 'b'], 'epoch')
     """
-    learned = {name: run.in_numbers() for name, run in named_runs(runs).items()}
-    truth = common_truth(learned)
+    learned = {name: run.in_numbers() for name, run in name_runs(runs).items()}
+    truth = merge_true_values(learned)
     chosen = _choose_parameters(learned, names)
     if final and log_steps:
         raise UsageError("final values have no axis of steps", hint="omit --log-steps")
     if final:
         labels = {"x": "parameter", "y": "value"}
-        figure, axes, look = slide.new_plot(dark, title, "Learned values", **labels)
+        figure, axes, look = slide.create_plot(dark, title, "Learned values", **labels)
         _draw_final(axes, learned, chosen, truth, look)
-        slide.legend_below(figure, axes, look)
+        slide.draw_legend_below(figure, axes, look)
         return figure
     by = choose_axis(learned, check_choice("axis", by, BY))
     drawn = chosen[:_MAX_PANELS]
     cut = f", the first {len(drawn)} of {len(chosen)}" if len(drawn) < len(chosen) else ""
-    figure, look = slide.new_figure(dark, title, f"Parameters over time{cut}")
+    figure, look = slide.create_figure(dark, title, f"Parameters over time{cut}")
     panels = _draw_panels(figure, learned, drawn, truth, (by, log_steps), look)
-    slide.legend_below(figure, panels[0], look)
+    slide.draw_legend_below(figure, panels[0], look)
     return figure
 
 
@@ -202,8 +202,8 @@ def _draw_panel(
     for order, (run, history) in enumerate(runs.items()):
         values = history.values.get(name, [])
         is_short, between = len(values) <= _FEW, max(1, len(values) // 4)
-        label = slide.legend_label(f"{run}: diverges" if run in diverged else run)
-        axes.plot(history.places if values else [], values, **slide.curve_style(order, look),
+        label = slide.format_label(f"{run}: diverges" if run in diverged else run)
+        axes.plot(history.places if values else [], values, **slide.choose_curve_style(order, look),
                   linewidth=2.4, markersize=6 if is_short else 8, label=label,
                   markevery=1 if is_short else (order * 3 % between, between))  # fmt: skip
         near += [value for value in values if abs(value) <= _limit(values, name, truth)]
@@ -236,12 +236,12 @@ def _draw_final(
         learned = {
             k + offset: run.parameters[n] for k, n in enumerate(names) if n in run.parameters
         }
-        style = {**slide.curve_style(order, look), "linestyle": "", "markersize": 12}
+        style = {**slide.choose_curve_style(order, look), "linestyle": "", "markersize": 12}
         label = f"{name}, learnt"
         if run.stopped == "diverged" or any(not abs(v) <= far for v in learned.values()):
             learned, label = {}, f"{name}: diverged, not shown"
             style["marker"] = ""
-        axes.plot(list(learned), list(learned.values()), **style, label=slide.legend_label(label))
+        axes.plot(list(learned), list(learned.values()), **style, label=slide.format_label(label))
     shown = range(0, len(names), -(-len(names) // _MAX_NAMES))
     axes.set_xticks(list(shown), [names[k] for k in shown], parse_math=False)
     if sum(len(names[k]) for k in shown) > 80:

@@ -19,14 +19,14 @@ Run: TypeAlias = TrainingRun | str | Path
 """A run, or the file of a run."""
 
 
-def named_runs(runs: Sequence[Run | Mapping[str, Run]]) -> dict[str, TrainingRun]:
+def name_runs(runs: Sequence[Run | Mapping[str, Run]]) -> dict[str, TrainingRun]:
     """Return runs keyed by name: keys of mappings, names of files, or numbers.
 
     The name of a file is its name without ``.json``, or the whole path if two names would be equal.
     A single run without a name is called ``training``.
 
     >>> run = TrainingRun(parameters={}, start={}, truth={}, settings={})
-    >>> list(named_runs([run, run])), list(named_runs([run])), list(named_runs([{"adam": run}]))
+    >>> list(name_runs([run, run])), list(name_runs([run])), list(name_runs([{"adam": run}]))
     (['run 1', 'run 2'], ['training'], ['adam'])
     """
     paths = [Path(run) for run in runs if isinstance(run, str | Path)]
@@ -76,7 +76,7 @@ def steps_per_epoch(run: TrainingRun) -> float:
     return float(run.settings.get("steps_per_epoch") or run.steps / max(1, run.epochs))
 
 
-def common_truth(runs: Mapping[str, TrainingRun]) -> dict[str, float]:
+def merge_true_values(runs: Mapping[str, TrainingRun]) -> dict[str, float]:
     """Return the true values of the parameters.
 
     Raises:

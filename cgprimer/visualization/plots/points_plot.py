@@ -58,24 +58,25 @@ def points(
     result = compute_derivatives(graph, at, target, wrt or varied, method=method)
     curves = {target: result.values[target]}
     curves |= {f"d {target} / d {name}": value for (_, name), value in result.derivatives.items()}
-    axis = _axis_label(varied, at or {})
+    axis = _format_axis_label(varied, at or {})
     text = graph.expression(target) if target in graph.definitions else target
-    figure, axes, look = slide.new_plot(dark, title, f"{target} = {text}", x=axis, y="")
+    figure, axes, look = slide.create_plot(dark, title, f"{target} = {text}", x=axis, y="")
     for order, (name, values) in enumerate(curves.items()):
         shown = np.asarray(values, float)
         if shown.ndim and shown.shape != x.shape:
             hint = "choose an element, such as W[0,0]"
             raise UsageError(f"{name} must be a scalar at each point", hint=hint)
         shown = np.broadcast_to(shown, x.shape)
-        axes.plot(x, np.where(np.isfinite(shown), shown, np.nan), linewidth=2.0, markersize=8,
-                  label=slide.legend_label(name), **slide.curve_style(order, look))  # fmt: skip
+        visible = np.where(np.isfinite(shown), shown, np.nan)
+        style = {"label": slide.format_label(name), **slide.choose_curve_style(order, look)}
+        axes.plot(x, visible, linewidth=2.0, markersize=8, **style)
     for which in "xy":
         slide.use_linear_axis(axes, which)
-    slide.legend_below(figure, axes, look)
+    slide.draw_legend_below(figure, axes, look)
     return figure
 
 
-def _axis_label(varied: list[str], at: Mapping[str, Any]) -> str:
+def _format_axis_label(varied: list[str], at: Mapping[str, Any]) -> str:
     """Return the label of the horizontal axis: the first name, and the names that vary with it."""
     x = np.asarray(at[varied[0]], float)
     equal = [name for name in varied[1:] if np.array_equal(at[name], x)]
@@ -89,7 +90,7 @@ def _axis_label(varied: list[str], at: Mapping[str, Any]) -> str:
 
 def _require_varied_names(graph: ExpressionGraph, at: Mapping[str, Any] | None) -> list[str]:
     """Return the names with several values; raise UsageError without such a name."""
-    varied = varied_names(graph, at)
+    varied = find_varied_names(graph, at)
     if not varied:
         first = next((n for n in graph.inputs if n not in graph.shapes), "NAME")
         hint = f"vary a name: --at {first}=0:1:25"
@@ -97,7 +98,7 @@ def _require_varied_names(graph: ExpressionGraph, at: Mapping[str, Any] | None) 
     return varied
 
 
-def varied_names(graph: ExpressionGraph, at: Mapping[str, Any] | None) -> list[str]:
+def find_varied_names(graph: ExpressionGraph, at: Mapping[str, Any] | None) -> list[str]:
     """Return the names of scalars that have several values in a point."""
     free = {*graph.inputs, *graph.parameters}
     rows = [name for name, value in (at or {}).items() if np.ndim(value) == 1]

@@ -11,7 +11,7 @@ from math import ceil, floor, log10
 from typing import TYPE_CHECKING, Any
 
 from cgprimer.support.number_format import SHORT, format_number
-from cgprimer.visualization.diagrams.text_layout import text_width
+from cgprimer.visualization.diagrams.text_layout import measure_text
 from cgprimer.visualization.diagrams.theme import (
     AXIS_SIZE,
     DASHES,
@@ -33,7 +33,7 @@ _STEPS = (1, 2, 5, 10)  # ticks are multiples of these times a power of ten
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 
-def new_figure(dark: bool, title: str | None, default_title: str) -> tuple[Figure, Theme]:
+def create_figure(dark: bool, title: str | None, default_title: str) -> tuple[Figure, Theme]:
     """Return an empty slide with a title above it, and its theme."""
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -44,28 +44,28 @@ def new_figure(dark: bool, title: str | None, default_title: str) -> tuple[Figur
         figsize=(SLIDE_WIDTH / 72, SLIDE_HEIGHT / 72), facecolor=look.background, layout=padding
     )
     if title or title is None:
-        figure.suptitle(default_title if title is None else title, **_title_style(look))
+        figure.suptitle(default_title if title is None else title, **_choose_title_style(look))
     return figure, look
 
 
-def _title_style(look: Theme) -> dict[str, Any]:
+def _choose_title_style(look: Theme) -> dict[str, Any]:
     """Return the font, size and color of a title."""
     return {**text_style(look), "fontsize": TITLE_SIZE, "weight": "bold"}
 
 
-def new_plot(
+def create_plot(
     dark: bool, title: str | None, default_title: str, *, x: str, y: str
 ) -> tuple[Figure, Axes, Theme]:
     """Return a slide with one pair of labelled axes and a title, the axes, and the theme.
 
-    >>> figure, axes, look = new_plot(False, None, "Loss", x="step", y="loss")
+    >>> figure, axes, look = create_plot(False, None, "Loss", x="step", y="loss")
     >>> axes.get_title(), axes.get_xlabel(), [float(side) for side in figure.get_size_inches()][1]
     ('Loss', 'step', 7.5)
     """
-    figure, look = new_figure(dark, "", "")
+    figure, look = create_figure(dark, "", "")
     axes = figure.add_subplot()
     style_axes(axes, look, x=x, y=y)
-    axes.set_title(default_title if title is None else title, pad=14, **_title_style(look))
+    axes.set_title(default_title if title is None else title, pad=14, **_choose_title_style(look))
     return figure, axes, look
 
 
@@ -96,7 +96,7 @@ def use_log_axis(axes: Axes, which: str, *, max_ticks: int = 9) -> None:
     """Make the axis `x` or `y` logarithmic, with at most about `max_ticks` labelled ticks."""
     axes.set(**{f"{which}scale": "log"})
     axis: Axis = getattr(axes, f"{which}axis")
-    axis.set_ticks(log_ticks(*axis.get_view_interval(), max_ticks=max_ticks))
+    axis.set_ticks(choose_log_ticks(*axis.get_view_interval(), max_ticks=max_ticks))
     axis.set_major_formatter(lambda value, _: format_log_tick(value))
     axis.set_minor_formatter("")
 
@@ -111,31 +111,31 @@ def format_log_tick(value: float) -> str:
     return f"{value:,.0f}" if text.isdecimal() else text
 
 
-def log_ticks(low: float, high: float, *, max_ticks: int = 9) -> list[float]:
+def choose_log_ticks(low: float, high: float, *, max_ticks: int = 9) -> list[float]:
     """Return ticks of a logarithmic axis: at least two, and at most about `max_ticks`.
 
     They are powers of ten, or 1, 2 and 5 times powers of ten if there are fewer than three powers,
     or equidistant within a decade.
 
-    >>> log_ticks(0.05, 2000.0), log_ticks(1.0, 30.0)
+    >>> choose_log_ticks(0.05, 2000.0), choose_log_ticks(1.0, 30.0)
     ([0.1, 1.0, 10.0, 100.0, 1000.0], [1.0, 2.0, 5.0, 10.0, 20.0])
-    >>> log_ticks(1.0, 1.7, max_ticks=4)
+    >>> choose_log_ticks(1.0, 1.7, max_ticks=4)
     [1.0, 1.2, 1.4, 1.6]
     """
     from matplotlib.ticker import LogLocator, MaxNLocator
 
-    def ticks_of(locator: LogLocator | MaxNLocator) -> list[float]:
+    def list_ticks(locator: LogLocator | MaxNLocator) -> list[float]:
         """Return the ticks of a locator between the ends of the axis."""
         ticks = [float(f"{tick:.12g}") for tick in locator.tick_values(low, high)]
         return [tick for tick in ticks if low <= tick <= high]
 
-    powers = ticks_of(LogLocator(numticks=max_ticks))
+    powers = list_ticks(LogLocator(numticks=max_ticks))
     if len(powers) > 2:
         return powers
-    multiples = ticks_of(LogLocator(subs=_STEPS[:3], numticks=max_ticks))
+    multiples = list_ticks(LogLocator(subs=_STEPS[:3], numticks=max_ticks))
     if len(multiples) > 2:
         return multiples if len(multiples) <= max_ticks or len(powers) < 2 else powers
-    return ticks_of(MaxNLocator(nbins=max_ticks, steps=_STEPS))
+    return list_ticks(MaxNLocator(nbins=max_ticks, steps=_STEPS))
 
 
 def use_linear_axis(axes: Axes, which: str, *, max_ticks: int = 8, integers: bool = False) -> None:
@@ -176,7 +176,7 @@ def format_tick(value: float, ticks: Any) -> str:
     return format_number(value, digits + 1)
 
 
-def curve_style(order: int, look: Theme) -> dict[str, Any]:
+def choose_curve_style(order: int, look: Theme) -> dict[str, Any]:
     """Return the color, dashes and marker of the curve with the given index."""
     return {
         "color": look.curves[order % len(look.curves)],
@@ -185,12 +185,12 @@ def curve_style(order: int, look: Theme) -> dict[str, Any]:
     }
 
 
-def line_style(order: int, look: Theme, points: int) -> dict[str, Any]:
+def choose_line_style(order: int, look: Theme, points: int) -> dict[str, Any]:
     """Return the style of a curve with many points: markers only when all dashes are in use."""
     rounds, between = order // len(DASHES), max(1, points // 10)
     marker = MARKERS[(rounds - 1) % len(MARKERS)] if rounds else ""
     markers = {"marker": marker, "markevery": (order * between // 4 % between, between)}
-    return curve_style(order, look) | markers | {"markersize": 9}
+    return choose_curve_style(order, look) | markers | {"markersize": 9}
 
 
 def annotate_point(
@@ -211,11 +211,11 @@ def mark_end(
     annotate_point(axes, text, point, offset, look, ha="center", va=va, zorder=7)
 
 
-def legend_below(figure: Figure, axes: Axes, look: Theme) -> None:
+def draw_legend_below(figure: Figure, axes: Axes, look: Theme) -> None:
     """Draw the legend below the plot, where it hides no curve; rows fill from the left."""
     handles, labels = axes.get_legend_handles_labels()
     size = AXIS_SIZE - 1
-    widths = [text_width(label, size) + 6 * size for label in labels]
+    widths = [measure_text(label, size) + 6 * size for label in labels]
     fitting = (
         n
         for n in (5, 4, 3, 2)
@@ -240,7 +240,7 @@ def legend_below(figure: Figure, axes: Axes, look: Theme) -> None:
         text.set_parse_math(False)
 
 
-def legend_label(name: str) -> str:
+def format_label(name: str) -> str:
     """Return a name as a legend label; matplotlib omits labels that begin with an underscore.
 
     An invisible word joiner before the underscore keeps the name as the user wrote it.

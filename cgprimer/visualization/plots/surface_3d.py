@@ -84,7 +84,7 @@ def _draw_box(axes: Any, surface: LossSurface, heights: str, look: Theme) -> Non
     axes.xaxis.labelpad = axes.yaxis.labelpad = 14
     axes.set_zlabel(heights, labelpad=24, **slide.text_style(look))
     if surface.logarithmic:
-        losses = slide.log_ticks(surface.floor, surface.top, max_ticks=5)
+        losses = slide.choose_log_ticks(surface.floor, surface.top, max_ticks=5)
         labels = [slide.format_log_tick(loss) for loss in losses]
         axes.set_zticks([log10(loss) for loss in losses], labels)
     else:

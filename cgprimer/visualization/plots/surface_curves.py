@@ -9,7 +9,7 @@ import numpy as np
 from cgprimer.support.number_format import mark_rounding
 from cgprimer.visualization.diagrams.theme import Theme
 from cgprimer.visualization.plots import slide
-from cgprimer.visualization.plots.loss_landscape import Landscape, full_batch_name
+from cgprimer.visualization.plots.loss_landscape import Landscape, format_full_batch_name
 from cgprimer.visualization.plots.loss_surface import LossSurface
 
 Array = Any
@@ -29,7 +29,7 @@ def style_paths(landscape: Landscape, surface: LossSurface, look: Theme) -> Curv
     for order, path in enumerate(landscape.paths):
         ending = "" if surface.contains(path.points).all() else ": leaves the picture"
         ending = ": diverges" if path.diverged else ending
-        label = f"{full_batch_name(path.optimizer)}, rate {mark_rounding(path.rate, 2)}"
+        label = f"{format_full_batch_name(path.optimizer)}, rate {mark_rounding(path.rate, 2)}"
         paths_above = min(len(landscape.paths) - 1 - order, 3)
         style = {
             "color": colours[order % len(colours)],
@@ -39,7 +39,7 @@ def style_paths(landscape: Landscape, surface: LossSurface, look: Theme) -> Curv
             "markeredgewidth": 0.6,
             "markevery": max(1, len(path.points) // 20),
         }
-        curves[label + ending] = (path.points, slide.curve_style(order, look) | style)
+        curves[label + ending] = (path.points, slide.choose_curve_style(order, look) | style)
     return curves
 
 

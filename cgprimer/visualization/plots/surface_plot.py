@@ -112,16 +112,16 @@ def draw_surface(
         )
     surface = build_loss_surface(landscape)
     default_title = "{} over {} and {}".format(landscape.function or "Loss", *landscape.names)
-    if not landscape.holds_minimum:
+    if not landscape.has_inner_minimum:
         default_title += " (no minimum in this range)"
-    figure, look = slide.new_figure(dark, title, default_title)
+    figure, look = slide.create_figure(dark, title, default_title)
     marks = _style_marks(landscape, look)
     outside = [name for name, (point, _) in marks.items() if not surface.contains(point)]
     inside = {name: mark for name, mark in marks.items() if name not in outside}
     draw = draw_in_space if in_3d else _draw_in_plane
     heights = f"mean {landscape.quantity}" if landscape.averaged else landscape.quantity
     paths = style_paths(landscape, surface, look)
-    axes = draw(figure, surface, heights, paths, inside, surface_colours(look), look)
+    axes = draw(figure, surface, heights, paths, inside, build_colour_map(look), look)
     axes.set_xlim(landscape.first[0], landscape.first[-1])
     axes.set_ylim(landscape.second[0], landscape.second[-1])
     for which, name in zip("xy", landscape.names, strict=True):
@@ -132,7 +132,7 @@ def draw_surface(
     for name in outside:
         axes.plot([], [], linestyle="", label=f"{name}: outside the picture")
     if axes.lines or axes.patches:
-        slide.legend_below(figure, axes, look)
+        slide.draw_legend_below(figure, axes, look)
     return figure
 
 
@@ -183,7 +183,7 @@ def _draw_in_plane(
     return axes
 
 
-def surface_colours(look: Theme) -> Any:
+def build_colour_map(look: Theme) -> Any:
     """Return the color map of a surface: pale for low losses, strong for high losses."""
     from matplotlib.colors import LinearSegmentedColormap
 

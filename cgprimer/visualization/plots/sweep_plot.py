@@ -11,7 +11,7 @@ from cgprimer.training.runs import TrainingRun
 from cgprimer.training.sweeps import Sweep, format_cell
 from cgprimer.visualization.diagrams.theme import Theme
 from cgprimer.visualization.plots import slide
-from cgprimer.visualization.plots.final_losses import axis_of_sweep, final_losses
+from cgprimer.visualization.plots.final_losses import choose_sweep_axis, final_losses
 from cgprimer.visualization.plots.loss_plot import loss, over_time
 from cgprimer.visualization.plots.plotted_runs import choose_axis, steps_per_epoch
 
@@ -40,7 +40,7 @@ def sweep(found: Sweep, *, dark: bool = False, title: str | None = None) -> slid
     >>> [axes.get_title() for axes in figure.axes]
     ['sgd', 'adam']
     """
-    if (axis := axis_of_sweep(found)) is not None:
+    if (axis := choose_sweep_axis(found)) is not None:
         return final_losses(found, axis, dark=dark, title=title)
     values_of = {
         n: list(dict.fromkeys(format_cell(v[n]) for v in found.varied)) for n in found.varied[0]
@@ -53,7 +53,7 @@ def sweep(found: Sweep, *, dark: bool = False, title: str | None = None) -> slid
     by = choose_axis(stable or found.named)
     others = ", ".join(name.replace("_", " ") for name in found.varied[0] if name != first)
     default_title = f"Loss by {first.replace('_', ' ')} and {others}"
-    figure, look = slide.new_figure(dark, title, default_title)
+    figure, look = slide.create_figure(dark, title, default_title)
     rows = 1 + (len(names) > _PANELS_PER_ROW)
     if len(names) > _PANELS_IN_TWO_ROWS:
         rows = -(-len(names) // _PANELS_PER_ROW)
@@ -62,7 +62,7 @@ def sweep(found: Sweep, *, dark: bool = False, title: str | None = None) -> slid
     )
     panels = dict(zip(names, grid.flat, strict=False))
     diverged = _draw_lines(panels, found, first, by, look)
-    every = [v for run in stable.values() for v in _loss_curve(run, by)[1] if isfinite(v)]
+    every = [v for run in stable.values() for v in _list_losses(run, by)[1] if isfinite(v)]
     every += [run.start_loss for run in found.runs if isfinite(run.start_loss)]
     for position, (name, axes) in enumerate(panels.items()):
         is_lowest = position + grid.shape[1] >= len(names)
@@ -70,7 +70,7 @@ def sweep(found: Sweep, *, dark: bool = False, title: str | None = None) -> slid
         slide.style_axes(axes, look, x=by if is_lowest else "", y=y)
         if is_lowest:  # below it there can be an empty cell of the grid
             axes.tick_params(labelbottom=True)
-        label = _panel_title(name, diverged[name], len(axes.lines), grid.shape[1])
+        label = _format_panel_title(name, diverged[name], len(axes.lines), grid.shape[1])
         axes.set_title(label, **slide.text_style(look) | {"weight": "bold"})
         if every and min(every) > 0:
             factor = 10 if any(diverged.values()) else 2
@@ -78,7 +78,7 @@ def sweep(found: Sweep, *, dark: bool = False, title: str | None = None) -> slid
         slide.use_linear_axis(axes, "x", max_ticks=5, integers=True)
     for axes in grid.flat[len(names) :]:
         axes.set_visible(False)
-    slide.legend_below(figure, max(panels.values(), key=lambda axes: len(axes.lines)), look)
+    slide.draw_legend_below(figure, max(panels.values(), key=lambda axes: len(axes.lines)), look)
     return figure
 
 
@@ -100,16 +100,16 @@ def _draw_lines(
     order = list(dict.fromkeys(labels))
     diverged: dict[str, list[str]] = {name: [] for name in panels}
     for settings, label, run in zip(result.varied, labels, result.runs, strict=True):
-        panel, (positions, losses) = format_cell(settings[first]), _loss_curve(run, by)
-        style = slide.line_style(order.index(label), look, len(losses))
-        style |= {"linewidth": 2.0, "label": slide.legend_label(label)}
+        panel, (positions, losses) = format_cell(settings[first]), _list_losses(run, by)
+        style = slide.choose_line_style(order.index(label), look, len(losses))
+        style |= {"linewidth": 2.0, "label": slide.format_label(label)}
         panels[panel].plot(positions, losses, **style)
         if run.stopped == "diverged":
             diverged[panel].append(label)
     return diverged
 
 
-def _panel_title(name: str, diverged: list[str], lines: int, columns: int) -> str:
+def _format_panel_title(name: str, diverged: list[str], lines: int, columns: int) -> str:
     """Return the title of a panel: the value of the first setting, and the diverged runs.
 
     `lines` is the number of runs of the panel, `columns` the number of panels in a row.
@@ -121,7 +121,7 @@ def _panel_title(name: str, diverged: list[str], lines: int, columns: int) -> st
     return f"{name}\n{len(diverged)} of {lines} diverge"
 
 
-def _loss_curve(run: TrainingRun, by: str) -> tuple[list[float], list[float]]:
+def _list_losses(run: TrainingRun, by: str) -> tuple[list[float], list[float]]:
     """Return steps or epochs, and losses; the losses of each step for a run that diverged."""
     if run.stopped != "diverged" or by == "step":
         return over_time(run, by)

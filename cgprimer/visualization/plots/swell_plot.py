@@ -24,7 +24,7 @@ from cgprimer.tapes import Tape, differentiate
 from cgprimer.tapes import tape as tape_of
 from cgprimer.visualization.diagrams.theme import AXIS_SIZE, Theme
 from cgprimer.visualization.plots import slide
-from cgprimer.visualization.plots.cost_plot import sorted_counts
+from cgprimer.visualization.plots.cost_plot import sort_counts
 
 LIMIT = 20_000  # maximum number of operations of a formula
 _CURVES = {  # legend labels, and the attributes of `Swell` with their counts
@@ -60,14 +60,14 @@ def swell(
     rows = swell_counts(family, depths)
     labels = {"x": "depth of nesting", "y": "operations"}
     default_title = f"Expression swell: nested {family}"
-    figure, axes, look = slide.new_plot(dark, title, default_title, **labels)
+    figure, axes, look = slide.create_plot(dark, title, default_title, **labels)
     ends: list[tuple[float, float]] = []
     for order, (name, count) in enumerate(_CURVES.items()):
         values = [(row.depth, getattr(row, count)) for row in rows]
         points = [(depth, value) for depth, value in values if value is not None]
         if not points:
             continue
-        style = slide.curve_style(order, look)
+        style = slide.choose_curve_style(order, look)
         last, end = points[-1]
         label = name
         if last == rows[-1].depth:
@@ -82,7 +82,7 @@ def swell(
     axes.set_ylim(top=2 * axes.get_ylim()[1])  # room for the number over the highest point
     slide.use_log_axis(axes, "y")
     slide.use_linear_axis(axes, "x", max_ticks=12, integers=True)
-    slide.legend_below(figure, axes, look)
+    slide.draw_legend_below(figure, axes, look)
     _label_ends(figure, axes, ends, look)
     return figure
 
@@ -99,13 +99,13 @@ def _label_ends(
         slide.annotate_point(axes, f"{end[1]:,}", end, offset, look, ha="left", va="center")
 
 
-def _nested_expression(level: str, depth: int) -> str:
+def _define_nested_variables(level: str, depth: int) -> str:
     """Return definitions of x1, x2, ...; ``@`` in a level stands for the previous variable."""
     names = ["xa", *(f"x{k}" for k in range(1, depth + 1))]
     return "\n".join(f"{new} = {level.replace('@', old)}" for old, new in pairwise(names))
 
 
-def _softmax_expression(depth: int) -> str:
+def _define_nested_softmax(depth: int) -> str:
     """Return definitions of nested softmax functions of three scalars.
 
     The output is the first component of the outermost softmax.
@@ -122,9 +122,9 @@ def _softmax_expression(depth: int) -> str:
 
 
 FAMILIES: dict[str, Callable[[int], str]] = {
-    "product": partial(_nested_expression, "@*sin(@)"),
-    "logistic": partial(_nested_expression, "4*@*(1 - @)"),
-    "softmax": _softmax_expression,
+    "product": partial(_define_nested_variables, "@*sin(@)"),
+    "logistic": partial(_define_nested_variables, "4*@*(1 - @)"),
+    "softmax": _define_nested_softmax,
 }
 
 
@@ -161,7 +161,7 @@ def swell_counts(
     chosen = default if isinstance(depths, Sequence) and not depths else depths
     rows = []
     too_large = False
-    for depth in sorted_counts(chosen, "depths"):
+    for depth in sort_counts(chosen, "depths"):
         tape = tape_of(parse(write_graph(depth)))
         (root,) = tape.outputs.values()
         formula = None if too_large else _count_symbolic(tape, False, limit)

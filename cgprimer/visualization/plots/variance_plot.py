@@ -21,7 +21,7 @@ from cgprimer.training.data import Dataset, make_dataset, require_in_memory
 from cgprimer.training.losses import load_samples
 from cgprimer.training.objective import Objective
 from cgprimer.visualization.plots import slide
-from cgprimer.visualization.plots.cost_plot import sorted_counts
+from cgprimer.visualization.plots.cost_plot import sort_counts
 
 _MAX_BATCH = 1024  # default maximum batch size
 _MAX_SAMPLES = 4000  # used to estimate the variance of the gradient of one sample
@@ -69,7 +69,7 @@ def variance(
     """
     result = gradient_variances(graph, data, at, sizes, batches, loss, seed)
     x = np.array(result.sizes, float)
-    figure, axes, look = slide.new_plot(
+    figure, axes, look = slide.create_plot(
         dark, title, "Variance of a mini-batch gradient", x="batch size B", y="variance"
     )
     slope = format_number(result.slope, 3)
@@ -79,12 +79,12 @@ def variance(
         (np.full(len(x), result.square), "square of the gradient over all samples"),
     ]
     for order, (values, label) in enumerate(lines):
-        style = slide.curve_style(order, look) | ({} if order == 0 else {"marker": ""})
+        style = slide.choose_curve_style(order, look) | ({} if order == 0 else {"marker": ""})
         if values.min() > 0:
             axes.plot(x, values, **style, linewidth=2.4, markersize=10, label=label)
     for which in "xy":
         slide.use_log_axis(axes, which)
-    slide.legend_below(figure, axes, look)
+    slide.draw_legend_below(figure, axes, look)
     return figure
 
 
@@ -131,7 +131,7 @@ def gradient_variances(
     data.check_finite()
     count = len(data)
     powers = [2**k for k in range(11) if 2**k <= min(_MAX_BATCH, count)]
-    chosen = sorted_counts(powers if isinstance(sizes, Sequence) and not sizes else sizes, "sizes")
+    chosen = sort_counts(powers if isinstance(sizes, Sequence) and not sizes else sizes, "sizes")
     objective = Objective(graph, loss=loss, dataset=data)
     vectors, random = objective.vectors, np.random.default_rng(seed)
     given_values = check_named_values("at", at, "parameter", graph.parameters, shapes=graph.shapes)
@@ -149,7 +149,7 @@ def gradient_variances(
 
         def squared_error(indices: Any) -> float:
             """Return the squared distance between the gradient of a batch and the full gradient."""
-            return _squared_norm(compute_gradient(indices) - full)
+            return _compute_squared_norm(compute_gradient(indices) - full)
 
         measured = [
             np.mean([squared_error(random.integers(0, count, size)) for _ in range(batches)])
@@ -159,10 +159,10 @@ def gradient_variances(
     if not np.isfinite([*measured, of_one]).all():
         hint = "choose other values (--at NAME=VALUE)"
         raise NonFiniteError("a gradient is not finite at this point", hint=hint)
-    return Variances(tuple(chosen), np.array(measured), float(of_one), _squared_norm(full))
+    return Variances(tuple(chosen), np.array(measured), float(of_one), _compute_squared_norm(full))
 
 
-def _squared_norm(vector: Any) -> float:
+def _compute_squared_norm(vector: Any) -> float:
     """Return the squared Euclidean norm."""
     return float(vector @ vector)
 

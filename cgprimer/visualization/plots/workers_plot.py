@@ -14,7 +14,7 @@ from cgprimer.training.runs import TrainingRun
 from cgprimer.visualization.diagrams.theme import Theme, mix
 from cgprimer.visualization.plots import slide
 from cgprimer.visualization.plots.loss_plot import smoothed
-from cgprimer.visualization.plots.plotted_runs import Run, named_runs
+from cgprimer.visualization.plots.plotted_runs import Run, name_runs
 
 SHOW = ("auto", "timeline", "loss", "staleness")
 _GAP = 400  # width of the plot over the gap between two spans
@@ -64,7 +64,7 @@ def workers(
     >>> workers(run).axes[0].get_title()
     '2 workers, sync: 2 s per step'
     """
-    runs_by_name = named_runs(runs)
+    runs_by_name = name_runs(runs)
     records = {name: record_of(run) for name, run in runs_by_name.items()}
     if check_choice("way to show workers", show, SHOW) == "auto":
         show = "timeline" if len(runs_by_name) == 1 else "loss"
@@ -94,7 +94,7 @@ def timeline(
     if record.has_stages:
         default_title += f", bubble {100 * record.time_fractions()['wait']:.0f} %"
     clock = "seconds of the virtual clock" if record.is_simulated else "seconds"
-    figure, axes, look = slide.new_plot(dark, title, default_title, x=clock, y="")
+    figure, axes, look = slide.create_plot(dark, title, default_title, x=clock, y="")
     bars = _draw_spans(axes, record, rows, end, look)
     last = "send" if "send" in bars else "compute"  # the activity whose end is the end of a step
     _draw_steps(axes, record, last, (rows, end), look)
@@ -114,7 +114,7 @@ def timeline(
     axes.set_yticks(range(rows), names)
     axes.grid(visible=False)
     slide.use_linear_axis(axes, "x")
-    slide.legend_below(figure, axes, look)
+    slide.draw_legend_below(figure, axes, look)
     return figure
 
 
@@ -128,7 +128,7 @@ def _draw_spans(
             continue
         width = min(span.end, end) - span.begin
         width -= min(0.3 * width, end / _GAP)  # a gap separates consecutive bars
-        style = _span_style(span.kind, look)
+        style = _choose_span_style(span.kind, look)
         bars[span.kind] = axes.barh(span.worker, width, left=span.begin, height=0.62, **style)
         if record.has_stages and width > end / _NUMBERED:
             middle = span.begin + width / 2, span.worker
@@ -160,7 +160,7 @@ def _draw_steps(
     axes.plot([], [], color=look.ink, linestyle="", **mark, label=label)
 
 
-def _span_style(kind: str, look: Theme) -> dict[str, Any]:
+def _choose_span_style(kind: str, look: Theme) -> dict[str, Any]:
     """Return the color and the hatch of a span; hatches distinguish spans without colors."""
     order, strength, hatch = _SPAN_STYLES[kind]
     colour = look.curves[order]
@@ -178,7 +178,7 @@ def _draw_losses(
     title: str | None,
 ) -> slide.Figure:
     """Draw the losses of runs over steps, and next to them over time."""
-    figure, look = slide.new_figure(dark, title, "The same runs over steps and over time")
+    figure, look = slide.create_figure(dark, title, "The same runs over steps and over time")
     both: Any = figure.subplots(1, 2, sharey=True)
     virtual = all(record.is_simulated for record in records.values())
     clock = f"seconds{virtual * ' of the virtual clock'}"
@@ -193,7 +193,9 @@ def _draw_losses(
         positive = positive and all(v > 0 for v in means if isfinite(v))
         for axes, positions in (both[0], steps), (both[1], times):
             count = min(len(positions), len(means))
-            style = slide.line_style(order, look, count) | {"label": slide.legend_label(name)}
+            style = slide.choose_line_style(order, look, count) | {
+                "label": slide.format_label(name)
+            }
             axes.plot(positions[:count], means[:count], linewidth=2.4, **style)
     for axes in both:
         slide.use_linear_axis(axes, "x", max_ticks=5)
@@ -201,7 +203,7 @@ def _draw_losses(
             slide.use_log_axis(axes, "y")
         else:
             slide.use_linear_axis(axes, "y")
-    slide.legend_below(figure, both[0], look)
+    slide.draw_legend_below(figure, both[0], look)
     return figure
 
 
@@ -209,7 +211,7 @@ def _draw_staleness(
     records: Mapping[str, TeamRecord], *, dark: bool, title: str | None
 ) -> slide.Figure:
     """Draw a histogram of the staleness of gradients for each run."""
-    figure, axes, look = slide.new_plot(
+    figure, axes, look = slide.create_plot(
         dark, title, "How old gradients are when they are used",
         x="staleness: steps between a gradient's parameters and its own", y="fraction of gradients",
     )  # fmt: skip
@@ -228,9 +230,9 @@ def _draw_staleness(
         axes.bar(
             positions, list(fractions.values()), width=0.86 * bin_width / count, edgecolor=colour,
             facecolor=mix(colour, look.background, 0.55), hatch=("", "//", "xx", "..")[order % 4],
-            label=slide.legend_label(f"{name}, mean {mean}"),
+            label=slide.format_label(f"{name}, mean {mean}"),
         )  # fmt: skip
     slide.use_linear_axis(axes, "x", integers=True)
     slide.use_linear_axis(axes, "y")
-    slide.legend_below(figure, axes, look)
+    slide.draw_legend_below(figure, axes, look)
     return figure

@@ -12,7 +12,7 @@ import numpy as np
 from cgprimer.visualization.diagrams.geometry import (
     Box,
     Point,
-    line_length,
+    compute_line_length,
     overlap_length,
     sample_line,
 )
@@ -80,7 +80,7 @@ def measured(problem: Problem, drawing: Drawing) -> Measured:
         width=width,
         height=height,
         text=_SMALLEST_TEXT * scale,
-        ink=sum(map(line_length, drawing.lines)),
+        ink=sum(map(compute_line_length, drawing.lines)),
     )
 
 
@@ -127,7 +127,7 @@ def _segments(line: Sequence[Point]) -> np.ndarray:
 
 def _trimmed(line: Sequence[Point]) -> list[Point]:
     """The line without its first and last `_TRIM` points, of a short one less."""
-    trim = min(_TRIM, line_length(line) / 4)
+    trim = min(_TRIM, compute_line_length(line) / 4)
     return _cut(_cut(list(line), trim)[::-1], trim)
 
 

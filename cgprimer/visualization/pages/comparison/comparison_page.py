@@ -11,11 +11,11 @@ from cgprimer.errors import CgprimerError, pluralize
 from cgprimer.support.number_format import mark_rounding
 from cgprimer.support.templates import Markup, render_template
 from cgprimer.visualization.diagrams.diagram import Diagram
-from cgprimer.visualization.diagrams.figure_files import figure_bytes
+from cgprimer.visualization.diagrams.figure_files import encode_figure
 from cgprimer.visualization.diagrams.slide_pen import Table
 from cgprimer.visualization.pages.comparison import comparison_text
 from cgprimer.visualization.pages.comparison.fitted_graph import (
-    complete_diagram,
+    build_complete_diagram,
     draw_fitted_graph,
     fit_graph,
 )
@@ -100,20 +100,20 @@ def comparison_page(comparison: Comparison, *, dark: bool = False, title: str | 
         dark=dark,
         subtitle=comparison_text.subtitle(comparison),
         graph=_draw_graph(comparison),
-        sections=_number_sections(comparison),
-        methods=[_method_section(comparison, result) for result in comparison.results],
+        sections=_build_number_sections(comparison),
+        methods=[_build_method_section(comparison, result) for result in comparison.results],
         of=comparison.of,
     )
 
 
-def notebook_html(comparison: Comparison) -> str:
+def render_notebook_html(comparison: Comparison) -> str:
     """Render the graph and both tables for a notebook, on a light background."""
     return render_template(
         "visualization/pages/comparison/comparison_in_notebook.html",
         themes=collect_themes(),
         subtitle=comparison_text.subtitle(comparison),
         graph=_draw_graph(comparison),
-        sections=_number_sections(comparison),
+        sections=_build_number_sections(comparison),
     )
 
 
@@ -125,9 +125,9 @@ def _draw_graph(comparison: Comparison) -> GraphPicture | None:
     figure = draw_fitted_graph(graph)
     width = figure.get_size_inches()[0] * _PIXELS_PER_INCH
     picture = inline_svg(
-        figure_bytes(figure, "svg"),
+        encode_figure(figure, "svg"),
         role="img",
-        aria_label=describe_diagram(complete_diagram(comparison)),
+        aria_label=describe_diagram(build_complete_diagram(comparison)),
         style=f"width: {width:.0f}px",
     )
     return GraphPicture(picture, graph.note)
@@ -152,10 +152,10 @@ def describe_diagram(diagram: Diagram) -> str:
     return f"{counts}: {'; '.join(descriptions)}"
 
 
-def _number_sections(comparison: Comparison) -> list[NumberSection]:
+def _build_number_sections(comparison: Comparison) -> list[NumberSection]:
     """Return the sections with the derivatives and the costs."""
     sections = []
-    derivatives = comparison_text.derivative_table(comparison, _MOST_DERIVATIVES)
+    derivatives = comparison_text.build_derivative_table(comparison, _MOST_DERIVATIVES)
     if derivatives is not None:
         caption = "each derivative by each method, and its relative error"
         remarks = comparison_text.explain_missing_errors(comparison)
@@ -164,19 +164,19 @@ def _number_sections(comparison: Comparison) -> list[NumberSection]:
     operations = pluralize(comparison.primal_operations, "operation")
     caption = f"costs of the whole gradient; the graph alone takes {operations}"
     notes = [f"{'; '.join(comparison_text.NOTES)}."]
-    costs = comparison_text.cost_table(comparison)
+    costs = comparison_text.build_cost_table(comparison)
     return [*sections, NumberSection("Costs", caption, costs, notes)]
 
 
-def _method_section(comparison: Comparison, result: MethodResult) -> MethodSection:
+def _build_method_section(comparison: Comparison, result: MethodResult) -> MethodSection:
     """Return the section of a method, with its trace if the method can compute one."""
     table, error = None, ""
     if not result.refused:
         try:
-            table = _trace_table(comparison, result)
+            table = _build_trace_table(comparison, result)
         except CgprimerError as refusal:
             error = refusal.message
-    series = comparison_text.method_index(result.method)
+    series = comparison_text.find_method_index(result.method)
     description = comparison_text.describe_method_and_costs(comparison, result)
     return MethodSection(result.method, series, description, table, error)
 
@@ -200,7 +200,7 @@ def trace_method(comparison: Comparison, result: MethodResult) -> Trace:
     return trace(graph, comparison.at, of=comparison.of, wrt=wrt, method=method, level=level)
 
 
-def _trace_table(comparison: Comparison, result: MethodResult) -> TraceTable:
+def _build_trace_table(comparison: Comparison, result: MethodResult) -> TraceTable:
     """Return the trace of a method as a table; the middle of a long trace is omitted."""
     computed = trace_method(comparison, result)
     rows = [
@@ -216,7 +216,7 @@ def _trace_table(comparison: Comparison, result: MethodResult) -> TraceTable:
     if n_omitted > 0:
         gap = TraceRow(omitted=f"{pluralize(n_omitted, 'row')} left out")
         rows = [*rows[:half], gap, *rows[-half:]]
-    caption = comparison_text.trace_caption(comparison, result)
+    caption = comparison_text.describe_trace(comparison, result)
     return TraceTable(caption, ("name", "expression", "value", computed.heading), rows)
 
 

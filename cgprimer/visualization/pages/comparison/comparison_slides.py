@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from cgprimer.analysis.comparison import Comparison, require_comparison
 from cgprimer.errors import pluralize
 from cgprimer.support.files import check_writable, write_atomically, write_generated_file
-from cgprimer.visualization.diagrams.figure_files import check_picture_path, figure_bytes
+from cgprimer.visualization.diagrams.figure_files import check_picture_path, encode_figure
 from cgprimer.visualization.diagrams.layer_summary import is_readable
 from cgprimer.visualization.diagrams.slide_pen import (
     LINE,
@@ -23,19 +23,19 @@ from cgprimer.visualization.diagrams.slide_pen import (
     sheet,
     shorten_text,
 )
-from cgprimer.visualization.diagrams.text_layout import text_width, wrap_words
+from cgprimer.visualization.diagrams.text_layout import measure_text, wrap_words
 from cgprimer.visualization.diagrams.theme import (
     DETAIL_SIZE,
     READABLE_SIZE,
     SLIDE_HEIGHT,
     SLIDE_WIDTH,
     TITLE_SIZE,
-    roles_in,
+    list_roles,
 )
 from cgprimer.visualization.pages.comparison import comparison_text
 from cgprimer.visualization.pages.comparison.fitted_graph import (
     FittedGraph,
-    complete_diagram,
+    build_complete_diagram,
     fit_graph,
     paint_graph,
     scale_diagram,
@@ -162,7 +162,7 @@ def save_comparison(
                 pages.savefig(figure, facecolor=figure.get_facecolor())
         write_atomically(path, document.getvalue())
         return (path,)
-    contents = [figure_bytes(figure, kind) for figure in figures]  # all before any is written
+    contents = [encode_figure(figure, kind) for figure in figures]  # all before any is written
     next_paths = (path.with_name(f"{path.stem}-{k}{path.suffix}") for k in range(2, 9))
     written = (path, *next_paths)[: len(contents)]
     for name in written:
@@ -178,7 +178,7 @@ def _lay_out_slides(comparison: Comparison, title: str | None) -> tuple[Slide, .
     texts = [*comparison_text.explain_missing_errors(comparison), "; ".join(comparison_text.NOTES)]
     wrapped = (line for text in texts for line in wrap_words(text, _ROOM, TEXT))
     notes = tuple(shorten_text(line, _ROOM) for line in wrapped)
-    diagram = complete_diagram(comparison)
+    diagram = build_complete_diagram(comparison)
     for row in (ROW, _NARROW_ROW) if is_readable(diagram) else ():
         numbers = Slide(None, _tables(comparison, len(comparison.wrt), row), (), notes)
         left = room - numbers.height - numbers.parts * _BETWEEN
@@ -186,7 +186,7 @@ def _lay_out_slides(comparison: Comparison, title: str | None) -> tuple[Slide, .
             graph = scale_diagram(diagram, _ROOM, left, READABLE_SIZE / DETAIL_SIZE)
             if graph is not None:
                 return (_add_descriptions(comparison, replace(numbers, graph=graph), room),)
-    legend = Legend(roles_in(diagram), _ROOM)
+    legend = Legend(list_roles(diagram), _ROOM)
     graph = fit_graph(comparison, _ROOM, room - legend.height - LINE - _ABOVE_LEGEND)
     if graph is None:
         counts = pluralize(len(comparison.graph.variables), "variable")
@@ -203,10 +203,10 @@ def _lay_out_slides(comparison: Comparison, title: str | None) -> tuple[Slide, .
 def _tables(comparison: Comparison, most: int, row: float = ROW) -> tuple[MeasuredTable, ...]:
     """Return the tables of derivatives, with as many digits as fit, and of costs."""
     costs = MeasuredTable(
-        comparison_text.cost_table(comparison), _ROOM, row=row, first=_INDENT - 18.0
+        comparison_text.build_cost_table(comparison), _ROOM, row=row, first=_INDENT - 18.0
     )
     for digits in _DIGITS:
-        table = comparison_text.derivative_table(comparison, most, digits)
+        table = comparison_text.build_derivative_table(comparison, most, digits)
         if table is None:
             return (costs,)
         rows = (
@@ -256,8 +256,8 @@ def _lay_out_heading(comparison: Comparison, title: str | None) -> _Heading:
         wrapped = (*wrapped[: _MOST_TITLE_LINES - 1], f"{wrapped[_MOST_TITLE_LINES - 1]} …")
     lines = tuple(shorten_text(line, _ROOM, TITLE_SIZE, bold=True) for line in wrapped)
     subtitle = shorten_text(comparison_text.subtitle(comparison), _ROOM, TEXT + 1)
-    used = text_width(lines[0], TITLE_SIZE, bold=True) if lines else 0.0
-    is_one_line = len(lines) == 1 and used + 40 + text_width(subtitle, TEXT + 1) <= _ROOM
+    used = measure_text(lines[0], TITLE_SIZE, bold=True) if lines else 0.0
+    is_one_line = len(lines) == 1 and used + 40 + measure_text(subtitle, TEXT + 1) <= _ROOM
     bottom = 18.0 + _TITLE_LINE * len(lines) + (0.0 if is_one_line else 22.0) + 4.0
     return _Heading(lines, subtitle, is_one_line, bottom)
 
@@ -300,7 +300,7 @@ def _draw_slide(pen: Pen, slide: Slide, y: float, bottom: float) -> None:
 
 def _draw_graph_and_legend(pen: Pen, graph: FittedGraph, y: float, bottom: float) -> None:
     """Draw a graph in the middle of a slide, with its legend and its note below."""
-    legend = Legend(roles_in(graph.diagram), _ROOM)
+    legend = Legend(list_roles(graph.diagram), _ROOM)
     note = wrap_words(graph.note, _ROOM, TEXT)
     below = bottom - legend.height - len(note) * LINE
     start = y + max(0.0, below - _ABOVE_LEGEND - y - graph.size[1]) / 2

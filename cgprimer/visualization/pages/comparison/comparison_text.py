@@ -174,7 +174,7 @@ def describe_method_and_costs(comparison: Comparison, result: MethodResult) -> s
     )
 
 
-def trace_caption(comparison: Comparison, result: MethodResult) -> str:
+def describe_trace(comparison: Comparison, result: MethodResult) -> str:
     """Return the caption of a trace, which explains its last column."""
     first = comparison.wrt[0]
     tangents = f"tangents, seeded with {first}"
@@ -188,14 +188,14 @@ def trace_caption(comparison: Comparison, result: MethodResult) -> str:
     )
 
 
-def derivative_table(comparison: Comparison, most: int, digits: int = DIGITS) -> Table | None:
+def build_derivative_table(comparison: Comparison, most: int, digits: int = DIGITS) -> Table | None:
     """Return a table of at most so many derivatives: by each method its value and relative error.
 
     None if every method refused.
 
     >>> from cgprimer import compare, parse
     >>> comparison = compare(parse("xw = k*xa"), {"xa": 3, "k": 2}, methods=["reverse"])
-    >>> derivative_table(comparison, 5).rows
+    >>> build_derivative_table(comparison, 5).rows
     (Row(title='dxw/dk', cells=(Cell(text='3', more='exact', share=None),), instead='', series=-1),)
     """
     results = [result for result in comparison.results if not result.refused]
@@ -204,27 +204,30 @@ def derivative_table(comparison: Comparison, most: int, digits: int = DIGITS) ->
     names = choose_names(comparison, most)
     unknown = "" if comparison.reference is None else "–"
 
-    def derivative_cell(result: MethodResult, name: str) -> Cell:
+    def build_derivative_cell(result: MethodResult, name: str) -> Cell:
         """Return the cell of one derivative by one method."""
         text = mark_rounding(result.derivatives[name], digits)
         return Cell(text, format_error(result.errors.get(name)) or unknown)
 
     rows = tuple(
-        Row(f"d{comparison.of}/d{name}", tuple(derivative_cell(result, name) for result in results))
+        Row(
+            f"d{comparison.of}/d{name}",
+            tuple(build_derivative_cell(result, name) for result in results),
+        )
         for name in names
     )
     header = ("derivative", *(result.method for result in results))
-    series = tuple(method_index(result.method) for result in results)
+    series = tuple(find_method_index(result.method) for result in results)
     n_hidden = len(comparison.wrt) - len(names)
     hidden = f"{pluralize(n_hidden, 'more derivative')} of {len(comparison.wrt)} not shown"
     note = f"{hidden}: the table has those with the largest errors" if n_hidden else ""
     return Table(header, rows, (False,) * len(results), series, note)
 
 
-def cost_table(comparison: Comparison) -> Table:
+def build_cost_table(comparison: Comparison) -> Table:
     """Return a table with a row per method: largest error, passes and other costs, with bars."""
 
-    def fraction_of_maximum(
+    def build_bar_scale(
         cost: Callable[[MethodResult], float],
     ) -> Callable[[MethodResult], float]:
         """Return a function that divides a cost by the maximum over all methods."""
@@ -232,35 +235,35 @@ def cost_table(comparison: Comparison) -> Table:
         maximum = max(costs, default=0.0)
         return lambda result: cost(result) / maximum if maximum > 0 else 0.0
 
-    operations = fraction_of_maximum(lambda r: float(r.operations))
-    live_values = fraction_of_maximum(lambda r: float(r.live_values))
-    seconds = fraction_of_maximum(lambda r: r.seconds)
+    operations = build_bar_scale(lambda r: float(r.operations))
+    live_values = build_bar_scale(lambda r: float(r.live_values))
+    seconds = build_bar_scale(lambda r: r.seconds)
 
-    def cost_row(r: MethodResult) -> Row:
+    def build_cost_row(r: MethodResult) -> Row:
         """Return the row of one method."""
         if r.refused:
-            return Row(r.method, (), f"refused: {r.refused}", method_index(r.method))
+            return Row(r.method, (), f"refused: {r.refused}", find_method_index(r.method))
         cells = (
-            Cell(format_error(r.worst_error) or "no reference", share=_error_bar(r)),
+            Cell(format_error(r.worst_error) or "no reference", share=_compute_error_bar(r)),
             Cell(pluralize(r.passes, "path") if r.method == "path-sum" else f"{r.passes:,}"),
             Cell(f"{r.operations:,}", format_operation_ratio(comparison, r), operations(r)),
             Cell(f"{r.live_values:,}", share=live_values(r)),
             Cell(format_duration(r.seconds), share=seconds(r)),
         )
-        return Row(r.method, cells, series=method_index(r.method))
+        return Row(r.method, cells, series=find_method_index(r.method))
 
     header = ("method", "largest error", "passes", "operations", "live values", "time")
-    rows = tuple(map(cost_row, comparison.results))
+    rows = tuple(map(build_cost_row, comparison.results))
     return Table(header, rows, (True, False, True, True, True))
 
 
-def method_index(method: str) -> int:
+def find_method_index(method: str) -> int:
     """Return the index of a method among all methods, which determines its color and hatching."""
     names = all_methods()
     return names.index(method) if method in names else len(names)
 
 
-def _error_bar(result: MethodResult) -> float | None:
+def _compute_error_bar(result: MethodResult) -> float | None:
     """Return the length of an error's bar, from 0 to 1 on a logarithmic scale; None for no bar."""
     error = result.worst_error
     if error is None or error == 0:

@@ -15,7 +15,7 @@ from cgprimer.visualization.diagrams.graph_diagrams import graph_diagram
 from cgprimer.visualization.diagrams.layer_summary import is_readable, summarize
 from cgprimer.visualization.diagrams.slide_layout import SlideLayout, slide_layout
 from cgprimer.visualization.diagrams.slide_pen import Legend, Pen, sheet
-from cgprimer.visualization.diagrams.theme import DETAIL_SIZE, LABEL_SIZE, READABLE_SIZE, roles_in
+from cgprimer.visualization.diagrams.theme import DETAIL_SIZE, LABEL_SIZE, READABLE_SIZE, list_roles
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -49,12 +49,12 @@ class FittedGraph:
         return (self.scale * graph.width + 2 * _MARGIN, self.scale * graph.height + 2 * _MARGIN)
 
 
-def complete_diagram(comparison: Comparison) -> Diagram:
+def build_complete_diagram(comparison: Comparison) -> Diagram:
     """Return the diagram of the whole graph, with the values that the comparison computed.
 
     >>> from cgprimer import compare, parse
     >>> comparison = compare(parse("xw = k*xa; xv = m*xa"), {"xa": 1, "k": 2}, of="xw")
-    >>> [(node.label, node.detail) for node in complete_diagram(comparison).nodes]
+    >>> [(node.label, node.detail) for node in build_complete_diagram(comparison).nodes]
     [('xa', ('= 1',)), ('xw', ('k*xa', '= 2')), ('xv', ('m*xa',))]
     """
     graph = comparison.graph
@@ -84,7 +84,7 @@ def fit_graph(
     >>> fit_graph(comparison, 900, 400).note, fit_graph(comparison, 260, 60).note
     ('', 'too little room for expressions and values')
     """
-    for diagram, smallest_scale, note in _shorten_diagram(complete_diagram(comparison)):
+    for diagram, smallest_scale, note in _shorten_diagram(build_complete_diagram(comparison)):
         graph = scale_diagram(diagram, width, height, smallest_scale, note)
         if graph is not None:
             return graph
@@ -117,7 +117,7 @@ def draw_fitted_graph(graph: FittedGraph) -> Figure:
     """Draw a graph with its legend in a figure of the size that both need."""
     graph = replace(graph, scale=1.0)
     width, height = max(graph.size[0], _LEGEND_WIDTH), graph.size[1] + 10.0
-    legend = Legend(roles_in(graph.diagram), width)
+    legend = Legend(list_roles(graph.diagram), width)
     figure, pen = sheet(width, height + legend.height)
     paint_graph(pen, graph, width / 2, 0.0)
     legend.draw(pen, width / 2, height)
@@ -155,15 +155,15 @@ def _shorten_diagram(diagram: Diagram) -> Iterator[tuple[Diagram, float, str]]:
 
 def _keep_value(node: Node) -> Node:
     """Remove the expression from a vertex; the value comes last and may have several lines."""
-    return replace(node, detail=node.detail[_index_of_value(node) :])
+    return replace(node, detail=node.detail[_find_value_index(node) :])
 
 
 def _keep_expression(node: Node) -> Node:
     """Remove the value from a vertex."""
-    return replace(node, detail=node.detail[: _index_of_value(node)])
+    return replace(node, detail=node.detail[: _find_value_index(node)])
 
 
-def _index_of_value(node: Node) -> int:
+def _find_value_index(node: Node) -> int:
     """Return the index of the first line of the value among the details of a vertex."""
     indices = [k for k, text in enumerate(node.detail) if text.startswith(("= ", "≈ "))]
     return min(indices, default=len(node.detail))

@@ -11,7 +11,12 @@ from cgprimer.core.tape.scalarization import split_arrays
 from cgprimer.visualization.diagrams.animation import encode_gif
 from cgprimer.visualization.diagrams.theme import theme
 from cgprimer.visualization.pages.page_rendering import encode_script_data, render_page
-from cgprimer.visualization.plots.boundary_plot import Plane, draw_plane, moments_of, region_colours
+from cgprimer.visualization.plots.boundary_plot import (
+    Plane,
+    choose_region_colours,
+    draw_plane,
+    moments_of,
+)
 from cgprimer.visualization.plots.plotted_runs import Run
 
 Array = Any
@@ -62,14 +67,14 @@ def learning_page(
         default_title if title is None else title,
         dark=dark,
         region_colors={
-            scheme: list(zip(*region_colours(plane, theme(scheme == "dark")), strict=True))
+            scheme: list(zip(*choose_region_colours(plane, theme(scheme == "dark")), strict=True))
             for scheme in ("light", "dark")
         },
-        data=encode_script_data(_page_data(plane, snapshots)),
+        data=encode_script_data(_collect_page_data(plane, snapshots)),
     )
 
 
-def _page_data(plane: Plane, snapshots: Sequence[Any]) -> dict[str, Any]:
+def _collect_page_data(plane: Plane, snapshots: Sequence[Any]) -> dict[str, Any]:
     """Return the data of the page: axes, samples, and a frame per snapshot."""
     final = snapshots[-1].parameters
     shapes = {name: np.shape(value) for name, value in final.items()}
@@ -82,33 +87,37 @@ def _page_data(plane: Plane, snapshots: Sequence[Any]) -> dict[str, Any]:
         "regions": plane.regions,
         "classes": plane.classes,
         "samples": [
-            [*_to_picture(plane, point[None])[0].tolist(), int(region)]
+            [*_convert_to_picture(plane, point[None])[0].tolist(), int(region)]
             for point, region in zip(plane.points[samples], plane.region_of[samples], strict=True)
         ],
         "weights": names[:_MOST_PARAMETERS],
         "more": max(0, len(names) - _MOST_PARAMETERS),
         "frames": [
-            _frame_data(plane, snapshot, [float(values[name]) for name in names[:_MOST_PARAMETERS]])
+            _collect_frame_data(
+                plane, snapshot, [float(values[name]) for name in names[:_MOST_PARAMETERS]]
+            )
             for snapshot, values in zip(snapshots, scalars, strict=True)
         ],
     }
 
 
-def _frame_data(plane: Plane, snapshot: Any, weights: list[float]) -> dict[str, Any]:
+def _collect_frame_data(plane: Plane, snapshot: Any, weights: list[float]) -> dict[str, Any]:
     """Return the data of one snapshot: regions, boundary, wrong predictions and parameters."""
     is_wrong = snapshot.wrong[plane.drawn_samples] if len(snapshot.wrong) else []
     return {
         "step": snapshot.step,
         "loss": snapshot.loss,
         "words": snapshot.words,
-        "areas": ["".join(_svg_path(plane, ring, "Z") for ring in r) for r in snapshot.areas],
-        "lines": "".join(_svg_path(plane, line, "") for line in snapshot.lines),
+        "areas": [
+            "".join(_format_svg_path(plane, ring, "Z") for ring in r) for r in snapshot.areas
+        ],
+        "lines": "".join(_format_svg_path(plane, line, "") for line in snapshot.lines),
         "wrong": np.flatnonzero(is_wrong).tolist(),
         "weights": weights,
     }
 
 
-def _to_picture(plane: Plane, points: Array) -> Array:
+def _convert_to_picture(plane: Plane, points: Array) -> Array:
     """Convert points to units of the picture, from its upper left corner."""
     low, high = (np.array([side[k] for side in plane.sides]) for k in (0, -1))
     fractions = (points - low) / (high - low)
@@ -116,7 +125,7 @@ def _to_picture(plane: Plane, points: Array) -> Array:
     return np.round(scaled, 1)
 
 
-def _svg_path(plane: Plane, points: Sequence[Any], end: str) -> str:
+def _format_svg_path(plane: Plane, points: Sequence[Any], end: str) -> str:
     """Return a polyline as an SVG path that ends with a command."""
-    corners = _to_picture(plane, np.asarray(points)).round().astype(int)
+    corners = _convert_to_picture(plane, np.asarray(points)).round().astype(int)
     return "M" + "L".join(f"{x},{y}" for x, y in corners) + end

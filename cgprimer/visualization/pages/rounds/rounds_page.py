@@ -11,9 +11,9 @@ from cgprimer.support.number_format import mark_rounding
 from cgprimer.tapes import elements
 from cgprimer.training.distributed.worker_record import TeamRecord, record_of
 from cgprimer.training.runs import TrainingRun
-from cgprimer.visualization.diagrams.figure_files import figure_bytes
+from cgprimer.visualization.diagrams.figure_files import encode_figure
 from cgprimer.visualization.pages.page_rendering import encode_script_data, render_page
-from cgprimer.visualization.plots.plotted_runs import Run, named_runs
+from cgprimer.visualization.plots.plotted_runs import Run, name_runs
 from cgprimer.visualization.plots.workers_plot import timeline
 
 _DIGITS = 4
@@ -60,7 +60,7 @@ def rounds_page(
     >>> rounds_page(run).splitlines()[0]
     '<!doctype html>'
     """
-    run_names = named_runs(runs)
+    run_names = name_runs(runs)
     if len(run_names) > 1 or show not in ("auto", "timeline"):
         raise UsageError("a page steps through the timeline of one run")
     (run,) = run_names.values()
@@ -69,7 +69,7 @@ def rounds_page(
     pictures = dict[str, str]()
     for theme in "light", "dark":
         figure = timeline(record, run.steps, end, dark=theme == "dark", title="")
-        pictures[theme] = base64.b64encode(figure_bytes(figure, "svg")).decode()
+        pictures[theme] = base64.b64encode(encode_figure(figure, "svg")).decode()
     box = figure.axes[0].get_position()  # known after the layout
     data = {
         "box": [box.x0, box.x1, 1 - box.y1, 1 - box.y0],
@@ -122,7 +122,7 @@ def list_events(run: TrainingRun, record: TeamRecord) -> list[RunEvent]:
     gradients = {(w, v): g for _, _, parts in updates for w, v, g in parts}
     remaining, step = iter(updates), 0
     update = next(remaining, None)
-    for time, description, worker, version in _timed_events(record):
+    for time, description, worker, version in _list_timed_events(record):
         words = description
         if worker >= 0:
             gradient = gradients.get((worker, version))
@@ -144,7 +144,7 @@ def list_events(run: TrainingRun, record: TeamRecord) -> list[RunEvent]:
     return events
 
 
-def _timed_events(record: TeamRecord) -> Iterator[_TimedEvent]:
+def _list_timed_events(record: TeamRecord) -> Iterator[_TimedEvent]:
     """Yield the ends of all spans; gradients that are dropped at the same time are one event."""
     arrival = "send" if any(span.kind == "send" for span in record.spans) else "compute"
     dropped: dict[float, list[str]] = {}

@@ -140,7 +140,7 @@ def _walk_forward(scene: Scene) -> Walk:
         seeded_tape = substitute_seeds(full_tape, run.seeds)
         copies = copy_tape(builder, seeded_tape)
         indices = [copies[seeded_tape.outputs[str(i)]] for i in range(tape.size)]
-        seed_step = _seed_step(scene, tape, program_steps.start, name, run.seeds)
+        seed_step = _build_seed_step(scene, tape, program_steps.start, name, run.seeds)
         pass_steps = [seed_step, *(replace(s, line=s.line + 1) for s in program_steps.steps)]
         result = Reveal("result", number, tape.index(run.reads[0].output))
         pass_steps[-1] = pass_steps[-1].add_reveals(result)
@@ -153,7 +153,7 @@ def _walk_forward(scene: Scene) -> Walk:
     return finish_walk(builder, walk)
 
 
-def _seed_step(
+def _build_seed_step(
     scene: Scene, tape: Tape, start: Step, name: str, seeds: Mapping[str, float]
 ) -> Step:
     """Return the step that sets the seeds of a pass."""
@@ -225,7 +225,7 @@ def _walk_paths(scene: Scene) -> Walk:
     steps = [step.renumber(indices) for step in (program_steps.start, *program_steps.steps)]
     for number, source in enumerate(sources):
         paths = list_paths(heads, source, root, path_counts)
-        steps += _path_steps(
+        steps += _build_path_steps(
             scene, number, paths, walk_builder,
             {edge: indices[partial_tape.index(name)] for edge, name in partial_names.items()},
             {edge: format_name(name) for edge, name in partial_names.items()},
@@ -244,7 +244,7 @@ def _walk_paths(scene: Scene) -> Walk:
     return finish_walk(walk_builder, walk)
 
 
-def _path_steps(
+def _build_path_steps(
     scene: Scene,
     number: int,
     paths: Any,
@@ -284,11 +284,11 @@ def _path_steps(
             )
         )
     text = join_parts(list(products), " + ") or "0, no path"
-    step = _result_step(scene, number, text, total, operands=tuple(products.items()))
+    step = _build_result_step(scene, number, text, total, operands=tuple(products.items()))
     return [*steps, replace(step, vertices=(name, scene.target))]
 
 
-def _result_step(scene: Scene, number: int, text: str, value: int, **changes: Any) -> Step:
+def _build_result_step(scene: Scene, number: int, text: str, value: int, **changes: Any) -> Step:
     """Return the step that computes the derivative with respect to a name of ``scene.wrt``."""
     name = scene.wrt[number]
     row = scene.row_indices[name]
@@ -441,7 +441,7 @@ class _Differences:
         quotient = builder.emit("div", difference, step_size)
         operands = (("f+", plus), ("f" if is_forward else "f-", minus), ("h", step_size))
         text = _QUOTIENTS[self.scheme]
-        step = _result_step(self.scene, number, text, quotient, operands=operands)
+        step = _build_result_step(self.scene, number, text, quotient, operands=operands)
         self.steps.append(replace(step, phase=len(self.phases) - 1, line=len(self.lines) - 1))
 
     def add_zero(self, number: int) -> None:
@@ -450,7 +450,7 @@ class _Differences:
         output = self.point_indices[self.tape.index(target)]
         zero = self.builder.emit("sub", output, output)  # nan if the output is not finite
         note = f"{target} does not depend on {name}"
-        step = _result_step(self.scene, number, f"{target} - {target}", zero, note=note)
+        step = _build_result_step(self.scene, number, f"{target} - {target}", zero, note=note)
         operands = ((target, output),)
         self.steps.append(replace(step, phase=len(self.phases) - 1, operands=operands))
 

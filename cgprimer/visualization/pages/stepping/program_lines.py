@@ -76,7 +76,7 @@ class RowContributions:
         if step.column != "derivative" or not contributions:
             return step
         count, numbered = len(contributions), list(enumerate(contributions, start=1))
-        notes = self._contribution_notes(step, scene)
+        notes = self._format_contribution_notes(step, scene)
         n_added = max((k for k, part in numbered if part.total == step.result), default=count)
         if n_added < count:
             step = step.add_reveals(Reveal("sofar", step.row, step.result))
@@ -85,7 +85,7 @@ class RowContributions:
             notes = [f"the sum of {parts}"]
         return replace(step, note="; ".join(notes))
 
-    def _contribution_notes(self, step: Step, scene: Scene) -> list[str]:
+    def _format_contribution_notes(self, step: Step, scene: Scene) -> list[str]:
         """Return notes such as ``bar_xa += v2, contribution 1 of 2`` on the result of a step."""
         name = f"{self.mark}_{scene.rows[step.row].name}"
         contributions = self.by_row[step.row]

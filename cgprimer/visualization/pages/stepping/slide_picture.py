@@ -21,21 +21,21 @@ from cgprimer.visualization.diagrams.geometry import (
     Box,
     Point,
     Size,
-    line_length,
-    point_at,
+    compute_line_length,
+    find_point_at,
     sample_line,
 )
 from cgprimer.visualization.diagrams.geometry import bounding_box as enclose
 from cgprimer.visualization.diagrams.slide_pen import Legend, Pen
-from cgprimer.visualization.diagrams.text_layout import text_width
+from cgprimer.visualization.diagrams.text_layout import measure_text
 from cgprimer.visualization.diagrams.theme import READABLE_SIZE, SLIDE_HEIGHT, mix, theme
-from cgprimer.visualization.diagrams.vertex_shapes import shape_patches
+from cgprimer.visualization.diagrams.vertex_shapes import build_shape_patches
 from cgprimer.visualization.pages.stepping.scene import Scene, Vertex
 from cgprimer.visualization.pages.stepping.slide_tables import (
+    choose_missing_style,
     format_partial_sum,
     format_shifted_value,
     format_value,
-    missing_style,
 )
 from cgprimer.visualization.pages.stepping.step_frames import Frame
 from cgprimer.visualization.pages.stepping.vertex_positions import (
@@ -147,7 +147,7 @@ def _draw_edge(
     elif {tail, head} & shown:
         outward = points if tail in shown else points[::-1]
         visible = cut_line(window, outward, math.inf if highlighted else _STUB)
-        is_long = math.dist(visible[0], visible[-1]) > 0.5 * line_length([*points, tip])
+        is_long = math.dist(visible[0], visible[-1]) > 0.5 * compute_line_length([*points, tip])
         has_number = highlighted and is_long
         _draw_fading_line(pen, visible, highlighted)
     if head in shown:
@@ -170,7 +170,7 @@ def _draw_fading_line(pen: Pen, points: list[Point], highlighted: bool) -> None:
     """Draw a line to a hidden vertex, which fades into the background."""
     from matplotlib.collections import LineCollection
 
-    total = line_length(points)
+    total = compute_line_length(points)
     if total < _DASH:
         return
     color, width, dash, pause = pen.look.edge, _THIN, _DASH / 2, 0.0
@@ -216,7 +216,7 @@ def _draw_vertex(
 def _draw_shape(pen: Pen, vertex: Vertex, box: Box) -> None:
     """Draw the shape of a vertex."""
     style = pen.look.roles[vertex.role]
-    for patch in shape_patches(style, box):
+    for patch in build_shape_patches(style, box):
         patch.set_zorder(4)
         pen.axes.add_patch(patch)
 
@@ -225,7 +225,7 @@ def _draw_highlight(pen: Pen, vertex: Vertex, box: Box, scale: float, is_horizon
     """Draw a ring and a triangular marker at a highlighted vertex."""
     style = pen.look.roles[vertex.role]
     margin = 2 * RING * scale
-    ring = shape_patches(style, Box(box.x, box.y, box.width + margin, box.height + margin))[0]
+    ring = build_shape_patches(style, Box(box.x, box.y, box.width + margin, box.height + margin))[0]
     ring.set(facecolor="none", edgecolor=pen.lit, linewidth=3.2, linestyle="-", zorder=4)
     pen.axes.add_patch(ring)
     distance = (RING + 4.0) * scale
@@ -243,7 +243,7 @@ def _draw_vertex_text(
     value, derivative, partial_sum = frame.values[k], frame.derivatives[k], frame.sums[k]
     below = "" if derivative is None else f"{mark} {format_value(derivative)}"
     is_hexagon = theme(False).roles[vertex.role].shape == "hexagon"  # has less room in corners
-    if (is_hexagon and len(below) > 12) or text_width(below, LETTER) > box.width / scale - 12:
+    if (is_hexagon and len(below) > 12) or measure_text(below, LETTER) > box.width / scale - 12:
         below = below.removeprefix(f"{mark} ")
     if derivative is None and partial_sum is not None:
         below = format_partial_sum(partial_sum)  # without the mark, for which there is no room
@@ -252,7 +252,9 @@ def _draw_vertex_text(
     size = LETTER * scale
     pen.write(box.x, box.y - 21 * scale, vertex.name, size * 1.05, weight="bold", **style)
     for line, y, number in ((text, box.y, value), (below, box.y + 21 * scale, derivative)):
-        pen.write(box.x, y, line, size, **(missing_style(pen) if number is None else {}), **style)
+        pen.write(
+            box.x, y, line, size, **(choose_missing_style(pen) if number is None else {}), **style
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,7 +344,7 @@ def _search_axis(
         middle: the middle of the layout.
         size: the length of the layout.
     """
-    spans = _vertex_extents(layout, axis)
+    spans = _list_vertex_extents(layout, axis)
     is_wide = spans[:, 1] - spans[:, 0] > space  # wider than the window, so shown in part
     half = np.array([-space / 2, space / 2])
     spans[is_wide] = spans[is_wide].mean(axis=1, keepdims=True) + half
@@ -359,7 +361,7 @@ def cut_line(window: Window, line: Sequence[Point], longest: float) -> list[Poin
     The result ends before the line reaches a hidden vertex.
     """
     left, top, right, bottom = window.inner
-    longest = min(line_length(line) - 14.0, longest)
+    longest = min(compute_line_length(line) - 14.0, longest)
     visible: list[Point] = [line[0]]
     total = 0.0
     for a, b in pairwise(sample_line(line, 2.0)):
@@ -372,14 +374,14 @@ def cut_line(window: Window, line: Sequence[Point], longest: float) -> list[Poin
 
 def split_into_dashes(line: Sequence[Point], dash: float, gap: float) -> list[list[Point]]:
     """Split a line into dashes of equal length."""
-    starts = np.arange(0.0, line_length(line) - dash + 1e-9, dash + gap).tolist()
-    return [[point_at(line, start), point_at(line, start + dash)] for start in starts]
+    starts = np.arange(0.0, compute_line_length(line) - dash + 1e-9, dash + gap).tolist()
+    return [[find_point_at(line, start), find_point_at(line, start + dash)] for start in starts]
 
 
 def bounding_box(layout: SceneLayout) -> Box:
     """Return the bounding box of vertices with highlights, edges and their numbers."""
     corners = (
-        np.stack([_vertex_extents(layout, 0), _vertex_extents(layout, 1)], axis=-1)
+        np.stack([_list_vertex_extents(layout, 0), _list_vertex_extents(layout, 1)], axis=-1)
         .reshape(-1, 2)
         .tolist()
     )
@@ -387,7 +389,7 @@ def bounding_box(layout: SceneLayout) -> Box:
     return enclose((Box(*middle, *LABEL) for middle in layout.labels), points)
 
 
-def _vertex_extents(layout: SceneLayout, axis: int) -> NDArray[np.float64]:
+def _list_vertex_extents(layout: SceneLayout, axis: int) -> NDArray[np.float64]:
     """Return begin and end of each vertex along an axis, with room for ring and marker."""
     middles = np.array([(b.x, b.y)[axis] for b in layout.boxes])
     halves = np.array([(b.width, b.height)[axis] / 2 for b in layout.boxes])

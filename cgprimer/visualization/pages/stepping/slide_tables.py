@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from cgprimer.errors import pluralize
 from cgprimer.support.number_format import SHORT, format_number, is_exact, mark_rounding
 from cgprimer.visualization.diagrams.slide_pen import TEXT, Pen, break_lines
-from cgprimer.visualization.diagrams.text_layout import text_width
+from cgprimer.visualization.diagrams.text_layout import measure_text
 from cgprimer.visualization.pages.stepping.step_frames import Frame, Stepping
 from cgprimer.visualization.pages.stepping.step_values import Walk
 
@@ -54,13 +54,15 @@ def measure_columns(stepping: Stepping, method: str, *, short: bool = False) -> 
     values = {format_value(v, short) for f in frames for v in (None, *f.values)}
     derivatives = {format_value(v, short) for f in frames for v in (None, *f.derivatives)}
     derivatives |= {format_partial_sum(v, short) for f in frames for v in f.sums if v is not None}
-    derivatives.add(derivative_heading(stepping.walk(method).mark))
+    derivatives.add(format_derivative_heading(stepping.walk(method).mark))
     lines = {mark_rounding(v, SHORT) for f in frames for v in f.lines}
 
     def widest(texts: set[str]) -> float:
         """Return the width of the widest string in bold; only the longest strings are measured."""
         longest = max(map(len, texts), default=0)
-        return max((text_width(t, TEXT, True) for t in texts if len(t) > longest - 3), default=0.0)
+        return max(
+            (measure_text(t, TEXT, True) for t in texts if len(t) > longest - 3), default=0.0
+        )
 
     widths = ColumnWidths(widest(values), widest(derivatives), widest(lines), short)
     is_wide = widths.value + widths.derivative > _WIDEST_NUMBERS
@@ -105,7 +107,7 @@ def format_shifted_value(value: float, unshifted: float | None) -> str:
     return (rest if len(rest) + len(summand) <= _LONGEST_SUM else "…") + summand
 
 
-def derivative_heading(mark: str) -> str:
+def format_derivative_heading(mark: str) -> str:
     """Return the heading of derivatives with the mark ``bar``, ``dot`` or ``d``."""
     return {"bar": "adjoint", "dot": "tangent"}.get(mark, "derivative")
 
@@ -131,7 +133,7 @@ def draw_tables(
     ]
     trace: _Cells = {
         "value": ("value", widths.value, values),
-        "derivative": (derivative_heading(walk.mark), widths.derivative, sums),
+        "derivative": (format_derivative_heading(walk.mark), widths.derivative, sums),
     }
     box = (left, top, right, top + n_rows * ROW)
     y = _draw_table(pen, ("trace", "row"), texts, trace, step.row, step.column, box)
@@ -189,7 +191,7 @@ def _draw_table(
                 pen.band(left, right, y, ROW, first=k == 0)
         for column, (_, _, cells) in columns.items():
             text, is_number = cells[index]
-            style: dict[str, Any] = {"weight": weight} if is_number else missing_style(pen)
+            style: dict[str, Any] = {"weight": weight} if is_number else choose_missing_style(pen)
             if is_highlighted and column == current_column:
                 style["bbox"] = {
                     "facecolor": "none",
@@ -204,7 +206,7 @@ def _draw_table(
     return y + ROW / 2
 
 
-def missing_style(pen: Pen) -> dict[str, Any]:
+def choose_missing_style(pen: Pen) -> dict[str, Any]:
     """Return the text style of a missing number."""
     return {"color": pen.faint, "style": "italic", "weight": "normal"}
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from cgprimer.support.number_format import choose_equality_sign, format_number, mark_rounding
 from cgprimer.visualization.diagrams.animation import encode_gif
-from cgprimer.visualization.diagrams.figure_files import figure_bytes
+from cgprimer.visualization.diagrams.figure_files import encode_figure
 from cgprimer.visualization.diagrams.slide_pen import TEXT, break_lines, sheet
-from cgprimer.visualization.diagrams.text_layout import text_width
+from cgprimer.visualization.diagrams.text_layout import measure_text
 from cgprimer.visualization.diagrams.theme import SLIDE_HEIGHT as HEIGHT
 from cgprimer.visualization.diagrams.theme import SLIDE_WIDTH as WIDTH
 from cgprimer.visualization.diagrams.theme import mix, theme
@@ -38,7 +38,7 @@ from cgprimer.visualization.pages.stepping.vertex_positions import (
     LABEL,
     MANY,
     SceneLayout,
-    label_size,
+    compute_label_size,
     lay_out_scene,
 )
 
@@ -78,7 +78,7 @@ def render_slides(
             figure.savefig(buffer, format="png", dpi=_DPI)
             yield buffer.getvalue()
         else:
-            yield figure_bytes(figure, kind)
+            yield encode_figure(figure, kind)
 
 
 def render_animation(
@@ -148,14 +148,14 @@ def draw_slide(
     """Draw one step; ``layout`` and ``widths`` are the same for all steps of a method."""
     figure, pen = sheet(dark=dark)
     walk = stepping.walk(method)
-    split = _picture_width(layout)
+    split = _compute_picture_width(layout)
     draw_graph_area(
         pen, stepping.scene, frame, layout, walk.mark, (split - EDGE, HEIGHT - 2 * EDGE)
     )
     left, right = split + EDGE, WIDTH - EDGE
     y = EDGE + 0.5 * ROW
     position = f"step {frame.number + 1} of {len(walk.steps)}"
-    room = right - left - text_width(position, TEXT) - 20
+    room = right - left - measure_text(position, TEXT) - 20
     pen.write(right, y, position, align="right")
     for line in break_lines(stepping.title, room, LARGE, bold=True) or [""]:
         pen.write(left, y, line, LARGE, weight="bold")
@@ -208,17 +208,17 @@ def lay_out_slide(stepping: Stepping, method: str = "") -> SceneLayout:
     texts = {
         format_edge_value(part) for frame in frames for part in frame.partials if part is not None
     }
-    widest = label_size(max(map(len, texts), default=0))
+    widest = compute_label_size(max(map(len, texts), default=0))
     for label in dict.fromkeys((widest, LABEL)):
         for gaps in (_GAPS, _TIGHT):
             layout = lay_out_scene(stepping.scene, _ASPECT, gaps, label)
-            room = (_picture_width(layout) - EDGE, HEIGHT - 2 * EDGE)
+            room = (_compute_picture_width(layout) - EDGE, HEIGHT - 2 * EDGE)
             if fits_room(layout, stepping.scene, room):
                 return layout
     return layout
 
 
-def _picture_width(layout: SceneLayout) -> float:
+def _compute_picture_width(layout: SceneLayout) -> float:
     """Return the horizontal position where the picture ends and the tables begin."""
     return min(max(layout.width * READABLE + EDGE, _NARROW), _WIDE)
 
@@ -228,7 +228,7 @@ def _wrap_results(parts: list[str], width: float) -> list[str]:
     lines = [""]
     for part in parts:
         longer = f"{lines[-1]} · {part}" if lines[-1] else part
-        if text_width(longer, TEXT) <= width:
+        if measure_text(longer, TEXT) <= width:
             lines[-1] = longer
         else:
             lines += break_lines(part, width)

@@ -16,14 +16,14 @@ from cgprimer.visualization.diagrams.geometry import (
     Box,
     Point,
     bounding_box,
-    line_length,
-    point_at,
+    compute_line_length,
+    find_point_at,
     shorten_line,
 )
 from cgprimer.visualization.diagrams.layer_summary import assign_layers
 from cgprimer.visualization.diagrams.layout import Gaps, lay_out
 from cgprimer.visualization.diagrams.theme import theme
-from cgprimer.visualization.diagrams.vertex_shapes import pill_radius
+from cgprimer.visualization.diagrams.vertex_shapes import compute_pill_radius
 from cgprimer.visualization.pages.stepping.scene import Scene
 
 LETTER = 18.0  #: size of the text, in units of the picture
@@ -39,13 +39,13 @@ _HUGE = 200  # edges; for larger graphs only one direction is tried
 _WIDEST = 300  # vertices of a layer; the layout takes ten seconds, and eight times that for 600
 
 
-def label_size(n_characters: int) -> tuple[float, float]:
+def compute_label_size(n_characters: int) -> tuple[float, float]:
     """Return the size of a number on an edge, with room for at least seven characters."""
     return max(7, n_characters) * 0.66 * LETTER + 4.0, 1.15 * LETTER
 
 
-LABEL = label_size(7)  #: as 21.5469 or ≈1.2346 is
-WIDE = label_size(8)  #: as ≈0.47606 is, if there is room
+LABEL = compute_label_size(7)  #: as 21.5469 or ≈1.2346 is
+WIDE = compute_label_size(8)  #: as ≈0.47606 is, if there is room
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ def _lay_out_with_gap(
     no_labels = [None] * len(scene.edges)
     layout = lay_out(sizes, list(scene.edges), no_labels, shapes=shapes, gaps=gaps, down=down)
     # No room is reserved for labels: the picture would be much larger.
-    middles = (point_at(line, line_length(line) / 2) for line in layout.lines)
+    middles = (find_point_at(line, compute_line_length(line) / 2) for line in layout.lines)
     layout = replace(layout, labels=tuple(Box(*middle, *label) for middle in middles))
 
     labels = move_labels(layout, label[0] / 2)
@@ -157,4 +157,4 @@ def encode_layout(layout: SceneLayout) -> dict[str, Any]:
         return part if isinstance(part, bool) else round(part, 1)
 
     data = {field.name: round_numbers(getattr(layout, field.name)) for field in fields(layout)}
-    return {**data, "pill": round_numbers(pill_radius(layout.boxes[0]))}
+    return {**data, "pill": round_numbers(compute_pill_radius(layout.boxes[0]))}

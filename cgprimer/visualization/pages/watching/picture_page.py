@@ -6,7 +6,7 @@ from base64 import b64encode
 
 from cgprimer.visualization.diagrams.diagram import Diagram
 from cgprimer.visualization.diagrams.diagram_figure import draw_diagram
-from cgprimer.visualization.diagrams.figure_files import figure_bytes
+from cgprimer.visualization.diagrams.figure_files import encode_figure
 from cgprimer.visualization.pages.comparison.comparison_page import describe_diagram
 from cgprimer.visualization.pages.page_rendering import render_page
 
@@ -19,7 +19,7 @@ def picture_page(diagram: Diagram, title: str, *, dark: bool = False) -> str:
     >>> "<title>a.cg</title>" in page, 'alt="graph of 1 vertex and 0 edges: input x &lt; y' in page
     (True, True)
     """
-    picture = figure_bytes(draw_diagram(diagram, dark=dark), "svg")
+    picture = encode_figure(draw_diagram(diagram, dark=dark), "svg")
     return render_page(
         "visualization/pages/watching/picture_page.html",
         title,
