@@ -103,7 +103,7 @@ class Activations:
 
     @property
     def sentence(self) -> str:
-        """The standard deviation of the last layer and the loss, before and after training."""
+        """Sentence with the standard deviation and the loss before and after training."""
         last = (float(part[-1].std()) for part in (self.start, self.trained))
         before, after = (format_number(value, 2) for value in last)
         losses = (format_number(value, 2) for value in self.losses)
@@ -127,7 +127,7 @@ def activation_distributions(
     rate: float = 0.05,
     seed: int = 0,
 ) -> tuple[Activations, Activations]:
-    """Compute the activations of :func:`activations`, which has the same arguments.
+    """Compute the distributions of activations that :func:`activations` draws.
 
     >>> plain, normalized = activation_distributions(depth=6, width=16, epochs=1)
     >>> plain.start.shape, bool(plain.start[-1].std() < 0.01 < normalized.start[-1].std())
@@ -176,7 +176,7 @@ def activation_distributions(
 
 
 def _build_network(depth: int, width: int, activation: str, normalized: bool) -> ExpressionGraph:
-    """Return a deep network with the hidden layers h1, h2, ..."""
+    """Build a deep network with hidden layers h1, h2, ..."""
     lines = [f"input x[{_INPUTS}]", f"parameter w[{width}], b"]
     for k in range(1, depth + 1):
         before = f"h{k - 1}" if k > 1 else "x"
@@ -199,7 +199,7 @@ def _compute_activations(
     activations = np.array([values[f"h{k}"] for k in range(1, depth + 1)])
     if not np.isfinite(activations).all():
         hint = "choose a smaller std (--std)"
-        raise NonFiniteError("an activation is not finite", hint=hint)
+        raise NonFiniteError("activations must be finite", hint=hint)
     return activations
 
 

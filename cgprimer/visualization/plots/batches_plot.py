@@ -52,7 +52,7 @@ def batches(
     dark: bool = False,
     title: str | None = None,
 ) -> slide.Figure:
-    """Draw the loss surface of each mini-batch with its updates, and the surface of all samples.
+    """Draw the loss surface of each mini-batch with its updates, and the surface of the full data.
 
     Gradient descent takes the batches in turn. A panel shows the updates of its batch as arrows and
     the rest of the path as a thin line; the last panel shows all updates on the mean surface. A
@@ -145,7 +145,7 @@ def _split_samples(
     loss: str,
     seed: int,
 ) -> list[Dataset]:
-    """Return the samples of each batch, and last the samples of all batches.
+    """Split the data into batches; the last item contains the samples of all batches.
 
     `sizes` are the number of samples per batch and the number of batches.
     """
@@ -214,7 +214,7 @@ def _align_surfaces(landscapes: Sequence[Landscape]) -> tuple[list[LossSurface],
 def descent_by_batches(
     landscapes: Sequence[Landscape], epochs: int = _EPOCHS, rate: float | None = None
 ) -> BatchDescent:
-    """Return the path of gradient descent that takes the surfaces of the batches in turn.
+    """Compute the path of gradient descent that cycles through the loss surfaces of the batches.
 
     The last landscape, that of all samples, is only for the choice of the learning rate. Unless a
     rate is given, a large rate is halved until the path stays in the picture and ends below its
@@ -224,7 +224,7 @@ def descent_by_batches(
     low, high = (np.array([side[k] for side in (total.first, total.second)]) for k in (0, -1))
 
     def descend(rate: float) -> Array:
-        """Return the points of the path with a learning rate."""
+        """Return the points that gradient descent visits with the given learning rate."""
         points = [total.start]
         for step in range(epochs * len(batches)):
             with np.errstate(all="ignore"):

@@ -41,7 +41,7 @@ _TINT = 0.24  # strength of the color of a class in its region
 
 @dataclass(frozen=True, eq=False)
 class Plane:
-    """The plane of two inputs, and the samples in it.
+    """The plane spanned by two inputs, with the samples in the plane.
 
     Attributes:
         names: names of the inputs.
@@ -63,13 +63,13 @@ class Plane:
 
     @property
     def drawn_samples(self) -> Array:
-        """The indices of the samples that are drawn."""
+        """Indices of the samples that are drawn."""
         return np.unique(np.linspace(0, len(self.region_of) - 1, _MAX_SAMPLES).astype(int))
 
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """The predictions of a run after some of its steps.
+    """The predictions of a training run after a given update.
 
     Attributes:
         step: number of completed steps.
@@ -104,7 +104,7 @@ def boundary(
     dark: bool = False,
     title: str | None = None,
 ) -> slide.Figure:
-    """Draw the regions that a run with two inputs predicts, with the samples.
+    """Draw the decision regions of a trained model with two inputs, with the samples.
 
     Each class has a region, with the decision boundary between the regions. With one target that
     has a few values, the value nearest to the output is predicted; with several outputs, the class
@@ -135,7 +135,7 @@ def boundary(
 def draw_plane(
     plane: Plane, snapshot: Snapshot, *, dark: bool = False, title: str | None = None
 ) -> slide.Figure:
-    """Draw the regions of one snapshot, the boundaries between them, and the samples."""
+    """Draw the decision regions and boundaries of one snapshot, and the samples."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
@@ -177,7 +177,7 @@ def _draw_samples(
 
 
 def choose_region_colours(plane: Plane, look: Theme) -> tuple[list[str], list[str]]:
-    """Return the color of the area of each region, and the color of its samples."""
+    """Return the fill color and the sample color of each decision region."""
     count = len(plane.regions)
     if plane.classes:
         inks = [look.curves[k % len(look.curves)] for k in range(count)]
@@ -189,7 +189,7 @@ def choose_region_colours(plane: Plane, look: Theme) -> tuple[list[str], list[st
 def moments_of(
     run: Run, data: Any, columns: Mapping[str, str] | None = None, most: int = 60
 ) -> tuple[Plane, list[Snapshot]]:
-    """Return the plane and at most `most` snapshots of a run, evenly spaced, with the last step."""
+    """Return the input plane and at most `most` evenly spaced snapshots of a training run."""
     ((_, loaded),) = name_runs([run]).items()
     graph = loaded.known_graph
     loss = loaded.settings.get("loss", "squared-error")
@@ -217,7 +217,7 @@ def moments_of(
 
 
 def _build_plane(run: TrainingRun, data: Dataset) -> Plane:
-    """Return the plane of the inputs, its regions, and the region of each sample."""
+    """Build the plane of the two inputs, with the decision region of each sample."""
     graph = run.graph
     assert graph is not None
     names = [e for n in graph.inputs for e in elements(n, graph.shapes.get(n, ()))]
@@ -252,7 +252,7 @@ def _build_plane(run: TrainingRun, data: Dataset) -> Plane:
 
 
 def _predict(run: TrainingRun, data: Any) -> Array:
-    """Return the predictions as they are compared with labels; shape (samples, outputs)."""
+    """Return predictions of shape (samples, outputs), in the format of the labels."""
     predictions = convert_to_probabilities(
         run.predict(data), run.settings.get("loss", "squared-error")
     )
@@ -284,7 +284,7 @@ def _take_snapshot(
 def outline_regions(
     sides: tuple[Array, Array], bounds: Sequence[tuple[Array, float, float]]
 ) -> tuple[list[list[Array]], list[Array]]:
-    """Return closed outlines of the regions in which fields lie between two bounds.
+    """Return closed outlines of the regions in which a scalar field lies between two bounds.
 
     The second result has the lines on which a field equals its lower bound.
 

@@ -53,7 +53,7 @@ def cost(
     dark: bool = False,
     title: str | None = None,
 ) -> slide.Figure:
-    """Draw the cost of a gradient over the number of parameters, for each method.
+    """Plot the cost of a gradient against the number of parameters, for each method.
 
     Operations are counted on the tapes. The shaded band extends from the cost of the function to
     `bound` times this cost (Griewank and Walther's constant): a cheap gradient lies inside.
@@ -88,12 +88,12 @@ def cost(
 
 
 def _define_sum_of_terms(term: str, size: int) -> str:
-    """Return a sum with ``size`` terms, in which ``#`` is the number of the term."""
+    """Define a sum of ``size`` terms; ``#`` in ``term`` stands for the index."""
     return " + ".join(term.replace("#", str(k)) for k in range(1, size + 1))
 
 
 def _define_network(size: int) -> str:
-    """Return the definitions of a network with two inputs, one hidden layer and one output."""
+    """Return the definitions of a network with two inputs, a hidden layer and one output."""
     hidden = [f"xh{k} = tanh(u{k}*x1 + v{k}*x2 + b{k})" for k in range(1, size + 1)]
     return "\n".join([*hidden, f"xw = {_define_sum_of_terms('w#*xh#', size)}"])
 
@@ -134,7 +134,7 @@ def cost_growth(
     methods: Names = (),
     timed: bool = False,
 ) -> CostGrowth:
-    """Count the operations of each method for a family of graphs, and measure times if `timed`.
+    """Count the operations of each method for a family of graphs, and optionally measure times.
 
     >>> growth = cost_growth("sum", [1, 10], methods=["forward", "reverse"])
     >>> [cost.operations for cost in growth.primal]
@@ -185,7 +185,7 @@ def sort_counts(counts: int | Iterable[int], name: str) -> list[int]:
 
 
 def _measure_seconds(program: DerivativeProgram, graph: ExpressionGraph) -> float:
-    """Return the minimum time of several runs on one sample."""
+    """Measure the minimum run time of a program on one sample, in seconds."""
     runner = Runner(program)
     random = np.random.default_rng(0)
     columns = {name: random.random(1) for name in graph.inputs}
@@ -195,7 +195,7 @@ def _measure_seconds(program: DerivativeProgram, graph: ExpressionGraph) -> floa
 
 
 def _list_points(costs: Sequence[Cost], kind: str) -> list[tuple[int, float]]:
-    """Return pairs of numbers of parameters and costs; `kind` is ``operations`` or ``seconds``."""
+    """Return the points (number of parameters, cost); `kind` is ``operations`` or ``seconds``."""
     return [(cost.parameters, float(getattr(cost, kind))) for cost in costs]
 
 
@@ -233,7 +233,7 @@ def _draw_panel(axes: slide.Axes, growth: CostGrowth, kind: str, bound: float, l
 def _mark_last_cost(
     axes: slide.Axes, growth: CostGrowth, method: str, kind: str, colour: str, look: Theme
 ) -> None:
-    """Mark the end of the curve of a method that refuses larger sizes."""
+    """Mark the last point of a method that does not support larger graphs."""
     last, cost = _list_points(growth.methods[method], kind)[-1]
     others = [growth.primal, *(c for name, c in growth.methods.items() if name != method)]
     values = [v for c in others for size, v in _list_points(c, kind) if size == last]

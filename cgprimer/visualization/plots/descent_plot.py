@@ -41,7 +41,7 @@ def descent(
     dark: bool = False,
     title: str | None = None,
 ) -> slide.Figure:
-    """Draw the mean loss of Levenberg-Marquardt and of optimizers over steps, from the same start.
+    """Plot the mean loss of Levenberg-Marquardt and of optimizers from the same initial values.
 
     Every step uses all samples. Levenberg-Marquardt uses the derivative of each residual, an
     optimizer only the gradient of their sum of squares. Rejected steps of Levenberg-Marquardt count
@@ -107,7 +107,7 @@ def descents(
     optimizers: Names = ("adam",), rates: Mapping[str, float] | None = None,
     steps: int = 10_000, seed: int = 0,
 ) -> list[LossCurve]:  # fmt: skip
-    """Compute the curves of :func:`descent`, Levenberg-Marquardt first; the arguments are equal."""
+    """Compute the loss curves that :func:`descent` draws, Levenberg-Marquardt first."""
     steps, seed = check_integer("steps", steps, minimum=1), check_integer("the seed", seed)
     names = normalize_names(optimizers, "optimizers")
     for name in names:
@@ -144,7 +144,7 @@ def descents(
 
 
 def _build_optimizer_curve(name: str, run: TrainingRun) -> LossCurve:
-    """Return the losses of a training run with full-batch steps."""
+    """Build the loss curve of a training run with full-batch updates."""
     steps, losses = over_time(run, "step")
     ending = f"{format_number(losses[-1], 3)} at the end"
     if run.stopped == "diverged":

@@ -60,7 +60,7 @@ def error(
     dark: bool = False,
     title: str | None = None,
 ) -> slide.Figure:
-    """Draw the error of finite differences as a function of the step: the V-shaped curve.
+    """Plot the error of finite differences against the step size: a V-shaped curve.
 
     The reference is a derivative with fifty digits. A star marks the best step of each scheme.
     Straight lines show the slopes of the theory: 1 for forward differences, 2 for central
@@ -109,7 +109,7 @@ def error(
 
 
 def _draw_curves(axes: slide.Axes, errors: StepErrors, floor: float, look: Theme) -> None:
-    """Draw the errors of each scheme, with a star at its best step."""
+    """Draw the error of each difference scheme, with a star at its best step size."""
     stars: list[tuple[float, float]] = []
     for order, (scheme, values) in enumerate(errors.errors.items()):
         shown = np.where(values == 0, floor, values)
@@ -127,7 +127,7 @@ def _draw_curves(axes: slide.Axes, errors: StepErrors, floor: float, look: Theme
 
 
 def _draw_floor(axes: slide.Axes, floor: float, look: Theme) -> None:
-    """Draw the line of errors that are exactly 0, and its tick."""
+    """Draw the line and the tick that stand for errors of exactly 0."""
     axes.axhline(floor, color=look.edge, linewidth=1.0, zorder=1)
     high = max(axes.get_ylim()[1], 1e4 * floor)
     axes.set_ylim(floor / 3, high)
@@ -139,7 +139,7 @@ def _draw_floor(axes: slide.Axes, floor: float, look: Theme) -> None:
 
 @dataclass(frozen=True, eq=False)
 class StepErrors:
-    """Errors of finite differences over a range of steps.
+    """Errors of finite differences over a range of step sizes.
 
     Attributes:
         of: the variable that is differentiated.
@@ -162,7 +162,7 @@ class StepErrors:
     refused: dict[str, str]
 
     def find_best_steps(self, scheme: str) -> Array:
-        """Return which steps have the minimum expected error of a scheme."""
+        """Return a mask of the step sizes at which a scheme has its minimum expected error."""
         # The expected error of a step is the maximum error of its neighbourhood.
         padded = np.pad(self.errors[scheme], _NEIGHBOURS, constant_values=math.nan)
         near = np.lib.stride_tricks.sliding_window_view(padded, 2 * _NEIGHBOURS + 1)
@@ -176,11 +176,11 @@ class StepErrors:
         return expected <= least
 
     def best(self, scheme: str) -> float:
-        """Return the largest step with the minimum expected error of a scheme."""
+        """Return the largest step size at which a scheme has its minimum expected error."""
         return float(self.steps[np.flatnonzero(self.find_best_steps(scheme))[-1]])
 
     def slope(self, scheme: str, low: float, high: float) -> float:
-        """Return the slope of the error in the log-log plot between two steps (least squares)."""
+        """Fit the slope of the log error over the log step size, between two step sizes."""
         errors = self.errors[scheme]
         inside = (self.steps >= low) & (self.steps <= high) & (errors > 0)
         if inside.sum() < 2:
@@ -195,7 +195,7 @@ def step_errors(
     wrt: str | None = None, loss: str | None = None, schemes: Names = (),
     steps: float | Sequence[float] | None = None,
 ) -> StepErrors:  # fmt: skip
-    """Compute the error of each scheme at each step; the arguments are those of :func:`error`.
+    """Compute the error of each difference scheme at each step size, as :func:`error` draws it.
 
     >>> from cgprimer.core.graph import parse
     >>> result = step_errors(parse("xw = sin(xa)"), {"xa": 1}, steps=[1e-12, 1e-8, 1e-4, 1e-1])
@@ -219,7 +219,7 @@ def step_errors(
     scalars = {n: point[n] for n in graph.parameters}
 
     def derivative(method: str, **options: Any) -> float:
-        """Return the derivative at the point by a method."""
+        """Compute the derivative at the point with the given method."""
         run = Runner(differentiate(primal, target, name, method=method, **options))
         return float(np.ravel(run(columns, scalars, 1).derivatives[target, name])[0])
 
@@ -249,7 +249,7 @@ def step_errors(
 
 
 def _compute_absolute_error(value: float, exact: Any) -> float:
-    """Return the distance from the exact derivative, computed with many digits."""
+    """Return the absolute difference from the exact derivative, computed with extra precision."""
     import mpmath
 
     if not math.isfinite(value):
@@ -261,7 +261,7 @@ def _compute_absolute_error(value: float, exact: Any) -> float:
 
 
 def _format_default_title(errors: StepErrors) -> str:
-    """Return the formula, the derivative and the point."""
+    """Return a title with the formula, the derivative and the point."""
     formula = f"{errors.of} = {errors.formula}: "
     if len(errors.formula) > _MAX_FORMULA_LENGTH:
         formula = ""
@@ -274,7 +274,7 @@ def _format_default_title(errors: StepErrors) -> str:
 
 
 def _format_curve_label(errors: StepErrors, scheme: str) -> str:
-    """Return the legend label of a scheme, with its best step."""
+    """Return the legend label of a difference scheme, with its best step size."""
     values = errors.errors[scheme]
     if not np.nanmax(values, initial=0) > 0:
         what = "error" if np.isfinite(values).any() else "number"
@@ -286,7 +286,7 @@ def _format_curve_label(errors: StepErrors, scheme: str) -> str:
 
 
 def _find_best_point(errors: StepErrors, scheme: str, shown: Array) -> tuple[float, float] | None:
-    """Return the point of the curve at the best step; None if all errors are 0 or nan."""
+    """Return the curve's point at the best step size; None if all errors are 0 or nan."""
     if not np.nanmax(errors.errors[scheme], initial=0) > 0:
         return None
     distances = np.abs(np.log(errors.steps / errors.best(scheme)))
@@ -323,7 +323,7 @@ def _draw_guides(axes: slide.Axes, errors: StepErrors, look: Theme) -> None:
 
 
 def _find_rounding_start(errors: StepErrors, scheme: str, best: float) -> float:
-    """Return the step above which differences are not 0: below, all of the derivative is lost."""
+    """Return the smallest step size at which the difference does not round to 0."""
     is_lost = (errors.errors[scheme] > 0.3 * abs(errors.derivative)) & (errors.steps < best)
     lost = errors.steps[is_lost] if errors.derivative else []
     return float(max(3 * max(lost, default=0.0), 30 * errors.steps[0]))

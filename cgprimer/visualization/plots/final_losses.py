@@ -14,7 +14,7 @@ _AXES = {SAMPLES: "training samples", GRAPH: "model"}
 
 
 def choose_sweep_axis(sweep: Sweep) -> str | None:
-    """Return the setting on the horizontal axis of final losses; None to draw loss curves instead.
+    """Return the sweep setting for the horizontal axis; None if loss curves are drawn instead.
 
     The setting is ``samples`` or ``graph``.
     """
@@ -72,7 +72,7 @@ def final_losses(
 def _compute_mean_final_loss(
     sweep: Sweep, rest: list[Any], key: Any, axis: str, value: Any, kind: str
 ) -> float:
-    """Return the mean final loss of the runs of a combination of settings; nan if one diverged."""
+    """Return the mean final loss of the runs with the given settings; nan if a run diverged."""
     ends = []
     for of, other, run in zip(sweep.varied, rest, sweep.runs, strict=True):
         if other == key and of[axis] == value:

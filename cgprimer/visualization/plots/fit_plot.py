@@ -124,7 +124,7 @@ def _draw_curve(axes: slide.Axes, result: Fit, level: float, look: Theme) -> Arr
 
 
 def _draw_measured_over_computed(axes: slide.Axes, result: Fit, look: Theme) -> list[Array]:
-    """Draw measured values over computed values; return the computed values of each output."""
+    """Plot measured values against computed values; return the computed values of each output."""
     problem = result.problem
     computed = problem.outputs(result.end.values, problem.columns, problem.samples)[0]
     both = np.concatenate([computed, problem.target])

@@ -131,7 +131,7 @@ def _draw_orders(
 def _draw_tangent(
     axes: slide.Axes, curves: FunctionCurves, tangent: tuple[float, float, float], look: Theme
 ) -> None:
-    """Draw a tangent, given its place, value and slope, and mark the point of tangency."""
+    """Draw the tangent at a point with the given value and slope, and mark the point."""
     place, value, slope = tangent
     ends = curves.places[[0, -1]]
     at = f"{curves.wrt} = {format_number(place, 6)}"
@@ -141,7 +141,7 @@ def _draw_tangent(
 
 
 class Jump(NamedTuple):
-    """A jump of the values between two neighboring points.
+    """A jump discontinuity between two neighboring points.
 
     Attributes:
         after: index of the point to the left.
@@ -183,7 +183,7 @@ def function_curves(
     at: Mapping[str, float] | None = None, of: str | None = None, wrt: str | None = None,
     loss: str | None = None, order: int = 1, tangent: float | None = None, points: int = 801,
 ) -> FunctionCurves:  # fmt: skip
-    """Compute the curves of :func:`function` at equidistant points, by repeated reverse mode.
+    """Compute a function and its derivatives at equidistant points, with repeated reverse mode.
 
     >>> from cgprimer.core.graph import parse
     >>> curves = function_curves(parse("xw = xa^3"), 0, 2, order=2, tangent=1.0, points=3)
@@ -231,7 +231,7 @@ def function_curves(
 def _choose_range(
     function: Function, low: float | None, high: float | None, tangent: float | None
 ) -> tuple[float, float]:
-    """Return the given range, or else a range in which a tangent differs visibly from the curve.
+    """Return the given range, or a range in which the tangent differs visibly from the curve.
 
     If the curve is steep far from the tangent, everything near the tangent looks flat: the middle
     half of the range must contain about a quarter of the heights, as for a parabola.
@@ -257,7 +257,7 @@ def _choose_range(
 def _build_derivatives(
     primal: Tape, of: str, wrt: str, order: int, at: Mapping[str, float]
 ) -> list[Function]:
-    """Return an output as a function of one variable, and its derivatives up to an order.
+    """Return an output as a function of one variable, and its derivatives up to the given order.
 
     The tape of each derivative is the gradient of the previous tape. Derivatives are nan where the
     function is nan.
@@ -269,7 +269,7 @@ def _build_derivatives(
         tapes.append(replace(program.tape, outputs={name: program.tape.outputs[name]}))
 
     def evaluate(tape: Tape, places: Array) -> Array:
-        """Return the values of a tape at values of the variable."""
+        """Evaluate a tape at the given values of the variable."""
         (root,) = tape.outputs.values()
         result = values_of(tape, {**at, wrt: places}, roots=[root])[root]
         values = np.broadcast_to(np.asarray(result, dtype=float), places.shape)
@@ -281,7 +281,7 @@ def _build_derivatives(
 
 
 def _is_tangent(function: Function, place: float, value: float, slope: float, exact: Any) -> bool:
-    """Tell whether a slope is that of both sides; at a kink, reverse mode returns some value."""
+    """Return whether the left and right derivatives both equal `slope`, which fails at a kink."""
     if not np.isfinite([value, slope]).all():
         return False
     if exact is not None:
@@ -294,7 +294,7 @@ def _is_tangent(function: Function, place: float, value: float, slope: float, ex
 
 
 def _find_jumps(function: Function, places: Array, values: Array) -> tuple[Jump, ...]:
-    """Return the jumps of a function: differences that remain when their intervals are bisected."""
+    """Find the jump discontinuities of a function by repeated bisection."""
     with np.errstate(all="ignore"):
         change = np.abs(np.diff(values))
         padded = np.concatenate([[0.0], np.nan_to_num(change, posinf=0.0), [0.0]])
@@ -319,7 +319,7 @@ def _find_jumps(function: Function, places: Array, values: Array) -> tuple[Jump,
 
 
 def _choose_limits(curves: FunctionCurves) -> tuple[float, float]:
-    """Return the limits of the vertical axis, which cut off poles."""
+    """Choose limits of the vertical axis that cut off poles."""
     values = np.concatenate(curves.orders)
     values = values[np.isfinite(values)]
     if curves.tangent:
@@ -369,7 +369,7 @@ def _use_number_axis(axes: slide.Axes, which: str) -> None:
 
 
 def _describe_cut_values(curves: FunctionCurves, low: float, high: float) -> list[str]:
-    """Return notes on values that are not drawn: outside the limits, or too large for a double."""
+    """Return notes on values that are not drawn: outside the limits, or beyond the float range."""
     every = np.concatenate([values[~np.isnan(values)] for values in curves.orders])
     sides = ["top"] * bool(every.max() > high) + ["bottom"] * bool(every.min() < low)
     notes = [f"cut off at the {' and the '.join(sides)}"] if sides else []

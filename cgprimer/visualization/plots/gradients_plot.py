@@ -30,7 +30,7 @@ _NAMES_WIDTH = 800.0  # points for the names of the layers below the axis
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """The inner variables with the same distance to the output.
+    """The inner variables at the same distance from the output.
 
     Attributes:
         names: names of the variables.
@@ -42,7 +42,7 @@ class Layer:
 
     @property
     def size(self) -> float:
-        """The norm of the adjoints of all variables."""
+        """The norm of the adjoints of all variables in the layer."""
         return float(np.linalg.norm(self.sizes))
 
 
@@ -55,7 +55,7 @@ def gradients(
     dark: bool = False,
     title: str | None = None,
 ) -> slide.Figure:
-    """Draw the norm of the adjoint of each inner variable over its depth.
+    """Plot the norm of the adjoint of each inner variable against its depth.
 
     The plot shows whether the gradient vanishes or explodes. The depth of a variable is the length
     of the longest path to the output. The line connects the norms over all variables of a depth.
@@ -121,7 +121,7 @@ def _draw_norms(axes: slide.Axes, layers: tuple[Layer, ...], look: Theme) -> Non
 def adjoint_sizes(
     graph: ExpressionGraph, at: Mapping[str, Any] | None, target: str
 ) -> tuple[Layer, ...]:
-    """Compute the norms of the adjoints of :func:`gradients`: the layers, beginning at the target.
+    """Compute the norms of the adjoints in each layer, starting at the target.
 
     >>> from cgprimer.core.graph import parse
     >>> graph = parse("xb = 3*xa; xc = 3*xb; xd = 3*xc; output xd")

@@ -40,7 +40,7 @@ class MeanLoss:
         self._indices = [elements.index(name) for name in names]
 
     def at_point(self, two: Any) -> tuple[float, Array]:
-        """Return the mean loss and its gradient at values of the two parameters."""
+        """Return the mean loss and its gradient at the given values of the two parameters."""
         self._point[self._indices] = two
         with np.errstate(all="ignore"):
             total, gradient = self._objective.sums(self._columns, self._point, self._samples)
@@ -79,7 +79,7 @@ class MeanLoss:
 
 
 def _find_batched_function(name: Any) -> Callable[..., Array]:
-    """Return the numpy function of a primitive; matrix products of all points are one call."""
+    """Return the numpy function that evaluates a primitive at all points in a single call."""
     plain = numpy_arithmetic.numpy_function(name)
     if name == "pow":  # squares by numpy take ten times as long
         return lambda a, b: a * a if isinstance(b, float) and b == 2.0 else plain(a, b)
