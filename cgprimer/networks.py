@@ -79,9 +79,11 @@ def mlp(
     xo = sigmoid(w1_1*x1 + w1_2*x2)
     output xo
     """
-    layers, bias = _sizes(sizes), check_boolean("bias", bias)
+    layers, bias = _check_sizes(sizes), check_boolean("bias", bias)
     generator = Random(check_integer("the seed", seed))
-    functions = [_activation(activation)] * (len(layers) - 2) + [_activation(output, scalars)]
+    functions = [_format_activation(activation)] * (len(layers) - 2) + [
+        _format_activation(output, scalars)
+    ]
     if values or scalars:
         _check_parameter_count(layers, bias)
     if values:
@@ -89,7 +91,9 @@ def mlp(
     else:
         weights, vectors = _initialize_layers(layers, functions, bias, scalars)
     write = _format_unit_lines if scalars else _format_matrix_lines
-    return _graph(write(layers, functions, weights, vectors), f"mlp {'-'.join(map(str, layers))}")
+    return _parse_graph(
+        write(layers, functions, weights, vectors), f"mlp {'-'.join(map(str, layers))}"
+    )
 
 
 def neuron(
@@ -108,17 +112,17 @@ def neuron(
     xo = sigmoid(w1*x1 + w2*x2 + b)
     output xo
     """
-    generator, n = Random(check_integer("the seed", seed)), _count("inputs", inputs)
-    function, bias = _activation(activation), check_boolean("bias", bias)
-    value = partial(_scalar, generator, values=values)
+    generator, n = Random(check_integer("the seed", seed)), _check_count("inputs", inputs)
+    function, bias = _format_activation(activation), check_boolean("bias", bias)
+    value = partial(_sample_scalar, generator, values=values)
     variables = {f"x{k}": value(1.0) for k in range(1, n + 1)}
     limit = math.sqrt(3 / n)
     weights = {f"w{k}": value(limit) for k in range(1, n + 1)}
     weights |= {"b": value(0.1) if values else "zeros"} if bias else {}
-    total = _sum([f"w{k}*x{k}" for k in range(1, n + 1)], ["b"] * bias)
-    lines = [*_declared("input", variables), *_declared("parameter", weights)]
+    total = _format_sum([f"w{k}*x{k}" for k in range(1, n + 1)], ["b"] * bias)
+    lines = [*_format_declarations("input", variables), *_format_declarations("parameter", weights)]
     lines += [f"xo = {function.format(total)}", "output xo"]
-    return _graph(lines, f"neuron of {n} inputs")
+    return _parse_graph(lines, f"neuron of {n} inputs")
 
 
 def chain(
@@ -135,13 +139,13 @@ def chain(
     x2 = tanh(w2*x1)
     output x2
     """
-    generator, n = Random(check_integer("the seed", seed)), _count("values", length)
-    function = _activation(activation)
-    value = partial(_scalar, generator, 1.0, values=values)
-    lines = _declared("input", {"x0": value()})
-    lines += _declared("parameter", {f"w{k}": value() for k in range(1, n + 1)})
+    generator, n = Random(check_integer("the seed", seed)), _check_count("values", length)
+    function = _format_activation(activation)
+    value = partial(_sample_scalar, generator, 1.0, values=values)
+    lines = _format_declarations("input", {"x0": value()})
+    lines += _format_declarations("parameter", {f"w{k}": value() for k in range(1, n + 1)})
     lines += [f"x{k} = {function.format(f'w{k}*x{k - 1}')}" for k in range(1, n + 1)]
-    return _graph([*lines, f"output x{n}"], f"chain of {n}")
+    return _parse_graph([*lines, f"output x{n}"], f"chain of {n}")
 
 
 def polynomial(degree: int, *, seed: int = 0, values: bool = True) -> ExpressionGraph:
@@ -154,12 +158,12 @@ def polynomial(degree: int, *, seed: int = 0, values: bool = True) -> Expression
     output xo
     """
     generator, n = Random(check_integer("the seed", seed)), check_integer("the degree", degree)
-    value = partial(_scalar, generator, 1.0, values=values)
-    lines = _declared("input", {"x": value()})
-    lines += _declared("parameter", {f"a{k}": value() for k in range(n + 1)})
+    value = partial(_sample_scalar, generator, 1.0, values=values)
+    lines = _format_declarations("input", {"x": value()})
+    lines += _format_declarations("parameter", {f"a{k}": value() for k in range(n + 1)})
     powers = ["", "*x", *(f"*x^{k}" for k in range(2, n + 1))]
-    total = _sum([f"a{k}{powers[k]}" for k in range(n + 1)])
-    return _graph([*lines, f"xo = {total}", "output xo"], f"polynomial of degree {n}")
+    total = _format_sum([f"a{k}{powers[k]}" for k in range(n + 1)])
+    return _parse_graph([*lines, f"xo = {total}", "output xo"], f"polynomial of degree {n}")
 
 
 def recurrent(
@@ -176,15 +180,15 @@ def recurrent(
     xh2 = tanh(w*xh1 + u*x2)
     output xh2
     """
-    generator, n = Random(check_integer("the seed", seed)), _count("steps", steps)
-    function = _activation(activation)
-    value = partial(_scalar, generator, 1.0, values=values)
-    lines = _declared("input", {f"x{k}": value() for k in range(1, n + 1)})
-    lines += _declared("parameter", {name: value() for name in "wu"})
+    generator, n = Random(check_integer("the seed", seed)), _check_count("steps", steps)
+    function = _format_activation(activation)
+    value = partial(_sample_scalar, generator, 1.0, values=values)
+    lines = _format_declarations("input", {f"x{k}": value() for k in range(1, n + 1)})
+    lines += _format_declarations("parameter", {name: value() for name in "wu"})
     lines.append(f"xh1 = {function.format('u*x1')}")
     for k in range(2, n + 1):
         lines.append(f"xh{k} = {function.format(f'w*xh{k - 1} + u*x{k}')}")
-    return _graph([*lines, f"output xh{n}"], f"recurrent unit of {n} steps")
+    return _parse_graph([*lines, f"output xh{n}"], f"recurrent unit of {n} steps")
 
 
 def random(
@@ -203,27 +207,32 @@ def random(
     xo = x1*sin(xv3) + xv3
     output xo
     """
-    generator, n = Random(check_integer("the seed", seed)), _count("expressions", expressions)
-    names = [f"x{k}" for k in range(1, _count("inputs", inputs) + 1)]
-    value = partial(_scalar, generator, 1.0, values=values)
+    generator, n = Random(check_integer("the seed", seed)), _check_count("expressions", expressions)
+    names = [f"x{k}" for k in range(1, _check_count("inputs", inputs) + 1)]
+    value = partial(_sample_scalar, generator, 1.0, values=values)
     variables = {name: value() for name in names}
     parameters: list[str] = []
     unused, operands, lines = names[:], names[:], list[str]()
 
-    def operand() -> str:  # mostly an unused variable, so that few are left at the end
+    def choose_operand() -> str:
+        """Return a random operand: mostly an unused variable, so that few are left at the end."""
         if unused and generator.random() < _UNUSED_SHARE:
             return unused.pop(generator.randrange(len(unused)))
         return generator.choice(operands)
 
-    def parameter() -> str:
-        parameters.append(_letters(len(parameters)))
+    def add_parameter() -> str:
+        """Append a parameter and return its name."""
+        parameters.append(_name_parameter(len(parameters)))
         return parameters[-1]
 
     forms = (
-        lambda: f"{parameter()}*{operand()} + {parameter()}",
-        lambda: f"{parameter()}*{operand()}",
-        lambda: f"{generator.choice(_BOUNDED)}({parameter()}*{operand()} + {operand()})",
-        lambda: f"{operand()}*{generator.choice(_BOUNDED)}({operand()})",
+        lambda: f"{add_parameter()}*{choose_operand()} + {add_parameter()}",
+        lambda: f"{add_parameter()}*{choose_operand()}",
+        lambda: (
+            f"{generator.choice(_BOUNDED)}"
+            f"({add_parameter()}*{choose_operand()} + {choose_operand()})"
+        ),
+        lambda: f"{choose_operand()}*{generator.choice(_BOUNDED)}({choose_operand()})",
     )
     for k in range(1, n + 1):
         last = k == n
@@ -234,16 +243,16 @@ def random(
         lines.append(f"{name} = {text}")
         unused.append(name)
         operands.append(name)
-    declared = _declared("input", variables)
-    declared += _declared("parameter", {name: value() for name in parameters})
-    return _graph([*declared, *lines, "output xo"], f"random graph of {n}")
+    declared = _format_declarations("input", variables)
+    declared += _format_declarations("parameter", {name: value() for name in parameters})
+    return _parse_graph([*declared, *lines, "output xo"], f"random graph of {n}")
 
 
 # --- text ----------------------------------------------------------------------------------------
 
 
 def _check_parameter_count(layers: list[int], bias: bool) -> None:
-    """Raise UsageError if the text of a network with its numbers would be too long."""
+    """Raise UsageError if a network has too many parameters to write their values as text."""
     count = sum((inputs + bias) * units for inputs, units in pairwise(layers))
     if count > _MAX_PARAMETERS:
         message = f"the network has {count:,} parameters, more than {_MAX_PARAMETERS:,}"
@@ -252,19 +261,21 @@ def _check_parameter_count(layers: list[int], bias: bool) -> None:
 
 
 def _sample_layers(generator: Random, layers: list[int], bias: bool) -> tuple[list[Any], list[Any]]:
-    """Return numbers for the weights of each layer, and for the inputs and the biases."""
-    vectors, weights = [[_number(generator, 1.0) for _ in range(layers[0])]], []
+    """Sample values of the weights of each layer, and of the inputs and the biases."""
+    vectors, weights = [[_sample_number(generator, 1.0) for _ in range(layers[0])]], []
     for inputs, units in pairwise(layers):
         limit = math.sqrt(3 / inputs)
-        weights.append([[_number(generator, limit) for _ in range(inputs)] for _ in range(units)])
-        vectors.append([_number(generator, 0.1) for _ in range(units)] if bias else [])
+        weights.append(
+            [[_sample_number(generator, limit) for _ in range(inputs)] for _ in range(units)]
+        )
+        vectors.append([_sample_number(generator, 0.1) for _ in range(units)] if bias else [])
     return weights, vectors
 
 
 def _initialize_layers(
     layers: list[int], functions: list[str], bias: bool, scalars: bool
 ) -> tuple[list[Any], list[Any]]:
-    """Return initializers for the weights of each layer, and for the inputs and the biases.
+    """Return initializers of the weights of each layer, and of the inputs and the biases.
 
     With `scalars`, each scalar has an initializer. A scalar has no shape from which the bounds of
     ``glorot`` and ``he`` could be computed, so that the bounds are written as numbers.
@@ -277,25 +288,25 @@ def _initialize_layers(
         if weights[k] == "he":
             initializer = f"normal({number_text(round(math.sqrt(2 / inputs), 2))})"
         else:
-            initializer = _uniform(math.sqrt(6 / (inputs + units)))
+            initializer = _format_uniform_initializer(math.sqrt(6 / (inputs + units)))
         weights[k] = [[initializer] * inputs] * units
     return weights, [[text] * n * bool(text) for text, n in zip(vectors, layers, strict=True)]
 
 
 def _format_weight_initializer(function: str) -> str:
-    """Return the initializer for weights before an activation."""
+    """Return the name of the weight initializer that suits an activation function."""
     return "he" if function.partition("(")[0] in _RECTIFIERS else "glorot"
 
 
 def _format_matrix_lines(
     layers: list[int], functions: list[str], weights: list[Any], vectors: list[Any]
 ) -> list[str]:
-    """Return the lines of a network with a matrix for each layer."""
-    lines, last = [f"input x[{layers[0]}] = {_value(vectors[0])}"], len(layers) - 1
+    """Return the source lines of a network with a weight matrix for each layer."""
+    lines, last = [f"input x[{layers[0]}] = {_format_initial_value(vectors[0])}"], len(layers) - 1
     definitions, previous = [], "x"
     for k in range(1, len(layers)):
-        parts = [f"W{k}[{layers[k]},{layers[k - 1]}] = {_value(weights[k - 1])}"]
-        parts += [f"b{k}[{layers[k]}] = {_value(vectors[k])}"] if vectors[k] else []
+        parts = [f"W{k}[{layers[k]},{layers[k - 1]}] = {_format_initial_value(weights[k - 1])}"]
+        parts += [f"b{k}[{layers[k]}] = {_format_initial_value(vectors[k])}"] if vectors[k] else []
         lines.append(f"parameter {', '.join(parts)}")
         total = f"W{k} @ {previous}" + f" + b{k}" * bool(vectors[k])
         previous = "xo" if k == last else f"xh{k}"
@@ -306,9 +317,9 @@ def _format_matrix_lines(
 def _format_unit_lines(
     layers: list[int], functions: list[str], weights: list[Any], vectors: list[Any]
 ) -> list[str]:
-    """Return the lines of a network with a name for each unit and each weight."""
+    """Return the source lines of a network with a scalar for each unit and each weight."""
     previous = [f"x{k}" for k in range(1, layers[0] + 1)]
-    lines = _declared("input", dict(zip(previous, vectors[0], strict=True)))
+    lines = _format_declarations("input", dict(zip(previous, vectors[0], strict=True)))
     definitions = []
     for k in range(1, len(layers)):
         units, several = list[str](), layers[k] > 1
@@ -318,16 +329,18 @@ def _format_unit_lines(
             values = dict(zip(names, weights[k - 1][unit - 1], strict=True))
             biases = [f"b{k}{ending}"] if vectors[k] else []
             values |= dict(zip(biases, vectors[k][unit - 1 : unit], strict=True))
-            lines += _declared("parameter", values)
+            lines += _format_declarations("parameter", values)
             terms = [f"{w}*{name}" for w, name in zip(names, previous, strict=True)]
             units.append(("xo" if k == len(layers) - 1 else f"xh{k}") + ending)
-            definitions.append(f"{units[-1]} = {functions[k - 1].format(_sum(terms, biases))}")
+            definitions.append(
+                f"{units[-1]} = {functions[k - 1].format(_format_sum(terms, biases))}"
+            )
         previous = units
     return [*lines, *definitions, f"output {', '.join(previous)}"]
 
 
-def _declared(kind: str, values: Mapping[str, float | str]) -> list[str]:
-    """Return declarations, wrapped to the width of a line."""
+def _format_declarations(kind: str, values: Mapping[str, float | str]) -> list[str]:
+    """Return the source lines that declare inputs or parameters, several on each line."""
     lines: list[str] = []
     for name, value in values.items():
         part = f"{name} = {value}"
@@ -338,47 +351,52 @@ def _declared(kind: str, values: Mapping[str, float | str]) -> list[str]:
     return lines
 
 
-def _value(numbers: Any) -> str:
-    """Return the text of an initializer or a nested list; a list of one number as the number."""
+def _format_initial_value(numbers: Any) -> str:
+    """Format an initializer or a nested list; a list with a single scalar becomes the scalar."""
     if isinstance(numbers, str):
         return numbers
     return str(numbers[0] if numbers[1:] == [] and isinstance(numbers[0], float) else numbers)
 
 
-def _sum(terms: Sequence[str], more: Sequence[str] = ()) -> str:
+def _format_sum(terms: Sequence[str], more: Sequence[str] = ()) -> str:
+    """Join terms to a sum, such as ``a + b``."""
     return " + ".join([*terms, *more])
 
 
-def _letters(number: int) -> str:
-    """Return the name of a parameter: ``a``, ``b``, ..., ``z``, ``a1``, ... without ``x``."""
+def _name_parameter(number: int) -> str:
+    """Return the parameter name with an index: ``a``, ..., ``z``, ``a1``, ... without ``x``."""
     letters = "abcdefghijklmnopqrstuvwyz"
     suffix, index = divmod(number, len(letters))
     return letters[index] + (str(suffix) if suffix else "")
 
 
-def _scalar(generator: Random, limit: float, *, values: bool) -> float | str:
-    """Return a number within ±limit, or without `values` the initializer for it.
+def _sample_scalar(generator: Random, limit: float, *, values: bool) -> float | str:
+    """Sample a scalar between -limit and limit; without `values`, return a uniform initializer.
 
-    A number is sampled in both cases, so that the rest of the graph is the same.
+    A scalar is sampled in both cases, so that `values` does not change the rest of the graph.
     """
-    number = _number(generator, limit)
-    return number if values else _uniform(limit)
+    number = _sample_number(generator, limit)
+    return number if values else _format_uniform_initializer(limit)
 
 
-def _uniform(limit: float) -> str:
+def _format_uniform_initializer(limit: float) -> str:
+    """Return the initializer ``uniform(-limit, limit)``."""
     bound = number_text(round(limit, 2))
     return f"uniform(-{bound}, {bound})"
 
 
-def _number(generator: Random, limit: float) -> float:
+def _sample_number(generator: Random, limit: float) -> float:
+    """Sample a number between -limit and limit, rounded to two decimals."""
     return round(generator.uniform(-limit, limit), 2) + 0.0  # no negative zero
 
 
-def _graph(lines: list[str], name: str) -> ExpressionGraph:
+def _parse_graph(lines: list[str], name: str) -> ExpressionGraph:
+    """Parse source lines as a graph with the given name."""
     return parse("\n".join(lines), name=f"<{name}>")
 
 
-def _sizes(sizes: str | Sequence[int]) -> list[int]:
+def _check_sizes(sizes: str | Sequence[int]) -> list[int]:
+    """Return layer sizes as integers; raise UsageError for fewer than two or a size below 1."""
     parts: Sequence[Any] = sizes.split("-") if isinstance(sizes, str) else sizes
     try:
         layers = [int(part) for part in parts]
@@ -390,12 +408,13 @@ def _sizes(sizes: str | Sequence[int]) -> list[int]:
     return layers
 
 
-def _count(what: str, number: Any) -> int:
+def _check_count(what: str, number: Any) -> int:
+    """Return a count as an integer; raise UsageError unless it is positive."""
     return check_integer(f"the number of {what}", number, minimum=1)
 
 
-def _activation(name: str, scalars: bool = True) -> str:
-    """Return an activation as a format string for its operand."""
+def _format_activation(name: str, scalars: bool = True) -> str:
+    """Return an activation as a format string, such as ``tanh({})``."""
     if name == "none":
         return "{}"
     elementwise = [row.name for row in primitives() if row.arity == 1 and row.name != "neg"]
