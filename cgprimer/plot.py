@@ -54,7 +54,7 @@ __all__ = [
     "variance",
     "workers",
 ]
-_OF_VALUES = ["fit", "memory", "sweep"]  # of objects in Python: `plot` draws none of them
+_OF_VALUES = ["fit", "memory", "sweep"]  # plots of Python objects; the command `plot` omits them
 
 
 def __getattr__(name: str) -> Any:

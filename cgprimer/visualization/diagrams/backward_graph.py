@@ -65,14 +65,14 @@ def build_backward_diagram(
 
 
 def _list_summands(partial: Expression) -> list[Expression]:
-    """Return the terms of the partial of a repeated operand: one for each of its positions."""
+    """Split the partial derivative of a repeated operand into one term per operand position."""
     if isinstance(partial, Apply) and partial.primitive == "add":
         return [part for side in partial.arguments for part in _list_summands(side)]
     return [partial]
 
 
 def _multiply(adjoint: Expression, partial: Expression) -> Expression:
-    """Return an adjoint times a partial, without factors of 1 and without nested products."""
+    """Multiply an adjoint by a partial derivative, without factors of 1 or nested products."""
     if isinstance(partial, Number) and partial.value == 1.0:
         return adjoint
     if isinstance(partial, Number) and partial.value == -1.0:

@@ -60,7 +60,7 @@ def find_columns(keys: Sequence[str], edges: Edges) -> list[list[str]] | None:
 
 
 def is_network(columns: Sequence[Sequence[str]], edges: Edges) -> bool:
-    """Tell whether a layer has three computed vertices, or two with two common operands.
+    """Return whether some layer is as wide as in a neural network, for example three units.
 
     >>> edges = [("a", "c"), ("a", "d"), ("b", "c"), ("b", "d")]
     >>> is_network([["a", "b"], ["c", "d"]], edges), is_network([["a"], ["c"]], edges[:1])
@@ -77,7 +77,7 @@ def is_network(columns: Sequence[Sequence[str]], edges: Edges) -> bool:
 
 
 def order_columns(columns: Sequence[Sequence[str]], edges: Edges) -> list[list[str]]:
-    """Return the columns sorted for few crossings of edges; the given order wins a tie.
+    """Sort the vertices of each column to reduce edge crossings.
 
     >>> edges = [("p", "d"), ("a", "c"), ("a", "d"), ("b", "c"), ("b", "d")]
     >>> order_columns([["p", "a", "b"], ["c", "d"]], edges)
@@ -252,7 +252,7 @@ def _compute_port_offsets(
 
 
 def _crosses_box(route: Route, box: Box) -> bool:
-    """Tell whether a straight route crosses a box (method of Liang and Barsky)."""
+    """Return whether a straight line crosses a box (Liang-Barsky clipping)."""
     (x, y), (end_x, end_y) = route
     near, far = 0.0, 1.0
     for start, distance, middle, size in (
@@ -286,7 +286,7 @@ def _lay_out_rows(
     tails = {head for _, head in edges}
 
     def can_break(number: int) -> bool:
-        """Tell whether a row can end after a column of leaves and one vertex of the main path."""
+        """Return whether a row can end after the column with the given index."""
         return all(key == main[number] or key not in tails for key in columns[number])
 
     candidates = [number for number in range(1, len(columns)) if can_break(number - 1)]

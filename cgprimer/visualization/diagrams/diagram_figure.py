@@ -143,7 +143,7 @@ def _draw_line(pen: Pen, line: tuple[Point, ...], emphasis: bool, dropped: bool)
 
 
 def _draw_stack(pen: Pen, node: Node, box: Box, step: float) -> None:
-    """Draw two outlines behind a vertex that represents several; `step` is their distance."""
+    """Draw two offset outlines behind a vertex that represents several vertices."""
     for behind in (2, 1):
         moved = box.translate(step * behind, -_STACK * behind)
         for patch in build_shape_patches(pen.look.roles[node.role], moved):

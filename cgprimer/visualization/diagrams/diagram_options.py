@@ -77,7 +77,7 @@ class DiagramOptions:
             raise UsageError(f"{name} draws the elements of all arrays", hint="omit `scalars`")
 
     def check_level(self) -> None:
-        """Raise UsageError for an unknown or unsuitable level, way to draw parameters, or path."""
+        """Raise UsageError for an invalid level, `parameters` option or path."""
         if self.level not in LEVELS:
             hint = f"choose one of {', '.join(LEVELS)}"
             raise UsageError(f"unknown level {self.level!r}", hint=hint)
@@ -91,7 +91,7 @@ class DiagramOptions:
             )
 
     def check_overlays(self) -> None:
-        """Raise UsageError for overlays that the level does not have."""
+        """Raise UsageError for overlays that the level does not support."""
         if self.path is not None and not self.path_vertices:
             raise UsageError("`path` is empty", hint='list its vertices: path="xa xx xw"')
         if self.path_vertices and self.level != "variables":

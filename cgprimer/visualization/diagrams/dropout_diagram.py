@@ -55,7 +55,7 @@ class ThinnedGraph:
 
 
 def thin_graph(graph: ExpressionGraph, mask: Mask) -> ThinnedGraph:
-    """Return the network that remains of a graph if dropout uses one mask.
+    """Apply one dropout mask to a graph, and return the remaining network.
 
     Args:
         graph: a graph that applies dropout.

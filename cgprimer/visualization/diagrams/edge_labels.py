@@ -49,7 +49,7 @@ class PlacedLabels(NamedTuple):
 
 
 def move_labels(layout: Layout, margin: float = 1.0, *, backward: bool = False) -> PlacedLabels:
-    """Move the labels of a layout to positions where they touch and cover less.
+    """Move the edge labels of a layout to positions with fewer overlaps.
 
     Labels may be outside of the layout by the margin. With `backward`, arrow heads are at the
     starts of lines.
@@ -145,7 +145,7 @@ class _BoxGrid:
         self.reach = self.rows[:, 2:].max(axis=0, initial=0.0) / 2 + _GAP
 
     def count_near(self, places: Array, exclude: int = -1) -> npt.NDArray[np.int_]:
-        """Return for each box the number of boxes closer than the gap, except those of an owner."""
+        """Count the boxes closer to each box than the gap, except boxes of the owner `exclude`."""
         around = places[:, 2:] / 2 + self.reach
         first, last = (np.floor((places[:, :2] + s * around) / _CELL).astype(int) for s in (-1, 1))
         columns = first[:, :1] + np.arange((last - first)[:, 0].max() + 1)
@@ -162,5 +162,5 @@ class _BoxGrid:
 
 
 def _compute_cell_keys(x: npt.NDArray[np.int_], y: npt.NDArray[np.int_]) -> npt.NDArray[np.int_]:
-    """Return cells as integers that sort by column, then by row."""
+    """Encode grid cells as integers that sort by column, then by row."""
     return np.asarray(x * 2**32 + y)

@@ -17,7 +17,7 @@ _MAX_NAMES = 3
 
 
 def is_readable(diagram: Diagram, readable: int = READABLE) -> bool:
-    """Tell whether a slide has room for every vertex and edge of a diagram.
+    """Return whether a slide has room for every vertex and edge of a diagram.
 
     A graph can have as many edges as vertices; three more edges count as one vertex.
 

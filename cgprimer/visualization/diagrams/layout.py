@@ -289,7 +289,7 @@ def _run_graphlay(request: Any, gaps: Gaps, down: bool, branches: str) -> dict[s
 
 
 def _is_network(layer: Mapping[str, int | None], edges: Sequence[tuple[str, str]]) -> bool:
-    """Tell whether each layer is fully connected to the next layer, and to no other layer."""
+    """Return whether each layer is fully connected to the next layer, and to no other layer."""
     members = Counter(layer.values())
     pairs = set(edges)
     if None in members:  # a vertex without edges belongs to no layer

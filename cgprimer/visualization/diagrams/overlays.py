@@ -42,7 +42,7 @@ Ends = tuple[str, str]
 
 
 class _Texts(Protocol):
-    """The texts of the overlays of one graph; vertices and edges are those of the diagram."""
+    """The derivatives that are written next to the vertices and edges of a diagram."""
 
     adjoint_note: str
 
@@ -130,7 +130,7 @@ def add_overlays(diagram: Diagram, graph: ExpressionGraph, options: DiagramOptio
 
 
 class _ScalarTexts:
-    """The texts of the overlays of a graph of scalars."""
+    """The derivatives written over the diagram of a graph of scalars."""
 
     def __init__(self, graph: ExpressionGraph, options: DiagramOptions, diagram: Diagram) -> None:
         at, level = options.at, options.level
@@ -184,7 +184,7 @@ class _ScalarTexts:
 
 
 class _ArrayTexts:
-    """The texts of the overlays of a graph with arrays."""
+    """The derivatives written over the diagram of a graph with arrays."""
 
     def __init__(self, graph: ExpressionGraph, options: DiagramOptions, diagram: Diagram) -> None:
         self._graph, self._path = graph, options.path_vertices
@@ -261,6 +261,6 @@ def _format_array_equation(name: str, value: Any) -> list[str]:
 
 
 def _add_elements(text: str, value: Any) -> list[str]:
-    """Return a text and below it the elements of an array, or only the norm of a large array."""
+    """Append the elements of an array to a string, or the norm of a large array."""
     lines = format_array_lines(value, max_size=_MAX_EDGE_SIZE)
     return [text, *(lines[-1:] if lines[-1].startswith("norm") else lines)]

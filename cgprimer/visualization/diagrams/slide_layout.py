@@ -206,7 +206,7 @@ class SlideLayout:
 
 
 def fits_slide(diagram: Diagram) -> bool:
-    """Tell whether a picture is legible on a slide; a picture of a small graph always is.
+    """Return whether a picture is legible on a slide; true for every small graph.
 
     >>> from cgprimer.visualization.diagrams.diagram import Node
     >>> fits_slide(Diagram((Node("xa", "xa", "input"),), ()))
@@ -250,7 +250,7 @@ def slide_layout(diagram: Diagram) -> SlideLayout:
 def _find_best_layout(
     diagram: Diagram, size: int, network: SlideLayout | None, least: float
 ) -> SlideLayout:
-    """Return the layout of a graph with the lowest cost, or its layout as a network."""
+    """Return the layout of a graph with the lowest cost."""
     best = _try_setting(diagram, _SETTINGS[0])
     assert best is not None  # every graph has this layout
     wide = _find_widest_row(diagram) > _WRAP
@@ -269,7 +269,7 @@ def _find_best_layout(
 
 
 def _try_setting(diagram: Diagram, setting: Setting, least: float = math.inf) -> SlideLayout | None:
-    """Return the layout with a setting; None for a graph of another kind.
+    """Lay out a diagram with one setting; None if the setting does not apply to the graph.
 
     Labels stay at the middle of their edges if the cost exceeds `least` without them.
     """
@@ -289,7 +289,7 @@ def _try_setting(diagram: Diagram, setting: Setting, least: float = math.inf) ->
     edges = [(edge.tail, edge.head) for edge in diagram.edges]
 
     def lay_out_with(gaps: Gaps) -> Layout | None:
-        """Return the layout with other gaps."""
+        """Lay out the diagram with the given gaps."""
         how = partial(lay_out_straight if setting.straight else lay_out, shapes=shapes, gaps=gaps)
         if diagram.parts:
             return lay_out_parts(diagram.parts, how, sizes, edges, label_sizes)

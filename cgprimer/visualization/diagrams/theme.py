@@ -138,7 +138,7 @@ def fade_colour(colour: str, look: Theme) -> str:
 
 
 def choose_faded_ink(look: Theme) -> str:
-    """Return the color of the text of a vertex or an edge that dropout removes."""
+    """Return the text color of a vertex or an edge that dropout removes."""
     return mix(look.ink, look.background, 0.6)
 
 

@@ -24,7 +24,7 @@ def find_natural_order(
     looks: Mapping[str, Hashable],
     edges: Edges,
 ) -> dict[str, str]:
-    """Return the vertex whose position each vertex takes; an empty mapping for no change.
+    """Return the vertex whose position each vertex takes; empty if the order does not change.
 
     Args:
         layer: layer of each vertex, in natural order.
@@ -56,7 +56,7 @@ def find_natural_order(
 def equalize_sizes(
     sizes: Mapping[str, Size], shapes: Mapping[str, Hashable], edges: Edges
 ) -> dict[str, Size]:
-    """Return the sizes, made equal for exchangeable vertices of similar size.
+    """Equalize the sizes of exchangeable vertices of similar size.
 
     >>> equalize_sizes({"a": (40, 20), "b": (44, 20), "s": (9, 9)}, {}, [("a", "s"), ("b", "s")])
     {'a': (44, 20), 'b': (44, 20), 's': (9, 9)}
@@ -78,7 +78,7 @@ def equalize_sizes(
 
 
 def _refine_colours(colours: Mapping[str, Hashable], edges: Edges) -> dict[str, int]:
-    """Return colors that differ if vertices or their neighborhoods differ.
+    """Refine vertex colors until vertices with different neighborhoods differ in color.
 
     Source: Weisfeiler and Leman (1968), colour refinement.
     """

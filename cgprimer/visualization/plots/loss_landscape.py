@@ -61,7 +61,7 @@ class LandscapeOptions:
 
 @dataclass(frozen=True, eq=False)
 class Descent:
-    """The path of one optimizer.
+    """The path of one optimizer over a loss landscape.
 
     Attributes:
         optimizer: name of the optimizer.
@@ -111,7 +111,7 @@ class Landscape:
 
     @property
     def quantity(self) -> str:
-        """The name of the heights: `loss`, or the name of an output."""
+        """Name of the quantity on the vertical axis: `loss`, or the name of an output."""
         return self.function or "loss"
 
     @property
@@ -126,7 +126,7 @@ class Landscape:
 
     @property
     def lowest(self) -> tuple[float, float]:
-        """The grid point with minimum loss."""
+        """Grid point with minimum loss."""
         row, column = np.unravel_index(np.nanargmin(self.losses), self.losses.shape)
         return float(self.first[column]), float(self.second[row])
 
@@ -138,7 +138,7 @@ def landscape(
     rates: Mapping[str, float] | None = None, steps: int = 200, loss: str | None = None,
     seed: int = 0, grid: int = 81,
 ) -> Landscape:  # fmt: skip
-    """Compute the data of :func:`cgprimer.plot.surface`, with ``grid`` values per parameter.
+    """Compute the loss landscape of two parameters on a grid with ``grid`` values per parameter.
 
     >>> from cgprimer.core.graph import parse
     >>> result = landscape(parse("xw = k*xa + b; parameter k = 3, b = -1"), ["k", "b"], steps=50)
@@ -196,7 +196,7 @@ def compute_landscape(
 def _resolve_parameter_values(
     graph: ExpressionGraph, data: Any, options: LandscapeOptions, names: tuple[str, str]
 ) -> dict[str, Any]:
-    """Return the given or declared values of the parameters; arrays are whole."""
+    """Return the given or declared values of all parameters, with arrays as a whole."""
     given_values = check_named_values(
         "at", options.at, "parameter", graph.parameters, shapes=graph.shapes, parts=True
     )
@@ -225,7 +225,7 @@ def _choose_reference(
 
 
 def format_full_batch_name(optimizer: str) -> str:
-    """Return the usual name of an optimizer whose updates use all samples.
+    """Return the common name of an optimizer whose updates use all samples.
 
     >>> format_full_batch_name("sgd"), format_full_batch_name("adam")
     ('gradient descent', 'adam')
@@ -250,7 +250,9 @@ def _descend(
     """Return the path of one optimizer, with full-batch updates and a constant learning rate."""
     rule = find_optimizer(name)
     if rule.kind != "rule":
-        raise UsageError(f"{name} has no update rule for a single iteration, so it has no path")
+        raise UsageError(
+            f"{name} has no update rule for a single iteration, so its path cannot be drawn"
+        )
     loss, slope = at_point(start)
     if rate is None:  # the first update moves by about a hundredth of the picture
         steepness = 1.0 if name in _NORMALIZED else float(np.max(np.abs(slope)))
@@ -298,7 +300,7 @@ def _ranges(
     kind: str,
     start: Mapping[str, float],
 ) -> list[Range]:
-    """Return the given range of each parameter, or else a range around the minimum."""
+    """Return the given range of each parameter, or a range around the minimum."""
     pairs = list(ranges) if isinstance(ranges, Iterable) else [ranges]
     if not pairs:
         return _choose_ranges_around_minimum(names, at_point, reference, kind, start)
@@ -366,6 +368,6 @@ def _find_minimum(at_point: LossAtPoint, start: Array) -> Array | None:
 
 
 def _round_minimum(at_point: LossAtPoint, point: Array, value: float) -> Array:
-    """Return a minimum rounded to 3 digits if its loss is as low, so that axes have short ticks."""
+    """Round a minimum to 3 digits, unless this increases the loss."""
     near = np.round(point, 3) + 0.0
     return near if at_point(near)[0] <= value + 1e-5 * max(1.0, abs(value)) else point

@@ -108,7 +108,7 @@ def loss(
 def _list_undrawn(
     axes: Any, names: list[str], drawn: Mapping[str, TrainingRun], look: Theme
 ) -> None:
-    """Add legend entries for the runs that diverge at their first step."""
+    """Add legend entries for runs that diverge at the first update."""
     for order, name in enumerate(names):
         if name not in drawn:
             label = slide.format_label(f"{name}: diverges at its first step")
@@ -131,7 +131,7 @@ def _scale_axes(axes: Any, log_axes: str, limits: tuple[float | None, float | No
 
 @dataclass(frozen=True, eq=False)
 class _Curve:
-    """The losses of one run; `training` and `validation` are pairs of steps or epochs and losses.
+    """The losses of one training run; `training` and `validation` are pairs (positions, losses).
 
     `order` is the index of the run, which determines its color.
     """
@@ -144,11 +144,11 @@ class _Curve:
 
     @property
     def losses(self) -> list[float]:
-        """The training losses."""
+        """Training losses of the run."""
         return self.training[1]
 
     def label(self, kind: str) -> str:
-        """Return the legend label of a curve; a single run without a name has only the kind."""
+        """Return the legend label of a curve: the run and the kind, such as "a: training"."""
         return kind if self.name == UNNAMED else f"{self.name}, {kind}"
 
 
@@ -162,7 +162,7 @@ def _choose_window(smooth: int | None, longest: int) -> int:
 def _build_curve(
     name: str, run: TrainingRun, names: list[str], by: str, validation: bool
 ) -> _Curve:
-    """Return the losses of a run; `names` are those of all runs, in their order."""
+    """Collect the losses of a training run; `names` lists all runs in order."""
     validation_losses = validation_curve(run, by) if validation else ([], [])
     return _Curve(name, run, names.index(name), over_time(run, by), validation_losses)
 
@@ -218,7 +218,7 @@ def _draw_validation(axes: Any, curve: _Curve, look: Theme) -> None:
 
 
 def _mark_best(axes: Any, curve: _Curve, look: Theme) -> None:
-    """Mark the first epoch with minimum validation loss; stars of runs differ in their points."""
+    """Mark the first epoch with minimum validation loss; stars differ between runs."""
     positions, losses = curve.validation
     if not any(map(isfinite, losses)):
         return
@@ -280,7 +280,7 @@ def smoothed(values: Sequence[float], window: int) -> list[float]:
 
 
 def _sum_windows(values: Array, window: int) -> Array:
-    """Return the sum over the window around each value, with zeros beyond the ends."""
+    """Return the sum over a window around each value, with zero padding at the ends."""
     # A window is composed of blocks of 1, 2, 4, ... values. Differences of running sums would be
     # faster, but the rounding error of a loss of 1e50 would exceed all later losses.
     blocks = np.pad(values, ((window - 1) // 2, window // 2))
@@ -296,7 +296,7 @@ def _sum_windows(values: Array, window: int) -> Array:
 
 
 def _is_exploding(losses: Sequence[float]) -> bool:
-    """Tell whether losses end far above their start."""
+    """Return whether the final losses are far above the initial losses."""
     # If the first losses ascend, the run explodes from its first step.
     ascends = all(a < b for a, b in pairwise(losses[:_FIRST]))
     start = abs(losses[0] if ascends else _estimate_typical_start(losses))
@@ -304,7 +304,7 @@ def _is_exploding(losses: Sequence[float]) -> bool:
 
 
 def _find_initial_loss(runs: Sequence[Sequence[float]]) -> float:
-    """Return the maximum initial loss, of runs that do not explode if there are any; or else 0."""
+    """Return the maximum initial loss, preferably of stable runs; 0 if none is finite."""
     stable = [run for run in runs if not _is_exploding(run)]
     # The first loss can be that of a lucky sample, so the typical loss counts as well.
     first = [max(run[0], _estimate_typical_start(run)) for run in stable] or [
@@ -338,7 +338,7 @@ def _choose_limits(
 
 
 def _choose_log_axes(log: str, losses: Sequence[float]) -> str:
-    """Return the letters of the logarithmic axes."""
+    """Return the logarithmic axes: a string of the letters x and y."""
     is_possible = max(losses) > 0 and min(losses) >= 0
     if log in ("y", "both") and not is_possible:
         reason = "a loss is negative" if min(losses) < 0 else "no loss is above 0"

@@ -19,7 +19,7 @@ _STEEP = 10.0  # maximum over median of a function, from which on its scale is l
 
 @dataclass(frozen=True, eq=False)
 class LossSurface:
-    """The losses of a landscape as they are drawn.
+    """The losses of a landscape on the scale of the plot, linear or logarithmic.
 
     Attributes:
         first: values of the first parameter; shape (n,).
@@ -36,7 +36,7 @@ class LossSurface:
     logarithmic: bool
 
     def contains(self, points: Array) -> Array:
-        """Return which points, of shape (..., 2), lie inside the picture or on its edge."""
+        """Return a mask of the points, of shape (..., 2), that lie inside the plotted range."""
         low, high = ([side[k] for side in (self.first, self.second)] for k in (0, -1))
         return ((points >= low) & (points <= high)).all(axis=-1)
 
@@ -84,13 +84,13 @@ def build_loss_surface(grid: Landscape) -> LossSurface:
 
 
 def _refine_linearly(values: Array) -> Array:
-    """Return values with more points between them, by linear interpolation."""
+    """Interpolate additional points between values linearly."""
     count = _REFINEMENT * (len(values) - 1) + 1
     return np.interp(np.arange(count) / _REFINEMENT, np.arange(len(values)), values)
 
 
 def _refine_rows(values: Array) -> Array:
-    """Return rows with more points: exact for parabolas, and linear next to holes.
+    """Interpolate additional points in rows: quadratic, but linear next to missing values.
 
     The curves are Catmull-Rom splines, which pass through each point with the slope of the line
     through its neighbors. SciPy's splines spread a single nan over the whole surface.

@@ -101,7 +101,7 @@ def noise(
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """The runs with one batch size.
+    """The SGD runs with one batch size.
 
     Attributes:
         batch_size: number of samples per step.
@@ -119,7 +119,7 @@ class Panel:
 
     @property
     def sentence(self) -> str:
-        """The number of runs that leave the valley, in words."""
+        """Sentence about the number of runs that leave the valley."""
         count = int(self.left.sum())
         leave = "leaves" if count == 1 else "leave"
         text = f"batch size {self.batch_size}: {count} of {len(self.paths)} runs {leave} the valley"
@@ -155,7 +155,7 @@ class NoisyDescents:
 
     @property
     def sentence(self) -> str:
-        """The end of gradient descent with all samples, in words."""
+        """Sentence about the point where full-batch gradient descent ends."""
         where = f"{self.name} ≈ {format_number(float(self.full[-1]), 3)}"
         inside = (self.values >= self.valley[0]) & (self.values <= self.valley[1])
         lowest = self.values[np.nanargmin(np.where(inside, self.losses, np.inf))]
@@ -212,7 +212,7 @@ def noisy_descents(
         full = _descend(loss_over, first, rate, [everything] * steps)
         if not np.isfinite(full[-1]):
             hint = "choose a smaller learning rate (--rate)"
-            raise UsageError("gradient descent diverges", hint=hint)
+            raise UsageError("gradient descent must converge, but it diverges", hint=hint)
         valley = _find_valley(values, losses, full[-1])
         panels = []
         for size in sizes:
@@ -313,7 +313,7 @@ def _descend(
 
 
 def _find_valley(values: Array, losses: Array, end: float) -> tuple[float, float]:
-    """Return the nearest maxima on both sides of a point; infinite without a maximum."""
+    """Return the nearest local maxima on both sides of a point; infinite without a maximum."""
     inner = losses[1:-1]
     maxima = values[1:-1][(inner >= losses[:-2]) & (inner > losses[2:])]
     below, above = maxima[maxima <= end], maxima[maxima > end]

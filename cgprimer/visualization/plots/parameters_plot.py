@@ -141,7 +141,7 @@ def _choose_parameters(runs: Mapping[str, TrainingRun], names: Names) -> tuple[s
 
 
 class OverTime(NamedTuple):
-    """The history of the parameters of a run.
+    """The values of the parameters of a training run over steps or epochs.
 
     `places` are steps or epochs, ascending from 0; `values` has the values of each parameter.
     """
@@ -151,7 +151,7 @@ class OverTime(NamedTuple):
 
 
 def over_time(run: TrainingRun, by: str, chosen: Sequence[str]) -> OverTime:
-    """Return the history of the chosen parameters that the run has, over steps or epochs.
+    """Return the values of the chosen parameters of a training run over steps or epochs.
 
     >>> import cgprimer
     >>> graph = cgprimer.parse("xw = k*xa; parameter k = 2")
@@ -172,7 +172,7 @@ def over_time(run: TrainingRun, by: str, chosen: Sequence[str]) -> OverTime:
 
 
 def _is_far(history: OverTime, name: str, truth: Values) -> bool:
-    """Tell whether some value of a parameter is so far from the true value that it diverged."""
+    """Return whether a parameter diverged: some value is far from the true value."""
     values = history.values.get(name, [])
     return any(not abs(value) <= _limit(values, name, truth) for value in values)
 

@@ -20,7 +20,7 @@ Run: TypeAlias = TrainingRun | str | Path
 
 
 def name_runs(runs: Sequence[Run | Mapping[str, Run]]) -> dict[str, TrainingRun]:
-    """Return runs keyed by name: keys of mappings, names of files, or numbers.
+    """Return training runs keyed by name: a mapping key, a file name or an index.
 
     The name of a file is its name without ``.json``, or the whole path if two names would be equal.
     A single run without a name is called ``training``.
@@ -77,7 +77,7 @@ def steps_per_epoch(run: TrainingRun) -> float:
 
 
 def merge_true_values(runs: Mapping[str, TrainingRun]) -> dict[str, float]:
-    """Return the true values of the parameters.
+    """Return the true values of the parameters, which must agree in all training runs.
 
     Raises:
         UsageError: two runs have different true values of a parameter.

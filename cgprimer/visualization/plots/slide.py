@@ -88,7 +88,7 @@ def style_ticks(axes: Axes, look: Theme) -> None:
 
 
 def text_style(look: Theme) -> dict[str, Any]:
-    """Return the font, size and color of the text of a plot; `$` and `_` are not markup."""
+    """Return the font, size and color of plot text; `$` and `_` are printed literally."""
     return {"fontsize": AXIS_SIZE, "color": look.ink, "family": FONT, "parse_math": False}
 
 
@@ -125,7 +125,7 @@ def choose_log_ticks(low: float, high: float, *, max_ticks: int = 9) -> list[flo
     from matplotlib.ticker import LogLocator, MaxNLocator
 
     def list_ticks(locator: LogLocator | MaxNLocator) -> list[float]:
-        """Return the ticks of a locator between the ends of the axis."""
+        """Return the tick positions of a locator within the limits of the axis."""
         ticks = [float(f"{tick:.12g}") for tick in locator.tick_values(low, high)]
         return [tick for tick in ticks if low <= tick <= high]
 
@@ -177,7 +177,7 @@ def format_tick(value: float, ticks: Any) -> str:
 
 
 def choose_curve_style(order: int, look: Theme) -> dict[str, Any]:
-    """Return the color, dashes and marker of the curve with the given index."""
+    """Choose the color, dashes and marker of the curve with the given index."""
     return {
         "color": look.curves[order % len(look.curves)],
         "linestyle": DASHES[order % len(DASHES)],
@@ -196,7 +196,7 @@ def choose_line_style(order: int, look: Theme, points: int) -> dict[str, Any]:
 def annotate_point(
     axes: Axes, text: str, point: Any, offset: Any, look: Theme, **style: Any
 ) -> None:
-    """Write a text at an offset, in points, from a point of the plot."""
+    """Write a string next to a point of the plot, at an offset in points."""
     style = text_style(look) | style
     axes.annotate(text, point, xytext=offset, textcoords="offset points", **style)
 
@@ -204,7 +204,7 @@ def annotate_point(
 def mark_end(
     axes: Axes, point: tuple[float, float], text: str, colour: str, look: Theme, *, up: bool = True
 ) -> None:
-    """Draw a ring around the end of a curve that other curves go beyond, with a text near it."""
+    """Mark the end of a shorter curve by a ring, and write a string next to the ring."""
     axes.plot(*point, linestyle="", marker="o", markersize=18, markerfacecolor="none",
               markeredgewidth=2.0, color=colour, label="_end", zorder=6)  # fmt: skip
     offset, va = ((0, 16), "bottom") if up else ((0, -16), "top")

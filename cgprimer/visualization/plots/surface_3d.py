@@ -55,7 +55,7 @@ def draw_in_space(
 def _draw_curves(
     axes: Any, surface: LossSurface, paths: Curves, marks: Curves, look: Theme
 ) -> tuple[float, float]:
-    """Draw paths and marks on a surface, parts that it hides faintly; return the best view."""
+    """Draw paths and marks on a surface, with faint hidden parts; return the best view."""
     on_paths = {}
     for label, (points, _) in paths.items():
         inside = np.argmin([*surface.contains(points), False])  # up to where it leaves the picture
@@ -99,7 +99,7 @@ def _draw_box(axes: Any, surface: LossSurface, heights: str, look: Theme) -> Non
 
 
 def _project_onto_surface(surface: LossSurface, points: Array) -> tuple[Array, list[int]]:
-    """Return a path as dense points on the surface, and the index of the point of each update.
+    """Project a path onto the surface; return dense points, and the index of each update.
 
     The points have shape (points, 3). Between two updates they follow the surface.
     """
@@ -116,11 +116,11 @@ def _project_onto_surface(surface: LossSurface, points: Array) -> tuple[Array, l
 def _choose_view(
     surface: LossSurface, paths: list[Array], references: list[Array]
 ) -> tuple[float, float]:
-    """Return the first view that shows nearly as much of paths and references as any other view."""
+    """Choose a view in which the surface hides little of the paths and the reference points."""
     count = sum(len(points) for points in paths) or 1
 
     def score(view: tuple[float, float]) -> float:
-        """Return the number of visible points of paths, plus the weight of visible references."""
+        """Rate a view by the visible points of the paths and the visible reference points."""
         on_paths = sum(int(find_visible_points(surface, points, view).sum()) for points in paths)
         visible = sum(bool(find_visible_points(surface, point, view)[0]) for point in references)
         return on_paths + _REFERENCE_WEIGHT * count * visible
@@ -130,7 +130,7 @@ def _choose_view(
 
 
 def find_visible_points(surface: LossSurface, points: Array, view: tuple[float, float]) -> Array:
-    """Return which points on the surface, shape (points, 3), are not hidden; shape (points,)."""
+    """Return a mask of the points, of shape (points, 3), that the surface does not hide."""
     height = float(np.nanmax(surface.heights) - np.nanmin(surface.heights))
     spans = np.array([np.ptp(surface.first), np.ptp(surface.second), height or 1.0])
     up, around = radians(view[0]), radians(view[1])

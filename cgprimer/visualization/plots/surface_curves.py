@@ -58,7 +58,7 @@ def draw_path(
 
 
 def draw_gradient_arrows(axes: Any, landscape: Landscape, count: int, look: Theme) -> None:
-    """Draw arrows of steepest descent at the start and at points evenly along the first path.
+    """Draw arrows of steepest descent at evenly spaced points of the first path.
 
     An arrow points from p to p - t g in the units of the axes, with t such that all arrows are
     visible: its direction is correct on the scales of the axes, its length has no meaning. Only the
@@ -93,7 +93,7 @@ def draw_gradient_arrows(axes: Any, landscape: Landscape, count: int, look: Them
 
 
 def _label_arrow(axes: Any, middle: Array, direction: Array, look: Theme) -> None:
-    """Write the label of an arrow below its middle, or to its right if the arrow is upright."""
+    """Write the label of an arrow below its center, or to the right of a vertical arrow."""
     normal = np.array([direction[1], -direction[0]]) / np.hypot(*direction)
     if normal[1] > 0 or (normal[1] == 0 and normal[0] < 0):
         normal = -normal

@@ -93,7 +93,7 @@ def _use_log_losses(axes: Any, limits: tuple[float, float]) -> None:
 def _draw_lines(
     panels: Mapping[str, Any], result: Sweep, first: str, by: str, look: Theme
 ) -> dict[str, list[str]]:
-    """Draw each run in the panel of its first setting; return the diverged runs of each panel."""
+    """Draw each run in the panel of its first setting; list the diverged runs of each panel."""
     labels = [
         ", ".join(format_cell(v) for n, v in of.items() if n != first) for of in result.varied
     ]
@@ -122,7 +122,7 @@ def _format_panel_title(name: str, diverged: list[str], lines: int, columns: int
 
 
 def _list_losses(run: TrainingRun, by: str) -> tuple[list[float], list[float]]:
-    """Return steps or epochs, and losses; the losses of each step for a run that diverged."""
+    """Return the steps or epochs and the losses of a training run."""
     if run.stopped != "diverged" or by == "step":
         return over_time(run, by)
     steps, losses = over_time(run, "step")

@@ -90,7 +90,7 @@ def swell(
 def _label_ends(
     figure: slide.Figure, axes: slide.Axes, ends: list[tuple[float, float]], look: Theme
 ) -> None:
-    """Write the counts to the right of the last points, at a distance from each other."""
+    """Write the counts to the right of the last points, without overlaps."""
     figure.draw_without_rendering()  # computes the positions of the points
     ends = sorted(ends, key=lambda end: end[1])
     heights = [72 / figure.dpi * float(axes.transData.transform(end)[1]) for end in ends]
@@ -151,7 +151,7 @@ class Swell(NamedTuple):
 def swell_counts(
     family: str = "product", depths: int | Sequence[int] = (), *, limit: int = LIMIT
 ) -> tuple[Swell, ...]:
-    """Count the operations of :func:`swell` for each depth; formulas above the limit have None.
+    """Count the operations of symbolic derivatives and reverse mode for each depth of nesting.
 
     >>> [(row.depth, row.formula, row.reverse) for row in swell_counts("product", [1, 4])]
     [(1, 6, 5), (4, 280, 26)]
@@ -184,7 +184,7 @@ def _count_symbolic(tape: Tape, share: bool, limit: int) -> int | None:
 
 
 def spread(levels: Sequence[float], least: float) -> list[float]:
-    """Return ascending values moved as little as possible to have a minimum distance.
+    """Move ascending values as little as possible, so that neighbors are `least` apart.
 
     >>> spread([0.0, 4.0, 30.0], 10.0)
     [-3.0, 7.0, 30.0]

@@ -39,7 +39,7 @@ def variance(
     dark: bool = False,
     title: str | None = None,
 ) -> slide.Figure:
-    """Draw the variance of a mini-batch gradient over the batch size, and the line 1/B.
+    """Plot the variance of a mini-batch gradient against the batch size, with the line 1/B.
 
     The variance is the mean squared distance to the gradient over all samples, summed over the
     parameters. The samples of a batch are sampled with replacement; without replacement the
@@ -116,7 +116,7 @@ def gradient_variances(
     graph: ExpressionGraph, data: Any = None, at: Mapping[str, Any] | None = None,
     sizes: int | Sequence[int] = (), batches: int = 400, loss: str = "squared-error", seed: int = 0,
 ) -> Variances:  # fmt: skip
-    """Measure the variances of :func:`variance`, which has the same arguments.
+    """Measure the variance of mini-batch gradients for each batch size.
 
     >>> from cgprimer.core.graph import parse
     >>> data = Dataset.from_arrays({"xa": [1.0, 1.0]}, {"xw": [1.0, 3.0]})
@@ -140,7 +140,7 @@ def gradient_variances(
     columns = objective.columns(data)
 
     def compute_gradient(indices: Any) -> Any:
-        """Return the mean gradient over chosen samples."""
+        """Compute the mean gradient over the samples with the given indices."""
         part = {name: column[indices] for name, column in columns.items()}
         return np.asarray(objective.sums(part, values, len(indices))[1], float) / len(indices)
 
@@ -158,7 +158,7 @@ def gradient_variances(
         of_one = np.mean([squared_error(np.array([k])) for k in _choose_samples(count, random)])
     if not np.isfinite([*measured, of_one]).all():
         hint = "choose other values (--at NAME=VALUE)"
-        raise NonFiniteError("a gradient is not finite at this point", hint=hint)
+        raise NonFiniteError("gradients must be finite at the chosen point", hint=hint)
     return Variances(tuple(chosen), np.array(measured), float(of_one), _compute_squared_norm(full))
 
 
@@ -168,7 +168,7 @@ def _compute_squared_norm(vector: Any) -> float:
 
 
 def _choose_samples(count: int, random: Any) -> Any:
-    """Return the indices of all samples, or of enough samples for an accurate mean."""
+    """Return the indices of all samples, or of a random subset of a large data set."""
     if count <= _MAX_SAMPLES:
         return np.arange(count)
     return random.choice(count, _MAX_SAMPLES, replace=False)

@@ -140,7 +140,7 @@ def _draw_spans(
 def _draw_steps(
     axes: slide.Axes, record: TeamRecord, last: str, size: tuple[int, float], look: Theme
 ) -> None:
-    """Draw a line at the end of each step: across all rows if all workers end a step together.
+    """Draw a line at the end of each training step: across all rows for synchronous workers.
 
     `last` is the last activity of a step, and `size` the number of rows and the end of the time.
     """

@@ -100,7 +100,7 @@ def _format_two_digits(count: float) -> str:
 
 
 def choose_names(comparison: Comparison, most: int) -> tuple[str, ...]:
-    """Return at most so many names: those with the largest errors, in their original order.
+    """Return the at most `most` names with the largest errors, in the original order.
 
     >>> from cgprimer import compare, parse
     >>> comparison = compare(parse("xw = k*xa + sin(m*xa)"), {"xa": 1, "k": 2, "m": 0.7})
@@ -189,7 +189,7 @@ def describe_trace(comparison: Comparison, result: MethodResult) -> str:
 
 
 def build_derivative_table(comparison: Comparison, most: int, digits: int = DIGITS) -> Table | None:
-    """Return a table of at most so many derivatives: by each method its value and relative error.
+    """Build the table of at most `most` derivatives with the value and the error of each method.
 
     None if every method refused.
 
@@ -225,7 +225,7 @@ def build_derivative_table(comparison: Comparison, most: int, digits: int = DIGI
 
 
 def build_cost_table(comparison: Comparison) -> Table:
-    """Return a table with a row per method: largest error, passes and other costs, with bars."""
+    """Build the table with the maximum error, the passes and other costs of each method."""
 
     def build_bar_scale(
         cost: Callable[[MethodResult], float],

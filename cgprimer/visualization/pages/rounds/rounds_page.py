@@ -22,7 +22,7 @@ _PASSES = {"forward": "sent micro-batch {} on", "backward": "sent the adjoints o
 
 
 class RunEvent(NamedTuple):
-    """An event of the workers.
+    """An event in a distributed training run.
 
     Attributes:
         time: the time in seconds.
@@ -62,7 +62,7 @@ def rounds_page(
     """
     run_names = name_runs(runs)
     if len(run_names) > 1 or show not in ("auto", "timeline"):
-        raise UsageError("a page steps through the timeline of one run")
+        raise UsageError("a page of rounds requires exactly one run")
     (run,) = run_names.values()
     record = record_of(run)
     end = until or record.timeline_end()
