@@ -35,7 +35,7 @@ def iterate_combinations(
     Raises:
         UsageError: an unknown name, a name without a list of values, or too many combinations.
 
-    >>> list(combinations({"epochs": [1, 2], "optimizer": ["sgd"]}))
+    >>> list(iterate_combinations({"epochs": [1, 2], "optimizer": ["sgd"]}))
     [{'epochs': 1, 'optimizer': 'sgd'}, {'epochs': 2, 'optimizer': 'sgd'}]
     """
     check_type("vary", vary, Mapping, "a mapping of settings to lists of values")
@@ -74,7 +74,7 @@ def sample_subset(data: Dataset, samples: int, seed: int) -> Dataset:
         UsageError: the dataset has fewer samples.
 
     >>> data = Dataset.from_arrays({"x": range(10)})
-    >>> small, large = (subset(data, n, seed=0).inputs["x"].tolist() for n in (2, 5))
+    >>> small, large = (sample_subset(data, n, seed=0).inputs["x"].tolist() for n in (2, 5))
     >>> small == large[:2], len(large)
     (True, 5)
     """

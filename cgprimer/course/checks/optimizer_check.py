@@ -222,7 +222,7 @@ def _build_question(rule: str, tests: Sequence[GradientSequence], decay: float) 
 def create_skeleton(rule: str) -> str:
     """Return the Python file that students complete: an optimizer class without its update.
 
-    >>> print(skeleton("sgd").splitlines()[2])
+    >>> print(create_skeleton("sgd").splitlines()[2])
     class SGD:
     """
     if rule not in OPTIMIZER_NAMES:
