@@ -106,21 +106,28 @@ def make_dataset(
     execute = compile_tape(select_engine("numpy"), lowered, reduction="none", dtype="float64")
     outputs = execute(columns, scalars, samples)
     for name in graph.outputs:
-        column = outputs[name]
-        if nonfinite := find_nonfinite(column, column.ndim - 1):
-            value, sample, element = nonfinite
-            count = np.count_nonzero(~np.isfinite(column).reshape(samples, -1).all(axis=1))
-            inputs = ", ".join(
-                f"{n}={format_array(columns[n][sample], 6, width=_MESSAGE_WIDTH)}"
-                for n in graph.inputs
-            )
-            frequency = f"{count:,} of {samples:,} samples"
-            message = f"target {name + element!r} is {value} in {frequency}, first at {inputs}"
-            hint = "choose bounds within the domain: low=..., high=... (--low, --high)"
-            raise DataError(message, hint=hint)
+        _check_finite_target(graph, columns, name, outputs[name])
         if noise:
-            outputs[name] = column + random.normal(0.0, noise, column.shape)
+            outputs[name] = outputs[name] + random.normal(0.0, noise, outputs[name].shape)
     return Dataset(columns, outputs, scalars)
+
+
+def _check_finite_target(
+    graph: ExpressionGraph, columns: Mapping[str, Any], name: str, target: Any
+) -> None:
+    """Raise DataError, with the inputs of the first such sample, if a target is not finite."""
+    if not (nonfinite := find_nonfinite(target, target.ndim - 1)):
+        return
+    value, sample, element = nonfinite
+    samples = len(target)
+    count = np.count_nonzero(~np.isfinite(target).reshape(samples, -1).all(axis=1))
+    inputs = ", ".join(
+        f"{n}={format_array(columns[n][sample], 6, width=_MESSAGE_WIDTH)}" for n in graph.inputs
+    )
+    frequency = f"{count:,} of {samples:,} samples"
+    message = f"target {name + element!r} is {value} in {frequency}, first at {inputs}"
+    hint = "choose bounds within the domain: low=..., high=... (--low, --high)"
+    raise DataError(message, hint=hint)
 
 
 def _check_no_bounds(name: str, low: Bound, high: Bound) -> None:

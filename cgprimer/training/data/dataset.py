@@ -80,12 +80,15 @@ class Dataset:
                [2., 4.]])
         """
         columns: dict[str, dict[str, Array]] = {"input": {}, "target": {}}
-        for role, given in (("input", inputs), ("target", {} if targets is None else targets)):
-            if not hasattr(given, "items"):
-                message = f"{role}s must map names to columns, got {type(given).__name__}"
+        for role, mapping in (
+            ("input", inputs),
+            ("target", {} if targets is None else targets),
+        ):
+            if not hasattr(mapping, "items"):
+                message = f"{role}s must map names to columns, got {type(mapping).__name__}"
                 hint = f'pass {role}s={{"xa": array}}, or a data frame with these column names'
                 raise UsageError(message, hint=hint)
-            for name, values in given.items():
+            for name, values in mapping.items():
                 if not isinstance(name, str) or not name.isprintable():
                     raise UsageError(f"column names must be printable strings, got {name!r}")
                 columns[role][name] = convert_column(f"{role} {name!r}", values)

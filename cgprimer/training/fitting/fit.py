@@ -277,7 +277,7 @@ def _resolve_start(
     graph: ExpressionGraph,
     dataset: Dataset,
     vectors: ParameterVectors,
-    given: Mapping[str, Any] | None,
+    start: Mapping[str, Any] | None,
     seed: int,
     low: Array,
     high: Array,
@@ -289,14 +289,14 @@ def _resolve_start(
     random_values = vectors.sampled_start(check_integer("the seed", seed))
     values = np.clip(random_values, low, high)  # the random values that `train` starts from
     shapes = {name: shape for name, shape in vectors.shapes.items() if shape}
-    start = check_named_values(
-        "start", given, "parameter", vectors.shapes, shapes=shapes, parts=True
+    checked = check_named_values(
+        "start", start, "parameter", vectors.shapes, shapes=shapes, parts=True
     )
     declared = graph.point(needed=()) if not dataset.truth else {}
     for name, value in declared.items():
         if name in vectors.shapes and name not in graph.initializers:
             values[find_indices(vectors, "start", name)] = np.ravel(value)
-    set_start_values(values, vectors, start)
+    set_start_values(values, vectors, checked)
     for name, value, least, most in zip(vectors.elements, values, low, high, strict=True):
         if not least <= value <= most:
             rule = f"the start of {name} must lie within its bounds {least:g} and {most:g}"
@@ -304,11 +304,11 @@ def _resolve_start(
     return values
 
 
-def _resolve_weights(graph: ExpressionGraph, given: Any, sizes: list[int], samples: int) -> Array:
+def _resolve_weights(graph: ExpressionGraph, weights: Any, sizes: list[int], samples: int) -> Array:
     """Return the square roots of the weights: the scalar 1, or one per residual."""
-    if given is None:
+    if weights is None:
         return np.array(1.0)
-    by_output = given if isinstance(given, Mapping) else dict.fromkeys(graph.outputs, given)
+    by_output = weights if isinstance(weights, Mapping) else dict.fromkeys(graph.outputs, weights)
     if unknown := [name for name in by_output if name not in graph.outputs]:
         hint = element_hint(str(unknown[0]), graph.outputs)
         raise UsageError(f"weights: unknown output {unknown[0]!r}", hint=hint)

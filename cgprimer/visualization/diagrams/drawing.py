@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 _CALLER = 2  # frames above `draw`: the wrapper, and the code that calls it
-_GIVEN = "_given"  # private argument of `draw`: names of the keyword arguments of the call
+_PASSED = "_passed"  # private argument of `draw`: names of the keyword arguments of a call
 _OPTIONS = tuple(field.name for field in fields(DiagramOptions))
 
 
 def _check_arguments(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Return a function that checks its keyword arguments, and passes their names as `_given`.
+    """Return a function that checks its keyword arguments, and passes their names as `_passed`.
 
     The drawing of a recorded value depends on whether an option is given, even as its default.
     """
     public = signature(function)
-    public = public.replace(parameters=[p for p in public.parameters.values() if p.name != _GIVEN])
+    public = public.replace(parameters=[p for p in public.parameters.values() if p.name != _PASSED])
     accepted = list(public.parameters)
 
     @wraps(function)
@@ -46,7 +46,7 @@ def _check_arguments(function: Callable[Arguments, Result]) -> Callable[Argument
             hint = did_you_mean(unknown[0], accepted[2:])
             hint = hint or "cgprimer.draw(graph).savefig('graph.png') writes a picture"
             raise UsageError(f"draw() has no argument {unknown[0]!r}", hint=hint)
-        kwargs[_GIVEN] = tuple(kwargs)
+        kwargs[_PASSED] = tuple(kwargs)
         return function(*args, **kwargs)
 
     call.__signature__ = public  # type: ignore[attr-defined]
@@ -77,7 +77,7 @@ def draw(
     workers: Names | None = None,
     title: str = "",
     dark: bool = False,
-    _given: Sequence[str] = (),
+    _passed: Sequence[str] = (),
 ) -> Figure:
     """Draw a graph in layers, from inputs to outputs.
 
@@ -130,8 +130,8 @@ def draw(
     if isinstance(graph, ExpressionGraph):
         diagram = build_diagram(graph, options)
     else:
-        given = [name for name in _given if name in _OPTIONS]
-        diagram = build_recorded_diagram(graph, sys._getframe(_CALLER), options, given)
+        passed_options = [name for name in _passed if name in _OPTIONS]
+        diagram = build_recorded_diagram(graph, sys._getframe(_CALLER), options, passed_options)
     return _save_and_draw(diagram, path_to_write, dark=dark)
 
 

@@ -24,7 +24,7 @@ def build_recorded_diagram(
     recorded: Any,
     frame: FrameType,
     options: DiagramOptions | None = None,
-    given: Sequence[str] = (),
+    passed_options: Sequence[str] = (),
 ) -> Diagram:
     """Build the diagram of a recorded value, a node, a ``grad_fn`` or a recording.
 
@@ -32,7 +32,7 @@ def build_recorded_diagram(
         recorded: object to draw.
         frame: frame of the caller; its variables name the values that have no names.
         options: options of :func:`cgprimer.draw`; a ``grad_fn`` accepts no options.
-        given: names of the options that the caller passed, also those equal to their defaults.
+        passed_options: names of the options in the call, including those with default values.
 
     Raises:
         UsageError: an object of another type, or an option for a ``grad_fn``.
@@ -52,14 +52,14 @@ def build_recorded_diagram(
         return build_diagram(graph, options)
     names = _find_variable_names(frame)
     if isinstance(recorded, GradFn):
-        _check_no_options(given)
+        _check_no_options(passed_options)
         return _build_backward_chain(recorded, names)
     writer = GraphWriter(every_operation=True)
     for value, name in names.items():
         writer.suggest_name(name, value)
     graph = writer.build_graph({names.get(recorded, "y"): recorded}, "value")
     diagram = build_diagram(graph, replace(options, parameters=options.parameters or "vertices"))
-    shows_data = not {"at", "values"} & set(given)
+    shows_data = not {"at", "values"} & set(passed_options)
     nodes = []
     for node in diagram.nodes:
         value = writer.values_by_name.get(node.key)
@@ -81,11 +81,11 @@ def _find_variable_names(frame: FrameType) -> dict[Any, str]:
     return names
 
 
-def _check_no_options(given: Sequence[str]) -> None:
+def _check_no_options(passed_options: Sequence[str]) -> None:
     """Raise UsageError if options are given for the drawing of a ``grad_fn``."""
-    if given:
+    if passed_options:
         raise UsageError(
-            f"draw() of a grad_fn does not accept {given[0]!r}",
+            f"draw() of a grad_fn does not accept {passed_options[0]!r}",
             hint="draw the value: draw(loss) instead of draw(loss.grad_fn)",
         )
 
