@@ -292,7 +292,7 @@ def _format_latex(tree: Expression) -> str:
 
 
 def _find_form(kind: str) -> str:
-    """Return the LaTeX form of a pending derivative, or of a function without a definition."""
+    """Return the LaTeX template of a pending derivative or of an undefined function."""
     begin, pending, variable = kind.partition(PENDING)
     if not pending:
         return rf"{kind}\left({{a}}\right)"

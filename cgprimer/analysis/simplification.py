@@ -194,7 +194,7 @@ class _Forms:
         return self.node("pow", base, self.number(Fraction(exponent)))
 
     def number(self, value: Fraction) -> Expression:
-        """Return the tree of a number, rounded to a double.
+        """Return the expression tree of a number, rounded to a double.
 
         Raises:
             DifferentiationError: the number is too large.

@@ -259,7 +259,7 @@ def _resolve_seed(graph: ExpressionGraph, wrt: str | None, method: str) -> str:
     if method != "reverse":
         seed, *others = resolve_wrt(graph, wrt if wrt is not None else _find_only_input(graph))
         if others:
-            raise UsageError("`wrt` must be a single name", hint="trace the other names separately")
+            raise UsageError("`wrt` must be a single name", hint="call trace once for each name")
         return seed
     if wrt is not None:
         raise UsageError(

@@ -130,7 +130,7 @@ def command(
         note(f"the graph is too large for a slide: {summarised}")
     if size is not None and round(size) < READABLE_SIZE:
         note(
-            f"its smallest text has {size:.2g} points on a slide, too few for the last row, which"
+            f"its smallest text is {size:.2g} points on a slide, too small for the last row, which"
             f" can read {READABLE_SIZE:.0f}: {_suggest_readable_picture(graph, settings)}"
         )
     if not live:

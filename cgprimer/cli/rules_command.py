@@ -87,7 +87,7 @@ def command(
 
 
 def _is_formula(text: str) -> bool:
-    """Return whether a string is a formula; `x.cg` and `homework/x` are names of missing files."""
+    """Return whether a string is a formula rather than the path of a missing file."""
     if (
         text == "-"
         or text in find_examples()

@@ -183,7 +183,7 @@ def sampling_options(function: F) -> F:
 
 
 def method_options(default: str | None = None) -> Callable[[F], F]:
-    """Add ``--method``, with a default value, and the options of single methods."""
+    """Add ``--method``, with a default value, and the options that only one method has."""
     decorators = (
         option(
             "--method",

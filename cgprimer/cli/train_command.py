@@ -24,7 +24,7 @@ def _read_file(context: click.Context, _: object, file: str | None) -> str | Non
     return None
 
 
-def _read_resume(context: click.Context, parameter: object, path: str | None) -> str | None:
+def _parse_resume_option(context: click.Context, parameter: object, path: str | None) -> str | None:
     """Return the file of a run; take defaults from the configuration if the path is a folder."""
     if path is None or not os.path.isdir(path):
         return path
@@ -66,7 +66,7 @@ def _read_resume(context: click.Context, parameter: object, path: str | None) ->
     group=OUTPUT,
     metavar="PATH",
     type=click.Path(),
-    callback=_read_resume,
+    callback=_parse_resume_option,
     is_eager=True,
     help="Resume a run from its file or --directory.",
 )

@@ -179,7 +179,7 @@ def train(
     run.truth = {name: truth[name] for name in truth if name in graph.parameters}
     data = ResidentData(objective, samples.training)
     strategy = choose_strategy(objective, data, plan, observed=on_step is not None)
-    progress = _create_first_progress(run, strategy)
+    progress = _create_initial_progress(run, strategy)
     steps = settings.epochs * plan.updates_per_epoch
     schedule = plan_recording(
         settings.epochs, plan.updates_per_epoch, len(progress.values), settings.short_run_records
@@ -255,8 +255,8 @@ def _begin_run(
     return run
 
 
-def _create_first_progress(run: TrainingRun, strategy: EpochStrategy) -> Progress:
-    """Return the progress from which a new or a resumed run continues."""
+def _create_initial_progress(run: TrainingRun, strategy: EpochStrategy) -> Progress:
+    """Return the progress at the start of a new run or of a resumed run."""
     objective = strategy.objective
     vector = objective.vectors.vector(run.last_parameters or run.parameters)
     values = vector.astype(objective.precision)

@@ -130,7 +130,7 @@ def _refuse_single_update(
     parameters: Array, gradient: Array, state: State, rate: float, memory: float = 10
 ) -> tuple[Array, State]:
     """Raise UsageError: SciPy computes the updates of L-BFGS."""
-    raise UsageError("l-bfgs has no single update: SciPy computes all updates")
+    raise UsageError("l-bfgs has no single update: SciPy runs the whole minimization")
 
 
 def _create_optimizer(name: str) -> Optimizer:

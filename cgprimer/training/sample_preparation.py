@@ -117,6 +117,6 @@ def _check_target_scales(scales: Mapping[str, Array], outputs: tuple[str, ...]) 
     missing = [name for name in outputs if f"targets/{name}" not in targets]
     if targets and missing:
         raise UsageError(
-            f"normalize='all' requires a target named {missing[0]!r} for that output",
+            f"normalize='all' requires a target for the output {missing[0]!r}",
             hint="set normalize='inputs' (--normalize inputs), or name the target as its output",
         )

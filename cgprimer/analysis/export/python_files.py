@@ -125,7 +125,7 @@ def _create_array_writer(prefix: str) -> Callable[[ArrayOperation, Line, list[st
 
 
 def _create_language(target: str) -> Language:
-    """Return the target language for Python with a library."""
+    """Return the syntax of Python programs that use the library of a target."""
     p = _PREFIX[target]
     texts = {
         **INFIX, **{name: f"{p}.{name}({{a}})" for name in UNARY}, "pow": "({a} ** {b})",

@@ -476,4 +476,4 @@ def _print_batch(batch: Batch, results: Sequence[Result], options: CheckOptions,
     ).items():
         note(f"note: {student} has {len(repeated)} submissions: {join_names(repeated)}")
     if batch.reused:
-        note(f"note: {pluralize(batch.reused, 'result')} from the journal")
+        note(f"note: reused {pluralize(batch.reused, 'result')} from the journal")

@@ -239,7 +239,7 @@ def _split_sides(value: Array, kind: str) -> tuple[Array, Array]:
 
 
 def _combine_samples(rows: Sequence[Array]) -> Array:
-    """Stack features to one array; a batch has every feature that one of its samples has."""
+    """Return the features of a batch: each feature that at least one of its samples has."""
     features = np.stack(rows)
     return features.any(axis=1) if features.ndim == 3 else features
 

@@ -145,7 +145,7 @@ def _read_answers(
     """
     lines = data.split(b"\n", requested + 2)
     if len(lines) > requested + 2:
-        raise InvalidLineError("more lines than requests")
+        raise InvalidLineError("the submission returned more lines than it was asked for")
     del lines[-1]  # empty, or incomplete because the process ended
     if not lines:
         return None, []
@@ -180,7 +180,7 @@ def _parse_loading(entry: dict[str, Any], source: Source) -> bool | Failure:
         return True
     if entry.keys() == {"loaded", "failure"} and entry["loaded"] is False:
         return _parse_failure(entry["failure"], source)
-    raise InvalidLineError("expected a successful import or a failure")
+    raise InvalidLineError("expected the result of the import: success or an error")
 
 
 def read_value(entry: dict[str, Any], source: Source) -> Any:

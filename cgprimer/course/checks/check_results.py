@@ -174,12 +174,12 @@ class Result:
     @property
     def points(self) -> float:
         """The sum of the points reached."""
-        return _add_points(part.points for part in self.parts)
+        return _sum_points(part.points for part in self.parts)
 
     @property
     def possible(self) -> float:
         """The maximum number of points."""
-        return _add_points(part.possible for part in self.parts)
+        return _sum_points(part.possible for part in self.parts)
 
     @property
     def percent(self) -> float:
@@ -193,7 +193,7 @@ class Result:
         problems = dict.fromkeys(part.problem for part in self.parts if part.problem)
         parts_of = {name: [p for p in self.parts if p.problem == name] for name in problems}
         return {
-            name: (_add_points(p.points for p in parts), _add_points(p.possible for p in parts))
+            name: (_sum_points(p.points for p in parts), _sum_points(p.possible for p in parts))
             for name, parts in parts_of.items()
         }
 
@@ -330,8 +330,8 @@ class Result:
         return cls(**fields | converted).cleaned()
 
 
-def _add_points(points: Iterable[float]) -> float:
-    """Add points exactly to hundredths; a sum of integers is an integer."""
+def _sum_points(points: Iterable[float]) -> float:
+    """Return the sum of points, rounded to hundredths; a sum of integers is an integer."""
     values = list(points)
     return round(fsum(values), 9) if any(type(v) is float for v in values) else sum(values)
 

@@ -116,7 +116,7 @@ def _check_point(graph: ExpressionGraph, at: Mapping[str, float]) -> dict[str, A
         if np.shape(value) != shape:
             raise UsageError(
                 f"{name} must have one value, got {np.size(value)}",
-                hint="a formula is checked around one point: at={'x': 0.5} (--at x=0.5)",
+                hint="give one point; values around it are tested: at={'x': 0.5} (--at x=0.5)",
             )
         if not np.all(np.isfinite(value)):
             raise UsageError(f"{name} must be finite, got {value}")
@@ -176,7 +176,7 @@ def _grade_formulas(
 
 
 def _grade_numbers(question: Question, point: Points, answers: Answers) -> tuple[Part, ...]:
-    """Return the verdicts on numbers, compared at the declared values to the digits given."""
+    """Grade numbers: compare them at the declared values, to the digits that were given."""
     for name in question.arguments:
         declared = [float(point.arguments[e][0]) for e in question.list_elements(name)]
         if not np.array_equal(declared, np.ravel(question.graph.values[name])):

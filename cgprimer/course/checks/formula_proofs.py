@@ -133,7 +133,7 @@ def _prove_equal(left: str, right: str, names: Sequence[str]) -> bool:
 
 
 def _serve_proofs() -> None:
-    """Prove the pairs of formulas on standard input, one pair per line."""
+    """Test whether the formulas of each line on standard input are equal; print the results."""
     import sympy  # noqa: F401
 
     try:

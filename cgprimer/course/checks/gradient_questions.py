@@ -233,7 +233,7 @@ def build_question(
     primal = tape(graph)
     if graph.layered or primal.custom or primal.combines_samples:
         raise UsageError(
-            "gradient checks do not support dropout, batchnorm, batch_mean and functions with a"
+            "gradient checks do not support dropout, batchnorm, batch_mean or functions with a"
             " custom backward pass"
         )
     if of is not None and loss is not None:

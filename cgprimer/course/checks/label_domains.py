@@ -186,7 +186,7 @@ class _InputUses:
     is_scalar_label: bool = False
 
     def infer_domain(self, *, declared: bool) -> tuple[Domain, str] | None:
-        """Return the domain and the loss name of a label; None if the input is not a label."""
+        """Infer the domain and the loss name of a label; None if the input is not a label."""
         self.kinds[self.source] = "label"
         pending = list(self.users.get(self.source, ()))  # sorted, as a heap is
         used = set[str]()

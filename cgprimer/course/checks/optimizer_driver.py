@@ -72,7 +72,7 @@ def _has_moved(run: dict[str, Any], report: dict[str, Any]) -> bool:
 
 
 def _rank_run(run: dict[str, Any]) -> tuple[int, bool]:
-    """Return the rank of a run for choosing the argument form with the most updates."""
+    """Return a sort key of a run: its number of updates, then whether arithmetic failed."""
     return len(run["steps"]), bool(run["error"].get("arithmetic"))
 
 

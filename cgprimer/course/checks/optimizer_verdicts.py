@@ -336,7 +336,7 @@ def _refine_state_mistake(name: str, did: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _describe_conventions(nearest: _Match, plain: Mapping[str, Any]) -> str:
-    """Return the conventions that a correct optimizer follows, and the form of its arguments."""
+    """Describe the conventions that an optimizer follows and how its arguments are passed."""
     notes = [change.message for change in nearest.variant.changes]
     if plain["form"] in ("dict of arrays", "list of arrays", "number"):
         notes.append(f"the optimizer works on a {plain['form']}")

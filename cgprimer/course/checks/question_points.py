@@ -89,7 +89,7 @@ def choose_points(question: Question, count: int = 20, seed: int = 0) -> Points:
         raise DifferentiationError(
             f"found too few points at which the derivatives of {question.of} are finite and agree"
             " with difference quotients",
-            hint="declare values in the file that have such points nearby",
+            hint="declare values in the file from which such points can be reached",
         )
     if question.branches.decisions:
         chosen += _search_branches(question, random, center, _concatenate(chosen), 2 * count)

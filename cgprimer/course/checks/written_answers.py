@@ -102,7 +102,7 @@ def _read_ordered_answers(parts: list[str], question: Question) -> dict[str, str
         raise UsageError(
             f"expected {len(sources)} components, {join_names(sources)} in this order, got"
             f" {len(parts)}",
-            hint=f"or name them: d{sources[0]} = ...; write decimals with a point: 3.5",
+            hint=f"or name each one: d{sources[0]} = ...; write decimals with a point: 3.5",
         )
     return dict(zip(sources, parts, strict=True))
 

@@ -151,7 +151,7 @@ def exercises_for(
                 break
         else:
             raise UsageError(
-                f"only {len(used)} different sheets can be created, fewer than students",
+                f"only {len(used)} different sheets exist, fewer than there are students",
                 hint="use more kinds, a higher difficulty, or random graphs",
             )
         used.add(questions)

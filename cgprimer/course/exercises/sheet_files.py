@@ -69,7 +69,7 @@ def _create_folders(root: Path) -> None:
 
 
 def _render_sheet(sheet: Exercise, name: str, solution: bool, path: Path) -> str | bytes:
-    """Render a sheet in a format; the pictures of Markdown are written to files next to it."""
+    """Render a sheet in the format of a path; pictures of Markdown are written next to it."""
     from cgprimer.course.exercises import printed_sheets
 
     if name == "pdf":

@@ -67,7 +67,7 @@ class AutogradCustomization:
         )
 
     def train_with_straight_autograd(self) -> TrainingRun:
-        """Train the network sample by sample, and print mean losses."""
+        """Train sample by sample with the straightforward differentiator; print mean losses."""
         return self._train("x")
 
     def train_with_extended_autograd(self) -> TrainingRun:

@@ -308,19 +308,19 @@ class ComputationalGraphPrimer(NetworkSteps):
         return self._display_graph(path, "display_network2")
 
     def display_network1(self, path: Picture = None) -> Figure:
-        """Draw the graph, like :meth:`display_network2`."""
+        """Draw the graph; the same as :meth:`display_network2`."""
         return self._display_graph(path, "display_network1")
 
     def display_DAG(self, path: Picture = None) -> Figure:
-        """Draw the graph, like :meth:`display_network2`."""
+        """Draw the graph; the same as :meth:`display_network2`."""
         return self._display_graph(path, "display_DAG")
 
     def display_one_neuron_network(self, path: Picture = None) -> Figure:
-        """Draw the graph, like :meth:`display_network2`."""
+        """Draw the graph; the same as :meth:`display_network2`."""
         return self._display_graph(path, "display_one_neuron_network")
 
     def display_multi_neuron_network(self, path: Picture = None) -> Figure:
-        """Draw the graph, like :meth:`display_network2`."""
+        """Draw the graph; the same as :meth:`display_network2`."""
         return self._display_graph(path, "display_multi_neuron_network")
 
     def _display_graph(self, path: Picture, call: str) -> Figure:

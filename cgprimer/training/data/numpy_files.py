@@ -64,7 +64,7 @@ class NumpyFile(Source):
             message = f"column {scalars[0]!r} must have one value per sample, got 0 dimensions"
             raise DataError(f"{self.path}: {message}")
         if any(shape[0] and not self._arrays[n].size for n, shape in lengths.items()):
-            raise DataError(f"{self.path}: a column holds no numbers")  # an axis of length 0
+            raise DataError(f"{self.path}: a column has no values")  # an axis of length 0
         if len(set(lengths.values())) > 1:
             listed = ", ".join(f"{n} {shape[0]}" for n, shape in lengths.items())
             raise DataError(f"{self.path}: columns must have equal lengths, got {listed}")

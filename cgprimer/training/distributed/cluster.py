@@ -127,7 +127,7 @@ class Cluster:
             import distributed
         except ImportError:
             hint = "pip install 'cgprimer[cluster]'"
-            raise UsageError("a cluster requires the package distributed", hint=hint) from None
+            raise UsageError("a cluster requires the package `distributed`", hint=hint) from None
         self.address, self.create, self.key = address, create, uuid.uuid4().hex
         self._dask: Any = distributed
         self.size = workers
@@ -202,7 +202,7 @@ class Cluster:
                 self._shards[worker] = None
                 record_loss(worker, begin)
                 continue
-            return self._raise_failure(worker, result), seconds
+            return self._unwrap_result(worker, result), seconds
         raise TrainingError(
             f"{pluralize(_MAX_ATTEMPTS, 'process', 'processes')} failed one after the other at the"
             " same task",
@@ -258,7 +258,7 @@ class Cluster:
             if version != __version__:
                 installed = f"cgprimer {version}" if version else "no cgprimer"
                 what = f"the worker at {address} must have cgprimer {__version__}, got {installed}"
-                raise UsageError(what, hint="install the same version in both places")
+                raise UsageError(what, hint="install the same version on client and workers")
 
     async def _can_connect(self, addresses: Iterable[str]) -> bool:
         """Return whether all workers can be reached directly, without the scheduler."""
@@ -319,7 +319,7 @@ class Cluster:
             except Exception:  # of any kind: no process, or a process that has just failed
                 await asyncio.sleep(_RETRY_SECONDS)
                 continue
-            self._raise_failure(worker, is_ready)
+            self._unwrap_result(worker, is_ready)
             self._shards[worker] = shard
             return
         what = f"no worker was available at {self.address} for {_PATIENCE:g} s"
@@ -331,7 +331,7 @@ class Cluster:
             options = {"workers": [address], "allow_other_workers": False, "pure": False}
             return await self._client.submit(Shard, actor=True, **options)
 
-    def _raise_failure(self, worker: int, result: Any) -> Any:
+    def _unwrap_result(self, worker: int, result: Any) -> Any:
         """Return the result of a worker, or raise its failure as an error."""
         if not isinstance(result, Failure):
             return result

@@ -211,7 +211,7 @@ def _parse_absence(arguments: Sequence[str], workers: int) -> tuple[int, float, 
     begin, end = (_parse_number("a time of dies", text) for text in times)
     if end <= begin:
         what = "dies: the worker must return after its failure"
-        raise UsageError(f"{what}, got the failure at {begin:g} and the return at {end:g}")
+        raise UsageError(f"{what}, got a failure at {begin:g} and a return at {end:g}")
     return worker, begin, end
 
 

@@ -93,7 +93,7 @@ def cut(tape: Tape, count: int, vertices: Collection[str], wrt: Collection[str])
     needed, per_sample = reachable(tape, [output]), find_varying_values(tape)
     inner = [i for i in range(len(tape.leaves), tape.size) if needed[i] and per_sample[i]]
     if not inner or not per_sample[output]:
-        raise UsageError("cannot divide the graph: its loss is the same for all samples")
+        raise UsageError("cannot divide the graph: its loss does not depend on the samples")
     stage_of = _assign_stages(tape, count, inner, vertices)
     cuts = _find_cuts(tape, inner, stage_of)
     total = sum(_estimate_cost(tape, i) for i in inner)

@@ -110,7 +110,7 @@ class SimulatedPipeline:
         if delays.absences:
             raise UsageError(
                 "a worker with a stage of the graph cannot fail: no other worker has its layers",
-                hint="leave out dies in the delays, or use --workers without --place",
+                hint="leave out 'dies' in the delays, or use --workers without --place",
             )
         stages = len(runner.parts)
         self.tasks, self.runner, self.micro_batches = tasks, runner, micro_batches

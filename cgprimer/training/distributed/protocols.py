@@ -140,7 +140,7 @@ def gather_with_backup(team: Team, spare: int = 1) -> UpdateGradients:
 
 
 def gather_in_groups(team: Team, count: int = 2) -> UpdateGradients:
-    """Yield the gradients of one group of workers as soon as all of them have arrived."""
+    """Yield the gradients of each group of workers as soon as all of the group have arrived."""
     size = len(team.workers) // count
     members = [team.workers[k * size : (k + 1) * size] for k in range(count)]
     arrivals: list[list[Arrival]] = [[] for _ in members]

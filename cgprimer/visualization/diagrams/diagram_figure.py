@@ -41,7 +41,7 @@ _OVERHANG, _WIDE_OVERHANG = 1.5, 4.0  # of the background of a label over thin a
 
 
 def draw_diagram(diagram: Diagram, *, dark: bool = False) -> Figure:
-    """Draw a diagram as a figure, with inputs at the left and outputs at the right.
+    """Draw a diagram as a figure, with inputs on the left and outputs on the right.
 
     Vertices show their label (20 points) and detail lines (16 points, long expressions broken at
     operators), edges their labels (16 points). Notes (16 points) and a legend of the roles are at

@@ -83,7 +83,7 @@ class DiagramOptions:
             raise UsageError(f"unknown level {self.level!r}", hint=hint)
         if self.parameters not in (None, *PARAMETERS):
             hint = f"choose one of {', '.join(PARAMETERS)}"
-            raise UsageError(f"unknown value {self.parameters!r} of `parameters`", hint=hint)
+            raise UsageError(f"unknown value {self.parameters!r} for `parameters`", hint=hint)
         if self.backward_arrows and not self.adjoints and self.level != "backward":
             raise UsageError(
                 "`backward_arrows` (--backward-arrows) requires a backward pass",

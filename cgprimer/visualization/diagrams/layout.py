@@ -206,7 +206,7 @@ def _build_layout(
     left, top = bounds.x - bounds.width / 2, bounds.y - bounds.height / 2
 
     def translate_line(line: Sequence[Point]) -> tuple[Point, ...]:
-        """Return a line moved to the new origin."""
+        """Return a line relative to the new origin."""
         return tuple((x - left, y - top) for x, y in line)
 
     return Layout(

@@ -55,7 +55,7 @@ class _Texts(Protocol):
         ...
 
     def format_partial_lines(self, edge: Edge) -> list[str]:
-        """Return the partial derivative on an edge."""
+        """Return the lines of text for the partial derivative of an edge."""
         ...
 
     def format_contribution_lines(self, edge: Edge) -> list[str]:

@@ -39,10 +39,10 @@ def find_natural_order(
     """
     if len(layer) + len(edges) > _MAX_SIZE:
         return {}
-    colours = _refine_colours({key: (layer[key], looks[key]) for key in layer}, edges)
+    colors = _refine_colors({key: (layer[key], looks[key]) for key in layer}, edges)
     classes: dict[int, list[str]] = defaultdict(list)
     for key in layer:
-        classes[colours[key]].append(key)
+        classes[colors[key]].append(key)
     slot_of: dict[str, str] = {}
     for keys in classes.values():
         slots = sorted(keys, key=height.__getitem__)
@@ -63,10 +63,10 @@ def equalize_sizes(
     """
     if len(sizes) + len(edges) > _MAX_SIZE:
         return dict(sizes)
-    colours = _refine_colours({key: shapes.get(key) for key in sizes}, edges)
+    colors = _refine_colors({key: shapes.get(key) for key in sizes}, edges)
     alike: dict[int, list[Size]] = defaultdict(list)
     for key, size in sizes.items():
-        alike[colours[key]].append(size)
+        alike[colors[key]].append(size)
     largest = {c: (max(w for w, _ in s), max(h for _, h in s)) for c, s in alike.items()}
     least = {c: (min(w for w, _ in s), min(h for _, h in s)) for c, s in alike.items()}
     similar = {
@@ -74,10 +74,10 @@ def equalize_sizes(
         for c in alike
         if all(_SIMILAR * b <= a for a, b in zip(least[c], largest[c], strict=True))
     }
-    return {key: largest[c] if (c := colours[key]) in similar else sizes[key] for key in sizes}
+    return {key: largest[c] if (c := colors[key]) in similar else sizes[key] for key in sizes}
 
 
-def _refine_colours(colours: Mapping[str, Hashable], edges: Edges) -> dict[str, int]:
+def _refine_colors(colors: Mapping[str, Hashable], edges: Edges) -> dict[str, int]:
     """Refine vertex colors until vertices with different neighborhoods differ in color.
 
     Source: Weisfeiler and Leman (1968), colour refinement.
@@ -87,24 +87,24 @@ def _refine_colours(colours: Mapping[str, Hashable], edges: Edges) -> dict[str, 
     for tail, head in edges:
         into[head].append(tail)
         onto[tail].append(head)
-    numbers = _number_colours(colours)
+    numbers = _number_colors(colors)
     count = 0
     while count < len(set(numbers.values())):
         count = len(set(numbers.values()))
         refined = {
-            key: (colour, _sort_colours(numbers, into[key]), _sort_colours(numbers, onto[key]))
+            key: (colour, _sort_colors(numbers, into[key]), _sort_colors(numbers, onto[key]))
             for key, colour in numbers.items()
         }
-        numbers = _number_colours(refined)
+        numbers = _number_colors(refined)
     return numbers
 
 
-def _sort_colours(numbers: Mapping[str, int], keys: Sequence[str]) -> tuple[int, ...]:
+def _sort_colors(numbers: Mapping[str, int], keys: Sequence[str]) -> tuple[int, ...]:
     """Return the sorted colors of vertices."""
     return tuple(sorted(map(numbers.__getitem__, keys)))
 
 
-def _number_colours(colours: Mapping[str, Hashable]) -> dict[str, int]:
+def _number_colors(colors: Mapping[str, Hashable]) -> dict[str, int]:
     """Replace colors by small integers."""
     numbers: dict[Hashable, int] = {}
-    return {key: numbers.setdefault(colour, len(numbers)) for key, colour in colours.items()}
+    return {key: numbers.setdefault(colour, len(numbers)) for key, colour in colors.items()}

@@ -62,7 +62,7 @@ def collect_themes() -> dict[str, ThemeColors]:
 
 
 def collect_theme_colors(dark: bool) -> ThemeColors:
-    """Return the CSS variables of a theme: ``ink``, ``background``, one for each role, and others.
+    """Return the colors of a theme as CSS variables: ``ink``, ``background``, one per role, ...
 
     >>> collect_theme_colors(False).variables["background"]
     '#ffffff'

@@ -185,7 +185,7 @@ class StepErrors:
         inside = (self.steps >= low) & (self.steps <= high) & (errors > 0)
         if inside.sum() < 2:
             raise UsageError(
-                f"a slope requires two errors of {scheme!r} between {low:g} and {high:g}"
+                f"a slope requires at least two errors of {scheme!r} between {low:g} and {high:g}"
             )
         return float(np.polyfit(np.log(self.steps[inside]), np.log(errors[inside]), 1)[0])
 

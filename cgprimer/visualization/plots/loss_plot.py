@@ -202,7 +202,7 @@ def _draw_training(axes: Any, curve: _Curve, smooth: int, longest: int, look: Th
 
 
 def _draw_validation(axes: Any, curve: _Curve, look: Theme) -> None:
-    """Draw validation losses, thin and with open markers in the color of the run."""
+    """Draw validation losses as a thin line with open markers, in the color of the run."""
     positions, losses = curve.validation
     remark = "" if any(map(isfinite, losses)) else ": no finite loss"
     style = slide.choose_curve_style(curve.order, look) | {

@@ -191,7 +191,7 @@ def noisy_descents(
     first = check_named_values("start", start, "parameter", (name,)).get(name)
     if first is None:
         hint = f"choose a value near a local minimum: start={{{name!r}: ...}} (--start {name}=...)"
-        raise UsageError(f"the start of {name!r} is missing", hint=hint)
+        raise UsageError(f"the parameter {name!r} has no initial value", hint=hint)
     if data is None:
         data = make_dataset(graph, truth=given_values, samples=_SAMPLES, seed=seed)
     samples = require_in_memory(load_samples(graph, data, loss), "a step needs all samples")

@@ -59,7 +59,7 @@ def choose_axis(runs: Mapping[str, TrainingRun], by: str = "auto") -> str:
     for name, run in runs.items():
         if not run.steps:
             raise UsageError(
-                f"the run {name!r} has no step, so there is nothing to draw over time",
+                f"the run {name!r} has no training step, so there is nothing to draw over time",
                 hint="train it for at least one epoch (--epochs 1)",
             )
         if by == "epoch" and not run.epoch_losses:

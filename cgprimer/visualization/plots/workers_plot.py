@@ -70,7 +70,7 @@ def workers(
         show = "timeline" if len(runs_by_name) == 1 else "loss"
     for name, run in runs_by_name.items():
         if not run.steps:
-            raise UsageError(f"the run {name!r} has no step, so there is nothing to draw")
+            raise UsageError(f"the run {name!r} has no training step, so there is nothing to draw")
     if show == "loss":
         return _draw_losses(runs_by_name, records, dark=dark, title=title)
     if show == "staleness":

@@ -76,4 +76,4 @@ def drop_capabilities(keep: int = 0) -> None:
     header = struct.pack("Ii", _LINUX_CAPABILITY_VERSION_3, 0)
     sets = struct.pack("6I", keep, keep, 0, 0, 0, 0)  # effective, permitted, inheritable; twice
     if load_libc().capset(header, sets) != 0:
-        raise PermissionError("cannot drop the capabilities of the grader")
+        raise PermissionError("cannot drop the Linux capabilities of the grader process")

@@ -77,7 +77,7 @@ class DifferentiatedTape:
         return self.order_edges(_sort_depth_first(self.tape, self.root, {*self.region}))
 
     def order_edges(self, heads: Sequence[int]) -> list[Edge]:
-        """Return the edges to the given results, from the last result to the first."""
+        """Return the edges into the given results in reverse order of evaluation."""
         return [edge for head in reversed(heads) for edge in self.edges_to(head)]
 
     def list_variables(self) -> list[int]:

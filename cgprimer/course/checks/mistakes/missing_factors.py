@@ -56,7 +56,7 @@ def omit_loss_derivative(passes: GradientPasses) -> Iterator[PassPrediction]:
 
 
 def _find_squared_errors(passes: GradientPasses, outputs: list[int]) -> dict[int, int]:
-    """Return the squared differences in the loss: the difference, keyed by the square."""
+    """Return the difference that each squared error of the loss squares, keyed by the square."""
     tape = passes.tape
     squares = {}
     for head in passes.region:

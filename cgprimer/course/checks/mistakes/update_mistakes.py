@@ -103,7 +103,7 @@ def return_updated_parameters(attempt: Attempt) -> Iterator[Prediction]:
 
 
 def update_parameters_early(attempt: Attempt) -> Iterator[Prediction]:
-    """Yield gradients with parameters that are updated before they are used.
+    """Yield the gradients if parameters are updated before the backward pass has used them.
 
     The learning rate is a common one, or is fitted to the student's derivatives.
     """

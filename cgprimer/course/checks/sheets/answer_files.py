@@ -241,4 +241,4 @@ def parse_namespace(names: Mapping[str, Any]) -> Answers:
     try:
         return Answers("", dict(_flatten_answers(answers)))
     except AttributeError:
-        raise DataError("answers must be dictionaries of dictionaries, as in the form") from None
+        raise DataError("answers must be a dictionary of dictionaries, as in the form") from None

@@ -174,7 +174,7 @@ def read_text_file(path: str | Path) -> str:
     """
     try:
         if Path(path).stat().st_size > _MAX_BYTES:
-            raise DataError(f"{path} is too large to be a sheet or answers")
+            raise DataError(f"{path} is too large for a sheet or for answers")
         return Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from None

@@ -125,7 +125,7 @@ def draw_fitted_graph(graph: FittedGraph) -> Figure:
 
 
 def _shorten_diagram(diagram: Diagram) -> Iterator[tuple[Diagram, float, str]]:
-    """Yield a diagram with less and less text, its smallest readable scale, and a note."""
+    """Yield versions of a diagram with less and less text, each with its scale and a note."""
     usual_scale, label_scale = READABLE_SIZE / DETAIL_SIZE, READABLE_SIZE / LABEL_SIZE
     if is_readable(diagram):
         nodes, edges = diagram.nodes, diagram.edges
@@ -170,7 +170,7 @@ def _find_value_index(node: Node) -> int:
 
 
 def _remove_details(nodes: Iterable[Node]) -> tuple[Node, ...]:
-    """Keep only the labels of vertices."""
+    """Return vertices without their details: only the labels remain."""
     return tuple(replace(node, detail=()) for node in nodes)
 
 

@@ -356,7 +356,7 @@ def _search_axis(
 
 
 def cut_line(window: Window, line: Sequence[Point], longest: float) -> list[Point]:
-    """Return the beginning of a line that is inside a window, up to a length in points.
+    """Return the first part of a line that is inside a window, up to a length in points.
 
     The result ends before the line reaches a hidden vertex.
     """

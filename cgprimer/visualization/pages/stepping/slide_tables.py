@@ -212,7 +212,7 @@ def choose_missing_style(pen: Pen) -> dict[str, Any]:
 
 
 def choose_lines(heights: list[int], highlighted: int, most: int) -> tuple[int, int]:
-    """Return the range of entries around the highlighted one that fit on a slide.
+    """Return the range of lines around the highlighted line that fits on a slide.
 
     Two lines are reserved for notes on omitted entries above and below.
 

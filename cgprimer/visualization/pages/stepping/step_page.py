@@ -237,7 +237,7 @@ def write_steps(
 
 
 def _check_slide_count(shown: Stepping, method: str) -> None:
-    """Raise UsageError if a method has too many steps to draw them."""
+    """Raise UsageError if a method has more steps than a page can show."""
     steps = len(shown.walk(method).steps)
     if steps <= MOST_DRAWN:
         return
