@@ -133,7 +133,7 @@ def test_the_rules_notice_each_kind_of_offence() -> None:
         "class Told:\n    def kept(self, given, *, shaped=1):\n"
         '        """Whether it is."""\n        self.own = [made for made in given]\n'
         "        def broadcast(x):\n"
-        '            """Return a value of one shape."""\n' + "            x += 1\n" * 59
+        '            """Return a value of one shape."""\n' + "            x += 1\n" * 60
     )
     assert [offence.partition(": ")[2] for offence in module_offences(text, "a")] == [
         "the docstring of the module opens with 'Of'",
