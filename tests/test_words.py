@@ -1,15 +1,12 @@
 """The wording rules: names and docstring openings that a reader understands, functions of one page.
 
-`words_unfinished.txt` lists the modules that do not follow the rules yet. It can only shrink: a
-listed module that follows them fails. ``python -m tests.test_words`` prints all offences,
-``python -m tests.test_words --update`` writes the list.
+``python -m tests.test_words`` prints all offences.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -23,7 +20,6 @@ PACKAGES = (
     "support", "core", "recording", "backends", "analysis", "training", "visualization", "course",
     "cli",
 )  # fmt: skip
-UNFINISHED = Path(__file__).with_name("words_unfinished.txt")
 
 LONGEST_FUNCTION = 60  # lines without the docstring, which a public function needs in full
 BANNED_NAMES = {
@@ -109,22 +105,10 @@ def offences_by_module() -> dict[str, list[str]]:
     }
 
 
-def unfinished() -> set[str]:
-    return set(UNFINISHED.read_text(encoding="utf-8").split()) if UNFINISHED.exists() else set()
-
-
 @pytest.mark.parametrize("module", offences_by_module())
 def test_module_follows_the_wording_rules(module: str) -> None:
-    expected_clean = module not in unfinished()
     found = offences_by_module()[module]
-    if expected_clean:
-        assert found == [], f"{module}: python -m tests.test_words prints all offences"
-    else:
-        assert found != [], f"{module} is clean: remove it from {UNFINISHED.name}"
-
-
-def test_every_unfinished_module_exists() -> None:
-    assert unfinished() - set(offences_by_module()) == set(), f"remove it from {UNFINISHED.name}"
+    assert found == [], f"{module}: python -m tests.test_words prints all offences"
 
 
 def test_the_rules_notice_each_kind_of_offence() -> None:
@@ -156,6 +140,3 @@ if __name__ == "__main__":
     for module, found in offences_by_module().items():
         for offence in found:
             print(f"{module}:{offence}")
-    if "--update" in sys.argv:
-        names = [module for module, found in offences_by_module().items() if found]
-        UNFINISHED.write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
