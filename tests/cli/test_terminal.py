@@ -58,8 +58,8 @@ def test_no_color_on_a_terminal() -> None:
         "train", LECTURE, "--epochs", "5", "--samples", "2000", NO_COLOR="1"
     )
     assert code == 0
-    colours = [f"\x1b[{n}" for n in (*range(30, 38), *range(90, 98))]
-    assert not any(c in shown for c in colours)
+    colors = [f"\x1b[{n}" for n in (*range(30, 38), *range(90, 98))]
+    assert not any(c in shown for c in colors)
 
 
 def test_a_dumb_terminal_gets_no_escape_codes() -> None:

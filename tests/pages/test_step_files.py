@@ -288,8 +288,8 @@ def test_shapes_on_slides_are_those_of_the_pictures() -> None:
     figure = draw_slide(shown, "reverse", shown.frames("reverse")[0], lay_out_scene(shown.scene))
     kinds = [type(patch).__name__ for patch in figure.axes[1].patches]
     assert "FancyBboxPatch" in kinds  # the round corners of an input
-    colours = {patch.get_edgecolor() for patch in figure.axes[1].patches}
-    assert {to_rgba(style.outline) for style in theme(False).roles.values()} & colours
+    colors = {patch.get_edgecolor() for patch in figure.axes[1].patches}
+    assert {to_rgba(style.outline) for style in theme(False).roles.values()} & colors
 
 
 @pytest.mark.parametrize(

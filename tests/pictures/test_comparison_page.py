@@ -110,7 +110,7 @@ def test_every_method_has_its_trace(lecture: Comparison) -> None:
     assert page.headings[-6:] == [*(r.method for r in lecture.results), "How to read the numbers"]
 
 
-def test_bars_and_colours_are_not_read_aloud_and_headers_have_a_scope(lecture: Comparison) -> None:
+def test_bars_and_colors_are_not_read_aloud_and_headers_have_a_scope(lecture: Comparison) -> None:
     page = Reader(comparison_page(lecture))
     assert all(attrs.get("scope") in ("col", "row") for tag, attrs in page.tags if tag == "th")
     bars = [a for tag, a in page.tags if tag == "span" and a.get("class") == "bar"]

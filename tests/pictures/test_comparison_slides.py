@@ -172,7 +172,7 @@ def test_bars_are_as_long_as_what_they_show(comparisons: dict[str, Comparison]) 
     import math
 
     assert lengths[0][0] / whole == pytest.approx((17 + math.log10(error)) / 17, abs=0.01)
-    # Colours are not alone in telling the methods apart.
+    # Colors are not alone in telling the methods apart.
     assert len({bar.get_hatch() for bar in drawn}) == 5
 
 

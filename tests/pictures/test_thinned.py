@@ -1,4 +1,4 @@
-"""The thinned network of dropout: what a mask removes, and how it is marked without colour."""
+"""The thinned network of dropout: what a mask removes, and how it is marked without color."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def test_zeros_of_relu_are_counted_and_not_drawn() -> None:
     figure.draw_without_rendering()
 
 
-def test_panels_share_an_axis_and_halves_differ_without_colour() -> None:
+def test_panels_share_an_axis_and_halves_differ_without_color() -> None:
     figure = plot.activations(depth=3, width=8, epochs=1)
     first, second = figure.axes
     assert first.get_ylim() == second.get_ylim()

@@ -82,7 +82,7 @@ def test_axes_are_numbered_in_steps_of_1_2_or_5() -> None:
     assert numbers(figure.axes[0].xaxis) == ["0", "5", "10", "15", "20", "25"]
 
 
-def test_eight_curves_differ_in_more_than_colour() -> None:
+def test_eight_curves_differ_in_more_than_color() -> None:
     figure = plot.loss(runs_of({f"run {k}": [1.0, 0.5 + k] * 20 for k in range(8)}))
     lines = [line for line in figure.axes[0].lines if not str(line.get_label()).startswith("_")]
     looks = {(str(line._unscaled_dash_pattern), line.get_marker()) for line in lines}  # type: ignore[attr-defined]
@@ -207,7 +207,7 @@ def test_the_view_shows_the_truth_also_without_paths() -> None:
     assert entries(draw_surface(found, in_3d=True)) == ["true values"]
 
 
-def test_heights_in_3d_are_logarithmic_where_colours_are() -> None:
+def test_heights_in_3d_are_logarithmic_where_colors_are() -> None:
     figure = draw_surface(landscape(LINE, ["k", "b"], grid=21, steps=9), in_3d=True)
     labels = [text.get_text() for text in figure.axes[0].get_zticklabels()]  # type: ignore[attr-defined]
     assert labels == ["1", "10"]

@@ -27,11 +27,11 @@ def test_scale(losses: list[float], scale: str, tmp_path: Path) -> None:
     save_figure(figure, tmp_path / "a.png")
 
 
-def test_runs_differ_in_colour_and_line_style() -> None:
+def test_runs_differ_in_color_and_line_style() -> None:
     figure = plot.loss(runs_of({name: [1.0, 0.5] for name in "abcdef"}), dark=True, title="$t_1")
     axes = figure.axes[0]
     looks = [(line.get_color(), line.get_linestyle()) for line in axes.lines]
-    assert len({colour for colour, _ in looks}) == 6
+    assert len({color for color, _ in looks}) == 6
     assert len({style for _, style in looks}) > 1
     (legend,) = figure.legends
     assert sorted(text.get_text() for text in legend.get_texts()) == list("abcdef")

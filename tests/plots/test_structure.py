@@ -101,7 +101,7 @@ def texts(figure: Figure) -> list[Text]:
 
 
 @pytest.mark.parametrize("kind", PLOTS)
-def test_a_slide_with_large_letters_none_on_another_and_curves_without_colours(kind: str) -> None:
+def test_a_slide_with_large_letters_none_on_another_and_curves_without_colors(kind: str) -> None:
     figure = PLOTS[kind](False)
     assert figure.get_size_inches() == pytest.approx((13.333, 7.5), abs=0.01)
     assert figure.get_facecolor() == pytest.approx((1, 1, 1, 1), abs=0.001)

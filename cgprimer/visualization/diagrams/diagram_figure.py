@@ -28,7 +28,7 @@ from cgprimer.visualization.diagrams.theme import (
     LINE_SPACING,
     TITLE_SIZE,
     choose_faded_ink,
-    fade_colour,
+    fade_color,
 )
 from cgprimer.visualization.diagrams.vertex_shapes import build_shape_patches
 
@@ -120,12 +120,12 @@ def _draw_label(pen: Pen, edge: Edge, box: Box, lines: tuple[str, ...]) -> None:
 def _draw_line(pen: Pen, line: tuple[Point, ...], emphasis: bool, dropped: bool) -> None:
     """Draw a line with its arrow head: wide and double on a path, faint and dashed if dropped."""
     large = 1.5 if emphasis else 1.0
-    colour = pen.look.path if emphasis else pen.look.edge
-    colour = fade_colour(colour, pen.look) if dropped else colour
+    color = pen.look.path if emphasis else pen.look.edge
+    color = fade_color(color, pen.look) if dropped else color
     dashes = {"linestyle": DROPPED} if dropped else {}
     shaft = shorten_line(line, _HEAD_LENGTH * large - 1.0)
     inside = (pen.look.background, 2.0, 1.5)
-    for ink, width, order in [(colour, 6.0, 1.4), inside] if emphasis else [(colour, 1.8, 1.0)]:
+    for ink, width, order in [(color, 6.0, 1.4), inside] if emphasis else [(color, 1.8, 1.0)]:
         pen.line(
             shaft,
             ink,
@@ -139,7 +139,7 @@ def _draw_line(pen: Pen, line: tuple[Point, ...], emphasis: bool, dropped: bool)
     half = large * _HEAD_HALF_WIDTH / max(math.dist((bx, by), (tx, ty)), 1e-9)
     side = (half * (by - ty), half * (tx - bx))
     corners = [(tx, ty), (bx + side[0], by + side[1]), (bx - side[0], by - side[1])]
-    pen.polygon(corners, colour, zorder=2)
+    pen.polygon(corners, color, zorder=2)
 
 
 def _draw_stack(pen: Pen, node: Node, box: Box, step: float) -> None:
@@ -157,7 +157,7 @@ def _draw_node(pen: Pen, node: Node, box: Box, detail: tuple[str, ...]) -> None:
         if node.emphasis:  # only the outer line of a double outline becomes wide
             patch.set(linewidth=1.2 if number else 4.2, edgecolor=pen.look.path)
         if node.dropped:
-            outline = fade_colour(pen.look.roles[node.role].outline, pen.look)
+            outline = fade_color(pen.look.roles[node.role].outline, pen.look)
             patch.set(edgecolor=outline, facecolor=pen.look.background, linestyle=DROPPED)
         patch.set(zorder=4, linewidth=pen.scale * patch.get_linewidth())
         pen.axes.add_patch(patch)

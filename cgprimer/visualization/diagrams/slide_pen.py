@@ -24,7 +24,7 @@ from cgprimer.visualization.diagrams.theme import (
     SLIDE_HEIGHT,
     SLIDE_WIDTH,
     Theme,
-    fade_colour,
+    fade_color,
     mix,
     theme,
 )
@@ -90,19 +90,19 @@ class Pen:
             y += height
         return y
 
-    def line(self, points: Sequence[Point], colour: str, width: float, **more: Any) -> None:
+    def line(self, points: Sequence[Point], color: str, width: float, **more: Any) -> None:
         """Draw a polyline."""
         from matplotlib.lines import Line2D
 
         x, y = zip(*points, strict=True)
         # `plot` would check units and limits, which takes longer than drawing the line.
-        self.axes.add_artist(Line2D(x, y, color=colour, linewidth=self.scale * width, **more))
+        self.axes.add_artist(Line2D(x, y, color=color, linewidth=self.scale * width, **more))
 
-    def polygon(self, points: Sequence[Point], colour: str, **more: Any) -> None:
+    def polygon(self, points: Sequence[Point], color: str, **more: Any) -> None:
         """Draw a filled polygon."""
         from matplotlib.patches import Polygon
 
-        style = {"facecolor": colour, "linewidth": 0.0, **more}
+        style = {"facecolor": color, "linewidth": 0.0, **more}
         self.axes.add_patch(Polygon(points, closed=True, **style))
 
     def flag(
@@ -127,16 +127,16 @@ class Pen:
 
     def rule(self, left: float, right: float, y: float, *, strong: bool = False) -> None:
         """Draw a horizontal rule of a table."""
-        colour, width = (self.look.edge, 1.4) if strong else (self.look.grid, 0.8)
-        self.line([(left, y), (right, y)], colour, width)
+        color, width = (self.look.edge, 1.4) if strong else (self.look.grid, 0.8)
+        self.line([(left, y), (right, y)], color, width)
 
     def bar(self, x: float, y: float, length: float, height: float, which: int) -> None:
         """Draw a bar with the color and the hatch of a series."""
         from matplotlib.patches import Rectangle
 
-        colour = self.look.curves[which % len(self.look.curves)]
+        color = self.look.curves[which % len(self.look.curves)]
         bar = Rectangle((x, y - height / 2), max(length, 1.5), height, zorder=3)
-        bar.set(facecolor=mix(colour, self.look.background, 0.45), edgecolor=colour, linewidth=1.2)
+        bar.set(facecolor=mix(color, self.look.background, 0.45), edgecolor=color, linewidth=1.2)
         bar.set_hatch(_HATCHES[which % len(_HATCHES)])
         bar.set_label("bar")
         self.axes.add_patch(bar)
@@ -358,7 +358,7 @@ class Legend:
         elif entry == "dropped":
             a, b, low, high = x, x + wide, y - high / 2, y + high / 2
             corners = [(a, low), (b, low), (b, high), (a, high), (a, low)]
-            pen.line(corners, fade_colour(look.edge, look), 1.8, linestyle=DROPPED)
+            pen.line(corners, fade_color(look.edge, look), 1.8, linestyle=DROPPED)
         else:
             style = look.roles[entry]
             box = Box(x + wide / 2, y, high if style.shape == "circle" else wide, high)

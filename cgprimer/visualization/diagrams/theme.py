@@ -3,7 +3,7 @@
 Roles differ in color and in outline, so pictures can be read in grayscale and by color-blind
 readers. Lengths and font sizes are in points (1/72 inch).
 
-Colours: Okabe and Ito, "Color Universal Design" (2008), https://jfly.uni-koeln.de/color/, a
+Colors: Okabe and Ito, "Color Universal Design" (2008), https://jfly.uni-koeln.de/color/, a
 little darkened if an outline needs more contrast on white.
 """
 
@@ -61,13 +61,13 @@ DASHES: tuple[LineStyle, ...] = ("-", (0, (6, 2)), (0, (2, 1.5)), (0, (8, 2, 2, 
 """Line styles of curves, cycled with the colors, so curves do not differ only in color."""
 
 
-def mix(colour: str, other: str, share: float) -> str:
+def mix(color: str, other: str, share: float) -> str:
     """Mix two colors `#rrggbb`; `share` is the fraction of the first color, from 0 to 1.
 
     >>> mix("#000000", "#ffffff", 0.2)
     '#cccccc'
     """
-    pairs = ((int(colour[i : i + 2], 16), int(other[i : i + 2], 16)) for i in (1, 3, 5))
+    pairs = ((int(color[i : i + 2], 16), int(other[i : i + 2], 16)) for i in (1, 3, 5))
     return "#" + "".join(f"{round(share * a + (1 - share) * b):02x}" for a, b in pairs)
 
 
@@ -89,9 +89,9 @@ _ROLES: dict[Role, tuple[str, Shape, float, str, str]] = {
 def _build_role_styles(dark: bool, background: str, tint: float) -> dict[Role, RoleStyle]:
     """Return the style of each role; `tint` is the strength of the fill color."""
     styles = {}
-    for role, (label, shape, width, *colours) in _ROLES.items():
-        fill = mix(colours[dark], background, 0.0 if shape == "dotted" else tint)
-        styles[role] = RoleStyle(label, shape, colours[dark], fill, width)
+    for role, (label, shape, width, *colors) in _ROLES.items():
+        fill = mix(colors[dark], background, 0.0 if shape == "dotted" else tint)
+        styles[role] = RoleStyle(label, shape, colors[dark], fill, width)
     return styles
 
 
@@ -128,13 +128,13 @@ FRAME = (0, (8.0, 3.0, 1.5, 3.0))  #: dashes of the frame of a part of a graph
 DROPPED = (0, (4.0, 3.0))  #: dashes of vertices and edges that dropout removes
 
 
-def fade_colour(colour: str, look: Theme) -> str:
+def fade_color(color: str, look: Theme) -> str:
     """Return the faded color of a vertex or an edge that dropout removes.
 
-    >>> fade_colour("#000000", LIGHT)
+    >>> fade_color("#000000", LIGHT)
     '#8c8c8c'
     """
-    return mix(colour, look.background, 0.45)
+    return mix(color, look.background, 0.45)
 
 
 def choose_faded_ink(look: Theme) -> str:

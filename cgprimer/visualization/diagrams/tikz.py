@@ -40,7 +40,7 @@ from cgprimer.visualization.diagrams.vertex_shapes import (
 _LONGEST = 12_000.0  # points; pages of TeX and PDF can be slightly larger
 _BORDER = 18.0
 _PREAMBLE = r"""% made by cgprimer; pdflatex, lualatex, xelatex make a page of the picture's size.
-% For a document of your own copy the colours, the library and the tikzpicture.
+% For a document of your own copy the colors, the library and the tikzpicture.
 \documentclass{article}
 \usepackage{iftex}
 \ifPDFTeX
@@ -82,7 +82,7 @@ def tikz(diagram: Diagram, *, dark: bool = False) -> str:
     picture = slide_layout(diagram)
     pen = _Pen(min(1.0, _LONGEST / max(picture.layout.width, picture.layout.height, 1.0)))
     roles = list_roles(diagram)
-    colours = {name: getattr(look, name) for name in ("background", "ink", "edge", "path")}
+    colors = {name: getattr(look, name) for name in ("background", "ink", "edge", "path")}
     size = pen.length
     body = [
         r"\begin{tikzpicture}[x=1bp, y=-1bp, text=ink, font=\sffamily, inner sep=0,",
@@ -95,7 +95,7 @@ def tikz(diagram: Diagram, *, dark: bool = False) -> str:
     ]
     for role in roles:
         style = look.roles[role]
-        colours |= {f"{role}line": style.outline, f"{role}fill": style.fill}
+        colors |= {f"{role}line": style.outline, f"{role}fill": style.fill}
         dots = ", dotted" if style.shape == "dotted" else ""
         body.append(
             f"  {role}/.style={{draw={role}line, fill={role}fill,"
@@ -108,7 +108,7 @@ def tikz(diagram: Diagram, *, dark: bool = False) -> str:
     body += [*_emit_captions(diagram, picture, pen), r"\end{tikzpicture}"]
     declared = [
         *declare_missing_characters("\n".join(body)),
-        *(rf"\definecolor{{{n}}}{{HTML}}{{{c[1:].upper()}}}" for n, c in colours.items()),
+        *(rf"\definecolor{{{n}}}{{HTML}}{{{c[1:].upper()}}}" for n, c in colors.items()),
     ]
     return "\n".join([_PREAMBLE, *declared, _PAGE, *body]) + _END_OF_PAGE
 

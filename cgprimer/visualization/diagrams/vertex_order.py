@@ -80,7 +80,7 @@ def equalize_sizes(
 def _refine_colors(colors: Mapping[str, Hashable], edges: Edges) -> dict[str, int]:
     """Refine vertex colors until vertices with different neighborhoods differ in color.
 
-    Source: Weisfeiler and Leman (1968), colour refinement.
+    Source: Weisfeiler and Leman (1968), color refinement.
     """
     into: dict[str, list[str]] = defaultdict(list)
     onto: dict[str, list[str]] = defaultdict(list)
@@ -92,8 +92,8 @@ def _refine_colors(colors: Mapping[str, Hashable], edges: Edges) -> dict[str, in
     while count < len(set(numbers.values())):
         count = len(set(numbers.values()))
         refined = {
-            key: (colour, _sort_colors(numbers, into[key]), _sort_colors(numbers, onto[key]))
-            for key, colour in numbers.items()
+            key: (color, _sort_colors(numbers, into[key]), _sort_colors(numbers, onto[key]))
+            for key, color in numbers.items()
         }
         numbers = _number_colors(refined)
     return numbers
@@ -107,4 +107,4 @@ def _sort_colors(numbers: Mapping[str, int], keys: Sequence[str]) -> tuple[int, 
 def _number_colors(colors: Mapping[str, Hashable]) -> dict[str, int]:
     """Replace colors by small integers."""
     numbers: dict[Hashable, int] = {}
-    return {key: numbers.setdefault(colour, len(numbers)) for key, colour in colors.items()}
+    return {key: numbers.setdefault(color, len(numbers)) for key, color in colors.items()}

@@ -215,7 +215,7 @@ def _draw_panel(
         (1, network.trained, 1, "////", f"after {epochs} of training"),
     )
     for side, layers, order, hatch, label in sides:
-        colour = look.curves[order]
+        color = look.curves[order]
         for k, values in enumerate(layers, 1):
             counts, _ = np.histogram(values[values != 0], bins)
             if not counts.any():
@@ -226,7 +226,7 @@ def _draw_panel(
             edges = bins[shown.start : shown.stop + 1]
             axes.stairs(
                 k + lengths, edges, baseline=k, orientation="horizontal", fill=True, hatch=hatch,
-                facecolor=mix(colour, look.background, 0.45), edgecolor=colour, linewidth=1.0,
+                facecolor=mix(color, look.background, 0.45), edgecolor=color, linewidth=1.0,
                 label=label if k == 1 else None,
             )  # fmt: skip
     axes.text(0.5, 0.985, network.sentence, transform=axes.transAxes, ha="center", va="top",

@@ -25,7 +25,7 @@ from cgprimer.visualization.plots.loss_landscape import (
     compute_landscape,
 )
 from cgprimer.visualization.plots.loss_surface import LossSurface, build_loss_surface
-from cgprimer.visualization.plots.surface_plot import build_colour_map, fill_contours
+from cgprimer.visualization.plots.surface_plot import build_color_map, fill_contours
 
 Array = Any
 _GRID = 25
@@ -120,7 +120,7 @@ def _draw_batches(
     surfaces, top = _align_surfaces(landscapes)
     for k, (axes, landscape) in enumerate(zip(grid.flat, landscapes, strict=False)):
         slide.style_axes(axes, look)
-        fill_contours(axes, surfaces[k], build_colour_map(look), look, top)
+        fill_contours(axes, surfaces[k], build_color_map(look), look, top)
         axes.grid(visible=False)
         _draw_panel(axes, landscape, path, k, len(landscapes) - 1, look)
         slide.use_linear_axis(axes, "x", max_ticks=6)

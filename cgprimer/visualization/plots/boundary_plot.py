@@ -142,7 +142,7 @@ def draw_plane(
     x, y = plane.names
     figure, axes, look = slide.create_plot(dark, title, snapshot.words, x=x, y=y)
     axes.grid(visible=False)
-    fills, inks = choose_region_colours(plane, look)
+    fills, inks = choose_region_colors(plane, look)
     for rings, fill in zip(snapshot.areas, fills, strict=True):
         if rings:
             outline = Path.make_compound_path(*(Path(ring, closed=True) for ring in rings))
@@ -176,7 +176,7 @@ def _draw_samples(
                   zorder=4)  # fmt: skip
 
 
-def choose_region_colours(plane: Plane, look: Theme) -> tuple[list[str], list[str]]:
+def choose_region_colors(plane: Plane, look: Theme) -> tuple[list[str], list[str]]:
     """Return the fill color and the sample color of each decision region."""
     count = len(plane.regions)
     if plane.classes:

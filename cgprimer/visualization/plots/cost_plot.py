@@ -231,7 +231,7 @@ def _draw_panel(axes: slide.Axes, growth: CostGrowth, kind: str, bound: float, l
 
 
 def _mark_last_cost(
-    axes: slide.Axes, growth: CostGrowth, method: str, kind: str, colour: str, look: Theme
+    axes: slide.Axes, growth: CostGrowth, method: str, kind: str, color: str, look: Theme
 ) -> None:
     """Mark the last point of a method that does not support larger graphs."""
     last, cost = _list_points(growth.methods[method], kind)[-1]
@@ -241,4 +241,4 @@ def _mark_last_cost(
     up = min((value / cost for value in values if value > cost), default=math.inf)
     down = min((cost / value for value in values if 0 < value < cost), default=math.inf)
     text = f"stops at {format_number(last, 6)}"
-    slide.mark_end(axes, (last, cost), text, colour, look, up=up >= down)
+    slide.mark_end(axes, (last, cost), text, color, look, up=up >= down)

@@ -180,8 +180,8 @@ def _draw_training(axes: Any, curve: _Curve, smooth: int, longest: int, look: Th
     window = smooth if count >= (_STEADY if explodes else 1) * smooth else 1
     means = smoothed(losses, window)
     if window > 1:
-        colour = style["color"]
-        axes.plot(positions, losses, color=colour, linewidth=1.0, alpha=0.3, label="_raw")
+        color = style["color"]
+        axes.plot(positions, losses, color=color, linewidth=1.0, alpha=0.3, label="_raw")
     if count == 1 or _SHORT * count < longest:
         # A short run next to long runs is a stroke at the edge: markers make it a curve.
         marker = slide.choose_curve_style(curve.order, look)["marker"]

@@ -332,10 +332,10 @@ def _draw_loss(
     axes.plot(descents.values, descents.losses, color=look.ink, linewidth=2.4)
     _mark_valley(axes, descents, look)
     marks = (("o", ~panel.left, look.curves[0]), ("^", panel.left, look.curves[1]))
-    for marker, chosen, colour in marks:
+    for marker, chosen, color in marks:
         ends = panel.ends[chosen]
         heights = np.interp(ends, descents.values, descents.losses, left=np.nan, right=np.nan)
-        axes.plot(ends, heights, linestyle="", marker=marker, markersize=9, color=colour, alpha=0.8)
+        axes.plot(ends, heights, linestyle="", marker=marker, markersize=9, color=color, alpha=0.8)
     end = descents.full[-1]
     height = float(np.interp(end, descents.values, descents.losses))
     axes.plot(end, height, linestyle="", marker="s", markersize=15, color=look.ink,

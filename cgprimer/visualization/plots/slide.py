@@ -202,11 +202,11 @@ def annotate_point(
 
 
 def mark_end(
-    axes: Axes, point: tuple[float, float], text: str, colour: str, look: Theme, *, up: bool = True
+    axes: Axes, point: tuple[float, float], text: str, color: str, look: Theme, *, up: bool = True
 ) -> None:
     """Mark the end of a shorter curve by a ring, and write a string next to the ring."""
     axes.plot(*point, linestyle="", marker="o", markersize=18, markerfacecolor="none",
-              markeredgewidth=2.0, color=colour, label="_end", zorder=6)  # fmt: skip
+              markeredgewidth=2.0, color=color, label="_end", zorder=6)  # fmt: skip
     offset, va = ((0, 16), "bottom") if up else ((0, -16), "top")
     annotate_point(axes, text, point, offset, look, ha="center", va=va, zorder=7)
 

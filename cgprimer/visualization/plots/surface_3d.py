@@ -35,7 +35,7 @@ def draw_in_space(
     heights: str,
     paths: Curves,
     marks: Curves,
-    colours: Any,
+    colors: Any,
     look: Theme,
 ) -> Any:
     """Draw a surface in 3-D with paths and marks; return the axes."""
@@ -44,7 +44,7 @@ def draw_in_space(
     axes.set_facecolor("none")
     axes.set_proj_type("ortho")
     x, y = np.meshgrid(surface.first, surface.second)
-    axes.plot_surface(x, y, surface.heights, cmap=colours, edgecolor=look.edge, linewidth=0.25,
+    axes.plot_surface(x, y, surface.heights, cmap=colors, edgecolor=look.edge, linewidth=0.25,
                       rcount=_MESH, ccount=_MESH, zorder=1)  # fmt: skip
     view = _draw_curves(axes, surface, paths, marks, look)
     axes.view_init(elev=view[0], azim=view[1])

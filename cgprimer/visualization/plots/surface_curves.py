@@ -25,14 +25,14 @@ def style_paths(landscape: Landscape, surface: LossSurface, look: Theme) -> Curv
     widest, so all of them are visible.
     """
     curves = {}
-    colours = look.curves[1:]
+    colors = look.curves[1:]
     for order, path in enumerate(landscape.paths):
         ending = "" if surface.contains(path.points).all() else ": leaves the picture"
         ending = ": diverges" if path.diverged else ending
         label = f"{format_full_batch_name(path.optimizer)}, rate {mark_rounding(path.rate, 2)}"
         paths_above = min(len(landscape.paths) - 1 - order, 3)
         style = {
-            "color": colours[order % len(colours)],
+            "color": colors[order % len(colors)],
             "linewidth": 2.6 + 1.4 * paths_above,
             "markersize": 10 + 3.5 * paths_above,
             "markeredgecolor": look.background,

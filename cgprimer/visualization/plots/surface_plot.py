@@ -121,7 +121,7 @@ def draw_surface(
     draw = draw_in_space if in_3d else _draw_in_plane
     heights = f"mean {landscape.quantity}" if landscape.averaged else landscape.quantity
     paths = style_paths(landscape, surface, look)
-    axes = draw(figure, surface, heights, paths, inside, build_colour_map(look), look)
+    axes = draw(figure, surface, heights, paths, inside, build_color_map(look), look)
     axes.set_xlim(landscape.first[0], landscape.first[-1])
     axes.set_ylim(landscape.second[0], landscape.second[-1])
     for which, name in zip("xy", landscape.names, strict=True):
@@ -158,13 +158,13 @@ def _draw_in_plane(
     heights: str,
     paths: Curves,
     marks: Curves,
-    colours: Any,
+    colors: Any,
     look: Theme,
 ) -> Any:
     """Draw filled contours with a color bar, paths and marks; return the axes."""
     axes = figure.add_subplot()
     slide.style_axes(axes, look)
-    contours = fill_contours(axes, surface, colours, look)
+    contours = fill_contours(axes, surface, colors, look)
     bar = figure.colorbar(contours, ax=axes, pad=0.02)
     (slide.use_log_axis if surface.logarithmic else slide.use_linear_axis)(bar.ax, "y")
     bar.minorticks_off()
@@ -183,7 +183,7 @@ def _draw_in_plane(
     return axes
 
 
-def build_colour_map(look: Theme) -> Any:
+def build_color_map(look: Theme) -> Any:
     """Return the color map of a surface: pale for low losses, strong for high losses."""
     from matplotlib.colors import LinearSegmentedColormap
 
@@ -192,7 +192,7 @@ def build_colour_map(look: Theme) -> Any:
 
 
 def fill_contours(
-    axes: Any, surface: LossSurface, colours: Any, look: Theme, top: float | None = None
+    axes: Any, surface: LossSurface, colors: Any, look: Theme, top: float | None = None
 ) -> Any:
     """Draw filled contours with thin lines between them; return them for a color bar.
 
@@ -206,6 +206,6 @@ def fill_contours(
     if surface.logarithmic:
         levels, norm = np.geomspace(floor, high, _LEVELS), LogNorm(floor, high)
     grid = (surface.first, surface.second, surface.losses)
-    contours = axes.contourf(*grid, levels=levels, norm=norm, cmap=colours)
+    contours = axes.contourf(*grid, levels=levels, norm=norm, cmap=colors)
     axes.contour(*grid, levels=levels[1:], colors=look.edge, linewidths=0.5)
     return contours

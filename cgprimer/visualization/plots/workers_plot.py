@@ -163,9 +163,9 @@ def _draw_steps(
 def _choose_span_style(kind: str, look: Theme) -> dict[str, Any]:
     """Return the color and the hatch of a span; hatches distinguish spans without colors."""
     order, strength, hatch = _SPAN_STYLES[kind]
-    colour = look.curves[order]
+    color = look.curves[order]
     return {
-        "facecolor": mix(colour, look.background, strength), "edgecolor": colour, "hatch": hatch,
+        "facecolor": mix(color, look.background, strength), "edgecolor": color, "hatch": hatch,
         "linewidth": 1.2, "zorder": 2,
     }  # fmt: skip
 
@@ -225,11 +225,11 @@ def _draw_staleness(
             position = age // bin_width
             fractions[position] = fractions.get(position, 0.0) + n / total
         positions = [bin_width * (k + (order + 0.5) / count) - 0.5 for k in fractions]
-        colour = look.curves[order % len(look.curves)]
+        color = look.curves[order % len(look.curves)]
         mean = format_number(record.mean_staleness, 3)
         axes.bar(
-            positions, list(fractions.values()), width=0.86 * bin_width / count, edgecolor=colour,
-            facecolor=mix(colour, look.background, 0.55), hatch=("", "//", "xx", "..")[order % 4],
+            positions, list(fractions.values()), width=0.86 * bin_width / count, edgecolor=color,
+            facecolor=mix(color, look.background, 0.55), hatch=("", "//", "xx", "..")[order % 4],
             label=slide.format_label(f"{name}, mean {mean}"),
         )  # fmt: skip
     slide.use_linear_axis(axes, "x", integers=True)

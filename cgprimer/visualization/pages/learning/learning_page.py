@@ -13,7 +13,7 @@ from cgprimer.visualization.diagrams.theme import theme
 from cgprimer.visualization.pages.page_rendering import encode_script_data, render_page
 from cgprimer.visualization.plots.boundary_plot import (
     Plane,
-    choose_region_colours,
+    choose_region_colors,
     draw_plane,
     moments_of,
 )
@@ -67,7 +67,7 @@ def learning_page(
         default_title if title is None else title,
         dark=dark,
         region_colors={
-            scheme: list(zip(*choose_region_colours(plane, theme(scheme == "dark")), strict=True))
+            scheme: list(zip(*choose_region_colors(plane, theme(scheme == "dark")), strict=True))
             for scheme in ("light", "dark")
         },
         data=encode_script_data(_collect_page_data(plane, snapshots)),

@@ -33,7 +33,7 @@ function buildPicture() {
     const group = draw("g", svg, { class: "vertex", "data-vertex": name });
     body(group, role, box);
     outline(group, data.shapes[role][0], box, "ring", 5);
-    // A flag, as in the tables: the second cue beside the colour. Not where the arrows come in.
+    // A flag, as in the tables: the second cue beside the color. Not where the arrows come in.
     const left = x - w / 2 - 9, top = y - h / 2 - 9;
     draw("polygon", group, { class: "flag", points: place.is_horizontal
       ? `${x},${top} ${x - 11},${top - 15} ${x + 11},${top - 15}`

@@ -57,7 +57,7 @@ _DPI = 144.0
 _LEAST_DISTANCE = (
     11.0  # levels: Pillow rounds to steps of 4, and may take the wrong one of two nearer ones
 )
-_SHADES = 5  # of each colour in the palette, for the edges of letters and lines
+_SHADES = 5  # of each color in the palette, for the edges of letters and lines
 
 
 def render_slides(
