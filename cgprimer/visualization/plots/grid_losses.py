@@ -19,7 +19,7 @@ from cgprimer.training.objective import Objective
 Array = Any
 LossAtPoint = Callable[[Any], tuple[float, Array]]  # mean loss and gradient at two values
 MANY_SAMPLES = 20_000  # from this number of samples on, points are evaluated one by one, compiled
-_MAX_CHUNK_VALUES = 2**22  # values of a chunk of points: 32 megabytes
+_MAX_CHUNK_VALUES = 2**20  # values of a chunk of points: 8 megabytes
 _SINGLE_THREAD_SIZE = 2**18  # multiplications for which OpenBLAS uses one thread
 
 
