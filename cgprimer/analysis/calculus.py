@@ -56,7 +56,7 @@ _TEXTBOOK_PARTIALS = {  # for functions whose partials in the table are numerica
 
 
 def check_size(nodes: int) -> None:
-    """Raise an error if a formula has too many nodes.
+    """Raise an error if a formula has more nodes than the limit.
 
     Raises:
         ExpressionSwellError: the formula is too large.
@@ -101,7 +101,7 @@ def differentiate_expression(name: str, tree: Expression, wrt: str, functions: s
 
 
 class _Rules:
-    """The rules of calculus for the parts of one expression.
+    """The rules of differentiation, as methods that each rewrite one part of an expression.
 
     Attributes:
         wrt: the variable with respect to which the expression is differentiated.
@@ -127,11 +127,11 @@ class _Rules:
         return isinstance(node, Name) and node.name == self.wrt
 
     def is_function(self, node: Expression) -> bool:
-        """Return whether a node is the name of a function of the variable."""
+        """Return whether a node is a name that depends on the variable of differentiation."""
         return isinstance(node, Name) and node.name.rstrip("'") in self.functions
 
     def mark_derivative(self, part: Expression, *, trivial: bool = True) -> Expression:
-        """Return the node ``d/dx(part)`` for a later rule.
+        """Return the node ``d/dx(part)``, which a later rule replaces by its result.
 
         The derivative of a function that has only a name is its name with a prime.
 
@@ -152,7 +152,7 @@ class _Rules:
         return node
 
     def apply_rule(self, part: Expression) -> _AppliedRule:
-        """Choose the rule for a part of the expression and apply it."""
+        """Choose the differentiation rule for a part of the expression, and apply it."""
         if part not in self.dependent:
             return _AppliedRule("constant", Number(0.0))
         if isinstance(part, Apply):
@@ -164,7 +164,7 @@ class _Rules:
         return _AppliedRule("function", Name(f"{unparse(part)}'"))
 
     def apply_sum_rule(self, part: Apply) -> _AppliedRule:
-        """Differentiate all terms of a sum or difference at once."""
+        """Differentiate all terms of a sum or difference in a single step."""
         sums: list[Apply] = []
         first: Expression = part
         while isinstance(first, Apply) and first.primitive in ("add", "sub"):
@@ -178,7 +178,7 @@ class _Rules:
         return _AppliedRule(rule, after)
 
     def apply_negation_rule(self, part: Apply) -> _AppliedRule:
-        """Differentiate ``-u``."""
+        """Differentiate a negation ``-u`` by the constant multiple rule."""
         return _AppliedRule("constant multiple", _negate(self.mark_derivative(part.arguments[0])))
 
     def apply_product_rule(self, part: Apply) -> _AppliedRule:
@@ -200,7 +200,7 @@ class _Rules:
         return _AppliedRule("product", _add(first, _multiply(left, self.mark_derivative(right))))
 
     def apply_quotient_rule(self, part: Apply) -> _AppliedRule:
-        """Differentiate a quotient, whose numerator or denominator may be constant."""
+        """Differentiate a quotient; a constant numerator or denominator has a shorter rule."""
         numerator, denominator = part.arguments
         if denominator not in self.dependent:
             return _AppliedRule(
@@ -215,7 +215,7 @@ class _Rules:
         return _AppliedRule("quotient", Apply("div", (after, square)))
 
     def apply_power_rule(self, part: Apply) -> _AppliedRule:
-        """Differentiate a power whose base, exponent or both depend on the variable."""
+        """Differentiate a power whose base or exponent, or both, depend on the variable."""
         base, exponent = part.arguments
         logarithm = Apply("log", (base,))
         if exponent in self.dependent and base in self.dependent:
@@ -233,7 +233,7 @@ class _Rules:
         return _AppliedRule("chain", _multiply(outer, self.mark_derivative(inner)), rule)
 
     def apply_function_rule(self, part: Apply) -> _AppliedRule:
-        """Differentiate a function by its partials in the table, or a function without formula."""
+        """Differentiate a function call by the chain rule and the primitive's partials."""
         inner = [a for a in part.arguments if a in self.dependent]
         if isinstance(part.primitive, Symbol):
             outer = Apply(Symbol(f"{part.primitive.name}'"), part.arguments)
@@ -255,7 +255,7 @@ class _Rules:
 
 
 class _AppliedRule(NamedTuple):
-    """The application of a rule to a part of an expression.
+    """The result of applying one differentiation rule to a part of an expression.
 
     Attributes:
         rule: the name of the rule.
@@ -283,7 +283,7 @@ _OPERATOR_RULES: dict[str, Callable[[_Rules, Apply], _AppliedRule]] = {
 def _iterate_partials(
     row: Primitive, call: Apply, dependent: set[Expression]
 ) -> Iterator[tuple[Expression, Expression]]:
-    """Yield the nonzero partials of a call, each with the operand that it belongs to.
+    """Yield each nonzero partial derivative of a function call, with its operand.
 
     Args:
         row: the row of the primitive table.
@@ -299,7 +299,7 @@ def _iterate_partials(
 
 
 def _format_rule(row: Primitive, part: Apply, dependent: set[Expression]) -> str:
-    """Format the rule of a function, with operands u, v, w, and constants a, b, c."""
+    """Return the derivative rule of a function as an equation, such as ``sin(u)' = cos(u)*u'``."""
     alphabets = ["uvw" if argument in dependent else "abc" for argument in part.arguments]
     letters = tuple(Name(alphabet[i]) for i, alphabet in enumerate(alphabets))
     call = Apply(row.name, letters)
@@ -312,7 +312,7 @@ def _format_rule(row: Primitive, part: Apply, dependent: set[Expression]) -> str
 
 
 def _differentiate_power(base: Expression, exponent: Expression) -> Expression:
-    """Return ``n*x^(n - 1)``, with the exponent computed if ``n`` is a number."""
+    """Return ``n*x^(n - 1)``; if ``n`` is a number, the new exponent is evaluated."""
     magnitude: Expression = exponent
     if isinstance(exponent, Apply) and exponent.primitive == "neg":
         magnitude = exponent.arguments[0]
@@ -329,20 +329,20 @@ def _differentiate_power(base: Expression, exponent: Expression) -> Expression:
 
 
 def _negate(tree: Expression) -> Apply:
-    """Build the negation of an expression."""
+    """Build the expression tree ``-tree``."""
     return Apply("neg", (tree,))
 
 
 def _add(left: Expression, right: Expression) -> Expression:
-    """Build the sum of two expressions."""
+    """Build the expression tree ``left + right``."""
     return Apply("add", (left, right))
 
 
 def _multiply(left: Expression, right: Expression) -> Expression:
-    """Build the product of two expressions."""
+    """Build the expression tree ``left * right``."""
     return Apply("mul", (left, right))
 
 
 def _multiply_all(factors: list[Expression]) -> Expression:
-    """Build the product of a list of expressions."""
+    """Build the expression tree of the product of all factors."""
     return reduce(_multiply, factors)

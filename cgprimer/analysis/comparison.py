@@ -78,19 +78,19 @@ class MethodResult:
 
     @property
     def name(self) -> str:
-        """The method with its scheme, such as ``finite-difference (forward)``."""
+        """The name of the method with its scheme, such as ``finite-difference (forward)``."""
         return f"{self.method} ({self.scheme})" if self.scheme else self.method
 
     @property
     def worst_error(self) -> float | None:
-        """The maximum relative error; None without a reference."""
+        """The maximum relative error over all derivatives; None without a reference."""
         errors = self.errors.values()
         return max(errors, key=lambda e: math.inf if math.isnan(e) else e, default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A comparison of methods on one graph at one point.
+    """The derivatives, errors and costs of several methods on one graph at one point.
 
     Attributes:
         of: the differentiated variable.
@@ -121,7 +121,7 @@ class Comparison:
         return f"<Comparison d{self.of}/d({join_names(self.wrt)}): {count}>"
 
     def result(self, method: str) -> MethodResult:
-        """Return the result of a method.
+        """Return the result of the method with the given name.
 
         Raises:
             UsageError: the method is not part of this comparison.
@@ -139,7 +139,7 @@ class Comparison:
         return self._format_costs(style, self.wrt)
 
     def _format_derivatives(self, style: str) -> str:
-        """Format the derivatives, with a row for each name and a column for each method."""
+        """Format a table of the derivatives: a row for each name, a column for each method."""
         results = [r for r in self.results if not r.refused]
         headings, show = self._list_headings(self.wrt, style), _choose_number_format(style)
         pairs = zip(headings, self.wrt, strict=True)
@@ -147,14 +147,14 @@ class Comparison:
         return table(["", *(r.name for r in results)], rows, style=style)
 
     def _list_headings(self, names: tuple[str, ...], style: str) -> list[str]:
-        """Return the headings of derivatives, such as ``dxw/dab``."""
+        """Return the headings of the derivatives, such as ``dxw/dab``."""
         if style == "latex":
             of = latex_name(self.of)
             return [rf"$\partial {of} / \partial {latex_name(n)}$" for n in names]
         return [f"d{self.of}/d{n}" for n in names]
 
     def _format_costs(self, style: str, names: tuple[str, ...]) -> str:
-        """Format selected derivatives and the costs, with a row for each method."""
+        """Format a table with a row for each method: derivatives of the given names, and costs."""
         headings, show = self._list_headings(names, style), _choose_number_format(style)
         rows = [
             [r.name, *["refused"] * len(headings), *[""] * 5]
@@ -192,7 +192,7 @@ class Comparison:
         return "\n".join([*lines, *([""] if notes else []), *notes])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data, with nested lists for arrays; see ``docs/command-line.md``."""
+        """Return the comparison as a dictionary for JSON; see ``docs/command-line.md``."""
         fields = ("of", "value", "wrt", "at", "reference", "primal_operations")
         methods = [
             {"relative_errors" if name == "errors" else name: self._join_elements(value)
@@ -204,7 +204,7 @@ class Comparison:
         return data | {"wrt": names, "methods": methods}
 
     def _join_elements(self, values: Any) -> Any:
-        """Join the elements of each array in a dictionary to nested lists."""
+        """Replace the elements of each array in a dictionary by one nested list per array."""
         if not isinstance(values, dict) or not values:
             return values
         arrays, scalars = {}, dict(values)
@@ -218,14 +218,14 @@ class Comparison:
 
 
 def _choose_number_format(style: str) -> Callable[..., str]:
-    """Return the function that formats numbers in a table of the given style."""
+    """Return the function that formats a number for a table in the given style."""
     if style != "latex":
         return format_number
     return lambda value, digits=DIGITS: f"${format_latex_number(value, digits)}$"
 
 
 def require_comparison(value: object) -> Comparison:
-    """Return a comparison, and reject other objects.
+    """Return the argument if it is a Comparison; otherwise raise UsageError.
 
     Raises:
         UsageError: the object is not a comparison, but a graph, for example.
@@ -247,7 +247,7 @@ def compare(
     schemes: Names = (),
     engine: str = "auto",
 ) -> Comparison:
-    """Compare the derivatives that several methods compute, their errors and costs.
+    """Compare several differentiation methods: their derivatives, errors and costs.
 
     The reference has fifty digits and is computed independently, see
     :mod:`cgprimer.analysis.reference`.
@@ -327,7 +327,7 @@ def compare(
 
 
 def _check_scalar(target: str, shape: Shape) -> None:
-    """Raise UsageError if the differentiated variable is an array."""
+    """Raise UsageError if the differentiated variable is an array instead of a scalar."""
     if shape:
         element = next(elements(target, shape)).replace("][", ",")
         raise UsageError(
@@ -339,7 +339,7 @@ def _check_scalar(target: str, shape: Shape) -> None:
 
 @dataclass(frozen=True)
 class _Task:
-    """The derivatives to compute with each method, and the point.
+    """The arguments that all compared methods share: graph, variables, point and reference.
 
     Attributes:
         graph: the graph.
@@ -363,7 +363,7 @@ class _Task:
 
 
 def _run_method(task: _Task, method: str, scheme: str) -> MethodResult:
-    """Compute the derivatives with one method, and measure errors and costs."""
+    """Compute the derivatives with one method, and measure its errors and costs."""
     options = {"scheme": scheme} if scheme else {}
     try:
         program = differentiate(task.tape, task.of, tuple(task.shapes), method=method, **options)
@@ -392,7 +392,7 @@ def _run_method(task: _Task, method: str, scheme: str) -> MethodResult:
 
 
 def _find_flat_functions(tape: Tape, results: tuple[MethodResult, ...]) -> tuple[str, ...]:
-    """Return the flat functions of a tape, if an exact method lost digits to rounding."""
+    """Return functions with flat regions, such as tanh, if an exact method lost digits."""
     errors = [result.worst_error or 0.0 for result in results if result.method in _EXACT]
     if not any(1e-12 < error < 1.0 for error in errors):
         return ()
@@ -401,7 +401,7 @@ def _find_flat_functions(tape: Tape, results: tuple[MethodResult, ...]) -> tuple
 
 
 def _list_methods(methods: Names, schemes: Names) -> list[tuple[str, str]]:
-    """Return the methods to compare, each with its scheme or an empty string."""
+    """Return pairs of a method and its scheme; the scheme is empty for the default."""
     requested = (
         [check_choice("scheme", s, SCHEMES) for s in normalize_names(schemes, "schemes")]
         if schemes
@@ -419,7 +419,7 @@ def _list_methods(methods: Names, schemes: Names) -> list[tuple[str, str]]:
 
 
 def _list_elements(name: str, shapes: Mapping[str, Shape]) -> list[str]:
-    """Return the names of the scalars in an array, or in a row or element of an array."""
+    """Return the names of all scalars in an array, in one of its rows or in one element."""
     array, indices = (name, ()) if name in shapes else parse_element(name)
     shape = shapes[array]
     start = tuple(index % size for index, size in zip(indices, shape, strict=False))

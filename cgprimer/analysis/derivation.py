@@ -23,7 +23,7 @@ Replacements = Mapping[Expression, Expression]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Step:
-    """The application of one rule to one part of a formula.
+    """The application of one differentiation rule to one part of a formula.
 
     Attributes:
         rule: the name of the rule: ``product``, ``chain``, ``power``, ..., the name of a function,
@@ -42,17 +42,17 @@ class Step:
 
     @property
     def part(self) -> str:
-        """The rewritten part, as a string."""
+        """The part of the formula that the step rewrites, as a string."""
         return unparse(self.before)
 
     @property
     def becomes(self) -> str:
-        """The replacement of the part, as a string."""
+        """The replacement of the rewritten part, as a string."""
         return unparse(self.after)
 
     @property
     def label(self) -> str:
-        """The label of the step, such as ``chain rule, cos``."""
+        """The name of the applied rule, such as ``chain rule, cos``."""
         label = self.rule if self.rule == "simplify" else f"{self.rule} rule"
         return f"{label}, {self.function}" if self.function else label
 
@@ -61,7 +61,7 @@ class Step:
 
 
 class Line(NamedTuple):
-    """A line of a derivation.
+    """One line of a derivation, as a string.
 
     Attributes:
         text: the formula.
@@ -76,7 +76,7 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Section:
-    """The derivative of one expression.
+    """The step-by-step derivative of one expression.
 
     Attributes:
         name: the variable that the expression defines; empty for a formula.
@@ -95,7 +95,7 @@ class Section:
     notes: tuple[str, ...]
 
     def lines(self) -> Iterator[Line]:
-        """Yield the complete lines, with the position of the part that is rewritten next."""
+        """Yield each line with the position of the part that is rewritten next."""
         for tree, label, next_step in self._iterate_formulas():
             text = unparse(tree)
             first = max(text.find(_MARK), 0)
@@ -103,7 +103,7 @@ class Section:
             yield Line(text.replace(_MARK, ""), (first, first + length), label)
 
     def _iterate_formulas(self) -> Iterator[tuple[Expression, str, Step | None]]:
-        """Yield each formula, the label of the rule that produced it, and the next step."""
+        """Yield each formula, the label of the rule that produced it, and the next step or None."""
         replacements: dict[Expression, Expression] = {}
         label = ""
         for step in self.steps:
@@ -118,7 +118,7 @@ class Section:
 
     @property
     def is_short(self) -> bool:
-        """True if all lines are short enough to be shown completely."""
+        """True if every line is short enough to be shown in full."""
         return all(len(line.text) <= _MAX_WIDTH for line in self.lines())
 
     def __str__(self) -> str:
@@ -140,7 +140,7 @@ class Section:
         return "\n".join(f"{text.ljust(width)}{label}" if label else text for text, label in rows)
 
     def latex_rows(self) -> Iterator[str]:
-        """Yield the rows of an ``align*`` environment, with the label of the rule in each row."""
+        """Yield the rows of an ``align*`` environment, each with the label of its rule."""
         lead = latex_name(self.name + "'") + " = " if self.name else ""
         if not self.is_short:
             for step in self.steps:
@@ -156,7 +156,7 @@ class Section:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Derivation:
-    """A derivative with all steps. ``print`` shows it as text, a notebook in LaTeX.
+    """A derivative with all steps; ``print`` shows text, a notebook shows LaTeX.
 
     Attributes:
         wrt: the variable of differentiation.
@@ -173,22 +173,22 @@ class Derivation:
 
     @property
     def result(self) -> str:
-        """The derivative, as a string."""
+        """The derivative after all steps, as a string."""
         return unparse(self.derivative)
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """The steps of all sections."""
+        """The steps of all sections, in order."""
         return tuple(step for section in self.sections for step in section.steps)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Remarks on functions that are not differentiable everywhere."""
+        """Remarks on functions in the formula that are not differentiable everywhere."""
         return tuple(dict.fromkeys(note for section in self.sections for note in section.notes))
 
     @property
     def laws(self) -> dict[str, str]:
-        """The applied rules as equations, keyed by label."""
+        """The applied rules as equations, keyed by the label of the rule."""
         return {step.label: step.law for step in self.steps if step.law}
 
     def __str__(self) -> str:
@@ -208,7 +208,7 @@ class Derivation:
         )
 
     def latex(self) -> str:
-        r"""Return an ``align*`` environment in which the part that is rewritten next is underlined.
+        r"""Return an ``align*`` environment that underlines the part that each step rewrites.
 
         >>> import cgprimer
         >>> print(cgprimer.rules("x^3").latex())
@@ -228,7 +228,7 @@ class Derivation:
         return self.latex()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data, with complete lines if they are short."""
+        """Return the derivation as a dictionary for JSON; lines are included if they are short."""
         return {
             "wrt": self.wrt,
             "functions": list(self.functions),
@@ -240,7 +240,7 @@ class Derivation:
 
 
 def replace_nodes(tree: Expression, replacements: Replacements) -> Expression:
-    """Replace nodes of an expression tree, also inside the replacements."""
+    """Replace nodes of an expression tree, also those inside of replacements."""
     nodes, stack = [], [tree]
     while stack:
         node = stack.pop()
@@ -262,7 +262,7 @@ def replace_nodes(tree: Expression, replacements: Replacements) -> Expression:
 def count_nodes(
     tree: Expression, replacements: Replacements | None = None, *, leaves: bool = True
 ) -> int:
-    """Count the nodes of an expression tree after replacements, in linear time.
+    """Count the nodes that an expression tree has after replacements, in linear time.
 
     Args:
         tree: the tree.
@@ -287,7 +287,7 @@ def count_nodes(
 
 
 def _format_latex(tree: Expression) -> str:
-    """Format a formula in LaTeX, with pending derivatives as fractions."""
+    """Format an expression in LaTeX, with pending derivatives as ``d/dx`` in front of brackets."""
     return latex(tree, forms=_find_form)
 
 
@@ -302,18 +302,18 @@ def _find_form(kind: str) -> str:
 
 
 def _format_label(label: str) -> str:
-    """Format the label of a step for the right column of an ``align*`` environment."""
+    """Format the name of a rule for the right column of an ``align*`` environment."""
     return rf"&& \text{{{label}}}".replace("_", r"\_")
 
 
 def _shorten(text: str) -> str:
-    """Replace the middle of a long string by an ellipsis."""
+    """Replace the middle of a string that is too long for one line by an ellipsis."""
     half = _MAX_WIDTH // 2
     return text if len(text) <= _MAX_WIDTH else f"{text[:half]} ... {text[-half:]}"
 
 
 def _convert_section(section: Section) -> dict[str, Any]:
-    """Return a section as plain data."""
+    """Convert a section of a derivation to a dictionary for JSON."""
     steps: list[dict[str, Any]] = [
         {"rule": s.rule, "function": s.function, "law": s.law, "part": s.part, "becomes": s.becomes}
         for s in section.steps

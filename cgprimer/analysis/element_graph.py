@@ -37,7 +37,7 @@ MAX_OPERATIONS = 50_000  #: of an expanded graph, which takes some seconds
 
 
 def expand_elements(graph: ExpressionGraph) -> ExpressionGraph:
-    """Return the graph of the elements; a graph without arrays is returned unchanged.
+    """Expand a graph with arrays into a graph of their scalar elements.
 
     Values that several elements share, such as the sum in a softmax, become vertices ``v1``, ...
 
@@ -58,13 +58,13 @@ def expand_elements(graph: ExpressionGraph) -> ExpressionGraph:
 
 
 def _build_expanded_graph(graph: ExpressionGraph) -> ExpressionGraph:
-    """Build the graph of the elements of a graph with arrays."""
+    """Build the graph of the scalar elements of a graph with arrays."""
     flat = build_element_tape(tape(graph))
     return build_element_graph(graph, flat, build_expression_trees(flat, inline=True))
 
 
 def build_element_tape(primal: Tape) -> Tape:
-    """Return a tape that computes the elements of arrays one by one, with printable names.
+    """Build a scalar tape that computes all array elements, with printable names.
 
     Raises:
         UsageError: the tape would have more than `MAX_OPERATIONS` operations.
@@ -87,7 +87,7 @@ def build_element_graph(
     trees: Mapping[int, Expression],
     without: Container[str] = (),
 ) -> ExpressionGraph:
-    """Return the graph of a tape of elements, with the declared values of the original graph.
+    """Build the graph of a scalar tape, with the declared values of the original graph.
 
     Args:
         graph: the original graph.
@@ -116,7 +116,7 @@ def build_element_graph(
 
 
 def _find_element_domain(graph: ExpressionGraph, element: str) -> Domain | None:
-    """Return the domain of an element of an input; None for an element of a one-hot input."""
+    """Return the domain of an element of an input array; None if the input is one-hot."""
     domain = graph.domains.get(parse_element(element)[0])
     return None if domain == ONE_HOT else domain
 
@@ -124,7 +124,7 @@ def _find_element_domain(graph: ExpressionGraph, element: str) -> Domain | None:
 def expand_with_point(
     graph: ExpressionGraph, at: Mapping[str, Value] | None, names: Iterable[str | None] = ()
 ) -> tuple[ExpressionGraph, dict[str, Value] | None]:
-    """Return the graph of the elements and a point for it.
+    """Return the graph of the scalar elements, and the given point split into elements.
 
     Args:
         graph: the graph.
@@ -149,13 +149,13 @@ def expand_with_point(
 
 
 def find_shape(graph: ExpressionGraph, name: str) -> Shape:
-    """Return the shape of a variable or parameter."""
+    """Return the shape of the variable or parameter with the given name."""
     primal = tape(graph)
     return primal.shapes[primal.index(name)]
 
 
 def list_element_names(graph: ExpressionGraph, name: str) -> tuple[str, ...]:
-    """Return the names of the elements of a variable or parameter.
+    """Return the names of all elements of a variable or parameter.
 
     >>> from cgprimer.core.graph import parse
     >>> list_element_names(parse("input x[2]; xw = sum(x)"), "x")
@@ -165,7 +165,7 @@ def list_element_names(graph: ExpressionGraph, name: str) -> tuple[str, ...]:
 
 
 def split_point(graph: ExpressionGraph, at: Mapping[str, Value] | None) -> dict[str, Value] | None:
-    """Return a point for the graph of the elements, in which arrays are split into elements."""
+    """Split the arrays of a point into elements, for the graph of the elements."""
     if at is None or not isinstance(at, Mapping):
         return at
     running = {n: value for n, value in at.items() if n not in (*graph.inputs, *graph.parameters)}
@@ -178,7 +178,7 @@ def split_point(graph: ExpressionGraph, at: Mapping[str, Value] | None) -> dict[
 
 
 def element_names(graph: ExpressionGraph, names: Names | None) -> Names | None:
-    """Replace the names of arrays by the names of their elements.
+    """Replace each array name by the names of its elements.
 
     >>> from cgprimer.core.graph import parse
     >>> element_names(parse("input x[2]; xw = k*sum(x)"), ["x", "k"])

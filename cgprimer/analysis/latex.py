@@ -73,20 +73,20 @@ def latex(
     """
 
     def format_leaf(node: Name | Number) -> Part:
-        """Format a name or a number."""
+        """Format a name or a number in LaTeX."""
         if isinstance(node, Name):
             return latex_name(node.name), _ATOM, node.name in arrays
         return _format_constant(node.value)
 
     def format_call(name: str | Operator, arguments: list[Part]) -> Part:
-        """Format an operation with formatted operands."""
+        """Format an operation in LaTeX from its formatted operands."""
         return _format_operation(name, arguments, forms)
 
     return fold(expression, format_leaf, format_call)[0]
 
 
 def _format_constant(value: float) -> Part:
-    """Format a number, with powers of ten for scientific notation."""
+    """Format a number in LaTeX, with its precedence; exponents become powers of ten."""
     text = number_text(value).replace("inf", r"\infty").replace("nan", r"\mathrm{nan}")
     mantissa, exponent_mark, exponent = text.partition("e")
     if exponent_mark:
@@ -97,7 +97,7 @@ def _format_constant(value: float) -> Part:
 def _format_operation(
     name: str | Operator, arguments: list[Part], forms: Callable[[str], str]
 ) -> Part:
-    """Format an operation, given its formatted operands."""
+    """Format an operation in LaTeX from its formatted operands."""
     kind = operator_name(name)
     settings = [] if isinstance(name, str) else name.format_settings()
     if kind == "transpose" and (settings or len(arguments) > 1):
@@ -127,7 +127,7 @@ def _format_operation(
 def _add_parentheses(
     arguments: list[Part], needed: tuple[int, ...], is_negation: bool
 ) -> list[str]:
-    """Add parentheses to operands with low precedence, and to operands with a sign."""
+    """Put parentheses around operands that need them for precedence or for their sign."""
     texts = []
     for position, ((text, precedence, _), need) in enumerate(zip(arguments, needed, strict=True)):
         follows_sign = text.startswith("-") and (position or is_negation) and need
@@ -137,7 +137,7 @@ def _add_parentheses(
 
 
 def _format_product(texts: list[str], arguments: list[Part]) -> str:
-    """Format a product with a circled dot, a dot or a small space."""
+    """Format a product: a circled dot between arrays, a dot before digits, else a space."""
     if all(argument[2] for argument in arguments):
         return rf"{texts[0]} \odot {texts[1]}"
     if arguments[1][0].startswith("-") or _BEGINS_WITH_A_DIGIT.match(texts[1]):
@@ -147,7 +147,7 @@ def _format_product(texts: list[str], arguments: list[Part]) -> str:
 
 
 def latex_name(name: str) -> str:
-    r"""Format a name in LaTeX, with Greek letters, and digits or the part after ``_`` as an index.
+    r"""Format a variable name in LaTeX: Greek letters, subscripts, and accents for bar and dot.
 
     >>> print(latex_name("bar_xz"), latex_name("x1"), latex_name("alpha"))
     \bar{\mathit{xz}} x_{1} \alpha

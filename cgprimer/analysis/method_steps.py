@@ -33,7 +33,7 @@ _QUOTIENTS = {
 
 @dataclass(frozen=True, slots=True)
 class MethodSteps:
-    """The steps of one method as a table.
+    """A table that shows how a method arrives at a derivative, step by step.
 
     Attributes:
         title: a description of the rows.
@@ -48,7 +48,7 @@ class MethodSteps:
     digits: int = 8
 
     def to_table(self, style: str = "text") -> str:
-        """Format the title and the table as text, Markdown or LaTeX, or only the table as CSV."""
+        """Format the title and the table as text, Markdown or LaTeX, or the table alone as CSV."""
         rows = [[self._format_cell(cell, style) for cell in row] for row in self.rows]
         left = [k for k, cell in enumerate(self.rows[0]) if not isinstance(cell, float)]
         columns = (
@@ -59,7 +59,7 @@ class MethodSteps:
         return body if style == "csv" else f"{title}\n\n{body}"
 
     def _format_cell(self, cell: Cell, style: str) -> str:
-        """Format a cell in the given style."""
+        """Format one cell for a table in the given style."""
         if isinstance(cell, float):
             if style == "latex":
                 return f"${format_latex_number(cell, self.digits)}$"
@@ -69,13 +69,13 @@ class MethodSteps:
         return cell if isinstance(cell, str) else unparse(cell)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the table as plain data."""
+        """Return the title, columns and rows as a dictionary for JSON."""
         rows = [[c if isinstance(c, str | float) else unparse(c) for c in r] for r in self.rows]
         return {"title": self.title, "columns": list(self.columns), "rows": rows}
 
 
 def _format_latex_text(text: str) -> str:
-    """Format a string in LaTeX, with arrows and multiplication signs as mathematics."""
+    """Escape a string for LaTeX; arrows and asterisks become mathematical symbols."""
     escaped = text.replace("_", r"\_")
     return escaped.replace("->", r"$\to$").replace("*", r"$\cdot$")
 
@@ -90,7 +90,7 @@ def tabulate_method_steps(
     wrt: str,
     options: Mapping[str, Any],
 ) -> MethodSteps | None:
-    """Tabulate the steps of a method, or return None for methods and tapes without such a table.
+    """Tabulate how a method computes a derivative; None if the method has no such table.
 
     Args:
         method: the method; the trace itself shows forward and reverse mode.
@@ -121,7 +121,7 @@ def _tabulate_evaluations(
     wrt: str,
     options: Mapping[str, Any],
 ) -> MethodSteps:
-    """Tabulate the values at the shifted points, and the difference quotients."""
+    """Tabulate the values at the shifted points, and the finite-difference quotients."""
     program = differentiate(primal, of, wrt, method="finite-difference", **options)
     assert program.step_rule is not None
     scheme = str(options.get("scheme", "central"))
@@ -153,14 +153,14 @@ def _tabulate_evaluations(
 
 
 def _select_part(value: Any, scheme: str) -> float:
-    """Return the imaginary part for the complex step, otherwise the real part."""
+    """Return the imaginary part of a value for the complex step, otherwise its real part."""
     return float(value.imag if scheme == "complex-step" else value.real)
 
 
 def _tabulate_formulas(
     graph: ExpressionGraph, rows: Sequence[Any], of: str, wrt: str
 ) -> MethodSteps | None:
-    """Tabulate the derivative of each expression as a formula, with its value."""
+    """Tabulate the symbolic derivative of each expression and its value."""
     try:
         derivation = rules(graph, wrt, of=of)
     except (UsageError, DifferentiationError):  # a function for which calculus has no rule
@@ -189,7 +189,7 @@ def _tabulate_paths(
     wrt: str,
     options: Mapping[str, Any],
 ) -> MethodSteps | None:
-    """Tabulate the paths, the products of the partials along them, and the sum of the products."""
+    """Tabulate the paths, the product of the partials along each path, and their sum."""
     program = differentiate(primal, of, wrt, method="path-sum", **options)
     paths = (program.paths or {}).get((of, wrt), ())
     edges = partials(graph, {name: point[name] for name in graph.point(point) if name in point})

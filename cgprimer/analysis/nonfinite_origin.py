@@ -55,7 +55,7 @@ _DIGITS = 6
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """The first value or partial derivative that is not finite.
+    """The first value or partial derivative that is not finite, with an explanation.
 
     Attributes:
         vertex: the vertex whose expression contains the operation, or the input or parameter.
@@ -86,7 +86,7 @@ class Why:
 
     @property
     def sentence(self) -> str:
-        """A description in one line."""
+        """The explanation in one line."""
         place = "" if self.sample is None else f" at sample {self.sample}"
         if not self.operation:
             return f"{self.vertex} is given as {_format_nonfinite(self.value)}{place}"
@@ -100,7 +100,7 @@ class Why:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data."""
+        """Return the explanation as a dictionary for JSON."""
         fields = ("vertex", "operation", "value", "operands", "slope", "by", "adjoint", "sample")
         data = {name: getattr(self, name) for name in fields}
         where = self.span.location() if self.span else None
@@ -119,12 +119,12 @@ class Why:
 
 
 def _format_value(value: Any) -> str:
-    """Format a number or array."""
+    """Format a scalar or an array with six digits."""
     return format_array(value, _DIGITS)
 
 
 def _format_nonfinite(value: Any) -> str:
-    """Format a value that is not finite; for an array, its first such element and the index."""
+    """Format a value that is not finite; for an array, its first such element and index."""
     element = find_nonfinite(value, count_axes(value))
     return f"{element[0]} at {element[2]}" if element and element[2] else _format_value(value)
 
@@ -137,7 +137,7 @@ def why(
     wrt: Names | None = None,
     loss: str | None = None,
 ) -> Why | None:
-    """Find the first value or partial derivative that is not finite, or return None.
+    """Find the first value or partial derivative that is inf or nan; None if all are finite.
 
     Args:
         graph: the graph.
@@ -186,7 +186,7 @@ smooth the function: sqrt(x + 1e-12)
 def _iterate_samples(
     graph: ExpressionGraph, point: Mapping[str, Value], shape: tuple[int, ...]
 ) -> Any:
-    """Yield the index and the point of each sample; the index is None for a single point."""
+    """Yield the index and the values of each sample; the index is None for a single point."""
     free = (*graph.inputs, *graph.parameters)
     missing = {n: convert_value(n, 0.0, graph.shapes.get(n, ())) for n in free if n not in point}
     if not shape:
@@ -213,7 +213,7 @@ def _find_origin(
     target: str,
     point: Mapping[str, Value],
 ) -> Why | None:
-    """Find the first value or partial derivative that is not finite, at a single point."""
+    """Find the first value or partial derivative that is not finite, for one sample."""
     needed = reachable(primal, [primal.index(target)])
     values = values_of(primal, dict(point))
     for index, leaf in enumerate(primal.leaves):
@@ -244,7 +244,7 @@ def _find_backward_origin(
     values: list[Any],
     seed: Value,
 ) -> Why | None:
-    """Find the first contribution of the backward pass that is not finite."""
+    """Find the first contribution in the backward pass that is not finite."""
     tape = program.tape
     adjoints = {tape.index(target): seed}
     trees = _build_trees(tape)
@@ -274,7 +274,7 @@ def _find_backward_origin(
 
 
 def _build_trees(tape: Tape) -> dict[int, Expression]:
-    """Build the expression of each value in terms of named values."""
+    """Build the expression tree of each tape value in terms of named values."""
     trees: dict[int, Expression] = {}
     for index, leaf in enumerate(tape.leaves):
         trees[index] = Number(leaf.value) if leaf.kind == "constant" else Name(leaf.name)
@@ -291,7 +291,7 @@ def _build_trees(tape: Tape) -> dict[int, Expression]:
 def _describe_operation(
     tape: Tape, trees: Mapping[int, Expression], values: list[Any], index: int, nonfinite: Value
 ) -> Operation:
-    """Describe the operation of a value, with its operands where ``nonfinite`` is not finite."""
+    """Describe an operation whose result is not finite: its expression and operands."""
     instruction = tape.instruction(index)
     assert instruction is not None
     tree = trees[index]
@@ -304,7 +304,7 @@ def _describe_operation(
 
 
 def _select_element(value: Value, nonfinite: Value) -> float:
-    """Return the element of a value at the first index where another value is not finite."""
+    """Return the element of a value where the other value is first inf or nan."""
     if isinstance(value, float) or isinstance(nonfinite, float):
         return float(value) if isinstance(value, float) else float(value.reshape(-1)[0])
     import numpy as np
@@ -341,7 +341,7 @@ def _create_result(
 def _suggest_for_branch(
     tape: Tape, trees: Mapping[int, Expression], values: list[Any], index: int, operation: Operation
 ) -> str:
-    """Suggest a remedy if ``where`` does not select the branch of a value; empty otherwise."""
+    """Suggest a remedy if ``where`` does not select the operation's branch; else empty."""
     for user, (row, operands) in enumerate(tape.instructions, len(tape.leaves)):
         if row != "where" or user <= index:
             continue
@@ -354,6 +354,6 @@ def _suggest_for_branch(
 
 
 def _select_number(value: Value) -> float:
-    """Return the first element that is not finite, or the value itself if it is a finite scalar."""
+    """Return the first element that is not finite, or the value itself if it is finite."""
     element = find_nonfinite(value)
     return element[0] if element else float(value)

@@ -34,19 +34,19 @@ _MIN_DIGITS, _MAX_DIGITS = 120, 6_000  # of the computation
 
 @dataclass(frozen=True)
 class _RelativeStep(StepRule):
-    """A step that is proportional to the variable, so that small variables keep their sign."""
+    """A finite-difference step in proportion to the variable, which never changes its sign."""
 
     fraction: Any = 0.0
 
     def choose_step(self, value: Any, bits: int = 52) -> Any:
-        """Return the step for a value of the variable."""
+        """Return the step size for a value of the variable."""
         return self.fraction * (abs(value) if value else 1)
 
 
 def reference_derivatives(
     tape: Tape, of: str, wrt: tuple[str, ...], at: Mapping[str, float]
 ) -> dict[str, Any] | None:
-    """Compute derivatives to fifty digits as mpmath numbers, by difference quotients.
+    """Compute derivatives accurate to 50 digits, by difference quotients in mpmath.
 
     Args:
         tape: the tape of a graph.
@@ -82,7 +82,7 @@ def reference_derivatives(
         one_sided = differentiate(tape, (of,), wrt, scheme="forward")
 
     def estimate(digits: int) -> _Estimate:
-        """Compute the difference quotients with the given number of digits."""
+        """Compute all difference quotients with the given number of decimal digits."""
         with mpmath.workdps(digits):
             point = {name: mpmath.mpf(value) for name, value in at.items()}
             step = mpmath.mpf(10) ** -(digits // 3)
@@ -97,7 +97,7 @@ def reference_derivatives(
 def _pass_stopped_gradients(
     tape: Tape, of: str, wrt: tuple[str, ...], at: Mapping[str, float], needed: list[bool]
 ) -> dict[str, Any] | None:
-    """Differentiate as if gradients were not stopped.
+    """Differentiate through ``stop_gradient``, if that changes no derivative.
 
     Returns:
         The derivatives, or None if the gradient at a ``stop_gradient`` is not zero, as it is in a
@@ -122,7 +122,7 @@ def _pass_stopped_gradients(
 
 
 class _Estimate(NamedTuple):
-    """Difference quotients that were computed with a number of digits.
+    """Difference quotients that were computed with a certain number of digits.
 
     Attributes:
         digits: the number of decimal digits.
@@ -135,7 +135,7 @@ class _Estimate(NamedTuple):
     gaps: dict[str, Any]
 
     def converge_to(self, better: _Estimate, name: str) -> Any:
-        """Return the limit of two estimates of a derivative.
+        """Return the derivative on which two estimates agree.
 
         Args:
             better: the estimate with more digits.
@@ -161,7 +161,7 @@ class _Estimate(NamedTuple):
 def _increase_digits(
     estimate: Callable[[int], _Estimate], wrt: tuple[str, ...], digits: int
 ) -> dict[str, Any]:
-    """Double the number of digits until all derivatives have converged, or are not defined."""
+    """Double the number of digits until every derivative has converged or is undefined."""
     derivatives = dict.fromkeys(wrt, mpmath.nan)
     if digits > _MAX_DIGITS:
         return derivatives
@@ -180,11 +180,11 @@ def _increase_digits(
 
 
 def _run_differences(program: Any, step: Any, point: Mapping[str, Any]) -> dict[str, Any]:
-    """Run a program of difference quotients with a relative step, on mpmath numbers."""
+    """Compute difference quotients of mpmath numbers with a relative step."""
     tape = program.tape
 
     def execute(columns: Any, scalars: Any, samples: int) -> dict[str, Any]:
-        """Evaluate the outputs of the tape at one shifted point."""
+        """Evaluate the outputs of the tape at one shifted point, keyed by name."""
         values = values_of(tape, columns, roots=tape.outputs.values())
         return {name: values[index] for name, index in tape.outputs.items()}
 
@@ -194,7 +194,7 @@ def _run_differences(program: Any, step: Any, point: Mapping[str, Any]) -> dict[
 
 
 def _choose_first_digits(tape: Tape, root: int, at: Mapping[str, float]) -> int:
-    """Return a number of digits that covers the magnitudes of all values on the tape."""
+    """Choose an initial precision that covers the magnitudes of all tape values."""
     with mpmath.workdps(20):
         point = {name: mpmath.mpf(value) for name, value in at.items()}
         values = values_of(tape, point, roots=[root])
@@ -204,12 +204,12 @@ def _choose_first_digits(tape: Tape, root: int, at: Mapping[str, float]) -> int:
 
 
 def is_defined(reference: Any) -> bool:
-    """Return whether a reference derivative is defined."""
+    """Return whether the derivative exists: its reference value is finite."""
     return bool(mpmath.isfinite(reference))
 
 
 def format_reference(reference: Any) -> str:
-    """Format a reference derivative with fifty digits, or as ``nan`` if it is not defined."""
+    """Format a reference derivative with 50 digits; ``nan`` if it is not defined."""
     return str(mpmath.nstr(reference, _DIGITS)) if is_defined(reference) else "nan"
 
 

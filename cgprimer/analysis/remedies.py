@@ -15,7 +15,7 @@ _EVERYWHERE = "all real numbers"
 
 
 class Operation(NamedTuple):
-    """An operation with its operands at a point.
+    """An operation with a result that is not finite, and its operands.
 
     Attributes:
         row: the name of the primitive or array operation.
@@ -32,7 +32,7 @@ class Operation(NamedTuple):
 
 
 def suggest_for_value(op: Operation, value: float) -> str:
-    """Suggest a remedy for a value that is not finite although the operands are finite."""
+    """Suggest a remedy for an operation with finite operands and a result of inf or nan."""
     index = 1 if op.row == "xlogy" else 0
     a, x = op.operands[index], op.values[index] if op.values else 1.0
     if op.row in ("exp", "expm1", "sinh", "cosh"):
@@ -72,7 +72,7 @@ def suggest_for_value(op: Operation, value: float) -> str:
 
 
 def suggest_for_partial(op: Operation, partial: float) -> str:
-    """Suggest a remedy for a partial derivative that is not finite although the value is finite."""
+    """Suggest a remedy for an infinite partial derivative of an operation with finite value."""
     a = op.operands[0]
     if op.row == "sqrt" or (op.row == "pow" and op.values[:1] == (0.0,)):
         return (
@@ -123,12 +123,12 @@ SUM = "contributions of both signs are infinite, or their sum exceeds 1.8e308"
 
 
 def _find_row(op: Operation) -> Primitive | None:
-    """Return the row of the primitive table, or None for array operations."""
+    """Return the row of the primitive table for an operation; None for array operations."""
     return find_primitive(op.row) if op.values else None
 
 
 def _insert_operands(domain: str, operands: tuple[str, ...]) -> str:
-    """Replace a, b and c in the domain of a primitive by the expressions of operands."""
+    """Replace a, b and c in the description of a domain by the operands' expressions."""
     names: Mapping[str, str] = dict(zip("abc", operands, strict=False))
     parts = [names.get(part, part) for part in domain.split(" ")]
     return " ".join(parts)

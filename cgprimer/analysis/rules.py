@@ -123,7 +123,7 @@ def _differentiate_substituted(
 def _differentiate_each(
     name: str, definitions: dict[str, Expression], wrt: str, functions: set[str]
 ) -> list[Section]:
-    """Differentiate each expression that depends on the variable, the outermost first."""
+    """Differentiate each expression that depends on the variable, outermost first."""
     dependent = set(functions)
     for inner_name, expression in definitions.items():  # in topological order
         if names_in(expression).keys() & {wrt, *dependent}:
@@ -138,7 +138,7 @@ def _differentiate_each(
 def _parse_formula(
     formula: str | ExpressionGraph, of: str | None, functions: Iterable[str]
 ) -> tuple[dict[str, Expression], set[str], str]:
-    """Parse a formula.
+    """Parse a formula or expressions, and find the expression to differentiate.
 
     Returns:
         The expressions keyed by name, the names without a definition, and the name of the
@@ -162,20 +162,20 @@ def _parse_formula(
 
 
 class _FunctionTable(dict[str, Any]):
-    """The functions of the language, and names of functions without a definition."""
+    """The functions of the language, plus undefined functions such as ``f`` and ``g``."""
 
     def __missing__(self, name: str) -> Any:
         return FUNCTIONS[name]
 
 
 def add_function_names(functions: Iterable[str]) -> dict[str, Any]:
-    """Return the parser's table of functions with further functions that have only a name."""
+    """Return the parser's function table, with additional functions that are undefined."""
     rows = {n: [Primitive(Symbol(n), ("",), spelling=n)] for n in functions}  # type: ignore[arg-type]
     return _FunctionTable(FUNCTIONS | rows)
 
 
 def _create_array_error(names: str) -> UsageError:
-    """Return the error for a formula with arrays."""
+    """Create the error for a formula that contains arrays."""
     return UsageError(
         f"only scalars have rules, but the formula has arrays: {names}",
         hint="use 'cgprimer trace' or 'cgprimer grad --show' to differentiate arrays",
@@ -183,7 +183,7 @@ def _create_array_error(names: str) -> UsageError:
 
 
 def _check_operations(trees: Iterable[Expression]) -> None:
-    """Raise an error if an operation of the expressions has no rule."""
+    """Raise an error if the rules of calculus do not cover an operation."""
     for tree in trees:
         for node in postorder(tree):
             name = node.primitive if isinstance(node, Apply) else ""
@@ -201,7 +201,7 @@ def _check_operations(trees: Iterable[Expression]) -> None:
 def _choose_variable(
     wrt: str | None, free: set[str], definitions: dict[str, Expression], functions: set[str]
 ) -> str:
-    """Return the variable with respect to which a formula is differentiated.
+    """Choose the variable with respect to which a formula is differentiated.
 
     Args:
         wrt: the requested name, if any.
@@ -231,7 +231,7 @@ def _choose_variable(
 
 
 def _select_needed(definitions: dict[str, Expression], name: str) -> dict[str, Expression]:
-    """Return an expression and the expressions that it depends on, in topological order."""
+    """Return the named expression and all that it depends on, in topological order."""
     needed = {name}
     for inner in reversed(definitions):
         if inner in needed:
@@ -240,13 +240,13 @@ def _select_needed(definitions: dict[str, Expression], name: str) -> dict[str, E
 
 
 def _collect_names(trees: Iterable[Expression]) -> set[str]:
-    """Return the names of variables and functions in expressions."""
+    """Return the names of all variables and functions in expressions."""
     nodes = [node for tree in trees for node in postorder(tree) if not isinstance(node, Number)]
     return {operator_name(n.primitive) if isinstance(n, Apply) else n.name for n in nodes}
 
 
 def substitute_all(tree: Expression, definitions: Mapping[str, Expression]) -> Expression:
-    """Replace all names in an expression by their definitions, recursively.
+    """Replace the names in an expression by their definitions, recursively.
 
     Raises:
         ExpressionSwellError: the result is too large.
@@ -260,7 +260,7 @@ def substitute_all(tree: Expression, definitions: Mapping[str, Expression]) -> E
 
 
 def _combine_derivatives(sections: list[Section]) -> Expression:
-    """Substitute short inner derivatives into the outermost derivative."""
+    """Substitute the inner derivatives, unless they are long, into the outermost one."""
     derivatives: dict[str, Expression] = {}
     for section in reversed(sections):
         tree = substitute(section.derivative, derivatives)

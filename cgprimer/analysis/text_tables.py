@@ -19,7 +19,7 @@ def table(
     style: str = "text",
     left: Sequence[int] = (0,),
 ) -> str:
-    """Format a table.
+    """Format rows of cells as a table in plain text, Markdown, LaTeX or CSV.
 
     Args:
         header: the titles of the columns.
@@ -49,7 +49,7 @@ def table(
     widths = [max([len(column[0]) + 2, *map(len, column[1:])]) for column in columns]
 
     def join_cells(row: Sequence[str], separator: str) -> str:
-        """Join the cells of a row, padded to the widths of the columns."""
+        """Join the cells of a row, each padded to the width of its column."""
         padded = enumerate(zip(row, widths, strict=True))
         return separator.join(t.ljust(w) if i in left else t.rjust(w) for i, (t, w) in padded)
 
@@ -66,7 +66,7 @@ def table(
 
 
 def _split_lines(row: Sequence[str]) -> list[tuple[str, ...]]:
-    """Split a row with cells of several lines into rows, with padded cells."""
+    """Split a table row at the line breaks of its cells into several padded rows."""
     if not any("\n" in cell for cell in row):
         return [tuple(row)]
     cells = [cell.split("\n") for cell in row]
@@ -77,7 +77,7 @@ def _split_lines(row: Sequence[str]) -> list[tuple[str, ...]]:
 def html_table(
     header: Sequence[str], rows: Sequence[Sequence[str]], *, left: Sequence[int] = (0,)
 ) -> str:
-    """Format a table in HTML, with escaped cells and preserved line breaks.
+    """Format rows of cells as an HTML table, with escaped text.
 
     >>> print(html_table(["name"], [["<b>"]]))
     <table>

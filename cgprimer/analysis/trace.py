@@ -44,7 +44,7 @@ LEVELS = ("operations", "variables")
 
 @dataclass(frozen=True, slots=True)
 class TraceRow:
-    """One row of a trace.
+    """One value of an evaluation trace, with its derivative.
 
     Attributes:
         name: the name of the value; ``v1``, ``v2``, ... for values without a name.
@@ -65,7 +65,7 @@ class TraceRow:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """An evaluation trace with derivatives.
+    """An evaluation trace: every intermediate value with its tangent or adjoint.
 
     Attributes:
         method: the differentiation method.
@@ -91,7 +91,7 @@ class Trace:
     steps: MethodSteps | None = None
 
     def row(self, name: str) -> TraceRow:
-        """Return the row with the given name.
+        """Return the row of the value with the given name.
 
         Raises:
             UsageError: the trace has no such row.
@@ -108,7 +108,7 @@ class Trace:
 
     @property
     def heading(self) -> str:
-        """The title of the derivative column."""
+        """The heading of the derivative column."""
         if self.kind == "tangent":
             return f"tangent d/d{self.wrt}"
         return f"adjoint d{f'(sum {self.of})' if self.samples else self.of}/d(name)"
@@ -138,7 +138,7 @@ class Trace:
         return f"{forward}\n\n{table(header, rows, style=style, left=(0, 1))}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data with the keys method, kind, of, wrt, rows and, for arrays, backward."""
+        """Return the trace as a dictionary for JSON; ``backward`` is present only for arrays."""
         names = ("name", "expression", "value", self.kind)
         values = ((r.name, r.expression, r.value, r.derivative) for r in self.rows)
         rows = [dict(zip(names, row, strict=True)) for row in values]
@@ -152,7 +152,7 @@ class Trace:
 
 
 def _format_cells(row: TraceRow, style: str, arrays: set[str]) -> list[str]:
-    """Format the cells of a row in the given style; ``arrays`` are the names of arrays."""
+    """Format the cells of one trace row in the given table style."""
     values = (row.value, row.derivative)
     if style == "latex":
         cells = [f"${format_latex_array(v)}$" for v in values if v is not None]
@@ -281,7 +281,7 @@ def _check_scalar(primal: Tape, target: str, seed: str) -> None:
 
 
 def _describe_leaf(graph: ExpressionGraph, primal: Tape, index: int, name: str) -> str:
-    """Return ``input``, ``parameter`` or ``running statistic``."""
+    """Return the kind of a leaf: ``input``, ``parameter`` or ``running statistic``."""
     if is_statistic(primal.leaves[index].name):
         return "running statistic"
     return "parameter" if name in graph.parameters else "input"
@@ -290,7 +290,7 @@ def _describe_leaf(graph: ExpressionGraph, primal: Tape, index: int, name: str) 
 def _create_point(
     graph: ExpressionGraph, primal: Tape, at: Point, target: str, seed: str, method: str
 ) -> tuple[dict[str, Value], int]:
-    """Return the values of the leaves, and the number of samples (0 for a single point)."""
+    """Return the values of the leaves, and the number of samples; 0 for a single point."""
     partial_point = graph.point(at, needed=())
     shape = graph.samples(partial_point)
     if not shape or not primal.combines_samples:
@@ -312,7 +312,7 @@ def _create_point(
 
 
 def _find_varying_values(primal: Tape) -> list[bool]:
-    """Return for each value whether it differs between the samples of a batch."""
+    """Return for each tape value whether it can differ between samples of a batch."""
     varies = [leaf.kind == "column" for leaf in primal.leaves]
     for name, operands in primal.instructions:
         is_shared = not isinstance(name, str) and name.combines_samples
@@ -321,7 +321,7 @@ def _find_varying_values(primal: Tape) -> list[bool]:
 
 
 def _broadcast_value(value: Value, shape: Shape) -> Value:
-    """Convert a value to a float or to an array with the given shape, by broadcasting."""
+    """Broadcast a value to a shape; the empty shape gives a float."""
     if isinstance(value, float) and not shape:
         return value
     import numpy as np
@@ -341,7 +341,7 @@ def _compute_derivatives(
     method: str,
     options: Mapping[str, Any],
 ) -> dict[int, Value]:
-    """Compute the tangents, or the adjoints without a seed, of the rows with the given indices.
+    """Compute the derivative of each row: a tangent, or an adjoint without a seed.
 
     Forward and reverse mode run once, and the totals of their contributions are the derivatives.
     Other methods differentiate each row.
@@ -378,7 +378,7 @@ def _compute_derivatives(
 def _list_backward_rows(
     primal: Tape, target: str, rows: list[TraceRow], point: Mapping[str, Value], samples: int
 ) -> tuple[TraceRow, ...]:
-    """Return the instructions of the backward sweep with their values."""
+    """Return the rows of the backward sweep: each instruction with its value."""
     leaves = [row.name for row in rows if row.expression in ("input", "parameter")]
     tape = differentiate(primal, target, leaves).executed
     names, values = labels(tape), values_of(tape, point)
@@ -386,7 +386,7 @@ def _list_backward_rows(
     forward_values, last = {row.name: row.value for row in rows}, tape.outputs[target]
 
     def create_row(name: str, index: int, tree: Expression) -> TraceRow:
-        """Return the row for a value of the tape."""
+        """Create the row that shows a value of the tape."""
         shape = tape.shapes[index]
         value = _broadcast_value(values[index], (samples, *shape) if samples else shape)
         return TraceRow(format_name(name), unparse(tree), value, None, tree)
@@ -408,7 +408,7 @@ def _list_backward_rows(
 
 
 def _select_rows(primal: Tape, target: str, level: str) -> list[int]:
-    """Return the indices of the values that the target depends on, without constants."""
+    """Return the indices of the tape values that the target depends on, except constants."""
     needed = reachable(primal, [primal.index(target)])
     constants = {index for index, leaf in enumerate(primal.leaves) if leaf.kind == "constant"}
     variables = sorted(index for index, name in primal.labels.items() if not is_internal(name))
@@ -417,7 +417,7 @@ def _select_rows(primal: Tape, target: str, level: str) -> list[int]:
 
 
 def _find_only_input(graph: ExpressionGraph) -> str:
-    """Return the only input of a graph.
+    """Return the name of the only input of a graph.
 
     Raises:
         UsageError: the graph has several inputs, or none.

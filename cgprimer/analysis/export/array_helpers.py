@@ -124,7 +124,7 @@ def number(a):
 
 
 def _list_functions(target: str) -> dict[str, str]:
-    """Return the definitions of the helper functions for a library, keyed by name."""
+    """Return the source code of the helper functions for an array library, keyed by name."""
     text = _COMMON + _MORE[target]
     for placeholder, code in _DIFFERENT[target].items():
         text = re.sub(rf"\b{placeholder}\b", code, text)

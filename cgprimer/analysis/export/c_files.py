@@ -11,7 +11,7 @@ from cgprimer.analysis.export.target_languages import INFIX, UNARY, Language, al
 
 
 def _define_function(name: str, arguments: Sequence[str], body: str) -> str:
-    """Return the definition of a function that returns an expression."""
+    """Return the C definition of a function of doubles that returns an expression."""
     parameters = ", ".join(f"double {a}" for a in arguments)
     return f"static double {name}({parameters}) {{\n    return {body};\n}}"
 
@@ -47,7 +47,7 @@ _RESERVED = re.compile(r"_|MATH_|FP_|M_|SEEK_|TMP_|FILENAME_|FOPEN_|L_|P_")
 
 
 def is_reserved(name: str) -> bool:
-    """Return whether C, its headers or the file reserve a word; such a word gets a final ``_``."""
+    """Return whether C, its headers or the exported file already use a word."""
     if _RESERVED.match(name):  # with a further final _, __LINE__ is not a macro
         return not name.endswith("_") or (name.endswith("__") and not name.endswith("___"))
     return name in _KEYWORDS.split() or name in C.list_words()
@@ -92,7 +92,7 @@ int main(void) {
 
 
 def c_file(exported: Exported, points: Sequence[CheckPoint], header: str) -> str:
-    """Return the content of a C file, with the header as a comment."""
+    """Return the content of a C file that computes the graph and its derivatives."""
     functions = list(_define_functions(exported))
     n_numbers, n_arguments = 1 + len(exported.wrt), len(exported.arguments)
     tables = [[p.at, p.right, p.rounding] for p in points]
@@ -120,12 +120,12 @@ def c_file(exported: Exported, points: Sequence[CheckPoint], header: str) -> str
 
 
 def _format_row(numbers: Iterable[float]) -> str:
-    """Format numbers as a list of C."""
+    """Format numbers as the items of a C initializer list."""
     return ", ".join(C.number(float(n)).strip("()") for n in numbers)
 
 
 def _define_functions(exported: Exported) -> Iterator[str]:
-    """Yield the definitions of ``value``, ``tangent`` in forward mode, and ``gradient``."""
+    """Yield the C code of ``value``, ``tangent`` (forward mode only) and ``gradient``."""
     of, arguments = exported.idents[exported.of], ", ".join(exported.arguments)
     end = [(f"return {exported.value.results[0]};", "")]
     yield _define_routine("double value", exported.value, f"{exported.of} at a point.", end)
@@ -166,7 +166,7 @@ def _define_routine(
     end: list[tuple[str, str]],
     further_parameters: Sequence[str] = (),
 ) -> str:
-    """Return the definition of a function.
+    """Return the C definition of an exported function.
 
     Args:
         name: its return type and name.

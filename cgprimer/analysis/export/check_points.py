@@ -30,7 +30,7 @@ _EXACT = "neg copy abs sign heaviside step max min clamp stop_gradient where les
 
 @dataclass(frozen=True)
 class CheckPoint:
-    """A point with the expected value and derivatives.
+    """A point at which an exported file checks itself, with the expected results.
 
     Attributes:
         at: the values of the leaves.
@@ -49,7 +49,7 @@ class CheckPoint:
 def iterate_check_points(
     program: DerivativeProgram, leaves: Sequence[Leaf], known_values: Mapping[str, Any]
 ) -> Iterator[CheckPoint]:
-    """Yield the given point, if complete, and sampled points with finite derivatives.
+    """Yield the given point, if it is complete, and random points with finite derivatives.
 
     If a derivative is 0 at all points, like the derivative of a relu may be, further points are
     sampled.
@@ -98,13 +98,13 @@ def iterate_check_points(
 
 
 def _find_zeros(results: Mapping[str, Any]) -> set[tuple[str, int]]:
-    """Return the elements that are 0, as pairs of a name and a flat index."""
+    """Return the elements that are 0, as pairs of a name and a flattened index."""
     flat = {name: getattr(value, "flat", [value]) for name, value in results.items()}
     return {(name, k) for name, row in flat.items() for k, x in enumerate(row) if x == 0.0}
 
 
 def _sample_value(leaf: Leaf, known_value: Any, near: bool, rng: random.Random) -> Any:
-    """Sample a number with three decimals, or an array of such numbers.
+    """Sample a random value for a leaf: a scalar with three decimals, or an array of them.
 
     Args:
         leaf: the leaf that gets the value.
@@ -114,7 +114,7 @@ def _sample_value(leaf: Leaf, known_value: Any, near: bool, rng: random.Random) 
     """
 
     def sample(center: float) -> float:
-        """Sample a number uniformly in an interval around a center."""
+        """Sample a number uniformly from an interval around the center."""
         center = center if near and math.isfinite(center) else 0.0
         return round(center + rng.uniform(-1.5, 1.5), 3)
 
@@ -129,7 +129,7 @@ def _sample_value(leaf: Leaf, known_value: Any, near: bool, rng: random.Random) 
 def _create_check_point(
     program: DerivativeProgram, at: dict[str, Any], rng: random.Random
 ) -> CheckPoint:
-    """Compute expected values, tolerances and smoothness at a point."""
+    """Create the check point at a point: expected results, tolerances and smoothness."""
     expected = _run_program(program, at)
     noisy = [_run_program(program, at, rng) for _ in range(_NOISY_RUNS)]
     rounding = {n: _estimate_rounding(v, [run[n] for run in noisy]) for n, v in expected.items()}
@@ -143,12 +143,12 @@ def _create_check_point(
 
 
 def _sample_shift(value: Any, rng: random.Random) -> float:
-    """Sample a shift that is tiny compared with a value."""
+    """Sample a random shift of relative size 1e-8 or less for a value."""
     return rng.uniform(-1e-8, 1e-8) * (1 + _max_magnitude(value))
 
 
 def _max_magnitude(value: Any) -> float:
-    """Return the maximum absolute value of the elements; nan if an element is nan."""
+    """Return the maximum absolute value of the elements; nan if any element is nan."""
     if isinstance(value, float):
         return abs(value)
     import numpy as np
@@ -157,7 +157,7 @@ def _max_magnitude(value: Any) -> float:
 
 
 def _estimate_rounding(expected: Any, noisy: list[Any]) -> float:
-    """Return a tolerance for rounding errors, from runs with random rounding.
+    """Estimate a tolerance for rounding errors from results with random rounding.
 
     If the rounding changes a value completely (a tie), the tolerance is tiny.
 
@@ -178,11 +178,11 @@ def _estimate_rounding(expected: Any, noisy: list[Any]) -> float:
 def _run_program(
     program: DerivativeProgram, at: Inputs, noise: random.Random | None = None
 ) -> dict[str, Any]:
-    """Run a program at a point; with ``noise``, each operation is rounded randomly."""
+    """Run a derivative program at a point; ``noise`` rounds each operation randomly."""
     tape = program.tape
 
     def execute(columns: Inputs, scalars: Inputs, samples: int) -> dict[str, Any]:
-        """Evaluate the outputs of the tape."""
+        """Evaluate the outputs of the tape, keyed by name."""
         values = _evaluate_tape(tape, {**scalars, **columns}, noise)
         return {name: values[index] for name, index in tape.outputs.items()}
 
@@ -194,7 +194,7 @@ def _run_program(
 
 
 def _evaluate_tape(tape: Tape, point: Inputs, noise: random.Random | None) -> list[Any]:
-    """Evaluate all values of a tape; with ``noise``, each operation is rounded randomly."""
+    """Compute all values of a tape at a point; ``noise`` rounds each operation randomly."""
     start = [f.value if f.kind == "constant" else point.get(f.name, 0.0) for f in tape.leaves]
     lookup = choose_arithmetic(start)
     if tape.has_arrays:  # operations on scalars may return arrays
@@ -215,12 +215,12 @@ def _evaluate_tape(tape: Tape, point: Inputs, noise: random.Random | None) -> li
 
 
 def _only_moves_elements(name: Applied) -> bool:
-    """Return whether an array operation moves elements without computing sums or products."""
+    """Return whether an array operation only moves elements, without arithmetic."""
     return not isinstance(name, str) and not (name.sums_products or name.combines_samples)
 
 
 def _apply_with_noise(function: Callable[..., Any], noise: random.Random, *operands: Any) -> Any:
-    """Apply a function, and change the last bit of the result randomly."""
+    """Apply a function, then move its result up or down by one rounding unit at random."""
     result = function(*operands)
     if isinstance(result, float):
         return result * (1.0 + noise.choice((-1, 1)) * 2.0**-52)

@@ -43,7 +43,7 @@ def export(
     method: str = "reverse",
     **options: Any,
 ) -> str:
-    """Export a graph and its derivative program as a readable file in another language.
+    """Export a graph and its derivatives as a readable, self-checking file in another language.
 
     The file has functions ``value`` and ``gradient`` with one line for each instruction. When it is
     run, it checks itself at several points, prints the results, and exits with code 1 if a number
@@ -121,7 +121,7 @@ def export(
 
 
 def _check_scalar(target: str, shape: Shape) -> None:
-    """Raise UsageError if the differentiated variable is an array."""
+    """Raise UsageError if the differentiated variable is an array instead of a scalar."""
     if shape:
         element = next(elements(target, shape))
         raise UsageError(
@@ -133,7 +133,7 @@ def _check_scalar(target: str, shape: Shape) -> None:
 def _create_point(
     graph: ExpressionGraph, at: Mapping[str, Value] | None, *, keeps_arrays: bool
 ) -> dict[str, Any]:
-    """Return the given and declared values, with arrays split into elements if necessary.
+    """Return the given and declared values, split into elements unless arrays are kept.
 
     Raises:
         UsageError: a value has several samples.
@@ -149,14 +149,14 @@ def _create_point(
 
 
 def _find_reserved_words(to: str) -> Callable[[str], bool]:
-    """Return the function that tells whether a word is reserved in the target language."""
+    """Return a predicate that tells whether the target language reserves a word."""
     if to == "c":
         return c_files.is_reserved
     return python_files.create_reserved_test(to) if to != "latex" else lambda name: False
 
 
 def _format_header(exported: Exported, to: str) -> str:
-    """Return the comment at the top of a file, without characters that could end a comment."""
+    """Build the text of the comment at the top of an exported file."""
     file = re.split(r"[/\\]", exported.graph.source.name)[-1]
     title = re.sub(r"[^\w.-]", "", file, flags=re.ASCII)
     lines = [
@@ -180,7 +180,7 @@ def _format_header(exported: Exported, to: str) -> str:
 def _check_method(
     graph: ExpressionGraph, to: str, method: str, names: tuple[str, ...], options: Any
 ) -> None:
-    """Raise UsageError if a target cannot express finite differences for the given names."""
+    """Raise UsageError for finite differences that the target language cannot express."""
     if method != "finite-difference":
         return
     if to not in _NUMBERS:
@@ -205,7 +205,7 @@ def _check_method(
 def _check_functions(
     graph: ExpressionGraph, to: str, primal: Tape, target: str, *, keeps_arrays: bool
 ) -> None:
-    """Raise SourceError at the first function that the target lacks."""
+    """Raise SourceError at the first function that the target language lacks."""
     needed = reachable(primal, [primal.index(target)])[len(primal.leaves) :]
     used = {n for (n, _), is_needed in zip(primal.instructions, needed, strict=True) if is_needed}
     if not keeps_arrays:

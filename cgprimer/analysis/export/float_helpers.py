@@ -20,7 +20,7 @@ _OTHERS = {"pow": "power", "max": "maximum", "min": "minimum", "abs": "absolute"
 
 @cache
 def definitions() -> Mapping[str, str]:
-    """Return the definitions of all primitives on floats and of their helpers, keyed by name.
+    """Return the Python source code of all primitives on floats, keyed by name.
 
     >>> print(definitions()["log10"])
     log10 = suppress_errors(math.log10, pole_at_zero)
@@ -36,7 +36,7 @@ def definitions() -> Mapping[str, str]:
 
 
 def _iterate_definitions(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """Yield the name and the source code of each definition of a module."""
+    """Yield the name and the source code of each definition in a module."""
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name.startswith("_"):
             for inner in ast.walk(node):
@@ -60,7 +60,7 @@ def _iterate_definitions(tree: ast.Module) -> Iterator[tuple[str, str]]:
 
 
 def _iterate_entries(table: ast.Dict) -> Iterator[tuple[str, str]]:
-    """Yield the name and a definition for each entry of a table of functions."""
+    """Yield the name and the source code of each function in a dictionary display."""
     for key, value in zip(table.keys, table.values, strict=True):
         assert isinstance(key, ast.Constant)
         name, text = str(key.value), ast.unparse(value)
@@ -75,5 +75,5 @@ def _iterate_entries(table: ast.Dict) -> Iterator[tuple[str, str]]:
 
 
 def _get_public_name(name: str) -> str:
-    """Return the name of a primitive in a file, distinct from Python's builtin functions."""
+    """Return the name of a primitive in exported files, distinct from Python's built-ins."""
     return _OTHERS.get(name.removeprefix("_"), name.removeprefix("_"))

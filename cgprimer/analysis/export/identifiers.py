@@ -12,7 +12,7 @@ _LETTER = re.compile(r"(?:GREEK|CYRILLIC) (?:SMALL|CAPITAL) LETTER (\w+)$")
 def identifiers(
     names: Iterable[str], *, ascii_only: bool, is_reserved: Callable[[str], bool]
 ) -> dict[str, str]:
-    """Return a distinct identifier for each name.
+    """Return a valid identifier for each name; all identifiers are distinct.
 
     Args:
         names: names such as ``W[0,1]`` and ``bar.xz``, which become ``W_0_1`` and ``bar_xz``. If
@@ -37,7 +37,7 @@ def identifiers(
 
 
 def _transliterate(letter: str) -> str:
-    """Spell a letter in ASCII: Greek and Cyrillic by name, others without accents or by number.
+    """Spell one letter in ASCII, such as ``alpha`` for a Greek letter or ``e`` without an accent.
 
     >>> [_transliterate(letter) for letter in "xαéжß中"]
     ['x', 'alpha', 'e', 'zhe', 'ss', 'u4e2d']

@@ -18,10 +18,10 @@ from cgprimer.tapes import labels, reachable
 
 
 class _Latex(Language):
-    """LaTeX as a target language: every elementwise primitive can be typeset."""
+    """The target language LaTeX, which supports every elementwise primitive."""
 
     def has(self, name: Applied) -> bool:
-        """Return whether the operation is an elementwise primitive."""
+        """Return whether an operation is an elementwise primitive."""
         return isinstance(name, str)
 
 
@@ -29,7 +29,7 @@ LATEX = _Latex({}, lambda *_: "")
 
 
 class ContributionRow(NamedTuple):
-    """A row of the table of contributions, in LaTeX.
+    """A row of the LaTeX table of contributions: one edge and its term of the chain rule.
 
     Attributes:
         tail: the tail of the edge.
@@ -49,7 +49,7 @@ class ContributionRow(NamedTuple):
 
 
 def latex_file(exported: Exported, points: Sequence[CheckPoint], header: str) -> str:
-    """Render the document; pdflatex compiles it with packages of every TeX installation.
+    """Render the LaTeX document; it needs only packages that every TeX installation has.
 
     Args:
         exported: the graph and its derivative program.
@@ -70,7 +70,7 @@ def latex_file(exported: Exported, points: Sequence[CheckPoint], header: str) ->
 
 
 def _list_definitions(exported: Exported) -> list[tuple[Markup, Markup]]:
-    """Return the variables of the graph and their formulas."""
+    """Return the name and formula of each computed variable of the graph, in LaTeX."""
     graph = exported.graph
     names = identifiers(
         (*graph.variables, *graph.parameters), ascii_only=True, is_reserved=lambda _: False
@@ -82,7 +82,7 @@ def _list_definitions(exported: Exported) -> list[tuple[Markup, Markup]]:
 
 
 def _list_program_lines(exported: Exported) -> list[tuple[Markup, Markup]]:
-    """Return the names and formulas of the derivative program, values first."""
+    """Return the name and formula of each instruction, in LaTeX, values before derivatives."""
     value_lines = exported.value.lines
     names = {line.name for line in value_lines}
     lines = [*value_lines, *(line for line in exported.sweep.lines if line.name not in names)]
@@ -92,7 +92,7 @@ def _list_program_lines(exported: Exported) -> list[tuple[Markup, Markup]]:
 
 
 def _list_numbers(exported: Exported, points: Sequence[CheckPoint]) -> dict[str, Any]:
-    """Return the first point, and the output and the derivatives at this point."""
+    """Return the first check point, and the output and derivatives there, for the template."""
     if not points:
         return {"point": Markup(), "numbers": []}
     point = points[0]
@@ -110,35 +110,35 @@ def _list_numbers(exported: Exported, points: Sequence[CheckPoint]) -> dict[str,
 
 
 def _format_expression(tree: Expression, names: Mapping[str, str]) -> Markup:
-    """Format an expression in LaTeX, with names replaced."""
+    """Format an expression in LaTeX, with variables renamed by a mapping."""
 
     def rename(leaf: Name | Number) -> Expression:
-        """Replace the name of a leaf."""
+        """Replace the name of a leaf, if the mapping has a new one."""
         return Name(names.get(leaf.name, leaf.name)) if isinstance(leaf, Name) else leaf
 
     return Markup(latex(fold(tree, rename, lambda row, operands: Apply(row, tuple(operands)))))
 
 
 def _format_number(value: float) -> Markup:
-    """Format a number in LaTeX."""
+    """Format a scalar in LaTeX."""
     return Markup(latex(Number(value)))
 
 
 def _build_tree(line: Line) -> Expression:
-    """Build the expression of a program line."""
+    """Build the expression tree of one exported instruction."""
     return Apply(
         line.primitive, tuple(Name(o) if isinstance(o, str) else Number(o) for o in line.operands)
     )
 
 
 def _list_contributions(exported: Exported) -> Iterator[ContributionRow]:
-    """Yield a table row for each contribution of the derivative program."""
+    """Yield a table row for each contribution to an adjoint or tangent."""
     tape, is_reverse = exported.program.tape, exported.program.method == "reverse"
     trees, names = build_expression_trees(tape), labels(tape)
     primal = reachable(tape, [tape.outputs[exported.of]])
 
     def expand(index: int) -> Expression:
-        """Return a value as an expression in the names of the graph."""
+        """Build the expression of a tape value in terms of the graph's variables."""
         if index not in trees or primal[index]:
             return Name(names[index]) if names[index] else Number(tape.leaves[index].value)
         tree = trees[index]

@@ -24,7 +24,7 @@ Operand = str | float  #: an identifier or a number
 
 @dataclass(frozen=True)
 class Line:
-    """One instruction of an exported function.
+    """One instruction of an exported function, in terms of identifiers.
 
     Attributes:
         name: the identifier of the result.
@@ -47,7 +47,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Routine:
-    """An exported function.
+    """An exported function: arguments, instructions and results.
 
     Attributes:
         arguments: its arguments.
@@ -62,7 +62,7 @@ class Routine:
 
 @dataclass(frozen=True)
 class Exported:
-    """A graph and its derivative program, with identifiers of the target language.
+    """A graph and its derivative program, in identifiers of the target language.
 
     Attributes:
         graph: the exported graph, including its loss.
@@ -88,12 +88,12 @@ class Exported:
 
     @property
     def wrt(self) -> tuple[str, ...]:
-        """The names with respect to which the variable is differentiated."""
+        """The names with respect to which the exported variable is differentiated."""
         return self.program.wrt
 
     @property
     def method(self) -> str:
-        """The usual name of the method, such as ``reverse mode``."""
+        """The display name of the method, such as ``reverse mode``."""
         name = self.program.method
         return f"{name} mode" if name in ("forward", "reverse") else name
 
@@ -104,11 +104,11 @@ class Exported:
 
     @property
     def differences(self) -> bool:
-        """True if derivatives are difference quotients of values."""
+        """True if the derivatives are computed by finite differences."""
         return self.program.method == "finite-difference"
 
     def quotients(self) -> Iterator[tuple[str, str, str]]:
-        """Yield each name with its step size and difference quotient, as code."""
+        """Yield each name, the code of its step size, and the code of its difference quotient."""
         rule = self.program.step_rule
         assert rule is not None
         one_sided = any(run.shift is None for run in self.program.passes)
@@ -126,7 +126,7 @@ class Exported:
             yield name, size, f"(value({up}) - value({base})) / {width}"
 
     def shape(self, name: str) -> Shape:
-        """Return the shape of a variable, for one sample."""
+        """Return the shape of a variable for one sample; ``()`` for a scalar."""
         return self.program.shapes.get(name, ())
 
 
@@ -137,7 +137,7 @@ def export_program(
     ascii_only: bool,
     is_reserved: Callable[[str], bool],
 ) -> Exported:
-    """Convert a program with one scalar output and scalar seeds to functions of a target language.
+    """Convert a derivative program of a scalar to functions of a target language.
 
     Args:
         graph: the graph.
@@ -188,7 +188,7 @@ def export_program(
 
 
 def _name_values(tape: Tape, of: str, printed_names: Mapping[str, str]) -> list[str]:
-    """Return a name for each value; values of the graph get names without ``bar`` and ``dot``."""
+    """Return a name for each tape value; values of the graph never get adjoint or tangent names."""
     texts = labels(tape)
     in_graph = reachable(tape, [tape.outputs[of]])
     used = {*texts, *printed_names.values()}
@@ -228,7 +228,7 @@ class _RoutineBuilder:
     def build(
         self, outputs: list[str], further_arguments: Iterable[str], aliases: Iterable[str]
     ) -> Routine:
-        """Build the function that computes some outputs.
+        """Build the function that computes the outputs with the given names.
 
         Args:
             outputs: the names of the outputs.
@@ -245,7 +245,7 @@ class _RoutineBuilder:
         return Routine((*self.arguments, *further_arguments), tuple(lines), results)
 
     def _iterate_lines(self, outputs: list[str], aliases: Mapping[str, str]) -> Iterator[Line]:
-        """Yield the instructions that some outputs need, each followed by aliases of its value."""
+        """Yield the instructions that compute the given outputs, each followed by its aliases."""
         tape = self.tape
         needed = reachable(tape, [tape.outputs[name] for name in outputs])
         first, (of, *_) = len(tape.leaves), tape.outputs.values()
@@ -271,18 +271,18 @@ class _RoutineBuilder:
             yield from alias_lines.get(index, ())
 
     def _get_operand(self, index: int) -> Operand:
-        """Return the identifier of a value, or the value of a constant."""
+        """Return the identifier of a tape value, or the number for a constant."""
         return self.names[index] or self.tape.leaves[index].value
 
 
 def _describe_edges(program: DerivativeProgram, names: list[str]) -> dict[int | str, str]:
-    """Describe the edges of products and sums of a sweep, keyed by index or name (aliases)."""
+    """Return comments that tell which edge each product or sum of a sweep belongs to."""
     tape, edges_of = program.tape, dict[int | str, list[str]]()
     vertex, is_reverse = _find_vertices(tape, names), program.method == "reverse"
     primal = reachable(tape, [tape.outputs[name] for name in program.of])
 
     def add_edge(key: int | str, edge: str) -> None:
-        """Add an edge to the note of a value."""
+        """Add an edge to the comment of a value, once."""
         if edge not in edges_of.setdefault(key, []):
             edges_of[key].append(edge)
 
@@ -305,7 +305,7 @@ def _describe_edges(program: DerivativeProgram, names: list[str]) -> dict[int | 
 
 
 def _find_vertices(tape: Tape, names: list[str]) -> dict[int, str]:
-    """Find the vertex whose expression contains each value, for values in one expression only."""
+    """Find the vertex in whose expression each tape value is used, if it is the only one."""
     vertices: dict[int, str] = {}
     variables = {index for name, index in tape.names.items() if not is_internal(name)}
     users: dict[int, set[str]] = {}

@@ -64,7 +64,7 @@ PYTHON = Language(
 
 
 def _format_index(prefix: str, array: str, key: Sequence[Any]) -> str:
-    """Return code that indexes an array; torch has no negative steps and flips the axis instead."""
+    """Return array indexing code; torch lacks negative slice steps and flips the axis instead."""
     parts, flipped_axes, axes = [], [], 0
     for part in reversed(key):
         if isinstance(part, range):
@@ -89,11 +89,11 @@ def _format_index(prefix: str, array: str, key: Sequence[Any]) -> str:
 
 
 def _create_array_writer(prefix: str) -> Callable[[ArrayOperation, Line, list[str]], str]:
-    """Return a function that returns the code of array operations for a library."""
+    """Create the function that emits array operations as calls to a Python library."""
     forms = {(1, 1): "...i,...i->...", (2, 1): "...ij,...j->...i", (1, 2): "...i,...ij->...j"}
 
     def write(operation: ArrayOperation, line: Line, operands: list[str]) -> str:
-        """Return code that applies an array operation to operands."""
+        """Return the code that applies an array operation to its operands."""
         a = operands[0]
         match operation:
             case Matmul(2, 2):
@@ -125,7 +125,7 @@ def _create_array_writer(prefix: str) -> Callable[[ArrayOperation, Line, list[st
 
 
 def _create_language(target: str) -> Language:
-    """Return the syntax of Python programs that use the library of a target."""
+    """Create the language of Python programs that use the array library of a target."""
     p = _PREFIX[target]
     texts = {
         **INFIX, **{name: f"{p}.{name}({{a}})" for name in UNARY}, "pow": "({a} ** {b})",
@@ -230,13 +230,13 @@ _BY_AUTOGRAD = """\
 
 
 def create_reserved_test(target: str) -> Callable[[str], bool]:
-    """Return a function that tells whether a file or Python reserves a word."""
+    """Create a predicate that tells whether Python or the exported file reserves a word."""
     words = {*_RESERVED.split(), *LANGUAGES[target].list_words()}
     return lambda name: name in words or keyword.iskeyword(name)
 
 
 def python_file(exported: Exported, points: Sequence[CheckPoint], target: str, header: str) -> str:
-    """Return the content of a Python file.
+    """Return the content of a Python file that computes the graph and its derivatives.
 
     Args:
         exported: the graph and its derivative program.
@@ -282,7 +282,7 @@ _IMPORTS = {
 
 
 def _define_functions(exported: Exported, language: Language, prefix: str) -> Iterator[str]:
-    """Yield the definitions of ``value``, ``tangent`` in forward mode, and ``gradient``."""
+    """Yield the Python code of ``value``, ``tangent`` (forward mode only) and ``gradient``."""
     batch = ", or at every sample of a batch: samples are the first axes" if prefix else ""
     of = f'"""{exported.of} at a point{batch}."""'
     yield _define_routine(
@@ -330,7 +330,7 @@ def _define_functions(exported: Exported, language: Language, prefix: str) -> It
 def _define_routine(
     name: str, routine: Routine, language: Language, prefix: str, docstring: str, end: list[str]
 ) -> str:
-    """Return the definition of a function.
+    """Return the Python definition of an exported function.
 
     Args:
         name: its name.
@@ -358,10 +358,10 @@ def _define_routine(
 
 
 def _format_points(exported: Exported, points: Sequence[CheckPoint], language: Language) -> str:
-    """Return the code of the points with the expected values."""
+    """Return the Python code of the check points and their expected values."""
 
     def format_value(value: Any) -> str:
-        """Format a number, an array or a list."""
+        """Format a float, an array or a list as Python code."""
         if isinstance(value, list):
             return f"[{', '.join(map(format_value, value))}]"
         if not isinstance(value, float):
@@ -369,7 +369,7 @@ def _format_points(exported: Exported, points: Sequence[CheckPoint], language: L
         return repr(value) if math.isfinite(value) else language.number(value).strip("()")
 
     def format_entry(key: str, values: Mapping[str, Any]) -> str:
-        """Format a dictionary as an entry of a point."""
+        """Format a dictionary as one entry of a check point in Python code."""
         entries = ", ".join([f'"{name}": {format_value(value)}' for name, value in values.items()])
         return f'        "{key}": {{{entries}}},'
 

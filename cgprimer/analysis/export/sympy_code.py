@@ -18,22 +18,22 @@ def same(found, expected, within):
 
 
 class _Sympy(Language):
-    """Sympy as a target language, with the sympy forms of the primitive table."""
+    """The target language SymPy, which uses the SymPy forms of the primitive table."""
 
     def has(self, name: Applied) -> bool:
-        """Return whether a primitive has a sympy form."""
+        """Return whether an operation is a primitive with a SymPy form."""
         has_form = isinstance(name, str) and get_sympy_form(find_primitive(name)) is not None
         return has_form or name == "stop_gradient"
 
     def apply(self, name: str, operands: Sequence[str]) -> str:
-        """Return code that applies a primitive to operands."""
+        """Return the SymPy code that applies a primitive to operands."""
         values = dict(zip(OPERANDS, operands, strict=False))
         return re.sub(r"\b[abc]\b", lambda match: values[match[0]], _format_sympy_form(name))
 
 
 @cache
 def _format_sympy_form(name: str) -> str:
-    """Return the sympy form of a primitive as code with operands a, b and c.
+    """Return the SymPy code of a primitive, with operands a, b and c.
 
     >>> _format_sympy_form("sigmoid"), _format_sympy_form("less")
     ('1/(1 + sympy.exp(-a))', 'sympy.Piecewise((1, a < b), (0, True))')
@@ -49,7 +49,7 @@ def _format_sympy_form(name: str) -> str:
 
 
 def _format_exactly(value: float) -> str:
-    """Format a finite number as an integer or rational number of sympy."""
+    """Format a finite float as an exact integer or rational number of SymPy."""
     is_integer = value == int(value) and abs(value) < 2**53
     return str(int(value)) if is_integer else f'sympy.Rational("{value!r}")'
 

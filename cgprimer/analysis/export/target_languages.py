@@ -55,7 +55,7 @@ _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 
 @dataclass(frozen=True)
 class Language:
-    """The code of a target language for primitives, numbers and functions.
+    """The syntax of a target language: code for primitives, numbers and functions.
 
     Attributes:
         texts: code for primitives with operands ``{a}``, ``{b}``, ``{c}``, in parentheses where
@@ -77,7 +77,7 @@ class Language:
     finite: Callable[[float], str] = repr
 
     def number(self, value: float) -> str:
-        """Format a number exactly, in parentheses if it is negative.
+        """Format a float as exact code, in parentheses if it is negative.
 
         >>> Language({}, lambda *_: "").number(-0.1)
         '(-0.1)'
@@ -97,7 +97,7 @@ class Language:
         return find_primitive(name).built_in and name in defined
 
     def line(self, line: Line) -> str:
-        """Return the right-hand side of an instruction."""
+        """Return the code of the right-hand side of an instruction."""
         name = line.primitive
         texts = [self._format_operand(name, operand) for operand in line.operands]
         if not isinstance(name, str):
@@ -112,27 +112,27 @@ class Language:
         return text[1:-1] if has_parentheses else text
 
     def _format_operand(self, name: Applied, operand: Operand) -> str:
-        """Format an operand of an operation."""
+        """Format an identifier or a constant as an operand of an operation."""
         if isinstance(operand, str):
             return operand
         text = self.number(operand)
         return text if name in INFIX or name == "pow" else self.constant.format(text)
 
     def apply(self, name: str, operands: Sequence[str]) -> str:
-        """Return code that applies a primitive to operands."""
+        """Return the code that applies a primitive to operands."""
         if name in self.texts:
             return self.texts[name].format(**dict(zip(OPERANDS, operands, strict=False)))
         return f"{name}({', '.join(operands)})"
 
     def define_helper(self, name: str) -> str:
-        """Return the definition of a function; empty if the language has the function."""
+        """Return the code of a helper function; empty if the language has the function built in."""
         if name in self.helpers:
             return self.helpers[name]
         if name not in DEFINITIONS or name in self.texts:
             return ""
 
         def format_leaf(node: Name | Number) -> str:
-            """Format a name or number."""
+            """Format a name or a number of an expression as code."""
             constant = isinstance(node, Number)
             return self.constant.format(self.number(node.value)) if constant else node.name  # type: ignore[union-attr]
 
@@ -140,11 +140,11 @@ class Language:
         return self.define(name, OPERANDS[: find_primitive(name).arity], body)
 
     def collect_helpers(self, *texts: str) -> list[str]:
-        """Return the definitions that code uses, directly or indirectly, in a valid order."""
+        """Return the helper functions that code calls, each after those that it calls itself."""
         definitions: dict[str, str] = {}
 
         def visit(text: str) -> None:
-            """Add the definitions that some code uses."""
+            """Add the helper functions that a piece of code calls, directly or indirectly."""
             for identifier in dict.fromkeys(_IDENTIFIER.findall(_COMMENT.sub("", text))):
                 definition = self.define_helper(identifier)
                 if definition and identifier not in definitions:
@@ -158,18 +158,18 @@ class Language:
         return list(definitions.values())
 
     def list_words(self) -> set[str]:
-        """Return the words that code of this language can contain."""
+        """Return all identifiers that the language's code for primitives uses."""
         helpers = {*self.helpers, *DEFINITIONS}
         return helpers | set(_IDENTIFIER.findall(" ".join(self.texts.values()))) - {*OPERANDS}
 
 
 def define_python_function(name: str, arguments: Sequence[str], body: str) -> str:
-    """Return the definition of a Python function that returns an expression."""
+    """Return the Python definition of a function that returns an expression."""
     return f"def {name}({', '.join(arguments)}):\n    return {body}"
 
 
 def align_comments(lines: Iterable[tuple[str, str]], marker: str) -> list[str]:
-    """Join lines of code with their comments, aligned in one column if possible."""
+    """Join lines of code with their comments; the comments are aligned in one column."""
     pairs = list(lines)
     column = min(max((len(code) for code, comment in pairs if comment), default=0), 56) + 2
     return [f"{code:<{column}}{marker} {comment}" if comment else code for code, comment in pairs]
