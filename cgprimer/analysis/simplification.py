@@ -27,7 +27,7 @@ _MAX_DENOMINATOR = 64  # of a fraction such as 2/3; 0.0009765625 is written as a
 
 @dataclass(eq=False)
 class _Product:
-    """A number times powers with integer exponents.
+    """A product: a rational number times powers of expressions with integer exponents.
 
     Attributes:
         number: the number.
@@ -45,7 +45,7 @@ _Value = _Product | _Sum
 
 
 def simplify_formula(expression: Expression) -> Expression:
-    """Simplify a formula.
+    """Simplify a formula: collect equal terms, cancel factors, evaluate constants.
 
     >>> from cgprimer.core.operations.notation import parse_expression, unparse
     >>> unparse(simplify_formula(parse_expression("2*(3*x^2) - 6*(2*x) + 1 + 0")))
@@ -53,18 +53,18 @@ def simplify_formula(expression: Expression) -> Expression:
     >>> unparse(simplify_formula(parse_expression("-sin(x^2)*(2*x)/4 + 0*k")))
     '-x*sin(x^2)/2'
     """
-    forms = _Forms()
-    return forms.tree(fold(expression, forms.convert_leaf, forms.apply))
+    simplifier = _Simplifier()
+    return simplifier.build_tree(fold(expression, simplifier.convert_leaf, simplifier.apply))
 
 
-class _Forms:
-    """Operations on products and sums, and their conversion to trees."""
+class _Simplifier:
+    """Simplifier that represents subexpressions as products and as sums of products."""
 
     def __init__(self) -> None:
         self.trees: dict[Any, Expression] = {}
 
     def convert_leaf(self, node: Name | Number) -> _Value:
-        """Convert a name or number to a product."""
+        """Convert a name or a number to a product with a single factor."""
         if isinstance(node, Number):
             return _Product(Fraction(repr(node.value)))
         return _Product(Fraction(1), {self.trees.setdefault(node.name, node): 1})
@@ -74,31 +74,31 @@ class _Forms:
         if name in ("add", "sub"):
             return self.add(values[0], values[1], 1 if name == "add" else -1)
         if name == "neg":
-            return _multiply(_Product(Fraction(-1)), self.product(values[0]))
+            return _multiply(_Product(Fraction(-1)), self.convert_to_product(values[0]))
         if name == "mul":
-            return self.expand_squares(*values) or _multiply(*map(self.product, values))
+            return self.expand_squares(*values) or _multiply(*map(self.convert_to_product, values))
         if name == "div":
-            numerator, denominator = map(self.product, values)
+            numerator, denominator = map(self.convert_to_product, values)
             if denominator.number:
                 number = 1 / denominator.number
                 inverse = _Product(number, denominator.below, denominator.above)
                 return _multiply(numerator, inverse)
         if name == "pow" and (power := self.raise_power(*values)):
             return power
-        return _Product(Fraction(1), {self.node(name, *map(self.tree, values)): 1})
+        return _Product(Fraction(1), {self.build_node(name, *map(self.build_tree, values)): 1})
 
-    def node(self, name: str, *arguments: Expression) -> Expression:
-        """Return a tree; equal trees are one object."""
+    def build_node(self, name: str, *arguments: Expression) -> Expression:
+        """Return the expression tree of an operation; equal trees are the same object."""
         key = (name, *map(id, arguments))
         return self.trees.setdefault(key, Apply(name, arguments))
 
     def add(self, left: _Value, right: _Value, sign: int) -> _Value:
-        """Add or subtract two values and collect equal terms."""
+        """Add or subtract two simplified values, and collect equal terms."""
         terms = left
         if isinstance(terms, _Product):
             terms = {_get_key(terms): terms} if terms.number else {}
         if sign < 0:
-            right = _multiply(_Product(Fraction(-1)), self.product(right))
+            right = _multiply(_Product(Fraction(-1)), self.convert_to_product(right))
         for term in right.values() if isinstance(right, dict) else (right,):
             key = _get_key(term)
             collected = terms.setdefault(key, term)
@@ -110,14 +110,14 @@ class _Forms:
             return terms
         return next(iter(terms.values()), _Product(Fraction(0)))
 
-    def product(self, value: _Value) -> _Product:
-        """Convert a value to a product, with a sum as a single factor."""
+    def convert_to_product(self, value: _Value) -> _Product:
+        """Convert a simplified value to a product; a sum becomes a single factor."""
         if isinstance(value, _Product):
             return value
-        return _Product(Fraction(1), {self.tree(value): 1})
+        return _Product(Fraction(1), {self.build_tree(value): 1})
 
     def expand_squares(self, left: _Value, right: _Value) -> _Value | None:
-        """Expand ``(a - b)*(a + b)`` to a difference of squares; return None for other factors."""
+        """Expand ``(a - b)*(a + b)`` to a difference of squares; None for other factors."""
         if not (isinstance(left, dict) and isinstance(right, dict)):
             return None
         if len(left) > 2 or left.keys() != right.keys():
@@ -130,7 +130,7 @@ class _Forms:
         return self.add(_multiply(*equal[0]), _multiply(*opposite[0]), 1)
 
     def raise_power(self, base: _Value, exponent: _Value) -> _Value | None:
-        """Simplify a power with an integer exponent; return None for other powers."""
+        """Simplify a power with a constant integer exponent; None for other powers."""
         if not isinstance(exponent, _Product) or exponent.above or exponent.below:
             return None
         if exponent.number in (0, 1):
@@ -144,26 +144,26 @@ class _Forms:
             if len(base.above) == 1 and not base.below and (base.number == 1 or power > 0):
                 number = _round_long_number(base.number**power)
                 return _Product(number, {b: e * power for b, e in base.above.items()})
-        return _Product(Fraction(1), {self.tree(base): power})
+        return _Product(Fraction(1), {self.build_tree(base): power})
 
-    def tree(self, value: _Value) -> Expression:
-        """Convert a value to a tree."""
+    def build_tree(self, value: _Value) -> Expression:
+        """Convert a simplified value to an expression tree."""
         if isinstance(value, _Product):
-            return self.term(value)
+            return self.build_term(value)
         result: Expression | None = None
         for term in value.values():
             if result is None:
-                result = self.term(term)
+                result = self.build_term(term)
             elif term.number > 0:
-                result = self.node("add", result, self.term(term))
+                result = self.build_node("add", result, self.build_term(term))
             else:
                 positive = _Product(-term.number, term.above, term.below)
-                result = self.node("sub", result, self.term(positive))
+                result = self.build_node("sub", result, self.build_term(positive))
         assert result is not None
         return result
 
-    def term(self, value: _Product) -> Expression:
-        """Convert a product to a tree: the number, names, then calls of functions.
+    def build_term(self, value: _Product) -> Expression:
+        """Convert a product to an expression tree: number first, then names, then calls.
 
         If a factor is the derivative of a function without a definition, the order is unchanged.
         """
@@ -171,30 +171,30 @@ class _Forms:
         above = list(value.above.items())
         if not any(isinstance(base, Name) and base.name.endswith("'") for base in value.above):
             above.sort(key=_is_call)
-        factors = [self.power_node(*pair) for pair in above]
+        factors = [self.build_power(*pair) for pair in above]
         if numerator != 1 or not factors:
-            factors.insert(0, self.number(numerator))
+            factors.insert(0, self.build_number(numerator))
         if value.number < 0:
-            factors[0] = self.node("neg", factors[0])
-        below = [self.number(denominator)] if denominator != 1 else []
-        below += [self.power_node(*pair) for pair in sorted(value.below.items(), key=_is_call)]
-        result = self.product_node(factors)
-        return self.node("div", result, self.product_node(below)) if below else result
+            factors[0] = self.build_node("neg", factors[0])
+        below = [self.build_number(denominator)] if denominator != 1 else []
+        below += [self.build_power(*pair) for pair in sorted(value.below.items(), key=_is_call)]
+        result = self.build_product(factors)
+        return self.build_node("div", result, self.build_product(below)) if below else result
 
-    def product_node(self, factors: list[Expression]) -> Expression:
-        """Return the tree of a product of trees."""
-        return reduce(lambda left, right: self.node("mul", left, right), factors)
+    def build_product(self, factors: list[Expression]) -> Expression:
+        """Build the expression tree of a product of factors."""
+        return reduce(lambda left, right: self.build_node("mul", left, right), factors)
 
-    def power_node(self, base: Expression, exponent: int) -> Expression:
-        """Return the tree of a power; an even power of ``abs(u)`` is a power of ``u``."""
+    def build_power(self, base: Expression, exponent: int) -> Expression:
+        """Build the expression tree of a power; an even power of ``abs(u)`` is a power of ``u``."""
         if exponent % 2 == 0 and isinstance(base, Apply) and base.primitive == "abs":
             base = base.arguments[0]
         if exponent == 1:
             return base
-        return self.node("pow", base, self.number(Fraction(exponent)))
+        return self.build_node("pow", base, self.build_number(Fraction(exponent)))
 
-    def number(self, value: Fraction) -> Expression:
-        """Return the expression tree of a number, rounded to a double.
+    def build_number(self, value: Fraction) -> Expression:
+        """Build the expression tree of a number, rounded to a double.
 
         Raises:
             DifferentiationError: the number is too large.
@@ -204,23 +204,23 @@ class _Forms:
         except OverflowError:
             raise DifferentiationError("a number exceeds the range of doubles") from None
         tree = self.trees.setdefault(magnitude, Number(magnitude))
-        return self.node("neg", tree) if value < 0 else tree
+        return self.build_node("neg", tree) if value < 0 else tree
 
 
 def _is_call(factor: tuple[Expression, int]) -> bool:
-    """Return whether a factor is the call of a function, which follows names and sums."""
+    """Return whether a factor is a function call; calls are printed after names and sums."""
     while isinstance(base := factor[0], Apply) and base.primitive == "pow":
         factor = (base.arguments[0], 1)
     return not isinstance(base, Name) and getattr(base, "primitive", "") not in ("add", "sub")
 
 
 def _get_key(term: _Product) -> Any:
-    """Return the powers of a term; terms with equal powers are collected."""
+    """Return a hashable key of a term's powers, which equal terms share."""
     return frozenset(term.above.items()), frozenset(term.below.items())
 
 
 def _multiply(left: _Product, right: _Product) -> _Product:
-    """Multiply two products; the left one is modified and returned."""
+    """Multiply the left product in place by the right product, and return it."""
     left.number = _round_long_number(left.number * right.number)
     if not left.number:
         return _Product(Fraction(0))
@@ -236,7 +236,7 @@ def _multiply(left: _Product, right: _Product) -> _Product:
 
 
 def _round_long_number(number: Fraction) -> Fraction:
-    """Round a number with very many digits to the nearest double.
+    """Round a fraction to the nearest double if it exceeds 512 bits.
 
     Raises:
         DifferentiationError: the number is too large.
@@ -250,7 +250,7 @@ def _round_long_number(number: Fraction) -> Fraction:
 
 
 def _split_fraction(number: Fraction) -> tuple[Fraction, Fraction]:
-    """Return numerator and denominator; numbers like 0.2 and 0.125e-3 have denominator 1."""
+    """Return numerator and denominator; a decimal such as 0.2 has denominator 1."""
     denominator = number.denominator
     rest = denominator
     for prime in (2, 5):
