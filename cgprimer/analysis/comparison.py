@@ -309,7 +309,7 @@ def compare(
         point_shapes = {name: primal.shapes[primal.index(name)] for name in point}
         scalar_point = split_arrays(point, point_shapes)
         reference = reference_derivatives(scalar_tape, target, names, scalar_point)
-    task = _Task(graph, primal, target, names, shapes, point, reference or {}, engine)
+    task = _ComparisonTask(graph, primal, target, names, shapes, point, reference or {}, engine)
     results = tuple(_run_method(task, *row) for row in _list_methods(methods, schemes))
     root = primal.index(target)
     return Comparison(
@@ -338,7 +338,7 @@ def _check_scalar(target: str, shape: Shape) -> None:
 
 
 @dataclass(frozen=True)
-class _Task:
+class _ComparisonTask:
     """The arguments that all compared methods share: graph, variables, point and reference.
 
     Attributes:
@@ -362,7 +362,7 @@ class _Task:
     engine: str
 
 
-def _run_method(task: _Task, method: str, scheme: str) -> MethodResult:
+def _run_method(task: _ComparisonTask, method: str, scheme: str) -> MethodResult:
     """Compute the derivatives with one method, and measure its errors and costs."""
     options = {"scheme": scheme} if scheme else {}
     try:

@@ -288,10 +288,10 @@ def count_nodes(
 
 def _format_latex(tree: Expression) -> str:
     """Format an expression in LaTeX, with pending derivatives as ``d/dx`` in front of brackets."""
-    return latex(tree, forms=_find_form)
+    return latex(tree, forms=_build_latex_template)
 
 
-def _find_form(kind: str) -> str:
+def _build_latex_template(kind: str) -> str:
     """Return the LaTeX template of a pending derivative or of an undefined function."""
     begin, pending, variable = kind.partition(PENDING)
     if not pending:

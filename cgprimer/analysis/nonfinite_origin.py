@@ -262,7 +262,7 @@ def _find_backward_origin(
         if not remedy:
             is_partial = not all_finite(slope)
             if is_partial or (not all_finite(product) and not all_finite(adjoint)):
-                remedy = suggest_for_partial(operation, _select_number(slope))
+                remedy = suggest_for_partial(operation, _select_nonfinite_element(slope))
             else:
                 remedy = PRODUCT if not all_finite(product) else SUM
         result = _create_result(graph, tape, operation, values, head, remedy)
@@ -353,7 +353,7 @@ def _suggest_for_branch(
     return ""
 
 
-def _select_number(value: Value) -> float:
+def _select_nonfinite_element(value: Value) -> float:
     """Return the first element that is not finite, or the value itself if it is finite."""
     element = find_nonfinite(value)
     return element[0] if element else float(value)

@@ -72,7 +72,7 @@ def reference_derivatives(
     needed = reachable(tape, [root])[len(tape.leaves) :]
     used = [i for i, is_needed in zip(tape.instructions, needed, strict=True) if is_needed]
     if any(instruction.primitive == "stop_gradient" for instruction in used):
-        return _pass_stopped_gradients(tape, of, wrt, at, needed)
+        return _differentiate_through_stops(tape, of, wrt, at, needed)
     rows = {find_primitive(operator_name(instruction.primitive)) for instruction in used}
     if any(symbolic_arithmetic.get_sympy_form(row) is None for row in rows):
         return None
@@ -86,15 +86,15 @@ def reference_derivatives(
         with mpmath.workdps(digits):
             point = {name: mpmath.mpf(value) for name, value in at.items()}
             step = mpmath.mpf(10) ** -(digits // 3)
-            slopes = _run_differences(central, step, point)
-            right = _run_differences(one_sided, step, point) if one_sided else slopes
+            slopes = _compute_difference_quotients(central, step, point)
+            right = _compute_difference_quotients(one_sided, step, point) if one_sided else slopes
             gaps = {name: abs(right[name] - slopes[name]) for name in wrt}
             return _Estimate(digits, slopes, gaps)
 
-    return _increase_digits(estimate, wrt, _choose_first_digits(tape, root, at))
+    return _increase_digits(estimate, wrt, _choose_initial_digits(tape, root, at))
 
 
-def _pass_stopped_gradients(
+def _differentiate_through_stops(
     tape: Tape, of: str, wrt: tuple[str, ...], at: Mapping[str, float], needed: list[bool]
 ) -> dict[str, Any] | None:
     """Differentiate through ``stop_gradient``, if that changes no derivative.
@@ -134,7 +134,7 @@ class _Estimate(NamedTuple):
     slopes: dict[str, Any]
     gaps: dict[str, Any]
 
-    def converge_to(self, better: _Estimate, name: str) -> Any:
+    def find_limit(self, better: _Estimate, name: str) -> Any:
         """Return the derivative on which two estimates agree.
 
         Args:
@@ -171,7 +171,7 @@ def _increase_digits(
         better = estimate(2 * current.digits)
         with mpmath.workdps(better.digits):
             for name in sorted(pending):
-                limit = current.converge_to(better, name)
+                limit = current.find_limit(better, name)
                 if limit is not None:
                     derivatives[name] = limit
                     pending.discard(name)
@@ -179,7 +179,9 @@ def _increase_digits(
     return derivatives
 
 
-def _run_differences(program: Any, step: Any, point: Mapping[str, Any]) -> dict[str, Any]:
+def _compute_difference_quotients(
+    program: Any, step: Any, point: Mapping[str, Any]
+) -> dict[str, Any]:
     """Compute difference quotients of mpmath numbers with a relative step."""
     tape = program.tape
 
@@ -193,7 +195,7 @@ def _run_differences(program: Any, step: Any, point: Mapping[str, Any]) -> dict[
     return {wrt: value for (_, wrt), value in derivatives.items()}
 
 
-def _choose_first_digits(tape: Tape, root: int, at: Mapping[str, float]) -> int:
+def _choose_initial_digits(tape: Tape, root: int, at: Mapping[str, float]) -> int:
     """Choose an initial precision that covers the magnitudes of all tape values."""
     with mpmath.workdps(20):
         point = {name: mpmath.mpf(value) for name, value in at.items()}

@@ -63,7 +63,7 @@ def suggest_for_value(op: Operation, value: float) -> str:
             f"{a} is negative: cross-entropy requires outputs between 0 and 1, such as"
             " sigmoid(...); cross-entropy-logit accepts outputs before the sigmoid"
         )
-    row = _find_row(op)
+    row = _find_primitive_row(op)
     is_overflow = isinf(value) and op.row in _ARITHMETIC
     if row is not None and op.values and row.domain != _EVERYWHERE and not is_overflow:
         domain = _insert_operands(row.domain, op.operands)
@@ -88,7 +88,7 @@ def suggest_for_partial(op: Operation, partial: float) -> str:
             f" with {op.row}(clamp({a}, -0.999999, 0.999999)) for asin and acos, or compute the"
             " angle with atan"
         )
-    row = _find_row(op)
+    row = _find_primitive_row(op)
     if row is not None and row.edges:
         return f"{op.row}: {row.edges}"
     return "the derivative exceeds 1.8e308: scale the inputs or parameters"
@@ -122,7 +122,7 @@ PRODUCT = (
 SUM = "contributions of both signs are infinite, or their sum exceeds 1.8e308"
 
 
-def _find_row(op: Operation) -> Primitive | None:
+def _find_primitive_row(op: Operation) -> Primitive | None:
     """Return the row of the primitive table for an operation; None for array operations."""
     return find_primitive(op.row) if op.values else None
 

@@ -97,7 +97,7 @@ def rules(
     wrt = _choose_variable(wrt, free, definitions, free & {*candidates})
     abstract = free & {*candidates} - {wrt}
     definitions = {n: e for n, e in definitions.items() if n != wrt}
-    needed = _select_needed(definitions, name)
+    needed = _select_needed_definitions(definitions, name)
     if order > 1 or inner == "substitute":
         sections = _differentiate_substituted(name, needed, wrt, abstract, order)
         derivative = sections[-1].derivative
@@ -161,7 +161,7 @@ def _parse_formula(
     return formula.definitions, {*formula.inputs, *formula.parameters}, of or formula.only_output()
 
 
-class _FunctionTable(dict[str, Any]):
+class _ExtendedFunctionTable(dict[str, Any]):
     """The functions of the language, plus undefined functions such as ``f`` and ``g``."""
 
     def __missing__(self, name: str) -> Any:
@@ -171,7 +171,7 @@ class _FunctionTable(dict[str, Any]):
 def add_function_names(functions: Iterable[str]) -> dict[str, Any]:
     """Return the parser's function table, with additional functions that are undefined."""
     rows = {n: [Primitive(Symbol(n), ("",), spelling=n)] for n in functions}  # type: ignore[arg-type]
-    return _FunctionTable(FUNCTIONS | rows)
+    return _ExtendedFunctionTable(FUNCTIONS | rows)
 
 
 def _create_array_error(names: str) -> UsageError:
@@ -230,7 +230,9 @@ def _choose_variable(
     return candidates[0]
 
 
-def _select_needed(definitions: dict[str, Expression], name: str) -> dict[str, Expression]:
+def _select_needed_definitions(
+    definitions: dict[str, Expression], name: str
+) -> dict[str, Expression]:
     """Return the named expression and all that it depends on, in topological order."""
     needed = {name}
     for inner in reversed(definitions):

@@ -91,13 +91,15 @@ int main(void) {
 }"""
 
 
-def c_file(exported: Exported, points: Sequence[CheckPoint], header: str) -> str:
+def build_c_file(exported: Exported, points: Sequence[CheckPoint], header: str) -> str:
     """Return the content of a C file that computes the graph and its derivatives."""
     functions = list(_define_functions(exported))
     n_numbers, n_arguments = 1 + len(exported.wrt), len(exported.arguments)
     tables = [[p.at, p.right, p.rounding] for p in points]
     rows = ",\n".join(
-        "    {" + ",\n     ".join(f"{{{_format_row(table.values())}}}" for table in group) + "}"
+        "    {"
+        + ",\n     ".join(f"{{{_format_initializers(table.values())}}}" for table in group)
+        + "}"
         for group in tables
     )
     of = exported.idents[exported.of]
@@ -119,9 +121,9 @@ def c_file(exported: Exported, points: Sequence[CheckPoint], header: str) -> str
     )
 
 
-def _format_row(numbers: Iterable[float]) -> str:
+def _format_initializers(numbers: Iterable[float]) -> str:
     """Format numbers as the items of a C initializer list."""
-    return ", ".join(C.number(float(n)).strip("()") for n in numbers)
+    return ", ".join(C.format_number(float(n)).strip("()") for n in numbers)
 
 
 def _define_functions(exported: Exported) -> Iterator[str]:
@@ -185,7 +187,7 @@ def _define_routine(
     for line in routine.lines:
         if line.begins:
             body.append(("// the derivative", ""))
-        code = f"{line.name} = {C.line(line)}"
+        code = f"{line.name} = {C.format_right_side(line)}"
         body.append((f"// {code}" if line.alias else f"const double {code};", line.note))
     lines = align_comments([(f"    {code}", note) for code, note in [*body, *end]], "//")
     return "\n".join([f"/* {comment} */", f"static {name}({parameters}) {{", *lines, "}"])

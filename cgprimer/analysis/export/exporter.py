@@ -103,7 +103,7 @@ def export(
         primal = scalarize(primal)
     program = differentiate(primal, target, names, method=method, **options)
     exported = export_program(
-        graph, program, ascii_only=to in ("c", "latex"), is_reserved=_find_reserved_words(to)
+        graph, program, ascii_only=to in ("c", "latex"), is_reserved=_create_reserved_test(to)
     )
     if not exported.leaves:
         raise UsageError(f"{target!r} is constant: it depends on no input and no parameter")
@@ -114,10 +114,10 @@ def export(
         return export(graph, to, at, of=of, wrt=wrt, method=method, carry=True)
     header = _format_header(exported, to)
     if to == "c":
-        return c_files.c_file(exported, points, header)
+        return c_files.build_c_file(exported, points, header)
     if to == "latex":
-        return latex_files.latex_file(exported, points, header)
-    return python_files.python_file(exported, points, to, header)
+        return latex_files.render_latex_file(exported, points, header)
+    return python_files.build_python_file(exported, points, to, header)
 
 
 def _check_scalar(target: str, shape: Shape) -> None:
@@ -148,7 +148,7 @@ def _create_point(
     return split_arrays(point, {name: getattr(v, "shape", ()) for name, v in point.items()})
 
 
-def _find_reserved_words(to: str) -> Callable[[str], bool]:
+def _create_reserved_test(to: str) -> Callable[[str], bool]:
     """Return a predicate that tells whether the target language reserves a word."""
     if to == "c":
         return c_files.is_reserved
@@ -210,11 +210,11 @@ def _check_functions(
     used = {n for (n, _), is_needed in zip(primal.instructions, needed, strict=True) if is_needed}
     if not keeps_arrays:
         used = {name for name in used if isinstance(name, str) or name.runs_python}
-    missing = sorted((name for name in used if not _LANGUAGES[to].has(name)), key=str)
+    missing = sorted((name for name in used if not _LANGUAGES[to].supports(name)), key=str)
     if not missing:
         return
     operation = missing[0]
-    others = [t for t in TARGETS if _LANGUAGES[t].has(operation)]
+    others = [t for t in TARGETS if _LANGUAGES[t].supports(operation)]
     name = operation if isinstance(operation, str) else operation.spelling
     hint = f"use one of the targets {', '.join(others)}" if others else "no target supports it"
     message = f"the target {to!r} has no function {name!r}"

@@ -19,12 +19,12 @@ _OTHERS = {"pow": "power", "max": "maximum", "min": "minimum", "abs": "absolute"
 
 
 @cache
-def definitions() -> Mapping[str, str]:
+def collect_definitions() -> Mapping[str, str]:
     """Return the Python source code of all primitives on floats, keyed by name.
 
-    >>> print(definitions()["log10"])
+    >>> print(collect_definitions()["log10"])
     log10 = suppress_errors(math.log10, pole_at_zero)
-    >>> print(definitions()["relu"])
+    >>> print(collect_definitions()["relu"])
     def relu(a):
         return maximum(a, 0.0)
     """
@@ -56,10 +56,10 @@ def _iterate_definitions(tree: ast.Module) -> Iterator[tuple[str, str]]:
                 yield name, f"{name} = _suppress_errors(math.{name})"
             for part in ast.walk(node.value):
                 if isinstance(part, ast.Dict):
-                    yield from _iterate_entries(part)
+                    yield from _iterate_function_entries(part)
 
 
-def _iterate_entries(table: ast.Dict) -> Iterator[tuple[str, str]]:
+def _iterate_function_entries(table: ast.Dict) -> Iterator[tuple[str, str]]:
     """Yield the name and the source code of each function in a dictionary display."""
     for key, value in zip(table.keys, table.values, strict=True):
         assert isinstance(key, ast.Constant)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 _LETTER = re.compile(r"(?:GREEK|CYRILLIC) (?:SMALL|CAPITAL) LETTER (\w+)$")
 
 
-def identifiers(
+def assign_identifiers(
     names: Iterable[str], *, ascii_only: bool, is_reserved: Callable[[str], bool]
 ) -> dict[str, str]:
     """Return a valid identifier for each name; all identifiers are distinct.
@@ -20,7 +20,10 @@ def identifiers(
         ascii_only: allow only ASCII letters.
         is_reserved: tells whether a word is reserved; such a word gets ``_`` at its end.
 
-    >>> identifiers(["W[0,1]", "lambda", "α"], ascii_only=True, is_reserved={"lambda"}.__contains__)
+    >>> reserved = {"lambda"}
+    >>> assign_identifiers(
+    ...     ["W[0,1]", "lambda", "α"], ascii_only=True, is_reserved=reserved.__contains__
+    ... )
     {'W[0,1]': 'W_0_1', 'lambda': 'lambda_', 'α': 'alpha'}
     """
     result: dict[str, str] = {}

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from cgprimer.analysis.export.check_points import CheckPoint
-from cgprimer.analysis.export.identifiers import identifiers
+from cgprimer.analysis.export.identifiers import assign_identifiers
 from cgprimer.analysis.export.program_statements import Exported, Line
 from cgprimer.analysis.export.target_languages import Language
 from cgprimer.analysis.latex import latex, latex_name
@@ -20,7 +20,7 @@ from cgprimer.tapes import labels, reachable
 class _Latex(Language):
     """The target language LaTeX, which supports every elementwise primitive."""
 
-    def has(self, name: Applied) -> bool:
+    def supports(self, name: Applied) -> bool:
         """Return whether an operation is an elementwise primitive."""
         return isinstance(name, str)
 
@@ -48,7 +48,7 @@ class ContributionRow(NamedTuple):
     factor: Markup
 
 
-def latex_file(exported: Exported, points: Sequence[CheckPoint], header: str) -> str:
+def render_latex_file(exported: Exported, points: Sequence[CheckPoint], header: str) -> str:
     """Render the LaTeX document; it needs only packages that every TeX installation has.
 
     Args:
@@ -72,7 +72,7 @@ def latex_file(exported: Exported, points: Sequence[CheckPoint], header: str) ->
 def _list_definitions(exported: Exported) -> list[tuple[Markup, Markup]]:
     """Return the name and formula of each computed variable of the graph, in LaTeX."""
     graph = exported.graph
-    names = identifiers(
+    names = assign_identifiers(
         (*graph.variables, *graph.parameters), ascii_only=True, is_reserved=lambda _: False
     )
     return [

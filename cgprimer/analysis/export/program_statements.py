@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import count
 
-from cgprimer.analysis.export.identifiers import identifiers
+from cgprimer.analysis.export.identifiers import assign_identifiers
 from cgprimer.core.methods.derivative_program import derivative_name
 from cgprimer.core.operations.primitive_registry import Applied
 from cgprimer.core.tape.tape_printing import assign_printed_names
@@ -151,7 +151,7 @@ def export_program(
     # The names of the graph come first, so that they stay unchanged if possible.
     graph_names = [name for name in tape.names if not is_internal(name)]
     all_names = filter(None, (*graph_names, *program.wrt, *texts, *printed_names.values()))
-    identifier_of = identifiers(
+    identifier_of = assign_identifiers(
         dict.fromkeys(all_names), ascii_only=ascii_only, is_reserved=is_reserved
     )
     idents = {

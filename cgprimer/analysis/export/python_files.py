@@ -9,7 +9,7 @@ from typing import Any
 
 from cgprimer.analysis.export.array_helpers import FUNCTIONS, METHODS
 from cgprimer.analysis.export.check_points import CheckPoint
-from cgprimer.analysis.export.float_helpers import definitions
+from cgprimer.analysis.export.float_helpers import collect_definitions
 from cgprimer.analysis.export.program_statements import Exported, Line, Routine
 from cgprimer.analysis.export.sympy_code import SYMPY
 from cgprimer.analysis.export.target_languages import (
@@ -58,7 +58,7 @@ PYTHON = Language(
         "less": "float({a} < {b})", "equal": "float({a} == {b})",
     },
     define=define_python_function,
-    helpers={**definitions(), **_SCALAR},
+    helpers={**collect_definitions(), **_SCALAR},
     special=("inf", "nan"),
 )  # fmt: skip
 
@@ -235,7 +235,9 @@ def create_reserved_test(target: str) -> Callable[[str], bool]:
     return lambda name: name in words or keyword.iskeyword(name)
 
 
-def python_file(exported: Exported, points: Sequence[CheckPoint], target: str, header: str) -> str:
+def build_python_file(
+    exported: Exported, points: Sequence[CheckPoint], target: str, header: str
+) -> str:
     """Return the content of a Python file that computes the graph and its derivatives.
 
     Args:
@@ -349,7 +351,7 @@ def _define_routine(
         if line.begins:
             body.append(("# the derivative", ""))
         mark = "# " if line.alias else ""
-        body.append((f"{mark}{line.name} = {language.line(line)}", line.note))
+        body.append((f"{mark}{line.name} = {language.format_right_side(line)}", line.note))
     lines = align_comments([(f"    {code}", note) for code, note in body], "#")
     decorator = ['@np.errstate(all="ignore")'] if prefix == "np" else []
     return "\n".join(
@@ -366,7 +368,7 @@ def _format_points(exported: Exported, points: Sequence[CheckPoint], language: L
             return f"[{', '.join(map(format_value, value))}]"
         if not isinstance(value, float):
             return format_value(value.tolist())
-        return repr(value) if math.isfinite(value) else language.number(value).strip("()")
+        return repr(value) if math.isfinite(value) else language.format_number(value).strip("()")
 
     def format_entry(key: str, values: Mapping[str, Any]) -> str:
         """Format a dictionary as one entry of a check point in Python code."""

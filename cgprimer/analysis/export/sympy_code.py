@@ -20,7 +20,7 @@ def same(found, expected, within):
 class _Sympy(Language):
     """The target language SymPy, which uses the SymPy forms of the primitive table."""
 
-    def has(self, name: Applied) -> bool:
+    def supports(self, name: Applied) -> bool:
         """Return whether an operation is a primitive with a SymPy form."""
         has_form = isinstance(name, str) and get_sympy_form(find_primitive(name)) is not None
         return has_form or name == "stop_gradient"

@@ -76,10 +76,10 @@ class Language:
     structural: Callable[[ArrayOperation, Line, list[str]], str] | None = None
     finite: Callable[[float], str] = repr
 
-    def number(self, value: float) -> str:
+    def format_number(self, value: float) -> str:
         """Format a float as exact code, in parentheses if it is negative.
 
-        >>> Language({}, lambda *_: "").number(-0.1)
+        >>> Language({}, lambda *_: "").format_number(-0.1)
         '(-0.1)'
         """
         if math.isfinite(value):
@@ -89,14 +89,14 @@ class Language:
             text = f"-{text}" if value < 0 else text
         return f"({text})" if text.startswith("-") else text
 
-    def has(self, name: Applied) -> bool:
+    def supports(self, name: Applied) -> bool:
         """Return whether the language has code for an operation."""
         if not isinstance(name, str):
             return self.structural is not None and not name.runs_python
         defined = {*self.texts, *self.helpers, *DEFINITIONS}
         return find_primitive(name).built_in and name in defined
 
-    def line(self, line: Line) -> str:
+    def format_right_side(self, line: Line) -> str:
         """Return the code of the right-hand side of an instruction."""
         name = line.primitive
         texts = [self._format_operand(name, operand) for operand in line.operands]
@@ -115,7 +115,7 @@ class Language:
         """Format an identifier or a constant as an operand of an operation."""
         if isinstance(operand, str):
             return operand
-        text = self.number(operand)
+        text = self.format_number(operand)
         return text if name in INFIX or name == "pow" else self.constant.format(text)
 
     def apply(self, name: str, operands: Sequence[str]) -> str:
@@ -134,7 +134,7 @@ class Language:
         def format_leaf(node: Name | Number) -> str:
             """Format a name or a number of an expression as code."""
             constant = isinstance(node, Number)
-            return self.constant.format(self.number(node.value)) if constant else node.name  # type: ignore[union-attr]
+            return self.constant.format(self.format_number(node.value)) if constant else node.name  # type: ignore[union-attr]
 
         body = fold(parse_partial(DEFINITIONS[name]), format_leaf, self.apply)
         return self.define(name, OPERANDS[: find_primitive(name).arity], body)
