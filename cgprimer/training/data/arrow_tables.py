@@ -11,7 +11,7 @@ from cgprimer.training.data.dataset_columns import ROWS, Array, Source
 
 
 class DataFrameSource(Source):
-    """A data frame with ``__arrow_c_stream__``; only the columns in use are converted to Arrow."""
+    """A data frame as a data source; only the columns in use are converted to Arrow."""
 
     def __init__(self, frame: Any) -> None:
         import pyarrow as pa
@@ -23,11 +23,11 @@ class DataFrameSource(Source):
         self.names = list(map(str, self._column_labels))
 
     def iterate_blocks(self, names: Sequence[str]) -> Iterator[list[Array]]:
-        """Yield the columns of the whole data frame as a single block."""
+        """Yield the requested columns of the whole data frame as a single block."""
         return iter([self.read_block(0, names)])
 
     def read_block(self, block: int, names: Sequence[str]) -> list[Array]:
-        """Return the columns of the data frame; see :meth:`Source.read_block`."""
+        """Return the requested columns of the data frame as arrays."""
         import pyarrow as pa
 
         labels = [self._column_labels[self.names.index(name)] for name in names]
@@ -44,7 +44,7 @@ class DataFrameSource(Source):
 
 
 class ParquetFile(Source):
-    """A Parquet file. Its row groups are the blocks; small row groups are merged."""
+    """A Parquet file as a data source; its blocks are row groups, small ones merged."""
 
     def __init__(self, path: Path) -> None:
         import pyarrow as pa
@@ -75,11 +75,11 @@ class ParquetFile(Source):
         return ParquetFile, (Path(self.location).absolute(),)  # opened again after unpickling
 
     def block_lengths(self, names: Sequence[str]) -> list[int]:
-        """Return the number of samples of each block of row groups."""
+        """Return the number of samples in each block."""
         return self.rows
 
     def read_block(self, block: int, names: Sequence[str]) -> list[Array]:
-        """Return the columns of one block; see :meth:`Source.read_block`."""
+        """Return the requested columns of one block as arrays."""
         try:
             table = self.file.read_row_groups(self.groups[block], columns=list(names))
         except self._broken as error:
@@ -92,7 +92,7 @@ class ParquetFile(Source):
 
 
 def convert_arrow_column(column: Any, name: str, location: str, first: int = 0) -> Array:
-    """Convert an Arrow column to an array; lists of equal length become further axes.
+    """Convert an Arrow column to a float64 array; lists of equal length become axes.
 
     Args:
         column: the Arrow column.
@@ -129,7 +129,7 @@ def convert_arrow_column(column: Any, name: str, location: str, first: int = 0) 
 
 
 def encode_parquet(table: Any) -> bytes:
-    """Return the bytes of a Parquet file that holds a table."""
+    """Encode an Arrow table as the bytes of a Parquet file."""
     import pyarrow as pa
     from pyarrow import parquet
 

@@ -33,7 +33,7 @@ _LARGEST_IN_MEMORY = 1 << 24  # numbers of a file that is read into memory at on
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Blocks:
-    """A dataset in a file that is read block by block, again in each epoch.
+    """A dataset that stays in a file and is read block by block in each epoch.
 
     A block is a row group of a Parquet file (small row groups are merged), about 250,000 rows of
     numpy arrays (memory-mapped unless the file is compressed), or 16 MB of a CSV file.
@@ -66,7 +66,7 @@ class Blocks:
         targets: Iterable[str] = (),
         columns: Mapping[str, str] | None = None,
     ) -> Blocks:
-        """Open a file as blocks. Arguments and errors are those of :meth:`Dataset.load`."""
+        """Open a file as blocks; the arguments and errors are those of :meth:`Dataset.load`."""
         with report_read_errors(path):
             source = open_source(path)
             roles = select_columns(source, inputs, targets, columns)
@@ -77,7 +77,7 @@ class Blocks:
 
     @cached_property
     def starts(self) -> list[int]:
-        """The index of the first sample of each block, followed by the number of samples."""
+        """The index of the first sample of each block, then the total number of samples."""
         return list(accumulate(self.lengths, initial=0))
 
     def __len__(self) -> int:
@@ -90,7 +90,7 @@ class Blocks:
         return f"<Blocks: {size}, inputs {inputs}, targets {targets}>"
 
     def block(self, number: int) -> Dataset:
-        """Read a block from the file.
+        """Read the samples of one block from the file.
 
         Args:
             number: the index of the block, from 0.
@@ -114,7 +114,7 @@ class Blocks:
         return data
 
     def where(self, chosen: Array) -> Dataset:
-        """Return the samples selected by a boolean mask or by their indices."""
+        """Return the samples that a boolean mask or an array of indices selects."""
         parts, chosen = [], select_sample_indices(chosen, len(self))
         wanted = chosen[order := np.argsort(chosen)]
         for number, (start, end) in enumerate(pairwise(self.starts)):
@@ -124,7 +124,7 @@ class Blocks:
         return concatenate_datasets(parts or [self.block(0).where([])]).where(np.argsort(order))
 
     def map(self, change: Callable[[Dataset], Dataset]) -> Blocks:
-        """Return blocks to which a function is applied after reading; it must keep the length."""
+        """Return the same blocks with a function that is applied to each block after reading."""
         return replace(self, changes=(*self.changes, change))
 
     def split(self, share: float, seed: int) -> tuple[Blocks, Blocks]:
@@ -134,13 +134,14 @@ class Blocks:
         training = [n - held_out for n, held_out in zip(self.lengths, validation, strict=True)]
 
         def select_part(index: int, lengths: list[int]) -> Blocks:
+            """Return the training part (index 0) or the validation part (index 1) of all blocks."""
             return replace(self.map(lambda data: data.split(share, seed)[index]), lengths=lengths)
 
         return select_part(0, training), select_part(1, validation)
 
 
 def require_in_memory(data: Dataset | Blocks, reason: str) -> Dataset:
-    """Return a dataset in memory; raise UsageError, with the reason, for data read in blocks."""
+    """Return the dataset if it is in memory; raise UsageError if it is read in blocks."""
     if isinstance(data, Blocks):
         hint = "load the file with Dataset.load(path) if it fits into memory"
         raise UsageError(f"{reason}, but this dataset is read in blocks", hint=hint)
@@ -154,10 +155,10 @@ def resolve_dataset(
     columns: Mapping[str, str] | None = None,
     targets: Iterable[str] | None = None,
 ) -> Dataset | Blocks:
-    """Convert a dataset, a file or a data frame to a dataset for a graph.
+    """Convert a dataset, a file or a data frame to a dataset with a graph's columns.
 
     Args:
-        given: a dataset; a file, which is read in blocks if it is large; or a data frame.
+        data: a dataset; a file, which is read in blocks if it is large; or a data frame.
         graph: the graph whose inputs and outputs are read from a file or data frame.
         columns: names in the graph to names in the file, where they differ.
         targets: names of the target columns; by default all outputs of the graph.

@@ -17,10 +17,12 @@ from cgprimer.training.data.dataset_columns import Array, combine_elements, list
 
 
 def _sample_gaussians(random: Any, is_second_class: Array, inputs: int) -> Array:
+    """Sample inputs from normal distributions around -1 (first class) and 1 (second class)."""
     return random.normal(2.0 * is_second_class[:, None] - 1.0, 0.5, (len(is_second_class), inputs))
 
 
 def _sample_moons(random: Any, is_second_class: Array, inputs: int) -> Array:
+    """Sample points on two interleaving half circles, one for each class."""
     angle = random.uniform(0, np.pi, len(is_second_class))
     x, y = np.cos(angle), np.sin(angle)
     x, y = np.where(is_second_class, 1 - x, x), np.where(is_second_class, 0.5 - y, y)
@@ -28,28 +30,32 @@ def _sample_moons(random: Any, is_second_class: Array, inputs: int) -> Array:
 
 
 def _sample_spirals(random: Any, is_second_class: Array, inputs: int) -> Array:
+    """Sample points on two arms of a spiral, one for each class."""
     radius = np.sqrt(random.uniform(0.01, 1, len(is_second_class)))  # uniform over the area
     angle = 3 * np.pi * radius + np.pi * is_second_class
     return radius[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
 
 
 def _sample_xor(random: Any, is_second_class: Array, inputs: int) -> Array:
+    """Sample points of the square whose coordinates differ in sign in the second class only."""
     x, y = random.uniform(-1, 1, len(is_second_class)), random.uniform(0, 1, len(is_second_class))
     return np.stack([x, np.where(is_second_class, -1, 1) * np.sign(x) * y], axis=1)
 
 
 def _sample_neurons(random: Any, is_second_class: Array, inputs: int) -> Array:
+    """Sample inputs from N(2, 1) in the first class and N(4, 2^2) in the second class."""
     mean, deviation = np.where(is_second_class, 4.0, 2.0), np.where(is_second_class, 2.0, 1.0)
     return random.normal(mean[:, None], deviation[:, None], (len(is_second_class), inputs))
 
 
 def _sample_planes(random: Any, is_second_class: Array, inputs: int) -> Array:
+    """Sample points from N([3, 3], I) in the first class and N([5, 5], I) in the second."""
     mean = np.where(is_second_class, 5.0, 3.0)
     return random.normal(mean[:, None], 1.0, (len(is_second_class), 2))
 
 
 class _ClassKind(NamedTuple):
-    """The distribution of two classes: a row of the table `CLASSES`."""
+    """A synthetic distribution of two classes: how inputs are sampled, and the default noise."""
 
     sample_inputs: Callable[[Any, Array, int], Array]  # generator, class mask, number of inputs
     noise: float  # default standard deviation of the noise
@@ -76,7 +82,7 @@ def make_classes(
     noise: float | None = None,
     batch_size: int | None = None,
 ) -> Dataset:
-    """Return samples of two classes of equal size, in random order.
+    """Generate samples of two classes of equal size, in random order.
 
     - ``gaussians``: normal with standard deviation 0.5 around -1 and 1 in each input.
     - ``moons``: two interleaving half circles (as scikit-learn's ``make_moons``).

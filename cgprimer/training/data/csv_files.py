@@ -37,7 +37,7 @@ _DECIMAL_HINT = (
 
 
 class CsvFile(Source):
-    """A UTF-8 table with a header; unused columns may hold any text.
+    """A UTF-8 CSV file with a header as a data source; unused columns may hold any string.
 
     The most frequent of comma, tab and semicolon in the first line is the delimiter. If it is the
     semicolon, numbers may have decimal commas.
@@ -63,11 +63,11 @@ class CsvFile(Source):
         return {**vars(self), "path": self.path.absolute()}
 
     def _make_row_reader(self, lines: io.StringIO) -> Any:
-        """Return a reader of the rows as lists of strings."""
+        """Create a CSV reader that returns each row as a list of strings."""
         return csv.reader(lines, skipinitialspace=True, delimiter=self.delimiter)
 
     def _check_header(self) -> None:
-        """Raise DataError if the first line does not hold the names of the columns."""
+        """Raise DataError if the first line of the file does not hold valid column names."""
         names, rule = self.names, ""
         if any("\udc80" <= letter <= "\udcff" for name in names for letter in name):
             raise DataError(f"{self.path} is not UTF-8 text", hint=_UTF_8_HINT)
@@ -81,11 +81,11 @@ class CsvFile(Source):
             raise DataError(f"{self.path}:1: {rule}")
 
     def estimate_size(self, names: Sequence[str]) -> int:
-        """Estimate how many numbers the file holds, at eight bytes of text each."""
+        """Estimate how many numbers the file holds: one per eight bytes."""
         return self.path.stat().st_size // 8
 
     def read_all(self, names: Sequence[str]) -> list[Array]:
-        """Read all rows at once, or block by block if a field is not a finite number."""
+        """Read the requested columns of the whole file at once, or by blocks to locate an error."""
         if self.path.stat().st_size < _SMALL:
             return super().read_all(names)
         import pyarrow as pa
@@ -99,14 +99,14 @@ class CsvFile(Source):
         return super().read_all(names) if columns is None else columns
 
     def iterate_blocks(self, names: Sequence[str]) -> Iterator[list[Array]]:
-        """Yield the columns of each block; the starts of the blocks are found while reading."""
+        """Yield the requested columns of each block, and record where each block starts."""
         block = 0
         while self._read_block_text(block):
             yield self.read_block(block, names)
             block += 1
 
     def read_block(self, block: int, names: Sequence[str]) -> list[Array]:
-        """Return the finite numbers of one block; see :meth:`Source.read_block`."""
+        """Return the requested columns of one block; each field must be a finite number."""
         text = self._read_block_text(block)
         indices = [self.names.index(name) for name in names]
         if text.isspace():
@@ -119,7 +119,7 @@ class CsvFile(Source):
         return self._read_rows(text, self._starts[block], indices) if columns is None else columns
 
     def _read_block_text(self, block: int) -> bytes:
-        """Read the rows of one block, or nothing after the last block."""
+        """Read the bytes of one block of rows; empty after the last block."""
         with self.path.open("rb") as file:
             start = file.seek(self._starts[block])
             if block + 1 < len(self._starts):
@@ -135,7 +135,7 @@ class CsvFile(Source):
         return text
 
     def _read_rows(self, text: bytes, start: int, indices: list[int]) -> list[Array]:
-        """Read some columns row by row; raise DataError with the line of the first wrong row."""
+        """Parse columns row by row; raise DataError with the line number of an invalid row."""
         with self.path.open("rb") as file:
             line = sum(
                 file.read(min(_BLOCK, start - k)).count(b"\n") for k in range(0, start, _BLOCK)
@@ -161,7 +161,7 @@ class CsvFile(Source):
 
 
 def _read_header(path: Path) -> tuple[bytes, bytes]:
-    """Read the first row, which may have quoted line breaks, and the beginning of the file."""
+    """Return the header row of a CSV file, and the header with the beginning of the data."""
     with path.open("rb") as file:
         lines = [file.readline()]
         if lines[0].startswith(b"\x1f\x8b"):
@@ -175,7 +175,7 @@ def _read_header(path: Path) -> tuple[bytes, bytes]:
 
 
 def _field_error(position: str, field: str, name: str, value: float | None) -> DataError:
-    """Return the error for a field that is not a finite number."""
+    """Create the error for a CSV field that is not a finite number."""
     field = field if len(field) <= _LONGEST_FIELD else field[:_LONGEST_FIELD] + "..."
     if value is not None:
         return DataError(f"{position}: {field} in column {name!r} is not finite", hint=SKIP)
@@ -192,7 +192,7 @@ def _field_error(position: str, field: str, name: str, value: float | None) -> D
 def _read_with_pyarrow(
     text: Any, source: CsvFile, indices: list[int], *, multiline: bool
 ) -> list[Array] | None:
-    """Read the columns with the given indices; return None if a field is not a finite number.
+    """Read the columns with the given indices; None if a field is not a finite number.
 
     Parsing quoted line breaks (`multiline`) takes a third longer; without it pyarrow reports them
     as errors.
@@ -223,7 +223,7 @@ def _read_with_pyarrow(
 
 
 def _find_end_of_last_row(text: bytes) -> int:
-    """Return the end of the last complete row: a line break outside of quotes."""
+    """Return the offset after the last complete CSV row, outside of quotes."""
     end = last = text.rfind(b"\n") + 1
     quotes = text.count(b'"', 0, end) if b'"' in text else 0
     while quotes % 2 and (newline := text.rfind(b"\n", 0, end - 1)) >= 0:
@@ -233,7 +233,7 @@ def _find_end_of_last_row(text: bytes) -> int:
 
 
 def _parse_number(text: str) -> float | None:
-    """Parse a number; return None for other text."""
+    """Parse a string as a float; return None if it is not a number."""
     try:
         return None if "_" in text else float(text)  # 1_000 is a number only in Python
     except ValueError:
@@ -242,7 +242,7 @@ def _parse_number(text: str) -> float | None:
 
 @contextmanager
 def _allow_long_fields() -> Iterator[None]:
-    """Raise the csv module's limit of field lengths temporarily."""
+    """Raise the csv module's field size limit within a ``with`` block."""
     before = csv.field_size_limit(sys.maxsize >> 33)
     try:
         yield

@@ -35,7 +35,7 @@ def make_dataset(
     noise: float = 0.0,
     targets: bool = True,
 ) -> Dataset:
-    """Generate samples of a graph with known parameters.
+    """Generate samples from a graph with known parameters.
 
     Inputs are sampled uniformly, independently of each other: between the bounds, or from the
     domain that the graph declares for them (``input y in {0, 1}``). Targets are the graph's
@@ -85,7 +85,7 @@ def make_dataset(
     columns = {}
 
     def sample_integers(below: int, size: tuple[int, ...]) -> Any:
-        """Return random integers from 0 to below a limit."""
+        """Sample an array of integers from 0 to ``below - 1``."""
         return random.integers(below, size=size)
 
     for name in graph.inputs:
@@ -115,7 +115,7 @@ def make_dataset(
 def _check_finite_target(
     graph: ExpressionGraph, columns: Mapping[str, Any], name: str, target: Any
 ) -> None:
-    """Raise DataError, with the inputs of the first such sample, if a target is not finite."""
+    """Raise DataError if a target is not finite, with the inputs of the first such sample."""
     if not (nonfinite := find_nonfinite(target, target.ndim - 1)):
         return
     value, sample, element = nonfinite
@@ -131,7 +131,7 @@ def _check_finite_target(
 
 
 def _check_no_bounds(name: str, low: Bound, high: Bound) -> None:
-    """Raise UsageError if a bound is given for an input that has a domain."""
+    """Raise UsageError if a bound is given for an input that has a declared domain."""
     for bound, argument in ((low, "low"), (high, "high")):
         if isinstance(bound, Mapping) and name in bound:
             message = f"{name!r} is sampled from its domain and accepts no {argument} bound"
@@ -139,7 +139,7 @@ def _check_no_bounds(name: str, low: Bound, high: Bound) -> None:
 
 
 def _find_bound(bound: Bound, name: str, argument: str) -> float:
-    """Return the bound of one input, from a common bound or from a mapping."""
+    """Return the lower or upper bound of one input."""
     if isinstance(bound, Mapping):
         if name not in bound:
             raise UsageError(f"missing {argument} bound for {name!r}")

@@ -26,7 +26,7 @@ _COMPRESSED = (".gz", ".bz2", ".xz", ".zip", ".zst")
 
 
 def data_file_extension(path: str | Path) -> str:
-    """Return the extension of a dataset file in lower case; raise UsageError if it is unknown."""
+    """Return a dataset file's extension in lower case; raise UsageError if it is unknown."""
     kind = convert_path(path).suffix.lower()
     if kind not in _READERS:
         hint = "decompress the file first" if kind in _COMPRESSED else FILES
@@ -35,7 +35,7 @@ def data_file_extension(path: str | Path) -> str:
 
 
 def open_source(source: Any) -> Source:
-    """Open a dataset file or a data frame.
+    """Open a dataset file or a data frame as a data source.
 
     Raises:
         UsageError: an argument of another type, or a file with an unknown extension.
@@ -57,7 +57,7 @@ def open_source(source: Any) -> Source:
 
 @contextmanager
 def report_read_errors(path: Any) -> Iterator[None]:
-    """Report operating-system errors as UsageError, and wrong encodings as DataError."""
+    """Convert operating-system errors to UsageError, and encoding errors to DataError."""
     try:
         yield
     except OSError as error:
@@ -77,7 +77,7 @@ def select_columns(
     targets: Iterable[str],
     columns: Mapping[str, str] | None = None,
 ) -> ColumnRoles:
-    """Select the columns of a source for inputs and targets; by default all columns.
+    """Select the source columns of each input and target; by default all columns.
 
     Args:
         source: the file or data frame.
@@ -106,7 +106,7 @@ def select_columns(
 
 
 def _default_roles(source: Source, names: list[str]) -> dict[str, tuple[str, ...]]:
-    """Return the roles that the source itself declares; otherwise the last column is the target."""
+    """Return the default inputs and targets: as the source declares, or the last is the target."""
     arrays = list(dict.fromkeys(array_name(name) for name in names))
     if not source.has_roles:
         return {"inputs": tuple(arrays[:-1]), "targets": tuple(arrays[-1:])}
@@ -119,7 +119,7 @@ def _default_roles(source: Source, names: list[str]) -> dict[str, tuple[str, ...
 
 
 def _find_columns(source: Source, name: str, available: Mapping[str, str]) -> dict[str, str]:
-    """Find the columns of a scalar or of the elements of an array: graph name to source name."""
+    """Map a scalar, or each element of an array, to the name of its source column."""
     columns = {n: column for n, column in available.items() if name in (n, array_name(n))}
     if not columns:
         numbered = [n for n in source.names if re.fullmatch(rf"{re.escape(name)}_?[0-9]+", n)]
@@ -133,10 +133,10 @@ def _find_columns(source: Source, name: str, available: Mapping[str, str]) -> di
 
 
 def column_names(source: Any, columns: Mapping[str, str] | None = None) -> list[str]:
-    """List the columns of a file or data frame, each array once.
+    """List the column names of a file or data frame; element columns are listed as one array.
 
     Args:
-        given: a file or a data frame.
+        source: a file or a data frame.
         columns: names in the graph to names in the source, where they differ.
 
     Raises:
@@ -148,7 +148,7 @@ def column_names(source: Any, columns: Mapping[str, str] | None = None) -> list[
 
 
 def _map_column_names(source: Source, role: str, columns: Mapping[str, str]) -> dict[str, str]:
-    """Map graph names to source names for one role; columns of the other role come first."""
+    """Map the names in the graph to source columns, with preference for one role."""
     available: dict[str, str] = {}
     other = "targets/" if role == "inputs" else "inputs/"
     prefixes = (other, f"{role}/") if source.has_roles else ()
@@ -170,7 +170,7 @@ def _map_column_names(source: Source, role: str, columns: Mapping[str, str]) -> 
 
 
 def _missing_column_error(source: Source, name: str, hint: str = "") -> DataError:
-    """Return the error for a missing column, with the names of the existing columns."""
+    """Create the error for a missing column, which lists the existing columns."""
     names = source.names
     if source.has_roles:
         names = [n.removeprefix("inputs/").removeprefix("targets/") for n in names]

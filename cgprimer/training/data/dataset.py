@@ -39,7 +39,7 @@ _SPLIT_STREAM = 1_000_003  # distinguishes the random order of a split from that
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
-    """Columns of equal length, with a value per sample for each input and each target.
+    """A dataset in memory: one array per input and target, with equal numbers of samples.
 
     A value is a scalar or an array: the column of an input ``x[4]`` has shape (samples, 4).
 
@@ -106,7 +106,7 @@ class Dataset:
 
     @property
     def columns(self) -> dict[str, Array]:
-        """All columns by name, inputs first."""
+        """All columns keyed by name, inputs first."""
         return {**self.inputs, **self.targets}
 
     def __len__(self) -> int:
@@ -118,7 +118,7 @@ class Dataset:
         return f"<Dataset: {len(self):,} samples, inputs {inputs}, targets {targets}>"
 
     def where(self, chosen: Array) -> Dataset:
-        """Return the samples selected by a boolean mask or by their indices."""
+        """Return the samples that a boolean mask or an array of indices selects."""
         chosen = select_sample_indices(chosen, len(self))
         inputs = {name: column[chosen] for name, column in self.inputs.items()}
         targets = {name: column[chosen] for name, column in self.targets.items()}
@@ -153,7 +153,7 @@ class Dataset:
         return self.where(~in_validation), self.where(in_validation)
 
     def check_finite(self, what: str = "", first: int = 0) -> None:
-        """Raise DataError if a value is infinite or nan.
+        """Raise DataError if any value is infinite or nan.
 
         Args:
             what: the beginning of the message.
@@ -169,17 +169,17 @@ class Dataset:
 
     @property
     def lengths(self) -> list[int]:
-        """Number of samples of each block."""
+        """The number of samples in each block; a dataset in memory is a single block."""
         return [len(self)]
 
     def block(self, number: int) -> Dataset:
-        """Return the samples of a block: the whole dataset."""
+        """Return the whole dataset, which is its only block."""
         return self
 
     # --- files and frames -----------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
-        """Write a CSV, NPZ or Parquet file, according to the file extension.
+        """Write the dataset to a CSV, NPZ or Parquet file; the file extension selects the format.
 
         A CSV file has a header with the names (element names such as ``x[0]`` for an array) and
         one line per sample, with numbers in their shortest exact form. A Parquet file has the same
@@ -206,7 +206,7 @@ class Dataset:
             raise UsageError(f"{path}: cannot write a dataset as {kind}", hint=FILES)
 
     def _scalar_columns(self) -> dict[str, Array]:
-        """Return one column per scalar: arrays are split into their elements."""
+        """Return one column per scalar; arrays are split into element columns."""
         if shared := [name for name in self.inputs if name in self.targets]:
             message = f"column names of a table must be unique: {shared[0]!r} is input and target"
             raise DataError(message, hint="use an .npz file, which keeps inputs and targets apart")
@@ -218,7 +218,7 @@ class Dataset:
         return scalars
 
     def to_csv(self) -> str:
-        """Return the dataset as the text of a CSV file.
+        """Return the dataset in CSV format, as a string.
 
         >>> print(Dataset.from_arrays({"x": [[0.5, 2.0]]}, {"xw": [0.1]}).to_csv(), end="")
         x[0],x[1],xw
@@ -231,7 +231,7 @@ class Dataset:
         return "\n".join(lines) + "\n"
 
     def to_arrow(self) -> Any:
-        """Return a ``pyarrow.Table`` with the columns of the CSV file.
+        """Return a ``pyarrow.Table`` with one column per scalar.
 
         >>> Dataset.from_arrays({"x": [[0.5, 2.0]]}, {"xw": [0.1]}).to_arrow().to_pylist()
         [{'x[0]': 0.5, 'x[1]': 2.0, 'xw': 0.1}]
@@ -241,11 +241,11 @@ class Dataset:
         return pa.table({name: pa.array(part) for name, part in self._scalar_columns().items()})
 
     def to_pandas(self) -> Any:
-        """Return a ``pandas.DataFrame`` with the columns of the CSV file."""
+        """Return a ``pandas.DataFrame`` with one column per scalar."""
         return self.to_arrow().to_pandas()
 
     def to_polars(self) -> Any:
-        """Return a ``polars.DataFrame`` with the columns of the CSV file."""
+        """Return a ``polars.DataFrame`` with one column per scalar."""
         import polars
 
         return polars.from_arrow(self.to_arrow())
@@ -291,7 +291,7 @@ class Dataset:
         targets: Iterable[str] = (),
         columns: Mapping[str, str] | None = None,
     ) -> Dataset:
-        """Read a CSV, NPZ, NPY or Parquet file into memory; :class:`Blocks` reads it in parts.
+        """Read a CSV, NPZ, NPY or Parquet file into memory; :class:`Blocks` reads large files.
 
         Args:
             path: the file; its extension determines the format.
@@ -319,14 +319,14 @@ class Dataset:
 
 
 def list_source_columns(roles: ColumnRoles) -> list[str]:
-    """List the columns of a source that are read, each once."""
+    """List the source columns of all inputs and targets, without duplicates."""
     return list(dict.fromkeys(column for names in roles.values() for column in names.values()))
 
 
 def build_dataset(
     kind: type[Dataset], location: str, roles: ColumnRoles, columns: list[Array], first: int = 0
 ) -> Dataset:
-    """Build a dataset from the columns of a source, and check that all numbers are finite."""
+    """Build a dataset from source columns, and check that all values are finite."""
     by_name = dict(zip(list_source_columns(roles), columns, strict=True))
     inputs, targets = (
         {name: by_name[column] for name, column in names.items()} for names in roles.values()
@@ -340,19 +340,19 @@ def build_dataset(
 
 
 def concatenate_datasets(parts: list[Dataset]) -> Dataset:
-    """Concatenate datasets with the same columns along the samples."""
+    """Concatenate the samples of datasets that have the same columns."""
     inputs = concatenate_columns([part.inputs for part in parts])
     targets = concatenate_columns([part.targets for part in parts])
     return replace(parts[0], inputs=inputs, targets=targets)
 
 
 def concatenate_columns(parts: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
-    """Concatenate columns with the same names along the samples."""
+    """Concatenate the samples of columns that have the same names."""
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def _describe_columns(columns: Mapping[str, Array]) -> str:
-    """Return the names of columns, with the shapes of arrays, for a representation."""
+    """Return the names of columns, with the shapes of arrays, for ``repr``."""
     described = (
         name + (format_shape(column.shape[1:]) if column.ndim > 1 else "")
         for name, column in columns.items()

@@ -21,7 +21,7 @@ _ELEMENT = re.compile(r"(.*)\[([0-9]{1,9}(?:, ?[0-9]{1,9})*)\]")  # x[0], x[0,1]
 
 
 class Source:
-    """A file or data frame with named columns, read block by block.
+    """A file or data frame with named columns that is read block by block.
 
     Attributes:
         location: the file or data frame, as messages name it.
@@ -35,23 +35,23 @@ class Source:
     has_roles: ClassVar[bool] = False
 
     def iterate_blocks(self, names: Sequence[str]) -> Iterator[list[Array]]:
-        """Yield the given columns of each block."""
+        """Yield the requested columns of each block."""
         return (self.read_block(k, names) for k in range(len(self.block_lengths(names))))
 
     def block_lengths(self, names: Sequence[str]) -> list[int]:
-        """Return the number of samples of each block in the given columns."""
+        """Return the number of samples in each block of the requested columns."""
         return [len(block[0]) for block in self.iterate_blocks(names)]
 
     def read_all(self, names: Sequence[str]) -> list[Array]:
-        """Return copies of the given columns of the whole source."""
+        """Return the requested columns of the whole source, as new arrays."""
         return list(map(np.concatenate, zip(*self.iterate_blocks(names), strict=True)))
 
     def estimate_size(self, names: Sequence[str]) -> int:
-        """Estimate how many numbers the given columns hold."""
+        """Estimate how many numbers the requested columns hold."""
         return sum(self.block_lengths(names)) * len(names)
 
     def read_block(self, block: int, names: Sequence[str]) -> list[Array]:
-        """Return the given columns of one block as numeric arrays of any dtype.
+        """Return the requested columns of one block as numeric arrays of any dtype.
 
         Raises:
             DataError: a column that is not numeric, has missing values or a different length; a
@@ -61,7 +61,7 @@ class Source:
 
 
 def convert_column(description: str, values: Any) -> Array:
-    """Convert values to a contiguous float64 array, samples first.
+    """Convert values to a contiguous float64 array; the first axis is the samples.
 
     Raises:
         DataError: the values are not an array of real numbers with at least one axis.
@@ -82,13 +82,13 @@ def convert_column(description: str, values: Any) -> Array:
 
 
 def array_name(name: str) -> str:
-    """Return the array's name of an element (``x`` for ``x[0]``), or a scalar's own name."""
+    """Return the name of an element's array (``x`` for ``x[0]``); a scalar name is unchanged."""
     match = _ELEMENT.fullmatch(name)
     return match[1] if match else name
 
 
 def find_column(columns: Mapping[str, Array], name: str, role: str) -> Array:
-    """Return a column by name; raise DataError, with all names of its role, if it is missing."""
+    """Return the column of an input or target; raise DataError if it is missing."""
     if name not in columns:
         message = f"missing {role} {name!r} in the dataset; its {role}s are "
         raise DataError(message + (", ".join(columns) or "none"), hint=name_hint(name, columns))
@@ -96,13 +96,13 @@ def find_column(columns: Mapping[str, Array], name: str, role: str) -> Array:
 
 
 def list_scalar_names(graph: ExpressionGraph, names: Iterable[str]) -> list[str]:
-    """List the element names of variables or inputs of a graph: ``x[0]``, ``x[1]``, ``y``."""
+    """List the names of all elements and scalars: ``x[0]``, ``x[1]``, ``y`` for x and y."""
     lowered = tape(graph)
     return [e for n in names for e in elements(n, lowered.shapes[lowered.index(n)])]
 
 
 def combine_elements(columns: Mapping[str, Array]) -> dict[str, Array]:
-    """Combine the columns of elements (``x[0]``, ``x[1]``) to the columns of arrays (``x``).
+    """Combine element columns (``x[0]``, ``x[1]``) into one array column (``x``).
 
     Raises:
         DataError: a missing element, a repeated element, or a column of an element that has more
@@ -126,7 +126,7 @@ def combine_elements(columns: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def _stack_elements(name: str, parts: Mapping[tuple[int, ...], Array]) -> Array:
-    """Stack the columns of all elements of an array; raise DataError if one is missing."""
+    """Stack the element columns of an array; raise DataError if an element is missing."""
     shape = tuple(max(indices) + 1 for indices in zip(*parts, strict=True))
     order = []
     for k in range(min(math.prod(shape), len(parts) + 1)):  # an index may be as large as 10^9
@@ -140,7 +140,7 @@ def _stack_elements(name: str, parts: Mapping[tuple[int, ...], Array]) -> Array:
 
 
 def select_sample_indices(selection: Any, samples: int) -> Array:
-    """Convert a boolean mask, a slice or a list of indices to sample indices from 0."""
+    """Convert a boolean mask, a slice or a list of indices to nonnegative indices."""
     is_slice = isinstance(selection, slice)
     numbers = np.arange(*selection.indices(samples)) if is_slice else selection
     rule = "select samples by a list of indices or a boolean mask"

@@ -16,13 +16,13 @@ Array = Any
 def sample_domain(
     domain: Domain, shape: Shape, samples: int, sample_integers: Callable[[int, Shape], Array]
 ) -> Array:
-    """Return samples of an input with a domain; each value is equally likely.
+    """Sample an input uniformly from its domain: a finite set or one-hot vectors.
 
     Args:
         domain: a finite set, from which each number is chosen, or ``one-hot`` along the last axis.
         shape: the shape of one sample.
         samples: the number of samples, which is the first axis of the result.
-        choose: returns an array of integers from 0 to below its first argument; the second
+        sample_integers: returns an array of integers from 0 to below its first argument; the second
             argument is the array's shape.
 
     >>> sample_domain((-1.0, 1.0), (), 3, lambda n, shape: np.arange(3) % n)

@@ -19,7 +19,7 @@ _ROUNDING = 1e-12  # standard deviation relative to the mean, below which a colu
 
 
 def compute_scales(data: Dataset | Blocks, *, targets: bool = False) -> dict[str, Array]:
-    """Compute mean and standard deviation of each input, and of each target on request.
+    """Compute the mean and standard deviation of each input, and optionally of each target.
 
     The statistics of an array are computed per element. The standard deviation of a constant
     column is 1. Blocks are combined by the formulas of Chan, Golub and LeVeque 1979 ("Updating
@@ -54,7 +54,7 @@ def compute_scales(data: Dataset | Blocks, *, targets: bool = False) -> dict[str
 
 
 def normalize_data(data: Data, scales: Scales) -> Data:
-    """Standardize the columns that have scales: subtract the mean, divide by the deviation.
+    """Standardize columns: subtract the mean and divide by the standard deviation.
 
     >>> normalize_data(Dataset.from_arrays({"xa": [1.0, 3.0]}), {"inputs/xa": [2.0, 1.0]}).inputs
     {'xa': array([-1.,  1.])}
@@ -76,7 +76,7 @@ def normalize_data(data: Data, scales: Scales) -> Data:
 
 
 def denormalize_outputs(outputs: Mapping[str, Array], scales: Scales) -> dict[str, Array]:
-    """Convert outputs for standardized targets back to the original units.
+    """Convert outputs of a model with standardized targets to the original units.
 
     >>> denormalize_outputs({"xw": np.array([0.5])}, {"targets/xw": [10.0, 2.0]})
     {'xw': array([11.])}

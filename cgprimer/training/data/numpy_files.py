@@ -20,7 +20,7 @@ _LARGE = 1 << 28  # bytes
 
 
 class NumpyFile(Source):
-    """Named arrays: the arrays of an NPZ file, or the fields of the records in an NPY file.
+    """An NPZ file of named arrays, or an NPY file of records, as a data source.
 
     Uncompressed arrays are memory-mapped.
     """
@@ -53,11 +53,11 @@ class NumpyFile(Source):
         return NumpyFile, (self.path.absolute(),)  # opened again after unpickling
 
     def block_lengths(self, names: Sequence[str]) -> list[int]:
-        """Return the number of rows of each block."""
+        """Return the number of samples in each block."""
         return [end - start for start, end in self._split_into_blocks(names)]
 
     def _split_into_blocks(self, names: Sequence[str]) -> list[tuple[int, int]]:
-        """Return the first and last row of each block; check that all columns are equally long."""
+        """Return the start and end index of each block; raise DataError for invalid columns."""
         self._open_arrays(names)
         lengths = {n: self._arrays[n].shape[:1] for n in names}
         if scalars := [n for n, shape in lengths.items() if not shape]:
@@ -73,12 +73,12 @@ class NumpyFile(Source):
         return list(pairwise(length * k // count for k in range(count + 1)))
 
     def read_block(self, block: int, names: Sequence[str]) -> list[Array]:
-        """Return the rows of one block; see :meth:`Source.read_block`."""
+        """Return the requested columns of one block; see :meth:`Source.read_block`."""
         start, end = self._split_into_blocks(names)[block]
         return [self._arrays[name][start:end] for name in names]
 
     def _open_arrays(self, names: Sequence[str]) -> None:
-        """Map or read the arrays with the given names from an NPZ file."""
+        """Memory-map or read the arrays with the given names from an NPZ file."""
         if not (missing := [name for name in names if name not in self._arrays]):
             return
         try:
@@ -116,7 +116,7 @@ class NumpyFile(Source):
 def _read_array_header(
     archive: zipfile.ZipFile, info: zipfile.ZipInfo
 ) -> tuple[Any, bool, Any, int]:
-    """Return shape, whether the order is Fortran's, dtype, and the size of the header in bytes."""
+    """Return shape, Fortran order (bool), dtype and header size in bytes of an array."""
     with archive.open(info) as member:
         version = np.lib.format.read_magic(member)
         read = np.lib.format.read_array_header_1_0
@@ -126,7 +126,7 @@ def _read_array_header(
 
 
 def _find_member_data(file: BinaryIO, info: zipfile.ZipInfo) -> int:
-    """Return the offset of an uncompressed member's data, after its local header.
+    """Return the file offset of an uncompressed ZIP member's data.
 
     Source: section 4.3.7 of the ZIP specification (APPNOTE.TXT).
     """

@@ -25,7 +25,7 @@ _MOST_STEPS = 200  # per fit, from the parameters that fit all data
 
 @dataclass(frozen=True, eq=False)
 class Bootstrap:
-    """Fits of resampled data.
+    """The parameters that were fitted to resampled data, and their spread.
 
     Attributes:
         names: names of the parameters, the columns of `parameters`.
@@ -39,12 +39,12 @@ class Bootstrap:
 
     @property
     def standard_errors(self) -> dict[str, float]:
-        """The standard deviation of each parameter over the fits."""
+        """The standard deviation of each parameter over the bootstrap fits."""
         spread = self.parameters.std(axis=0, ddof=1)
         return dict(zip(self.names, spread.tolist(), strict=True))
 
     def intervals(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
-        """Return percentile intervals, which contain the given fraction of the fits."""
+        """Return each parameter's percentile interval, which contains ``level`` of the fits."""
         ends = np.quantile(self.parameters, [(1 - level) / 2, (1 + level) / 2], axis=0)
         low, high = ends.tolist()
         return dict(zip(self.names, zip(low, high, strict=True), strict=True))
@@ -59,7 +59,7 @@ def bootstrap(
     seed: int = 0,
     pairs: bool = False,
 ) -> Bootstrap:
-    """Fit resampled data repeatedly, starting from the fit of all data.
+    """Fit resampled data many times, to estimate how uncertain the parameters are.
 
     Args:
         problem: the residuals of all data.

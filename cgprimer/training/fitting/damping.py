@@ -17,7 +17,7 @@ Array = Any
 
 
 class Damping(NamedTuple):
-    """A damping strategy."""
+    """A Levenberg-Marquardt damping strategy: how lambda starts, is scaled and is updated."""
 
     initial: Callable[[Array], float]  # diagonal of J'J -> initial lambda
     scaling: Callable[[Array, Array], Array]  # column norms of J, previous scaling -> sqrt(D)
@@ -25,24 +25,24 @@ class Damping(NamedTuple):
 
 
 def update_by_ten(damping: float, gain: float | None, rejections: int) -> float:
-    """Divide lambda by 10 after an accepted step, multiply it by 10 after a rejected step."""
+    """Return lambda divided by 10 after an accepted step, multiplied by 10 after a rejected one."""
     return damping * 10 if gain is None else damping / 10
 
 
 def update_by_gain(damping: float, gain: float | None, rejections: int) -> float:
-    """Decrease lambda smoothly with the gain; multiply it by 2, 4, 8, ... after rejections."""
+    """Return lambda decreased according to the gain, or multiplied by 2, 4, 8, ... if rejected."""
     if gain is None:
         return float(damping * 2.0**rejections)
     return damping * max(1 / 3, 1 - (2 * gain - 1) ** 3)
 
 
 def scale_by_identity(norms: Array, previous: Array) -> Array:
-    """Return the square root of D = I, which ignores the parameters' units."""
+    """Return sqrt(D) for D = I; damping then depends on the units of the parameters."""
     return np.ones_like(norms)
 
 
 def scale_by_maximum_norm(norms: Array, previous: Array) -> Array:
-    """Return the maximum column norms of J so far: D then has the units of J'J's diagonal."""
+    """Return sqrt(D) as the maximum column norms of J so far; D has the units of J'J."""
     scaling: Array = np.maximum(np.where(norms > 0, norms, 1e-300), previous)
     return scaling
 

@@ -52,7 +52,7 @@ _EQUAL_SUMS = 1e-9  # relative difference of sums of squares that differ by roun
 
 
 class _Attempt(NamedTuple):
-    """One descent from the start, with its algorithm and damping strategy."""
+    """The run of one algorithm with one damping strategy, from the initial values."""
 
     algorithm: str
     damping: str
@@ -161,7 +161,7 @@ def fit(
 def _check_algorithm(
     algorithm: str, damping: str, first_damping: float | None, has_bounds: bool
 ) -> float | None:
-    """Raise UsageError for an invalid combination of arguments; return the initial lambda."""
+    """Check that the algorithm and its arguments go together, and return the initial lambda."""
     check_choice("algorithm", algorithm, ALGORITHMS)
     check_choice("damping", damping, DAMPING_NAMES)
     is_damped = algorithm in ("auto", "levenberg-marquardt")
@@ -179,7 +179,7 @@ def _check_algorithm(
 def _list_attempts(
     problem: Residuals, origin: Linearization, algorithm: str, damping: str
 ) -> list[tuple[str, str]]:
-    """List algorithms and damping strategies in the order in which they are tried."""
+    """List the pairs of algorithm and damping strategy to try, in order."""
     default = "levenberg-marquardt"
     if algorithm not in ("auto", default):
         return [(algorithm, "")]
@@ -195,7 +195,7 @@ def _list_attempts(
 
 
 def _run_attempt(problem: Residuals, attempt: _Attempt, first_damping: float | None) -> None:
-    """Run one algorithm from the start until it converges, fails or is interrupted."""
+    """Run one algorithm from the initial values until it converges, fails or is interrupted."""
     descent = attempt.descent
     start = descent.current.values
     try:
@@ -212,7 +212,7 @@ def _run_attempt(problem: Residuals, attempt: _Attempt, first_damping: float | N
 
 
 def _select_best(attempts: list[_Attempt]) -> _Attempt:
-    """Return the attempt that reached a minimum, or else the first with the smallest sum.
+    """Return the attempt that converged, or else the first with the minimum sum of squares.
 
     In a flat region all attempts end at equal sums apart from rounding, which must not decide.
     """
@@ -235,7 +235,7 @@ def _build_residuals(
     engine: str,
     options: Mapping[str, Any],
 ) -> tuple[Residuals, Array]:
-    """Build the compiled residuals, and the vector of start values."""
+    """Build the compiled residuals of a fit, and the vector of initial parameter values."""
     check_learnable(graph)
     vectors = ParameterVectors(graph)
     limits = constraints(vectors, bounds=bounds, freeze=freeze).columns
@@ -282,7 +282,7 @@ def _resolve_start(
     low: Array,
     high: Array,
 ) -> Array:
-    """Return the start vector from the given values, the declared values and random values.
+    """Return the vector of initial parameter values: given, declared or else random.
 
     Declared values are ignored if the dataset was generated from them.
     """
@@ -305,7 +305,7 @@ def _resolve_start(
 
 
 def _resolve_weights(graph: ExpressionGraph, weights: Any, sizes: list[int], samples: int) -> Array:
-    """Return the square roots of the weights: the scalar 1, or one per residual."""
+    """Return the square roots of the weights: the scalar 1, or one value per residual."""
     if weights is None:
         return np.array(1.0)
     by_output = weights if isinstance(weights, Mapping) else dict.fromkeys(graph.outputs, weights)
@@ -328,7 +328,7 @@ def _resolve_weights(graph: ExpressionGraph, weights: Any, sizes: list[int], sam
 def _explain_nonfinite(
     graph: ExpressionGraph, dataset: Dataset, problem: Residuals, values: Array
 ) -> tuple[str, Any]:
-    """Explain which vertex and sample are not finite at the given values."""
+    """Explain at which vertex and sample the residuals or derivatives are not finite."""
     point, samples = problem.vectors.values(values), np.arange(len(dataset))
     return explain_nonfinite_update(Objective(graph), dataset, point, samples, {})
 
@@ -336,7 +336,7 @@ def _explain_nonfinite(
 def _explain_nonfinite_trials(
     graph: ExpressionGraph, dataset: Dataset, problem: Residuals, descent: Descent
 ) -> None:
-    """Append to the reason why the latest trials were not finite, if any were not."""
+    """Add to the reason of a failed fit why its latest trials were not finite."""
     latest = descent.trials[-20:]
     nonfinite = [t.values for t in latest if not math.isfinite(t.residual_sum_of_squares)]
     if nonfinite:
@@ -345,7 +345,7 @@ def _explain_nonfinite_trials(
 
 
 def _reject_flat_region(problem: Residuals, descent: Descent, start: Array) -> None:
-    """Reject a minimum at which J has a lower rank than elsewhere: the sum is flat there."""
+    """Mark a minimum as not converged if the sum of squares is merely flat around it."""
     current, free = descent.current, problem.free
     is_exact = current.sum_of_squares <= (_EXACT_FIT * problem.target_norm) ** 2
     if not descent.converged or current.rank == len(free) or is_exact:
@@ -355,7 +355,7 @@ def _reject_flat_region(problem: Residuals, descent: Descent, start: Array) -> N
     columns = {name: column[subset] for name, column in problem.columns.items()}
 
     def compute_rank(values: Array) -> int:
-        """Compute the rank of J on a subset of the samples; 0 if J is not finite."""
+        """Compute the rank of J for some of the samples; 0 if J is not finite."""
         point = current.values.copy()
         point[free] = values[free]
         with np.errstate(all="ignore"):
@@ -386,7 +386,7 @@ def _build_fit(
     attempt: _Attempt,
     seconds: float,
 ) -> Fit:
-    """Build the result with standard errors and explanations of what is not determined."""
+    """Build the result of a fit, with standard errors and the parameters that stay undetermined."""
     descent = attempt.descent
     names, end = problem.vectors.elements, descent.current
     is_weighted = np.broadcast_to(problem.weights, len(end.residuals)) > 0
@@ -423,7 +423,7 @@ def _build_fit(
 def _explain_undetermined(
     graph: ExpressionGraph, dataset: Dataset, problem: Residuals, end: Linearization
 ) -> list[str]:
-    """Explain which combinations of parameters the data do not determine, and active bounds."""
+    """Explain which parameters the data do not determine, and which are at a bound."""
     names, sentences = problem.vectors.elements, []
     if end.rank < end.n_active:
         from cgprimer.training.identifiability import identifiability

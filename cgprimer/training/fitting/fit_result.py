@@ -40,7 +40,7 @@ _NULL_TOLERANCE = 1e-6  # component of a null direction (parameters scaled) that
 
 
 def load_fit_as_run(path: str | Path) -> TrainingRun | None:
-    """Load the file of a saved fit as a training run; return None for any other file.
+    """Load a saved fit as a training run; return None if the file holds something else.
 
     Raises:
         DataError: the file of a fit is damaged.
@@ -64,7 +64,7 @@ def load_fit_as_run(path: str | Path) -> TrainingRun | None:
 
 @dataclass(frozen=True)
 class Band:
-    """An output with its standard error and interval: arrays, or scalars at a single point."""
+    """An output at given inputs, with its standard error and its confidence interval."""
 
     value: Any
     standard_error: Any
@@ -74,7 +74,7 @@ class Band:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Fit:
-    """The result of :func:`cgprimer.fit`.
+    """The result of :func:`cgprimer.fit`: fitted parameters with their uncertainty.
 
     Elements of arrays are separate entries with names such as ``W[0,1]``; `point` has the arrays.
 
@@ -122,17 +122,17 @@ class Fit:
 
     @property
     def point(self) -> dict[str, Any]:
-        """The parameters by name, as scalars and arrays."""
+        """The fitted parameters keyed by name, as scalars and arrays."""
         return self.problem.vectors.values(self.end.values)
 
     @property
     def estimated(self) -> tuple[str, ...]:
-        """Names of the parameters that have a standard error, in the order of `covariance`."""
+        """The names of the parameters that have a standard error, in the order of `covariance`."""
         return tuple(self.standard_errors)
 
     @property
     def held_at_bounds(self) -> tuple[str, ...]:
-        """Names of the fitted parameters that are held at a bound at the end."""
+        """The names of the fitted parameters whose final value is at a bound."""
         indices = sorted({*self.problem.free.tolist()} - {*self.end.active_indices.tolist()})
         return tuple(self.problem.vectors.elements[k] for k in indices)
 
@@ -164,7 +164,7 @@ class Fit:
         return matrix.T @ matrix
 
     def intervals(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
-        """Return the confidence interval of each estimated parameter, by Student's t.
+        """Return the confidence interval of each estimated parameter (Student's t distribution).
 
         Args:
             level: the confidence level, between 0 and 1.
@@ -183,7 +183,7 @@ class Fit:
         level: float = 0.95,
         prediction: bool = False,
     ) -> Band:
-        """Compute an output at some inputs with its confidence or prediction band.
+        """Compute an output and its confidence band, or its prediction band, at given inputs.
 
         Args:
             at: values of the inputs, scalars or arrays; by default the data's inputs.
@@ -221,13 +221,13 @@ class Fit:
         return Band(*(part if value.ndim else float(part) for part in parts))
 
     def bootstrap(self, samples: int = 1000, *, seed: int = 0, pairs: bool = False) -> Bootstrap:
-        """Fit resampled data repeatedly; see :mod:`cgprimer.training.fitting.bootstrap`."""
+        """Fit resampled data many times; see :mod:`cgprimer.training.fitting.bootstrap`."""
         from cgprimer.training.fitting.bootstrap import bootstrap
 
         return bootstrap(self.problem, self.end, self.estimated, samples, seed=seed, pairs=pairs)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the fit as plain data, as ``--json`` prints it."""
+        """Return the fit as a dictionary for JSON, as ``--json`` prints it."""
         excluded = ("history", "graph", "dataset", "problem", "end", "covariance")
         plain = {k: v for k, v in vars(self).items() if k not in excluded}
         plain |= {"covariance": self.covariance, "correlation": self.correlation}
@@ -235,7 +235,7 @@ class Fit:
         return {"format": FORMAT, "version": VERSION, "graph": self.graph.text, **plain}
 
     def save(self, path: str | Path) -> None:
-        """Write the fit, with the text of its graph and its history, as JSON.
+        """Write the fit, with its graph and its history, to a JSON file.
 
         Raises:
             UsageError: the file cannot be written.
@@ -256,7 +256,7 @@ class Fit:
         return f"<Fit {state}: {self.iterations} steps, residual sum of squares {total}, {values}>"
 
     def _quantile(self, level: float) -> float:
-        """Return the quantile of Student's t for a two-sided interval."""
+        """Return the quantile of Student's t distribution for a two-sided confidence interval."""
         level = check_fraction("the confidence level", level)
         if not self.degrees_of_freedom:
             return math.nan
@@ -266,14 +266,14 @@ class Fit:
 
 
 def covariance_factor(end: Linearization) -> Array:
-    """Return F with ``F F' = (J'J)^-1`` on the determined directions, one row per parameter."""
+    """Return a factor F of the covariance, ``F F' = (J'J)^-1``, one row per active parameter."""
     rank = end.rank
     factor: Array = (end.right_vectors[:rank].T / end.singular_values[:rank]) / end.scales[:, None]
     return factor
 
 
 def find_undetermined(end: Linearization) -> tuple[Array, Array]:
-    """Return the indices of undetermined parameters, and unit vectors that span J's null space."""
+    """Return the indices of parameters that the data leave open, and a basis of J's null space."""
     null_vectors = end.right_vectors[end.rank :].T
     null = null_vectors / end.scales[:, None]
     norms = np.linalg.norm(null, axis=0)

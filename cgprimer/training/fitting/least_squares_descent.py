@@ -29,7 +29,7 @@ _MOST_REJECTIONS = 6  # in succession, if the remaining decrease may be rounding
 
 @dataclass(frozen=True)
 class Trial:
-    """A point that an algorithm has tried."""
+    """Parameter values that an algorithm has tried, with their sum of squares."""
 
     step: int  # 0 is the start
     values: Array  # all elements of the parameters
@@ -40,7 +40,7 @@ class Trial:
 
 @dataclass
 class Descent:
-    """The state of a descent: its current point, its trials, and why it ended.
+    """The state of an iterative fit: the current point, all trials, and why it ended.
 
     Attributes:
         current: the linearization at the current point.
@@ -59,7 +59,7 @@ class Descent:
     converged: bool = False
 
     def record_trial(self, candidate: Linearization, damping: float | None) -> bool:
-        """Record a trial and, if the sum of squares decreases, move to it and return True."""
+        """Record a trial; move to it and return True if the sum of squares decreases."""
         accepted = decreases(self.current, candidate)
         values, sum_of_squares = candidate.values, candidate.sum_of_squares
         trial = Trial(len(self.trials), values, sum_of_squares, damping, accepted)
@@ -71,7 +71,7 @@ class Descent:
         return accepted
 
     def should_stop(self) -> bool:
-        """Check for a minimum and for the limit of steps; record the reason."""
+        """Return whether the fit has reached a minimum or its maximum number of steps."""
         if reason := explain_minimum(self.current):
             self.reason, self.converged = reason, True
         elif len(self.trials) > self.limit:
@@ -82,7 +82,7 @@ class Descent:
         return bool(self.reason)
 
     def stop_without_decrease(self) -> None:
-        """Record that no step decreases the sum of squares, at a minimum or elsewhere."""
+        """Stop because no step decreases the sum of squares, and record the reason."""
         self.converged = self.current.relative_offset <= _ROUNDING_OFFSET
         if self.converged:
             self.reason = (
@@ -98,7 +98,7 @@ class Descent:
 
 
 def decreases(current: Linearization, candidate: Linearization) -> bool:
-    """Return whether the sum of squares decreases, or the gradient if the sums are equal."""
+    """Return whether a trial decreases the sum of squares, or at equal sums the gradient."""
     before, after = current.sum_of_squares, candidate.sum_of_squares
     if not candidate.is_finite or after > before * (1 + _EQUAL_SUMS):
         return False
@@ -108,7 +108,7 @@ def decreases(current: Linearization, candidate: Linearization) -> bool:
 
 
 def explain_minimum(point: Linearization) -> str:
-    """Return why a point is a minimum, or an empty string if it is not."""
+    """Explain why a point is a minimum; return an empty string if it is not one."""
     if not point.n_active:
         return "every parameter is held at a bound"
     if not point.sum_of_squares:
@@ -121,13 +121,13 @@ def explain_minimum(point: Linearization) -> str:
 
 
 def _describe_offset(point: Linearization) -> str:
-    """Return the length of the next step in standard errors, in words."""
+    """Describe the length of the next step in units of the standard errors."""
     offset = format_number(point.relative_offset, 2)
     return f"the next step is {offset} standard errors long"
 
 
 def gauss_newton(problem: Residuals, descent: Descent) -> None:
-    """Take steps ``J'J d = -J'r``; halve a step until the sum of squares decreases.
+    """Minimize by Gauss-Newton steps ``J'J d = -J'r``, halved until the sum of squares decreases.
 
     Source: Hartley 1961, "The modified Gauss-Newton method", Technometrics 3.
     """
@@ -153,7 +153,7 @@ def gauss_newton(problem: Residuals, descent: Descent) -> None:
 def levenberg_marquardt(
     problem: Residuals, descent: Descent, rule: Damping, damping: float | None = None
 ) -> None:
-    """Take steps ``(J'J + lambda D) d = -J'r``; increase lambda until the sum decreases.
+    """Minimize by steps ``(J'J + lambda D) d = -J'r``; lambda grows until the sum decreases.
 
     Args:
         problem: the residuals.
@@ -194,7 +194,7 @@ def levenberg_marquardt(
 
 
 def _damping_limits(norms: Array, scaling: Array) -> tuple[float, float]:
-    """Return the lambda below which damping, and above which J'J, has no effect on a step."""
+    """Return the range of lambda in which both damping and J'J affect the step."""
     positive = norms > 0
     diagonal = (norms[positive] / scaling[positive]) ** 2
     if not diagonal.size:
@@ -203,6 +203,6 @@ def _damping_limits(norms: Array, scaling: Array) -> tuple[float, float]:
 
 
 def _is_at_rounding_level(point: Linearization) -> bool:
-    """Return whether the decrease that a step can still achieve is below rounding errors."""
+    """Return whether rounding errors exceed the decrease that further steps can achieve."""
     reducible = point.reducible_norm**2
     return point.relative_offset <= _ROUNDING_OFFSET or reducible < math.ulp(point.sum_of_squares)

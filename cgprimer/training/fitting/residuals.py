@@ -27,7 +27,7 @@ RANK = 1e-12  # singular values below this fraction of the maximum are zero (col
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """The weighted residuals of a graph over a dataset as a function of the parameters."""
+    """The weighted residuals of a graph over a dataset, as a function of its parameters."""
 
     runner: Runner  # outputs and their derivatives with respect to the free parameters
     vectors: ParameterVectors  # conversion of parameters to vectors
@@ -82,17 +82,17 @@ class Residuals:
         return np.concatenate(outputs), jacobian
 
     def clip(self, values: Array) -> Array:
-        """Return the nearest values within the bounds."""
+        """Return the parameter values, clipped to their bounds."""
         return np.clip(values, self.low, self.high)
 
     @cached_property
     def target_norm(self) -> float:
-        """The norm of the weighted targets."""
+        """The Euclidean norm of the weighted targets."""
         return float(np.linalg.norm(self.weights * self.target))
 
     @cached_property
     def is_linear(self) -> bool:
-        """True if J does not depend on the parameters, so that one step solves the problem."""
+        """True if J does not depend on the parameters, so that one step reaches the minimum."""
         program, tape = self.runner.program, self.runner.program.tape
         if not program.seeds_only:  # the tape of finite differences does not show it
             return False
@@ -102,7 +102,7 @@ class Residuals:
 
 
 def _reshape_samples(result: Any, samples: int, size: int = 0) -> Array:
-    """Reshape an engine's result to one row per sample, with `size` columns if it is given."""
+    """Reshape an engine's result to one row per sample, with ``size`` columns unless it is 0."""
     array = np.asarray(result, float)
     if not array.ndim:
         array = np.broadcast_to(array, (samples,))
@@ -110,12 +110,12 @@ def _reshape_samples(result: Any, samples: int, size: int = 0) -> Array:
 
 
 def stack_targets(columns: Mapping[str, Array], outputs: tuple[str, ...]) -> Array:
-    """Return the targets as one vector, output after output."""
+    """Stack the targets of all outputs into one vector, output after output."""
     return np.concatenate([columns[target_column_name(name)].ravel() for name in outputs])
 
 
 class Linearization:
-    """The linear model of the residuals at a point, from which steps are computed.
+    """The residuals and their Jacobian at one point, factorized to compute the next step.
 
     Everything is computed from the triangular factor R of ``[J r] = Q R``: J'J equals R'R, but
     forming J'J would square the condition number and lose half of the digits. Parameters at a bound
@@ -156,17 +156,17 @@ class Linearization:
 
     @property
     def n_active(self) -> int:
-        """The number of elements of the parameters that can move from this point."""
+        """The number of parameter elements that are free and not held at a bound."""
         return len(self.active)
 
     @cached_property
     def reducible_norm(self) -> float:
-        """The norm of the part of the residuals that moving the parameters can still remove."""
+        """The norm of the component of the residuals that a change of parameters can remove."""
         return float(np.linalg.norm(self.left_vectors[:, : self.rank].T @ self.projection))
 
     @cached_property
     def rounding_norm(self) -> float:
-        """An estimate of the norm of the rounding errors of outputs and targets."""
+        """The estimated norm of the rounding errors in outputs and targets."""
         moved = float(np.linalg.norm(self.triangle @ self.values[self.active_indices]))
         return 4 * float(np.finfo(float).eps) * (self.target_norm + moved)
 
@@ -205,6 +205,6 @@ class Linearization:
         return step
 
     def predict_sum_of_squares(self, step: Array) -> float:
-        """Return the sum of squares that the linear model predicts after a step."""
+        """Return the sum of squares after a step, as predicted by the linear model."""
         residuals = self.triangle @ step[self.active_indices] + self.projection
         return float(residuals @ residuals + self.orthogonal_norm**2)

@@ -27,7 +27,7 @@ _LARGE_SUM = 1e300  # replaces a sum of squares that is not finite
 
 
 def minimize_with_scipy(problem: Residuals, descent: Descent, algorithm: str) -> None:
-    """Continue a descent with one of SciPy's algorithms.
+    """Continue a fit with one of SciPy's minimization algorithms.
 
     Some algorithms only come close to a bound. Parameters near a bound are moved to it, and the
     algorithm continues with the others.
@@ -51,7 +51,7 @@ def minimize_with_scipy(problem: Residuals, descent: Descent, algorithm: str) ->
 
 
 def _run_scipy(problem: Residuals, descent: Descent, method: str) -> str:
-    """Run one of SciPy's methods on the active parameters; return its final message."""
+    """Run a SciPy minimizer on the parameters that are not at a bound; return its message."""
     from scipy.optimize import least_squares, minimize
 
     start, columns = descent.current.values, descent.current.active
@@ -59,7 +59,7 @@ def _run_scipy(problem: Residuals, descent: Descent, method: str) -> str:
     latest: dict[bytes, Linearization] = {start[indices].tobytes(): descent.current}
 
     def linearize(active: Array) -> Linearization:
-        """Linearize at a point; the latest point is cached, since SciPy asks for it twice."""
+        """Linearize the residuals; the latest result is cached, because SciPy asks for it twice."""
         key = np.asarray(active, float).tobytes()
         if key not in latest:
             values = start.copy()
@@ -70,18 +70,18 @@ def _run_scipy(problem: Residuals, descent: Descent, method: str) -> str:
         return latest[key]
 
     def residuals(active: Array) -> Array:
-        """Return the residuals; infinite ones make SciPy try a shorter step."""
+        """Compute the residuals; infinite values make SciPy try a shorter step."""
         point = linearize(active)
         if point.is_finite:
             return point.residuals.copy()
         return np.full(len(point.residuals), np.inf)
 
     def jacobian(active: Array) -> Array:
-        """Return the Jacobian with respect to the active parameters."""
+        """Compute the Jacobian of the residuals with respect to the active parameters."""
         return linearize(active).jacobian[:, columns]
 
     def sum_and_gradient(active: Array) -> tuple[float, Array]:
-        """Return the sum of squares and its gradient."""
+        """Compute the sum of squares and its gradient."""
         point = linearize(active)
         if not point.is_finite:
             return _LARGE_SUM, np.zeros(len(indices))
@@ -111,7 +111,7 @@ def _run_scipy(problem: Residuals, descent: Descent, method: str) -> str:
 
 
 def _move_to_near_bounds(problem: Residuals, values: Array) -> Array:
-    """Return the values, with values near a bound replaced by the bound."""
+    """Return the parameter values, with each value near a bound moved to the bound."""
     for bound in (problem.low, problem.high):
         tolerance = _BOUND_DISTANCE * (1 + np.abs(values))
         is_near = np.isfinite(bound) & (np.abs(values - bound) <= tolerance)
