@@ -12,10 +12,10 @@ from typing import Any
 from cgprimer.analysis.element_graph import expand_with_point
 from cgprimer.analysis.latex import latex_name
 from cgprimer.analysis.reference import (
+    compute_reference_derivatives,
+    compute_relative_error,
     format_reference,
     is_defined,
-    reference_derivatives,
-    relative_error,
 )
 from cgprimer.analysis.scalar_points import complete_point
 from cgprimer.analysis.text_tables import table
@@ -308,7 +308,7 @@ def compare(
     if len(names) * len(scalar_tape) <= _MAX_REFERENCE_WORK and not primal.custom:
         point_shapes = {name: primal.shapes[primal.index(name)] for name in point}
         scalar_point = split_arrays(point, point_shapes)
-        reference = reference_derivatives(scalar_tape, target, names, scalar_point)
+        reference = compute_reference_derivatives(scalar_tape, target, names, scalar_point)
     task = _ComparisonTask(graph, primal, target, names, shapes, point, reference or {}, engine)
     results = tuple(_run_method(task, *row) for row in _list_methods(methods, schemes))
     root = primal.index(target)
@@ -381,7 +381,7 @@ def _run_method(task: _ComparisonTask, method: str, scheme: str) -> MethodResult
     values = split_arrays(arrays, task.shapes)
     derivatives = {name: reshape_to_samples(values[name], ()) for name in task.names}
     errors = {
-        name: relative_error(derivatives[name], exact)
+        name: compute_relative_error(derivatives[name], exact)
         for name, exact in task.reference.items()
         if is_defined(exact)
     }

@@ -177,11 +177,11 @@ def split_point(graph: ExpressionGraph, at: Mapping[str, Value] | None) -> dict[
     return split_arrays(arrays, shapes)
 
 
-def element_names(graph: ExpressionGraph, names: Names | None) -> Names | None:
+def expand_array_names(graph: ExpressionGraph, names: Names | None) -> Names | None:
     """Replace each array name by the names of its elements.
 
     >>> from cgprimer.core.graph import parse
-    >>> element_names(parse("input x[2]; xw = k*sum(x)"), ["x", "k"])
+    >>> expand_array_names(parse("input x[2]; xw = k*sum(x)"), ["x", "k"])
     ('x[0]', 'x[1]', 'k')
     """
     if names is None:

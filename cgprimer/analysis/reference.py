@@ -43,7 +43,7 @@ class _RelativeStep(StepRule):
         return self.fraction * (abs(value) if value else 1)
 
 
-def reference_derivatives(
+def compute_reference_derivatives(
     tape: Tape, of: str, wrt: tuple[str, ...], at: Mapping[str, float]
 ) -> dict[str, Any] | None:
     """Compute derivatives accurate to 50 digits, by difference quotients in mpmath.
@@ -63,7 +63,7 @@ def reference_derivatives(
     >>> import cgprimer
     >>> tape = cgprimer.tape(cgprimer.parse("xw = exp(xa)"))
     >>> import mpmath
-    >>> mpmath.nstr(reference_derivatives(tape, "xw", ("xa",), {"xa": 1.0})["xa"], 30)
+    >>> mpmath.nstr(compute_reference_derivatives(tape, "xw", ("xa",), {"xa": 1.0})["xa"], 30)
     '2.71828182845904523536028747135'
     """
     if mpmath is None:
@@ -115,7 +115,7 @@ def _differentiate_through_stops(
         for i in tape.instructions
     )
     open_tape = replace(tape, instructions=instructions, names={**tape.names, **stopped})
-    derivatives = reference_derivatives(open_tape, of, (*wrt, *stopped), at)
+    derivatives = compute_reference_derivatives(open_tape, of, (*wrt, *stopped), at)
     if derivatives is None or any(derivatives[name] != 0 for name in stopped):
         return None
     return {name: derivatives[name] for name in wrt}
@@ -215,11 +215,11 @@ def format_reference(reference: Any) -> str:
     return str(mpmath.nstr(reference, _DIGITS)) if is_defined(reference) else "nan"
 
 
-def relative_error(value: float, reference: Any) -> float:
+def compute_relative_error(value: float, reference: Any) -> float:
     """Compute ``|value - reference| / |reference|`` without cancellation.
 
-    >>> relative_error(1.0, 1), relative_error(0.0, 0), relative_error(1.0, 0)
-    (0.0, 0.0, inf)
+    >>> [compute_relative_error(v, exact) for v, exact in ((1.0, 1), (0.0, 0), (1.0, 0))]
+    [0.0, 0.0, inf]
     """
     with mpmath.workdps(2 * _DIGITS):
         exact = mpmath.mpf(reference)

@@ -11,7 +11,7 @@ from cgprimer.cli.shared_options import refuse_generation_options
 from cgprimer.core.loss_expressions import OUTPUT
 from cgprimer.expressions import ExpressionGraph
 from cgprimer.training.data import Blocks, Dataset, make_dataset
-from cgprimer.training.data.data_sources import column_names
+from cgprimer.training.data.data_sources import list_column_names
 from cgprimer.training.losses import DEFAULT, load_samples
 
 #: Arguments of a command that determine its data.
@@ -57,7 +57,7 @@ def _load_data(
     graph: ExpressionGraph, path: str, loss: str | list[str], columns: dict[str, str]
 ) -> Dataset | Blocks:
     """Load the columns that a graph and its loss need."""
-    parameters = [name for name in column_names(path, columns) if name in graph.parameters]
+    parameters = [name for name in list_column_names(path, columns) if name in graph.parameters]
     if parameters:
         note(
             f"note: the column {parameters[0]} is not used, because {parameters[0]} is a parameter;"

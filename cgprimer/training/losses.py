@@ -36,7 +36,7 @@ from cgprimer.support.array_values import all_finite, find_nonfinite
 from cgprimer.support.caller_warnings import warn_user
 from cgprimer.tapes import Builder, Tape, elements, tape, values_of
 from cgprimer.training.data import Blocks, Dataset, resolve_dataset
-from cgprimer.training.data.data_sources import column_names
+from cgprimer.training.data.data_sources import list_column_names
 from cgprimer.training.data.dataset_columns import find_column
 from cgprimer.training.recorded_values import RecordedValue
 
@@ -246,7 +246,7 @@ def find_target_columns(
     if not isinstance(loss, str):
         column_lists = (find_target_columns(graph, source, one, columns) for one in loss)
         return tuple(dict.fromkeys(name for names in column_lists for name in names))
-    available = column_names(source, columns)
+    available = list_column_names(source, columns)
     others = [name for name in available if name not in graph.inputs]
     if loss == DEFAULT and len(graph.outputs) == 1 and not others:
         return ()

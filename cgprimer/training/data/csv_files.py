@@ -155,7 +155,7 @@ class CsvFile(Source):
                 for column, k in zip(columns, indices if row else (), strict=bool(row)):
                     value = _parse_number(row[k].translate(self.decimal_marks))
                     if value is None or not math.isfinite(value):
-                        raise _field_error(position, row[k].strip(), names[k], value)
+                        raise _create_field_error(position, row[k].strip(), names[k], value)
                     column.append(value)
         return [np.frombuffer(column) for column in columns]
 
@@ -174,7 +174,7 @@ def _read_header(path: Path) -> tuple[bytes, bytes]:
         return header, header + file.read(1 << 17)
 
 
-def _field_error(position: str, field: str, name: str, value: float | None) -> DataError:
+def _create_field_error(position: str, field: str, name: str, value: float | None) -> DataError:
     """Create the error for a CSV field that is not a finite number."""
     field = field if len(field) <= _LONGEST_FIELD else field[:_LONGEST_FIELD] + "..."
     if value is not None:

@@ -12,7 +12,7 @@ from typing import Any
 from cgprimer.errors import DataError, UsageError, name_hint
 from cgprimer.support.files import convert_path
 from cgprimer.support.value_names import Element
-from cgprimer.training.data.dataset_columns import Source, array_name
+from cgprimer.training.data.dataset_columns import Source, get_array_name
 
 FILES = "use a .csv, .npz or .parquet file"
 _READERS = {  # extension -> module and class, imported when a file is opened
@@ -25,7 +25,7 @@ _MOST_NAMES, _LONGEST_NAME = 40, 100  # limits of the list of columns in a messa
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zip", ".zst")
 
 
-def data_file_extension(path: str | Path) -> str:
+def check_data_file_extension(path: str | Path) -> str:
     """Return a dataset file's extension in lower case; raise UsageError if it is unknown."""
     kind = convert_path(path).suffix.lower()
     if kind not in _READERS:
@@ -43,7 +43,7 @@ def open_source(source: Any) -> Source:
         OSError: the file cannot be read.
     """
     if isinstance(source, str | Path):
-        module, name = _READERS[data_file_extension(source)]
+        module, name = _READERS[check_data_file_extension(source)]
         opened: Source = getattr(import_module(module), name)(Path(source))
         return opened
     if not hasattr(source, "__arrow_c_stream__"):
@@ -93,8 +93,8 @@ def select_columns(
     available = {role: _map_column_names(source, role, columns or {}) for role in wanted}
     requested = wanted["inputs"] + wanted["targets"]
     if not requested:
-        wanted = _default_roles(source, list(available["inputs"]))
-    elif unknown := [name for name in columns or () if array_name(name) not in requested]:
+        wanted = _choose_default_roles(source, list(available["inputs"]))
+    elif unknown := [name for name in columns or () if get_array_name(name) not in requested]:
         message = f"columns: unknown input or output {unknown[0]!r}"
         raise UsageError(message, hint=name_hint(unknown[0], requested))
     roles: ColumnRoles = {}
@@ -105,13 +105,13 @@ def select_columns(
     return roles
 
 
-def _default_roles(source: Source, names: list[str]) -> dict[str, tuple[str, ...]]:
+def _choose_default_roles(source: Source, names: list[str]) -> dict[str, tuple[str, ...]]:
     """Return the default inputs and targets: as the source declares, or the last is the target."""
-    arrays = list(dict.fromkeys(array_name(name) for name in names))
+    arrays = list(dict.fromkeys(get_array_name(name) for name in names))
     if not source.has_roles:
         return {"inputs": tuple(arrays[:-1]), "targets": tuple(arrays[-1:])}
-    targets = [array_name(name[8:]) for name in source.names if name.startswith("targets/")]
-    inputs = {array_name(name[7:]) for name in source.names if name.startswith("inputs/")}
+    targets = [get_array_name(name[8:]) for name in source.names if name.startswith("targets/")]
+    inputs = {get_array_name(name[7:]) for name in source.names if name.startswith("inputs/")}
     return {
         "inputs": tuple(name for name in arrays if name not in targets or name in inputs),
         "targets": tuple(dict.fromkeys(targets)),
@@ -120,19 +120,19 @@ def _default_roles(source: Source, names: list[str]) -> dict[str, tuple[str, ...
 
 def _find_columns(source: Source, name: str, available: Mapping[str, str]) -> dict[str, str]:
     """Map a scalar, or each element of an array, to the name of its source column."""
-    columns = {n: column for n, column in available.items() if name in (n, array_name(n))}
+    columns = {n: column for n, column in available.items() if name in (n, get_array_name(n))}
     if not columns:
         numbered = [n for n in source.names if re.fullmatch(rf"{re.escape(name)}_?[0-9]+", n)]
         elements = ",".join(f"{Element(name, (k,))}={n}" for k, n in enumerate(numbered))
         hint = f"; for another name: --columns {name}=COLUMN"
         hint += f"; for an array: --columns {elements}" * bool(numbered)
-        raise _missing_column_error(source, name, hint)
+        raise _create_missing_column_error(source, name, hint)
     if repeated := [column for column in columns.values() if source.names.count(column) > 1]:
         raise DataError(f"{source.location}: column {repeated[0]!r} occurs more than once")
     return columns
 
 
-def column_names(source: Any, columns: Mapping[str, str] | None = None) -> list[str]:
+def list_column_names(source: Any, columns: Mapping[str, str] | None = None) -> list[str]:
     """List the column names of a file or data frame; element columns are listed as one array.
 
     Args:
@@ -144,7 +144,7 @@ def column_names(source: Any, columns: Mapping[str, str] | None = None) -> list[
     """
     with report_read_errors(source):
         available = _map_column_names(open_source(source), "inputs", columns or {})
-    return list(dict.fromkeys(map(array_name, available)))
+    return list(dict.fromkeys(map(get_array_name, available)))
 
 
 def _map_column_names(source: Source, role: str, columns: Mapping[str, str]) -> dict[str, str]:
@@ -159,22 +159,22 @@ def _map_column_names(source: Source, role: str, columns: Mapping[str, str]) -> 
     original = dict(available)
     for graph_name, column in columns.items():
         renamed = {
-            n: graph_name + n[len(column) :] for n in original if column in (n, array_name(n))
+            n: graph_name + n[len(column) :] for n in original if column in (n, get_array_name(n))
         }
         if not renamed:
-            raise _missing_column_error(source, column)
-        for name in [n for n in available if graph_name in (n, array_name(n))]:
+            raise _create_missing_column_error(source, column)
+        for name in [n for n in available if graph_name in (n, get_array_name(n))]:
             del available[name]
         available |= {name: original[n] for n, name in renamed.items()}
     return available
 
 
-def _missing_column_error(source: Source, name: str, hint: str = "") -> DataError:
+def _create_missing_column_error(source: Source, name: str, hint: str = "") -> DataError:
     """Create the error for a missing column, which lists the existing columns."""
     names = source.names
     if source.has_roles:
         names = [n.removeprefix("inputs/").removeprefix("targets/") for n in names]
-    printable = (array_name(n) if n.isprintable() else repr(n) for n in names)
+    printable = (get_array_name(n) if n.isprintable() else repr(n) for n in names)
     arrays = dict.fromkeys(
         n if len(n) <= _LONGEST_NAME else f"{n[:_LONGEST_NAME]}..." for n in printable
     )

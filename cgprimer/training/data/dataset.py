@@ -21,7 +21,7 @@ from cgprimer.tapes import elements
 from cgprimer.training.data.data_sources import (
     FILES,
     ColumnRoles,
-    data_file_extension,
+    check_data_file_extension,
     open_source,
     report_read_errors,
     select_columns,
@@ -189,7 +189,7 @@ class Dataset:
             UsageError: another file extension, or the file cannot be written.
             DataError: for CSV or Parquet, an input and a target have the same name.
         """
-        kind = data_file_extension(path)
+        kind = check_data_file_extension(path)
         if kind == ".csv":
             write_atomically(path, self.to_csv())
         elif kind == ".parquet":
@@ -205,7 +205,7 @@ class Dataset:
         else:
             raise UsageError(f"{path}: cannot write a dataset as {kind}", hint=FILES)
 
-    def _scalar_columns(self) -> dict[str, Array]:
+    def _split_into_scalar_columns(self) -> dict[str, Array]:
         """Return one column per scalar; arrays are split into element columns."""
         if shared := [name for name in self.inputs if name in self.targets]:
             message = f"column names of a table must be unique: {shared[0]!r} is input and target"
@@ -224,7 +224,7 @@ class Dataset:
         x[0],x[1],xw
         0.5,2.0,0.1
         """
-        columns = self._scalar_columns()
+        columns = self._split_into_scalar_columns()
         rows = zip(*(column.tolist() for column in columns.values()), strict=True)
         header = ",".join(f'"{name}"' if "," in name else name for name in columns)
         lines = [header, *(",".join(map(repr, row)) for row in rows)]
@@ -238,7 +238,9 @@ class Dataset:
         """
         import pyarrow as pa
 
-        return pa.table({name: pa.array(part) for name, part in self._scalar_columns().items()})
+        return pa.table(
+            {name: pa.array(part) for name, part in self._split_into_scalar_columns().items()}
+        )
 
     def to_pandas(self) -> Any:
         """Return a ``pandas.DataFrame`` with one column per scalar."""

@@ -81,7 +81,7 @@ def convert_column(description: str, values: Any) -> Array:
     return np.ascontiguousarray(array, dtype=np.float64)
 
 
-def array_name(name: str) -> str:
+def get_array_name(name: str) -> str:
     """Return the name of an element's array (``x`` for ``x[0]``); a scalar name is unchanged."""
     match = _ELEMENT.fullmatch(name)
     return match[1] if match else name
@@ -112,11 +112,13 @@ def combine_elements(columns: Mapping[str, Array]) -> dict[str, Array]:
     for name, column in columns.items():
         match = _ELEMENT.fullmatch(name)
         index = tuple(map(int, match[2].split(","))) if match else ()
-        parts = arrays.setdefault(array_name(name), {})
+        parts = arrays.setdefault(get_array_name(name), {})
         if index in parts or (parts and not (index and next(iter(parts)))):
             raise DataError(f"column {name!r} repeats values of another column")
         if index and (column.ndim > 1 or len(index) != len(next(iter(parts), index))):
-            message = f"column {name!r} does not match the other columns of {array_name(name)!r}"
+            message = (
+                f"column {name!r} does not match the other columns of {get_array_name(name)!r}"
+            )
             raise DataError(message)
         parts[index] = column
     return {

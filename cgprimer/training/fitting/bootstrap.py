@@ -85,7 +85,7 @@ def bootstrap(
     # Fitting reduces the variance of residuals below that of the errors; this factor restores it.
     inflation = np.sqrt(n / max(1, n - end.rank))
     errors = inflation * (end.residuals - end.residuals.mean())
-    fitted = problem.outputs(end.values, problem.columns, problem.samples)[0]
+    fitted = problem.compute_outputs(end.values, problem.columns, problem.samples)[0]
     weights = np.broadcast_to(problem.weights, n)
     for _ in range(samples):
         if pairs:  # a sample that is drawn twice has twice the weight

@@ -27,7 +27,7 @@ from cgprimer.tapes import differentiate, tape
 from cgprimer.training.constraints import constraints, find_indices, set_start_values
 from cgprimer.training.data import Dataset, require_in_memory, resolve_dataset
 from cgprimer.training.fitting.damping import DAMPINGS
-from cgprimer.training.fitting.fit_result import Fit, covariance_factor, find_undetermined
+from cgprimer.training.fitting.fit_result import Fit, compute_covariance_factor, find_undetermined
 from cgprimer.training.fitting.least_squares_descent import (
     Descent,
     Trial,
@@ -359,7 +359,7 @@ def _reject_flat_region(problem: Residuals, descent: Descent, start: Array) -> N
         point = current.values.copy()
         point[free] = values[free]
         with np.errstate(all="ignore"):
-            jacobian = problem.outputs(problem.clip(point), columns, n)[1]
+            jacobian = problem.compute_outputs(problem.clip(point), columns, n)[1]
             norms = np.linalg.norm(jacobian, axis=0)
         if not np.isfinite(norms).all():
             return 0
@@ -392,7 +392,7 @@ def _build_fit(
     is_weighted = np.broadcast_to(problem.weights, len(end.residuals)) > 0
     freedom = max(0, int(is_weighted.sum()) - end.rank)
     deviation = math.sqrt(end.sum_of_squares / freedom) if freedom else math.nan
-    errors = deviation * np.linalg.norm(covariance_factor(end), axis=1)
+    errors = deviation * np.linalg.norm(compute_covariance_factor(end), axis=1)
     undetermined, _ = find_undetermined(end)
     errors[undetermined] = math.inf
     estimated = [names[k] for k in end.active_indices]

@@ -142,7 +142,7 @@ class Fit:
 
         The variance of an undetermined parameter is infinite, and its covariances are nan.
         """
-        factor, (unknown, _) = covariance_factor(self.end), find_undetermined(self.end)
+        factor, (unknown, _) = compute_covariance_factor(self.end), find_undetermined(self.end)
         matrix = self.residual_standard_deviation**2 * (factor @ factor.T)
         matrix[unknown], matrix[:, unknown] = math.nan, math.nan
         matrix[unknown, unknown] = math.inf
@@ -169,7 +169,7 @@ class Fit:
         Args:
             level: the confidence level, between 0 and 1.
         """
-        factor = self._quantile(level)
+        factor = self._compute_quantile(level)
         return {
             n: (self.parameters[n] - factor * error, self.parameters[n] + factor * error)
             for n, error in self.standard_errors.items()
@@ -198,7 +198,7 @@ class Fit:
         >>> round(band.value, 6), round(band.standard_error, 6), round(band.high, 6)
         (3.0, 0.141421, 4.796929)
         """
-        factor, names = self._quantile(level), self.problem.runner.program.wrt
+        factor, names = self._compute_quantile(level), self.problem.runner.program.wrt
         of = resolve_output(self.graph, of)
         points = self.dataset.inputs if at is None else at
         inputs = {n: v for n, v in points.items() if n in self.graph.inputs}
@@ -211,7 +211,7 @@ class Fit:
         gradient = gradient[..., [differentiated.index(name) for name in self.estimated]]
         _, null = find_undetermined(self.end)
         deviation = self.residual_standard_deviation
-        error = deviation * np.linalg.norm(gradient @ covariance_factor(self.end), axis=-1)
+        error = deviation * np.linalg.norm(gradient @ compute_covariance_factor(self.end), axis=-1)
         # The output is undetermined if it changes along a direction that changes no residual.
         change = np.abs(gradient @ null).max(axis=-1, initial=0.0)
         is_undetermined = change > _NULL_TOLERANCE * np.linalg.norm(gradient, axis=-1)
@@ -255,7 +255,7 @@ class Fit:
         total = format_number(self.residual_sum_of_squares, 6)
         return f"<Fit {state}: {self.iterations} steps, residual sum of squares {total}, {values}>"
 
-    def _quantile(self, level: float) -> float:
+    def _compute_quantile(self, level: float) -> float:
         """Return the quantile of Student's t distribution for a two-sided confidence interval."""
         level = check_fraction("the confidence level", level)
         if not self.degrees_of_freedom:
@@ -265,7 +265,7 @@ class Fit:
         return float(stdtrit(self.degrees_of_freedom, (1 + level) / 2))
 
 
-def covariance_factor(end: Linearization) -> Array:
+def compute_covariance_factor(end: Linearization) -> Array:
     """Return a factor F of the covariance, ``F F' = (J'J)^-1``, one row per active parameter."""
     rank = end.rank
     factor: Array = (end.right_vectors[:rank].T / end.singular_values[:rank]) / end.scales[:, None]

@@ -60,7 +60,7 @@ class Descent:
 
     def record_trial(self, candidate: Linearization, damping: float | None) -> bool:
         """Record a trial; move to it and return True if the sum of squares decreases."""
-        accepted = decreases(self.current, candidate)
+        accepted = is_improvement(self.current, candidate)
         values, sum_of_squares = candidate.values, candidate.sum_of_squares
         trial = Trial(len(self.trials), values, sum_of_squares, damping, accepted)
         self.trials.append(trial)
@@ -97,7 +97,7 @@ class Descent:
             )
 
 
-def decreases(current: Linearization, candidate: Linearization) -> bool:
+def is_improvement(current: Linearization, candidate: Linearization) -> bool:
     """Return whether a trial decreases the sum of squares, or at equal sums the gradient."""
     before, after = current.sum_of_squares, candidate.sum_of_squares
     if not candidate.is_finite or after > before * (1 + _EQUAL_SUMS):
@@ -172,7 +172,7 @@ def levenberg_marquardt(
         current = descent.current
         norms[current.active] = current.column_norms
         scaling = rule.scaling(norms, scaling)
-        minimum, maximum = _damping_limits(norms, scaling)
+        minimum, maximum = _compute_damping_limits(norms, scaling)
         damping = max(damping or 0.0, minimum)
         step = current.compute_step(damping, scaling[current.active])
         candidate = Linearization(problem, problem.clip(current.values + step))
@@ -193,7 +193,7 @@ def levenberg_marquardt(
             damping = rule.update(damping, None, rejections)
 
 
-def _damping_limits(norms: Array, scaling: Array) -> tuple[float, float]:
+def _compute_damping_limits(norms: Array, scaling: Array) -> tuple[float, float]:
     """Return the range of lambda in which both damping and J'J affect the step."""
     positive = norms > 0
     diagonal = (norms[positive] / scaling[positive]) ** 2

@@ -49,12 +49,12 @@ class Residuals:
 
     def evaluate(self, values: Array) -> tuple[Array, Array]:
         """Compute the weighted residuals, shape (m,), and their Jacobian, shape (m, n_free)."""
-        outputs, jacobian = self.outputs(values, self.columns, self.samples)
+        outputs, jacobian = self.compute_outputs(values, self.columns, self.samples)
         if not np.ndim(self.weights):
             return outputs - self.target, jacobian
         return self.weights * (outputs - self.target), self.weights[:, None] * jacobian
 
-    def outputs(
+    def compute_outputs(
         self, values: Array, columns: Mapping[str, Array], samples: int
     ) -> tuple[Array, Array]:
         """Compute all outputs as one vector, output after output, and their Jacobian."""

@@ -69,18 +69,18 @@ def _run_scipy(problem: Residuals, descent: Descent, method: str) -> str:
             descent.record_trial(latest[key], None)
         return latest[key]
 
-    def residuals(active: Array) -> Array:
+    def compute_residuals(active: Array) -> Array:
         """Compute the residuals; infinite values make SciPy try a shorter step."""
         point = linearize(active)
         if point.is_finite:
             return point.residuals.copy()
         return np.full(len(point.residuals), np.inf)
 
-    def jacobian(active: Array) -> Array:
+    def compute_jacobian(active: Array) -> Array:
         """Compute the Jacobian of the residuals with respect to the active parameters."""
         return linearize(active).jacobian[:, columns]
 
-    def sum_and_gradient(active: Array) -> tuple[float, Array]:
+    def compute_sum_and_gradient(active: Array) -> tuple[float, Array]:
         """Compute the sum of squares and its gradient."""
         point = linearize(active)
         if not point.is_finite:
@@ -97,13 +97,13 @@ def _run_scipy(problem: Residuals, descent: Descent, method: str) -> str:
         with np.errstate(all="ignore"):
             if method == "L-BFGS-B":
                 result = minimize(
-                    sum_and_gradient, start[indices], jac=True, method=method, bounds=bounds,
-                    options=limits,
+                    compute_sum_and_gradient, start[indices], jac=True, method=method,
+                    bounds=bounds, options=limits,
                 )  # fmt: skip
             else:
                 result = least_squares(
-                    residuals, start[indices], jacobian, method=method, x_scale="jac",
-                    max_nfev=descent.limit, **tolerances,
+                    compute_residuals, start[indices], compute_jacobian, method=method,
+                    x_scale="jac", max_nfev=descent.limit, **tolerances,
                 )  # fmt: skip
     except (ValueError, np.linalg.LinAlgError) as error:  # numbers too large for SciPy
         return str(error)

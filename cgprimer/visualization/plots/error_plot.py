@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from cgprimer.analysis.element_graph import expand_with_point
-from cgprimer.analysis.reference import is_defined, reference_derivatives
+from cgprimer.analysis.reference import compute_reference_derivatives, is_defined
 from cgprimer.analysis.scalar_points import choose_variable, complete_point
 from cgprimer.core.derivatives import resolve_output
 from cgprimer.core.evaluation.runner import Runner
@@ -223,7 +223,7 @@ def step_errors(
         run = Runner(differentiate(primal, target, name, method=method, **options))
         return float(np.ravel(run(columns, scalars, 1).derivatives[target, name])[0])
 
-    references = reference_derivatives(primal, target, (name,), point)
+    references = compute_reference_derivatives(primal, target, (name,), point)
     slope = derivative("reverse")
     # At a jump whose value is the middle of the limits, both sides have the same huge slope.
     exact = (references or {name: math.nan})[name]

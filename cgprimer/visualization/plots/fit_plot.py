@@ -77,7 +77,7 @@ def _draw_residuals(axes: slide.Axes, result: Fit, positions: list[Array], look:
     """Draw the residuals of each output at their positions on the horizontal axis."""
     problem = result.problem
     axes.axhline(0.0, color=look.ink, linewidth=1.6)
-    computed = problem.outputs(result.end.values, problem.columns, problem.samples)[0]
+    computed = problem.compute_outputs(result.end.values, problem.columns, problem.samples)[0]
     residuals = problem.target - computed
     begin = 0
     for order, position in enumerate(positions):
@@ -126,7 +126,7 @@ def _draw_curve(axes: slide.Axes, result: Fit, level: float, look: Theme) -> Arr
 def _draw_measured_over_computed(axes: slide.Axes, result: Fit, look: Theme) -> list[Array]:
     """Plot measured values against computed values; return the computed values of each output."""
     problem = result.problem
-    computed = problem.outputs(result.end.values, problem.columns, problem.samples)[0]
+    computed = problem.compute_outputs(result.end.values, problem.columns, problem.samples)[0]
     both = np.concatenate([computed, problem.target])
     ends = [float(both.min()), float(both.max())]
     axes.plot(ends, ends, color=look.ink, linewidth=1.6, label="measured = computed")

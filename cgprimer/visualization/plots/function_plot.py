@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cgprimer.analysis.element_graph import expand_with_point
-from cgprimer.analysis.reference import is_defined, reference_derivatives
+from cgprimer.analysis.reference import compute_reference_derivatives, is_defined
 from cgprimer.analysis.scalar_points import choose_variable, complete_point
 from cgprimer.core.derivatives import resolve_output
 from cgprimer.core.loss_attachment import graph_with_loss
@@ -211,7 +211,7 @@ def function_curves(
     touch = None
     if tangent is not None:
         value, slope = (float(function(np.array([tangent]))[0]) for function in functions[:2])
-        exact = reference_derivatives(primal, target, (name,), {**others, name: tangent})
+        exact = compute_reference_derivatives(primal, target, (name,), {**others, name: tangent})
         if not _is_tangent(functions[0], tangent, value, slope, exact and exact[name]):
             raise DifferentiationError(
                 f"{target} has no tangent at {name} = {tangent:g}",

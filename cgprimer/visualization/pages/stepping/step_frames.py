@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
-from cgprimer.analysis.element_graph import element_names, expand_with_point, find_shape
+from cgprimer.analysis.element_graph import expand_array_names, expand_with_point, find_shape
 from cgprimer.analysis.scalar_points import complete_point
 from cgprimer.core.derivatives import parse_element_of, resolve_output, resolve_wrt
 from cgprimer.core.loss_attachment import check_point, graph_with_loss
@@ -167,7 +167,7 @@ def stepping(
     """
     graph = graph_with_loss(graph, loss, check_point(at))
     if scalars or "reverse" not in methods:  # other methods step through scalars only
-        wrt = element_names(graph, wrt)
+        wrt = expand_array_names(graph, wrt)
         graph, at = expand_with_point(graph, at, (of,))
     graph, of = add_element_output(graph, of)
     target = resolve_output(graph, of)
