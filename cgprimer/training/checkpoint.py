@@ -27,7 +27,7 @@ _MAX_COUNT = 2**53  # integers up to here are exact in JSON
 
 
 def load_run(path: str | Path, graph: ExpressionGraph | None = None) -> TrainingRun:
-    """Read a run that :func:`save_run` wrote, for example for ``train(..., resume=run)``.
+    """Load a run saved by :func:`save_run`, for example for ``train(..., resume=run)``.
 
     Args:
         path: the path of the file, or the folder of a run.
@@ -60,7 +60,7 @@ def load_run(path: str | Path, graph: ExpressionGraph | None = None) -> Training
 
 
 def _check_graph(run: TrainingRun, graph: ExpressionGraph, path: Path) -> None:
-    """Raise DataError unless a saved run belongs to the given graph."""
+    """Raise DataError if a saved run belongs to another graph."""
     if reason := explain_difference(run, graph):
         raise DataError(f"{path} is a run of another graph: {reason}")
     for statistics in (run.statistics, run.last_statistics):
@@ -72,7 +72,7 @@ def _check_graph(run: TrainingRun, graph: ExpressionGraph, path: Path) -> None:
 
 
 def _reorder_parameters(run: TrainingRun, graph: ExpressionGraph) -> None:
-    """Put the parameters and the state of a run into the order of a graph's parameters."""
+    """Reorder the parameters and the optimizer state of a run to match a graph."""
     names, vectors = list(run.parameters), ParameterVectors(graph)
     saved_elements = (e for name in names for e in elements(name, vectors.shapes[name]))
     positions = {element: k for k, element in enumerate(saved_elements)}
@@ -84,7 +84,7 @@ def _reorder_parameters(run: TrainingRun, graph: ExpressionGraph) -> None:
 
 
 def _parse_run(entries: dict[str, Any]) -> TrainingRun:
-    """Return the run in a file, with each field converted according to its annotation.
+    """Create a run from the entries of its JSON file, converting each field by its annotation.
 
     A field that older files do not have gets its default.
 
@@ -113,7 +113,7 @@ def _parse_run(entries: dict[str, Any]) -> TrainingRun:
 
 
 def _has_consistent_parameters(run: TrainingRun) -> bool:
-    """Return whether all parameter values of a run have consistent shapes and counts."""
+    """Return whether the parameter values of a run agree in names, shapes and counts."""
     recorded, steps, shapes = run.recorded_parameters, run.recorded_steps, run.shapes
     size = sum(map(np.size, run.parameters.values()))
     return (
@@ -128,7 +128,7 @@ def _has_consistent_parameters(run: TrainingRun) -> bool:
 
 
 def _has_consistent_losses(run: TrainingRun) -> bool:
-    """Return whether the losses and metrics of a run match its numbers of epochs and steps."""
+    """Return whether the numbers of losses and metrics match the epochs and steps of a run."""
     updates_per_epoch = _read_count(run.settings.get("steps_per_epoch", 0)) or run.steps
     return (
         len(run.epoch_losses) == run.epochs >= run.best_epoch
@@ -143,14 +143,14 @@ def _has_consistent_losses(run: TrainingRun) -> bool:
 
 
 def _read_list(entries: list[Any], read: Callable[[Any], Any] = float) -> list[Any]:
-    """Convert the entries of a JSON list."""
+    """Apply a conversion to each entry of a JSON list."""
     if not isinstance(entries, list):
         raise TypeError
     return [read(entry) for entry in entries]
 
 
 def _read_value(entry: Any) -> Any:
-    """Convert the JSON value of a parameter; nan and infinities in arrays are strings."""
+    """Convert a parameter value from JSON to a float or array; nan and inf may be strings."""
     if not isinstance(entry, list):
         return float(entry)
     array = np.array(entry)
@@ -160,7 +160,7 @@ def _read_value(entry: Any) -> Any:
 
 
 def _read_count(value: Any) -> int:
-    """Check that a JSON value is a non-negative integer, and return it."""
+    """Return a JSON value after checking that it is a non-negative integer."""
     if not isinstance(value, int) or not 0 <= value <= _MAX_COUNT:
         raise TypeError
     return value

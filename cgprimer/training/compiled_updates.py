@@ -19,7 +19,7 @@ _LARGEST_GROWTH = 32.0  # of the number of updates from one call to the next
 
 
 class CompiledUpdates(BlockStrategy):
-    """A strategy that runs many updates per engine call, on single samples or batches.
+    """A training strategy that runs many updates per engine call, on single samples or batches.
 
     Args:
         objective: the loss and its gradient.
@@ -37,7 +37,7 @@ class CompiledUpdates(BlockStrategy):
     def _train_block(
         self, block: Block, progress: Progress, halts: Sequence[int]
     ) -> Iterator[Progress]:
-        """Train on a block; the number of updates in a call adapts to their measured duration."""
+        """Train on a block of samples, adapting the updates per call to their measured duration."""
         updates, values, state = progress.updates, progress.values, progress.state
         batch_size = self.batch_size
         work = self.objective.program.operation_count * batch_size

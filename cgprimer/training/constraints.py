@@ -45,7 +45,7 @@ def shrink_towards_zero(values: Array, by: Array) -> Array:
 
 
 def project_to_norm_ball(values: Array, most: float, p: float) -> Array:
-    """Project values to the ball of a p-norm, for p = 1, 2 and infinity.
+    """Project values onto the ball of a p-norm, for p = 1, 2 and infinity.
 
     For other p, the values are scaled to the surface of the ball, which is not the nearest point.
 
@@ -91,7 +91,7 @@ class Constraints:
     p: float = 2.0
 
     def penalty(self, values: Array) -> float:
-        """Return the sum of ``lambda*W^2`` and ``2*lambda*|W|``, which is added to the loss."""
+        """Return the sum of the l2 and l1 penalties, ``lambda*W^2`` and ``2*lambda*|W|``."""
         total = 0.0
         if "l2" in self.columns:
             total += float(np.sum(self.columns["l2"] * values**2))
@@ -100,7 +100,7 @@ class Constraints:
         return total
 
     def project(self, values: Array) -> Array:
-        """Project values to the norm balls and the bounds."""
+        """Project values onto the norm balls and the bounds."""
         if self.norms:
             values = np.array(values)
             for places, most in self.norms:
@@ -116,7 +116,7 @@ class Constraints:
         start_values: Mapping[str, Any],
         declared: Mapping[str, Any],
     ) -> dict[str, Any]:
-        """Choose the start values of all parameters.
+        """Choose the start values of all parameters, and check them against the constraints.
 
         Args:
             vectors: converts between names and the vector.
@@ -150,7 +150,7 @@ class Constraints:
         return values
 
     def constrain_rule(self, rule: Optimizer) -> Optimizer:
-        """Return an optimizer that also applies the constraints; the columns extend its state."""
+        """Return an optimizer that applies the constraints and has their columns in its state."""
         if not (self.columns or self.norms):
             return rule
         names, norms, p = tuple(self.columns), self.norms, self.p
@@ -176,7 +176,7 @@ class Constraints:
             return moved, (*inner_state, *state[count:])
 
         def start(parameters: Array) -> State:
-            """Return the initial state of the optimizer, and the columns of the constraints."""
+            """Return the initial optimizer state, followed by the columns of the constraints."""
             repeated = (np.resize(part, np.shape(parameters)) for part in self.columns.values())
             return (*rule.start(parameters), *repeated)
 
@@ -265,14 +265,14 @@ def constraints(
 def _list_named_values(
     what: str, start_values: Any, vectors: ParameterVectors
 ) -> list[tuple[str, Any]]:
-    """Return pairs of names and values, given values by name or one value for all parameters."""
+    """Return (name, value) pairs from a mapping, or from one value for all parameters."""
     if isinstance(start_values, Mapping):
         return list(start_values.items())
     return [(name, start_values) for name in vectors.shapes]
 
 
 def find_indices(vectors: ParameterVectors, what: str, name: str) -> Array:
-    """Return the indices of a parameter, or of an element of a parameter, in the vector."""
+    """Return the indices of a parameter, or of one of its elements, in the parameter vector."""
     parameter, at = parse_element(name) if isinstance(name, str) else (name, ())
     if parameter not in vectors.shapes:
         hint = name_hint(str(parameter), vectors.shapes)
@@ -287,7 +287,7 @@ def find_indices(vectors: ParameterVectors, what: str, name: str) -> Array:
 
 
 def set_start_values(values: Array, vectors: ParameterVectors, start: Mapping[str, Any]) -> Array:
-    """Set start values in a vector: whole arrays first, then rows, then elements."""
+    """Set start values in a parameter vector: whole arrays first, then rows, then elements."""
     for name in sorted(start, key=lambda n: len(parse_element(n)[1])):
         places, value = find_indices(vectors, "start", name), np.ravel(start[name])
         if len(value) not in (1, len(places)):
@@ -311,7 +311,7 @@ def _read_bounds(name: str, value: Any) -> tuple[float, float]:
 
 
 def _list_norm_groups(vectors: ParameterVectors, max_norm: Any) -> list[tuple[Array, float]]:
-    """Return the indices of each group of elements with a common norm, and its maximum."""
+    """Return the element indices and the maximum norm of each group that ``max_norm`` limits."""
     if isinstance(max_norm, Mapping):
         wanted = dict(max_norm)
     else:

@@ -30,7 +30,7 @@ _STANDARD_ERRORS = 3  # that a difference of mean losses must have
 
 
 def has_converged(run: TrainingRun, graph: ExpressionGraph, dataset: Dataset | Blocks) -> bool:
-    """Return whether further training could hardly lower the loss of a run.
+    """Return whether a run has converged: further training could hardly lower its loss.
 
     >>> import cgprimer
     >>> graph = cgprimer.parse("xw = k*xa + b; parameter k = 3, b = -1")
@@ -42,7 +42,7 @@ def has_converged(run: TrainingRun, graph: ExpressionGraph, dataset: Dataset | B
 
 
 def possible_decrease(run: TrainingRun, graph: ExpressionGraph, dataset: Dataset | Blocks) -> float:
-    """Return the fraction by which the loss could fall, or fell in the second half of the run."""
+    """Estimate the fraction by which further training could lower the loss of a run."""
     if run.settings["loss"] in _SQUARED:
         fraction = _gauss_newton_decrease(run, graph, normalize_data(dataset, run.scales).block(0))
         if fraction is not None:
@@ -53,7 +53,7 @@ def possible_decrease(run: TrainingRun, graph: ExpressionGraph, dataset: Dataset
 def _gauss_newton_decrease(
     run: TrainingRun, graph: ExpressionGraph, dataset: Dataset
 ) -> float | None:
-    """Return the fraction of the squared error that one Gauss-Newton step removes.
+    """Return the fraction of the squared error that one Gauss-Newton step would remove.
 
     None if there are too few samples for the parameters, or a number is not finite.
     """
@@ -80,7 +80,7 @@ def _gauss_newton_decrease(
 
 
 def _compute_residuals(values: Any, targets: Any) -> Any:
-    """Return the differences between values and targets as a vector."""
+    """Return the differences between values and targets, flattened to a vector."""
     return np.ravel(np.broadcast_to(values, np.shape(targets)) - targets)
 
 

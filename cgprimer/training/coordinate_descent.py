@@ -18,7 +18,7 @@ _STREAM = 1 << 32  # a random stream that the order of the samples does not use
 
 
 class CoordinateChoice:
-    """Choice of the elements of the parameter vector that each update changes.
+    """Random choice of the elements of the parameter vector that each update changes.
 
     Each element is chosen once, in random order, before any element is chosen again. A quadratic
     function without mixed terms reaches its minimum after one update per parameter, with suitable
@@ -51,7 +51,7 @@ class CoordinateChoice:
         self._orders: dict[int, Any] = {}
 
     def choose_parameters(self, step: int) -> Array:
-        """Return the indices, among the elements that are not frozen, that an update changes."""
+        """Return the indices of the elements to update, counted among the free elements."""
         first = step * self.block
         indices: dict[int, None] = {}
         position = first
@@ -61,7 +61,7 @@ class CoordinateChoice:
         return np.array([*indices])
 
     def _sample_order(self, sweep: int) -> Any:
-        """Return the random order in which a sweep visits all elements of the vector."""
+        """Return the random order in which a sweep updates all elements of the vector."""
         if sweep not in self._orders:
             self._orders.clear()
             random = np.random.default_rng([self.seed, sweep, _STREAM])
@@ -71,7 +71,7 @@ class CoordinateChoice:
     def sums(
         self, columns: Mapping[str, Array], values: Array, samples: int, chosen: Array
     ) -> Point:
-        """Compute the summed loss and gradient with one pass per chosen element."""
+        """Compute the loss and the chosen derivatives, summed over samples, with one pass each."""
         objective, total = self.objective, 0.0
         gradient, scalars = np.zeros(len(objective.vectors)), objective.scalars(values)
         losses = None
@@ -94,7 +94,7 @@ class CoordinateChoice:
 
 
 def check_coordinate_count(numbers: int) -> None:
-    """Raise UsageError if a parameter vector is too long for coordinate descent."""
+    """Raise UsageError if a parameter vector has too many elements for coordinate descent."""
     if numbers > _MAX_ELEMENTS:
         raise UsageError(
             f"coordinates supports at most {_MAX_ELEMENTS:,} elements, got {numbers:,}",

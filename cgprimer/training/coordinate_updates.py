@@ -15,7 +15,7 @@ Array = Any
 
 
 class CoordinateUpdates(ArrayUpdates):
-    """A strategy that differentiates with respect to a few parameters and updates only them."""
+    """A training strategy that differentiates with respect to a few parameters per update."""
 
     def __init__(self, objective: Objective, data: ResidentData, plan: UpdatePlan) -> None:
         super().__init__(objective, data, plan)
@@ -25,13 +25,13 @@ class CoordinateUpdates(ArrayUpdates):
     def _sum_gradients(
         self, columns: Mapping[str, Array], values: Array, size: int, update: int
     ) -> Point:
-        """Return the sums of the losses and of the chosen derivatives over a batch."""
+        """Return the loss and the chosen derivatives, both summed over a batch."""
         return self._choice.sums(columns, values, size, self._choice.choose_parameters(update))
 
     def _update_values(
         self, values: Array, gradient: Array, state: Any, rate: float, update: int
     ) -> tuple[Array, Any]:
-        """Return the parameter vector with only the chosen parameters updated, and the state."""
+        """Return the parameter vector, of which only the chosen elements changed, and the state."""
         moved, state = super()._update_values(values, gradient, state, rate, update)
         return self._choice.apply_update(
             values, moved, self._choice.choose_parameters(update)

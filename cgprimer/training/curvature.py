@@ -110,7 +110,7 @@ def find_maximum_eigenvalue(
     constraints: Constraints = Constraints(),  # noqa: B008, it is frozen
     factor: float = 1.0,
 ) -> float:
-    """Compute the maximum eigenvalue of the Hessian of a multiple of the mean loss plus l2.
+    """Compute the maximum eigenvalue of the Hessian of ``factor`` times the mean loss plus l2.
 
     Scales of the learning rate multiply the rows of the Hessian, and frozen parameters have scale
     0. Multiplying both sides by the square roots of the scales gives a symmetric matrix with equal
@@ -157,7 +157,7 @@ def find_maximum_eigenvalue(
 
 
 def _find_dominant_eigenvalue(multiply: Any, size: int, origin: float) -> float:
-    """Find the eigenvalue with the maximum distance from the origin by power iteration."""
+    """Find the eigenvalue farthest from ``origin`` by power iteration."""
     vector = np.random.default_rng(0).normal(size=size)
     value = np.nan
     for _ in range(_MOST_PRODUCTS):

@@ -39,7 +39,7 @@ _VARIED = (*(name for name in SETTING_NAMES if name not in ("seed", "loss")), GR
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The errors of an ensemble's members and of their average.
+    """Error statistics of an ensemble: those of its members and of their average.
 
     An error is a prediction minus its target. For K members the mean squared error of the average
     is exactly ``v/K + c(K-1)/K``, where v and c are means over the samples.
@@ -58,7 +58,7 @@ class Spread:
 
     @property
     def expected(self) -> float:
-        """``v/K + c(K-1)/K``, the mean squared error of the average; v/K for uncorrelated errors.
+        """The mean squared error of the average, ``v/K + c(K-1)/K``; v/K for uncorrelated errors.
 
         Source: Goodfellow, Bengio, Courville 2016, "Deep learning", section 7.11.
 
@@ -71,7 +71,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ensemble:
-    """Training runs of one graph or of several graphs on samples of one dataset.
+    """An ensemble: training runs of one graph or several graphs on samples of one dataset.
 
     Attributes:
         runs: the members.
@@ -93,7 +93,7 @@ class Ensemble:
         return {name: np.stack([member[name] for member in outputs]) for name in outputs[0]}
 
     def _outputs(self, run: TrainingRun, data: Dataset | Mapping[str, Any]) -> dict[str, Array]:
-        """Compute a member's outputs, named as the outputs of :attr:`graph`."""
+        """Compute the outputs of a member, with the names of the outputs of :attr:`graph`."""
         graph = run.known_graph
         if isinstance(data, Mapping) and graph is not self.graph:
             data = Dataset.from_arrays(data)
@@ -115,7 +115,7 @@ class Ensemble:
         return {name: outputs.mean(axis=0) for name, outputs in self.predictions(data).items()}
 
     def vote(self, data: Dataset | Mapping[str, Any]) -> Array:
-        """Return the class that most members predict; ties are resolved to the lowest label.
+        """Return the class that most members predict; ties go to the lowest label.
 
         The classes are those of the targets that the members were trained on.
 
@@ -135,11 +135,11 @@ class Ensemble:
         ]
 
     def spread(self, data: Dataset) -> Spread:
-        """Compute the errors of the members and of their average, preferably on test samples."""
+        """Compute variance and covariance of the members' errors, preferably on test samples."""
         return compute_spread(np.stack(self._errors(data, self._normalize_outputs(data))))
 
     def _errors(self, data: Dataset, outputs: Sequence[dict[str, Array]]) -> list[Array]:
-        """Return the errors of each member's outputs, as one vector per member."""
+        """Return the prediction errors of each member, as one vector per member."""
         data = match_columns_to_graph(self.graph, data)
         targets = align_targets(self.graph, self.runs[0].settings["loss"], data)
         expected = stack_elements(targets, targets)
@@ -189,7 +189,7 @@ class Ensemble:
         )  # fmt: skip
 
     def averaged_weights_error(self, data: Dataset) -> float:
-        """Compute the mean squared error of :meth:`averaged_weights`; it raises the same errors."""
+        """Compute the mean squared error of the model from :meth:`averaged_weights`."""
         run = self.averaged_weights()
         outputs = convert_to_probabilities(self._outputs(run, data), run.settings["loss"])
         return float((self._errors(data, [outputs])[0] ** 2).mean())
@@ -288,7 +288,7 @@ def ensemble(
         _check_outputs(graph, model)
 
     def prepare_call(combination: Mapping[str, Any], data: Dataset, seed: int) -> Any:
-        """Return the call to :func:`cgprimer.train` for a member."""
+        """Return a partial call to :func:`cgprimer.train` that trains one member."""
         model = graphs[combination.get(GRAPH)]
         member_settings = {
             name: value for name, value in combination.items() if name in SETTING_NAMES
@@ -322,7 +322,7 @@ def ensemble(
 
 
 def _sample_indices(samples: int, members: int, seed: int, bootstrap: bool) -> list[Array]:
-    """Return the indices of each member's samples: a bootstrap sample, or all samples."""
+    """Return the sample indices of each member: a bootstrap sample, or all samples."""
     if not bootstrap:
         return [np.arange(samples)] * members
     seeds = np.random.SeedSequence(seed).spawn(members)
@@ -338,7 +338,7 @@ def _check_outputs(graph: ExpressionGraph, other: ExpressionGraph) -> None:
 
 
 def find_majority(classes: Array, counted: Array | None = None, n: int | None = None) -> Array:
-    """Return for each sample the class with the most votes; ties go to the lowest class.
+    """Return the class with the most votes for each sample; ties go to the lowest class.
 
     Args:
         classes: indices of classes from 0, shape (members, samples).
@@ -357,7 +357,7 @@ def find_majority(classes: Array, counted: Array | None = None, n: int | None = 
 
 
 def compute_spread(errors: Array) -> Spread:
-    """Compute variance and covariance of errors of shape (members, samples).
+    """Compute the spread of the members' errors, an array of shape (members, samples).
 
     >>> compute_spread(np.array([[1.0, -1.0], [1.0, 1.0]]))
     Spread(members=2, variance=1.0, covariance=0.0, measured=0.5)

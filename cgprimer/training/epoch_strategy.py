@@ -46,7 +46,7 @@ class Progress(NamedTuple):
 
 
 class EpochStrategy(ABC):
-    """One way to train an epoch.
+    """Base class of the ways to train an epoch, such as compiled or distributed updates.
 
     Args:
         objective: the loss and its gradient.
@@ -84,18 +84,18 @@ class EpochStrategy(ABC):
 
     @abstractmethod
     def sample_masks(self, update: int, count: int) -> dict[str, Array]:
-        """Return the dropout masks of the first samples of an update."""
+        """Return the dropout masks of the first ``count`` samples of an update."""
 
     def mean_loss(self, total: float) -> float:
         """Convert the loss total of an epoch to the mean loss over its samples."""
         return total * (self.batch_size / self.samples)
 
     def has_converged(self, epoch: int, progress: Progress) -> bool:
-        """Return whether the strategy has no updates left."""
+        """Return whether the optimizer has converged, so that no updates are left."""
         return False
 
     def restore(self, run: TrainingRun) -> None:  # noqa: B027, optional
-        """Continue the records of a resumed run."""
+        """Continue the records of a resumed run, such as those of its workers."""
 
     def open(self) -> None:  # noqa: B027, optional
         """Acquire resources before the first update."""
@@ -104,12 +104,12 @@ class EpochStrategy(ABC):
         """Release all resources."""
 
     def worker_record(self, updates: int) -> dict[str, Any]:
-        """Return the record of all workers after some updates, empty without workers."""
+        """Return the record of the workers up to an update; empty without workers."""
         return {}
 
     @cached_property
     def optimizer_state_size(self) -> int:
-        """The number of leading parts of the state that belong to the optimizer."""
+        """The number of entries of the state, from the first on, that belong to the optimizer."""
         return len(self.plan.rule.start(np.zeros(len(self.objective.vectors))))
 
     def initial_state(self, values: Array, optimizer_state: State) -> State:
@@ -124,7 +124,7 @@ class EpochStrategy(ABC):
 
 
 class Block(NamedTuple):
-    """A block of samples in the order of an epoch.
+    """A block of the dataset, with the order of its samples in an epoch.
 
     Attributes:
         columns: the columns in the memory of Python.
@@ -141,7 +141,7 @@ class Block(NamedTuple):
     end_update: int
 
     def first_sample(self, updates: int, batch_size: int) -> int:
-        """Return the position of the first unused sample after some updates of an epoch."""
+        """Return the position in the block of the first sample that the next update uses."""
         return (updates - self.first_update) * batch_size
 
 
@@ -158,7 +158,7 @@ class BlockStrategy(EpochStrategy):
     def _train_block(
         self, block: Block, progress: Progress, halts: Sequence[int]
     ) -> Iterator[Progress]:
-        """Train on the remaining samples of a block."""
+        """Train on the remaining samples of a block, yielding the progress."""
 
     def train_epoch(
         self, epoch: int, progress: Progress, halts: Sequence[int] = ()
@@ -205,7 +205,7 @@ class BlockStrategy(EpochStrategy):
         return np.arange(max(self.block_lengths))
 
     def add_losses(self, total: float, progress: Progress) -> float:
-        """Add the losses of the latest updates, a smaller last batch with a smaller weight.
+        """Add the losses of the latest updates, weighted by batch size, to the epoch's total.
 
         The losses are added one by one, whatever their number, so that the total of an interrupted
         run has the same bits.
@@ -218,7 +218,7 @@ class BlockStrategy(EpochStrategy):
         return float(np.add.accumulate(np.concatenate(([total], losses, [last])))[-1])
 
     def sample_masks(self, update: int, count: int) -> dict[str, Array]:
-        """Return the dropout masks of an update; expected masks if it has fewer samples."""
+        """Return the dropout masks of an update, or expected masks for more than a batch."""
         epoch, index = divmod(update, self.updates_per_epoch)
         if count > self.batch_size:
             return self.objective.layers.split_masks(self.masks.compute_expected_masks(count))

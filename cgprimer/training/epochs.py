@@ -137,7 +137,7 @@ class EpochLoop:
         return None
 
     def _record_progress(self, progress: Progress, halts: Sequence[int]) -> None:
-        """Record the losses of the latest updates, and the parameters at a halt."""
+        """Record the losses of the latest updates, and the parameters if the schedule says so."""
         earlier, total = self._position
         interval, losses = self.run.steps_apart, progress.losses
         chosen = losses[-earlier.updates % interval :: interval]
@@ -167,7 +167,7 @@ class EpochLoop:
         self._start_time += time.perf_counter() - measuring_time
 
     def _has_converged(self) -> bool:
-        """Return whether the loss of the latest epoch is low enough to stop, and record it."""
+        """Return whether the latest loss is below ``stop_below``; if so, record the reason."""
         limit = self.settings.stop_below
         if limit is None or not self.run.epoch_losses[-1] < limit:
             return False
@@ -175,7 +175,7 @@ class EpochLoop:
         return True
 
     def _is_out_of_patience(self) -> bool:
-        """Return whether the validation loss has stopped falling, and record the reason."""
+        """Return whether the validation loss has stopped falling; if so, record the reason."""
         run, patience, best = self.run, self.settings.patience, self._best.epoch
         if patience is None or run.epochs - best < patience:
             return False
@@ -184,7 +184,7 @@ class EpochLoop:
         return True
 
     def _save_checkpoint(self) -> None:
-        """Pass the run to the caller, marked as interrupted in case the process is killed."""
+        """Pass the run to ``on_checkpoint``, marked as interrupted in case the process dies."""
         if self.callbacks.on_checkpoint is None:
             return
         saving_time = time.perf_counter()
@@ -195,7 +195,7 @@ class EpochLoop:
         self._start_time += time.perf_counter() - saving_time
 
     def _update_run(self) -> None:
-        """Update the run to the current progress, and remove records that lie after it.
+        """Copy the current progress into the run, and remove records of later updates.
 
         Ctrl-C can come between two records of the same epoch.
         """
@@ -217,7 +217,7 @@ class EpochLoop:
             run.statistics = convert_statistics(self._best.statistics)
 
     def _update_recorded_parameters(self) -> None:
-        """Write the snapshots of the parameters so far into the run."""
+        """Append the parameter snapshots that were taken so far to those of the run."""
         steps, parameters = self._earlier_records
         snapshots = [
             (step, self.vectors.values(vector))
@@ -232,7 +232,7 @@ class EpochLoop:
 
 
 def thin_records(run: TrainingRun, schedule: RecordingSchedule, steps: int) -> None:
-    """Remove records of a resumed run that a new run of equal length would not have."""
+    """Remove records of a resumed run that an uninterrupted run of equal length would not have."""
     remaining = [k for k, step in enumerate(run.recorded_steps) if step in schedule]
     run.recorded_steps = [run.recorded_steps[k] for k in remaining]
     for name, values in run.recorded_parameters.items():

@@ -109,7 +109,7 @@ class Estimator:
 
     @property
     def _estimator_type(self) -> str:
-        """The kind of estimator, for scikit-learn."""
+        """The kind of estimator for scikit-learn: ``classifier`` or ``regressor``."""
         return "classifier" if self.classify else "regressor"
 
     def __sklearn_tags__(self) -> Any:
@@ -126,11 +126,11 @@ class Estimator:
         )
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the arguments, keyed by name, from which scikit-learn creates copies."""
+        """Return the constructor arguments, keyed by name, as scikit-learn requires for copies."""
         return {"graph": self.graph, "classify": self.classify, **self.settings}
 
     def set_params(self, **given: Any) -> Estimator:
-        """Set arguments; the fitted run stays until the next call to fit."""
+        """Set constructor arguments; the fitted run remains until the next call to ``fit``."""
         for name, value in given.items():
             if name in ("graph", "classify"):
                 setattr(self, name, value)
@@ -139,7 +139,7 @@ class Estimator:
         return self
 
     def fit(self, X: Any, y: Any) -> Estimator:
-        """Train the graph on rows and targets.
+        """Train the graph on the rows of X and the targets y.
 
         Raises:
             DataError, UsageError: the rows have a wrong length, or a setting is invalid.
@@ -159,7 +159,7 @@ class Estimator:
         return self
 
     def predict(self, X: Any) -> Array:
-        """Predict the outputs of rows, or the labels of their classes.
+        """Predict the outputs for the rows of X, or the labels of their classes.
 
         Raises:
             UsageError: the estimator is not fitted.
@@ -194,7 +194,7 @@ class Estimator:
 def _split_columns(
     graph: ExpressionGraph, names: tuple[str, ...], table: Any, what: str
 ) -> dict[str, Array]:
-    """Return the columns of a table or a vector, keyed by the elements of the graph."""
+    """Split a table into columns, keyed by the elements of the given inputs or outputs."""
     element_names = list_scalar_names(graph, names)
     try:
         rows = np.asarray(table, float)

@@ -25,7 +25,7 @@ _SAMPLES_PER_OPERATION = 20  # from which compiling pays: it takes 20 us for one
 def prefers_scalars(
     tape: Tape, method: str, options: Mapping[str, Any], engine: str, samples: int | None
 ) -> bool:
-    """Return whether a tape with arrays is expanded into scalars for training.
+    """Return whether training is faster if the arrays of a tape are expanded into scalars.
 
     Compiled scalar code of a small network takes a fraction of the time of numpy's calls; a large
     network is a few matrix products.
@@ -44,7 +44,7 @@ def prefers_scalars(
 def create_vector_runner(
     runner: Runner, parameters: tuple[str, ...], wrt: tuple[str, ...], vectors: ParameterVectors
 ) -> Callable[..., Point] | None:
-    """Return a function from the vector of all parameters to the summed loss and its gradient.
+    """Return a function from the parameter vector to the summed loss and its gradient.
 
     The gradient is a vector, so that no dictionary is built for each step. The result is None
     if the engine or the method does not support vectors.
@@ -59,7 +59,7 @@ def create_vector_runner(
             return None
 
         def run_in_place(columns: Mapping[str, Array], values: Array, samples: int) -> Point:
-            """Compute loss and gradient; the engine writes the gradient into a reused vector."""
+            """Compute the loss and its gradient, which the engine writes directly into a vector."""
             gradient = np.empty(len(vectors), execute.dtype)
             parts = vectors.parts(gradient)
             into = {read.output: parts[read.wrt] for read in reads}
@@ -77,7 +77,7 @@ def create_vector_runner(
     compute_sums = execute.compute_sums
 
     def run_on_vectors(columns: Mapping[str, Array], values: Array, samples: int) -> Point:
-        """Compute loss and gradient from the vector of sums of the engine."""
+        """Compute the loss and its gradient by an engine call that returns all sums as a vector."""
         loss_and_gradient = compute_sums(columns, values[order], samples)[wanted]
         return float(loss_and_gradient[0]), loss_and_gradient[1:]
 

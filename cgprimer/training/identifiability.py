@@ -64,7 +64,7 @@ class Identifiability:
         return tuple(n for n in self.parameters if any(n in d for d in self.null_directions))
 
     def sentences(self, outputs: Sequence[str], *, every: bool = False) -> list[str]:
-        """Return sentences about determined and undetermined parameters.
+        """Describe the determined and undetermined parameters in sentences.
 
         Args:
             outputs: names of the outputs that are compared with the data.
@@ -126,7 +126,7 @@ def identifiability(
     *,
     wrt: Sequence[str] = (),
 ) -> Identifiability | None:
-    """Compute rank and null directions of the Jacobian over the data.
+    """Determine which parameters the data identify, from the rank of the Jacobian.
 
     Args:
         graph: the graph.
@@ -158,7 +158,7 @@ def identifiability(
     values = vectors.vector(parameters)
 
     def jacobian_at(point: Array) -> Array | None:
-        """Compute the Jacobian at a point; None if it is not finite."""
+        """Compute the Jacobian at the given parameter values; None if an entry is not finite."""
         moved = values.copy()
         moved[indices] = point
         matrix = jacobian_matrix(graph, inputs, vectors.values(moved))
@@ -261,7 +261,7 @@ def _reduce_to_echelon_form(rows: Array) -> Array:
 def _find_determined(
     names: tuple[str, ...], basis: Array, everywhere: tuple[bool, ...]
 ) -> tuple[dict[str, float], ...]:
-    """Return the combinations of the affected parameters that no null direction changes."""
+    """Return the combinations of non-identifiable parameters that no null direction changes."""
     is_global = np.array(everywhere, dtype=bool)
     is_local_parameter = basis[~is_global].any(axis=0)
     constant = basis[is_global & ~basis[:, is_local_parameter].any(axis=1)]
@@ -274,5 +274,5 @@ def _find_determined(
 
 
 def _name_coefficients(names: Sequence[str], rows: Array) -> tuple[dict[str, float], ...]:
-    """Return each row as a mapping of names to nonzero coefficients."""
+    """Convert each row of coefficients to a dict of its nonzero entries, keyed by name."""
     return tuple({n: float(c) for n, c in zip(names, row, strict=True) if c} for row in rows)

@@ -72,7 +72,7 @@ class Masks:
         random.random(within)
 
         def draw(count: int) -> dict[str, Array]:
-            """Sample the masks of the next samples."""
+            """Sample the masks of the next ``count`` samples."""
             rows, begin, masks = random.random((count, self.width)), 0, {}
             for leaf in self.leaves:
                 end = begin + prod(leaf.shape)
@@ -84,7 +84,7 @@ class Masks:
         return draw
 
     def compute_expected_masks(self, count: int) -> dict[str, Array]:
-        """Return the expected values of the masks of a number of samples."""
+        """Return the expected values of the masks of ``count`` samples."""
         return {f.name: np.full((count, *f.shape), f.value, self.dtype) for f in self.leaves}
 
 
@@ -137,7 +137,7 @@ class Layers:
                 )
 
     def split_masks(self, masks: dict[str, Array]) -> dict[str, Array]:
-        """Return masks as columns for the engine: scalars or arrays."""
+        """Return masks as columns for the engine, split into scalars if the program needs them."""
         return (
             split_arrays(masks, {f.name: f.shape for f in self.masks}) if self.in_numbers else masks
         )
@@ -145,7 +145,7 @@ class Layers:
     def mean_loss(
         self, columns: Mapping[str, Array], scalars: Mapping[str, Any], samples: int
     ) -> float:
-        """Compute the mean loss in inference mode; the scalars include the running statistics."""
+        """Compute the mean loss in inference mode; ``scalars`` includes the running statistics."""
         return float(self._inference_program(columns, scalars, samples)[LOSS]) / samples
 
     def update_statistics(
@@ -155,7 +155,7 @@ class Layers:
         scalars: Mapping[str, Any],
         samples: int,
     ) -> dict[str, Array]:
-        """Return the running statistics after a batch, with the unbiased variance of the batch.
+        """Return the running statistics updated with a batch, whose variance is unbiased.
 
         Source: PyTorch, ``torch.nn.BatchNorm1d``.
         """
@@ -182,17 +182,17 @@ class Layers:
 
     @cached_property
     def _batch_statistics_program(self) -> Execute:
-        """The compiled tape whose outputs are the statistics of a batch."""
+        """The compiled tape whose outputs are the means and variances of a batch."""
         places = {name: self.graph_tape.index(name) for name in self.statistics}
         program_tape = remove_dead_code(replace(self.graph_tape, outputs=places))
         return compile_tape(self.engine, program_tape, reduction="none", dtype=self.dtype)
 
 
 def convert_statistics(running: Mapping[str, Array]) -> dict[str, Any]:
-    """Convert running statistics to floats and arrays, as a run stores them."""
+    """Convert running statistics to the floats and arrays that a run stores."""
     return {name: convert_value(name, np.asarray(value)) for name, value in running.items()}
 
 
 def _is_variance(name: str) -> bool:
-    """Return whether a statistic is a variance, not a mean."""
+    """Return whether the statistic with the given name is a variance (otherwise a mean)."""
     return parse_internal(name).kind == VARIANCE

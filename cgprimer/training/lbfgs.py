@@ -16,7 +16,7 @@ _SUPPORTED = ("l2", "low", "high", "free")  # constraints that SciPy's method su
 
 
 class LbfgsIterations:
-    """The iterations of L-BFGS from a start point.
+    """The iterations of L-BFGS from a start point, computed by SciPy.
 
     Source: SciPy's ``minimize(method="L-BFGS-B")``; Byrd, Lu, Nocedal and Zhu 1995.
 
@@ -67,7 +67,7 @@ class LbfgsIterations:
         losses: dict[bytes, float] = {}
 
         def compute_penalized_loss(free_parameters: Array) -> tuple[float, Array]:
-            """Compute the loss with its l2 penalty, and the gradient of the free parameters."""
+            """Compute the loss plus its l2 penalty, and the gradient of the free parameters."""
             parameters = begin.copy()
             parameters[free] = free_parameters
             with np.errstate(all="ignore"):
@@ -79,7 +79,7 @@ class LbfgsIterations:
         self.points, self.interrupted = [begin], False
 
         def store_point(free_parameters: Array) -> None:
-            """Append the point of an iteration, with the frozen parameters."""
+            """Append the parameters after an iteration, including frozen parameters."""
             parameters = begin.copy()
             parameters[free] = free_parameters
             self.points.append(parameters)

@@ -18,7 +18,7 @@ Array = Any
 
 
 class LbfgsEpochs(EpochStrategy):
-    """A strategy that runs L-BFGS at the first epoch, and reports one iteration per epoch.
+    """A strategy that runs L-BFGS in the first epoch, and reports one iteration per epoch.
 
     Raises:
         UsageError: the graph has dropout or batchnorm.
@@ -37,7 +37,7 @@ class LbfgsEpochs(EpochStrategy):
     def train_epoch(
         self, epoch: int, progress: Progress, halts: Sequence[int] = ()
     ) -> Iterator[Progress]:
-        """Report the iteration that belongs to an epoch."""
+        """Yield the progress after the L-BFGS iteration of an epoch."""
         iterations = self._run_iterations(epoch, progress)
         index = epoch - self._first_epoch
         loss = iterations.losses[index]
@@ -47,7 +47,7 @@ class LbfgsEpochs(EpochStrategy):
             yield Progress(epoch, progress.values, (), [loss], np.arange(self.samples))
 
     def has_converged(self, epoch: int, progress: Progress) -> bool:
-        """Return whether L-BFGS ended before an epoch.
+        """Return whether L-BFGS stopped before the iteration of an epoch.
 
         Raises:
             KeyboardInterrupt: Ctrl-C ended it.
@@ -61,20 +61,20 @@ class LbfgsEpochs(EpochStrategy):
         return True
 
     def add_losses(self, total: float, progress: Progress) -> float:
-        """Add the loss of the latest iteration."""
+        """Add the loss of the latest iteration to the loss total of an epoch."""
         return total + float(progress.losses[-1])
 
     def sample_masks(self, update: int, count: int) -> dict[str, Array]:
-        """Return no masks: graphs with dropout are rejected."""
+        """Return an empty dict, because graphs with dropout are rejected."""
         return {}
 
     def _run_iterations(self, epoch: int, progress: Progress) -> LbfgsIterations:
-        """Return all iterations, which are computed at the first call."""
+        """Run all iterations at the first call, and return them."""
         if self._iterations is None:
             resident = self.data.block(0)[1]
 
             def mean_gradient(values: Array) -> tuple[float, Array]:
-                """Return the mean loss and its gradient."""
+                """Return the mean loss over all samples and its gradient."""
                 total, gradient = self.objective.sums(resident, values, self.samples)
                 return total / self.samples, gradient / self.samples
 

@@ -54,7 +54,7 @@ def train(
     on_checkpoint: Callable[[TrainingRun], None] | None = None,
     **settings_and_options: Any,
 ) -> TrainingRun:
-    """Learn a graph's parameters from data.
+    """Train a graph: learn its parameters from data.
 
     Args:
         graph: the graph; training learns its parameters.
@@ -190,7 +190,7 @@ def train(
         run.start_loss = data.mean_loss(progress.values, progress.statistics)
 
     def report_progress(progress: Progress) -> None:
-        """Call on_step and on_progress."""
+        """Call ``on_step`` and ``on_progress`` with the latest progress."""
         for listener in (on_step, on_progress):
             if listener is not None:
                 listener(progress.updates, steps, progress.losses[-1])
@@ -243,7 +243,7 @@ def _begin_run(
     start: Mapping[str, Any] | None,
     recorded: dict[str, Any],
 ) -> TrainingRun:
-    """Return a new run at its start values."""
+    """Create a run with its start values."""
     graph, vectors = objective.graph, objective.vectors
     start_values = check_named_values(
         "start", start, "parameter", graph.parameters, shapes=graph.shapes, parts=True
@@ -271,7 +271,7 @@ def _create_initial_progress(run: TrainingRun, strategy: EpochStrategy) -> Progr
 def _finish_run(
     run: TrainingRun, strategy: EpochStrategy, failed_samples: Array | None
 ) -> TrainingRun:
-    """Measure the final loss of a run.
+    """Measure the final loss of a run, and check whether the run diverged.
 
     Raises:
         NonFiniteError: a number was not finite, during the run or at its end.
@@ -310,7 +310,7 @@ def _create_metrics(
     settings: Settings,
     scales: Mapping[str, Array],
 ) -> dict[str, Measure]:
-    """Return for each metric the function that computes it from parameters and statistics.
+    """Return the functions that compute the metrics of a run, keyed by metric.
 
     Raises:
         DataError: a metric cannot be computed from the targets.
@@ -328,7 +328,7 @@ def _create_metrics(
         METRICS[name](targets, targets)
 
     def measure(name: str, values: Array, statistics: Mapping[str, Array]) -> float:
-        """Return a metric of the outputs at the given parameters and statistics."""
+        """Compute a metric of the outputs at the given parameters and statistics."""
         point = {**vectors.values(values), **statistics}
         return METRICS[name](*pair_outputs_with_targets(graph, data, point, loss, scales))
 

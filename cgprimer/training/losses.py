@@ -98,7 +98,7 @@ def unregister_loss(name: str) -> None:
 
 
 def _record_loss(name: str, function: LossFunction) -> str:
-    """Return the expression of a loss function; the empty string if it cannot be recorded."""
+    """Record a loss function as an expression; return an empty string if that is impossible."""
     try:
         values = [float(function(*numbers)) for numbers in _TRIALS]
     except Exception as error:
@@ -124,7 +124,7 @@ def _record_loss(name: str, function: LossFunction) -> str:
 
 
 def _write_expression(recorded: Tape) -> str:
-    """Return the output ``loss`` of a scalar tape as an expression."""
+    """Convert the output ``loss`` of a scalar tape to the text of an expression."""
     trees: list[Expression] = [
         Number(leaf.value) if leaf.kind == "constant" else Name(leaf.name)
         for leaf in recorded.leaves
@@ -140,7 +140,7 @@ def _write_expression(recorded: Tape) -> str:
 
 
 def find_loss_function(loss: str) -> LossFunction | None:
-    """Return the Python function of a loss; None for an expression."""
+    """Return the Python function of a registered loss; None if the loss is an expression."""
     evaluated = LOSSES[loss] if isinstance(loss, str) and loss in LOSSES else None
     return evaluated if callable(evaluated) else None
 
@@ -223,7 +223,7 @@ def load_samples(
 
 
 def find_column_shapes(data: Dataset | Blocks) -> dict[str, Shape]:
-    """Return the shape of each column of a dataset for one sample."""
+    """Return the shape per sample of each column of a dataset."""
     return {name: column.shape[1:] for name, column in data.block(0).columns.items()}
 
 
@@ -233,7 +233,7 @@ def find_target_columns(
     loss: str | Sequence[str],
     columns: Mapping[str, str] | None = None,
 ) -> tuple[str, ...]:
-    """Return the columns that a loss, or any of several losses, needs in addition to the inputs.
+    """Return the names of the columns that one or several losses need besides the inputs.
 
     The result is empty for the default loss if the data have only inputs.
 
@@ -296,7 +296,7 @@ def find_loss_column(graph: ExpressionGraph, loss: str, column: Column, dataset:
 def create_loss_point(
     graph: ExpressionGraph, loss: str, needed: Mapping[str, Column], sample: Dataset
 ) -> dict[str, Any]:
-    """Return a sample as a point of the graph with the loss as a vertex."""
+    """Return the inputs and targets of one sample, keyed by their names in the loss graph."""
     point = {name: sample.inputs[name][0] for name in graph.inputs}
     targets = {
         input_name(graph, c): find_loss_column(graph, loss, c, sample) for c in needed.values()
@@ -327,7 +327,7 @@ def align_targets(graph: ExpressionGraph, loss: str, block: Dataset) -> dict[str
 def convert_sample_columns(
     graph: ExpressionGraph, loss: str, needed: Mapping[str, Column], dataset: Dataset, dtype: str
 ) -> tuple[dict[str, Array], dict[str, Shape]]:
-    """Convert the inputs and the columns that a loss needs to a dtype.
+    """Convert the inputs, and the columns that a loss needs, to arrays of a dtype.
 
     Returns:
         The columns, and the shape of each column for one sample.

@@ -41,7 +41,7 @@ class Confusion:
 
 
 def find_class_indices(rows: Array, labels: Array) -> Array:
-    """Return the class index of each row: its largest element, or the label nearest to its element.
+    """Return class indices: the largest output of each row, or the label nearest to its output.
 
     >>> find_class_indices(np.array([[0.1, 0.7]]), np.array([])).tolist()
     [1]
@@ -72,7 +72,7 @@ def confusion(outputs: Columns, targets: Columns) -> Confusion:
 
 
 def find_classes(outputs: Columns, targets: Columns) -> tuple[tuple[Any, ...], Array]:
-    """Find the labels in the targets, and the predicted label of each sample.
+    """Return the labels in the targets, and the index of each sample's predicted label.
 
     Returns:
         The labels in ascending order, and for each sample the index of its label.
@@ -107,7 +107,7 @@ def accuracy(outputs: Columns, targets: Columns) -> float:
 
 
 def r_squared(outputs: Columns, targets: Columns) -> float:
-    """Return the coefficient of determination, the explained fraction of the variance.
+    """Return the coefficient of determination R^2, the explained fraction of the variance.
 
     It is at most 1, and 0 for predictions that equal the mean. For several targets it is averaged;
     it is nan if a target does not vary.
@@ -130,7 +130,7 @@ METRICS: dict[str, Callable[[Columns, Columns], float]] = {
 
 
 def convert_to_probabilities(outputs: Columns, loss: str) -> dict[str, Array]:
-    """Convert logits to probabilities; return all other outputs unchanged.
+    """Convert logits to probabilities; return the outputs of other losses unchanged.
 
     >>> convert_to_probabilities({"xo": np.array([0.0])}, "cross-entropy-logit")
     {'xo': array([0.5])}
@@ -153,6 +153,6 @@ def _compute_softmax(rows: Array) -> Array:
 
 
 def stack_elements(columns: Columns, order: Iterable[str]) -> Array:
-    """Return the elements of all columns of a sample in a row; shape (samples, elements)."""
+    """Stack the elements of all columns into one matrix of shape (samples, elements)."""
     parts = [np.asarray(columns[name], float) for name in order]
     return np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)

@@ -28,7 +28,7 @@ _STREAM = 1_000_033  # a stream of the seed that neither epochs nor validation u
 def iterate_combinations(
     vary: Mapping[str, Any], allowed: Sequence[str] = (*SETTING_NAMES, GRAPH, SAMPLES)
 ) -> Iterator[dict[str, Any]]:
-    """Return all combinations of values, the last name varying fastest.
+    """Iterate over all combinations of the varied values; the last name varies fastest.
 
     Graphs are given as a mapping of names to graphs, and a combination has the name of one.
 
@@ -123,7 +123,7 @@ def find_output_shapes(graph: ExpressionGraph) -> dict[str, tuple[int, ...]]:
 def match_columns(
     columns: Mapping[str, Array], shapes: Mapping[str, tuple[int, ...]]
 ) -> dict[str, Array] | None:
-    """Match columns with names and shapes, by name or by position; return None if they differ."""
+    """Rename and reshape columns to match names and shapes; return None if sizes differ."""
     if all(name in columns and columns[name].shape[1:] == shapes[name] for name in shapes):
         return dict(columns)
     sizes = [math.prod(shape) for shape in shapes.values()]

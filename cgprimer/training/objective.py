@@ -53,7 +53,7 @@ _METHODS = ("reverse", "forward", "symbolic", "path-sum", "finite-difference")
 
 
 def check_learnable(graph: ExpressionGraph) -> None:
-    """Raise UsageError for a graph without parameters or outputs."""
+    """Raise UsageError if a graph cannot be trained: it has no parameters or no outputs."""
     if not graph.parameters:
         hint = "names that do not begin with x and have no definition are parameters"
         raise UsageError("the graph has no parameters to train", hint=hint)
@@ -81,7 +81,7 @@ def _check_arguments(
 
 
 def _compute_again(graph: ExpressionGraph, key: Any, compute: Callable[[], Any]) -> Any:
-    """Call a function; replaces :func:`compute_once` for results that must not be reused."""
+    """Call a function without caching its result; a substitute for :func:`compute_once`."""
     return compute()
 
 
@@ -158,7 +158,7 @@ class Objective:
         self.layers = Layers(graph, self.whole, self.terms, engine_used, self.in_numbers, dtype)
 
     def _prepare_function(self, function: Callable[[Any, Any], Any]) -> None:
-        """Prepare a loss that cannot be recorded: Python computes its derivatives.
+        """Set up a loss that cannot be recorded, whose derivatives Python computes.
 
         Raises:
             UsageError: the graph has layers.
@@ -171,7 +171,7 @@ class Objective:
     def _choose_representation(
         self, method: str, options: Mapping[str, Any], engine: str, samples: int | None
     ) -> str:
-        """Choose between arrays and scalars, and return the name of an engine for this choice."""
+        """Choose between arrays and scalars, and return the name of an engine for the choice."""
         has_arrays = self.whole.has_arrays
         if self.function and has_arrays:
             engine = "plain"
@@ -185,7 +185,7 @@ class Objective:
     def _derive_program(
         self, method: str, options: Mapping[str, Any], title: str
     ) -> DerivativeProgram:
-        """Differentiate the loss with respect to the parameters, or load the program."""
+        """Differentiate the loss with respect to the parameters, or load a cached program."""
         nodes = postorder(self.terms.expression)
         operations = {node.primitive for node in nodes if isinstance(node, Apply)}
         return load_or_differentiate(
@@ -202,11 +202,11 @@ class Objective:
         )
 
     def _compile_program(self, engine: Engine) -> tuple[Runner, Trainers]:
-        """Compile the program, and create the dict of its trainers."""
+        """Compile the derivative program; return its runner and an empty cache of trainers."""
         return Runner(self.program, engine=engine, reduction="sum", dtype=self.dtype), {}
 
     def _choose_differentiated(self, free: Array | None) -> tuple[tuple[str, ...], Array | None]:
-        """Return the differentiated parameters and their indices in the vector; None for all.
+        """Return the names of the differentiated parameters and their indices; None for all.
 
         An array is differentiated as a whole, unless the graph is expanded into scalars.
         """
@@ -221,7 +221,7 @@ class Objective:
         return wrt, np.concatenate([places[n].ravel() for n in wrt])
 
     def spread(self, gradient: Array) -> Array:
-        """Expand a gradient to all elements; elements that are not differentiated get zeros."""
+        """Expand a gradient to all elements, with 0 for elements that are not differentiated."""
         if self.places is None:
             return gradient
         expanded = np.zeros(len(self.vectors), gradient.dtype)
@@ -245,7 +245,7 @@ class Objective:
         return split_arrays(columns, shapes) if self.in_numbers else columns
 
     def resident(self, columns: Mapping[str, Array]) -> Mapping[str, Array]:
-        """Move columns to the memory of the engine, such as a GPU; other engines change nothing."""
+        """Copy columns to the memory of the engine, such as a GPU, if it has a separate memory."""
         move = getattr(self.runner.selected_engine, "resident", None)
         return columns if move is None else move(columns)
 
@@ -286,7 +286,7 @@ class Objective:
         return compiled_trainer
 
     def single(self, names: Sequence[str]) -> Callable[[Sequence[float], Array], Point]:
-        """Return a function from a sample and the parameters to loss and gradient.
+        """Return a function from a sample and the parameters to the loss and its gradient.
 
         It computes with Python floats: a call to numpy takes twenty times as long as a sample.
 
@@ -302,7 +302,7 @@ class Objective:
             runner = Runner(replace(self.program, tape=optimize(self.program.executed)))
 
             def run_passes(sample: Sequence[float], values: Array) -> Point:
-                """Run the passes of the program one by one."""
+                """Compute loss and gradient of a sample by running the passes one by one."""
                 scalars = dict(zip(self.parameters, values.tolist(), strict=True))
                 evaluated = runner(dict(zip(names, sample, strict=True)), scalars, 1)
                 gradient = [evaluated.derivatives[LOSS, name] for name in self.wrt]
@@ -319,7 +319,7 @@ class Objective:
         )
 
         def run_merged_passes(sample: Sequence[float], values: Array) -> Point:
-            """Run all passes as one tape."""
+            """Compute loss and gradient of a sample by running all passes as one tape."""
             point = (*sample, *values.tolist())
             evaluated = evaluate_instructions(steps, [*[point[k] for k in order], *constants])
             loss, *gradient = [evaluated[k] for k in outputs]
@@ -328,14 +328,14 @@ class Objective:
         return run_merged_passes
 
     def sums(self, columns: Mapping[str, Array], values: Array, samples: int) -> Point:
-        """Compute loss and gradient, both summed over the samples, at a parameter vector."""
+        """Compute the loss and its gradient at a parameter vector, both summed over the samples."""
         if self.function is not None:
             losses, counts = self.counts(columns, self.vectors.values(values))
             return float(losses.sum()), self._run_program({**columns, **counts}, values, samples)[1]
         return self._run_program(columns, values, samples)
 
     def _run_program(self, columns: Mapping[str, Array], values: Array, samples: int) -> Point:
-        """Run the derivative program; return the summed loss and gradient."""
+        """Run the derivative program; return the summed loss and its summed gradient."""
         if self._run_vectors is not None:
             loss, gradient = self._run_vectors(columns, values, samples)
             return loss, self.spread(gradient)
@@ -347,7 +347,7 @@ class Objective:
         return float(evaluated.values[LOSS]), self.spread(np.asarray(parts, self.precision))
 
     def scalars(self, values: Array) -> dict[str, Any]:
-        """Return the parameters, keyed by their names on the tape."""
+        """Convert a parameter vector to values keyed by their names on the tape."""
         if self.in_numbers or self.vectors.has_scalars_only:
             return dict(zip(self.parameters, np.asarray(values, float).tolist(), strict=True))
         return self.vectors.parts(values)
@@ -355,7 +355,7 @@ class Objective:
     def mean_loss(
         self, columns: Mapping[str, Array], samples: int, values: Array, running: Mapping[str, Any]
     ) -> float:
-        """Compute the mean loss over samples; layers use the running statistics.
+        """Compute the mean loss over samples, for which layers use the running statistics.
 
         Without layers, the compiled program of training is used.
         """
@@ -370,7 +370,7 @@ def _is_built_in(operation: str | Operator) -> bool:
 
 
 class ResidentData:
-    """A dataset in the memory of the engine; one block at a time."""
+    """A dataset in the memory of the engine, such as a GPU, loaded one block at a time."""
 
     def __init__(self, objective: Objective, dataset: Dataset | Blocks) -> None:
         self.objective, self.dataset = objective, dataset
@@ -378,7 +378,7 @@ class ResidentData:
         self.block(0)  # report errors in the data before training
 
     def block(self, number: int) -> tuple[Mapping[str, Array], Mapping[str, Array]]:
-        """Return the columns of a block, and the columns in the memory of the engine."""
+        """Return the columns of a block twice: in the memory of Python and of the engine."""
         if self._loaded[0] != number:
             self._loaded = -1, {}, {}  # free the memory before allocating more
             columns = self.objective.columns(self.dataset.block(number))
@@ -386,7 +386,7 @@ class ResidentData:
         return self._loaded[1:]
 
     def sums(self, values: Array) -> tuple[float, Array]:
-        """Compute loss and gradient, both summed over all samples."""
+        """Compute the loss and its gradient, both summed over all samples."""
         total: Any = 0.0, 0.0
         for k, samples in enumerate(self.dataset.lengths):
             loss, gradient = self.objective.sums(self.block(k)[1], values, samples)
@@ -394,7 +394,7 @@ class ResidentData:
         return total[0], total[1]
 
     def mean_loss(self, values: Array, running: Mapping[str, Any]) -> float:
-        """Compute the mean loss over all samples with running statistics."""
+        """Compute the mean loss over all samples, for which layers use the running statistics."""
         lengths, mean = self.dataset.lengths, self.objective.mean_loss
         total_samples = sum(lengths)
         return sum(

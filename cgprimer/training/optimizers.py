@@ -30,7 +30,7 @@ _RANGES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimizerRow:
-    """A row of the optimizer table.
+    """A row of the optimizer table: an update rule, its defaults and its publication.
 
     Attributes:
         summary: one sentence about the method.
@@ -129,12 +129,12 @@ OPTIMIZER_TABLE: Mapping[str, OptimizerRow] = {
 def _refuse_single_update(
     parameters: Array, gradient: Array, state: State, rate: float, memory: float = 10
 ) -> tuple[Array, State]:
-    """Raise UsageError: SciPy computes the updates of L-BFGS."""
+    """Raise UsageError, because SciPy computes all updates of L-BFGS in one call."""
     raise UsageError("l-bfgs has no single update: SciPy runs the whole minimization")
 
 
 def _create_optimizer(name: str) -> Optimizer:
-    """Create the optimizer of a row of the table."""
+    """Create the optimizer with the given name from its row of the optimizer table."""
     row = OPTIMIZER_TABLE[name]
     if not row.formula:
         update: Update = _refuse_single_update
@@ -160,7 +160,7 @@ OPTIMIZERS: Registry[Optimizer] = Registry(
 
 
 def optimizer(name: str, hyper: Mapping[str, Any] = MappingProxyType({})) -> Optimizer:
-    """Return the optimizer with the given name, or the optimizer of a written update rule.
+    """Return the optimizer with the given name, or the optimizer of an update rule.
 
     Args:
         name: a name in ``OPTIMIZERS``, or statements such as ``v = mu*v + g; p = p - rate*v``.

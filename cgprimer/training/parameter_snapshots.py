@@ -20,7 +20,7 @@ _MIN_DISTANCE = 1024  # steps between two records within an epoch, times the num
 
 @dataclass(frozen=True, slots=True)
 class RecordingSchedule:
-    """The steps after which parameters are recorded.
+    """A schedule for recording parameters: the steps after which they are recorded.
 
     Attributes:
         steps_per_epoch: the number of steps of an epoch.
@@ -34,7 +34,7 @@ class RecordingSchedule:
     epoch_interval: int = 1
 
     def list_steps(self, epoch: int) -> tuple[int, ...]:
-        """Return the recorded steps of an epoch, counted from the start of the run.
+        """Return the steps of an epoch after which parameters are recorded, counted over the run.
 
         >>> RecordingSchedule(200, records_per_epoch=4).list_steps(0)
         (50, 100, 150, 200)
@@ -58,7 +58,7 @@ def plan_recording(
     parameters: int,
     short_run_records: int = DEFAULT_SHORT_RUN_RECORDS,
 ) -> RecordingSchedule:
-    """Return the recording schedule of a run.
+    """Choose the steps of a run after which its parameters are recorded.
 
     Args:
         epochs: the number of epochs.

@@ -20,7 +20,7 @@ Array = Any
 
 
 class ParameterVectors:
-    """Conversion between the parameters of a graph, keyed by name, and one vector.
+    """Converter between the parameters of a graph, keyed by name, and one flat vector.
 
     Attributes:
         shapes: the shape of each parameter; ``()`` for a scalar.
@@ -49,7 +49,7 @@ class ParameterVectors:
         return len(self.elements)
 
     def vector(self, values: Mapping[str, Any]) -> Array:
-        """Convert values, keyed by parameter, to a vector of shape (elements,).
+        """Convert parameter values, keyed by name, to a vector of shape (elements,).
 
         Raises:
             MissingValueError: a parameter has no value.
@@ -76,7 +76,7 @@ class ParameterVectors:
         return convert_scalars(values, self.elements, np.dtype(float))  # names the missing value
 
     def sampled_start(self, seed: int) -> Array:
-        """Return start values of all parameters, determined by a seed; shape (elements,).
+        """Sample start values of all parameters with a seed; shape (elements,).
 
         They are samples of the initializers that the graph declares, otherwise uniform in [0, 1).
         """
@@ -87,14 +87,14 @@ class ParameterVectors:
         return start
 
     def values(self, vector: Array) -> dict[str, Any]:
-        """Convert a vector to floats and arrays, keyed by parameter."""
+        """Convert a parameter vector to floats and arrays, keyed by parameter."""
         if self.has_scalars_only:
             return dict(zip(self.elements, vector.tolist(), strict=True))
         parts = self.parts(vector).items()
         return {n: part.astype(float) if part.ndim else float(part) for n, part in parts}
 
     def parts(self, vector: Array) -> dict[str, Array]:
-        """Return views of the vector in the shapes of the parameters, keyed by parameter."""
+        """Return views of a vector in the shapes of the parameters, keyed by parameter."""
         return {name: vector[part].reshape(shape) for name, part, shape in self._parts}
 
 

@@ -29,7 +29,7 @@ Array = Any
 def compute_outputs(
     graph: ExpressionGraph, inputs: Mapping[str, Array], samples: int, parameters: Mapping[str, Any]
 ) -> dict[str, Array]:
-    """Return the column of each output for columns of inputs; other columns are ignored.
+    """Compute the outputs of a graph from columns of inputs, one column per output.
 
     Args:
         graph: the graph.
@@ -57,7 +57,7 @@ def compute_outputs(
 def concatenate_blocks(
     data: Dataset | Blocks, compute: Callable[[Dataset], tuple[dict[str, Array], ...]]
 ) -> list[dict[str, Array]]:
-    """Compute columns from each block and concatenate the columns of all blocks."""
+    """Apply a function to each block of the data and concatenate the resulting columns."""
     columns = map(compute, map(data.block, range(len(data.lengths))))
     return list(map(concatenate_columns, zip(*columns, strict=True)))
 
@@ -69,7 +69,7 @@ def pair_outputs_with_targets(
     loss: str,
     scales: Scales,
 ) -> tuple[dict[str, Array], dict[str, Array]]:
-    """Return the outputs, as they are compared with labels, and the targets of all blocks.
+    """Return the outputs, with logits as probabilities, and the targets of all samples.
 
     Both are in the units that the data had before they were normalized.
 
@@ -96,7 +96,7 @@ def pair_outputs_with_targets(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Score:
-    """The score of predictions on samples.
+    """The score of predictions: mean loss, R^2 and, for classes, the confusion matrix.
 
     Attributes:
         samples: the number of samples.
@@ -113,11 +113,11 @@ class Score:
 
     @property
     def accuracy(self) -> float | None:
-        """The fraction of samples whose class is predicted correctly; None without classes."""
+        """The fraction of correctly predicted samples; None if the targets are not classes."""
         return None if self.confusion is None else self.confusion.accuracy
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the score as plain data."""
+        """Return the score as a dict of numbers, strings and lists, for JSON."""
         values = {"samples": self.samples, "loss": self.loss, "r2": self.r2}
         if (table := self.confusion) is None:
             return values
@@ -133,7 +133,7 @@ def compute_score(
     scales: Scales,
     loss: str,
 ) -> Score:
-    """Return the score of parameters on samples whose mean loss is known.
+    """Compute the score of parameters on samples whose mean loss is known.
 
     Args:
         graph: the graph.

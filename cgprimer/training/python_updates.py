@@ -19,11 +19,11 @@ _CHUNK_BYTES = 2**23  # bytes of samples that are copied into the order of an ep
 
 
 class PythonUpdates(BlockStrategy):
-    """A strategy that computes each gradient and applies each update from Python."""
+    """A training strategy that computes each gradient and applies each update from Python."""
 
     @abstractmethod
     def _read_batches(self, block: Block, updates: int) -> Iterator[Any]:
-        """Yield the batches of a block that remain after some updates."""
+        """Yield the batches of a block that remain after a number of updates."""
 
     @abstractmethod
     def _compute_gradient(self, batch: Any, values: Array, update: int) -> Point:
@@ -32,7 +32,7 @@ class PythonUpdates(BlockStrategy):
     def _update_statistics(
         self, statistics: Mapping[str, Array], batch: Any, values: Array
     ) -> Mapping[str, Array]:
-        """Return the running statistics of batchnorm after a batch."""
+        """Return the running batchnorm statistics after a batch."""
         return statistics
 
     def _update_values(
@@ -44,7 +44,7 @@ class PythonUpdates(BlockStrategy):
     def _train_block(
         self, block: Block, progress: Progress, halts: Sequence[int]
     ) -> Iterator[Progress]:
-        """Train on a block, one update after the other."""
+        """Train on the remaining batches of a block, one update after the other."""
         updates, values, state, _, _, statistics = progress
         rates = self.plan.learning_rates(updates, block.end_update).tolist()
         for rate, batch in zip(rates, self._read_batches(block, updates), strict=True):
@@ -62,7 +62,7 @@ class PythonUpdates(BlockStrategy):
             yield Progress(updates, values, state, [loss], None, statistics)
 
     def _copy_chunks(self, block: Block, updates: int) -> Iterator[tuple[Mapping[str, Array], int]]:
-        """Yield copies of the remaining samples in the order of the epoch, some at a time.
+        """Yield the remaining samples in the order of the epoch, copied chunk by chunk.
 
         Each chunk comes with its number of samples.
         """
@@ -76,20 +76,20 @@ class PythonUpdates(BlockStrategy):
 
 
 class FloatUpdates(PythonUpdates):
-    """A strategy for single samples on Python floats, without the call overhead of numpy."""
+    """A training strategy for single samples that uses Python floats, to avoid numpy overhead."""
 
     def __init__(self, objective: Objective, data: ResidentData, plan: UpdatePlan) -> None:
         super().__init__(objective, data, plan)
         self._sample_gradient = objective.single(list(data.block(0)[0]))
 
     def _read_batches(self, block: Block, updates: int) -> Iterator[tuple[float, ...]]:
-        """Yield the values of one sample after the other."""
+        """Yield each remaining sample of a block as a tuple of floats."""
         for columns, count in self._copy_chunks(block, updates):
             numbers = (np.asarray(column).tolist() for column in columns.values())
             yield from zip(*numbers, strict=True) if columns else [()] * count
 
     def _compute_gradient(self, batch: tuple[float, ...], values: Array, update: int) -> Point:
-        """Return the loss of a sample and its gradient."""
+        """Return the loss of a single sample and its gradient."""
         return self._sample_gradient(batch, values)
 
 
@@ -97,14 +97,14 @@ Batch = tuple[Mapping[str, Array], int]  # columns with their dropout masks, num
 
 
 class ArrayUpdates(PythonUpdates):
-    """A strategy that computes each gradient by one engine call on the arrays of a batch."""
+    """A training strategy that computes the gradient of each batch by one engine call on arrays."""
 
     def __init__(self, objective: Objective, data: ResidentData, plan: UpdatePlan) -> None:
         super().__init__(objective, data, plan)
         self._mean_gradient = plan.settings.reduction != "sum"
 
     def _read_batches(self, block: Block, updates: int) -> Iterator[Batch]:
-        """Yield the columns of each batch, and its number of samples.
+        """Yield the columns and the number of samples of each remaining batch of a block.
 
         The order makes no difference if a batch has all samples; then no column is copied.
         """
@@ -123,7 +123,7 @@ class ArrayUpdates(PythonUpdates):
                 yield batch, size
 
     def _compute_gradient(self, batch: Batch, values: Array, update: int) -> Point:
-        """Return the mean loss over a batch, and the gradient of its mean or sum."""
+        """Return the mean loss over a batch, and the gradient of the mean or summed loss."""
         columns, size = batch
         total, gradient = self._sum_gradients(columns, values, size, update)
         gradient /= size if self._mean_gradient else 1
@@ -132,13 +132,13 @@ class ArrayUpdates(PythonUpdates):
     def _sum_gradients(
         self, columns: Mapping[str, Array], values: Array, size: int, update: int
     ) -> Point:
-        """Return the sums of the losses and of the gradients over a batch."""
+        """Return the loss and its gradient, both summed over a batch."""
         return self.objective.sums(columns, values, size)
 
     def _update_statistics(
         self, statistics: Mapping[str, Array], batch: Batch, values: Array
     ) -> Mapping[str, Array]:
-        """Return the running statistics of batchnorm after a batch."""
+        """Return the running batchnorm statistics after a batch."""
         columns, size = batch
         scalars = self.objective.scalars(values)
         return self.objective.layers.update_statistics(statistics, columns, scalars, size)

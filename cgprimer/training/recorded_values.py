@@ -68,7 +68,7 @@ class RecordedValue(NDArrayOperatorsMixin):
         return apply_primitive("where", *operands)  # type: ignore[no-any-return]
 
     def _refuse_to_read(self, *_: object, **__: object) -> NoReturn:
-        """Raise TapeError: the value is not known during recording."""
+        """Raise TapeError, because a value is not known while operations are recorded."""
         raise TapeError("operations that read values or combine elements cannot be recorded")
 
     __bool__ = __float__ = __int__ = __index__ = __array__ = _refuse_to_read

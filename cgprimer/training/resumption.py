@@ -18,7 +18,7 @@ from cgprimer.training.written_rules import State
 def resume_run(
     earlier: Any, settings: dict[str, Any], graph: ExpressionGraph, state: State
 ) -> TrainingRun:
-    """Return a copy of an earlier run to continue.
+    """Return a copy of an earlier run that can continue, after checking that it matches.
 
     Args:
         earlier: the run to resume.
@@ -46,7 +46,7 @@ def resume_run(
 
 
 def _check_settings(earlier: TrainingRun, settings: dict[str, Any]) -> None:
-    """Raise UsageError if a setting differs that must stay the same in a resumed run."""
+    """Raise UsageError if a setting has changed that a resumed run must keep."""
     before = dict(earlier.settings)
     if not isinstance(before.get("validation"), float):
         before["validation"] = 0.0

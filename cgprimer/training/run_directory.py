@@ -23,7 +23,7 @@ PARAMETERS, LOSS = "parameters.json", "loss.png"
 
 
 class RunDirectory:
-    """A folder for the files of a run; ``train`` calls `epoch` and `checkpoint`.
+    """A folder for the files of a run, with methods to pass to ``train`` as callbacks.
 
     Raises:
         UsageError: a file cannot be written.
@@ -46,11 +46,11 @@ class RunDirectory:
         self._written_epochs = -1  # -1 before the file is created
 
     def checkpoint(self, run: TrainingRun) -> None:
-        """Save the current state of the run."""
+        """Write the current state of the run to ``run.json``."""
         save_run(run, self.path / RUN)
 
     def epoch(self, run: TrainingRun) -> None:
-        """Append the lines of the epochs that have ended since the last call."""
+        """Append a line to ``metrics.jsonl`` for each epoch that ended since the last call."""
         path = self.path / METRICS
         epochs = range(max(0, self._written_epochs), run.epochs)
         text = "".join(_format_epoch(run, epoch) for epoch in epochs)
@@ -65,7 +65,7 @@ class RunDirectory:
         self._written_epochs = run.epochs
 
     def end(self, run: TrainingRun) -> None:
-        """Write the run, the lines of all epochs and the learned parameters."""
+        """Write the final run, the lines of all epochs and the learned parameters."""
         self.checkpoint(run)
         self.epoch(run)
         parameters = run_as_dict(run, run.graph)["parameters"]
@@ -73,7 +73,7 @@ class RunDirectory:
 
 
 def _format_epoch(run: TrainingRun, epoch: int) -> str:
-    """Return the line of JSON with the losses and metrics of an epoch, counted from 0."""
+    """Format the losses and metrics of an epoch, counted from 0, as a line of JSON."""
     steps = (epoch + 1) * run.settings["steps_per_epoch"]
     entry = {"epoch": epoch + 1, "step": steps, "loss": run.epoch_losses[epoch]}
     if run.validation_losses:

@@ -26,7 +26,7 @@ def measure_final_loss(run: TrainingRun, strategy: EpochStrategy) -> None:
 
 
 def record_divergence(run: TrainingRun, strategy: EpochStrategy) -> None:
-    """Mark a finished run as diverged if its loss has grown too much."""
+    """Mark a finished run as diverged if its loss has grown more than tenfold."""
     if run.stopped == "finished" and 0 < _DIVERGED * run.start_loss < run.loss:
         start, end = format_number(run.start_loss, 6), format_number(run.loss, 6)
         run.stopped = "diverged"

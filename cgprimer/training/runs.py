@@ -37,7 +37,7 @@ Value = Any  # a float, or an array of a parameter's shape
 
 @dataclass(eq=False, repr=False)
 class TrainingRun:
-    """The result of a training run.
+    """The result of training: learned parameters, recorded losses and settings.
 
     The value of a parameter is a scalar, or an array of its shape.
 
@@ -116,12 +116,12 @@ class TrainingRun:
 
     @property
     def losses_by_epoch(self) -> list[float]:
-        """The loss curve of the run: the loss before the first step, then that of each epoch."""
+        """The loss before the first step, followed by the mean loss of each epoch."""
         return [self.start_loss, *self.epoch_losses]
 
     @property
     def interrupted(self) -> bool:
-        """True if the run ended before it was finished, by Ctrl-C or because it was killed."""
+        """True if the run was stopped early, by Ctrl-C or because its process was killed."""
         return self.stopped == "interrupted"
 
     @property
@@ -130,7 +130,7 @@ class TrainingRun:
         return {name: np.shape(value) for name, value in self.parameters.items()}
 
     def save(self, path: str | Path) -> None:
-        """Write the run with its graph as JSON, for :func:`load_run`.
+        """Write the run and its graph to a JSON file, for :func:`load_run`.
 
         Raises:
             UsageError: the file cannot be written.
@@ -138,7 +138,7 @@ class TrainingRun:
         save_run(self, path)
 
     def predict(self, data: Any) -> dict[str, Array]:
-        """Return the outputs for other inputs at the learned parameters, a column per output.
+        """Compute the outputs for new inputs with the learned parameters, one column per output.
 
         Args:
             data: a dataset, columns of inputs keyed by name, the path of a file, or a data frame;
@@ -162,7 +162,7 @@ class TrainingRun:
         return denormalize_outputs(outputs, self.scales)
 
     def score(self, data: Any) -> Score:
-        """Return loss, R^2 and, for classes, accuracy of the learned parameters on samples.
+        """Return the loss, R^2 and, for classes, accuracy of the learned parameters on samples.
 
         >>> import cgprimer
         >>> graph = cgprimer.parse("xw = k*xa; parameter k = 3")
@@ -179,14 +179,14 @@ class TrainingRun:
 
     @property
     def known_graph(self) -> ExpressionGraph:
-        """The graph of the run; UsageError if the run has none."""
+        """The graph of the run; reading it raises UsageError if the run has no graph."""
         if self.graph is None:
             hint = "load the run with load_run(path), which reads the graph"
             raise UsageError("the run has no graph", hint=hint)
         return self.graph
 
     def in_numbers(self) -> TrainingRun:
-        """Return the run with each element of an array as a scalar parameter, such as ``W[0,1]``.
+        """Return a copy whose array elements are scalar parameters, such as ``W[0,1]``.
 
         >>> TrainingRun({"w": np.array([1.0, 2.0])}, {}, {}, {}).in_numbers().parameters
         {'w[0]': 1.0, 'w[1]': 2.0}
@@ -219,7 +219,7 @@ class TrainingRun:
 
 
 def save_run(run: TrainingRun, path: str | Path, graph: ExpressionGraph | None = None) -> None:
-    """Write a run with its graph as JSON.
+    """Write a run and its graph to a JSON file.
 
     Args:
         run: the run.
@@ -233,7 +233,7 @@ def save_run(run: TrainingRun, path: str | Path, graph: ExpressionGraph | None =
 
 
 def run_as_dict(run: TrainingRun, graph: ExpressionGraph | None = None) -> dict[str, Any]:
-    """Return a run as plain data; ``docs/getting-started.md`` explains the keys."""
+    """Return a run as a dict for JSON; ``docs/getting-started.md`` explains the keys."""
     check_type("run", run, TrainingRun, "a TrainingRun")
     if (graph := graph or run.graph) is None:
         raise UsageError("the run has no graph", hint="pass it: save_run(run, path, graph)")
@@ -248,7 +248,7 @@ def run_as_dict(run: TrainingRun, graph: ExpressionGraph | None = None) -> dict[
 
 
 def explain_difference(run: TrainingRun, graph: ExpressionGraph) -> str:
-    """Describe how a graph differs from the graph of a run; empty if their outputs are equal.
+    """Explain how a graph differs from the graph of a run; empty if their outputs are equal.
 
     >>> from cgprimer.core.graph import parse
     >>> run = TrainingRun({"k": 2.0}, {}, {}, {}, graph=parse("xw = k*xa"))

@@ -20,7 +20,7 @@ Data = Dataset | Blocks
 
 @dataclass(frozen=True)
 class PreparedSamples:
-    """The samples of a run.
+    """The checked and normalized samples of a run, for training and for validation.
 
     Attributes:
         total: the number of samples in the dataset before validation samples are split off.
@@ -44,7 +44,7 @@ def prepare_samples(
     settings: Settings,
     earlier_scales: Mapping[str, Array],
 ) -> PreparedSamples:
-    """Split off validation samples and normalize all columns.
+    """Split off the validation samples of a run, check all values and normalize the columns.
 
     Args:
         graph: the graph to train.
@@ -74,7 +74,7 @@ def prepare_samples(
 def _split_samples(
     graph: ExpressionGraph, dataset: Data, validation: Any, settings: Settings
 ) -> tuple[Data, Data | None, float]:
-    """Return training samples, validation samples and the fraction that is split off.
+    """Return the training samples, the validation samples and the validation fraction.
 
     Raises:
         UsageError, DataError: settings that the samples do not allow, or values that are not
@@ -101,7 +101,7 @@ def _split_samples(
 
 
 def _check_samples(data: Data, purpose: str) -> None:
-    """Raise DataError for a dataset without samples, or with values that are not finite.
+    """Raise DataError if a dataset has no samples or a value that is not finite.
 
     Blocks are checked when they are read.
     """
@@ -112,7 +112,7 @@ def _check_samples(data: Data, purpose: str) -> None:
 
 
 def _check_target_scales(scales: Mapping[str, Array], outputs: tuple[str, ...]) -> None:
-    """Raise UsageError if normalized targets lack a target with the name of an output."""
+    """Raise UsageError if targets are normalized but an output has no target of its name."""
     targets = {name for name in scales if name.startswith("targets/")}
     missing = [name for name in outputs if f"targets/{name}" not in targets]
     if targets and missing:

@@ -31,7 +31,7 @@ _PREDEFINED = ("t", "step", "steps", "epochs", "rate")  # names that a formula c
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleRow:
-    """A row of the schedule table.
+    """A row of the schedule table: the formula of a schedule and its hyperparameters.
 
     Attributes:
         summary: one sentence about the schedule.
@@ -67,7 +67,7 @@ SCHEDULES: Mapping[str, ScheduleRow] = {
 
 @lru_cache(maxsize=64)  # called several times per run
 def list_hyperparameters(schedule: str) -> Mapping[str, float | None]:
-    """Return the hyperparameters of a schedule and their defaults, None for constants of a formula.
+    """Return the hyperparameters of a schedule with their defaults; None without a default.
 
     Raises:
         UsageError: the schedule is unknown.
@@ -121,7 +121,7 @@ def rates(
     hyper: Mapping[str, Any] = MappingProxyType({}),
     warm_up: float = 0.0,
 ) -> Rates:
-    """Return a function that computes the learning rates of a range of updates.
+    """Return a function from a range of updates to their learning rates.
 
     Args:
         schedule: a name in ``SCHEDULES``, or a formula.
@@ -147,7 +147,7 @@ def rates(
     rising = warm_up * per_epoch
 
     def compute_rates(step: Array) -> Array:
-        """Compute the learning rates of updates, given their numbers from 0."""
+        """Compute the learning rates, including the warm-up, of an array of update indices."""
         result = compute(step, step // per_epoch)
         return result * np.minimum(1.0, (step + 1) / rising) if rising else result
 
@@ -156,7 +156,7 @@ def rates(
 
 
 def _check_hyperparameters(schedule: str, hyper: Mapping[str, Any]) -> dict[str, float]:
-    """Return the values of all hyperparameters of a schedule.
+    """Return the checked hyperparameters of a schedule, including its defaults.
 
     Raises:
         UsageError: a hyperparameter is unknown, missing or out of range.
@@ -175,7 +175,7 @@ def _check_hyperparameters(schedule: str, hyper: Mapping[str, Any]) -> dict[str,
 def _compile_formula(
     schedule: str, constants: Mapping[str, float]
 ) -> Callable[[Array, Array], Array]:
-    """Compile the formula of a schedule to a function of update numbers and epoch numbers."""
+    """Compile the formula of a schedule to a function of update indices and epoch indices."""
     row = SCHEDULES.get(schedule)
     statements = parse_statements(f"result = {row.formula if row else schedule}")
     evaluate = StatementEvaluator(statements, constants, ("step", "t", "drops"))
@@ -183,7 +183,7 @@ def _compile_formula(
     every = constants.get("every", 1.0) if row else 1.0
 
     def compute(step: Array, epoch: Array) -> Array:
-        """Compute the learning rate of each update."""
+        """Evaluate the formula for arrays of update indices and epoch indices."""
         drops = epoch // every if row and "every" in row.hyper else 0.0
         result = evaluate([step, epoch, drops])[index]
         is_array = isinstance(result, np.ndarray)
@@ -195,7 +195,7 @@ def _compile_formula(
 def _check_rates(
     schedule: str, compute_rates: Callable[[Array], Array], total: int, per_epoch: int
 ) -> None:
-    """Raise UsageError if one of up to a thousand learning rates is negative or not finite."""
+    """Raise UsageError if a learning rate is negative or not finite, for up to 1,000 updates."""
     count = min(total, _MAX_CHECKED_UPDATES)
     some = np.unique(np.linspace(0, total - 1, count, dtype=int))
     values = compute_rates(some)

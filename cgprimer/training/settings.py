@@ -43,18 +43,18 @@ RESUME_HINT = "start from its parameters instead: start=run.parameters (--start 
 
 
 def _field(default: Any, validate: Callable[[Any], Any]) -> Any:
-    """Declare a setting; the validation function returns the value or raises UsageError."""
+    """Declare a setting with its default value and its validation function."""
     return field(default=default, metadata={"validate": validate})
 
 
 def _check_count(name: str, value: Any, *, minimum: int = 1) -> int:
-    """Return a count after checking it; a string of digits is converted."""
+    """Validate an integer setting, which may be given as a string of digits."""
     value = int(value) if isinstance(value, str) and value.isdecimal() else value
     return check_integer(name, value, minimum=minimum)
 
 
 def _check_batch_size(value: Any) -> int | None:
-    """Return a batch size, or None for ``all``."""
+    """Validate a batch size; return None for ``all``."""
     if value in (None, "all"):
         return None
     with suppress(UsageError):
@@ -63,20 +63,20 @@ def _check_batch_size(value: Any) -> int | None:
 
 
 def _check_metrics(value: Any) -> tuple[str, ...]:
-    """Return names of metrics, given as a sequence or separated by commas."""
+    """Validate names of metrics, given as a sequence or as a comma-separated string."""
     names = [name.strip() for name in value.split(",")] if isinstance(value, str) else value
     return tuple(dict.fromkeys(check_choice("metric", name, METRICS) for name in names))
 
 
 def _check_name_or_object(name: str, value: Any) -> Any:
-    """Return the name of a method, an engine or a dtype, or an engine object."""
+    """Check that a method, an engine or a dtype is given by name, or an engine as an object."""
     if not (isinstance(value, str) or hasattr(value, "compile")):
         raise UsageError(f"unknown {name} {value!r}")
     return value
 
 
 def _check_checkpoint_interval(value: Any) -> str | int:
-    """Return the interval after checking it: a number of epochs, or a string such as ``30s``."""
+    """Validate a checkpoint interval: a number of epochs, or a string such as ``30s``."""
     if isinstance(value, str) and value.endswith("s"):
         with suppress(ValueError):
             check_real_number("the interval in seconds", float(value[:-1]), above=0)
@@ -89,7 +89,7 @@ def _check_checkpoint_interval(value: Any) -> str | int:
 
 
 def parse_checkpoint_interval(interval: str | int) -> tuple[float, int]:
-    """Return the interval between checkpoints in seconds and in epochs.
+    """Convert a checkpoint interval to a pair of seconds and epochs.
 
     The unit that is not used is infinity (seconds) or 0 (epochs).
 
@@ -102,14 +102,14 @@ def parse_checkpoint_interval(interval: str | int) -> tuple[float, int]:
 
 
 def _check_boolean(name: str, value: Any) -> bool:
-    """Return a boolean setting after checking its type."""
+    """Convert a setting to a boolean; raise UsageError for a string."""
     if isinstance(value, str):
         raise UsageError(f"`{name}` must be True or False, got {value!r}")
     return bool(value)
 
 
 def _check_schedule(value: Any) -> str:
-    """Return the name or the formula of a learning-rate schedule."""
+    """Check that a schedule is a known name or a valid formula."""
     if not isinstance(value, str):
         raise UsageError(
             f"`schedule` must be a string, got {type(value).__name__}",
@@ -120,14 +120,14 @@ def _check_schedule(value: Any) -> str:
 
 
 def _check_optimizer(value: Any) -> str:
-    """Return the name or the update rule of an optimizer."""
+    """Check that an optimizer is a string: a name or the text of an update rule."""
     if not isinstance(value, str):
         raise UsageError(f"`optimizer` must be a string, got {type(value).__name__}")
     return value
 
 
 def _check_values_by_name(name: str, value: Any) -> dict[str, Any] | None:
-    """Return values keyed by parameter name; training checks the names."""
+    """Check that a setting is a mapping, and return it as a dict, or None if it is empty."""
     if not isinstance(value, Mapping):
         raise UsageError(
             f"`{name}` must be a dictionary from names to values, got {value!r}",
@@ -137,23 +137,23 @@ def _check_values_by_name(name: str, value: Any) -> dict[str, Any] | None:
 
 
 def _check_number_or_values_by_name(name: str, value: Any) -> float | dict[str, Any] | None:
-    """Return one scalar for all parameters, or scalars keyed by parameter name."""
+    """Validate a scalar for all parameters, or a mapping from parameter names to scalars."""
     return dict(value) or None if isinstance(value, Mapping) else check_real_number(name, value)
 
 
 def _check_norm_order(value: Any) -> float:
-    """Return the order p of a norm, which may be infinity."""
+    """Validate the order p of a norm: a number from 1 to infinity."""
     return math.inf if value in ("inf", math.inf) else check_real_number("norm", value, minimum=1)
 
 
 def _check_placement(value: Any) -> str:
-    """Return a placement of layers on workers, such as ``layers:2``."""
+    """Validate a placement of layers on workers, such as ``layers:2``."""
     parse_stage_count(value)
     return str(value)
 
 
 def _check_hashable(value: Any) -> Any:
-    """Return a hashable value, which the function that uses the setting validates later.
+    """Check only that a value is hashable; the function that uses the setting validates it.
 
     Raises:
         TypeError: the value, such as an array, is not hashable.
@@ -163,7 +163,7 @@ def _check_hashable(value: Any) -> Any:
 
 
 def _check_frozen_names(value: Any) -> tuple[str, ...] | None:
-    """Return names of frozen parameters, or None if there are none."""
+    """Convert the names of frozen parameters to a tuple; return None for no names."""
     return normalize_names(value, "freeze") if value else None
 
 
@@ -233,7 +233,7 @@ class Settings:
     )
 
     def for_samples(self, samples: int) -> Settings:
-        """Return the settings with a number of epochs, computed from the number of samples."""
+        """Return the settings with the default number of epochs for a number of samples."""
         if self.epochs is not None:
             return self
         return replace(self, epochs=compute_default_epochs(samples))
@@ -247,7 +247,7 @@ _VALIDATORS: dict[str, Callable[[Any], Any]] = {
 
 
 def create_settings(arguments: Mapping[str, Any]) -> tuple[Settings, dict[str, Any]]:
-    """Validate arguments and split them into settings and options of the method.
+    """Validate arguments and split them into settings and options of the derivative method.
 
     Raises:
         UsageError: an argument is unknown, or its value is invalid.
@@ -286,7 +286,7 @@ def compute_default_epochs(samples: int) -> int:
 
 
 def validate_setting(name: str, value: Any) -> Any:
-    """Return the validated and converted value of a setting.
+    """Validate the value of a setting, and convert it to the type of the setting.
 
     Raises:
         UsageError: the value is invalid.
@@ -303,7 +303,7 @@ def validate_setting(name: str, value: Any) -> Any:
 
 
 def add_settings_to_signature(function: F) -> F:
-    """Set a signature in which the keyword arguments of ``**settings`` are listed."""
+    """List the settings as keyword arguments in the signature of a function."""
     signature = inspect.signature(function)
     *explicit, variable = signature.parameters.values()
     settings = [

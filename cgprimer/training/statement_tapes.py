@@ -26,7 +26,7 @@ Statement: TypeAlias = tuple[str, Expression]
 
 @lru_cache(maxsize=2048)
 def parse_statements(text: str) -> tuple[Statement, ...]:
-    """Parse statements; return the assigned names and their expressions in execution order.
+    """Parse statements into pairs of an assigned name and its expression, in execution order.
 
     >>> [name for name, _ in parse_statements("v = 0.9*v + g; p = p - rate*v")]
     ['v', 'p']
@@ -42,7 +42,7 @@ def build_statement_tape(
     inputs: Iterable[str] = (),
     simplify: bool = True,
 ) -> Tape:
-    """Build a tape that runs statements one after the other.
+    """Build a tape that evaluates a sequence of assignment statements.
 
     Args:
         statements: assigned names and expressions in execution order. An expression reads the
@@ -73,7 +73,7 @@ def build_statement_tape(
     assigned: dict[str, int] = {}
 
     def emit_leaf(node: Name | Number) -> int:
-        """Return the value of a name or number in an expression."""
+        """Return the index of a name or number on the tape, after adding a leaf if it is new."""
         if isinstance(node, Number):
             return builder.constant(node.value)
         if node.name not in latest:
@@ -92,12 +92,12 @@ def _build_cached_tape(
     constants: tuple[tuple[str, float], ...],
     inputs: tuple[str, ...],
 ) -> Tape:
-    """Return :func:`build_statement_tape` of hashable arguments."""
+    """Call :func:`build_statement_tape` and cache its result; arguments must be hashable."""
     return build_statement_tape(statements, dict(constants), inputs=inputs)
 
 
 class StatementEvaluator:
-    """Evaluator of elementwise statements, for repeated use.
+    """A sequence of elementwise statements, prepared for repeated evaluation.
 
     Args:
         statements, constants, inputs: as in :func:`build_statement_tape`.
@@ -145,7 +145,7 @@ class StatementEvaluator:
         return computed
 
     def _prepare_instructions(self, types: tuple[type, ...]) -> list[PreparedInstruction]:
-        """Prepare the instructions for inputs of the given types.
+        """Choose the Python function of each instruction for inputs of the given types.
 
         Floats are computed as floats, because numpy's scalars would turn float32 arrays into
         float64 arrays.
@@ -168,7 +168,7 @@ class StatementEvaluator:
     def prepare_for_arrays(
         self, scalars: Collection[str]
     ) -> tuple[list[Any], list[PreparedInstruction], list[PreparedInstruction]]:
-        """Prepare the statements for float64 arrays of one shape.
+        """Prepare the instructions for float64 arrays of one shape, without type checks.
 
         The instructions run on a list with the inputs and the rest that this method returns. For a
         few parameters, they take half the time of a call: types are not checked, and constants are
@@ -194,7 +194,7 @@ class StatementEvaluator:
         return rest, instructions, self._reuse_memory(instructions)
 
     def _reuse_memory(self, instructions: list[PreparedInstruction]) -> list[PreparedInstruction]:
-        """Return instructions that store results in the memory of values that are not used later.
+        """Return instructions that write results into memory whose values are not used later.
 
         Only functions of numpy do so, because other functions may return an operand.
         """

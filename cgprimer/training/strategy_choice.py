@@ -21,7 +21,7 @@ _LARGE_UPDATE = 1e6  # operations; beyond, the time that Python takes for an upd
 def plan_training(
     settings: Settings, graph: ExpressionGraph, block_lengths: Sequence[int]
 ) -> UpdatePlan:
-    """Plan the updates of a run, by one worker or by several.
+    """Plan the parameter updates of a run, for one worker or for several.
 
     Raises:
         UsageError, SourceError: an unknown name, a value out of range, an invalid expression, or
@@ -44,7 +44,7 @@ def plan_training(
 def choose_strategy(
     objective: Objective, data: ResidentData, plan: UpdatePlan, *, observed: bool
 ) -> EpochStrategy:
-    """Choose how to train the epochs of a run.
+    """Choose and create the strategy that trains the epochs of a run.
 
     Args:
         objective: the loss and its gradient.

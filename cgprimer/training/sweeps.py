@@ -38,7 +38,7 @@ _DEFAULT_THRESHOLD = 0.1  # relative to the loss at the start
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sweep:
-    """Training runs that differ in some settings.
+    """The result of a sweep: training runs that differ in some settings.
 
     Attributes:
         varied: the varied settings of each run.
@@ -54,7 +54,7 @@ class Sweep:
 
     @property
     def named(self) -> dict[str, TrainingRun]:
-        """The runs by name, composed of the varied settings: ``adam, 0.01``."""
+        """The runs, keyed by the values of their varied settings, such as ``adam, 0.01``."""
         names = (", ".join(map(format_cell, settings.values())) for settings in self.varied)
         return dict(zip(names, self.runs, strict=True))
 
@@ -64,7 +64,7 @@ class Sweep:
         return min(self.runs, key=_final_loss)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one dictionary per run: the varied settings, then the results.
+        """Return one dictionary per run: its varied settings, then its results.
 
         A varied loss has the key ``loss_function``. ``steps`` is the number of steps until the
         loss was below the threshold, or None; ``seconds`` is the time spent in steps while other
@@ -84,7 +84,7 @@ class Sweep:
         return rows
 
     def table(self, style: str = "text") -> str:
-        """Return the rows as a table.
+        """Format the rows as a table in the given style.
 
         Args:
             style: ``text``, ``markdown``, ``latex`` or ``csv`` (with all digits).
@@ -96,7 +96,7 @@ class Sweep:
         return table(header, body, style=style, left=left)
 
     def cells(self, *, exact: bool = False) -> tuple[list[str], list[list[str]], list[int]]:
-        """Return the header, the cells, and the indices of columns that hold words.
+        """Return the header, the formatted cells, and the indices of text columns.
 
         Args:
             exact: write numbers with all digits, and keys as the header.
@@ -116,7 +116,7 @@ class Sweep:
         return header, [[format_cell(row.get(key)) for key in keys] for row in rows], left
 
     def to_csv(self) -> str:
-        """Return the rows as CSV with all digits; steps are empty if the loss stayed above."""
+        """Return the rows as CSV with all digits; ``steps`` is empty if the loss stayed above."""
         return self.table("csv") + "\n"
 
     def __repr__(self) -> str:
@@ -134,7 +134,7 @@ def sweep(
     on_run: Callable[[int, int], None] | None = None,
     **given: Any,
 ) -> Sweep:
-    """Train once for each combination of settings, with equal start values and samples.
+    """Train a graph once per combination of settings, with equal start values and samples.
 
     Runs execute in parallel threads; the results do not depend on the number of threads.
 
@@ -196,7 +196,7 @@ def sweep(
 def _with_test_samples(
     graph: ExpressionGraph, data: Any, common: Mapping[str, Any]
 ) -> tuple[Dataset, Any]:
-    """Split the data into samples for training sets and validation samples common to all runs."""
+    """Split the data into training samples and validation samples that all runs share."""
     reason = "training sets of several sizes require a dataset in memory"
     settings = {name: value for name, value in common.items() if name in SETTING_NAMES}
     dataset = require_in_memory(
@@ -212,7 +212,7 @@ def _with_test_samples(
 def _prepare_call(
     graph: ExpressionGraph, data: Any, varied: Mapping[str, Any], common: Mapping[str, Any]
 ) -> Callable[..., TrainingRun]:
-    """Return the call to :func:`cgprimer.train` for one combination of settings."""
+    """Return a partial call to :func:`cgprimer.train` for one combination of settings."""
     settings = dict(common) | {n: v for n, v in varied.items() if n in SETTING_NAMES}
     if SAMPLES in varied:
         data = sample_subset(data, varied[SAMPLES], settings.get("seed", 0))
@@ -228,7 +228,7 @@ def run_in_parallel(
     jobs: int | None = None,
     on_run: Callable[[int, int], None] | None = None,
 ) -> dict[int, TrainingRun]:
-    """Execute training runs in parallel threads; Ctrl-C stops them and starts no others.
+    """Execute training runs in parallel threads; Ctrl-C stops all of them.
 
     Args:
         runs: calls to :func:`cgprimer.train` with all arguments except ``on_progress``.
@@ -246,7 +246,7 @@ def run_in_parallel(
     results: dict[int, TrainingRun] = {}
 
     def stop_if_requested(*_: Any) -> None:
-        """Raise KeyboardInterrupt after Ctrl-C, which ends the run cleanly."""
+        """Raise KeyboardInterrupt, which ends the run cleanly, if Ctrl-C was pressed."""
         if is_stopped.is_set():
             raise KeyboardInterrupt
 
@@ -279,7 +279,7 @@ def run_in_parallel(
 
 
 def steps_until(run: TrainingRun, threshold: float) -> int | None:
-    """Return the number of steps until the mean loss of an epoch is below a threshold, or None.
+    """Return the number of steps until an epoch's mean loss is below a threshold, or None.
 
     >>> run = TrainingRun({}, {}, {}, {"steps_per_epoch": 10}, epoch_losses=[2.0, 0.5], steps=20)
     >>> steps_until(run, 1.0), steps_until(run, 0.1)
@@ -299,7 +299,7 @@ def _final_loss(run: TrainingRun) -> float:
 
 
 def format_cell(value: Any) -> str:
-    """Format a setting or a result for tables and legends."""
+    """Format a setting or a result for tables and legends, with four digits for floats."""
     if value is None:
         return "-"
     return f"{format_number(value, 4)}" if isinstance(value, float) else str(value)

@@ -47,12 +47,12 @@ class UpdatePlan:
 
     @cached_property
     def constrained_rule(self) -> Optimizer:
-        """The optimizer with the constraints in each of its updates."""
+        """The optimizer, extended so that each update applies the constraints."""
         return self.constraints.constrain_rule(self.rule)
 
 
 def configure_optimizer(settings: Settings) -> Optimizer:
-    """Return the optimizer of a run with the hyperparameters from the settings."""
+    """Create the optimizer of a run with the hyperparameters in its settings."""
     _, hyperparameters = split_hyperparameters(
         settings.hyper or {}, settings.schedule, settings.optimizer
     )
@@ -120,7 +120,7 @@ def plan_updates(
 def _choose_batch_size(
     settings: Settings, block_lengths: Sequence[int], gradients_per_update: int
 ) -> int:
-    """Return the number of samples of one gradient, at most the length of the longest block.
+    """Return the number of samples per gradient, at most the length of the longest block.
 
     Raises:
         UsageError: the batch size in the settings exceeds the number of available samples.

@@ -31,7 +31,7 @@ _TRIAL_GRADIENT, _TRIAL_RATE = np.array([-3.0, 0.25, 1.5]), 0.25
 
 @dataclass(frozen=True, slots=True)
 class Optimizer:
-    """An update rule with its name and defaults.
+    """An optimizer: an update rule with its name and default values.
 
     Attributes:
         name: name of the optimizer.
@@ -99,14 +99,14 @@ def _read_hyperparameters(update: Update) -> dict[str, float]:
 
 @cache  # equal arguments give the same object, so that an update is recorded once
 def _bind_hyperparameters(update: Update, hyper: tuple[tuple[str, float], ...]) -> Update:
-    """Return an update function with other values of hyperparameters."""
+    """Return an update function with new values for some of its hyperparameters."""
     if isinstance(update, WrittenRule):
         return create_named_rule(update.text, tuple({**update.hyper, **dict(hyper)}.items()))
     return partial(update, **dict(hyper))
 
 
 def run_trial_updates(rule: Optimizer) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
-    """Run two updates of three parameters; return their values before and after the second.
+    """Run two updates on trial values; return the values before and after the second update.
 
     Returns:
         Two tuples: the parameters, then the parts of the state.
@@ -183,7 +183,7 @@ def record_update(rule: Optimizer) -> UpdateRule:
 def _record_update_tape(
     rule: Optimizer, names: list[str], columns: tuple[str, ...], scalars: tuple[str, ...]
 ) -> Tape:
-    """Run an update on recorded values, and return the recorded tape.
+    """Record an update as a tape by calling it with recorded values.
 
     Args:
         rule: the optimizer.

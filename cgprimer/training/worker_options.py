@@ -66,12 +66,12 @@ class WorkerOptions:
 
     @property
     def stages(self) -> int:
-        """The number of stages into which the graph is divided."""
+        """The number of stages into which the graph is divided, 1 if it is not divided."""
         return 1 if self.place is None else parse_stage_count(self.place)
 
     @property
     def protocol_options(self) -> dict[str, int | None]:
-        """The options that only a single protocol accepts."""
+        """The options that belong to a single protocol: staleness, backup and groups."""
         return {"staleness": self.staleness, "backup": self.backup, "groups": self.groups}
 
 
@@ -92,7 +92,7 @@ def parse_stage_count(place: str) -> int:
 
 
 def check_cluster_address(address: Any) -> str:
-    """Return ``local`` or the address of a dask scheduler.
+    """Validate the address of a cluster: ``local``, or the address of a dask scheduler.
 
     Raises:
         UsageError: the value is neither.

@@ -52,11 +52,11 @@ _TRIAL = {
 
 
 class UpdateRuleError(SourceError):
-    """Invalid update rule; a caret shows the position of the error."""
+    """Error in the text of an update rule; a caret marks the position."""
 
 
 class WrittenRule:
-    """An update rule given by statements: a function from parameters to updated parameters.
+    """An update rule written as statements, callable like an update function in Python.
 
     Args:
         text: the statements.
@@ -90,7 +90,7 @@ class WrittenRule:
 
     @cached_property
     def counts_updates(self) -> bool:
-        """True if the last part of the state is the number of updates."""
+        """True if the rule reads ``t``, so that its state ends with the number of updates."""
         return any("t" in names_in(expression) for _, expression in parse_statements(self.text))
 
     @cached_property
@@ -102,7 +102,7 @@ class WrittenRule:
 
     @cached_property
     def _array_program(self) -> Any:
-        """The program for float64 arrays: constants, instructions, and a reader of results.
+        """The prepared instructions for float64 arrays, with constants and a reader of results.
 
         The reader returns the updated parameter twice, because itemgetter returns a tuple for
         several items only, and then the state. The program is None if state can be a scalar.
@@ -117,14 +117,14 @@ class WrittenRule:
 
     @cached_property
     def _has_scalar_state(self) -> bool:
-        """True if the value of a state variable can depend on scalars only."""
+        """True if the value of a state variable can be a scalar instead of an array."""
         tape, arrays = self._evaluator.tape, {"p", "g", *self.state_names}
         indices = [k for k, leaf in enumerate(tape.leaves) if leaf.name in arrays]
         needed = [reachable(tape, [tape.outputs[name]]) for name in self.state_names]
         return not all(any(needs[index] for index in indices) for needs in needed)
 
     def start(self, parameters: Array) -> State:
-        """Return the state before the first update."""
+        """Return the state before the first update: initial values for each parameter."""
         state = tuple(
             np.full_like(parameters, self.initial.get(name, 0.0)) for name in self.state_names
         )
@@ -162,7 +162,7 @@ class WrittenRule:
 
 
 def find_state_names(statements: tuple[Statement, ...]) -> tuple[str, ...]:
-    """Return the assigned names that a rule reads before their assignment, except ``p``.
+    """Return the assigned names that statements read before their assignment, except ``p``.
 
     >>> find_state_names(parse_statements("v = 0.9*v + g; d = rate*v; p = p - d"))
     ('v',)
@@ -177,12 +177,12 @@ def find_state_names(statements: tuple[Statement, ...]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=64)  # equal rules are one object, which is recorded once
 def create_named_rule(text: str, hyper: tuple[tuple[str, float], ...]) -> WrittenRule:
-    """Create a rule of the optimizer table from its statements and hyperparameters."""
+    """Create an update rule of the optimizer table from its statements and hyperparameters."""
     return WrittenRule(text, dict(hyper), hyper=dict(hyper))
 
 
 def parse_rule(text: str, values: Mapping[str, Any]) -> WrittenRule:
-    """Parse and check the update rule of a user.
+    """Parse and check an update rule that a user has written.
 
     Args:
         text: the statements.
@@ -204,7 +204,7 @@ def parse_rule(text: str, values: Mapping[str, Any]) -> WrittenRule:
 
 @lru_cache(maxsize=64)  # equal rules are one object, which is recorded once
 def _parse_checked_rule(text: str, values: tuple[tuple[str, float], ...]) -> WrittenRule:
-    """Parse a rule, given checked values."""
+    """Parse and check an update rule, given validated values in hashable form."""
     program = parse_program(text, FUNCTIONS, "<optimizer>")
     definitions, names = _check_statements(program), dict(values)
     statements = tuple((one.name, one.expression) for one in definitions)
@@ -217,7 +217,7 @@ def _parse_checked_rule(text: str, values: tuple[tuple[str, float], ...]) -> Wri
 
 
 def _check_statements(program: Program) -> list[Definition]:
-    """Return the statements of a rule after checking that each assigns an elementwise expression.
+    """Return the statements of a rule after checking that all expressions are elementwise.
 
     Raises:
         UpdateRuleError: a statement is a declaration, assigns a read-only name or uses arrays.
@@ -252,7 +252,7 @@ def _check_names(
     state: tuple[str, ...],
     values: Mapping[str, float],
 ) -> None:
-    """Raise an error if a rule lacks p, the gradient or a value of a hyperparameter."""
+    """Raise an error if a rule lacks p, the gradient or the value of a hyperparameter."""
     assigned, last = {one.name for one in definitions}, program.statements[-1]
     if "p" not in assigned:
         message = "the update rule must assign p, the parameter"
@@ -279,7 +279,7 @@ def _check_first_update(
     constants: Mapping[str, float],
     initial: Mapping[str, float],
 ) -> None:
-    """Raise an error if the first update of trial values computes a value that is not finite."""
+    """Raise an error if the first update, run on trial values, is not finite."""
     statements = [(one.name, one.expression) for one in definitions]
     tape = build_statement_tape(statements, simplify=False)
     values = values_of(tape, {**constants, **initial, **_TRIAL})
@@ -305,7 +305,7 @@ def _raise_nonfinite_error(
     value: Any,
     initial: Mapping[str, float],
 ) -> NoReturn:
-    """Raise the error for an operation whose result is not finite in the first update."""
+    """Raise an error at the operation whose result is not finite in the first update."""
     text, hint = unparse(node), ""
     if any(isinstance(part, Name) and part.name in initial for part in postorder(node)):
         hint = "state starts at 0; pass another initial value with --hyper NAME=VALUE"
@@ -323,7 +323,7 @@ def _raise_nonfinite_error(
 def _raise_error(
     program: Program, statement: Definition | Declaration, text: str, message: str, hint: str
 ) -> NoReturn:
-    """Raise an error at a part of a statement's expression, or at its name if the part is empty."""
+    """Raise UpdateRuleError at a part of a statement's expression, or at its assigned name."""
     span = program.name_span(statement)
     if text and isinstance(statement, Definition):
         span = program.expression_span(statement, text)

@@ -45,7 +45,7 @@ _LOGGERS = ("distributed", "tornado", "asyncio")  # are silenced: errors of work
 
 
 class Failure(NamedTuple):
-    """An error in the process of a worker, as strings, because not every error can be pickled."""
+    """An error in a worker process, stored as strings because some errors cannot be pickled."""
 
     message: str
     hint: str
@@ -56,12 +56,12 @@ _shared_objects: WeakValueDictionary[str, Any] = WeakValueDictionary()  # of the
 
 
 class Shard:
-    """The actor of a worker in its process, with the object that computes its results."""
+    """A dask actor in a worker process, with the object that computes the worker's results."""
 
     _object: Any = None
 
     def prepare(self, key: str, create: Create | None) -> bool | Failure:
-        """Get or create the object of the worker, and return whether that succeeded.
+        """Find or create the object of the worker; return whether it exists, or a failure.
 
         Workers in the same process share the object with the given key. Without a function that
         creates the object, the worker can only share an existing one.
@@ -77,7 +77,7 @@ class Shard:
         return self._object is not None
 
     def call(self, method: str, *arguments: Any) -> tuple[Any, float]:
-        """Call a method; return its result or a failure, and the elapsed seconds."""
+        """Call a method of the worker's object; return its result or failure, and the seconds."""
         begin = time.perf_counter()
         try:
             result = getattr(self._object, method)(*arguments)
@@ -87,14 +87,14 @@ class Shard:
 
 
 def _describe_failure(error: Exception) -> Failure:
-    """Return the message and the hint of an error."""
+    """Convert an error to a failure with its message and its hint."""
     if isinstance(error, CgprimerError):
         return Failure(error.message, error.hint, error.exit_code == 2)
     return Failure(f"{type(error).__name__}: {error}", "", False)
 
 
 def _installed_version() -> str | None:
-    """Return the version of cgprimer in the process of a worker; None if it is not installed."""
+    """Return the version of cgprimer in a worker process; None if it is not installed."""
     try:
         from cgprimer import __version__ as version
     except ImportError:
@@ -110,7 +110,7 @@ _installed_version.__module__ = "__main__"
 
 
 class Cluster:
-    """Workers in the processes of a cluster; the processes of a local cluster are started here.
+    """A cluster of worker processes, on this machine or behind the scheduler at an address.
 
     Args:
         address: :data:`LOCAL_CLUSTER`, or the address of a scheduler.
@@ -150,7 +150,7 @@ class Cluster:
             raise
 
     def start(self, coroutine: Coroutine[Any, Any, Any]) -> Future[Any]:
-        """Start a coroutine in the event loop."""
+        """Start a coroutine in the event loop of the cluster."""
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
     def wait(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
@@ -166,7 +166,7 @@ class Cluster:
             future.cancel()
 
     def close(self) -> None:
-        """Stop the processes of a local cluster, and disconnect from all others."""
+        """Stop the processes of a local cluster, or disconnect from a remote cluster."""
         with suppress(Exception):
             self.start(self._disconnect()).result(_TIMEOUT)
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -210,7 +210,7 @@ class Cluster:
         )
 
     def _run_event_loop(self) -> None:
-        """Run the event loop; its child processes inherit that Ctrl-C is ignored."""
+        """Run the event loop with Ctrl-C blocked, so that its child processes ignore it as well."""
         if hasattr(signal, "pthread_sigmask"):
             resource_tracker.ensure_running()  # if started later, it would unblock the signal
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -242,7 +242,7 @@ class Cluster:
         await asyncio.gather(*map(self._start_worker, range(self.size)))
 
     def _check_processes(self, versions: Mapping[str, str | None]) -> None:
-        """Check the number of processes and their versions of cgprimer, keyed by address.
+        """Check that the cluster has enough processes, all with this version of cgprimer.
 
         Raises:
             UsageError: too few processes, or another version.
@@ -332,7 +332,7 @@ class Cluster:
             return await self._client.submit(Shard, actor=True, **options)
 
     def _unwrap_result(self, worker: int, result: Any) -> Any:
-        """Return the result of a worker, or raise its failure as an error."""
+        """Return the result of a worker; raise an error if the result is a failure."""
         if not isinstance(result, Failure):
             return result
         error_class = UsageError if result.is_usage_error else TrainingError

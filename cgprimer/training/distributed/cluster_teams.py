@@ -24,7 +24,7 @@ _POLL_SECONDS = 0.2  # between two checks for Ctrl-C
 
 
 class _SentTask(NamedTuple):
-    """A task that was sent to a worker.
+    """A task that was sent to a worker, with the parameters that were sent along.
 
     Attributes:
         task: the samples.
@@ -39,7 +39,7 @@ class _SentTask(NamedTuple):
 
 
 class _ClockedTeam:
-    """Base class of teams on a cluster: the clock, the parameters and the trace.
+    """Base class of teams on a cluster, with their clock, parameters and trace.
 
     Args:
         cluster: the workers.
@@ -69,12 +69,12 @@ class _ClockedTeam:
         self._values, self._version = values, version
 
     def record(self) -> dict[str, Any]:
-        """Return the trace of the workers as plain data."""
+        """Return the trace of the workers' activities as a dict for JSON."""
         return {"spans": list(map(list, self.trace.spans)), "seconds": self.trace.seconds}
 
 
 class ClusterTeam(_ClockedTeam):
-    """A team on a cluster (:class:`cgprimer.training.distributed.protocols.Team`).
+    """A :class:`~cgprimer.training.distributed.protocols.Team` of processes on a cluster.
 
     A worker computes a dropped gradient to its end, and the result is discarded: the worker starts
     its next task late.
@@ -110,7 +110,7 @@ class ClusterTeam(_ClockedTeam):
             self.cluster.start(self._compute_gradient(worker, sent))
 
     def receive_gradient(self) -> Arrival:
-        """Wait for the next gradient, or for Ctrl-C."""
+        """Wait until the next gradient arrives, and return it; Ctrl-C ends the wait."""
         while True:
             try:
                 worker, sent, result = self._results.get(timeout=_POLL_SECONDS)
@@ -130,13 +130,13 @@ class ClusterTeam(_ClockedTeam):
             return Arrival(worker, sent.task, version, loss, gradient, now)
 
     def drop_tasks(self) -> None:
-        """Ignore the results of all workers that are still computing."""
+        """Drop the running tasks: ignore the results of workers that are still computing."""
         for worker, sent in self._running.items():
             self.trace.add_span(worker, "dropped", sent.time, self.now, sent.version)
         self._running.clear()
 
     def _next_task(self, worker: int) -> Task | None:
-        """Return the next task, preferably one of the worker's part of the data."""
+        """Return the next task for a worker, preferably from its own part of the data."""
         most = _TASKS_AHEAD * len(self.workers) if self.splits_data else 1
         while True:
             for task in self._unassigned_tasks:
@@ -156,7 +156,7 @@ class ClusterTeam(_ClockedTeam):
                 return  # the task was dropped before it started
 
             def record_loss(worker: int, begin: float) -> None:
-                """Record that the process of a worker was lost."""
+                """Record in the trace that the process of a worker was lost."""
                 begin -= self._start_time
                 self.trace.add_span(worker, "lost", begin, self.now, sent.version)
 
@@ -171,7 +171,7 @@ class ClusterTeam(_ClockedTeam):
 
 
 class ClusterPipeline(_ClockedTeam):
-    """Stages of a graph, one per worker: micro-batches pass forward, their adjoints backward.
+    """A pipeline on a cluster: micro-batches pass through stages of a graph, one per worker.
 
     Values that cross a cut pass through the server. A stage receives its inputs again with the
     adjoints of its outputs, so its process may be replaced in between.
@@ -201,14 +201,14 @@ class ClusterPipeline(_ClockedTeam):
         self._task: Task | None = None
 
     def start_task(self, worker: int) -> None:
-        """Start the next batch."""
+        """Fetch the next task, whose gradient :meth:`receive_gradient` computes."""
         self._task = next(self.tasks, None)
 
     def drop_tasks(self) -> None:
-        """Drop nothing: no task is running between two updates."""
+        """Do nothing, because no task is running between two updates."""
 
     def receive_gradient(self) -> Arrival:
-        """Compute the gradient of a batch: all micro-batches forward, then backward."""
+        """Compute the gradient of a task: run all micro-batches forward, then backward."""
         assert self._task is not None
         loss, gradient = self.cluster.wait(self._compute_gradient(self._task, self._values))
         return Arrival(0, self._task, self._version, loss, gradient, self.now)
@@ -224,7 +224,7 @@ class ClusterPipeline(_ClockedTeam):
             """Run a stage forward or backward on a micro-batch."""
 
             def record_loss(worker: int, begin: float) -> None:
-                """Record that the process of a worker was lost."""
+                """Record in the trace that the process of a worker was lost."""
                 self.trace.add_span(worker, "lost", begin - self._start_time, self.now, index + 1)
 
             inputs = {name: outputs[index][name] for name in self.stages[stage].inputs}

@@ -23,13 +23,13 @@ _DEFAULT_SHAPE = 2.0  # of the Pareto distribution
 
 
 def repeat_constant(uniform: Uniform, mean: float = 1.0) -> Iterator[float]:
-    """Yield the mean again and again."""
+    """Yield the same compute time, ``mean``, without end."""
     while True:
         yield mean
 
 
 def sample_exponential(uniform: Uniform, mean: float = 1.0) -> Iterator[float]:
-    """Yield samples of an exponential distribution.
+    """Yield samples of an exponential distribution with the given mean.
 
     Source: von Neumann 1951, "Various techniques used in connection with random digits": by
     comparisons only, without a logarithm, whose last digit depends on the machine.
@@ -50,7 +50,7 @@ def sample_exponential(uniform: Uniform, mean: float = 1.0) -> Iterator[float]:
 def sample_pareto(
     uniform: Uniform, shape: float = _DEFAULT_SHAPE, mean: float = 1.0
 ) -> Iterator[float]:
-    """Yield samples of a Pareto distribution, whose tail is heavy.
+    """Yield samples of a Pareto distribution, which has a heavy tail.
 
     The variance is infinite for a shape of 2 or less.
 
@@ -78,7 +78,7 @@ _FORMS = (
 
 @dataclass(frozen=True)
 class Delays:
-    """The compute times of all workers, and the transfer time of a byte.
+    """The compute times of simulated workers, and the transfer time per byte.
 
     Attributes:
         distribution: a name in :data:`DISTRIBUTIONS`.
@@ -97,7 +97,7 @@ class Delays:
     network: float = 0.0
 
     def sample_seconds(self, worker: int, seed: int) -> Iterator[float]:
-        """Yield the compute times of a worker, one per gradient."""
+        """Yield the compute times of a worker in seconds, one per gradient."""
         # 32 bits for the worker: no two workers have the same stream.
         uniform = random.Random((seed << 32) + worker).random
         parameters = (self.seconds[worker],) if self.seconds else self.parameters
@@ -107,12 +107,12 @@ class Delays:
         )
 
     def list_absences(self, worker: int) -> list[tuple[float, float]]:
-        """Return the times at which a worker fails and returns, in ascending order."""
+        """Return pairs of the times at which a worker fails and returns, in ascending order."""
         return sorted((begin, end) for failing, begin, end in self.absences if failing == worker)
 
 
 def parse_delays(description: str, workers: int) -> Delays:
-    """Parse the delays of a given number of workers.
+    """Parse the description of the delays of workers, such as ``exponential,slow(5)``.
 
     Raises:
         UsageError: an unknown distribution, a number out of range, or an unknown worker.
@@ -155,7 +155,7 @@ def parse_delays(description: str, workers: int) -> Delays:
 
 
 def _check_times(seconds: Sequence[float], distribution: str, workers: int) -> None:
-    """Raise UsageError unless delays have one time per worker, or only a distribution."""
+    """Raise UsageError unless delays have either one time per worker or a distribution."""
     hint = "use a distribution, such as exponential, or one time per worker: 1,1,5"
     if seconds and distribution:
         raise UsageError("delays must be a distribution or times of workers, got both", hint=hint)
@@ -167,7 +167,7 @@ def _check_times(seconds: Sequence[float], distribution: str, workers: int) -> N
 
 
 def _split_parts(description: str) -> Iterator[tuple[str, list[str], str]]:
-    """Yield the name and the arguments of each part; a plain number has no name."""
+    """Yield the name and the arguments of each part of the delays, or a plain number."""
     if not isinstance(description, str):
         raise UsageError(f"delays must be a string, got {type(description).__name__}")
     position = 0
@@ -185,7 +185,7 @@ def _split_parts(description: str) -> Iterator[tuple[str, list[str], str]]:
 
 
 def _parse_number(what: str, text: str, *, positive: bool = False) -> float:
-    """Return the number in a string, which must not be negative."""
+    """Parse a number that must not be negative; ``what`` names it in error messages."""
     try:
         value: float | str = float(text)
     except ValueError:
@@ -196,7 +196,7 @@ def _parse_number(what: str, text: str, *, positive: bool = False) -> float:
 
 
 def _parse_distribution_parameters(name: str, arguments: Sequence[str]) -> tuple[float, ...]:
-    """Return the parameters of a distribution."""
+    """Parse the parameters of a distribution of compute times."""
     texts = _check_argument_count(name, arguments, 0, 2 if name == "pareto" else 1)
     numbers = tuple(_parse_number(f"a parameter of {name}", text, positive=True) for text in texts)
     if name == "pareto" and numbers and numbers[0] <= 1:
@@ -206,7 +206,7 @@ def _parse_distribution_parameters(name: str, arguments: Sequence[str]) -> tuple
 
 
 def _parse_absence(arguments: Sequence[str], workers: int) -> tuple[int, float, float]:
-    """Return a worker that fails, the time of its failure and the time of its return."""
+    """Parse the arguments of ``dies``: a worker, and the times of its failure and return."""
     times, worker = _split_worker("dies", arguments, 2, workers)
     begin, end = (_parse_number("a time of dies", text) for text in times)
     if end <= begin:
@@ -218,7 +218,7 @@ def _parse_absence(arguments: Sequence[str], workers: int) -> tuple[int, float, 
 def _check_argument_count(
     name: str, arguments: Sequence[str], minimum: int, maximum: int
 ) -> Sequence[str]:
-    """Return the arguments of a part.
+    """Return the arguments of a part of the delays after checking their number.
 
     Raises:
         UsageError: their number is out of range.
@@ -232,7 +232,7 @@ def _check_argument_count(
 def _split_worker(
     name: str, arguments: Sequence[str], count: int, workers: int
 ) -> tuple[Sequence[str], int]:
-    """Return the first arguments, and the index of the worker after them, by default the last."""
+    """Return the first ``count`` arguments, and the worker index that follows (default: last)."""
     arguments = _check_argument_count(name, arguments, count, count + 1)
     number = arguments[count] if len(arguments) > count else str(workers)
     if not number.isdecimal() or not 1 <= int(number) <= workers:

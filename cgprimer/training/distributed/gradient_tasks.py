@@ -22,7 +22,7 @@ _CACHED_ORDERS = 2  # an epoch, or block, can end while another begins
 
 
 class _BlockPart(NamedTuple):
-    """The samples of a block in one part of the data: the range from first to before last."""
+    """A range of samples of a block, from ``first`` to before ``last``."""
 
     block: int
     first: int
@@ -30,7 +30,7 @@ class _BlockPart(NamedTuple):
 
 
 class Gradients:
-    """The sums of loss and gradient over the samples of a task.
+    """A callable that sums loss and gradient over the samples of a task.
 
     The order of an epoch is that of a run without workers: the same samples and the same seed
     determine the samples of a task. Blocks are read one after the other, and can be divided into
@@ -87,7 +87,7 @@ class Gradients:
         return self.objective.sums(self.read_columns(task), values, task.samples)
 
     def read_columns(self, task: Task) -> Mapping[str, Array]:
-        """Return the columns of the samples of a task, including dropout masks.
+        """Read the columns of the samples of a task, including dropout masks.
 
         The order makes no difference if the task has all samples; then no column is copied.
         """
@@ -102,7 +102,7 @@ class Gradients:
         return {**joined, **self.sample_masks(task)}
 
     def _locate_task(self, task: Task) -> Iterator[tuple[_BlockPart, int, int]]:
-        """Yield the block parts with the samples of a task, and their positions in the order."""
+        """Yield the block parts that contain the samples of a task, with a range in each."""
         turn, part = divmod(task.start // self.size, self.parts)
         begin = turn * self.size + task.start % self.size
         end = begin + task.samples
@@ -113,7 +113,7 @@ class Gradients:
             begin, end = begin - length, end - length
 
     def _order_block_parts(self, epoch: int, part: int) -> list[_BlockPart]:
-        """Return the block parts of one part of the data, in the order of an epoch."""
+        """Return the block parts of one part of the data, in their order in an epoch."""
         begin, end = self._part_starts[part : part + 2]
         pieces = [
             _BlockPart(block, max(begin, low) - low, min(end, high) - low)
@@ -126,7 +126,7 @@ class Gradients:
         return pieces
 
     def _compute_order(self, epoch: int, block: int, first: int, last: int) -> Array:
-        """Return the indices of the samples of a block part, in the order of an epoch."""
+        """Return the sample indices of a block part, in their order in an epoch."""
         if not self.shuffle:
             return np.arange(first, last)
         stream = [self.seed, epoch, *([block, first] if self.blocks > 1 else [])]
@@ -139,7 +139,7 @@ def create_gradients(
     objective_arguments: Mapping[str, Any],
     order_arguments: Mapping[str, Any],
 ) -> Gradients:
-    """Return gradients in the process that computes them, where the engine is chosen.
+    """Create the gradients of tasks in the calling process, where the engine is chosen.
 
     Args:
         graph: the graph.

@@ -28,7 +28,7 @@ FLOW = internal_name("cut", "flow")  # the scalar that a stage's derivative diff
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """The part of a tape that a single worker evaluates.
+    """A stage of a divided graph: the part of the tape that a single worker evaluates.
 
     Attributes:
         tape: the tape of the stage; the only output of the last stage is that of the whole tape.
@@ -48,12 +48,12 @@ class Stage:
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The names of the scalars that the stage uses."""
+        """The names of the scalars of the tape that the stage uses, such as parameters."""
         return self.tape.of_kind("scalar")
 
 
 def cut_name(name: str) -> str:
-    """Return the name of a value that crosses a cut.
+    """Return the name of a value that crosses a cut between two stages.
 
     >>> cut_name("xz")
     'cut.xz'
@@ -62,7 +62,7 @@ def cut_name(name: str) -> str:
 
 
 def adjoint_name(name: str) -> str:
-    """Return the name of the column with the adjoint of a value that crosses a cut.
+    """Return the column name of the adjoint of a value that crosses a cut between stages.
 
     >>> adjoint_name("cut.xz")
     'cut.bar.xz'
@@ -111,7 +111,7 @@ def cut(tape: Tape, count: int, vertices: Collection[str], wrt: Collection[str])
 def _assign_stages(
     tape: Tape, count: int, inner: Sequence[int], vertices: Collection[str]
 ) -> dict[int, int]:
-    """Return the index of the stage of each value.
+    """Assign values of a tape to stages; return the stage of each value, keyed by index.
 
     Raises:
         UsageError: the tape has fewer layers than stages.
@@ -130,7 +130,7 @@ def _assign_stages(
 
 
 def _find_cuts(tape: Tape, inner: Iterable[int], stage_of: dict[int, int]) -> dict[int, str]:
-    """Return the names of the values that a later stage uses."""
+    """Return the names of the values that a later stage uses, keyed by index."""
     last_stage: dict[int, int] = {}
     for i in inner:
         for operand in tape.instructions[i - len(tape.leaves)].operands:
@@ -143,7 +143,7 @@ def _find_cuts(tape: Tape, inner: Iterable[int], stage_of: dict[int, int]) -> di
 
 
 def _number_layers(tape: Tape, vertices: Collection[str]) -> list[int]:
-    """Return for each value the number of variables on the longest path to and including it."""
+    """Return the layer of each value: the number of variables on the longest path to it."""
     variables = {i for name, i in tape.names.items() if parse_element(name).array in vertices}
     layers, first = [0] * len(tape.leaves), len(tape.leaves)
     for _, operands in tape.instructions:
@@ -158,7 +158,7 @@ def _number_layers(tape: Tape, vertices: Collection[str]) -> list[int]:
 
 
 def _estimate_cost(tape: Tape, index: int) -> float:
-    """Return the approximate number of operations of an instruction."""
+    """Estimate the number of scalar operations of an instruction."""
     name, operands = tape.instructions[index - len(tape.leaves)]
     products = not isinstance(name, str) and name.sums_products
     return prod(tape.shapes[index]) * (tape.shapes[operands[0]][-1] if products else 1)
@@ -229,7 +229,7 @@ def _extract_stage(
 def _differentiate_stage(
     tape: Tape, outputs: dict[str, Shape], wrt: Sequence[str]
 ) -> DerivativeProgram | None:
-    """Return the derivatives of the sum of a stage's outputs, each times its adjoint."""
+    """Differentiate the sum of a stage's outputs, each multiplied by its adjoint."""
     if not wrt:
         return None
     builder = Builder(simplify=False)

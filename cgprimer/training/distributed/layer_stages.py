@@ -23,7 +23,7 @@ Inputs = Mapping[str, Array]
 
 
 class Stages:
-    """The compiled stages of a graph with its loss.
+    """The compiled stages of a graph with its loss, for training with one worker per stage.
 
     Args:
         gradients: the gradients of tasks; the same gradients lead to the same stages in any
@@ -54,7 +54,7 @@ class Stages:
         return compile_tape(engine, tape, reduction=reduction, dtype=dtype)
 
     def _compile_backward(self, part: Stage) -> tuple[Execute | None, Execute | None]:
-        """Compile the derivatives of a stage.
+        """Compile the derivatives of a stage with respect to its inputs and parameters.
 
         Returns:
             The function for the adjoints of the inputs, once per sample, and the function for the
@@ -68,7 +68,7 @@ class Stages:
         sums = {n: tape.outputs[o] for n, o in names.items() if n not in part.inputs}
 
         def compile_outputs(outputs: dict[str, int], reduction: str) -> Execute | None:
-            """Compile only the given outputs."""
+            """Compile the part of the derivative tape that the given outputs need."""
             if not outputs:
                 return None
             reduced = remove_dead_code(replace(tape, outputs=outputs, shares=()))
@@ -79,7 +79,7 @@ class Stages:
     def run_forward(
         self, stage: int, values: Array, task: Task, inputs: Inputs
     ) -> dict[str, Array]:
-        """Return the outputs of a stage for the samples of a task.
+        """Compute the outputs of a stage for the samples of a task.
 
         The output of the last stage is the loss of each sample.
 
@@ -94,7 +94,7 @@ class Stages:
     def run_backward(
         self, stage: int, values: Array, task: Task, inputs: Inputs, adjoints: Inputs
     ) -> tuple[dict[str, Array], Array]:
-        """Return the adjoints of a stage's inputs, and the gradient summed over a task's samples.
+        """Compute the adjoints of a stage's inputs and the gradient summed over a task's samples.
 
         Args:
             stage, values, task, inputs: as for :meth:`run_forward`.
@@ -128,5 +128,5 @@ class Stages:
 
 
 def create_stages(create_gradients: Callable[[], Gradients], count: int) -> Stages:
-    """Return compiled stages, in the process that calls this function."""
+    """Compile the stages of a graph in the process that calls this function."""
     return Stages(create_gradients(), count)

@@ -35,7 +35,7 @@ _WORK_FRACTIONS = {"forward": 1 / 3, "backward": 2 / 3}  # of a gradient's opera
 
 
 class StageRunner(Interface):
-    """Interface that runs the stages of a graph, in any process.
+    """Interface of objects that run the stages of a graph, in this process or another.
 
     See :class:`cgprimer.training.distributed.layer_stages.Stages`.
     """
@@ -45,19 +45,19 @@ class StageRunner(Interface):
     def run_forward(
         self, stage: int, values: Array, task: Task, inputs: Inputs
     ) -> dict[str, Array]:
-        """Return the outputs of a stage for the samples of a task."""
+        """Compute the outputs of a stage for the samples of a task."""
 
     def run_backward(
         self, stage: int, values: Array, task: Task, inputs: Inputs, adjoints: Inputs
     ) -> tuple[dict[str, Array], Array]:
-        """Return the adjoints of a stage's inputs, and the sum of the gradient."""
+        """Compute the adjoints of a stage's inputs and the gradient, summed over samples."""
 
     def sum_losses(self, outputs: Inputs) -> float:
         """Return the sum of the losses in the outputs of the last stage."""
 
 
 def split_into_micro_batches(task: Task, count: int) -> list[Task]:
-    """Split a task into parts of nearly equal size, without parts that have no samples.
+    """Split a task into at most ``count`` micro-batches of nearly equal size.
 
     >>> [(part.start, part.stop) for part in split_into_micro_batches(Task(0, 0, 10, 20), 3)]
     [(10, 13), (13, 16), (16, 20)]
@@ -68,7 +68,7 @@ def split_into_micro_batches(task: Task, count: int) -> list[Task]:
 
 
 def add_adjoints(adjoints: dict[str, Array], contributions: Mapping[str, Array]) -> None:
-    """Add contributions to the adjoints of the values that cross cuts."""
+    """Add contributions to the adjoints of values that cross cuts, in place."""
     for name, contribution in contributions.items():
         if name in adjoints:
             adjoints[name] = adjoints[name] + contribution
@@ -77,7 +77,7 @@ def add_adjoints(adjoints: dict[str, Array], contributions: Mapping[str, Array])
 
 
 class SimulatedPipeline:
-    """A simulated team whose stages compute a single gradient at a time.
+    """A simulated pipeline of stages, which computes the gradient of one task at a time.
 
     Args:
         tasks: the tasks.
@@ -129,19 +129,19 @@ class SimulatedPipeline:
         self._values, self._version = values, version
 
     def start_task(self, worker: int) -> None:
-        """Start the next batch."""
+        """Fetch the next task, whose gradient :meth:`receive_gradient` computes."""
         self._task = next(self.tasks, None)
 
     def drop_tasks(self) -> None:
-        """Drop nothing: no task is running between two updates."""
+        """Do nothing, because no task is running between two updates."""
 
     def record(self) -> dict[str, Any]:
-        """Return the trace of the stages as plain data."""
+        """Return the trace of the stages' activities as a dict for JSON."""
         spans = list(map(list, self.trace.spans))
         return {"spans": spans, "seconds": self.trace.seconds, "drawn": self._sampled_count}
 
     def receive_gradient(self) -> Arrival:
-        """Compute the gradient of a batch: all micro-batches forward, then backward."""
+        """Compute the gradient of a task: run all micro-batches forward, then backward."""
         assert self._task is not None
         task, values, stages = self._task, self._values, self.runner.parts
         micro_batches = split_into_micro_batches(task, self.micro_batches)
@@ -168,13 +168,13 @@ class SimulatedPipeline:
         return Arrival(0, task, self._version, loss, gradient, self.now)
 
     def sample_stage_seconds(self) -> list[float]:
-        """Return the compute times of a whole batch, as sampled for each stage's worker."""
+        """Sample the compute time of a whole batch for the worker of each stage."""
         self._sampled_count += 1
         return [next(stream) for stream in self._delays]
 
 
 class _StageSchedule:
-    """The times at which the stages of a pipeline process the micro-batches of one task."""
+    """The simulated times at which the stages of a pipeline process micro-batches."""
 
     def __init__(
         self, pipeline: SimulatedPipeline, task: Task, micro_batches: Sequence[Task]
@@ -208,7 +208,7 @@ class _StageSchedule:
 
 
 class SimulatedReplicas:
-    """Data and model parallelism combined: several pipelines, each with all layers of the graph.
+    """A team of simulated pipelines: data and model parallelism combined.
 
     A replica has the role of a worker in a protocol: it computes the gradient of a task at the
     parameters that were current when it started. Its stages are workers with consecutive indices.
@@ -258,15 +258,15 @@ class SimulatedReplicas:
         heapq.heappush(self._arrivals, (arrival.time, self._ticket, arrival))
 
     def receive_gradient(self) -> Arrival:
-        """Advance the clock to the next gradient that arrives."""
+        """Advance the clock to the arrival of the next gradient, and return it."""
         self.now, _, arrival = heapq.heappop(self._arrivals)
         return arrival
 
     def drop_tasks(self) -> None:
-        """Drop nothing: protocols that drop gradients cannot have replicas."""
+        """Do nothing, because protocols that drop gradients cannot have replicas."""
 
     def record(self) -> dict[str, Any]:
-        """Return the trace of the stages of all replicas as plain data."""
+        """Return the trace of the stages of all replicas as a dict for JSON."""
         records = [pipeline.record() for pipeline in self._pipelines]
         spans = [
             [worker + k * self.stages, *rest]

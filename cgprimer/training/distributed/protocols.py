@@ -25,7 +25,7 @@ Array = Any
 
 
 class Task(NamedTuple):
-    """Samples whose gradient a worker should compute: a range of an epoch's order, maybe empty.
+    """A task of a worker: the gradient over a range of samples in the order of an epoch.
 
     Attributes:
         number: the index of the task since the start of the run.
@@ -66,7 +66,7 @@ class Arrival(NamedTuple):
 
 
 class Team(Interface):
-    """Workers, on a virtual clock or on real machines, and the parameters of the server."""
+    """Interface of a team of workers, on a virtual clock or on real machines."""
 
     @property
     def workers(self) -> Sequence[int]:
@@ -83,20 +83,20 @@ class Team(Interface):
         """Send the parameters and the next task to an idle worker."""
 
     def receive_gradient(self) -> Arrival:
-        """Wait for the next gradient; the team itself replaces workers that are lost."""
+        """Wait for the next gradient, and replace workers that are lost in the meantime."""
 
     def drop_tasks(self) -> None:
-        """Stop all workers that are still computing, whose gradients are no longer needed."""
+        """Stop all workers that are still computing, because their gradients are not needed."""
 
     def record(self) -> dict[str, Any]:
-        """Return the trace of the workers as plain data, for the file of a run."""
+        """Return the trace of the workers' activities as a dict for the file of a run."""
 
 
 UpdateGradients = Iterator[list[Arrival]]  # the gradients of each update
 
 
 def gather_synchronously(team: Team) -> UpdateGradients:
-    """Yield the gradients of all workers at the same parameters for each update."""
+    """Yield the gradients of all workers, computed at the same parameters, for each update."""
     while True:
         for worker in team.workers:
             team.start_task(worker)
@@ -104,7 +104,7 @@ def gather_synchronously(team: Team) -> UpdateGradients:
 
 
 def gather_asynchronously(team: Team, staleness: float = math.inf) -> UpdateGradients:
-    """Yield each gradient as soon as it arrives, whatever other workers are computing.
+    """Yield each gradient as soon as it arrives, without waiting for other workers.
 
     With a bound on the staleness, a worker waits that is more gradients than the bound ahead of
     the slowest worker.
@@ -127,7 +127,7 @@ def gather_asynchronously(team: Team, staleness: float = math.inf) -> UpdateGrad
 
 
 def gather_with_backup(team: Team, spare: int = 1) -> UpdateGradients:
-    """Yield the gradients of all workers but the slowest, whose gradients are dropped."""
+    """Yield the gradients of the fastest workers for each update, and drop all others."""
     enough = len(team.workers) - spare
     while True:
         for worker in team.workers:
@@ -140,7 +140,7 @@ def gather_with_backup(team: Team, spare: int = 1) -> UpdateGradients:
 
 
 def gather_in_groups(team: Team, count: int = 2) -> UpdateGradients:
-    """Yield the gradients of each group of workers as soon as all of the group have arrived."""
+    """Yield the gradients of a group of workers as soon as the whole group has computed them."""
     size = len(team.workers) // count
     members = [team.workers[k * size : (k + 1) * size] for k in range(count)]
     arrivals: list[list[Arrival]] = [[] for _ in members]
@@ -159,7 +159,7 @@ def gather_in_groups(team: Team, count: int = 2) -> UpdateGradients:
 
 @dataclass(frozen=True)
 class TeamPlan:
-    """A protocol for a given number of workers.
+    """The plan of a team: its protocol and its number of workers.
 
     Attributes:
         gather_gradients: the generator of the protocol, given a team.
@@ -187,7 +187,7 @@ def plan_protocol(
     backup: int | None = None,
     groups: int | None = None,
 ) -> TeamPlan:
-    """Plan a protocol for a given number of workers.
+    """Create the plan of a team from the name and the options of a protocol.
 
     Args:
         protocol: one of :data:`cgprimer.training.worker_options.PROTOCOLS`.

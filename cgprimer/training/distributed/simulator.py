@@ -31,7 +31,7 @@ MAX_SPANS = 5_000  # of a trace
 
 
 class Span(NamedTuple):
-    """An activity of a worker from one time to another.
+    """An activity of a worker during an interval of time.
 
     Attributes:
         worker: the index of the worker.
@@ -50,7 +50,7 @@ class Span(NamedTuple):
 
 @dataclass
 class Trace:
-    """The activities of all workers: the first spans, and the total seconds of each kind.
+    """The recorded activities of all workers, and the total seconds of each kind of activity.
 
     Attributes:
         spans: the spans of all workers, in the order of their ends.
@@ -61,7 +61,7 @@ class Trace:
     seconds: dict[str, list[float]] = field(default_factory=dict)
 
     def add_span(self, worker: int, kind: str, begin: float, end: float, version: int) -> None:
-        """Record an activity of a worker."""
+        """Record an activity of a worker in the trace."""
         if end > begin:
             self.seconds[kind][worker] += end - begin
             if len(self.spans) < MAX_SPANS:
@@ -69,14 +69,14 @@ class Trace:
 
 
 def continue_trace(record: Mapping[str, Any], workers: int, kinds: Sequence[str]) -> Trace:
-    """Return the trace of an earlier record to continue, or an empty trace."""
+    """Create a trace that continues an earlier record, which may be empty."""
     idle = {kind: [0.0] * workers for kind in kinds}
     spans = [Span(*span) for span in record.get("spans", [])]
     return Trace(spans, idle | deepcopy(record.get("seconds", {})))
 
 
 class _RunningTask(NamedTuple):
-    """A task on which a worker is working.
+    """A task that a simulated worker has started and not finished.
 
     Attributes:
         task: the samples.
@@ -99,7 +99,7 @@ class _RunningTask(NamedTuple):
 
 
 class SimulatedTeam:
-    """A team on a virtual clock (:class:`cgprimer.training.distributed.protocols.Team`).
+    """A :class:`~cgprimer.training.distributed.protocols.Team` on a virtual clock.
 
     Args:
         workers: the number of workers.
@@ -154,7 +154,7 @@ class SimulatedTeam:
             self._begin_task(worker, task, self.now)
 
     def receive_gradient(self) -> Arrival:
-        """Advance the clock to the next gradient that arrives."""
+        """Advance the clock to the arrival of the next gradient, and return it."""
         while True:
             time, ticket, worker = heapq.heappop(self._events)
             running = self._running.get(worker)
@@ -177,14 +177,14 @@ class SimulatedTeam:
             return Arrival(worker, running.task, running.version, loss, gradient, self.now)
 
     def drop_tasks(self) -> None:
-        """Stop all workers that are still computing, and remove their messages."""
+        """Stop all workers that are still computing, and discard their messages."""
         for worker, running in self._running.items():
             self._record_task(worker, running, "dropped", self.now)
         self._running.clear()
         self._free_times = {"receive": self.now, "send": self.now}
 
     def record(self) -> dict[str, Any]:
-        """Return the trace of the workers as plain data; running tasks are recorded as dropped."""
+        """Return the trace as a dict for JSON, with running tasks recorded as dropped."""
         trace, self.trace = self.trace, deepcopy(self.trace)
         for worker, running in self._running.items():
             self._record_task(worker, running, "dropped", self.now)
@@ -193,7 +193,7 @@ class SimulatedTeam:
         return {"spans": spans, "seconds": trace.seconds, "drawn": list(self._sampled_counts)}
 
     def _begin_task(self, worker: int, task: Task, now: float) -> None:
-        """Start a task of a worker at the current parameters, with the event that ends it."""
+        """Start a task on a worker at the current parameters, and queue the event that ends it."""
         self._ticket += 1
         values, version = self._server_state
         begin = self._transfer_message("receive", now)
@@ -207,7 +207,7 @@ class SimulatedTeam:
         heapq.heappush(self._events, (absence[1] if absence else end, self._ticket, worker))
 
     def _record_task(self, worker: int, running: _RunningTask, kind: str, now: float) -> None:
-        """Record the spans of a running task up to the given time."""
+        """Record the activities of a worker for a running task, up to the given time."""
         failure = running.absence[0] if running.absence else now
         add_span = partial(self.trace.add_span, worker, version=running.version)
         add_span("receive", running.sent, min(running.begin, failure, now))
@@ -215,7 +215,7 @@ class SimulatedTeam:
         add_span("away", max(failure, running.sent), now)
 
     def _transfer_message(self, direction: str, now: float) -> float:
-        """Transfer a message to or from the server, and return the time of its arrival."""
+        """Simulate the transfer of a message to or from the server; return its arrival time."""
         if not self.transfer_seconds:
             return now
         begin = max(self._free_times[direction], now)

@@ -13,7 +13,7 @@ from cgprimer.training.worker_options import WorkerOptions
 
 
 def plan_team(options: WorkerOptions, settings: Settings, block_lengths: Sequence[int]) -> TeamPlan:
-    """Plan the number of workers and the protocol of a run.
+    """Choose the number of workers and the protocol of a run, after checking the options.
 
     Args:
         options: the options for workers.
@@ -51,7 +51,7 @@ def plan_team(options: WorkerOptions, settings: Settings, block_lengths: Sequenc
 
 
 def _check_location(options: WorkerOptions, workers: int, block_lengths: Sequence[int]) -> None:
-    """Check that the workers are either simulated or on a cluster.
+    """Check that the workers are either simulated or on a cluster, but not both.
 
     Raises:
         UsageError: both or neither, or simulated workers with data that are read in blocks.
@@ -104,7 +104,7 @@ def _count_replicas(options: WorkerOptions) -> int:
 
 
 def _check_cluster_settings(options: WorkerOptions, settings: Settings) -> None:
-    """Check that the settings of a run can be sent to other processes.
+    """Check that a run with these settings can use processes on a cluster.
 
     Raises:
         UsageError: a setting is a Python function, or has an effect only on a virtual clock.

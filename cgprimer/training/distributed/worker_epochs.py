@@ -38,7 +38,7 @@ _RECORDED_PARAMETERS = 8  # updates of more parameters are not recorded
 
 
 class WorkerEpochs(EpochStrategy):
-    """A strategy that trains epochs with a team of workers.
+    """A training strategy that computes gradients with a team of workers.
 
     A task is the gradient of one batch. An update combines the gradients of as many tasks as the
     protocol says; at the end of an epoch tasks may have fewer samples, or none.
@@ -80,7 +80,7 @@ class WorkerEpochs(EpochStrategy):
         self._loss_weight = 1.0
 
     def restore(self, run: TrainingRun) -> None:
-        """Continue the record of the workers of a run that is resumed."""
+        """Continue the record of the workers from a run that is resumed."""
         record = dict(run.team)
         self._steps_apart, self._earlier_record = run.steps_apart, record
         self._stalenesses.update({int(age): int(n) for age, n in record.get("staleness", [])})
@@ -103,14 +103,14 @@ class WorkerEpochs(EpochStrategy):
         self.cluster = Cluster(self.options.cluster, workers, create)
 
     def close(self) -> None:
-        """Release the workers of a cluster."""
+        """Disconnect from the cluster, if the run uses one."""
         if self.cluster is not None:
             self.cluster.close()
 
     def train_epoch(
         self, epoch: int, progress: Progress, halts: Sequence[int] = ()
     ) -> Iterator[Progress]:
-        """Train an epoch; some gradients may still be in progress at its end."""
+        """Train an epoch, at whose end workers may still be computing gradients."""
         updates, values, state, *_ = progress
         if self.team is None:
             self.team = self._create_team(updates, len(values))
@@ -136,7 +136,7 @@ class WorkerEpochs(EpochStrategy):
             yield Progress(updates, values, state, [loss])
 
     def add_losses(self, total: float, progress: Progress) -> float:
-        """Add the loss of the latest update, weighted by its number of samples."""
+        """Add the loss of the latest update to the epoch's total, weighted by its samples."""
         return total + progress.losses[-1] * self._loss_weight
 
     def sample_masks(self, update: int, count: int) -> dict[str, Array]:
@@ -144,7 +144,7 @@ class WorkerEpochs(EpochStrategy):
         return self.gradients.sample_masks(self._failed_task)
 
     def worker_record(self, updates: int) -> dict[str, Any]:
-        """Return the record of all workers, as saved in the file of a run.
+        """Return the record of the workers, as saved in the file of a run.
 
         The keys: ``clock``, the elapsed seconds; ``times`` of the updates whose losses the run has;
         ``staleness``, pairs of a staleness in updates and the number of gradients with it;
@@ -168,7 +168,7 @@ class WorkerEpochs(EpochStrategy):
         }
 
     def _create_team(self, updates: int, parameters: int) -> Team:
-        """Return the team that computes the gradients after a number of updates."""
+        """Create the team that computes all gradients after a number of updates."""
         options, record, settings = self.options, self._earlier_record, self.settings
         workers = self.team_plan.workers
         pending = record.get("pending", [])
@@ -198,7 +198,7 @@ class WorkerEpochs(EpochStrategy):
         )
 
     def _create_simulated_stages(self, tasks: Iterator[Task]) -> Team:
-        """Return the simulated team of a graph that is divided into stages."""
+        """Create the simulated team for a graph that is divided into stages."""
         settings, options, record = self.settings, self.options, self._earlier_record
         replicas, count = self.team_plan.workers, options.stages
         stages = Stages(self.gradients, count)
@@ -208,7 +208,7 @@ class WorkerEpochs(EpochStrategy):
         def create_pipeline(
             tasks: Iterator[Task], first_worker: int, record: Mapping[str, Any]
         ) -> SimulatedPipeline:
-            """Return the pipeline of one replica."""
+            """Create the simulated pipeline of one replica."""
             return SimulatedPipeline(
                 tasks,
                 stages,
@@ -225,7 +225,7 @@ class WorkerEpochs(EpochStrategy):
         return SimulatedReplicas(replicas, tasks, create_pipeline, count, earlier_record=record)
 
     def _list_tasks(self, first: int, pending: Sequence[int]) -> Iterator[Task]:
-        """Yield the interrupted tasks of a resumed run, then all tasks to its end."""
+        """Yield the interrupted tasks of a resumed run, then all remaining tasks of the run."""
         tasks_per_epoch = self.updates_per_epoch * self.plan.gradients_per_update
         last = self.settings.epochs * tasks_per_epoch
         for number in (*pending, *range(first + len(pending), last)):

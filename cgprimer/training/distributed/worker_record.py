@@ -70,27 +70,27 @@ class TeamRecord:
 
     @property
     def has_replicas(self) -> bool:
-        """True if data and model parallelism are combined: several replicas of all stages."""
+        """True if workers are stages of several replicas (data and model parallelism)."""
         return self.has_stages and "," in self.protocol
 
     def label(self, kind: str) -> str:
-        """Return the label of a kind of activity; idle stages are called the bubble."""
+        """Return the label of a kind of activity, such as ``bubble`` for idle stages."""
         return "bubble" if self.has_stages and kind == "wait" else SPAN_LABELS[kind][1]
 
     def time_fractions(self) -> dict[str, float]:
-        """Return the fraction of the workers' time for each kind of span, including waiting."""
+        """Return the fraction of the workers' time per kind of activity, including waiting."""
         total = self.clock * self.workers or 1.0
         fractions = {kind: sum(seconds) / total for kind, seconds in self.seconds.items()}
         return {**fractions, "wait": max(0.0, 1 - sum(fractions.values()))}
 
     @property
     def mean_staleness(self) -> float:
-        """The mean staleness of all gradients that were used."""
+        """The mean staleness of all gradients that were used, in updates."""
         count = sum(self.staleness.values())
         return sum(age * n for age, n in self.staleness.items()) / count if count else 0.0
 
     def timeline_end(self) -> float:
-        """Return a time up to which a timeline is readable: a few tasks, or two updates."""
+        """Return the end of a readable timeline: the time of a few tasks, or of two updates."""
         if self.has_stages and self.times:
             return self.times[min(1, len(self.times) - 1)]
         ends = sorted(span.end for span in self.spans)
@@ -100,7 +100,7 @@ class TeamRecord:
 
 
 def record_of(run: Any) -> TeamRecord:
-    """Return the record of the workers of a run.
+    """Parse and check the record of the workers of a run.
 
     Raises:
         DataError: the run had no workers, or its record is invalid.
@@ -136,7 +136,7 @@ def record_of(run: Any) -> TeamRecord:
 
 
 def _describe_protocol(settings: Mapping[str, Any], workers: int) -> str:
-    """Return the protocol of a run, or its placement and, with replicas, the protocol."""
+    """Return the protocol of a run or, for a divided graph, its placement and protocol."""
     protocol, place = str(settings.get("protocol", "sync")), settings.get("place")
     if not place:
         return protocol
@@ -145,7 +145,7 @@ def _describe_protocol(settings: Mapping[str, Any], workers: int) -> str:
 
 
 def check_record(run: Any) -> None:
-    """Raise an error unless a run can be resumed with its record of workers."""
+    """Raise an error unless a resumed run can continue its record of workers."""
     record, pending = record_of(run), run.team["pending"]
     is_single_pipeline = record.has_stages and not record.has_replicas
     sampled = run.team.get("drawn", 0 if is_single_pipeline else [0] * record.workers)
@@ -184,7 +184,7 @@ def summarize_record(record: TeamRecord, steps: int) -> list[str]:
 
 
 def format_timeline(record: TeamRecord, until: float | None = None) -> list[str]:
-    """Return a timeline in letters: a row per worker, a letter for its activity in each interval.
+    """Format a timeline with a row per worker and a letter for each of its activities.
 
     >>> from cgprimer.training.distributed.simulator import Span
     >>> spans = (Span(0, "compute", 0, 1, 0), Span(1, "compute", 0, 4, 0))
@@ -205,7 +205,7 @@ def format_timeline(record: TeamRecord, until: float | None = None) -> list[str]
 
 
 def _format_worker(record: TeamRecord, worker: int, until: float) -> str:
-    """Return the letters of a worker: its main activity in each interval of a timeline."""
+    """Format the row of a worker: a letter for its main activity in each interval."""
     interval = until / _WIDTH or 1.0
     seconds, task_starts = [dict[str, float]() for _ in range(_WIDTH)], set[int]()
     for span in record.spans:
@@ -227,7 +227,7 @@ def _format_worker(record: TeamRecord, worker: int, until: float) -> str:
 
 
 def _format_legend(record: TeamRecord, bars: Sequence[str]) -> str:
-    """Return the legend of the letters in a timeline."""
+    """Format the legend of the letters in a timeline."""
     used = set("".join(bars))
     labels = [(letter, record.label(kind)) for kind, (letter, _) in SPAN_LABELS.items()]
     return ", ".join(
@@ -238,7 +238,7 @@ def _format_legend(record: TeamRecord, bars: Sequence[str]) -> str:
 
 
 def record_as_dict(record: TeamRecord, steps: int) -> Mapping[str, Any]:
-    """Return the main numbers of a record as plain data."""
+    """Summarize a record of workers as a dict for JSON."""
     return {
         "workers": record.workers,
         "protocol": record.protocol,
