@@ -40,14 +40,16 @@ _FRAME_HEIGHT = 720  # pixels of a page in a cell; the page scrolls
 
 
 class OutputTable(NamedTuple):
-    """A table of a cell's output, and a note below the table."""
+    """An HTML table in the output of a notebook cell, with a note on omitted rows."""
 
     content: Markup
     note: str
 
 
 def bundle(displayed: object) -> Bundle:
-    """Return the display of an object by media type; only its `repr` if there is no picture.
+    """Return the display data of an object for a notebook, keyed by media type.
+
+    Only its `repr` if there is no picture.
 
     >>> import cgprimer
     >>> sorted(bundle(cgprimer.parse("xw = ab*xa")))
@@ -67,7 +69,7 @@ def bundle(displayed: object) -> Bundle:
 
 
 def show_figures() -> None:
-    """Show figures in the running notebook without `%matplotlib inline`, if there is a notebook.
+    """Enable the display of figures in the running notebook without `%matplotlib inline`.
 
     Figures of pyplot are left to pyplot.
     """
@@ -78,19 +80,19 @@ def show_figures() -> None:
 
 
 def _is_terminal() -> bool:
-    """Return whether IPython runs in a terminal, which shows no pictures."""
+    """Return whether IPython runs in a terminal, which cannot show pictures."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     return shell is not None and "image/svg+xml" not in shell.display_formatter.active_types
 
 
 def _display_figure(figure: Figure) -> Bundle | None:
-    """Display a figure that does not belong to pyplot."""
+    """Display a matplotlib figure that is not managed by pyplot."""
     belongs_to_pyplot = getattr(figure.canvas, "manager", None) is not None
     return None if belongs_to_pyplot or _is_terminal() else _encode_figure(figure)
 
 
 def _encode_figure(figure: Figure) -> Bundle:
-    """Encode a figure as PNG and, unless it is large, as SVG."""
+    """Encode a figure as PNG and, unless the file is large, as SVG."""
     from cgprimer.visualization.diagrams.figure_files import encode_figure
     from cgprimer.visualization.pages.page_rendering import inline_svg
 
@@ -111,7 +113,7 @@ def _render_output(
     tables: Sequence[OutputTable] = (),
     figure: Figure | None = None,
 ) -> Bundle:
-    """Render the output of a cell as HTML: paragraphs, a listing, tables and a figure."""
+    """Render the output of a notebook cell as HTML: paragraphs, listing, tables and figure."""
     pictures = {} if figure is None else _encode_figure(figure)
     html = render_template(
         "visualization/notebook_output.html",
@@ -126,14 +128,14 @@ def _render_output(
 def _table(
     header: Sequence[str], rows: Sequence[Sequence[str]], *, left: int | Sequence[int]
 ) -> OutputTable:
-    """Format a table; ``left`` lists the left-aligned columns, or counts them from the first."""
+    """Build an HTML table; ``left`` is the left-aligned columns or their number from the left."""
     columns = range(left) if isinstance(left, int) else left
     content = Markup(html_table(header, rows[:_MOST_LINES], left=columns))
     return OutputTable(content, _note_omission(len(rows), "rows"))
 
 
 def _note_omission(count: int, noun: str) -> str:
-    """Return a note on the lines or rows that are not shown; empty if all are shown."""
+    """Return a note on the number of omitted lines or rows; empty if none are omitted."""
     n_omitted = count - _MOST_LINES
     return f"… {n_omitted:,} more {noun}; print(...) shows all" if n_omitted > 0 else ""
 
@@ -156,12 +158,12 @@ def _shorten_listing(text: str) -> str:
 
 
 def _display_program(program: object) -> Bundle:
-    """Display the listing of a tape or a program."""
+    """Display the listing of a tape or a derivative program."""
     return _render_output(listing=_shorten_listing(str(program)))
 
 
 def _display_trace(trace: Trace) -> Bundle:
-    """Display the table of a trace, and that of its backward pass."""
+    """Display the table of a trace, and the table of its backward pass if there is one."""
     from cgprimer.support.number_format import format_array
 
     rows = [

@@ -53,7 +53,7 @@ FormattedCell = TypeVar("FormattedCell")
 
 
 class TextPiece(NamedTuple):
-    """A piece of a paragraph: ``text``, ``code`` or ``emphasis``."""
+    """A piece of a paragraph; its kind is ``text``, ``code`` or ``emphasis``."""
 
     kind: str
     text: str
@@ -61,7 +61,7 @@ class TextPiece(NamedTuple):
 
 @dataclass(frozen=True)
 class SheetTable(Generic[FormattedCell]):
-    """A table of a problem, with cells in the form that a document format needs."""
+    """A table of a problem, whose cells are formatted for one document format."""
 
     header: Sequence[str]
     rows: list[list[FormattedCell]]
@@ -69,7 +69,7 @@ class SheetTable(Generic[FormattedCell]):
 
 @dataclass(frozen=True)
 class Section:
-    """A problem of a sheet with its worksheet.
+    """A problem of an exercise sheet, with its number and its worksheet.
 
     Attributes:
         number: the number of the problem, from 1.
@@ -83,14 +83,14 @@ class Section:
 
     @cached_property
     def picture(self) -> Diagram | None:
-        """The diagram above the table, if the problem has one."""
+        """The diagram above the tables, if the problem has a diagram."""
         if self.worksheet.picture is None:
             return None
         return graph_diagram(parse(self.problem.graph, name="<sheet>"), **self.worksheet.picture)
 
     @property
     def heading(self) -> str:
-        """Number, title and points of the problem."""
+        """The heading of the problem: number, title and points."""
         points = round(fsum(self.problem.points_of_blanks(len(self.worksheet.blanks))))
         return f"Problem {self.number}. {self.worksheet.title} ({pluralize(points, 'point')})"
 
@@ -110,7 +110,7 @@ class Section:
     def format_tables(
         self, format_content: Callable[[Cell, bool], FormattedCell], solution: bool
     ) -> list[SheetTable[FormattedCell]]:
-        """Format the tables of the problem.
+        """Format the tables of the problem, with blanks empty or filled in.
 
         Args:
             format_content: formats a cell; its second argument tells whether the cell is a blank.
@@ -170,18 +170,18 @@ class Section:
 
 
 def build_sections(sheet: Sheet) -> list[Section]:
-    """Return the problems of a sheet with their worksheets."""
+    """Build a section for each problem of a sheet, with the tables to fill in."""
     return [Section(k, p, build_worksheet(p)) for k, p in enumerate(sheet.problems, start=1)]
 
 
 def sheet_headings(sheet: Sheet, *, solution: bool) -> tuple[str, str]:
-    """Return the title and the subtitle of a sheet."""
+    """Return the title and the subtitle of a sheet or of its solution."""
     title = f"{sheet.title}: solution" if solution else sheet.title
     return title, " · ".join(filter(None, (sheet.student, f"sheet {sheet.identifier}")))
 
 
 def encode_sheet(sheet: Sheet) -> Markup:
-    """Encode the questions as one line of JSON that ends neither a comment nor a script."""
+    """Encode a sheet as one line of JSON that can be embedded in a comment or a script."""
     text = json.dumps(sheet.to_dict(), ensure_ascii=True)
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e"))
 
@@ -210,7 +210,7 @@ def render_markdown(
     solution: bool = False,
     format_picture: Callable[[Section], str] | None = None,
 ) -> str:
-    """Render a sheet in Markdown; its tables are the form for answers.
+    """Render a sheet in Markdown, with tables in which students fill in their answers.
 
     Args:
         sheet: the sheet.
@@ -257,7 +257,7 @@ def _render_section(
 
 
 def _format_markdown_cell(cell: Cell, _: bool) -> str:
-    """Format a cell in Markdown; formulas are code, and blanks are spaces."""
+    """Format a table cell in Markdown: formulas as code, blanks as spaces."""
     text = format_cell(cell).replace("|", "\\|") or " " * _BLANK_WIDTH
     is_code = isinstance(cell, Apply | Name | DisplayFormula)
     return f"`{text}`" if is_code else text.replace(" -> ", " → ")
@@ -269,7 +269,7 @@ def _format_markdown_cell(cell: Cell, _: bool) -> str:
 def render_notebook(
     sheet: Sheet, *, solution: bool = False, svg: Callable[[Diagram], str] | None = None
 ) -> str:
-    """Render a sheet as a notebook, with a dictionary to fill in for each problem.
+    """Render a sheet as a notebook, with a dictionary of answers to fill in per problem.
 
     Args:
         sheet: the sheet.
@@ -304,14 +304,14 @@ def render_notebook(
 
 
 def _link_attachment(_: Section) -> str:
-    """Return the Markdown of a picture that is attached to the cell of the notebook."""
+    """Return the Markdown of a picture that is attached to a notebook cell."""
     return "![the graph](attachment:graph.svg)"
 
 
 def _create_markdown_cell(
     text: str, number: int, attachments: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return a Markdown cell of a notebook."""
+    """Create a Markdown cell of a notebook; ``number`` makes its id unique."""
     optional = {"attachments": attachments} if attachments else {}
     return {
         "cell_type": "markdown",

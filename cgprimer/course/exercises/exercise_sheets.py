@@ -34,14 +34,17 @@ _MAX_ATTEMPTS = 40  # to sample a sheet that no other student has
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Exercise(Sheet):
-    """A sheet that can be rendered in several formats; created by :func:`cgprimer.exercise`."""
+    """An exercise sheet that can be rendered in several formats.
+
+    Created by :func:`cgprimer.exercise`.
+    """
 
     def to_markdown(self, *, solution: bool = False) -> str:
-        """Render the sheet or its solution as Markdown; its tables are the form for answers."""
+        """Render the sheet or its solution as Markdown, with tables for the answers."""
         return documents.render_markdown(self, solution=solution)
 
     def to_html(self, *, solution: bool = False) -> str:
-        """Render the sheet or its solution as a self-contained HTML page that can be printed."""
+        """Render the sheet or its solution as a self-contained HTML page for printing."""
         from cgprimer.course.exercises.printed_sheets import sheet_page
 
         return sheet_page(self, solution=solution)
@@ -62,7 +65,7 @@ class Exercise(Sheet):
         return documents.render_notebook(self, solution=solution, svg=svg_element)
 
     def to_csv(self) -> str:
-        """Return a CSV form for answers, with one line per blank."""
+        """Return the answer form of the sheet as CSV, with one line per blank."""
         return format_csv_form(self)
 
 
@@ -79,7 +82,7 @@ def exercise(
     title: str = "Exercises",
     student: str = "",
 ) -> Exercise:
-    """Create a sheet of problems with simple numbers, determined by a seed.
+    """Create an exercise sheet whose problems have simple numbers, determined by a seed.
 
     Args:
         graph: the graph of all problems; by default, each problem has a random graph. The values of
@@ -125,7 +128,7 @@ def exercises_for(
     points: int | None = POINTS,
     **about: Any,
 ) -> Iterator[tuple[Student, Exercise]]:
-    """Yield a different sheet for each student.
+    """Yield a different exercise sheet for each student of a class.
 
     A sheet does not depend on the other students of the class, unless two sheets would be equal.
 
@@ -159,7 +162,7 @@ def exercises_for(
 
 
 def _set_points(sheet: Exercise, points: int) -> Exercise:
-    """Return a sheet whose problems have the given points."""
+    """Return a sheet in which each problem is worth the given number of points."""
     problems = (replace(p, asked={**p.asked, "points": points}) for p in sheet.problems)
     return replace(sheet, problems=tuple(problems))
 
@@ -169,7 +172,7 @@ def _create_sampler(
     count: int = 1, of: str | None = None, title: str = "Exercises",
     keep: Sequence[str] | str = (), domain: Mapping[str, Any] | None = None,
 ) -> Callable[[str, str], Exercise]:  # fmt: skip
-    """Check the arguments of :func:`exercise`; return a function that samples a sheet.
+    """Check the arguments of :func:`exercise`, and return a function that samples a sheet.
 
     The function takes the seed as a string, and the name of the student.
     """
@@ -188,7 +191,7 @@ def _create_sampler(
         fixed, graph = limits.fixed_inputs, replace(graph, domains=FrozenDict(limits.domains))
 
     def sample(seed: str, student: str) -> Exercise:
-        """Sample a sheet."""
+        """Sample the sheet of a student; equal seeds give equal sheets."""
         problems: list[Problem] = []
         for kind in selected_kinds:
             used = set[str]()
@@ -208,7 +211,7 @@ def _create_sampler(
 
 
 def _select_kinds(graph: ExpressionGraph | None, kinds: str | Sequence[str]) -> tuple[str, ...]:
-    """Return the kinds of problems, after checking that they are suitable for the graph."""
+    """Resolve the kinds of problems, and check that they are suitable for the graph."""
     if graph is not None:
         numbers = sum(prod(graph.shapes.get(n, ())) for n in (*graph.inputs, *graph.parameters))
         if not 0 < numbers <= _MAX_NUMBERS:
@@ -238,7 +241,7 @@ def _select_kinds(graph: ExpressionGraph | None, kinds: str | Sequence[str]) -> 
 
 
 def _unsuitable_reason(graph: ExpressionGraph, kind: str) -> str:
-    """Return why a kind of problem is not suitable for a graph."""
+    """Return the reason why a kind of problem is not suitable for a graph."""
     if graph.layered:
         return "the graph has layers that differ between training and use"
     if graph.shapes:

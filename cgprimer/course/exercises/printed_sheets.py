@@ -42,7 +42,7 @@ _WORDS = (
 
 
 class HtmlCell(NamedTuple):
-    """The content of a table cell: its text, its CSS class, and whether the text is code."""
+    """The content of an HTML table cell: text, CSS class, and whether the text is code."""
 
     text: str
     css_class: str
@@ -51,7 +51,7 @@ class HtmlCell(NamedTuple):
 
 @lru_cache(maxsize=4)  # a sheet and its solution have the same pictures
 def draw_svg(diagram: Diagram) -> bytes:
-    """Draw a diagram as an SVG file."""
+    """Draw a diagram, and return the content of an SVG file."""
     return encode_figure(draw_diagram(diagram), "svg")
 
 
@@ -82,13 +82,13 @@ def sheet_page(sheet: Sheet, *, solution: bool = False) -> str:
 
 
 def _draw_page_picture(diagram: Diagram) -> Markup:
-    """Draw a diagram in the colors of the page."""
+    """Draw a diagram as an SVG element that follows the colors of the page."""
     picture = draw_svg(diagram)
     return inline_svg(picture, keep_size=True, role="img", aria_label="the graph")
 
 
 def _format_html_cell(cell: Cell, is_blank: bool) -> HtmlCell:
-    """Format a cell for a page; blanks are marked as empty or as filled in."""
+    """Format a table cell for an HTML page; the CSS class marks empty and filled blanks."""
     text = format_cell(cell).replace(" -> ", " → ")
     css_class = ("filled" if text else "blank") if is_blank else ""
     return HtmlCell(text, css_class, isinstance(cell, Apply | Name | DisplayFormula))
@@ -98,14 +98,14 @@ def _format_html_cell(cell: Cell, is_blank: bool) -> HtmlCell:
 
 
 class LatexTable(NamedTuple):
-    """A table in LaTeX: its column specification and its rows."""
+    """A LaTeX table: its column specification, and its rows including the header."""
 
     columns: Markup
     rows: list[list[Markup]]
 
 
 def latex_document(sheet: Sheet, *, solution: bool = False) -> str:
-    """Render a sheet for ``pdflatex``; formulas are typeset as mathematics."""
+    """Render a sheet as a LaTeX document, with formulas typeset as mathematics."""
     title, subtitle = sheet_headings(sheet, solution=solution)
     colors = dict[str, None]()
     sections = []
@@ -161,7 +161,7 @@ def _format_latex_tables(section: Section, solution: bool) -> list[LatexTable]:
 
 
 def _format_latex_text(text: str, format_code: Callable[[str], str]) -> Markup:
-    """Format a paragraph in LaTeX; ``format_code`` formats the code in it."""
+    """Format a paragraph in LaTeX; ``format_code`` formats the pieces of code in it."""
     formats: dict[str, Callable[[str], str]] = {
         "text": escape_latex_prose,
         "code": format_code,
@@ -171,7 +171,7 @@ def _format_latex_text(text: str, format_code: Callable[[str], str]) -> Markup:
 
 
 def _format_formula(text: str) -> str:
-    """Format a formula or an equation as LaTeX mathematics, and any other string as code."""
+    """Format a formula or an equation in LaTeX math mode, and any other string as code."""
     left, equals, right = text.partition(" = ")
     try:
         sides = [latex(parse_expression(side)) for side in (left, right) if side]
@@ -181,7 +181,7 @@ def _format_formula(text: str) -> str:
 
 
 def _format_latex_cell(cell: Cell, is_blank: bool) -> Markup:
-    """Format a cell in LaTeX; empty blanks get room for an answer."""
+    """Format a table cell in LaTeX; empty blanks have room for an answer."""
     if is_blank and not cell:
         return Markup(r"\blank")
     if isinstance(cell, Apply | Name | Number):
@@ -226,7 +226,7 @@ def sheet_pdf(sheet: Sheet, *, solution: bool = False) -> bytes:
 
 
 def check_pdflatex() -> None:
-    """Check that PDF files can be created, before a long computation.
+    """Check that ``pdflatex`` is installed, before a long computation.
 
     Raises:
         UsageError: ``pdflatex`` is not installed.

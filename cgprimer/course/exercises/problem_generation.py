@@ -64,7 +64,7 @@ def sample_problem(
     of: str | None = None,
     keep: Collection[str] = (),
 ) -> Problem:
-    """Sample a problem with simple numbers.
+    """Sample a problem of the given kind with simple numbers.
 
     Args:
         kind: the kind of problem.
@@ -105,7 +105,7 @@ def sample_problem(
 
 
 def list_suitable_kinds(graph: ExpressionGraph | None) -> tuple[str, ...]:
-    """Return the kinds of problems that are suitable for a graph.
+    """Return the kinds of problems that can be asked about a graph.
 
     >>> list_suitable_kinds(parse("xw = sum(W @ x); input x[2]; parameter W[3,2]"))
     ('shapes',)
@@ -131,7 +131,7 @@ def _sample_candidate(
     of: str | None,
     keep: Collection[str],
 ) -> tuple[ExpressionGraph, Problem, bool] | None:
-    """Sample a graph with values and a problem about it; return None if there is no problem.
+    """Sample values for a graph, and a problem about it; None if there is no suitable problem.
 
     Returns:
         The graph with its values, the problem, and whether the answers may be rounded.
@@ -168,7 +168,10 @@ def _sample_candidate(
 def _sample_declared_value(
     random: Random, graph: ExpressionGraph, name: str, difficulty: int
 ) -> Any:
-    """Sample a value from the domain of a name, or a simple number; nested tuples for an array."""
+    """Sample a value from the domain of a name, or a simple number if it has no domain.
+
+    Arrays are nested tuples.
+    """
     shape, domain = graph.shapes.get(name, ()), graph.domains.get(name)
     values = sample_values(
         random, shape, 1, domain, lambda _: simple_numbers.sample_value(random, difficulty)
@@ -184,7 +187,7 @@ def _convert_to_tuples(value: Any) -> Any:
 def _sample_settings(
     kind: str, random: Random, difficulty: int, graph: ExpressionGraph, of: str, max_paths: int
 ) -> dict[str, Any] | None:
-    """Sample the settings of a problem; return None if the graph is not suitable."""
+    """Sample the settings of a problem, such as ``wrt``; None if the graph is not suitable."""
     names = _list_leaves(graph)
     level: Any = "operations" if tape(graph).size <= _MAX_ROWS else "variables"
     if kind in ("trace", "tangent", "adjoint"):
@@ -233,12 +236,12 @@ def _sample_settings(
 
 
 def _list_leaves(graph: ExpressionGraph) -> tuple[str, ...]:
-    """Return the inputs and parameters of a graph."""
+    """Return the names of the inputs and parameters of a graph."""
     return (*graph.inputs, *graph.parameters)
 
 
 def _find_paths(graph: ExpressionGraph, of: str, wrt: str) -> tuple[tuple[str, ...], ...]:
-    """Return the paths from ``wrt`` to ``of``; none if there are too many."""
+    """Return the paths from ``wrt`` to ``of``; an empty tuple if there are too many."""
     try:
         return list_paths(graph, of, wrt)
     except PathLimitError:
@@ -246,7 +249,7 @@ def _find_paths(graph: ExpressionGraph, of: str, wrt: str) -> tuple[tuple[str, .
 
 
 def _sample_update(random: Random, rule: str, graph: ExpressionGraph, of: str) -> dict[str, Any]:
-    """Sample hyperparameters and state for one update of an optimizer."""
+    """Sample the settings of an optimizer problem: hyperparameters and previous state."""
     wrt = list(graph.parameters[:3])
     steps = dict(parse_rule(rule))
     used = {name: names_in(expression) for name, expression in steps.items()}
@@ -265,7 +268,7 @@ def _sample_update(random: Random, rule: str, graph: ExpressionGraph, of: str) -
 def _accept(
     graph: ExpressionGraph, problem: Problem, rounded: bool, difficulty: int, *, loose: bool
 ) -> Problem | None:
-    """Return a problem with the number of digits of its answers, or None if it is not simple.
+    """Return a candidate problem with its number of digits; None if the answers are not simple.
 
     Args:
         graph: the graph of the problem, with values.
@@ -297,7 +300,7 @@ def _accept(
 def _plant_mistake(
     graph: ExpressionGraph, problem: Problem, rounded: bool, difficulty: int
 ) -> Problem | None:
-    """Plant one mistake in a table, and compute its consequences; return None if not simple."""
+    """Plant a mistake in a table, and recompute later values; None if they are not simple."""
     kind = problem.asked["table"]
     rows, blanks = build_trace_table(graph, problem.asked, kind)
     correct = Worksheet("", (), (), (), tuple(blanks), {}, 0)

@@ -9,7 +9,7 @@ _PARAMETERS = "abcdk"
 
 
 def sample_scalar_graph(random: Random, difficulty: int) -> str:
-    """Sample the definitions of a scalar graph with one output, without values.
+    """Sample the text of a scalar graph with one output and without values.
 
     Difficulty 1 has sums, products and squares. Difficulty 2 has more operations, differences,
     quotients and ``relu`` or ``max``. Difficulty 3 also has one function beyond arithmetic.
@@ -27,13 +27,13 @@ def sample_scalar_graph(random: Random, difficulty: int) -> str:
     special = random.randrange(n_operations) if difficulty == 3 else -1
 
     def sample_operand() -> str:
-        """Sample a name, with preference for names that are not used yet."""
+        """Sample a name as an operand, preferably a name that is not used yet."""
         if unused and random.random() < 0.6:
             return unused.pop(random.randrange(len(unused)))
         return random.choice(names)
 
     def sample_other(than: str) -> str:
-        """Sample a name that differs from the given name if there is one."""
+        """Sample an operand that differs from the given name if possible."""
         name = sample_operand()
         return name if name != than else random.choice([n for n in names if n != than] or names)
 
@@ -65,7 +65,7 @@ def sample_scalar_graph(random: Random, difficulty: int) -> str:
 
 
 def sample_loss(random: Random, difficulty: int) -> str:
-    """Sample a loss of two parameters for one update of an optimizer.
+    """Sample the text of a loss with two parameters, for a problem about an optimizer.
 
     >>> print(sample_loss(Random(1), 1))
     L = a^2 + 3*b^2
@@ -83,7 +83,7 @@ def sample_loss(random: Random, difficulty: int) -> str:
 
 
 def sample_matrix_graph(random: Random, difficulty: int) -> str:
-    """Sample a network of two layers with the squared error, as in the lecture.
+    """Sample the text of a two-layer network with the squared error, as in the lecture.
 
     >>> print(sample_matrix_graph(Random(1), 1))
     input x[1,2], y[1,1]

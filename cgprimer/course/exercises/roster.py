@@ -36,7 +36,7 @@ _LONGEST = 60
 
 @dataclass(frozen=True, slots=True)
 class Student:
-    """A student of a class.
+    """A student of a class, as listed in a roster.
 
     Attributes:
         name: the name on the sheet.
@@ -102,7 +102,7 @@ def read_roster(path: str | Path) -> list[Student]:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A line of a roster: its number, and the data of a student."""
+    """A line of a roster file: its number, its cells, and the name and key of the student."""
 
     number: int
     name: str
@@ -112,12 +112,12 @@ class _Line:
 
 
 def _find_column(header: list[str], names: tuple[str, ...]) -> int | None:
-    """Return the index of the first column with one of the names, or None."""
+    """Return the index of the first column whose heading is one of the names, or None."""
     return next((k for k, cell in enumerate(header) if cell in names), None)
 
 
 def _check_keys(lines: Iterable[_Line], where: str) -> None:
-    """Raise a DataError if two lines have the same key."""
+    """Raise DataError if two lines of a roster have the same key."""
     numbers: dict[str, int] = {}
     for line in lines:
         before = numbers.setdefault(line.key.casefold(), line.number)
@@ -129,7 +129,9 @@ def _check_keys(lines: Iterable[_Line], where: str) -> None:
 
 
 def _make_distinct(files: list[tuple[str, str]]) -> list[str]:
-    """Return distinct file names; equal names are numbered in the order of the keys.
+    """Append numbers to equal file names; ``files`` has pairs of a file name and a key.
+
+    Equal names are numbered in the order of their keys.
 
     >>> _make_distinct([("ann", "b"), ("ann", "a"), ("ann-2", "c")])
     ['ann-3', 'ann', 'ann-2']
@@ -150,7 +152,7 @@ def _make_distinct(files: list[tuple[str, str]]) -> list[str]:
 def students_by_submission(
     students: Iterable[Student], submissions: Mapping[str, str]
 ) -> dict[str, Student]:
-    """Match submissions with students by file name, id, e-mail or name.
+    """Match submissions to students by file name, id, e-mail or name.
 
     Args:
         students: the class.
@@ -175,7 +177,7 @@ def students_by_submission(
 
 
 def safe_name(text: str) -> str:
-    """Convert a text to a file name of lower-case ASCII letters, digits and hyphens.
+    """Convert a name to a file name of lower-case ASCII letters, digits and hyphens.
 
     Latin, Cyrillic and Greek letters are transliterated; others are replaced by their code.
 

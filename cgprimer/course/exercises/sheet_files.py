@@ -69,7 +69,7 @@ def _create_folders(root: Path) -> None:
 
 
 def _render_sheet(sheet: Exercise, name: str, solution: bool, path: Path) -> str | bytes:
-    """Render a sheet in the format of a path; pictures of Markdown are written next to it."""
+    """Render a sheet in the given format; pictures of Markdown are written next to ``path``."""
     from cgprimer.course.exercises import printed_sheets
 
     if name == "pdf":
@@ -78,7 +78,7 @@ def _render_sheet(sheet: Exercise, name: str, solution: bool, path: Path) -> str
         return str(getattr(sheet, f"to_{name}")(solution=solution))
 
     def write_picture(section: documents.Section) -> str:
-        """Write the picture of a problem to a file, and return the Markdown that shows it."""
+        """Write the picture of a problem to a file, and return the Markdown that includes it."""
         assert section.picture
         file = path.with_name(f"{path.stem}-{section.number}.svg")
         write_atomically(file, printed_sheets.svg_element(section.picture))

@@ -35,7 +35,7 @@ _REDUCTIONS = ("sum", "largest", "matmul")
 
 
 def sample_value(random: Random, difficulty: int) -> float:
-    """Sample a value for a declaration: integers and, from difficulty 2 on, halves.
+    """Sample a simple number: an integer or, from difficulty 2 on, possibly a half.
 
     Difficulty 0 stands for small values.
 
@@ -46,7 +46,9 @@ def sample_value(random: Random, difficulty: int) -> float:
 
 
 def declare_values(graph: ExpressionGraph, values: dict[str, Any]) -> str:
-    """Return the text of a graph with declared values: scalars, or nested tuples for arrays.
+    """Return the text of a graph with the given values of inputs and parameters.
+
+    Values are scalars, or nested tuples for arrays.
 
     >>> from cgprimer.core.graph import parse
     >>> print(declare_values(parse("parameter ab = 7; xw = ab*xa"), {"xa": 2.0, "ab": 3.0}))
@@ -76,7 +78,7 @@ def list_answers(worksheet: Worksheet) -> list[float]:
 
 
 def is_exact(worksheet: Worksheet, difficulty: int) -> bool:
-    """Return whether all answers are exact with few digits."""
+    """Return whether all answers of a worksheet are exact with few digits."""
     digits = _MAX_DIGITS[difficulty]
     return all(
         abs(v) <= _MAX_EXACT[difficulty] and float(format_number(v, digits)) == v
@@ -85,12 +87,12 @@ def is_exact(worksheet: Worksheet, difficulty: int) -> bool:
 
 
 def is_readable(worksheet: Worksheet) -> bool:
-    """Return whether all answers can be written in four digits without a power of ten."""
+    """Return whether all answers of a worksheet have a readable size, without exponents."""
     return all(v == 0 or _MIN_ROUNDED <= abs(v) <= _MAX_ROUNDED for v in list_answers(worksheet))
 
 
 def is_degenerate(worksheet: Worksheet, tape: Tape, point: dict[str, Any]) -> bool:
-    """Return whether the numbers of a worksheet are too uniform, or a derivative is undefined.
+    """Return whether too many answers of a worksheet are equal, or a derivative is undefined.
 
     Args:
         worksheet: the worksheet.
@@ -117,7 +119,7 @@ def is_degenerate(worksheet: Worksheet, tape: Tape, point: dict[str, Any]) -> bo
 
 
 def is_at_kink(tape: Tape, point: dict[str, Any]) -> bool:
-    """Return whether a function such as ``relu`` is not differentiable, or ``tanh`` is saturated.
+    """Return whether a function is evaluated at a kink, such as ``relu`` at 0, or saturated.
 
     >>> from cgprimer import parse, tape
     >>> is_at_kink(tape(parse("xw = relu(xa - 1)")), {"xa": 1.0})
@@ -145,7 +147,7 @@ def is_at_kink(tape: Tape, point: dict[str, Any]) -> bool:
 
 
 def uses_functions(graph: ExpressionGraph) -> bool:
-    """Return whether a graph uses functions beyond arithmetic, whose values are not exact."""
+    """Return whether a graph has functions beyond arithmetic, whose values must be rounded."""
     nodes = [node for tree in graph.definitions.values() for node in postorder(tree)]
     used = [node.primitive for node in nodes if isinstance(node, Apply)]
     return any(type(name) is str and name not in (*_ARITHMETIC, *_REDUCTIONS) for name in used)

@@ -132,7 +132,7 @@ def transliterate(text: str) -> str:
 
 
 def _transliterate_letter(character: str) -> str:
-    """Convert one letter, or return it unchanged."""
+    """Transliterate one letter to ASCII, or return it unchanged if it is unknown."""
     if character in _LETTERS:
         return _LETTERS[character]
     base = unicodedata.normalize("NFD", character)[0]  # a Greek or Latin letter with accents

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def show_figure(figure: Figure, path: str | Path | None, call: str) -> Figure:
-    """Show a figure or write it to a file, and return it.
+    """Show a figure in a window or a notebook, or write it to a file; return the figure.
 
     Without a path, a matplotlib backend with windows shows the figure until the window is closed,
     and a notebook shows the returned figure. With any other backend (``Agg``, no display), the
@@ -38,7 +38,7 @@ def show_figure(figure: Figure, path: str | Path | None, call: str) -> Figure:
 
 
 def _detect_display() -> str:
-    """Return ``window``, ``notebook`` or ``file``, depending on matplotlib's backend."""
+    """Return where matplotlib can show figures: ``window``, ``notebook`` or ``file``."""
     import matplotlib
 
     try:
@@ -55,7 +55,7 @@ def _detect_display() -> str:
 
 
 def _show_window(figure: Figure) -> None:
-    """Show a figure in a window of pyplot, as an image: pyplot did not create the figure."""
+    """Show a figure as an image in a pyplot window."""
     from matplotlib import pyplot
 
     width, height = figure.get_size_inches()

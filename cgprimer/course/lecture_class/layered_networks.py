@@ -17,7 +17,7 @@ BIAS = "bias_"  #: prefix of the names of biases
 
 
 def add_neurons(expressions: Sequence[str]) -> list[str]:
-    """Add a bias and a sigmoid to each expression.
+    """Convert expressions to neurons: add a bias and a sigmoid to each.
 
     >>> add_neurons(["xw = ab*xa + bc*xb"])
     ['xw = sigmoid(ab*xa + bc*xb + bias_xw)']
@@ -32,7 +32,7 @@ def add_neurons(expressions: Sequence[str]) -> list[str]:
 
 
 def group_by_layer(graph: ExpressionGraph) -> list[list[str]]:
-    """Group variables into layers: the inputs first, then variables that use earlier layers.
+    """Group the variables of a network into layers, from the inputs to the outputs.
 
     >>> from cgprimer import parse
     >>> group_by_layer(parse("xw=ap*xp+aq*xq; xo=cp*xw"))
@@ -50,7 +50,7 @@ def group_by_layer(graph: ExpressionGraph) -> list[list[str]]:
 def check_layers(
     layers: list[list[str]], num_layers: int | None, config: Sequence[int] | None
 ) -> None:
-    """Check that a network has the expected layers.
+    """Raise UsageError unless a network has the expected number and sizes of layers.
 
     Args:
         layers: the variables of each layer.
@@ -75,7 +75,10 @@ def check_layers(
 
 
 def sample_two_classes(inputs: int, samples: int, seed: int) -> dict[int, list[Array]]:
-    """Return samples keyed by class: each input is N(2, 1) in class 0 and N(4, 2^2) in class 1."""
+    """Sample two classes: each input is N(2, 1) in class 0 and N(4, 2^2) in class 1.
+
+    Samples are keyed by class.
+    """
     second = np.arange(samples) >= samples // 2
     x = CLASSES["lecture-neurons"].sample_inputs(np.random.default_rng(seed), second, inputs)
     return {0: [*x[~second]], 1: [*x[second]]}

@@ -20,7 +20,7 @@ _LOSS_INTERVAL = 200  # samples between two printed losses
 
 
 class DoSillyWithTensor(Function):
-    """Truncation to an unsigned byte, whose backward pass adds the truncation error.
+    """A function that truncates to unsigned bytes; its backward pass adds the truncation error.
 
     >>> import cgprimer, numpy
     >>> x = cgprimer.Value([3.75, 4.5])
@@ -60,18 +60,18 @@ class AutogradCustomization:
         self._dataset: Dataset | None = None
 
     def gen_training_data(self) -> None:
-        """Generate the samples of both classes."""
+        """Generate the training samples of both classes."""
         samples = 2 * self.num_samples_per_class
         self._dataset = make_classes(
             "lecture-planes", parse(_format_network("x")), samples=samples, seed=self.cgp.seed
         )
 
     def train_with_straight_autograd(self) -> TrainingRun:
-        """Train sample by sample with the straightforward differentiator; print mean losses."""
+        """Train the network sample by sample on unchanged inputs, and print mean losses."""
         return self._train("x")
 
     def train_with_extended_autograd(self) -> TrainingRun:
-        """Train the network on inputs that :class:`DoSillyWithTensor` has transformed."""
+        """Train the network on inputs that are transformed by :class:`DoSillyWithTensor`."""
         name = DoSillyWithTensor.__name__
         register_primitive(DoSillyWithTensor)
         try:
@@ -80,7 +80,7 @@ class AutogradCustomization:
             unregister_primitive(name)
 
     def _train(self, transformed_input: str) -> TrainingRun:
-        """Train the network on the value of an expression in the input ``x``."""
+        """Train the network on an expression of the input ``x``, and print mean losses."""
         if self._dataset is None:
             raise UsageError("no training data", hint="call gen_training_data() first")
         graph, random = (
@@ -108,7 +108,7 @@ class AutogradCustomization:
 
 
 def _format_network(transformed_input: str) -> str:
-    """Return the expressions of the network, given an expression in the input ``x``."""
+    """Return the text of the network; its input layer is an expression in ``x``."""
     return (
         "input x[2]; parameter W1[10,2], W2[2,10]; output xo\n"
         f"xs = {transformed_input}; xh = relu(W1 @ xs); xo = W2 @ xh"

@@ -127,7 +127,7 @@ class ComputationalGraphPrimer(NetworkSteps):
         check_layers(group_by_layer(self.graph), self.num_layers, self.layers_config)
 
     def _build_graph(self, *, neurons: bool) -> None:
-        """Build the graph, with a bias and a sigmoid in each expression if ``neurons`` is true."""
+        """Build the graph; if ``neurons`` is true, each expression gets a bias and a sigmoid."""
         lines = add_neurons([*self.expressions]) if neurons else [*self.expressions]
         declarations = [f"output {', '.join(self.output_vars)}"] if self.output_vars else []
         graph = parse([*lines, *declarations])
@@ -153,12 +153,12 @@ class ComputationalGraphPrimer(NetworkSteps):
 
     @property
     def depends_on(self) -> dict[str, list[str]]:
-        """The variables that the expression of each variable uses."""
+        """The variables that each variable's expression uses, keyed by the variable."""
         return self.graph.depends_on
 
     @property
     def leads_to(self) -> dict[str, list[str]]:
-        """The variables whose expressions use each variable."""
+        """The variables whose expressions use a variable, keyed by the variable that is used."""
         return self.graph.leads_to
 
     @property
@@ -222,7 +222,7 @@ class ComputationalGraphPrimer(NetworkSteps):
 
     @property
     def _lecture_settings(self) -> dict[str, Any]:
-        """Settings of ``train`` for one epoch of gradient descent in the order of the data."""
+        """The settings of ``train`` for one epoch of gradient descent in the order of the data."""
         return {
             "optimizer": "sgd",
             "schedule": "constant",
@@ -242,7 +242,7 @@ class ComputationalGraphPrimer(NetworkSteps):
         return self._compute_partials({**self._learned_values, **input_vals_for_ind_vars})
 
     def _compute_partials(self, at: Mapping[str, Any]) -> Partials:
-        """Compute the local partials for given values, by differences or exactly."""
+        """Compute the local partials for given values, by finite differences or exactly."""
         if self.grad_delta is None:
             return partials(self.graph, dict(at))
         return vertex_differences(self.graph, at, self.grad_delta)
@@ -267,9 +267,10 @@ class ComputationalGraphPrimer(NetworkSteps):
     def run_training_with_torchnn(
         self, option: str, training_data: Mapping[int, Any]
     ) -> TrainingRun:
-        """Train ``one_neuron`` or a ``multi_neuron`` network (ReLU, then a sum), and verify it.
+        """Train ``one_neuron`` or a ``multi_neuron`` network, and verify the training with torch.
 
-        The losses of a batch are added, like in the lecture. torch repeats the first iterations.
+        The multi-neuron network has a ReLU layer and a linear output. The losses of a batch are
+        added, as in the lecture. torch repeats the first iterations.
         """
         graph, start = create_network(option, len(self.graph.inputs), self.seed)
         run = self._train_network(graph, training_data, {"start": start, "reduction": "sum"})
@@ -301,36 +302,37 @@ class ComputationalGraphPrimer(NetworkSteps):
         return self.run
 
     def display_network2(self, path: Picture = None) -> Figure:
-        """Draw the graph in a window, or in a file if a path is given or no window is available.
+        """Draw the graph, and show it in a window or write it to a file.
 
-        A notebook shows the returned figure.
+        The picture is written if a path is given or no window is available. A notebook shows the
+        returned figure.
         """
         return self._display_graph(path, "display_network2")
 
     def display_network1(self, path: Picture = None) -> Figure:
-        """Draw the graph; the same as :meth:`display_network2`."""
+        """Draw the graph, like :meth:`display_network2`."""
         return self._display_graph(path, "display_network1")
 
     def display_DAG(self, path: Picture = None) -> Figure:
-        """Draw the graph; the same as :meth:`display_network2`."""
+        """Draw the graph, like :meth:`display_network2`."""
         return self._display_graph(path, "display_DAG")
 
     def display_one_neuron_network(self, path: Picture = None) -> Figure:
-        """Draw the graph; the same as :meth:`display_network2`."""
+        """Draw the graph, like :meth:`display_network2`."""
         return self._display_graph(path, "display_one_neuron_network")
 
     def display_multi_neuron_network(self, path: Picture = None) -> Figure:
-        """Draw the graph; the same as :meth:`display_network2`."""
+        """Draw the graph, like :meth:`display_network2`."""
         return self._display_graph(path, "display_multi_neuron_network")
 
     def _display_graph(self, path: Picture, call: str) -> Figure:
-        """Draw the graph in a window or a file, for the method with the given name."""
+        """Draw the graph, and show or write it; ``call`` is the name of the calling method."""
         from cgprimer.visualization.diagrams.drawing import draw
 
         return show_figure(draw(self.graph), path, call)
 
     def plot_loss(self, path: Picture = None) -> Figure:
-        """Plot the loss of each iteration in a window, a notebook or a file."""
+        """Plot the loss of each iteration, and show the plot or write it to a file."""
         from cgprimer.plot import loss
 
         if self.run is None:

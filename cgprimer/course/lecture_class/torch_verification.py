@@ -18,7 +18,7 @@ _MAX_ITERATIONS = 2000  # that torch repeats: 40,000 would take too long for a l
 
 
 def create_network(option: str, inputs: int, seed: int) -> tuple[ExpressionGraph, dict[str, float]]:
-    """Create the network of an option, and start values distributed as in torch's linear layers.
+    """Create the network of an option, with start values sampled as in torch's linear layers.
 
     Raises:
         UsageError: the option is unknown.
@@ -38,7 +38,7 @@ def create_network(option: str, inputs: int, seed: int) -> tuple[ExpressionGraph
 def verify_with_torch(
     run: TrainingRun, dataset: Dataset, option: str, rate: float, size: int
 ) -> str:
-    """Repeat the first iterations of a run with ``torch.nn`` and describe the differences.
+    """Repeat the first iterations of a run with ``torch.nn``, and describe the differences.
 
     Args:
         run: the training run.
@@ -81,7 +81,7 @@ def verify_with_torch(
 
 
 def _create_torch_network(run: TrainingRun, option: str) -> Any:
-    """Return the network of a run as a module of torch, with the start values of the run."""
+    """Create the torch module of a run's network, with the start values of the run."""
     import torch
     from torch import nn
 

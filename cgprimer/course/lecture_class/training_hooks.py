@@ -29,7 +29,7 @@ STEPS = (
 
 
 class Exp(NamedTuple):
-    """A definition with its parts: the expression, its variable, and the names that it uses."""
+    """An expression of the lecture's class, split into its variable, right side and names."""
 
     exp: str
     body: str
@@ -39,7 +39,7 @@ class Exp(NamedTuple):
 
 
 class NetworkSteps:
-    """The forward pass and parameter update of a neuron or a network, which may be overridden.
+    """The forward pass and the parameter update of a network, which subclasses may override.
 
     While the loop of a subclass runs, its methods can change ``vals_for_learnable_params`` and
     ``bias``. The bias of a single neuron is a number, the biases of a network are
@@ -60,29 +60,32 @@ class NetworkSteps:
 
     @property
     def layer_vars(self) -> dict[int, list[str]]:
-        """The variables of each layer; layer 0 has the inputs."""
+        """The names of the variables in each layer, keyed by the index of the layer.
+
+        Layer 0 has the inputs.
+        """
         return dict(enumerate(group_by_layer(self.graph)))
 
     @property
     def layer_params(self) -> dict[int, list[list[str]]]:
-        """The parameters of each node, keyed by layer, without the layer of the inputs."""
+        """The names of each node's parameters, keyed by the index of the layer, from 1."""
         layers = self.layer_exp_objects.items()
         return {layer: [e.right_params for e in nodes] for layer, nodes in layers}
 
     @property
     def layer_exp_objects(self) -> dict[int, list[Exp]]:
-        """The expressions of the nodes, keyed by layer, without the layer of the inputs."""
+        """The expressions of the nodes, keyed by the index of the layer, from 1."""
         expressions = {e.dependent_var: e for e in self.exp_objects}
         layers = self.layer_vars.items()
         return {layer: [expressions[n] for n in names] for layer, names in layers if layer}
 
     @property
     def exp_objects(self) -> list[Exp]:
-        """The expressions of the constructor, without bias and sigmoid."""
+        """The expressions that the constructor received, without bias and sigmoid."""
         return [*self._iterate_expressions()]
 
     def _iterate_expressions(self) -> Iterator[Exp]:
-        """Yield the expressions of the constructor with their parts."""
+        """Yield each expression of the constructor, split into its parts."""
         for text in self.expressions:
             name, _, body = (part.strip() for part in text.partition("="))
             parameters = self.graph.parameters_of.get(name, [])
@@ -91,7 +94,7 @@ class NetworkSteps:
 
     @property
     def var_to_var_param(self) -> dict[str, dict[str, str]]:
-        """For each node, the parameter that multiplies each of its variables."""
+        """The name of the parameter that multiplies a variable, keyed by node and variable."""
         parameters = {*self.graph.parameters}
         weights: dict[str, dict[str, str]] = {}
         for node, tree in self.graph.definitions.items():
@@ -105,7 +108,7 @@ class NetworkSteps:
 
     @property
     def learnable_params(self) -> list[str]:
-        """The parameters in the expressions, without biases."""
+        """The names of the parameters in the expressions, without biases."""
         return [name for name in self.graph.parameters if not name.startswith(BIAS)]
 
     all_params = learnable_params
@@ -156,7 +159,7 @@ class NetworkSteps:
         return self.vals_for_learnable_params | {f"{BIAS}{n}": float(b) for n, b in biases.items()}
 
     def _create_point(self, data_tuples: Any) -> dict[str, Any]:
-        """Return the values of parameters and inputs for a batch."""
+        """Store a batch, and return the values of all parameters and inputs, keyed by name."""
         self._batch = np.asarray(data_tuples, dtype=float)
         return self._collect_parameters() | dict(zip(self.graph.inputs, self._batch.T, strict=True))
 
@@ -167,7 +170,7 @@ class NetworkSteps:
         vals_for_learnable_params: Mapping[str, float],
         ind_vars: Any = None,
     ) -> Any:
-        """Evaluate an expression in the language of this package."""
+        """Evaluate an expression, given the values of its variables and parameters."""
         graph = parse(f"value_ = {exp}")
         values = {**vals_for_learnable_params, **vals_for_vars}
         names = (*graph.inputs, *graph.parameters)
@@ -182,7 +185,7 @@ class NetworkSteps:
         return values, slopes
 
     def forward_prop_multi_neuron_model(self, data_tuples_in_batch: Any) -> None:
-        """Compute the values of all nodes and the derivatives of their sigmoids for each sample.
+        """Compute the value of each node and the derivative of its sigmoid, for each sample.
 
         The results are stored in ``forw_prop_vals_at_layers`` and ``gradient_vals_for_layers``.
         """
@@ -214,7 +217,7 @@ class NetworkSteps:
         self._update_parameters(self._create_point(self._batch), y_errors)
 
     def _update_parameters(self, at: dict[str, Any], y_errors: Any) -> None:
-        """Subtract the gradient of the mean squared error times the learning rate."""
+        """Update the parameters by gradient descent on the mean squared error of a batch."""
         graph, values = self.graph, self.graph.evaluate(at)
         errors = np.reshape(np.asarray(y_errors, dtype=float), (-1, len(graph.outputs))).T
         loss = graph_with_loss(graph, "squared-error")
@@ -238,7 +241,7 @@ class NetworkSteps:
         return any(getattr(type(self), name) is not getattr(NetworkSteps, name) for name in STEPS)
 
     def batch_by_batch(self, dataset: Dataset, size: int, seed: int) -> TrainingRun:
-        """Train on a dataset with the methods of a subclass, batch by batch."""
+        """Train on a dataset, batch by batch, with the methods that a subclass overrides."""
         graph, several = self.graph, len(self.graph.definitions) > 1
         inputs = np.transpose([dataset.inputs[n] for n in graph.inputs])
         labels = np.transpose([dataset.targets[n] for n in graph.outputs])

@@ -19,12 +19,12 @@ _MAX_RECORDS = 1024  # of parameters: the capacity of a run
 
 
 def print_line(text: str = "") -> None:
-    """Print a line of progress."""
+    """Print a line about the progress of training."""
     print(text)  # noqa: T201
 
 
 def print_losses(run: TrainingRun, interval: int, label: Callable[[int], str]) -> None:
-    """Print the mean losses of a run at regular intervals, as ``LABEL  loss = 0.1234``.
+    """Print mean losses of a run at regular intervals, in the form ``LABEL  loss = 0.1234``.
 
     Args:
         run: the training run.
@@ -36,7 +36,7 @@ def print_losses(run: TrainingRun, interval: int, label: Callable[[int], str]) -
 
 
 def mean_loss(run: TrainingRun, first: int, end: int) -> float:
-    """Return the mean of the recorded losses from iteration ``first`` to before ``end``."""
+    """Return the mean of the recorded losses from iteration ``first`` up to, excluding, ``end``."""
     interval = run.steps_apart
     losses = run.step_losses[-(-first // interval) : -(-end // interval)]
     return sum(losses) / len(losses) if losses else float("nan")
@@ -49,7 +49,7 @@ def print_samples(
     train_on: Callable[..., TrainingRun],
     partials: Callable[[Mapping[str, Any]], Partials],
 ) -> None:
-    """Print the forward pass of samples at regular intervals, with the parameters at that time.
+    """Print the forward pass of every ``interval``-th sample, with the parameters at that time.
 
     The run is repeated in parts to record these parameters.
 
@@ -87,7 +87,7 @@ def _print_samples_at(
     parameters: Mapping[str, Sequence[Any]],
     partials: Callable[[Mapping[str, Any]], Partials],
 ) -> None:
-    """Print the samples with the given indices, and the mean loss after each of them.
+    """Print the forward pass of selected samples, and the mean loss after each.
 
     Args:
         run: the training run.
@@ -110,7 +110,7 @@ def _print_samples_at(
 
 
 def _select_sample(edges: Partials, position: int) -> Partials:
-    """Return the local partials of one sample."""
+    """Return the local partials of one sample from those of a batch."""
     tables = (edges.variable_to_variable, edges.variable_to_parameter)
     return Partials(
         *({pair: np.ravel(values)[position] for pair, values in table.items()} for table in tables)
@@ -124,7 +124,7 @@ def print_sample(
     targets: Mapping[str, float],
     edges: Partials,
 ) -> None:
-    """Print the forward pass of a sample, its squared error and the local partials."""
+    """Print the forward pass of one sample, its squared error and the local partials."""
     values = graph.evaluate(dict(at))
     predictions = {name: float(values[name]) for name in graph.outputs}
     error = sum((predictions[name] - targets[name]) ** 2 for name in graph.outputs)
@@ -144,5 +144,5 @@ def print_sample(
 
 
 def _format_values(values: Mapping[str, float]) -> str:
-    """Format named values as ``xa = 0.5, xb = 2``."""
+    """Format named values, such as ``xa = 0.5, xb = 2``."""
     return ", ".join(f"{name} = {format_number(value, 6)}" for name, value in values.items())

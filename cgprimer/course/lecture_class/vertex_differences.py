@@ -30,7 +30,9 @@ NAME = "vertex-differences"
 def differentiate(
     tape: Tape, of: tuple[str, ...], wrt: tuple[str, ...], *, step: float = 1e-4
 ) -> DerivativeProgram:
-    """Build the program with differences at the vertices and a backward sweep along the edges.
+    """Build a derivative program that uses difference quotients at the vertices.
+
+    A backward sweep along the edges combines the quotients.
 
     Args:
         tape: the tape to differentiate.
@@ -64,7 +66,7 @@ def differentiate(
 def vertex_differences(
     graph: ExpressionGraph, at: Mapping[str, float], step: float = 1e-4
 ) -> Partials:
-    """Return the difference quotients on all edges of a graph, as local partials.
+    """Compute the local partials of a graph by difference quotients at its vertices.
 
     >>> from cgprimer import parse
     >>> graph = parse("xx=xa^2; xz=bc*xx+xa")
@@ -87,7 +89,7 @@ def vertex_differences(
 
 @contextmanager
 def select_method(grad_delta: float | None) -> Iterator[dict[str, Any]]:
-    """Yield the arguments of ``train`` that select this method, or reverse mode for None.
+    """Yield the arguments of ``train`` that select vertex differences; for None, reverse mode.
 
     The method is registered only inside the ``with`` block, as only the lecture's class uses it.
     """
@@ -104,7 +106,7 @@ def select_method(grad_delta: float | None) -> Iterator[dict[str, Any]]:
 def _emit_differences(
     builder: Builder, tape: Tape, value: dict[int, int], step: float, extra: set[int]
 ) -> dict[tuple[int, int], int]:
-    """Emit the difference quotient of each edge, keyed by ``(tail, head)``.
+    """Emit the difference quotient along each edge, keyed by ``(tail, head)``.
 
     The edges to a vertex without a name (a loss) get exact partials.
     """

@@ -19,7 +19,7 @@ _FOCUS_COLORS = {False: "#0050d0", True: "#ffe14d"}
 
 
 class ThemeColors(NamedTuple):
-    """The colors of light or dark pages.
+    """The colors of the light or the dark theme, as CSS variables.
 
     Attributes:
         scheme: the CSS color scheme, ``light`` or ``dark``.
@@ -33,7 +33,7 @@ class ThemeColors(NamedTuple):
 def render_page(
     template: str, title: str, *, dark: bool = False, fixed_theme: bool = False, **values: Any
 ) -> str:
-    """Render a page from a template that extends ``page.html``.
+    """Render an HTML page from a template that extends ``page.html``.
 
     Args:
         template: the path of the template, relative to the package.
@@ -57,12 +57,12 @@ def render_page(
 
 
 def collect_themes() -> dict[str, ThemeColors]:
-    """Return the colors of light and dark pages, as ``style.css`` reads them."""
+    """Return the CSS variables of the light and the dark theme, keyed by ``light`` and ``dark``."""
     return {colors.scheme: colors for colors in map(collect_theme_colors, (False, True))}
 
 
 def collect_theme_colors(dark: bool) -> ThemeColors:
-    """Return the colors of a theme as CSS variables: ``ink``, ``background``, one per role, ...
+    """Return the colors of the light or the dark theme as CSS variables, such as ``ink``.
 
     >>> collect_theme_colors(False).variables["background"]
     '#ffffff'
@@ -86,7 +86,7 @@ def collect_theme_colors(dark: bool) -> ThemeColors:
 
 
 def encode_script_data(value: Any) -> Markup:
-    """Encode a value as JSON that cannot close the script element that contains it."""
+    """Encode a value as JSON that cannot close the script element in which it is embedded."""
     plain = json.loads(format_json(value, indent=None))
     return Markup(json.dumps(plain, separators=(",", ":")).replace("<", "\\u003c"))
 
@@ -94,7 +94,7 @@ def encode_script_data(value: Any) -> Markup:
 def inline_svg(
     picture: bytes, *, themed: bool = True, keep_size: bool = False, **attributes: str
 ) -> Markup:
-    """Return an SVG file as an element for a page.
+    """Convert the content of an SVG file to an element that can be embedded in a page.
 
     Args:
         picture: the file, drawn in light colors.
@@ -118,7 +118,7 @@ def inline_svg(
 
 
 def _replace_colors(picture: str) -> str:
-    """Replace the colors of a light picture by variables of the style sheet."""
+    """Replace the colors of the light theme in an SVG picture by CSS variables."""
     look = theme(False)
     names = {look.ink: "ink", look.edge: "edge", look.grid: "grid"}
     for role, style in look.roles.items():

@@ -31,14 +31,14 @@ _PIXELS_PER_INCH = 96
 
 
 class GraphPicture(NamedTuple):
-    """The picture of the graph, and a note on what it omits."""
+    """An inline SVG picture of the compared graph, with a note on omitted text."""
 
     picture: Markup
     note: str
 
 
 class NumberSection(NamedTuple):
-    """A table of the comparison with its heading, a caption, and notes below the table."""
+    """A section of a comparison page: a heading, a table with its caption, and notes below."""
 
     heading: str
     caption: str
@@ -47,7 +47,7 @@ class NumberSection(NamedTuple):
 
 
 class TraceRow(NamedTuple):
-    """A row of a trace table, or only a text in place of rows that are omitted.
+    """A row of a trace table, or a placeholder for the omitted middle rows of a long trace.
 
     Attributes:
         name: the name of the value.
@@ -65,7 +65,7 @@ class TraceRow(NamedTuple):
 
 
 class TraceTable(NamedTuple):
-    """The trace of one method as a table."""
+    """The trace computed by one differentiation method, as a table with caption and header."""
 
     caption: str
     header: tuple[str, ...]
@@ -73,7 +73,7 @@ class TraceTable(NamedTuple):
 
 
 class MethodSection(NamedTuple):
-    """The section of one method: its description and its trace, or the reason why it has none."""
+    """The section on one method: its description, and its trace or why there is no trace."""
 
     name: str
     series: int
@@ -83,7 +83,7 @@ class MethodSection(NamedTuple):
 
 
 def comparison_page(comparison: Comparison, *, dark: bool = False, title: str | None = None) -> str:
-    """Render a comparison as a page: graph, derivatives, costs, and each method with its trace.
+    """Render a comparison as an HTML page: the graph, derivatives, costs, and a trace per method.
 
     The page follows the light or dark colors of the reader's system unless ``dark`` is true, and
     has a switch. The other arguments are those of ``draw_comparison``.
@@ -107,7 +107,7 @@ def comparison_page(comparison: Comparison, *, dark: bool = False, title: str | 
 
 
 def render_notebook_html(comparison: Comparison) -> str:
-    """Render the graph and both tables for a notebook, on a light background."""
+    """Render a comparison for a notebook: the graph and both tables on a light background."""
     return render_template(
         "visualization/pages/comparison/comparison_in_notebook.html",
         themes=collect_themes(),
@@ -118,7 +118,7 @@ def render_notebook_html(comparison: Comparison) -> str:
 
 
 def _draw_graph(comparison: Comparison) -> GraphPicture | None:
-    """Draw the graph as SVG in the colors of the style sheet; None if the graph is too large."""
+    """Draw the compared graph as inline SVG in the colors of the page; None if it is too large."""
     graph = fit_graph(comparison)
     if graph is None:
         return None
@@ -134,7 +134,7 @@ def _draw_graph(comparison: Comparison) -> GraphPicture | None:
 
 
 def describe_diagram(diagram: Diagram) -> str:
-    """Describe a graph in words for readers who cannot see the picture.
+    """Describe a diagram in words, as alternative text for readers who cannot see the picture.
 
     >>> from cgprimer.visualization.diagrams.diagram import Edge, Node
     >>> nodes = (Node("xa", "xa", "input", ("= 1",)), Node("xw", "xw", "output", ("2*xa", "= 2")))
@@ -153,7 +153,7 @@ def describe_diagram(diagram: Diagram) -> str:
 
 
 def _build_number_sections(comparison: Comparison) -> list[NumberSection]:
-    """Return the sections with the derivatives and the costs."""
+    """Build the sections with the table of derivatives and the table of costs."""
     sections = []
     derivatives = comparison_text.build_derivative_table(comparison, _MOST_DERIVATIVES)
     if derivatives is not None:
@@ -169,7 +169,7 @@ def _build_number_sections(comparison: Comparison) -> list[NumberSection]:
 
 
 def _build_method_section(comparison: Comparison, result: MethodResult) -> MethodSection:
-    """Return the section of a method, with its trace if the method can compute one."""
+    """Build the section of a method, with its trace if the method can compute one."""
     table, error = None, ""
     if not result.refused:
         try:
@@ -182,7 +182,7 @@ def _build_method_section(comparison: Comparison, result: MethodResult) -> Metho
 
 
 def trace_method(comparison: Comparison, result: MethodResult) -> Trace:
-    """Compute the trace of a method at the point of the comparison.
+    """Compute the trace of the compared graph with the method of a result.
 
     Reverse mode has the adjoint of every value; other methods have tangents, seeded with the first
     name.
@@ -201,7 +201,7 @@ def trace_method(comparison: Comparison, result: MethodResult) -> Trace:
 
 
 def _build_trace_table(comparison: Comparison, result: MethodResult) -> TraceTable:
-    """Return the trace of a method as a table; the middle of a long trace is omitted."""
+    """Build the trace table of a method; the middle rows of a long trace are omitted."""
     computed = trace_method(comparison, result)
     rows = [
         TraceRow(
@@ -221,7 +221,9 @@ def _build_trace_table(comparison: Comparison, result: MethodResult) -> TraceTab
 
 
 def split_at_operators(expression: str) -> tuple[str, ...]:
-    """Split an expression where a browser may break the line: at operators, not within names.
+    """Split an expression into parts between which a browser may break the line.
+
+    Lines break at operators, not within names.
 
     >>> split_at_operators("sin(a)*b + 1")
     ('sin(', 'a)', '*b + 1')

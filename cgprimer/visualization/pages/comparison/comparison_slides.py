@@ -77,14 +77,14 @@ class Slide:
 
     @property
     def height(self) -> float:
-        """The height of everything below the heading, without the gaps between the parts."""
+        """The total height of the parts below the heading, in points, without gaps."""
         graph = 0.0 if self.graph is None else self.graph.size[1]
         lines = len(self.notes) + sum(len(lines) for _, lines in self.descriptions)
         return graph + sum(table.height for table in self.tables) + lines * LINE
 
     @property
     def parts(self) -> int:
-        """The number of parts between which there are gaps."""
+        """The number of parts below the heading, which are separated by gaps."""
         return (
             (self.graph is not None) + len(self.tables) + bool(self.descriptions) + bool(self.notes)
         )
@@ -97,7 +97,7 @@ def draw_comparison(
     title: str | None = None,
     output: str | Path | None = None,
 ) -> Figure:
-    """Draw a comparison: the graph with its values, derivatives with errors, costs as bars.
+    """Draw a comparison of methods: the graph, derivatives with errors, and costs as bars.
 
     The figure is a slide of 13.33 by 7.5 inches, without text smaller than 14 points. If one slide
     is too small, the figure has two, one below the other; :func:`comparison_slides` returns them
@@ -201,7 +201,7 @@ def _lay_out_slides(comparison: Comparison, title: str | None) -> tuple[Slide, .
 
 
 def _tables(comparison: Comparison, most: int, row: float = ROW) -> tuple[MeasuredTable, ...]:
-    """Return the tables of derivatives, with as many digits as fit, and of costs."""
+    """Build the table of derivatives, with as many digits as fit on a slide, and that of costs."""
     costs = MeasuredTable(
         comparison_text.build_cost_table(comparison), _ROOM, row=row, first=_INDENT - 18.0
     )
@@ -219,7 +219,7 @@ def _tables(comparison: Comparison, most: int, row: float = ROW) -> tuple[Measur
 
 
 def _add_descriptions(comparison: Comparison, slide: Slide, room: float) -> Slide:
-    """Add a description of each method to a slide if there is room."""
+    """Add a sentence about each method to a slide if the slide has enough room."""
     descriptions = tuple(
         (
             result.method,
@@ -233,7 +233,7 @@ def _add_descriptions(comparison: Comparison, slide: Slide, room: float) -> Slid
 
 
 class _Heading(NamedTuple):
-    """The heading of a slide.
+    """The laid-out heading of a slide: the lines of the title, the subtitle and their height.
 
     Attributes:
         title: the lines of the title.
@@ -249,7 +249,7 @@ class _Heading(NamedTuple):
 
 
 def _lay_out_heading(comparison: Comparison, title: str | None) -> _Heading:
-    """Wrap the title of a slide and place the subtitle."""
+    """Wrap the title of a slide, and place the subtitle next to or below the title."""
     text = comparison_text.default_title(comparison) if title is None else title
     wrapped = wrap_words(text, _ROOM, TITLE_SIZE, bold=True)
     if len(wrapped) > _MOST_TITLE_LINES:
@@ -265,7 +265,7 @@ def _lay_out_heading(comparison: Comparison, title: str | None) -> _Heading:
 def _draw_slides(
     comparison: Comparison, slides: Sequence[Slide], *, dark: bool, title: str | None
 ) -> Figure:
-    """Draw slides below each other."""
+    """Draw slides one below the other in a single figure."""
     figure, pen = sheet(height=len(slides) * SLIDE_HEIGHT, dark=dark)
     heading = _lay_out_heading(comparison, title)
     for count, slide in enumerate(slides):
@@ -299,7 +299,7 @@ def _draw_slide(pen: Pen, slide: Slide, y: float, bottom: float) -> None:
 
 
 def _draw_graph_and_legend(pen: Pen, graph: FittedGraph, y: float, bottom: float) -> None:
-    """Draw a graph in the middle of a slide, with its legend and its note below."""
+    """Draw a graph in the middle of a slide, with the legend and the note at the bottom."""
     legend = Legend(list_roles(graph.diagram), _ROOM)
     note = wrap_words(graph.note, _ROOM, TEXT)
     below = bottom - legend.height - len(note) * LINE

@@ -38,7 +38,7 @@ _DESCRIPTIONS = {
 
 
 def default_title(comparison: Comparison) -> str:
-    """Return the title of a comparison that the user gave no title.
+    """Return the default title of a comparison, such as ``The gradient of xw, by five methods``.
 
     >>> from cgprimer import compare, parse
     >>> default_title(compare(parse("xw = k*xa"), {"xa": 1, "k": 2}))
@@ -51,14 +51,14 @@ def default_title(comparison: Comparison) -> str:
 
 
 def subtitle(comparison: Comparison) -> str:
-    """Return the line below the title: the value of the output and the operations it takes."""
+    """Return the subtitle of a comparison: the value of the output and its number of operations."""
     sign = choose_equality_sign(comparison.value)
     operations = pluralize(comparison.primal_operations, "operation")
     return f"{comparison.of} {sign} {format_number(comparison.value)}, computed with {operations}"
 
 
 def format_error(error: float | None) -> str:
-    """Format a relative error; ``exact`` for zero, empty for None.
+    """Format a relative error with two digits: ``exact`` for zero, empty for None.
 
     >>> format_error(0.0), format_error(1.4e-8), format_error(float("inf")), format_error(None)
     ('exact', '1.4e-8', 'inf', '')
@@ -75,7 +75,7 @@ def format_error(error: float | None) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """Format a time in seconds with two or three digits and a unit.
+    """Format a duration in seconds with two or three digits and a unit.
 
     >>> format_duration(1.24e-6), format_duration(0.0123), format_duration(2.5)
     ('1.2 µs', '12 ms', '2.5 s')
@@ -89,39 +89,44 @@ def format_duration(seconds: float) -> str:
 
 
 def format_operation_ratio(comparison: Comparison, result: MethodResult) -> str:
-    """Format a method's operations divided by the graph's; empty for a graph without operations."""
+    """Format the ratio of a method's operations to those of the graph, such as ``2.5×``.
+
+    Empty for a graph without operations.
+    """
     primal = comparison.primal_operations
     return f"{_format_two_digits(result.operations / primal)}×" if primal else ""
 
 
 def _format_two_digits(count: float) -> str:
-    """Format a positive number with one decimal below ten, and as an integer above."""
+    """Format a positive number with two digits below ten, and as an integer otherwise."""
     return format_number(count, 2) if count < 9.95 else str(math.floor(count + 0.5))
 
 
-def choose_names(comparison: Comparison, most: int) -> tuple[str, ...]:
-    """Return the at most `most` names with the largest errors, in the original order.
+def choose_names(comparison: Comparison, max_names: int) -> tuple[str, ...]:
+    """Choose at most ``max_names`` names, those whose derivatives have the largest errors.
+
+    The names keep their order.
 
     >>> from cgprimer import compare, parse
     >>> comparison = compare(parse("xw = k*xa + sin(m*xa)"), {"xa": 1, "k": 2, "m": 0.7})
     >>> choose_names(comparison, 1), choose_names(comparison, 9)
     (('m',), ('k', 'm'))
     """
-    if len(comparison.wrt) <= most:
+    if len(comparison.wrt) <= max_names:
         return comparison.wrt
 
-    def largest_error(name: str) -> float:
-        """Return the largest error of a name over all methods; nan counts as infinite."""
+    def find_largest_error(name: str) -> float:
+        """Return the largest error of a derivative over all methods; nan counts as infinite."""
         errors = [r.errors[name] for r in comparison.results if name in r.errors]
         return max((math.inf if math.isnan(e) else e for e in errors), default=math.inf)
 
     # The sort is stable: names with equal errors keep their order.
-    chosen = set(sorted(comparison.wrt, key=lambda name: -largest_error(name))[:most])
+    chosen = set(sorted(comparison.wrt, key=lambda name: -find_largest_error(name))[:max_names])
     return tuple(name for name in comparison.wrt if name in chosen)
 
 
 def explain_missing_errors(comparison: Comparison) -> tuple[str, ...]:
-    """Return remarks on derivatives whose errors are unknown."""
+    """Return notes that explain why the errors of some derivatives are unknown."""
     if comparison.reference is None:
         return (
             "no reference: a function cannot be evaluated with fifty digits, or hides its"
@@ -154,7 +159,7 @@ def describe_method(comparison: Comparison, result: MethodResult) -> str:
 
 
 def describe_method_and_costs(comparison: Comparison, result: MethodResult) -> str:
-    """Describe how a method computes the gradient, and its costs.
+    """Describe in two sentences how a method computes the gradient, and its costs.
 
     >>> from cgprimer import compare, parse
     >>> comparison = compare(parse("xw = k*xa"), {"xa": 1, "k": 2}, methods=["reverse"])
@@ -175,7 +180,7 @@ def describe_method_and_costs(comparison: Comparison, result: MethodResult) -> s
 
 
 def describe_trace(comparison: Comparison, result: MethodResult) -> str:
-    """Return the caption of a trace, which explains its last column."""
+    """Return the caption of a method's trace, which explains the last column of the trace."""
     first = comparison.wrt[0]
     tangents = f"tangents, seeded with {first}"
     return {
@@ -188,10 +193,13 @@ def describe_trace(comparison: Comparison, result: MethodResult) -> str:
     )
 
 
-def build_derivative_table(comparison: Comparison, most: int, digits: int = DIGITS) -> Table | None:
-    """Build the table of at most `most` derivatives with the value and the error of each method.
+def build_derivative_table(
+    comparison: Comparison, max_derivatives: int, digits: int = DIGITS
+) -> Table | None:
+    """Build the table of derivatives, with the value and the relative error of each method.
 
-    None if every method refused.
+    Of more than ``max_derivatives`` derivatives, those with the largest errors are included. None
+    if every method refused.
 
     >>> from cgprimer import compare, parse
     >>> comparison = compare(parse("xw = k*xa"), {"xa": 3, "k": 2}, methods=["reverse"])
@@ -201,11 +209,11 @@ def build_derivative_table(comparison: Comparison, most: int, digits: int = DIGI
     results = [result for result in comparison.results if not result.refused]
     if not results:
         return None
-    names = choose_names(comparison, most)
+    names = choose_names(comparison, max_derivatives)
     unknown = "" if comparison.reference is None else "–"
 
     def build_derivative_cell(result: MethodResult, name: str) -> Cell:
-        """Return the cell of one derivative by one method."""
+        """Build the table cell with a method's derivative with respect to a name, and its error."""
         text = mark_rounding(result.derivatives[name], digits)
         return Cell(text, format_error(result.errors.get(name)) or unknown)
 
@@ -225,12 +233,12 @@ def build_derivative_table(comparison: Comparison, most: int, digits: int = DIGI
 
 
 def build_cost_table(comparison: Comparison) -> Table:
-    """Build the table with the maximum error, the passes and other costs of each method."""
+    """Build the table of costs: maximum error, passes, operations, memory and time per method."""
 
     def build_bar_scale(
         cost: Callable[[MethodResult], float],
     ) -> Callable[[MethodResult], float]:
-        """Return a function that divides a cost by the maximum over all methods."""
+        """Return a function that computes the length of a cost's bar, relative to the maximum."""
         costs = (cost(result) for result in comparison.results if not result.refused)
         maximum = max(costs, default=0.0)
         return lambda result: cost(result) / maximum if maximum > 0 else 0.0
@@ -240,7 +248,7 @@ def build_cost_table(comparison: Comparison) -> Table:
     seconds = build_bar_scale(lambda r: r.seconds)
 
     def build_cost_row(r: MethodResult) -> Row:
-        """Return the row of one method."""
+        """Build the row of one method with its costs, or with the reason of its refusal."""
         if r.refused:
             return Row(r.method, (), f"refused: {r.refused}", find_method_index(r.method))
         cells = (
@@ -264,7 +272,10 @@ def find_method_index(method: str) -> int:
 
 
 def _compute_error_bar(result: MethodResult) -> float | None:
-    """Return the length of an error's bar, from 0 to 1 on a logarithmic scale; None for no bar."""
+    """Return the length of the bar of a method's error, from 0 to 1 on a logarithmic scale.
+
+    None for no bar.
+    """
     error = result.worst_error
     if error is None or error == 0:
         return None

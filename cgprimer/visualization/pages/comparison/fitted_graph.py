@@ -28,7 +28,7 @@ _WIDEST = 1250.0  # points; pages shrink the graph to the width of the window
 
 @dataclass(frozen=True, slots=True)
 class FittedGraph:
-    """A graph that fits into an area.
+    """The diagram of a graph, scaled to fit into an area; text that is too small is omitted.
 
     Attributes:
         diagram: the diagram, with as much text as fits.
@@ -44,13 +44,13 @@ class FittedGraph:
 
     @property
     def size(self) -> tuple[float, float]:
-        """Width and height in points."""
+        """The width and height of the scaled diagram with its margins, in points."""
         graph = self.layout.layout
         return (self.scale * graph.width + 2 * _MARGIN, self.scale * graph.height + 2 * _MARGIN)
 
 
 def build_complete_diagram(comparison: Comparison) -> Diagram:
-    """Return the diagram of the whole graph, with the values that the comparison computed.
+    """Build the diagram of a compared graph with all its text and all computed values.
 
     >>> from cgprimer import compare, parse
     >>> comparison = compare(parse("xw = k*xa; xv = m*xa"), {"xa": 1, "k": 2}, of="xw")
@@ -73,7 +73,7 @@ def build_complete_diagram(comparison: Comparison) -> Diagram:
 def fit_graph(
     comparison: Comparison, width: float = _WIDEST, height: float = math.inf
 ) -> FittedGraph | None:
-    """Fit the graph into an area, with as much text as stays readable.
+    """Fit the diagram of a compared graph into an area; omit text that would be unreadable.
 
     Values on edges are omitted first, then expressions, then all text on edges, then all values. A
     graph that is still too large is summarized by layers. Returns None if even the summary is too
@@ -94,7 +94,7 @@ def fit_graph(
 def scale_diagram(
     diagram: Diagram, width: float, height: float, smallest_scale: float, note: str = ""
 ) -> FittedGraph | None:
-    """Scale a diagram to an area; None if its text would be too small or its labels overlap."""
+    """Scale a diagram to fit into an area; None if text would be too small or labels overlap."""
     layout = slide_layout(diagram)
     if layout.labels.touching:
         return None
@@ -105,7 +105,7 @@ def scale_diagram(
 
 
 def paint_graph(pen: Pen, graph: FittedGraph, middle: float, top: float) -> None:
-    """Draw a graph on a slide; ``middle`` and ``top`` locate the middle of its upper border."""
+    """Draw a fitted graph on a slide, centered at ``middle`` and below ``top``."""
     inner = pen.part(middle - graph.size[0] / 2, top, *graph.size, scale=graph.scale)
     layout, margin = graph.layout.layout, _MARGIN / graph.scale
     inner.axes.set_xlim(-margin, layout.width + margin)
@@ -114,7 +114,7 @@ def paint_graph(pen: Pen, graph: FittedGraph, middle: float, top: float) -> None
 
 
 def draw_fitted_graph(graph: FittedGraph) -> Figure:
-    """Draw a graph with its legend in a figure of the size that both need."""
+    """Draw a fitted graph and its legend in a figure that is just large enough for both."""
     graph = replace(graph, scale=1.0)
     width, height = max(graph.size[0], _LEGEND_WIDTH), graph.size[1] + 10.0
     legend = Legend(list_roles(graph.diagram), width)
@@ -125,7 +125,7 @@ def draw_fitted_graph(graph: FittedGraph) -> Figure:
 
 
 def _shorten_diagram(diagram: Diagram) -> Iterator[tuple[Diagram, float, str]]:
-    """Yield versions of a diagram with less and less text, each with its scale and a note."""
+    """Yield versions of a diagram with less and less text, each with minimum scale and note."""
     usual_scale, label_scale = READABLE_SIZE / DETAIL_SIZE, READABLE_SIZE / LABEL_SIZE
     if is_readable(diagram):
         nodes, edges = diagram.nodes, diagram.edges
@@ -154,32 +154,32 @@ def _shorten_diagram(diagram: Diagram) -> Iterator[tuple[Diagram, float, str]]:
 
 
 def _keep_value(node: Node) -> Node:
-    """Remove the expression from a vertex; the value comes last and may have several lines."""
+    """Remove the expression from a vertex, and keep its value, which may have several lines."""
     return replace(node, detail=node.detail[_find_value_index(node) :])
 
 
 def _keep_expression(node: Node) -> Node:
-    """Remove the value from a vertex."""
+    """Remove the value from a vertex, and keep its expression."""
     return replace(node, detail=node.detail[: _find_value_index(node)])
 
 
 def _find_value_index(node: Node) -> int:
-    """Return the index of the first line of the value among the details of a vertex."""
+    """Return the index of the first detail line of a vertex that belongs to its value."""
     indices = [k for k, text in enumerate(node.detail) if text.startswith(("= ", "≈ "))]
     return min(indices, default=len(node.detail))
 
 
 def _remove_details(nodes: Iterable[Node]) -> tuple[Node, ...]:
-    """Return vertices without their details: only the labels remain."""
+    """Remove expressions and values from vertices, and keep their labels."""
     return tuple(replace(node, detail=()) for node in nodes)
 
 
 def _remove_edge_values(edge: Edge) -> Edge:
-    """Keep only the names of the parameters on an edge."""
+    """Remove the values of parameters from the label of an edge, and keep their names."""
     names = (part.partition("=")[0] for part in edge.label.split(", "))
     return replace(edge, label=", ".join(names))
 
 
 def _remove_edge_text(edges: Iterable[Edge]) -> tuple[Edge, ...]:
-    """Remove all text from edges."""
+    """Remove the labels of all edges."""
     return tuple(replace(edge, label="") for edge in edges)

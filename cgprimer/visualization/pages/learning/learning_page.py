@@ -35,7 +35,10 @@ def learning_animation(
     dark: bool = False,
     title: str | None = None,
 ) -> bytes:
-    """Render the moving boundary as a GIF; arguments as ``cgprimer.plot.boundary``."""
+    """Render the decision boundary during a training run as an animated GIF.
+
+    Arguments as in ``cgprimer.plot.boundary``.
+    """
     plane, snapshots = moments_of(run, data, columns, _MOST_FRAMES)
     figures = (draw_plane(plane, snapshot, dark=dark, title=title) for snapshot in snapshots)
     return encode_gif(figures, speed=_FRAMES_PER_SECOND)
@@ -49,7 +52,9 @@ def learning_page(
     dark: bool = False,
     title: str | None = None,
 ) -> str:
-    """Render a page with loss, boundary and parameters; arguments as ``cgprimer.plot.boundary``.
+    """Render a page that plays the decision boundary, loss and parameters of a training run.
+
+    Arguments as in ``cgprimer.plot.boundary``.
 
     >>> import cgprimer
     >>> graph = cgprimer.parse("xo = sigmoid(a*x1 + b*x2 + c)")
@@ -75,7 +80,7 @@ def learning_page(
 
 
 def _collect_page_data(plane: Plane, snapshots: Sequence[Any]) -> dict[str, Any]:
-    """Return the data of the page: axes, samples, and a frame per snapshot."""
+    """Collect the data of the page: axes, samples, and one frame per snapshot of the run."""
     final = snapshots[-1].parameters
     shapes = {name: np.shape(value) for name, value in final.items()}
     scalars = [split_arrays(snapshot.parameters, shapes) for snapshot in snapshots]
@@ -102,7 +107,7 @@ def _collect_page_data(plane: Plane, snapshots: Sequence[Any]) -> dict[str, Any]
 
 
 def _collect_frame_data(plane: Plane, snapshot: Any, weights: list[float]) -> dict[str, Any]:
-    """Return the data of one snapshot: regions, boundary, wrong predictions and parameters."""
+    """Collect the data of one frame: regions, boundary, wrong predictions and parameters."""
     is_wrong = snapshot.wrong[plane.drawn_samples] if len(snapshot.wrong) else []
     return {
         "step": snapshot.step,
@@ -118,7 +123,7 @@ def _collect_frame_data(plane: Plane, snapshot: Any, weights: list[float]) -> di
 
 
 def _convert_to_picture(plane: Plane, points: Array) -> Array:
-    """Convert points to units of the picture, from its upper left corner."""
+    """Convert points of the plane to picture coordinates, with the origin at the upper left."""
     low, high = (np.array([side[k] for side in plane.sides]) for k in (0, -1))
     fractions = (points - low) / (high - low)
     scaled = _PICTURE_SIZE * np.stack([fractions[:, 0], 1 - fractions[:, 1]], axis=1)
@@ -126,6 +131,6 @@ def _convert_to_picture(plane: Plane, points: Array) -> Array:
 
 
 def _format_svg_path(plane: Plane, points: Sequence[Any], end: str) -> str:
-    """Return a polyline as an SVG path that ends with a command."""
+    """Format a polyline in the plane as an SVG path; ``end`` is ``Z`` to close the path."""
     corners = _convert_to_picture(plane, np.asarray(points)).round().astype(int)
     return "M" + "L".join(f"{x},{y}" for x, y in corners) + end

@@ -22,7 +22,7 @@ _PASSES = {"forward": "sent micro-batch {} on", "backward": "sent the adjoints o
 
 
 class RunEvent(NamedTuple):
-    """An event in a distributed training run.
+    """An event in a distributed training run, with the parameters of the server after the event.
 
     Attributes:
         time: the time in seconds.
@@ -36,7 +36,10 @@ class RunEvent(NamedTuple):
 
 
 class _TimedEvent(NamedTuple):
-    """An event at a time; ``worker`` is -1 unless a gradient arrives."""
+    """An event of a worker, before the gradient and its effect on the parameters are added.
+
+    ``worker`` is -1 unless a gradient arrives.
+    """
 
     time: float
     words: str
@@ -51,7 +54,9 @@ def rounds_page(
     dark: bool = False,
     title: str | None = None,
 ) -> str:
-    """Render a page that plays the events of a run; arguments as ``cgprimer.plot.workers``.
+    """Render a page that plays the events of a distributed training run on a timeline.
+
+    Arguments as in ``cgprimer.plot.workers``.
 
     >>> import cgprimer
     >>> graph = cgprimer.parse("xw = k*xa; parameter k = 3")
@@ -90,7 +95,7 @@ def rounds_page(
 
 
 def list_events(run: TrainingRun, record: TeamRecord) -> list[RunEvent]:
-    """List the recorded events of a run in order of time.
+    """List the events of a distributed training run in order of time.
 
     >>> import cgprimer
     >>> graph = cgprimer.parse("xw = k*x")
@@ -108,7 +113,7 @@ def list_events(run: TrainingRun, record: TeamRecord) -> list[RunEvent]:
     names = [e for name, shape in run.shapes.items() for e in elements(name, shape)]
 
     def format_parameters(values: Any, separator: str) -> str:
-        """Format values of parameters with their names."""
+        """Format values of the parameters or of their gradients, such as ``k = 0.75, m = 2``."""
         pairs = zip(names, values, strict=False)
         texts = (f"{name}{separator}{mark_rounding(value, _DIGITS)}" for name, value in pairs)
         return ", ".join(texts).replace("= ≈", "≈ ")
@@ -145,7 +150,10 @@ def list_events(run: TrainingRun, record: TeamRecord) -> list[RunEvent]:
 
 
 def _list_timed_events(record: TeamRecord) -> Iterator[_TimedEvent]:
-    """Yield the ends of all spans; gradients that are dropped at the same time are one event."""
+    """Yield the recorded events of all workers in order of time.
+
+    Gradients that are dropped at the same time are one event.
+    """
     arrival = "send" if any(span.kind == "send" for span in record.spans) else "compute"
     dropped: dict[float, list[str]] = {}
     events = []

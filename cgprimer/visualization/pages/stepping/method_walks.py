@@ -54,7 +54,7 @@ def check_step_count(steps: int) -> None:
 
 
 def build_walk(scene: Scene, method: str, scheme: str = SCHEMES[0], h: float | None = None) -> Walk:
-    """Build the walk of a method; ``scheme`` and ``h`` are options of finite differences.
+    """Build all steps of a method; ``scheme`` and ``h`` are options of finite differences.
 
     Raises:
         PathLimitError: the graph has too many paths.
@@ -78,7 +78,7 @@ def build_walk(scene: Scene, method: str, scheme: str = SCHEMES[0], h: float | N
 
 
 def _walk_reverse(scene: Scene) -> Walk:
-    """Build the walk of reverse mode: a forward sweep and a backward sweep."""
+    """Build the steps of reverse mode: a forward sweep, then a backward sweep."""
     program, contributions, program_steps = _read_sweep(scene, "reverse", "bar")
     builder = Builder(simplify=False)
     indices = copy_tape(builder, contributions.tape)
@@ -105,7 +105,7 @@ def _walk_reverse(scene: Scene) -> Walk:
 def _reveal_flows(
     scene: Scene, contributions: RowContributions, builder: Builder, steps: list[Step]
 ) -> None:
-    """Reveal the contribution that flows along each edge in the step that completes it."""
+    """Add the numbers on the edges, each to the step that completes the edge's contribution."""
     edges = edge_tape(scene.vertex_tape, of=scene.target)
     flows = copy_tape(builder, edges.tape)
     names = {
@@ -127,7 +127,7 @@ def _reveal_flows(
 
 
 def _walk_forward(scene: Scene) -> Walk:
-    """Build the walk of forward mode: one pass per name."""
+    """Build the steps of forward mode: one pass for each differentiated name."""
     program, contributions, program_steps = _read_sweep(scene, "forward", "dot")
     builder, tape = Builder(simplify=False), contributions.tape
     # All values are outputs, so that their indices are known after the seeds are substituted.
@@ -156,7 +156,7 @@ def _walk_forward(scene: Scene) -> Walk:
 def _build_seed_step(
     scene: Scene, tape: Tape, start: Step, name: str, seeds: Mapping[str, float]
 ) -> Step:
-    """Return the step that sets the seeds of a pass."""
+    """Build the step that sets the seed tangents at the start of a forward-mode pass."""
     seed_indices = {seed: tape.index(seed) for seed in seeds}
     reveals = (
         Reveal("derivative", scene.row_indices[wrt], index)
@@ -178,14 +178,14 @@ def _build_seed_step(
 def _read_sweep(
     scene: Scene, method: str, mark: Mark
 ) -> tuple[DerivativeProgram, RowContributions, ProgramSteps]:
-    """Differentiate by a sweep; return the program, its contributions and its steps."""
+    """Differentiate in forward or reverse mode; return the program, contributions and steps."""
     program = differentiate(scene.tape, scene.target, scene.wrt, method=method)
     contributions = collect_contributions(program.tape, scene, mark)
     return program, contributions, read_program(contributions.tape, scene, contributions)
 
 
 def _describe_seeds(seeds: Mapping[str, float]) -> str:
-    """List the seeds with their values; of many only those that are not zero."""
+    """Format the seeds with their values; of many seeds, show only the nonzero ones."""
     texts = {seed: f"{format_name(seed)} = {value:g}" for seed, value in seeds.items()}
     if len(texts) <= _MOST_SEEDS:
         return "; ".join(texts.values())
@@ -194,7 +194,7 @@ def _describe_seeds(seeds: Mapping[str, float]) -> str:
 
 
 def _walk_paths(scene: Scene) -> Walk:
-    """Build the walk of path-sum: values, local partials, and the products along the paths."""
+    """Build the steps of path-sum: values, local partials, then products along the paths."""
     tape = scene.vertex_tape
     root, sources = tape.index(scene.target), [tape.index(name) for name in scene.wrt]
     needed = reachable(tape, [root])
@@ -252,7 +252,7 @@ def _build_path_steps(
     partials: Mapping[tuple[int, int], int],
     names: Mapping[tuple[int, int], str],
 ) -> list[Step]:
-    """Return one step per path of a name with its product, and the step of their sum.
+    """Build a step for the product of the partials along each path, and a step for their sum.
 
     Args:
         scene: the rows, vertices and edges.
@@ -289,7 +289,7 @@ def _build_path_steps(
 
 
 def _build_result_step(scene: Scene, number: int, text: str, value: int, **changes: Any) -> Step:
-    """Return the step that computes the derivative with respect to a name of ``scene.wrt``."""
+    """Build the step that computes the derivative with respect to one name of ``scene.wrt``."""
     name = scene.wrt[number]
     row = scene.row_indices[name]
     step = Step(
@@ -305,7 +305,7 @@ def _build_result_step(scene: Scene, number: int, text: str, value: int, **chang
 
 @dataclass
 class _Differences:
-    """The evaluations of finite differences, as steps on one tape.
+    """The steps of finite differences while they are collected on one tape.
 
     Attributes:
         scene: the rows, vertices and edges.
@@ -336,17 +336,17 @@ class _Differences:
 
     @property
     def n_point_lines(self) -> int:
-        """The number of lines before the shifted evaluations that name the unshifted output."""
+        """The number of lines for the output at the point: 1 for forward differences, else 0."""
         return int(self.scheme == "forward")
 
     @property
     def sides(self) -> Sequence[str]:
-        """The signs of the shifts."""
+        """The signs of the shifts: ``+`` and, for central differences, ``-``."""
         return _SIDES[self.scheme]
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The lines of the program."""
+        """The lines of the finite-difference program that the page shows."""
         return (
             *[f"f = {self.scene.target}"] * self.n_point_lines,
             "shift one variable by h",
@@ -357,7 +357,7 @@ class _Differences:
 
     @property
     def differentiable_names(self) -> list[str]:
-        """The names that the output depends on; the program omits the others."""
+        """The differentiated names on which the output depends."""
         return [name for name in self.scene.wrt if name in self.tape.names]
 
     @property
@@ -368,7 +368,7 @@ class _Differences:
 
     @property
     def output_step(self) -> Step:
-        """The step that names the output of one evaluation."""
+        """The step that stores the output of one evaluation as ``f``."""
         target = self.scene.target
         index = self.tape.index(target)
         return Step(
@@ -381,7 +381,7 @@ class _Differences:
         )
 
     def evaluate_point(self) -> None:
-        """Add the evaluation at the point, where all shifts are zero."""
+        """Add the steps that evaluate the graph at the point, without shifts."""
         self.zero_shifts = {
             self.tape.index(leaf): self.builder.constant(0.0)
             for name, leaf in self.shift_leaves.items()
@@ -393,7 +393,9 @@ class _Differences:
         self.steps += [self.output_step.renumber(self.point_indices)] * self.n_point_lines
 
     def evaluate_shifted(self, name: str, side_index: int, step_size: int) -> int:
-        """Add the evaluation with one variable shifted, and return the index of the output.
+        """Add the steps that evaluate the graph with one variable shifted.
+
+        Returns the index of the output.
 
         Args:
             name: the variable.
@@ -429,7 +431,7 @@ class _Differences:
         return indices[self.tape.index(target)]
 
     def add_quotient(self, number: int, outputs: Sequence[int], step_size: int) -> None:
-        """Add the step with the difference quotient for a name of ``scene.wrt``."""
+        """Add the step that computes the difference quotient for one name of ``scene.wrt``."""
         point_output = self.point_indices[self.tape.index(self.scene.target)]
         plus, minus = (*outputs, point_output)[:2]
         is_forward = self.scheme == "forward"
@@ -445,7 +447,7 @@ class _Differences:
         self.steps.append(replace(step, phase=len(self.phases) - 1, line=len(self.lines) - 1))
 
     def add_zero(self, number: int) -> None:
-        """Add the step with the zero derivative for a name on which the output does not depend."""
+        """Add a step with derivative zero for a name on which the output does not depend."""
         target, name = self.scene.target, self.scene.wrt[number]
         output = self.point_indices[self.tape.index(target)]
         zero = self.builder.emit("sub", output, output)  # nan if the output is not finite
@@ -456,7 +458,7 @@ class _Differences:
 
 
 def _walk_differences(scene: Scene, scheme: str, h: float | None) -> Walk:
-    """Build the walk of finite differences: the graph is evaluated with one variable shifted."""
+    """Build the steps of finite differences: evaluations with one variable shifted at a time."""
     options: dict[str, Any] = {"scheme": scheme, "step": h}
     program = differentiate(
         scene.tape, scene.target, scene.wrt, method="finite-difference", **options

@@ -23,7 +23,7 @@ _UNKNOWN = Step("", column="line")  # of lines that compute no named value
 
 
 class RowContribution(NamedTuple):
-    """One contribution to the derivative of a row.
+    """One summand of the adjoint or tangent of a value in the trace table.
 
     Attributes:
         edges: indices of the picture's edges along which it flows: none inside a vertex, several
@@ -43,7 +43,7 @@ class RowContribution(NamedTuple):
 
 @dataclass(frozen=True)
 class RowContributions:
-    """The contributions to the derivative of each row, in the order of the sum.
+    """The summands of the adjoint or tangent of each value in the trace table, in order.
 
     Attributes:
         tape: the program without instructions that only contributions need.
@@ -56,7 +56,7 @@ class RowContributions:
     by_row: Mapping[int, tuple[RowContribution, ...]]
 
     def edges(self, row: int, value: int | None = None) -> tuple[int, ...]:
-        """Return the edges along which contributions of a row flow.
+        """Return the edges of the picture along which a row's contributions flow.
 
         With a value of the tape, only the edges of the contributions that this value is part of: a
         factor or a product belongs to one contribution, a sum to those that it adds.
@@ -71,7 +71,7 @@ class RowContributions:
         return tuple(sorted(edges))
 
     def annotate_step(self, step: Step, scene: Scene) -> Step:
-        """Add a note on the contribution that a step computes, and reveal an incomplete sum."""
+        """Add a note on the contribution that a step computes; reveal the sum if incomplete."""
         contributions = self.by_row.get(step.row, ())
         if step.column != "derivative" or not contributions:
             return step
@@ -104,7 +104,9 @@ class RowContributions:
 
 
 def collect_contributions(tape: Tape, scene: Scene, mark: Mark) -> RowContributions:
-    """Collect the contributions of a program to adjoints (``bar``) or tangents (``dot``).
+    """Collect the contributions of a derivative program to adjoints or tangents.
+
+    ``mark`` is ``bar`` for adjoints and ``dot`` for tangents.
 
     >>> import cgprimer
     >>> from cgprimer.visualization.pages.stepping.scene import build_scene
@@ -152,7 +154,7 @@ def collect_contributions(tape: Tape, scene: Scene, mark: Mark) -> RowContributi
 def _find_intermediates(
     tape: Tape, product: int, stops: set[int], last_total: int
 ) -> frozenset[int]:
-    """Return the values that a product needs, down to the stops, which are not searched.
+    """Return the operands, direct and indirect, of a product, without searching past ``stops``.
 
     The last total is a stop that is searched.
     """
@@ -168,7 +170,7 @@ def _find_intermediates(
 
 
 class ProgramSteps(NamedTuple):
-    """The steps of a derivative program.
+    """The steps of a derivative program: one per line, after a step that reveals the inputs.
 
     Attributes:
         start: the step that reveals the inputs and parameters.
@@ -187,7 +189,7 @@ class ProgramSteps(NamedTuple):
 def read_program(
     tape: Tape, scene: Scene, contributions: RowContributions | None = None
 ) -> ProgramSteps:
-    """Read the program of a derivative as one step per line.
+    """Convert a derivative program to steps, one per line.
 
     Args:
         tape: the program.
@@ -231,7 +233,7 @@ def _read_instructions(
     name_steps: Mapping[str, Step],
     contributions: RowContributions | None,
 ) -> Iterator[tuple[int, int, Step]]:
-    """Yield the step of each instruction, with two numbers that determine its line."""
+    """Yield the step of each instruction, after two integers by which the lines are sorted."""
     names, trees, first = labels(tape), build_expression_trees(tape), len(tape.leaves)
     named_steps = {
         index: name_steps[name]
@@ -265,7 +267,7 @@ def _read_instructions(
 
 
 def _describe_names(tape: Tape, scene: Scene) -> Iterator[tuple[str, Step]]:
-    """Yield names of the tape, each with the step that computes the row or the edge it denotes."""
+    """Yield each name of the tape that is a row or an edge, with the step that computes it."""
     for name, index in tape.names.items():
         kind, variables, copy = parse_internal(name)
         row = scene.row_indices.get(variables[0])
@@ -284,7 +286,7 @@ def _describe_names(tape: Tape, scene: Scene) -> Iterator[tuple[str, Step]]:
 
 
 def _assign_unnamed_values(tape: Tape, named_steps: Mapping[int, Step]) -> dict[int, Step]:
-    """Assign each value to a step: its own, or that of the first value that uses it."""
+    """Map each value to a named step: its own, or that of the first value that uses it."""
     owners = dict(named_steps)
     for index in range(tape.size - 1, len(tape.leaves) - 1, -1):
         if index in owners:
@@ -300,7 +302,10 @@ def _read_aliases(
     name_steps: Mapping[str, Step],
     contributions: RowContributions | None,
 ) -> Iterator[tuple[int, int, Step]]:
-    """Yield lines such as ``bar_v1 = bar_xw``, for values with two names, and their positions."""
+    """Yield a step for each second name of a value, such as ``bar_v1 = bar_xw``.
+
+    Two integers precede each step, by which the lines are sorted.
+    """
     first, is_backward = len(tape.leaves), contributions is not None and contributions.mark == "bar"
     value_at = {step.row: step.result for step in name_steps.values() if step.column == "value"}
     position = last = max(value_at.values(), default=first - 1)

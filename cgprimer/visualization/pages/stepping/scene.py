@@ -19,7 +19,7 @@ LEVELS = ("variables", "operations")
 
 
 class Row(NamedTuple):
-    """A row of the trace: a name and the expression that defines the value.
+    """A row of the trace table: the name of a value and the expression that defines it.
 
     Attributes:
         name: the name of the value.
@@ -33,7 +33,7 @@ class Row(NamedTuple):
 
 
 class Vertex(NamedTuple):
-    """A vertex of the picture.
+    """A vertex in the picture of a graph.
 
     Attributes:
         name: the name of the vertex.
@@ -50,7 +50,7 @@ class Vertex(NamedTuple):
 
 @dataclass(frozen=True)
 class Scene:
-    """Rows, vertices and edges of one graph.
+    """The content of a page that does not change: trace rows, vertices and edges of a graph.
 
     Attributes:
         tape: the tape of the graph, in which every value has a name (``v1``, ``v2``, ... for
@@ -73,17 +73,17 @@ class Scene:
 
     @cached_property
     def row_indices(self) -> dict[str, int]:
-        """The index of each row, keyed by name."""
+        """The index of each row of the trace, keyed by the name of the value."""
         return {row.name: index for index, row in enumerate(self.rows)}
 
     @cached_property
     def edge_indices(self) -> dict[tuple[str, str], int]:
-        """The index of each edge, keyed by tail and head."""
+        """The index of each edge, keyed by the names of its tail and head."""
         return {edge: index for index, edge in enumerate(self.edges)}
 
 
 def build_scene(tape: Tape, target: str, wrt: Sequence[str], level: str = "variables") -> Scene:
-    """Select the rows, vertices and edges that the derivative of a tape needs.
+    """Select the trace rows, vertices and edges that a derivative of the tape depends on.
 
     Raises:
         UsageError: an unknown level.
@@ -134,7 +134,7 @@ def build_scene(tape: Tape, target: str, wrt: Sequence[str], level: str = "varia
 def _assign_to_vertices(
     indices: Sequence[int], vertex_indices: set[int], operands: Sequence[Sequence[int]]
 ) -> dict[int, set[int]]:
-    """Map each value to its vertex, or to all vertices whose expressions use an unnamed value."""
+    """Map each value to its own vertex, or to all vertices whose expressions use the value."""
     heads: dict[int, set[int]] = {}
     for index in reversed(indices):
         if index in vertex_indices:

@@ -63,7 +63,7 @@ _THICK, _THIN = 3.6, 1.4  # widths of highlighted and other edges
 def draw_graph_area(
     pen: Pen, scene: Scene, frame: Frame, layout: SceneLayout, mark: str, room: Size
 ) -> None:
-    """Draw the graph and its legend in the left part of the slide; ``mark`` names derivatives."""
+    """Draw the graph and its legend on the left of a slide; ``mark`` is a prefix of derivatives."""
     legend = _build_legend(scene, room[0])
     # A legend of two lines is added to a graph that does not fit anyway, a longer one is not.
     is_cut = not _is_readable(layout, room)
@@ -93,25 +93,25 @@ def draw_graph_area(
 
 
 def fits_room(layout: SceneLayout, scene: Scene, room: Size) -> bool:
-    """Return whether the whole graph and its legend are readable in an area, in points."""
+    """Return whether the whole graph is readable in an area together with its legend."""
     return _is_readable(layout, (room[0], room[1] - _build_legend(scene, room[0]).height))
 
 
 def _build_legend(scene: Scene, width: float) -> Legend:
-    """Build the legend of the roles in a graph and of the highlight."""
+    """Build the legend of the vertex roles in the graph and of the current step's highlight."""
     roles = {vertex.role for vertex in scene.vertices}
     ordered_roles = (role for role in theme(False).roles if role in roles)
     return Legend([*ordered_roles, "step"], width, row=_ROW, scale=_LEGEND)
 
 
 def _is_readable(layout: SceneLayout, room: Size) -> bool:
-    """Return whether the whole graph is readable in an area, in points."""
+    """Return whether the whole graph is readable if it is scaled to fit into an area."""
     box = bounding_box(layout)
     return min(room[0] / box.width, room[1] / box.height) >= READABLE
 
 
 def _draw_hidden_counts(pen: Pen, window: Window, room: Size) -> None:
-    """Draw at each side the number of hidden vertices, and a triangle that points to them."""
+    """Draw the number of hidden vertices at each side, with a triangle that points to them."""
     width, height = room
     sides = (
         (_MARK / 2, height / 2, "▲", 90),
@@ -134,7 +134,7 @@ def _draw_edge(
     shown: set[str],
     index: int,
 ) -> None:
-    """Draw an edge between shown vertices with its number; edges to hidden vertices fade."""
+    """Draw an edge and its number; an edge to a hidden vertex fades out."""
     tail, head = scene.edges[index]
     points = [window.to_slide(p) for p in layout.lines[index]]
     tip = window.to_slide(layout.tips[index])
@@ -162,12 +162,12 @@ def _draw_edge(
 
 
 def format_edge_value(value: Any) -> str:
-    """Format a number on an edge; of an array only the shape."""
+    """Format the number on an edge; of an array, show only the shape."""
     return mark_rounding(value, SHORT) if isinstance(value, float) else format_shape(value.shape)
 
 
 def _draw_fading_line(pen: Pen, points: list[Point], highlighted: bool) -> None:
-    """Draw a line to a hidden vertex, which fades into the background."""
+    """Draw the visible part of an edge to a hidden vertex, fading into the background."""
     from matplotlib.collections import LineCollection
 
     total = compute_line_length(points)
@@ -186,7 +186,7 @@ def _draw_fading_line(pen: Pen, points: list[Point], highlighted: bool) -> None:
 
 
 def _draw_arrow_head(pen: Pen, base: Point, tip: Point, highlighted: bool) -> None:
-    """Draw an arrow head with a rim, over the ring of a highlighted vertex."""
+    """Draw the arrow head of an edge, with a rim that separates it from highlights below."""
     (ex, ey), (tx, ty) = base, tip
     half = 0.55 if highlighted else 0.42  # half the width, divided by the length
     across = (-(ty - ey) * half, (tx - ex) * half)
@@ -204,7 +204,7 @@ def _draw_vertex(
     mark: str,
     is_horizontal: bool,
 ) -> None:
-    """Draw the shape of a vertex, its highlight and its numbers."""
+    """Draw a vertex: its shape, its highlight, its name and its numbers."""
     scale = window.scale
     slide_box = Box(*window.to_slide((box.x, box.y)), box.width * scale, box.height * scale)
     _draw_shape(pen, vertex, slide_box)
@@ -214,7 +214,7 @@ def _draw_vertex(
 
 
 def _draw_shape(pen: Pen, vertex: Vertex, box: Box) -> None:
-    """Draw the shape of a vertex."""
+    """Draw the shape of a vertex in the color of its role."""
     style = pen.look.roles[vertex.role]
     for patch in build_shape_patches(style, box):
         patch.set_zorder(4)
@@ -222,7 +222,7 @@ def _draw_shape(pen: Pen, vertex: Vertex, box: Box) -> None:
 
 
 def _draw_highlight(pen: Pen, vertex: Vertex, box: Box, scale: float, is_horizontal: bool) -> None:
-    """Draw a ring and a triangular marker at a highlighted vertex."""
+    """Draw a ring around a highlighted vertex, and a triangular marker next to it."""
     style = pen.look.roles[vertex.role]
     margin = 2 * RING * scale
     ring = build_shape_patches(style, Box(box.x, box.y, box.width + margin, box.height + margin))[0]
@@ -259,7 +259,7 @@ def _draw_vertex_text(
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The part of a layout that a slide shows.
+    """The part of a graph's layout that is visible on a slide.
 
     Attributes:
         left: the horizontal position of the window in the layout.
@@ -285,7 +285,7 @@ class Window:
 def choose_window(
     layout: SceneLayout, room: Size, highlighted: Iterable[int] = (), ends: Iterable[int] = ()
 ) -> Window:
-    """Choose the part of a layout to show in an area, in points.
+    """Choose the part of a layout that is visible on a slide, for an area in points.
 
     The window shows as many highlighted vertices as possible, then ends of highlighted edges, then
     other vertices. Steps with the same highlights get the same window.
@@ -335,7 +335,7 @@ def choose_window(
 def _search_axis(
     layout: SceneLayout, axis: int, space: float, middle: float, size: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
-    """Return the extents of vertices along an axis, candidate starts, and the vertices inside.
+    """Find candidate positions of the window along one axis, and the vertices inside each.
 
     Args:
         layout: the layout.
@@ -343,6 +343,10 @@ def _search_axis(
         space: the length of the window.
         middle: the middle of the layout.
         size: the length of the layout.
+
+    Returns:
+        Start and end of each vertex, the candidate starts of the window, and a boolean matrix that
+        tells which vertices are inside the window at each start.
     """
     spans = _list_vertex_extents(layout, axis)
     is_wide = spans[:, 1] - spans[:, 0] > space  # wider than the window, so shown in part
@@ -355,31 +359,31 @@ def _search_axis(
     return spans, starts, (spans[:, 0] >= begin) & (spans[:, 1] <= end)
 
 
-def cut_line(window: Window, line: Sequence[Point], longest: float) -> list[Point]:
-    """Return the first part of a line that is inside a window, up to a length in points.
+def cut_line(window: Window, line: Sequence[Point], max_length: float) -> list[Point]:
+    """Return the first part of an edge's polyline, up to the border of the window.
 
-    The result ends before the line reaches a hidden vertex.
+    The result is at most ``max_length`` points long, and ends before a hidden vertex.
     """
     left, top, right, bottom = window.inner
-    longest = min(compute_line_length(line) - 14.0, longest)
+    max_length = min(compute_line_length(line) - 14.0, max_length)
     visible: list[Point] = [line[0]]
     total = 0.0
     for a, b in pairwise(sample_line(line, 2.0)):
         total += math.dist(a, b)
-        if total > longest or not (left <= b[0] <= right and top <= b[1] <= bottom):
+        if total > max_length or not (left <= b[0] <= right and top <= b[1] <= bottom):
             break
         visible.append(b)
     return visible
 
 
 def split_into_dashes(line: Sequence[Point], dash: float, gap: float) -> list[list[Point]]:
-    """Split a line into dashes of equal length."""
+    """Split a polyline into dashes of equal length, separated by gaps."""
     starts = np.arange(0.0, compute_line_length(line) - dash + 1e-9, dash + gap).tolist()
     return [[find_point_at(line, start), find_point_at(line, start + dash)] for start in starts]
 
 
 def bounding_box(layout: SceneLayout) -> Box:
-    """Return the bounding box of vertices with highlights, edges and their numbers."""
+    """Return the bounding box of a layout, including highlights and the numbers on edges."""
     corners = (
         np.stack([_list_vertex_extents(layout, 0), _list_vertex_extents(layout, 1)], axis=-1)
         .reshape(-1, 2)
@@ -390,7 +394,7 @@ def bounding_box(layout: SceneLayout) -> Box:
 
 
 def _list_vertex_extents(layout: SceneLayout, axis: int) -> NDArray[np.float64]:
-    """Return begin and end of each vertex along an axis, with room for ring and marker."""
+    """Return start and end of each vertex along an axis, including its ring and marker."""
     middles = np.array([(b.x, b.y)[axis] for b in layout.boxes])
     halves = np.array([(b.width, b.height)[axis] / 2 for b in layout.boxes])
     before = FLAG if axis == int(layout.is_horizontal) else _RING_ROOM

@@ -31,7 +31,7 @@ _ROUNDING = 0.05  # fraction of a shift that rounding may hide
 
 
 class ColumnWidths(NamedTuple):
-    """The widths of the columns of numbers, in points.
+    """The widths of the columns of numbers on the slides of a method, in points.
 
     All slides of a walk have the same widths, so that no column moves from slide to slide.
 
@@ -49,7 +49,7 @@ class ColumnWidths(NamedTuple):
 
 
 def measure_columns(stepping: Stepping, method: str, *, short: bool = False) -> ColumnWidths:
-    """Measure the widest numbers of a walk."""
+    """Compute widths of the columns of numbers that suffice for all steps of a method."""
     frames = stepping.frames(method)
     values = {format_value(v, short) for f in frames for v in (None, *f.values)}
     derivatives = {format_value(v, short) for f in frames for v in (None, *f.derivatives)}
@@ -57,14 +57,16 @@ def measure_columns(stepping: Stepping, method: str, *, short: bool = False) -> 
     derivatives.add(format_derivative_heading(stepping.walk(method).mark))
     lines = {mark_rounding(v, SHORT) for f in frames for v in f.lines}
 
-    def widest(texts: set[str]) -> float:
+    def measure_widest(texts: set[str]) -> float:
         """Return the width of the widest string in bold; only the longest strings are measured."""
         longest = max(map(len, texts), default=0)
         return max(
             (measure_text(t, TEXT, True) for t in texts if len(t) > longest - 3), default=0.0
         )
 
-    widths = ColumnWidths(widest(values), widest(derivatives), widest(lines), short)
+    widths = ColumnWidths(
+        measure_widest(values), measure_widest(derivatives), measure_widest(lines), short
+    )
     is_wide = widths.value + widths.derivative > _WIDEST_NUMBERS
     if is_wide and stepping.scene.tape.has_arrays and not short:
         return measure_columns(stepping, method, short=True)
@@ -80,7 +82,7 @@ def format_value(value: float | None, short: bool = False) -> str:
 
 
 def format_partial_sum(value: float, short: bool = False) -> str:
-    """Format a sum that lacks contributions."""
+    """Format a sum that is not complete yet, such as ``2.5 + …``."""
     return f"{format_value(value, short)} + …"
 
 
@@ -108,14 +110,14 @@ def format_shifted_value(value: float, unshifted: float | None) -> str:
 
 
 def format_derivative_heading(mark: str) -> str:
-    """Return the heading of derivatives with the mark ``bar``, ``dot`` or ``d``."""
+    """Return the heading of the derivative column: ``adjoint``, ``tangent`` or ``derivative``."""
     return {"bar": "adjoint", "dot": "tangent"}.get(mark, "derivative")
 
 
 def draw_tables(
     pen: Pen, stepping: Stepping, walk: Walk, frame: Frame, widths: ColumnWidths, area: Box
 ) -> None:
-    """Draw the trace above the program; of both, the lines around the highlighted one."""
+    """Draw the trace above the program; of long tables, only the lines near the current step."""
     left, top, right, bottom = area
     rows, step = stepping.scene.rows, frame.step
     n_rows, n_lines = divide_lines(len(rows), len(walk.lines), int((bottom - top) / ROW))
@@ -153,7 +155,7 @@ def _draw_table(
     current_column: str,
     area: Box,
 ) -> float:
-    """Draw lines with numbers in columns to their right, and return the vertical end.
+    """Draw lines of text with columns of numbers on the right; return the lower end.
 
     Args:
         pen: draws on the slide.
@@ -183,8 +185,8 @@ def _draw_table(
         is_highlighted = index == highlighted
         weight = "bold" if is_highlighted else "normal"
         # The program must not cover the results below.
-        most = max(1, int((bottom - y) / ROW)) if words[0] == "program" else None
-        for k, line in enumerate(lines[index][:most]):
+        n_visible = max(1, int((bottom - y) / ROW)) if words[0] == "program" else None
+        for k, line in enumerate(lines[index][:n_visible]):
             y += ROW
             pen.write(start, y, line, weight=weight)
             if is_highlighted:
@@ -207,27 +209,27 @@ def _draw_table(
 
 
 def choose_missing_style(pen: Pen) -> dict[str, Any]:
-    """Return the text style of a missing number."""
+    """Return the text style for numbers that are not computed yet."""
     return {"color": pen.faint, "style": "italic", "weight": "normal"}
 
 
-def choose_lines(heights: list[int], highlighted: int, most: int) -> tuple[int, int]:
-    """Return the range of lines around the highlighted line that fits on a slide.
+def choose_lines(heights: list[int], highlighted: int, max_height: int) -> tuple[int, int]:
+    """Choose the range of table lines around the highlighted line that fits on a slide.
 
     Two lines are reserved for notes on omitted entries above and below.
 
     >>> choose_lines([1] * 10, 5, 6), choose_lines([1] * 5, 3, 6), choose_lines([2] * 9, 8, 6)
     ((3, 7), (0, 5), (7, 9))
     """
-    if sum(heights) <= most:
+    if sum(heights) <= max_height:
         return 0, len(heights)
-    most = max(most - 2, 1)
+    max_height = max(max_height - 2, 1)
     first = min(max(highlighted, 0), len(heights) - 1)
     last, used, grown = first + 1, heights[first], True
     while grown:
         grown = False
         for index in (first - 1, last):
-            if 0 <= index < len(heights) and used + heights[index] <= most:
+            if 0 <= index < len(heights) and used + heights[index] <= max_height:
                 used, grown = used + heights[index], True
                 first, last = min(first, index), max(last, index + 1)
     return first, last

@@ -42,7 +42,7 @@ _FORBIDDEN_IN_SVG = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\uff
 
 @dataclass(frozen=True)
 class Frame:
-    """The numbers that are known after one step; None for a number that is not computed yet.
+    """The numbers that are visible after one step; None for a number that is not computed yet.
 
     Attributes:
         number: the index of the step.
@@ -74,7 +74,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Stepping:
-    """A graph at a point, with the walks of all methods.
+    """The steps of all methods for one graph at one point.
 
     Attributes:
         scene: rows, vertices and edges.
@@ -91,11 +91,11 @@ class Stepping:
     others: tuple[Walk, ...] = ()
 
     def walk(self, method: str) -> Walk:
-        """Return the walk of a method."""
+        """Return the steps of the given method."""
         return {walk.method: walk for walk in self.walks}[method]
 
     def frames(self, method: str) -> tuple[Frame, ...]:
-        """Return the numbers that are known after each step of a method."""
+        """Return the visible numbers after each step of the given method."""
         walk, frames, n_rows, phase = self.walk(method), [], len(self.scene.rows), -1
         counts = (
             n_rows, n_rows, len(self.scene.edges), len(self.scene.wrt), len(walk.lines), n_rows,
@@ -120,7 +120,7 @@ class Stepping:
         return tuple(frames)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the data of the page, including all numbers."""
+        """Return the data of the stepping page as plain values, including all numbers."""
         scene_data = ("target", "wrt", "rows", "vertices", "edges")
         return {
             "title": self.title,
@@ -147,7 +147,7 @@ def stepping(
     h: float | None = None,
     scalars: bool = False,
 ) -> Stepping:
-    """Compute all steps of a graph at a point.
+    """Compute the steps of all requested methods for a graph at a point.
 
     Arguments and errors are those of :func:`cgprimer.step`; ``methods`` are the tabs in order. A
     method that cannot differentiate the graph has a walk with the reason.
@@ -192,7 +192,7 @@ def stepping(
 
 
 def _check_methods(methods: Sequence[str]) -> None:
-    """Raise UsageError unless the methods are known and there is at least one."""
+    """Raise UsageError if a method is unknown or if no method is given."""
     if not methods:
         hint = f"choose from {', '.join(METHODS)}"
         raise UsageError("`methods` must name at least one method", hint=hint)
@@ -203,7 +203,7 @@ def _check_methods(methods: Sequence[str]) -> None:
 def _build_walks(
     scene: Scene, methods: Sequence[str], scheme: str, h: float | None
 ) -> tuple[list[Walk], list[Walk]]:
-    """Build the walk of each method, and those of finite differences with the other schemes.
+    """Build the steps of each method, and of finite differences with the other schemes.
 
     Raises:
         DifferentiationError: no method can differentiate the graph.
@@ -229,13 +229,13 @@ def _build_walks(
 
 
 def _format_refusal(error: DifferentiationError) -> str:
-    """Format the message and the hint of an error as sentences."""
+    """Format the message and the hint of an error as complete sentences."""
     parts = (" ".join(text.split()) for text in (error.message, error.hint) if text)
     return " ".join(f"{part[0].upper()}{part[1:].rstrip('.')}." for part in parts)
 
 
 def measure_vertex_text(scene: Scene, walks: Sequence[Walk]) -> Scene:
-    """Return a scene whose vertices know the length of their longest array."""
+    """Return a scene in which each vertex stores the length of its longest array."""
     longest: dict[int, int] = {}
     for walk in walks:
         for reveal in (reveal for step in walk.steps for reveal in step.reveals):

@@ -30,7 +30,7 @@ MOST_DRAWN = 300  #: steps drawn as slides or in an animation; drawing them take
 
 
 class Page(str):
-    """The HTML of a page; a notebook shows the rendered page in a frame."""
+    """The HTML of a page, as a string that notebooks display in a frame."""
 
     __slots__ = ()
 
@@ -119,7 +119,7 @@ def _check_step_arguments(
 def render_step_page(
     shown: Stepping, *, method: str = DEFAULT_METHOD, dark: bool = False, quiz: bool = False
 ) -> Page:
-    """Render the page of all steps, with the tab of one method open."""
+    """Render the page that steps through all methods, with the tab of one method open."""
     needs_reverse = shown.walk(method).refusal and shown.scene.tape.has_arrays
     data = {
         **shown.to_dict(),
@@ -140,7 +140,7 @@ def render_step_page(
 
 
 def check_step_path(path: Path, kind: str | None, *, force: bool = False) -> None:
-    """Check that steps can be written to a path, before they are computed.
+    """Check that steps can be written to a path, before the steps are computed.
 
     Args:
         path: a file, or a folder if ``kind`` is given.
@@ -189,7 +189,7 @@ def write_steps(
     on_frame: Callable[[int, int], None] | None = None,
     force: bool = False,
 ) -> str:
-    """Write the steps and return a description of what was written.
+    """Write steps as a page, an animation or slides, and return a description of the output.
 
     Args:
         shown: the steps.
@@ -237,7 +237,7 @@ def write_steps(
 
 
 def _check_slide_count(shown: Stepping, method: str) -> None:
-    """Raise UsageError if a method has more steps than a page can show."""
+    """Raise UsageError if a method has too many steps for slides or an animation."""
     steps = len(shown.walk(method).steps)
     if steps <= MOST_DRAWN:
         return

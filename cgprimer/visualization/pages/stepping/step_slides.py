@@ -68,7 +68,7 @@ def render_slides(
     dark: bool = False,
     on_frame: OnFrame | None = None,
 ) -> Iterator[bytes]:
-    """Yield each step of a method as a PNG, SVG or PDF file.
+    """Yield the slide of each step of a method as a PNG, SVG or PDF file.
 
     ``on_frame`` is called after each slide with its number and the number of all slides.
     """
@@ -89,7 +89,7 @@ def render_animation(
     speed: float = 1.0,
     on_frame: OnFrame | None = None,
 ) -> bytes:
-    """Render all steps of a method as a GIF of 1280 by 720 pixels.
+    """Render all steps of a method as an animated GIF of 1280 by 720 pixels.
 
     Args:
         stepping: the steps.
@@ -106,7 +106,7 @@ def render_animation(
 def _draw_slides(
     stepping: Stepping, method: str, dark: bool, on_frame: OnFrame | None
 ) -> Iterator[Figure]:
-    """Draw a slide for each step of a method."""
+    """Draw a slide for each step of a method, and yield the figures."""
     layout, widths = lay_out_slide(stepping, method), measure_columns(stepping, method)
     frames = stepping.frames(method)
     for count, frame in enumerate(frames, start=1):
@@ -116,7 +116,7 @@ def _draw_slides(
 
 
 def _build_palette(dark: bool) -> Image:
-    """Build an image with the colors of the theme and their mixtures with the background.
+    """Build an image whose palette has the theme's colors mixed with the background.
 
     All frames share the palette, so that no color changes from frame to frame.
     """
@@ -145,7 +145,7 @@ def draw_slide(
     *,
     dark: bool = False,
 ) -> Figure:
-    """Draw one step; ``layout`` and ``widths`` are the same for all steps of a method."""
+    """Draw the slide of one step; all slides of a method have the same layout and widths."""
     figure, pen = sheet(dark=dark)
     walk = stepping.walk(method)
     split = _compute_picture_width(layout)
@@ -186,7 +186,7 @@ def draw_slide(
 
 
 def format_headline(frame: Frame) -> str:
-    """Format the instruction of a step with its result."""
+    """Format the headline of a slide: the instruction of the step and its result."""
     text = frame.step.text
     if frame.result is not None and not isinstance(frame.result, float):
         result = mark_rounding(frame.result, widest=_HEADLINE)
@@ -200,7 +200,7 @@ def format_headline(frame: Frame) -> str:
 
 
 def lay_out_slide(stepping: Stepping, method: str = "") -> SceneLayout:
-    """Lay out the graph for all slides of a method; its layers are closer if it does not fit.
+    """Lay out the graph for all slides of a method; gaps shrink if the graph does not fit.
 
     The layout has room for the longest number on an edge if the text stays readable.
     """
@@ -219,12 +219,12 @@ def lay_out_slide(stepping: Stepping, method: str = "") -> SceneLayout:
 
 
 def _compute_picture_width(layout: SceneLayout) -> float:
-    """Return the horizontal position where the picture ends and the tables begin."""
+    """Return the horizontal position at which the picture ends and the tables begin."""
     return min(max(layout.width * READABLE + EDGE, _NARROW), _WIDE)
 
 
 def _wrap_results(parts: list[str], width: float) -> list[str]:
-    """Wrap the finished derivatives into at most three lines; count them if they need more."""
+    """Wrap finished derivatives into at most three lines; replace more lines by a count."""
     lines = [""]
     for part in parts:
         longer = f"{lines[-1]} · {part}" if lines[-1] else part

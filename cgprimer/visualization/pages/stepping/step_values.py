@@ -24,7 +24,7 @@ COLUMNS: tuple[Column, ...] = get_args(Column)
 
 
 class Reveal(NamedTuple):
-    """A value that becomes visible with a step.
+    """A number that becomes visible in the picture or in a table with one step.
 
     Attributes:
         column: the kind of place. ``value`` and ``derivative`` are columns of the trace; ``edge``
@@ -41,7 +41,7 @@ class Reveal(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a walk.
+    """One step of a method: the instruction, what it highlights, and the numbers it reveals.
 
     Attributes:
         text: the instruction, as a line of code.
@@ -70,7 +70,7 @@ class Step:
     note: str = ""
 
     def add_reveals(self, *reveals: Reveal) -> Step:
-        """Return a step that reveals additional values."""
+        """Return a copy of the step that reveals additional values."""
         return replace(self, reveals=(*self.reveals, *reveals))
 
     def renumber(self, indices: Sequence[int]) -> Step:
@@ -85,7 +85,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A sweep or a pass. ``keeps`` lists the columns of earlier phases that stay visible."""
+    """One phase of a method: a sweep or a pass.
+
+    ``keeps`` lists the columns of earlier phases that stay visible.
+    """
 
     title: str
     keeps: tuple[Column, ...] = COLUMNS
@@ -93,7 +96,7 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """The steps of one method.
+    """All steps of one method, with the tape that computes their values.
 
     Attributes:
         method: the name of the method.
@@ -129,11 +132,11 @@ class Walk:
 
     @property
     def h(self) -> float | None:
-        """The step size of finite differences; None if it depends on the size of the variable."""
+        """The step size of finite differences; None if it is chosen for each variable by size."""
         return None if self.step_rule is None else self.step_rule.size
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the walk as plain data for the scripts of the page."""
+        """Return the walk as plain data that can be encoded as JSON for the page."""
         step_fields = [f.name for f in fields(Step)]
         rule = self.step_rule
         return {
@@ -147,7 +150,7 @@ class Walk:
         }
 
     def _encode_leaf(self, leaf: Leaf) -> tuple[str, Any]:
-        """Return the kind of a leaf, and its value, its name or the value that it shifts."""
+        """Encode a leaf as its kind and its value, its name or the index of the shifted value."""
         if leaf.kind == "constant":
             return ("constant", leaf.value)
         shifted = self.shifted_values.get(leaf.name)
@@ -155,7 +158,7 @@ class Walk:
 
 
 def encode_value(value: Any) -> Any:
-    """Return a scalar, or the shape of an array and its text for the page."""
+    """Encode a value for the page: a scalar unchanged, an array as its text and its shape."""
     if isinstance(value, float):
         return value
     text, long_text = mark_rounding(value, SHORT), mark_rounding(value, SHORT, _LONGEST_MATRIX)
@@ -163,18 +166,18 @@ def encode_value(value: Any) -> Any:
     return data if long_text == text else {**data, "whole": long_text}
 
 
-def join_parts(parts: Sequence[str], separator: str, most: int = 8) -> str:
-    """Join strings in one line; of many strings only the first ones and the last.
+def join_parts(parts: Sequence[str], separator: str, max_parts: int = 8) -> str:
+    """Join strings with a separator; of many strings, only the first ones and the last.
 
     >>> join_parts(["xa", "xb"], ", "), join_parts([f"path {k}" for k in range(1, 41)], " + ", 3)
     ('xa, xb', 'path 1 + path 2 + … + path 40')
     """
-    few = parts if len(parts) <= most else [*parts[: most - 1], "…", parts[-1]]
+    few = parts if len(parts) <= max_parts else [*parts[: max_parts - 1], "…", parts[-1]]
     return separator.join(few)
 
 
 def copy_tape(builder: Builder, tape: Tape, leaves: Mapping[int, int] | None = None) -> list[int]:
-    """Emit the instructions of a tape again, and return the new index of each value.
+    """Copy the instructions of a tape to a builder, and return the new index of each value.
 
     Args:
         builder: the builder to which the instructions are added.
@@ -195,7 +198,7 @@ def copy_tape(builder: Builder, tape: Tape, leaves: Mapping[int, int] | None = N
 
 
 def finish_walk(builder: Builder, walk: Walk) -> Walk:
-    """Finish the tape of a builder, and return the walk with indices of this tape."""
+    """Finish the tape of a builder, and return the walk with the indices of the finished tape."""
     tape, indices = builder.finish({}), builder.moved
     shifted_values = {name: indices[value] for name, value in walk.shifted_values.items()}
     steps = tuple(step.renumber(indices) for step in walk.steps)
@@ -203,7 +206,7 @@ def finish_walk(builder: Builder, walk: Walk) -> Walk:
 
 
 def compute_numbers(walk: Walk, point: Mapping[str, Any]) -> list[Any]:
-    """Compute every value of a walk's tape at a point with the plain engine."""
+    """Compute all values on the tape of a walk at a point, with the plain engine."""
     values = dict.fromkeys((leaf.name for leaf in walk.tape.leaves), math.nan) | dict(point)
     numbers = values_of(walk.tape, values)
     if walk.step_rule is not None:  # step sizes depend on the values at the point

@@ -40,7 +40,7 @@ _WIDEST = 300  # vertices of a layer; the layout takes ten seconds, and eight ti
 
 
 def compute_label_size(n_characters: int) -> tuple[float, float]:
-    """Return the size of a number on an edge, with room for at least seven characters."""
+    """Compute width and height of a number on an edge, with room for at least seven characters."""
     return max(7, n_characters) * 0.66 * LETTER + 4.0, 1.15 * LETTER
 
 
@@ -50,7 +50,9 @@ WIDE = compute_label_size(8)  #: as ≈0.47606 is, if there is room
 
 @dataclass(frozen=True, slots=True)
 class SceneLayout:
-    """The positions of vertices and edges; y points down, and letters have the size ``LETTER``.
+    """The positions of the vertices, edges and numbers of a graph in the picture.
+
+    The y axis points down, and letters have the size ``LETTER``.
 
     Attributes:
         boxes: one box per vertex.
@@ -77,7 +79,7 @@ def lay_out_scene(
     gaps: tuple[float, ...] = (58.0, 84.0, 104.0, 140.0),
     label: tuple[float, float] = LABEL,
 ) -> SceneLayout:
-    """Lay out a scene.
+    """Compute the positions of the vertices, edges and numbers of a graph.
 
     Args:
         scene: the vertices and edges.
@@ -112,7 +114,7 @@ def lay_out_scene(
 def _lay_out_with_gap(
     scene: Scene, down: bool, gap: float, label: tuple[float, float]
 ) -> tuple[int, SceneLayout]:
-    """Lay out a scene with one gap; return the number of overlapping labels as well."""
+    """Lay out a graph with one gap between layers; also count the overlapping labels."""
     sizes = {
         vertex.name: (
             max(12, len(vertex.name) + 1, vertex.n_characters) * _CHARACTER + _PADDING,
@@ -146,10 +148,10 @@ def _lay_out_with_gap(
 
 
 def encode_layout(layout: SceneLayout) -> dict[str, Any]:
-    """Return a layout as data for the page, rounded to a tenth of a unit."""
+    """Return a layout as plain data for the page, rounded to a tenth of a unit."""
 
     def round_numbers(part: Any) -> Any:
-        """Round all numbers in boxes and tuples."""
+        """Round all numbers in nested boxes and tuples."""
         if isinstance(part, Box):
             part = (part.x, part.y, part.width, part.height)
         if isinstance(part, tuple):

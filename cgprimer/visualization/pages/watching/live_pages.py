@@ -70,7 +70,7 @@ class LivePage:
 
 
 def _stamp_file(name: str) -> _FileStamp:
-    """Return values that change with a file, also if an editor replaces the file by another."""
+    """Return modification time, size and inode number of a file; None if it does not exist."""
     try:
         status = os.stat(name)
     except OSError:

@@ -26,7 +26,7 @@ _HEADERS = {
 
 
 class _Server(ThreadingHTTPServer):
-    """The server of a live page; it answers from memory and never opens files."""
+    """An HTTP server for one live page, which answers from memory and never opens files."""
 
     daemon_threads, request_queue_size = True, 64
     allow_reuse_address = os.name == "posix"  # elsewhere it would share the port with others
@@ -46,10 +46,10 @@ class _Server(ThreadingHTTPServer):
         self.server_name, self.server_port = HOST, self.server_address[1]
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore errors of connections, such as browsers that disconnect."""
+        """Ignore connection errors, such as those of browsers that disconnect."""
 
     def find_response(self, path: str) -> tuple[str, str] | None:
-        """Return the media type and the content of a path; None if the path is unknown."""
+        """Return the media type and the content for a URL path; None if the path is unknown."""
         live = self.live
         if path == "/":
             return "text/html", self.shell
@@ -62,14 +62,14 @@ class _Server(ThreadingHTTPServer):
 
 
 class _RequestHandler(BaseHTTPRequestHandler):
-    """Answers requests of browsers on this machine."""
+    """The handler of HTTP requests from browsers on this machine."""
 
     server: _Server
     server_version, sys_version = "cgprimer", ""
     timeout = 10  # seconds to receive a request
 
     def do_GET(self) -> None:
-        """Answer a request for a page or for news."""
+        """Answer a GET request for the page or for its current version."""
         status, kind, text = 200, "text/plain", ""
         if self.headers.get("Host") not in self.server.hosts:
             status, text = 403, "only browsers on this machine may use this address\n"
@@ -87,12 +87,12 @@ class _RequestHandler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Log nothing: the terminal belongs to the lecturer."""
+        """Discard log messages, which would clutter the terminal during a lecture."""
 
 
 @contextmanager
 def serve_page(live: LivePage, title: str, *, port: int = 0, dark: bool = False) -> Iterator[str]:
-    """Serve a live page in a thread, and yield its address.
+    """Serve a live page in a background thread, and yield its URL.
 
     Args:
         live: the page.
